@@ -1,0 +1,8 @@
+// Symbol visibility of libweft.
+#pragma once
+
+#if defined(_WIN32)
+#define WEFT_API
+#else
+#define WEFT_API __attribute__((visibility("default")))
+#endif

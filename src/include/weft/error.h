@@ -1,0 +1,38 @@
+// Errors of libweft. Kinds map one to one to the classes of python/weft/errors.py.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "weft/api.h"
+#include "weft/text.h"
+
+namespace weft {
+
+enum class ErrorKind {
+  kType,            // an operand or attribute of the wrong kind
+  kDtype,           // dtypes that an op does not take, or that do not match
+  kShape,           // shapes that do not fit
+  kValue,           // an attribute out of range
+  kIndex,           // an index out of bounds
+  kParse,           // malformed text
+  kNotImplemented,  // a rule that an op lacks
+  kInternal,        // a broken invariant of weft itself
+};
+
+class WEFT_API Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+// fail(kind, "[op] expected ", ..., "; got ", ...): throws Error with the parts joined.
+template <typename... Parts>
+[[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
+  throw Error(kind, cat(parts...));
+}
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// The text form of programs: the jaxpr notation.
+//   { lambda ; a:i32[] b:i32[]. let c:i32[] = add a b in (c,) }
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "weft/api.h"
+#include "weft/graph.h"
+#include "weft/op.h"
+
+namespace weft {
+
+struct PrintOptions {
+  int width = 80;          // a program that fits is printed on one line
+  bool locations = false;  // "; file.py:3 (f)" after each op
+};
+
+WEFT_API std::string print(const Graph& graph, const PrintOptions& options = {});
+// One op as it stands in a printed program, for messages.
+WEFT_API std::string print_op(const Graph& graph, const Op& op);
+
+using OpLookup = std::function<const OpInfo*(std::string_view name)>;
+// Reads what print() writes: equal(*parse(print(g), lookup), *g). Result types are taken from the
+// text and checked against inference. Throws kParse with line, column and what was expected.
+WEFT_API GraphRef parse(std::string_view text, const OpLookup& lookup);
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// Source locations: where in the user's program an op was made. Interned process-wide; a Loc is a
+// small integer, 0 means unknown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weft/api.h"
+
+namespace weft {
+
+using Loc = uint32_t;
+inline constexpr Loc kNoLoc = 0;
+
+struct LocInfo {
+  std::string file;
+  int line = 0;
+  std::string function;
+};
+
+WEFT_API Loc make_loc(std::string_view file, int line, std::string_view function);
+// The reference stays valid for the life of the process.
+WEFT_API const LocInfo& loc_info(Loc loc);
+// "file.py:12 (function)", or "<unknown>".
+WEFT_API std::string loc_text(Loc loc);
+
+}  // namespace weft

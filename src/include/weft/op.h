@@ -1,0 +1,59 @@
+// What the graph needs to know of an op: name, attributes and how result types follow from
+// operand types. The rules of transforms, passes and emission are in op_def.h.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "weft/api.h"
+#include "weft/attr.h"
+#include "weft/error.h"
+#include "weft/type.h"
+
+namespace weft {
+
+enum Effect : uint32_t {
+  kPure = 0,
+  kUnordered = 1,  // must run, in any order
+  kOrdered = 2,    // must run, in program order with other ordered ops
+};
+
+struct OpInfo;
+using TypeRefs = SmallVector<TypeRef, 4>;
+
+// What type inference sees. Messages go through fail(), which prefixes "[op]".
+struct InferCtx {
+  const OpInfo& op;
+  std::span<const TypeRef> operands;
+  const AttrRecord* attrs;  // null only if the op has no attributes
+
+  size_t size() const { return operands.size(); }
+  TypeRef in(size_t i) const { return operands[i]; }
+  const AttrRecord& attr() const { return *attrs; }
+  // fail(kShape, "expected ...; got ...")  ->  "[add] expected ...; got ..."
+  template <typename... Parts>
+  [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) const;
+};
+
+using InferRule = std::function<TypeRefs(const InferCtx&)>;
+
+struct OpInfo {
+  std::string name;
+  std::string doc;         // one sentence
+  AttrSchema attrs;
+  int num_operands = -1;   // -1: variadic
+  uint32_t effects = kPure;
+  InferRule infer;
+};
+
+template <typename... Parts>
+[[noreturn]] void InferCtx::fail(ErrorKind kind, const Parts&... parts) const {
+  weft::fail(kind, "[", op.name, "] ", parts...);
+}
+
+// Checks arity, then runs the op's inference.
+WEFT_API TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operands,
+                              const AttrsRef& attrs);
+
+}  // namespace weft

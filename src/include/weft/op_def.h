@@ -1,0 +1,221 @@
+// OpDef: every rule of an op in one value. One file per op family under src/ops defines them;
+// nothing else in the tree names an op, except through build.h.
+//
+// Rules are written with Val, a value together with the builder that ops on it are appended to:
+//   .jvp_args = {[](JvpCtx& c) { return c.t() * cos(c.x(0)); }}
+// Drivers (src/transforms) decide which builder that is, and what a rule never sees: a rule is not
+// called with all tangents zero, or with nothing batched.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/builder.h"
+#include "weft/graph.h"
+#include "weft/op.h"
+
+namespace weft {
+
+struct OpDef;
+
+struct Val {
+  Builder* builder = nullptr;
+  Value value;
+
+  explicit operator bool() const { return static_cast<bool>(value); }
+  TypeRef type() const { return builder->type(value); }
+  DType dtype() const { return type()->dtype(); }
+  const Dims& shape() const { return type()->shape(); }
+  int rank() const { return type()->rank(); }
+};
+using Vals = SmallVector<Val, 4>;
+
+// What all rules know: the op as it stands in the source graph and its operands' values in the
+// destination.
+struct RuleCtx {
+  Builder& b;
+  const OpDef& op;
+  const AttrsRef& attrs;
+  std::span<const Value> operands;       // in the destination; an entry may be none where a rule may
+                                         // not look (linear operands in a transpose)
+  std::span<const TypeRef> in_types;     // types of the operands in the source graph
+  std::span<const TypeRef> out_types;    // types of the results in the source graph
+
+  size_t size() const { return operands.size(); }
+  Val x(size_t i) const { return {&b, operands[i]}; }
+  Val val(Value v) const { return {&b, v}; }
+  const AttrRecord& attr() const { return *attrs; }
+};
+
+// jvp of one operand: the contribution of its tangent t() to the (single) result's tangent. The
+// driver adds up the contributions of the operands that have a tangent.
+struct JvpArgCtx : RuleCtx {
+  size_t arg;     // which operand
+  Val tangent;    // never none
+  Val answer;     // the result, y()
+
+  Val t() const { return tangent; }
+  Val y() const { return answer; }
+};
+using JvpArgRule = std::function<Val(const JvpArgCtx&)>;
+
+// jvp of the whole op. Returns one tangent per result, none for a zero one.
+struct JvpCtx : RuleCtx {
+  std::span<const Value> tangents;  // per operand; none is a zero tangent
+  std::span<const Value> results;   // y(i)
+
+  bool has_t(size_t i) const { return static_cast<bool>(tangents[i]); }
+  Val t(size_t i) const;            // zeros are made on demand
+  Val y(size_t i = 0) const { return {&b, results[i]}; }
+};
+using JvpRule = std::function<Vals(JvpCtx&)>;
+
+// Transpose of an op that is linear in the operands for which linear(i) holds, given the others.
+// Call add(i, ct) for each linear operand that receives a cotangent (of the operand's type).
+struct TransposeCtx : RuleCtx {
+  std::span<const bool> linear_mask;
+  std::span<const Value> cotangents;  // per result; none is zero. At least one is not none.
+  std::span<Value> accumulated;       // per operand: cotangent so far, none if there is none yet
+
+  bool linear(size_t i) const { return linear_mask[i]; }
+  bool has_ct(size_t r) const { return static_cast<bool>(cotangents[r]); }
+  Val ct(size_t r = 0) const;         // zeros are made on demand
+  void add(size_t i, Val ct);         // accumulated[i] += ct
+  // For ops that touch a part of an operand: rewrites the cotangent in place instead of adding an
+  // operand-sized array to it, so that n slices of one array cost O(n). update() gets the cotangent
+  // so far; `fresh` gives the contribution when there is none yet.
+  void accumulate(size_t i, const std::function<Val(Val)>& update, const std::function<Val()>& fresh);
+};
+using TransposeRule = std::function<void(TransposeCtx&)>;
+
+// Vectorisation. dims[i] is the axis of operand i that is mapped, kNotBatched if it is not.
+inline constexpr int kNotBatched = -1;
+struct BatchCtx : RuleCtx {
+  int64_t size;               // of the mapped axis
+  std::span<const int> dims;
+  SmallVector<int, 4> out_dims;
+  Vals out;
+
+  bool batched(size_t i) const { return dims[i] != kNotBatched; }
+  int dim(size_t i) const { return dims[i]; }
+  // Operand i with its mapped axis at `dim`; broadcast along a new axis there if it is not mapped.
+  Val at(size_t i, int dim) const;
+  // As at(), but an unmapped operand is returned as it is.
+  Val moved(size_t i, int dim) const;
+  void result(Val v, int dim) {
+    out.push_back(v);
+    out_dims.push_back(dim);
+  }
+  // Appends the same op with other operands or attributes, all results mapped at `dim`.
+  void apply(std::span<const Val> xs, const AttrsRef& attrs, int dim);
+};
+using BatchRule = std::function<void(BatchCtx&)>;
+
+// Emission of StableHLO text for one op; the module writer (src/emit) implements it.
+class WEFT_API EmitCtx {
+ public:
+  virtual ~EmitCtx() = default;
+  std::span<const TypeRef> in_types;
+  std::span<const TypeRef> out_types;
+  const AttrRecord* attrs = nullptr;
+
+  size_t size() const { return in_types.size(); }
+  const AttrRecord& attr() const { return *attrs; }
+  TypeRef in_type(size_t i) const { return in_types[i]; }
+  TypeRef out_type(size_t i = 0) const { return out_types[i]; }
+
+  // SSA names: "%3", "%arg0", "%3#1".
+  virtual std::string in(size_t i) = 0;
+  // Operand i as a value of shape `shape`: a scalar operand is broadcast (a literal becomes a
+  // splat constant); one that has the shape already is in(i).
+  virtual std::string in_as(size_t i, const Dims& shape) = 0;
+  virtual std::string constant(const Literal& x, const Dims& shape) = 0;
+  // Appends "%N = <text> <loc>" and returns "%N"; `text` holds everything right of the "=".
+  virtual std::string line(std::string_view text, int num_results = 1) = 0;
+  // Declares that SSA value `name` is result i of the op.
+  virtual void set_out(size_t i, std::string name) = 0;
+  // The private function that holds a graph, emitted once per structure.
+  virtual std::string function(const GraphRef& graph, std::string_view name) = 0;
+  // Emits the ops of a graph in place; returns the names of its outputs.
+  virtual std::vector<std::string> inline_graph(const Graph& graph,
+                                                std::span<const std::string> args) = 0;
+  // A region "{ ^bb0(%a: tensor<f32>, ...): ... <terminator> }" holding a graph.
+  virtual std::string region(const Graph& graph, std::string_view terminator) = 0;
+  virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
+};
+using EmitRule = std::function<void(EmitCtx&)>;
+// "tensor<8x128xf32>"
+WEFT_API std::string mlir_type(TypeRef type);
+// "array<i64: 0, 1>"
+WEFT_API std::string mlir_ints(std::span<const int64_t> xs);
+// The element text of a literal: "2.000000e+00", "0x7FC00000", "true", "(1.0,2.0)".
+WEFT_API std::string mlir_literal(const Literal& x);
+
+// Evaluation on scalars: operands are all literals. nullopt when the op cannot be folded exactly.
+struct FoldCtx {
+  std::span<const Literal> xs;
+  const AttrRecord* attrs;
+  DType out;
+};
+using FoldRule = std::function<std::optional<Literal>(const FoldCtx&)>;
+
+// One algebraic rewrite, tried on each op of its kind. apply() returns replacements for the
+// results, or an empty list when it does not match.
+struct SimplifyCtx : RuleCtx {
+  // The op that made a value, if the builder knows it and it is `name`.
+  const Op* producer(Val v, std::string_view name) const;
+  Val operand(const Op& op, size_t i) const { return {&b, b.operands(op)[i]}; }
+  // Whether v is a literal, or a broadcast of one, equal to x.
+  bool is_splat(Val v, double x) const;
+  std::optional<Literal> splat(Val v) const;
+};
+struct Rewrite {
+  std::string name;  // unique: "add_zero"
+  std::string rule;  // the identity: "x + 0 -> x"
+  std::function<Vals(SimplifyCtx&)> apply;
+};
+
+struct Cost {
+  double flops = 0;
+  double transcendentals = 0;
+  double bytes = 0;
+};
+struct CostCtx {
+  std::span<const TypeRef> in_types;
+  std::span<const TypeRef> out_types;
+  const AttrRecord* attrs;
+};
+using CostRule = std::function<Cost(const CostCtx&)>;
+
+// How an op differentiates. kNone differentiates to an error that names the op.
+enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom };
+
+struct OpDef : OpInfo {
+  JvpKind jvp_kind = JvpKind::kNone;
+  // kLinear: the result's tangent is the op itself applied to the tangents of the operands in
+  // `linear_args` (empty: all) and the values of the others; kArgs: one rule per operand, null for
+  // a zero contribution; kCustom: the whole-op rule.
+  std::vector<size_t> linear_args;
+  std::vector<JvpArgRule> jvp_args;
+  JvpRule jvp;
+  TransposeRule transpose;
+  BatchRule batch;
+  EmitRule emit;
+  // In place of emit: the op written in terms of others, emitted inline.
+  std::function<Vals(RuleCtx&)> decompose;
+  FoldRule fold;
+  std::vector<Rewrite> simplify;
+  CostRule cost;
+  bool elementwise = false;  // result element i depends on element i of each operand only
+
+  // Names of the slots that are empty and could matter: what "the registry lacks" prints.
+  std::vector<std::string> missing_rules() const;
+};
+
+// Every OpInfo that reaches a Graph is an OpDef of the registry.
+inline const OpDef& def(const OpInfo& info) { return static_cast<const OpDef&>(info); }
+
+}  // namespace weft

@@ -1,0 +1,18 @@
+// The families of built-in ops; registry.cpp calls each once.
+#pragma once
+
+#include "weft/registry.h"
+
+namespace weft {
+
+void register_elementwise(OpRegistry& r);
+void register_transcendental(OpRegistry& r);
+void register_special(OpRegistry& r);
+void register_compare(OpRegistry& r);
+void register_reduce(OpRegistry& r);
+void register_shape(OpRegistry& r);
+void register_slice(OpRegistry& r);
+void register_dot(OpRegistry& r);
+void register_call(OpRegistry& r);
+
+}  // namespace weft
