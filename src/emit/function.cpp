@@ -1,0 +1,207 @@
+// FunctionWriter: the text of one function. Values are named by numbers that run through the
+// function and its regions, constants %cst (floats) and %c (others) as MLIR prints them.
+#include <tuple>
+#include <utility>
+
+#include "emit/writer.h"
+#include "weft/format.h"
+
+namespace weft {
+namespace {
+
+constexpr int kFunctionIndent = 4;
+constexpr int kRegionIndent = 4;
+
+std::string numbered(std::string_view prefix, uint32_t n) { return cat(prefix, n); }
+
+}  // namespace
+
+std::string FunctionWriter::write(const Graph& graph, std::string_view header) {
+  Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
+  body.text.reserve(header.size() + 80 * graph.ops().size());
+  body.text << "  " << header << " {\n";
+  block_ = &body;
+  std::vector<std::string> args;
+  args.reserve(graph.num_inputs());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) args.push_back(numbered("%arg", next_arg_++));
+  std::vector<std::string> outputs = write_ops(graph, args);
+  write_terminator("return", graph, outputs);
+  body.text << "  }\n";
+  block_ = nullptr;
+  return body.text.take();
+}
+
+std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
+                                                   std::span<const std::string> args) {
+  Frame frame{
+      .graph = &graph, .names = std::vector<std::string>(graph.num_values()), .broadcasts = {}};
+  for (size_t i = 0; i < args.size(); ++i) frame.names[i] = args[i];
+  Frame* outer_frame = std::exchange(frame_, &frame);
+  auto outer_op = std::tuple(in_types, out_types, attrs, loc_);
+
+  TypeRefs operand_types;
+  for (const Op& op : graph.ops()) {
+    operand_types.clear();
+    for (Value v : graph.operands(op)) operand_types.push_back(graph.type(v));
+    in_types = operand_types;
+    out_types = graph.result_types(op);
+    attrs = op.attrs.get();
+    // Ops without a location of their own (decompositions) take that of the op they stand for.
+    if (op.loc != kNoLoc) loc_ = op.loc;
+    write_op(op);
+    loc_ = std::get<Loc>(outer_op);
+  }
+
+  std::vector<std::string> outputs;
+  outputs.reserve(graph.outputs().size());
+  for (Value v : graph.outputs()) {
+    outputs.push_back(v.is_literal() ? typed_constant(graph.literal(v), graph.type(v))
+                                     : frame.names[v.id]);
+  }
+  frame_ = outer_frame;
+  std::tie(in_types, out_types, attrs, loc_) = outer_op;
+  return outputs;
+}
+
+void FunctionWriter::write_op(const Op& op) {
+  frame_->op = &op;
+  const OpDef& op_def = def(*op.info);
+  if (op_def.emit) {
+    op_def.emit(*this);
+  } else if (op_def.decompose) {
+    write_decomposed(op_def);
+  } else {
+    fail(ErrorKind::kNotImplemented, "[", op.info->name,
+         "] expected an op with a StableHLO emission rule; got ", print_op(*frame_->graph, op),
+         "\n  at ", loc_text(op.loc));
+  }
+  for (uint32_t i = 0; i < op.num_results; ++i) {
+    if (frame_->names[op.results_begin + i].empty()) {
+      fail(ErrorKind::kInternal, "[", op.info->name, "] emission did not name result ", i);
+    }
+  }
+}
+
+void FunctionWriter::write_decomposed(const OpDef& op_def) {
+  GraphRef graph = module_.decomposition(op_def, frame_->op->attrs, in_types, out_types);
+  std::vector<std::string> args;
+  for (size_t i = 0; i < size(); ++i) args.push_back(in(i));
+  std::vector<std::string> results = inline_graph(*graph, args);
+  for (size_t i = 0; i < results.size(); ++i) set_out(i, std::move(results[i]));
+}
+
+std::string FunctionWriter::in(size_t i) {
+  Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
+  if (v.is_literal()) return typed_constant(frame_->graph->literal(v), in_types[i]);
+  return frame_->names[v.id];
+}
+
+std::string FunctionWriter::in_as(size_t i, const Dims& shape) {
+  TypeRef from = in_types[i];
+  if (from->shape() == shape) return in(i);
+  if (from->rank() != 0) {
+    fail(ErrorKind::kInternal, "[", frame_->op->info->name, "] expected operand ", i,
+         " of the result's shape or a scalar; got ", from);
+  }
+  TypeRef to = shaped(from->dtype(), shape);
+  Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
+  if (v.is_literal()) return typed_constant(frame_->graph->literal(v), to);
+  auto [it, added] = frame_->broadcasts.try_emplace({v.id, to});
+  if (added) {
+    it->second = line(cat("stablehlo.broadcast_in_dim ", frame_->names[v.id], ", dims = [] : (",
+                          module_.type_text(from), ") -> ", module_.type_text(to)));
+  }
+  return it->second;
+}
+
+std::string FunctionWriter::constant(const Literal& x, const Dims& shape) {
+  return typed_constant(x, shaped(x.dtype, shape));
+}
+
+TypeRef FunctionWriter::shaped(DType dtype, const Dims& shape) const {
+  // Nearly always the type asked for is the result's; this spares a look-up in the type table.
+  if (!out_types.empty() && out_types[0]->dtype() == dtype && out_types[0]->shape() == shape) {
+    return out_types[0];
+  }
+  return make_type(dtype, shape);
+}
+
+std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
+  auto [it, added] = block_->constants.try_emplace({x, type});
+  if (added) {
+    it->second = is_inexact(x.dtype) ? "%cst" : "%c";
+    if (next_constant_ > 0) it->second += cat('_', next_constant_ - 1);
+    ++next_constant_;
+    Text& out = block_->text;
+    out.spaces(block_->indent) << it->second << " = stablehlo.constant dense<";
+    // A splat of no elements is written without its value.
+    if (type->num_elements() > 0) out << mlir_literal(x);
+    out << "> : " << module_.type_text(type);
+    if (module_.options().locations) module_.locations().append_reference(out, loc_);
+    out << '\n';
+  }
+  return it->second;
+}
+
+std::string FunctionWriter::line(std::string_view text, int num_results) {
+  Text& out = block_->text;
+  out.spaces(block_->indent);
+  std::string name;
+  if (num_results > 0) {
+    name = numbered("%", next_value_++);
+    out << name;
+    if (num_results > 1) out << ':' << num_results;
+    out << " = ";
+  }
+  out << text;
+  if (module_.options().locations) module_.locations().append_reference(out, loc_);
+  out << '\n';
+  return name;
+}
+
+void FunctionWriter::set_out(size_t i, std::string name) {
+  frame_->names[frame_->op->results_begin + i] = std::move(name);
+}
+
+std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
+  return module_.function(graph, name);
+}
+
+std::vector<std::string> FunctionWriter::inline_graph(const Graph& graph,
+                                                      std::span<const std::string> args) {
+  return write_ops(graph, args);
+}
+
+std::string FunctionWriter::region(const Graph& graph, std::string_view terminator) {
+  Block block{.text = {}, .indent = block_->indent + kRegionIndent, .constants = {}};
+  Block* outer = std::exchange(block_, &block);
+  block.text << "{\n";
+  std::vector<std::string> args;
+  if (graph.num_inputs() > 0) {
+    block.text.spaces(block.indent - 2) << "^bb0(";
+    for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+      args.push_back(numbered("%arg", next_arg_++));
+      if (i) block.text << ", ";
+      block.text << args.back() << ": " << module_.type_text(graph.type(graph.input(i)));
+    }
+    block.text << "):\n";
+  }
+  std::vector<std::string> outputs = write_ops(graph, args);
+  write_terminator(terminator, graph, outputs);
+  block_ = outer;
+  block.text.spaces(outer->indent) << '}';
+  return block.text.take();
+}
+
+void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,
+                                      std::span<const std::string> outputs) {
+  Text text;
+  text << terminator;
+  for (size_t i = 0; i < outputs.size(); ++i) text << (i ? ", " : " ") << outputs[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    text << (i ? ", " : " : ") << module_.type_text(graph.type(graph.outputs()[i]));
+  }
+  line(text.view(), 0);
+}
+
+}  // namespace weft

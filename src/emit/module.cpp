@@ -1,0 +1,173 @@
+// ModuleWriter: the module around the functions, and what they share. Callees become private
+// functions, one per structure, however many graphs of that structure there are.
+#include <cctype>
+
+#include "emit/writer.h"
+
+namespace weft {
+namespace {
+
+bool is_bare_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool is_bare_identifier(std::string_view s) {
+  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) return false;
+  for (char c : s)
+    if (!is_bare_char(c)) return false;
+  return true;
+}
+
+// Functions are named for people: "<lambda>" becomes _lambda_.
+std::string make_identifier(std::string_view s) {
+  std::string out(s);
+  for (char& c : out)
+    if (!is_bare_char(c)) c = '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out.insert(0, 1, '_');
+  return out;
+}
+
+uint64_t hash_use(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types) {
+  uint64_t h = hash_combine(hash_pointer(&op), hash(attrs));
+  for (TypeRef t : in_types) h = hash_combine(h, hash_pointer(t));
+  return h;
+}
+
+}  // namespace
+
+std::string mlir_string(std::string_view s) {
+  Text out;
+  out << '"';
+  for (char c : s) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out << '\\' << c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out << '\\' << "0123456789ABCDEF"[byte >> 4] << "0123456789ABCDEF"[byte & 15];
+    } else {
+      out << c;
+    }
+  }
+  out << '"';
+  return out.take();
+}
+
+const std::string& ModuleWriter::type_text(TypeRef type) {
+  auto [it, added] = types_.try_emplace(type);
+  if (added) it->second = mlir_type(type);
+  return it->second;
+}
+
+std::string ModuleWriter::unique_symbol(std::string_view name) {
+  std::string base = make_identifier(name);
+  std::string symbol = base;
+  for (int n = 0; !symbols_.insert(symbol).second; ++n) symbol = cat(base, '_', n);
+  return symbol;
+}
+
+std::string ModuleWriter::function(const GraphRef& graph, std::string_view name) {
+  auto known = by_pointer_.find(graph.get());
+  if (known != by_pointer_.end()) return functions_[known->second].name;
+  uint64_t hash = graph->structural_hash();
+  auto [begin, end] = by_structure_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (equal(*functions_[it->second].graph, *graph)) return functions_[it->second].name;
+  }
+
+  size_t index = functions_.size();
+  std::string symbol = unique_symbol(name);
+  functions_.push_back({graph, '@' + symbol, {}});
+  by_pointer_.emplace(graph.get(), index);
+  by_structure_.emplace(hash, index);
+
+  Text header;
+  header << "func.func private @" << symbol << '(';
+  for (uint32_t i = 0; i < graph->num_inputs(); ++i) {
+    header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph->type(graph->input(i)));
+  }
+  header << ')';
+  for (size_t i = 0; i < graph->outputs().size(); ++i) {
+    header << (i ? ", " : " -> (") << type_text(graph->type(graph->outputs()[i]));
+  }
+  if (!graph->outputs().empty()) header << ')';
+  std::string text = FunctionWriter(*this).write(*graph, header.view());
+  functions_[index].text = std::move(text);
+  return functions_[index].name;
+}
+
+GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
+                                     std::span<const TypeRef> in_types,
+                                     std::span<const TypeRef> out_types) {
+  uint64_t key = hash_use(op, attrs, in_types);
+  auto [begin, end] = decompositions_.equal_range(key);
+  for (auto it = begin; it != end; ++it) {
+    const Decomposition& d = it->second;
+    if (d.op == &op && d.in_types == TypeRefs(in_types) && equal(d.attrs, attrs)) return d.graph;
+  }
+  GraphBuilder b;
+  Values operands;
+  for (TypeRef t : in_types) operands.push_back(b.input(t));
+  RuleCtx ctx{b, op, attrs, operands, in_types, out_types};
+  Values results;
+  for (Val v : op.decompose(ctx)) results.push_back(v.value);
+  bool as_inferred = results.size() == out_types.size();
+  for (size_t i = 0; as_inferred && i < results.size(); ++i) {
+    as_inferred = b.type(results[i]) == out_types[i];
+  }
+  if (!as_inferred) {
+    fail(ErrorKind::kInternal, "[", op.name,
+         "] decomposes to results of other types than inferred");
+  }
+  GraphRef graph = b.finish(results);
+  decompositions_.emplace(key, Decomposition{&op, attrs, TypeRefs(in_types), graph});
+  return graph;
+}
+
+std::string ModuleWriter::main_signature(const Graph& graph) {
+  Text header;
+  header << "func.func public @main(";
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph.type(graph.input(i)));
+    int alias = options_.aliases.empty() ? -1 : options_.aliases[i];
+    if (alias == EmitOptions::kDonor) header << " {jax.buffer_donor = true}";
+    if (alias >= 0) header << " {tf.aliasing_output = " << alias << " : i32}";
+  }
+  header << ')';
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    header << (i ? ", " : " -> (") << type_text(graph.type(graph.outputs()[i]));
+    if (!options_.result_info.empty()) {
+      header << " {jax.result_info = " << mlir_string(options_.result_info[i]) << '}';
+    }
+  }
+  if (!graph.outputs().empty()) header << ')';
+  return header.take();
+}
+
+std::string ModuleWriter::write(const Graph& graph) {
+  if (!options_.aliases.empty() && options_.aliases.size() != graph.num_inputs()) {
+    fail(ErrorKind::kValue, "[emit_stablehlo] expected one alias per input (", graph.num_inputs(),
+         "); got ", options_.aliases.size());
+  }
+  if (!options_.result_info.empty() && options_.result_info.size() != graph.outputs().size()) {
+    fail(ErrorKind::kValue, "[emit_stablehlo] expected one result_info per output (",
+         graph.outputs().size(), "); got ", options_.result_info.size());
+  }
+  std::string main = FunctionWriter(*this).write(graph, main_signature(graph));
+  size_t size = main.size() + 200;
+  for (const Function& f : functions_) size += f.text.size();
+
+  Text out;
+  out.reserve(size);
+  const std::string& name = options_.module_name;
+  out << "module @" << (is_bare_identifier(name) ? name : mlir_string(name))
+      << " attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
+      << main;
+  for (const Function& f : functions_) out << f.text;
+  out << "}\n";
+  locations_.append_definitions(out);
+  return out.take();
+}
+
+std::string emit_stablehlo(const Graph& graph, const EmitOptions& options) {
+  return ModuleWriter(options).write(graph);
+}
+
+}  // namespace weft

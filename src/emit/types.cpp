@@ -1,0 +1,23 @@
+// MLIR text of types and integer lists.
+#include "weft/op_def.h"
+
+namespace weft {
+
+std::string mlir_type(TypeRef type) {
+  Text out;
+  out.reserve(32);
+  out << "tensor<";
+  for (int64_t d : type->shape()) out << d << 'x';
+  out << info(type->dtype()).mlir << '>';
+  return out.take();
+}
+
+std::string mlir_ints(std::span<const int64_t> xs) {
+  Text out;
+  out << "array<i64";
+  for (size_t i = 0; i < xs.size(); ++i) out << (i ? ", " : ": ") << xs[i];
+  out << '>';
+  return out.take();
+}
+
+}  // namespace weft

@@ -1,0 +1,139 @@
+// The writers behind emit_stablehlo(). A ModuleWriter owns what the functions of a module share;
+// a FunctionWriter writes one function and is the EmitCtx that the ops' emission rules see.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "weft/emit.h"
+#include "weft/hash.h"
+#include "weft/op_def.h"
+
+namespace weft {
+
+// "abc" with quotes and escapes, as MLIR strings are written.
+std::string mlir_string(std::string_view s);
+
+// Locations as aliases at the end of the module: each is written out once.
+class LocationTable {
+ public:
+  // Appends " loc(#loc3)".
+  void append_reference(Text& out, Loc loc);
+  void append_definitions(Text& out) const;
+
+ private:
+  std::unordered_map<Loc, uint32_t> numbers_;
+  std::vector<Loc> locs_;
+};
+
+class ModuleWriter {
+ public:
+  explicit ModuleWriter(const EmitOptions& options) : options_(options) {}
+
+  std::string write(const Graph& graph);
+
+  const EmitOptions& options() const { return options_; }
+  LocationTable& locations() { return locations_; }
+  const std::string& type_text(TypeRef type);
+  // Name of the private function that holds `graph`, "@f_0"; written on first use.
+  std::string function(const GraphRef& graph, std::string_view name);
+  // The graph that stands for an op with a decompose rule.
+  GraphRef decomposition(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
+                         std::span<const TypeRef> out_types);
+
+ private:
+  struct Function {
+    GraphRef graph;  // keeps the key of by_pointer_ alive
+    std::string name;
+    std::string text;
+  };
+  struct Decomposition {
+    const OpDef* op;
+    AttrsRef attrs;
+    TypeRefs in_types;
+    GraphRef graph;
+  };
+
+  std::string unique_symbol(std::string_view name);
+  std::string main_signature(const Graph& graph);
+
+  const EmitOptions& options_;
+  LocationTable locations_;
+  std::unordered_map<TypeRef, std::string> types_;
+  std::vector<Function> functions_;
+  std::unordered_map<const Graph*, size_t> by_pointer_;
+  std::unordered_multimap<uint64_t, size_t> by_structure_;
+  std::unordered_set<std::string> symbols_{"main"};
+  std::unordered_multimap<uint64_t, Decomposition> decompositions_;
+};
+
+class FunctionWriter final : public EmitCtx {
+ public:
+  explicit FunctionWriter(ModuleWriter& module) : module_(module) {}
+
+  // The whole function; `header` is everything up to the opening brace.
+  std::string write(const Graph& graph, std::string_view header);
+
+  std::string in(size_t i) override;
+  std::string in_as(size_t i, const Dims& shape) override;
+  std::string constant(const Literal& x, const Dims& shape) override;
+  std::string line(std::string_view text, int num_results = 1) override;
+  void set_out(size_t i, std::string name) override;
+  std::string function(const GraphRef& graph, std::string_view name) override;
+  std::vector<std::string> inline_graph(const Graph& graph,
+                                        std::span<const std::string> args) override;
+  std::string region(const Graph& graph, std::string_view terminator) override;
+  std::string_view platform() const override { return module_.options().platform; }
+
+ private:
+  struct ConstantKey {
+    Literal literal;
+    TypeRef type;
+    bool operator==(const ConstantKey&) const = default;
+  };
+  struct ConstantHash {
+    size_t operator()(const ConstantKey& k) const {
+      return hash_combine(hash_combine(k.literal.lo, k.literal.hi), hash_pointer(k.type));
+    }
+  };
+  // A block of text under construction: the function's body or a region's. Constants are shared
+  // within a block only, so that regions capture nothing.
+  struct Block {
+    Text text;
+    int indent;
+    std::unordered_map<ConstantKey, std::string, ConstantHash> constants;
+  };
+  struct BroadcastHash {
+    size_t operator()(const std::pair<uint32_t, TypeRef>& k) const {
+      return hash_combine(k.first, hash_pointer(k.second));
+    }
+  };
+  // A graph whose ops are being written, with the SSA names of its values.
+  struct Frame {
+    const Graph* graph;
+    std::vector<std::string> names;
+    std::unordered_map<std::pair<uint32_t, TypeRef>, std::string, BroadcastHash> broadcasts;
+    const Op* op = nullptr;
+  };
+
+  std::vector<std::string> write_ops(const Graph& graph, std::span<const std::string> args);
+  void write_op(const Op& op);
+  void write_decomposed(const OpDef& op);
+  void write_terminator(std::string_view terminator, const Graph& graph,
+                        std::span<const std::string> outputs);
+  std::string typed_constant(const Literal& x, TypeRef type);
+  TypeRef shaped(DType dtype, const Dims& shape) const;
+
+  ModuleWriter& module_;
+  Frame* frame_ = nullptr;
+  Block* block_ = nullptr;
+  Loc loc_ = kNoLoc;
+  uint32_t next_value_ = 0;
+  uint32_t next_arg_ = 0;
+  uint32_t next_constant_ = 0;
+};
+
+}  // namespace weft
