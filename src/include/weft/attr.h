@@ -72,8 +72,6 @@ class WEFT_API AttrSchema {
   AttrSchema() = default;
   AttrSchema(std::initializer_list<AttrSpec> specs);
   explicit AttrSchema(std::vector<AttrSpec> specs);
-  // An open schema (user-defined ops) takes any attribute names, all of type kObject; the names
-  // are then part of the record.
   const std::vector<AttrSpec>& specs() const { return specs_; }
   size_t size() const { return specs_.size(); }
   int find(std::string_view name) const;  // -1 when absent

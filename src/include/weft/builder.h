@@ -41,8 +41,8 @@ class WEFT_API GraphBuilder final : public Builder {
   Value input(TypeRef type);
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override;
   // As add(), with result types known to be right (copied from another graph): skips inference.
-  Value add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
-                  std::span<const TypeRef> result_types);
+  Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                   std::span<const TypeRef> result_types);
   Value literal(const Literal& x) override;
   TypeRef type(Value v) const override;
   const Op* producer(Value v) const override;
@@ -64,6 +64,10 @@ class WEFT_API GraphBuilder final : public Builder {
 
  private:
   struct Cons;
+  Values append(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                std::span<const TypeRef> result_types);
+  bool find_equal(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                  Values* results) const;
   std::shared_ptr<Graph> graph_;
   std::vector<Value> inputs_;
   std::unique_ptr<Cons> cons_;

@@ -56,4 +56,7 @@ template <typename... Parts>
 WEFT_API TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operands,
                               const AttrsRef& attrs);
 
+// Effects of an op with these attributes: its own and those of its graphs.
+WEFT_API uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs);
+
 }  // namespace weft

@@ -1,0 +1,227 @@
+// GraphBuilder: appends ops to a graph under construction. While it is being built, inputs and
+// results share one numbering in order of creation, and producers_ has an entry for inputs too;
+// finish() brings both to the form that Graph promises.
+#include "weft/builder.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/index_table.h"
+#include "weft/error.h"
+#include "weft/hash.h"
+
+namespace weft {
+
+namespace {
+
+constexpr uint32_t kNoProducer = 0xffffffffu;
+constexpr size_t kMaxValues = Value::kLiteralBit;
+
+}  // namespace
+
+// Pure ops by structure: what hash-consing looks up.
+struct GraphBuilder::Cons {
+  IndexTable ops;
+
+  static uint64_t key(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) {
+    uint64_t h = hash_combine(hash_pointer(&op), hash(attrs));
+    for (Value v : operands) h = hash_combine(h, v.id);
+    return h;
+  }
+};
+
+GraphBuilder::GraphBuilder() : graph_(std::make_shared<Graph>()) {}
+GraphBuilder::~GraphBuilder() = default;
+
+Value GraphBuilder::input(TypeRef type) {
+  Graph& g = *graph_;
+  if (g.types_.size() >= kMaxValues) fail(ErrorKind::kValue, "a graph holds at most 2**31 values");
+  Value v{static_cast<uint32_t>(g.types_.size())};
+  g.types_.push_back(type);
+  g.producers_.push_back(kNoProducer);
+  inputs_.push_back(v);
+  return v;
+}
+
+Value GraphBuilder::literal(const Literal& x) {
+  Graph& g = *graph_;
+  uint64_t key = hash_combine(hash_combine(static_cast<uint64_t>(x.dtype), x.lo), x.hi);
+  for (;; ++key) {  // past keys taken by other literals
+    auto [it, fresh] = literals_.try_emplace(key);
+    if (fresh) {
+      it->second.id = Value::kLiteralBit | static_cast<uint32_t>(g.literals_.size());
+      g.literals_.push_back(x);
+      g.literal_types_.push_back(scalar_type(x.dtype));
+      return it->second;
+    }
+    if (g.literals_[it->second.literal_index()] == x) return it->second;
+  }
+}
+
+TypeRef GraphBuilder::type(Value v) const {
+  const Graph& g = *graph_;
+  bool known = v.is_literal() ? v.literal_index() < g.literals_.size() : v.id < g.types_.size();
+  if (!known) fail(ErrorKind::kInternal, "expected a value of this builder; got value ", v.id);
+  return g.type(v);
+}
+
+const Literal* GraphBuilder::as_literal(Value v) const {
+  return v.is_literal() ? &graph_->literals_[v.literal_index()] : nullptr;
+}
+
+const Op* GraphBuilder::producer(Value v) const {
+  if (v.is_literal() || v.id >= graph_->producers_.size()) return nullptr;
+  uint32_t op = graph_->producers_[v.id];
+  return op == kNoProducer ? nullptr : &graph_->ops_[op];
+}
+
+std::span<const Value> GraphBuilder::operands(const Op& op) const { return graph_->operands(op); }
+
+uint32_t GraphBuilder::num_ops() const { return static_cast<uint32_t>(graph_->ops_.size()); }
+
+void GraphBuilder::set_hash_consing(bool on) { cons_.reset(on ? new Cons : nullptr); }
+
+bool GraphBuilder::find_equal(const OpInfo& op, std::span<const Value> operands,
+                              const AttrsRef& attrs, Values* results) const {
+  const Graph& g = *graph_;
+  uint32_t found = cons_->ops.find(Cons::key(op, operands, attrs), [&](uint32_t i) {
+    const Op& other = g.ops_[i];
+    std::span<const Value> xs = g.operands(other);
+    return other.info == &op &&
+           std::equal(xs.begin(), xs.end(), operands.begin(), operands.end()) &&
+           equal(other.attrs, attrs);
+  });
+  if (found == IndexTable::kAbsent) return false;
+  const Op& other = g.ops_[found];
+  for (uint32_t i = 0; i < other.num_results; ++i) results->push_back(g.result(other, i));
+  return true;
+}
+
+Values GraphBuilder::append(const OpInfo& op, std::span<const Value> operands,
+                            const AttrsRef& attrs, std::span<const TypeRef> result_types) {
+  Graph& g = *graph_;
+  if (g.types_.size() + result_types.size() > kMaxValues || g.operands_.size() >= kMaxValues) {
+    fail(ErrorKind::kValue, "a graph holds at most 2**31 values");
+  }
+  uint32_t effects = effects_of(op, attrs);
+  uint32_t index = num_ops();
+  uint32_t first_operand = static_cast<uint32_t>(g.operands_.size());
+  uint32_t first_result = static_cast<uint32_t>(g.types_.size());
+  if (cons_ && effects == kPure) cons_->ops.insert(Cons::key(op, operands, attrs), index);
+  Values copy(operands);  // `operands` may point into the pool that grows here
+  g.operands_.insert(g.operands_.end(), copy.begin(), copy.end());
+  Values results;
+  for (TypeRef type : result_types) {
+    results.push_back({static_cast<uint32_t>(g.types_.size())});
+    g.types_.push_back(type);
+    g.producers_.push_back(index);
+  }
+  g.ops_.push_back({&op, attrs, first_operand, static_cast<uint32_t>(operands.size()), first_result,
+                    static_cast<uint32_t>(result_types.size()), loc_});
+  g.effects_ |= effects;
+  return results;
+}
+
+Values GraphBuilder::add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) {
+  TypeRefs in_types;
+  for (Value v : operands) in_types.push_back(type(v));
+  Values results;
+  if (cons_ && find_equal(op, operands, attrs, &results)) return results;
+  return append(op, operands, attrs, infer_types(op, in_types, attrs));
+}
+
+Values GraphBuilder::add_typed(const OpInfo& op, std::span<const Value> operands,
+                               const AttrsRef& attrs, std::span<const TypeRef> result_types) {
+  for (Value v : operands) type(v);  // checks that it is ours
+  Values results;
+  if (cons_ && find_equal(op, operands, attrs, &results)) return results;
+  return append(op, operands, attrs, result_types);
+}
+
+Values GraphBuilder::inline_graph(const Graph& graph, std::span<const Value> args) {
+  if (args.size() != graph.num_inputs()) {
+    fail(ErrorKind::kType, "inline_graph expected ", graph.num_inputs(), " arguments; got ",
+         args.size());
+  }
+  std::vector<Value> map(graph.num_values());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    if (type(args[i]) != graph.type(graph.input(i))) {
+      fail(ErrorKind::kType, "inline_graph expected argument ", i, " to be ",
+           graph.type(graph.input(i)), "; got ", type(args[i]));
+    }
+    map[i] = args[i];
+  }
+  auto mapped = [&](Value v) { return v.is_literal() ? literal(graph.literal(v)) : map[v.id]; };
+  Loc outer = loc_;
+  Values operands;
+  for (const Op& op : graph.ops()) {
+    operands.clear();
+    for (Value v : graph.operands(op)) operands.push_back(mapped(v));
+    loc_ = op.loc;
+    Values results = add_typed(*op.info, operands, op.attrs, graph.result_types(op));
+    std::copy(results.begin(), results.end(), map.begin() + op.results_begin);
+  }
+  loc_ = outer;
+  Values outputs;
+  for (Value v : graph.outputs()) outputs.push_back(mapped(v));
+  return outputs;
+}
+
+GraphRef GraphBuilder::finish(std::span<const Value> outputs, std::span<const Value> consts) {
+  Graph& g = *graph_;
+  for (Value v : outputs) type(v);  // checks that it is ours
+
+  // The inputs in their final order: consts first.
+  std::vector<Value> order(consts.begin(), consts.end());
+  std::vector<bool> is_const(g.types_.size());
+  for (Value v : consts) {
+    if (v.id >= g.types_.size() || g.producers_[v.id] != kNoProducer || is_const[v.id]) {
+      fail(ErrorKind::kInternal, "finish expected distinct inputs as consts; got value ", v.id);
+    }
+    is_const[v.id] = true;
+  }
+  for (Value v : inputs_) {
+    if (!is_const[v.id]) order.push_back(v);
+  }
+
+  uint32_t num_inputs = static_cast<uint32_t>(order.size());
+  bool in_place = true;
+  for (uint32_t i = 0; i < num_inputs; ++i) in_place &= order[i].id == i;
+  g.outputs_.assign(outputs.begin(), outputs.end());
+  if (!in_place) {
+    std::vector<uint32_t> renumbered(g.types_.size());
+    for (uint32_t i = 0; i < num_inputs; ++i) renumbered[order[i].id] = i;
+    uint32_t next = num_inputs;
+    std::vector<TypeRef> types(g.types_.size());
+    std::vector<uint32_t> producers(g.types_.size());
+    for (uint32_t id = 0; id < g.types_.size(); ++id) {
+      if (g.producers_[id] != kNoProducer) renumbered[id] = next++;
+      types[renumbered[id]] = g.types_[id];
+      producers[renumbered[id]] = g.producers_[id];
+    }
+    g.types_ = std::move(types);
+    g.producers_ = std::move(producers);
+    auto renumber = [&](std::vector<Value>& values) {
+      for (Value& v : values) {
+        if (!v.is_literal()) v.id = renumbered[v.id];
+      }
+    };
+    renumber(g.operands_);
+    renumber(g.outputs_);
+    for (Op& op : g.ops_) {
+      if (op.num_results) op.results_begin = renumbered[op.results_begin];
+    }
+  }
+  g.producers_.erase(g.producers_.begin(), g.producers_.begin() + num_inputs);
+  g.num_inputs_ = num_inputs;
+  g.num_consts_ = static_cast<uint32_t>(consts.size());
+
+  GraphRef done = std::move(graph_);
+  graph_ = std::make_shared<Graph>();
+  inputs_.clear();
+  literals_.clear();
+  if (cons_) cons_->ops.clear();
+  return done;
+}
+
+}  // namespace weft

@@ -1,0 +1,57 @@
+// The process-wide table of source locations.
+#include "weft/location.h"
+
+#include <deque>
+#include <mutex>
+
+#include "support/index_table.h"
+#include "weft/hash.h"
+#include "weft/text.h"
+
+namespace weft {
+
+namespace {
+
+struct LocTable {
+  std::mutex mutex;
+  std::deque<LocInfo> infos{LocInfo{}};  // infos[0] is the unknown location
+  IndexTable index;
+
+  static LocTable& get() {
+    static LocTable& table = *new LocTable;  // never destroyed: see loc_info()
+    return table;
+  }
+};
+
+}  // namespace
+
+Loc make_loc(std::string_view file, int line, std::string_view function) {
+  uint64_t hash = hash_combine(hash_combine(hash_bytes(file), hash_bytes(function)),
+                               static_cast<uint64_t>(line));
+  LocTable& table = LocTable::get();
+  std::lock_guard lock(table.mutex);
+  Loc found = table.index.find(hash, [&](uint32_t i) {
+    const LocInfo& info = table.infos[i];
+    return info.line == line && info.file == file && info.function == function;
+  });
+  if (found != IndexTable::kAbsent) return found;
+  Loc loc = static_cast<Loc>(table.infos.size());
+  table.infos.push_back({std::string(file), line, std::string(function)});
+  table.index.insert(hash, loc);
+  return loc;
+}
+
+const LocInfo& loc_info(Loc loc) {
+  LocTable& table = LocTable::get();
+  std::lock_guard lock(table.mutex);
+  return table.infos[loc < table.infos.size() ? loc : kNoLoc];
+}
+
+std::string loc_text(Loc loc) {
+  if (loc == kNoLoc) return "<unknown>";
+  const LocInfo& info = loc_info(loc);
+  if (info.function.empty()) return cat(info.file, ":", info.line);
+  return cat(info.file, ":", info.line, " (", info.function, ")");
+}
+
+}  // namespace weft

@@ -1,0 +1,136 @@
+// The process-wide table of types. Each thread keeps a small direct-mapped cache in front of it, so
+// that making a type again takes no lock.
+#include "weft/type.h"
+
+#include <array>
+#include <charconv>
+#include <deque>
+#include <mutex>
+
+#include "support/index_table.h"
+#include "weft/error.h"
+#include "weft/hash.h"
+
+namespace weft {
+
+class TypeTable {
+ public:
+  TypeRef intern(DType dtype, std::span<const int64_t> shape, uint64_t hash) {
+    std::lock_guard lock(mutex_);
+    uint32_t found =
+        index_.find(hash, [&](uint32_t i) { return matches(types_[i], dtype, shape, hash); });
+    if (found != IndexTable::kAbsent) return &types_[found];
+    int64_t num_elements = count(dtype, shape);
+    index_.insert(hash, static_cast<uint32_t>(types_.size()));
+    Type type;
+    type.dtype_ = dtype;
+    type.shape_ = Dims(shape);
+    type.num_elements_ = num_elements;
+    type.hash_ = hash;
+    types_.push_back(std::move(type));
+    return &types_.back();
+  }
+
+  static bool matches(const Type& type, DType dtype, std::span<const int64_t> shape,
+                      uint64_t hash) {
+    if (type.hash_ != hash || type.dtype_ != dtype || type.shape_.size() != shape.size()) {
+      return false;
+    }
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (type.shape_[i] != shape[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Checks the dimensions too: each distinct type comes here once.
+  static int64_t count(DType dtype, std::span<const int64_t> shape) {
+    constexpr int64_t kMaxElements = int64_t{1} << 56;  // bits of any dtype still fit in int64
+    int64_t n = 1;
+    for (int64_t dim : shape) {
+      if (dim < 0) {
+        fail(ErrorKind::kShape, "expected dimensions of at least 0; got a ", short_name(dtype),
+             " array of shape ", shape);
+      }
+      if (dim == 0) return check_rest(dtype, shape);
+      if (n > kMaxElements / dim) fail_too_large(dtype, shape);
+      n *= dim;
+    }
+    return n;
+  }
+  static int64_t check_rest(DType dtype, std::span<const int64_t> shape) {
+    for (int64_t dim : shape) {
+      if (dim < 0) {
+        fail(ErrorKind::kShape, "expected dimensions of at least 0; got a ", short_name(dtype),
+             " array of shape ", shape);
+      }
+    }
+    return 0;
+  }
+  [[noreturn]] static void fail_too_large(DType dtype, std::span<const int64_t> shape) {
+    fail(ErrorKind::kShape, "expected fewer than 2**56 elements; got a ", short_name(dtype),
+         " array of shape ", shape);
+  }
+
+  std::mutex mutex_;
+  std::deque<Type> types_;
+  IndexTable index_;
+};
+
+namespace {
+
+uint64_t hash_type(DType dtype, std::span<const int64_t> shape) {
+  // One multiplication per dimension: this runs for every op that is traced.
+  uint64_t h = static_cast<uint64_t>(dtype) + 1 + 64 * shape.size();
+  for (int64_t dim : shape) h = (h ^ static_cast<uint64_t>(dim)) * 0x9e3779b97f4a7c15ull;
+  return mix(h);
+}
+
+}  // namespace
+
+TypeRef make_type(DType dtype, std::span<const int64_t> shape) {
+  static TypeTable& table = *new TypeTable;  // never destroyed: types outlive all statics
+  thread_local std::array<TypeRef, 256> cache{};
+  uint64_t hash = hash_type(dtype, shape);
+  TypeRef& slot = cache[hash % cache.size()];
+  if (!slot || !TypeTable::matches(*slot, dtype, shape, hash)) {
+    slot = table.intern(dtype, shape, hash);
+  }
+  return slot;
+}
+
+Text& operator<<(Text& out, TypeRef type) {
+  if (!type) return out << "<no type>";
+  out << short_name(type->dtype()) << '[';
+  for (int i = 0; i < type->rank(); ++i) {
+    if (i) out << ',';
+    out << type->dim(i);
+  }
+  return out << ']';
+}
+
+TypeRef parse_type(std::string_view text) {
+  auto malformed = [&](const char* expected) {
+    fail(ErrorKind::kParse, "expected ", expected, "; got \"", text, "\"");
+  };
+  size_t open = text.find('[');
+  if (open == text.npos || text.back() != ']') malformed("a type such as f32[8,128]");
+  std::optional<DType> dtype = parse_dtype(text.substr(0, open));
+  if (!dtype) malformed("a type that starts with a dtype such as f32");
+  Dims shape;
+  const char* at = text.data() + open + 1;
+  const char* end = text.data() + text.size() - 1;
+  while (at != end) {
+    while (at != end && *at == ' ') ++at;
+    int64_t dim = 0;
+    auto [next, error] = std::from_chars(at, end, dim);
+    if (error != std::errc{} || dim < 0) malformed("dimensions that are numbers of at least 0");
+    shape.push_back(dim);
+    at = next;
+    if (at == end) break;
+    if (*at != ',' || ++at == end) malformed("dimensions separated by commas");
+  }
+  return make_type(*dtype, shape);
+}
+
+}  // namespace weft
