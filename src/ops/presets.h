@@ -47,15 +47,32 @@ OpDef binary(Elementwise e);
 OpDef compare(Elementwise e);
 
 // Parts of presets, for ops that are almost standard.
-TypeRefs infer_elementwise(const InferCtx& c, DTypeSet dtypes, DType (*result)(DType) = nullptr);
+// The shape that element-wise operands have in common: that of those which are not scalars.
+const Dims& common_shape(const InferCtx& c);
+TypeRefs infer_elementwise(const InferCtx& c, DTypeSet dtypes,
+                           const std::function<DType(DType)>& result = nullptr);
 void batch_elementwise(BatchCtx& c);
 void emit_elementwise(EmitCtx& c, std::string_view hlo);
 Cost cost_elementwise(const CostCtx& c, double flops, bool transcendental);
+// The result of an op on operands of the result's shape: "stablehlo.add %0, %1 : tensor<3xf32>".
+std::string emit_op(EmitCtx& c, std::string_view hlo, std::span<const std::string> operands,
+                    std::span<const TypeRef> in_types, TypeRef out_type);
+// "stablehlo.compare LT, ..." of two values of one type; total_order puts -nan < -inf, nan > inf.
+std::string emit_compare(EmitCtx& c, std::string_view direction, std::string_view lhs,
+                         std::string_view rhs, TypeRef type, bool total_order = false);
+// "stablehlo.select"; the predicate may be a scalar.
+std::string emit_select(EmitCtx& c, std::string_view pred, TypeRef pred_type,
+                        std::string_view on_true, std::string_view on_false, TypeRef type);
+// A contribution to a result's tangent, of an operand that may have been a broadcast scalar.
+JvpArgRule broadcast_tangent(JvpArgRule rule);
+// Replaces the (single) result by v: a scalar v is broadcast.
+Vals replacement(const SimplifyCtx& c, Val v);
 // Bytes read and written, no flops.
 Cost cost_bytes(const CostCtx& c);
 
-// Exact folds. The double form rounds to the dtype (use for ops that IEEE rounds correctly, and
-// not for f64-inexact formulas); the integer form wraps.
+// Exact folds of one or two operands (the second is 0 for one). The double form rounds to the dtype
+// (use for ops that IEEE rounds correctly, and not for f64-inexact formulas); the integer form
+// wraps. A null form and complex numbers are not folded.
 FoldRule fold_real(double (*f)(double, double), int64_t (*i)(int64_t, int64_t));
 
 // The JvpKind::kZero and kLinear presets.
@@ -66,7 +83,7 @@ OpDef& linear(OpDef& def, TransposeRule transpose, std::vector<size_t> linear_ar
 struct Reducer {
   std::string name;
   std::string doc;
-  std::string hlo;        // the combining op, "stablehlo.add"
+  std::string hlo;  // the combining op, "stablehlo.add"
   DTypeSet dtypes = kNumbers;
   // Identity element for a dtype.
   std::function<Literal(DType)> identity;

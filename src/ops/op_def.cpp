@@ -1,0 +1,93 @@
+// What the rule contexts of op_def.h do for rules: zeros on demand, sums of cotangents, moving
+// mapped axes, looking through constants.
+#include "weft/op_def.h"
+
+#include "weft/build.h"
+
+namespace weft {
+
+Val JvpCtx::t(size_t i) const {
+  if (tangents[i]) return {&b, tangents[i]};
+  return zeros(b, in_types[i]);
+}
+
+Val TransposeCtx::ct(size_t r) const {
+  if (cotangents[r]) return {&b, cotangents[r]};
+  return zeros(b, out_types[r]);
+}
+
+void TransposeCtx::add(size_t i, Val ct) {
+  if (ct.type() != in_types[i]) {
+    fail(ErrorKind::kInternal, "[", op.name, "] transpose made a cotangent of type ", ct.type(),
+         " for operand ", i, " of type ", in_types[i]);
+  }
+  accumulate(i, [&](Val sum) { return apply1("add_any", {sum, ct}); }, [&] { return ct; });
+}
+
+void TransposeCtx::accumulate(size_t i, const std::function<Val(Val)>& update,
+                              const std::function<Val()>& fresh) {
+  Value& sum = accumulated[i];
+  sum = (sum ? update(val(sum)) : fresh()).value;
+}
+
+Val BatchCtx::at(size_t i, int dim) const {
+  if (batched(i)) return move_axis(x(i), dims[i], dim);
+  Dims shape = in_types[i]->shape();
+  shape.insert(static_cast<size_t>(dim), size);
+  Dims kept;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    if (d != dim) kept.push_back(d);
+  return broadcast_in_dim(x(i), shape, kept);
+}
+
+Val BatchCtx::moved(size_t i, int dim) const { return batched(i) ? at(i, dim) : x(i); }
+
+void BatchCtx::apply(std::span<const Val> xs, const AttrsRef& with, int dim) {
+  SmallVector<Value, 4> values;
+  for (const Val& v : xs) values.push_back(v.value);
+  for (Value v : b.add(op, values, with)) result(val(v), dim);
+}
+
+const Op* SimplifyCtx::producer(Val v, std::string_view name) const {
+  const Op* made_by = b.producer(v.value);
+  return made_by && made_by->info->name == name ? made_by : nullptr;
+}
+
+std::optional<Literal> SimplifyCtx::splat(Val v) const {
+  while (const Op* broadcast = producer(v, "broadcast_in_dim")) v = operand(*broadcast, 0);
+  if (const Literal* x = b.as_literal(v.value)) return *x;
+  return std::nullopt;
+}
+
+bool SimplifyCtx::is_splat(Val v, double x) const {
+  std::optional<Literal> s = splat(v);
+  if (!s) return false;
+  switch (kind(s->dtype)) {
+    case DTypeKind::kFloat:
+      return s->as_double() == x;
+    case DTypeKind::kComplex:
+      return s->as_double() == x && s->imag() == 0;
+    case DTypeKind::kUnsigned:
+      return static_cast<double>(s->lo) == x;
+    default:
+      return static_cast<double>(s->as_int()) == x;
+  }
+}
+
+std::vector<std::string> OpDef::missing_rules() const {
+  std::vector<std::string> missing;
+  auto need = [&](bool present, const char* slot) {
+    if (!present) missing.push_back(slot);
+  };
+  need(!doc.empty(), "doc");
+  need(static_cast<bool>(infer), "infer");
+  need(jvp_kind != JvpKind::kNone, "jvp");
+  if (jvp_kind == JvpKind::kCustom) need(static_cast<bool>(jvp), "jvp");
+  if (jvp_kind == JvpKind::kLinear) need(static_cast<bool>(transpose), "transpose");
+  need(static_cast<bool>(batch), "batch");
+  need(emit || decompose, "emit");
+  need(static_cast<bool>(cost), "cost");
+  return missing;
+}
+
+}  // namespace weft
