@@ -1,0 +1,60 @@
+"""Finds where two trees that should have the same structure part, for error messages."""
+
+from weft.runtime.pytree import registry
+
+
+def _one_level(tree):
+    try:
+        return registry.flatten_one_level_with_keys(tree)
+    except ValueError:
+        return None
+
+
+def _describe(tree, node):
+    if tree is None:
+        return "None"
+    name = type(tree).__name__
+    if node is None:
+        return f"a leaf of type {name}"
+    children, data = node
+    if isinstance(tree, dict):
+        return f"a {name} with keys {[key.key for key, _ in children]}"
+    if isinstance(tree, (list, tuple)):
+        return f"a {name} of length {len(tree)}"
+    return f"a node of type {name} with {len(children)} children and data {data!r}"
+
+
+def first_mismatch(prefix, full, is_leaf=None):
+    """Returns `(key path, expected, got)` where `full` first departs from `prefix`, or None."""
+    stack = [((), prefix, full)]
+    while stack:
+        path, expected, got = stack.pop()
+        if is_leaf is not None and is_leaf(expected):
+            continue
+        expected_node = _one_level(expected)
+        if expected_node is None:
+            continue
+        got_node = _one_level(got)
+        expected_node = (list(expected_node[0]), expected_node[1])
+        if got_node is not None:
+            got_node = (list(got_node[0]), got_node[1])
+        if (
+            type(expected) is not type(got)
+            or got_node is None
+            or len(expected_node[0]) != len(got_node[0])
+            or expected_node[1] != got_node[1]
+        ):
+            return path, _describe(expected, expected_node), _describe(got, got_node)
+        pairs = zip(expected_node[0], got_node[0], strict=True)
+        stack.extend([((*path, key), x, y) for (key, x), (_, y) in pairs][::-1])
+    return None
+
+
+def explain_mismatch(prefix, full, is_leaf=None):
+    """The mismatch as text: `at ['a'][0] expected ...; got ...`; empty if there is none."""
+    found = first_mismatch(prefix, full, is_leaf)
+    if found is None:
+        return ""
+    path, expected, got = found
+    place = "at " + "".join(map(str, path)) if path else "at the root"
+    return f"{place} expected {expected}; got {got}"

@@ -1,0 +1,222 @@
+"""Exceptions of weft.
+
+Every class says what usually causes it, what to do, and shows the fix in a few lines. The C++ core
+raises the classes named `...Error` that carry an operation's message (`ShapeError`, `DTypeError`,
+...); `csrc` finds them here by name.
+"""
+
+
+class WeftError(Exception):
+    """Base class of all errors that weft raises itself.
+
+    Catch it to handle any of them: ``except weft.errors.WeftError``. The subclasses also derive
+    from the built-in class that NumPy would raise in the same place, so that existing handlers
+    (``except ValueError``) keep working.
+    """
+
+
+class ShapeError(WeftError, TypeError, ValueError):
+    """Operands whose shapes do not fit the operation.
+
+    The message names the operation and the operands' shapes. Reshape or broadcast one of them::
+
+        x = jnp.ones((3, 4)); b = jnp.ones(3)
+        x + b               # ShapeError: (3, 4) and (3,) do not broadcast
+        x + b[:, None]      # adds b[i] to row i
+    """
+
+
+class DTypeError(WeftError, TypeError):
+    """Operands whose dtypes the operation does not take.
+
+    `weft.numpy` promotes dtypes, `weft.lax` does not. Convert explicitly::
+
+        lax.add(jnp.int32(1), jnp.float32(2))                     # DTypeError
+        lax.add(jnp.int32(1).astype(jnp.float32), jnp.float32(2))
+    """
+
+
+class AttributeValueError(WeftError, ValueError):
+    """A static argument of an operation (axes, sizes, permutation, ...) has a wrong value.
+
+    The message says which argument and which values are allowed::
+
+        lax.transpose(jnp.ones((2, 3)), (0, 2))   # AttributeValueError: not a permutation of 0, 1
+        lax.transpose(jnp.ones((2, 3)), (1, 0))
+    """
+
+
+class OperandError(WeftError, TypeError):
+    """The number or the kind of operands is wrong: something that is not an array was passed.
+
+    Lists are not converted silently, since each element would become an operand::
+
+        jnp.sin([1.0, 2.0])              # OperandError
+        jnp.sin(jnp.array([1.0, 2.0]))
+    """
+
+
+class IndexOutOfBoundsError(WeftError, IndexError):
+    """A static index is outside the axis that it indexes.
+
+    Only indices known while tracing are checked; array-valued ones are clamped::
+
+        jnp.arange(3)[5]                 # IndexOutOfBoundsError
+        jnp.arange(3)[-1]
+    """
+
+
+class ParseError(WeftError, ValueError):
+    """The text given to the graph parser is not a valid program.
+
+    The message holds the line and column. Compare with the text that `make_jaxpr` prints for a
+    small function.
+    """
+
+
+class NotImplementedRuleError(WeftError, NotImplementedError):
+    """An operation lacks the rule (jvp, transpose, batching, emission) that a transform needs.
+
+    Write the function with other operations, or give it a derivative of its own with
+    `custom_jvp` or `custom_vjp`.
+    """
+
+
+class InternalError(WeftError, RuntimeError):
+    """An invariant of weft itself was broken. Please report it with the program that caused it."""
+
+
+class ConcretizationTypeError(WeftError, TypeError):
+    """The value of a traced array was needed while its function was being traced.
+
+    Inside `jit` (and loop bodies, branches, ...) arrays have a shape and a dtype but no value.
+    Python control flow and shapes need values. Either use the traced form of the construct or make
+    the argument static::
+
+        @weft.jit
+        def f(x, n):
+            return jnp.broadcast_to(x, (n,))      # n is traced: error
+
+        f = weft.jit(f, static_argnames="n")      # n is a Python value now
+    """
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced array was used as a Python condition (`if`, `while`, `and`, `assert`).
+
+    Select between values with `where`, or between computations with `lax.cond`::
+
+        @weft.jit
+        def relu(x):
+            return x if x > 0 else 0.0            # error
+            return jnp.where(x > 0, x, 0.0)       # works
+    """
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced array was used where Python needs an integer (list index, `range`, a shape).
+
+    Index an array instead of a list, or declare the argument static::
+
+        @weft.jit
+        def pick(i):
+            return [1.0, 2.0][i]                  # error
+            return jnp.array([1.0, 2.0])[i]       # works
+    """
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced array was passed to NumPy, which needs its values.
+
+    Call the function of the same name in `weft.numpy`, or compute the NumPy part outside::
+
+        @weft.jit
+        def f(x):
+            return np.sin(x)                      # error
+            return jnp.sin(x)                     # works
+    """
+
+
+class UnexpectedTracerError(WeftError):
+    """A traced array outlived the function in which it was made.
+
+    It was stored in a global, an attribute or a closure during tracing and used afterwards. Return
+    it from the function instead::
+
+        saved = []
+
+        @weft.jit
+        def f(x):
+            saved.append(x * 2)                   # leaks
+            return x
+
+        f(1.0)
+        saved[0] + 1                              # error
+    """
+
+
+class NonConcreteBooleanIndexError(WeftError, IndexError):
+    """A traced boolean array was used as an index; the result's shape would depend on its values.
+
+    Use the three-argument `where`, which keeps the shape::
+
+        @weft.jit
+        def f(x):
+            return x[x > 0].sum()                 # error
+            return jnp.where(x > 0, x, 0).sum()   # works
+    """
+
+
+class NonHashableStaticArgumentError(WeftError, ValueError, TypeError):
+    """An argument declared static cannot be hashed, so compiled programs cannot be looked up by it.
+
+    Pass a hashable value (a tuple for a list, a frozen dataclass for a dict)::
+
+        f = weft.jit(lambda x, axes: x.sum(axes), static_argnames="axes")
+        f(x, axes=[0, 1])                         # error
+        f(x, axes=(0, 1))
+    """
+
+
+class TypePromotionError(WeftError, ValueError, TypeError):
+    """There is no dtype to which both operands are converted implicitly.
+
+    This is so for the 8-bit floats and for 4-bit integers among others. Convert one operand::
+
+        x.astype(jnp.float32) * y
+    """
+
+
+class DeletedArrayError(WeftError, RuntimeError):
+    """An array was used after its memory was given away.
+
+    Arguments listed in `donate_argnums`, and arrays on which `delete()` was called, must not be
+    used again. Keep the result instead of the argument::
+
+        step = weft.jit(update, donate_argnums=0)
+        new = step(state)
+        state + 1                                 # error: state was donated
+    """
+
+
+class DeviceMismatchError(WeftError, ValueError):
+    """Operands are committed to different devices. Move one of them with `device_put`."""
+
+
+class ArgumentTypeError(WeftError, TypeError):
+    """An argument of a transformed function is not an array, number or pytree of these.
+
+    Strings, functions and other objects must be static, or be bound before::
+
+        weft.jit(f)(x, "relu")                                  # error
+        weft.jit(f, static_argnames="kind")(x, kind="relu")
+    """
+
+
+class TreeStructureError(WeftError, ValueError, TypeError):
+    """Pytrees that should have the same structure do not; the message names the key path.
+
+    Common causes are a tuple in place of a list, a missing dict key, or None for an array::
+
+        tree.map(jnp.add, {"w": 1.0}, {"w": 1.0, "b": 2.0})   # error: keys ['w'] and ['b', 'w']
+    """

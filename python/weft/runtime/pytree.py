@@ -1,0 +1,80 @@
+"""The pytree machinery of jaxlib, with a registry of weft's own.
+
+`registry` knows None, tuples, named tuples, lists and dicts by itself; OrderedDict and defaultdict
+are registered here. The registry of the `jax` package is another object: classes registered there
+are leaves here, and the reverse.
+"""
+
+import collections
+import copyreg
+
+from jaxlib import _jax
+
+_pytree = _jax.pytree
+
+PyTreeRegistry = _pytree.PyTreeRegistry
+PyTreeDef = _pytree.PyTreeDef
+DictKey = _pytree.DictKey
+SequenceKey = _pytree.SequenceKey
+GetAttrKey = _pytree.GetAttrKey
+FlattenedIndexKey = _pytree.FlattenedIndexKey
+
+registry = PyTreeRegistry()
+
+
+def _the_registry():
+    return registry
+
+
+def _reduce_registry(instance):
+    return (_the_registry, ()) if instance is registry else instance.__reduce__()
+
+
+# A PyTreeDef pickles as its registry and its nodes; a registry other than jaxlib's default has no
+# pickled form of its own.
+copyreg.pickle(PyTreeRegistry, _reduce_registry)
+
+
+def _keyed_children(tree, keys):
+    return tuple((DictKey(key), tree[key]) for key in keys)
+
+
+def _ordered_dict_with_keys(tree):
+    return _keyed_children(tree, tree), tuple(tree)
+
+
+# The order of an OrderedDict is part of its structure; a defaultdict is sorted as a dict is.
+registry.register_node(
+    collections.OrderedDict,
+    lambda tree: (tuple(tree.values()), tuple(tree)),
+    lambda keys, values: collections.OrderedDict(zip(keys, values, strict=True)),
+    _ordered_dict_with_keys,
+)
+
+
+def _default_dict(tree):
+    keys = tuple(sorted(tree))
+    return tuple(tree[key] for key in keys), (tree.default_factory, keys)
+
+
+def _default_dict_with_keys(tree):
+    keys = tuple(sorted(tree))
+    return _keyed_children(tree, keys), (tree.default_factory, keys)
+
+
+registry.register_node(
+    collections.defaultdict,
+    _default_dict,
+    lambda data, values: collections.defaultdict(data[0], zip(data[1], values, strict=True)),
+    _default_dict_with_keys,
+)
+
+
+def all_leaves(values):
+    """Whether no element of `values` is a node of the registry."""
+    return _pytree.all_leaves(registry, values)
+
+
+def treedef_tuple(treedefs):
+    """The structure of a tuple whose elements have the given structures."""
+    return _pytree.treedef_tuple(registry, list(treedefs))
