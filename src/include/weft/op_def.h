@@ -193,6 +193,14 @@ using CostRule = std::function<Cost(const CostCtx&)>;
 // How an op differentiates. kNone differentiates to an error that names the op.
 enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom };
 
+// How passes may treat an op whose operands are the inputs of its only graph and whose results are
+// that graph's outputs.
+enum class CallKind : uint8_t {
+  kNone,    // not such an op
+  kInline,  // may be pruned of unused inputs and results, and replaced by the graph's ops
+  kKeep,    // may be pruned only
+};
+
 struct OpDef : OpInfo {
   JvpKind jvp_kind = JvpKind::kNone;
   // kLinear: the result's tangent is the op itself applied to the tangents of the operands in
@@ -209,6 +217,7 @@ struct OpDef : OpInfo {
   FoldRule fold;
   std::vector<Rewrite> simplify;
   CostRule cost;
+  CallKind call = CallKind::kNone;
   bool elementwise = false;  // result element i depends on element i of each operand only
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.

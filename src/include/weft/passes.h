@@ -46,7 +46,26 @@ WEFT_API GraphRef run_passes(const GraphRef& graph, std::span<const std::string>
 // The default pipeline.
 WEFT_API GraphRef optimize(const GraphRef& graph);
 
+struct RewriteInfo {
+  std::string op;    // empty: not tied to an op
+  std::string name;  // as in PassStats and PassOptions
+  std::string rule;
+};
+// Every rewrite there is: those of the registry's ops, then those of the passes themselves.
+WEFT_API std::vector<RewriteInfo> all_rewrites();
+
 // Flops, transcendentals and bytes of the whole graph, regions included.
 WEFT_API Cost graph_cost(const Graph& graph);
+
+// One `fusion` op, as made by the pass `fuse`.
+struct FusionReport {
+  std::string name;
+  uint32_t num_ops = 0;
+  Cost cost;               // graph_cost of the body: what its ops cost one by one
+  double fused_bytes = 0;  // operands read and results written once
+  Loc loc = kNoLoc;        // of the last op fused
+};
+// The fusions of a graph in program order, without those of its regions.
+WEFT_API std::vector<FusionReport> fusion_report(const Graph& graph);
 
 }  // namespace weft

@@ -1,0 +1,87 @@
+// The list of passes, the default pipeline, and the function that runs them.
+#include <chrono>
+
+#include "passes/pass_list.h"
+#include "weft/error.h"
+#include "weft/registry.h"
+
+namespace weft {
+namespace {
+
+const Pass& find_pass(std::string_view name) {
+  Text known;
+  for (const Pass& pass : all_passes()) {
+    if (pass.name == name) return pass;
+    known << (known.size() ? ", " : "") << pass.name;
+  }
+  fail(ErrorKind::kValue, "[run_passes] expected one of ", known.view(), "; got ", name);
+}
+
+void verify_after(const Pass& pass, const Graph& graph) {
+  try {
+    verify(graph);
+  } catch (const Error& error) { fail(error.kind(), "after pass ", pass.name, ": ", error.what()); }
+}
+
+}  // namespace
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> passes = {
+      {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
+       inline_pass},
+      {"fold", "Evaluates ops on scalar constants.", fold_pass},
+      {"simplify", "Applies the ops' algebraic rewrites.", simplify_pass},
+      {"cse", "Merges equal ops.", cse_pass},
+      {"canonicalize", "fold, simplify and cse in one walk.", canonicalize_pass},
+      {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
+      {"fuse", "Groups element-wise ops into fusion ops.", fuse_pass},
+  };
+  return passes;
+}
+
+const std::vector<std::string>& default_pipeline() {
+  // The first dce spares canonicalize the dead ops that derivatives leave; the second one takes
+  // what rewrites made dead.
+  static const std::vector<std::string> names = {"dce", "canonicalize", "dce"};
+  return names;
+}
+
+GraphRef run_passes(const GraphRef& graph, std::span<const std::string> passes,
+                    const PassOptions& options, std::vector<PassStats>* stats) {
+  std::vector<const Pass*> found;
+  for (const std::string& name : passes) found.push_back(&find_pass(name));
+  GraphRef current = graph;
+  for (const Pass* pass : found) {
+    PassStats pass_stats{.pass = pass->name,
+                         .ops_before = static_cast<uint32_t>(current->ops().size())};
+    auto start = std::chrono::steady_clock::now();
+    GraphRef next = pass->run(current, options, pass_stats);
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    pass_stats.seconds = seconds.count();
+    pass_stats.ops_after = static_cast<uint32_t>(next->ops().size());
+    if (stats) stats->push_back(std::move(pass_stats));
+    if (options.dump) options.dump(pass->name, *current, *next);
+    if (options.verify) verify_after(*pass, *next);
+    current = std::move(next);
+  }
+  return current;
+}
+
+GraphRef optimize(const GraphRef& graph) { return run_passes(graph, default_pipeline()); }
+
+std::vector<RewriteInfo> all_rewrites() {
+  std::vector<RewriteInfo> rewrites;
+  for (const OpDef* op : registry().all()) {
+    for (const Rewrite& r : op->simplify) rewrites.push_back({op->name, r.name, r.rule});
+  }
+  rewrites.push_back({"", "fold", "f(literals) -> literal"});
+  rewrites.push_back({"", "cse", "equal pure ops -> the first of them"});
+  rewrites.push_back(
+      {"", "forward_call_result",
+       "a call's result that is its argument, a literal or an earlier result -> that"});
+  rewrites.push_back({"", "prune_call", "unused results and inputs of a callee -> dropped"});
+  rewrites.push_back({"", "inline_call", "a call of a tiny or only once called graph -> its ops"});
+  return rewrites;
+}
+
+}  // namespace weft

@@ -1,0 +1,209 @@
+// weft-opt: runs passes on a program in text form and prints the result. Used by tests/ir, and by
+// anyone who wants to see what the compiler makes of a program.
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/weft.h"
+
+namespace {
+
+constexpr int kUsageError = 2;
+
+const char kUsage[] =
+    R"(usage: weft-opt [options] [file]
+Reads a program (from the file, or from stdin), runs passes on it and prints it.
+
+  --passes=a,b,c      passes to run, in this order
+  --default           run the default pipeline
+  --only=a,b          rewrites to use; others are off
+  --disable=a,b       rewrites not to use
+  --verify            check every invariant of the graph after reading and after each pass
+  --emit=FORM         graph (the default) or stablehlo
+  --platform=NAME     platform to emit for: cpu (the default), cuda, tpu
+  --locations         emit or print source locations
+  --stats             ops, time and rewrites of each pass, on stderr
+  --cost              flops and bytes of the result, on stderr
+  --fusions           what each fusion of the result costs, on stderr
+  --list-passes       list the passes
+  --list-rewrites     list the rewrites: name, op, rule
+  --list-ops          list the ops: name, description, rules that are missing
+)";
+
+struct Options {
+  std::vector<std::string> passes;
+  weft::PassOptions pass_options;
+  weft::EmitOptions emit_options;
+  std::string form = "graph";
+  std::string file;
+  bool verify = false;
+  bool locations = false;
+  bool stats = false;
+  bool cost = false;
+  bool fusions = false;
+  std::function<void()> list;  // set by the --list options: print that and nothing else
+};
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    size_t comma = text.find(',');
+    if (comma != 0) parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return parts;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void list_passes() {
+  for (const weft::Pass& pass : weft::all_passes()) {
+    std::cout << pass.name << "  " << pass.doc << '\n';
+  }
+  std::cout << "default:";
+  for (const std::string& name : weft::default_pipeline()) std::cout << ' ' << name;
+  std::cout << '\n';
+}
+
+void list_rewrites() {
+  for (const weft::RewriteInfo& r : weft::all_rewrites()) {
+    std::cout << r.name << "  " << (r.op.empty() ? "-" : r.op) << "  " << r.rule << '\n';
+  }
+}
+
+void list_ops() {
+  for (const weft::OpDef* op : weft::registry().all()) {
+    std::cout << op->name << "  " << op->doc;
+    std::vector<std::string> missing = op->missing_rules();
+    for (size_t i = 0; i < missing.size(); ++i) {
+      std::cout << (i ? " " : "  [no: ") << missing[i] << (i + 1 == missing.size() ? "]" : "");
+    }
+    std::cout << '\n';
+  }
+}
+
+// Every option: with "=" at its end it takes a value.
+struct Flag {
+  std::string_view name;
+  std::function<void(Options&, std::string_view value)> set;
+};
+
+const std::vector<Flag>& flags() {
+  static const std::vector<Flag> all = {
+      {"--passes=", [](Options& o, std::string_view v) { append(o.passes, split(v)); }},
+      {"--default",
+       [](Options& o, std::string_view) { append(o.passes, weft::default_pipeline()); }},
+      {"--only=",
+       [](Options& o, std::string_view v) { append(o.pass_options.only_rewrites, split(v)); }},
+      {"--disable=",
+       [](Options& o, std::string_view v) { append(o.pass_options.disabled_rewrites, split(v)); }},
+      {"--verify", [](Options& o, std::string_view) { o.verify = true; }},
+      {"--emit=", [](Options& o, std::string_view v) { o.form = v; }},
+      {"--platform=", [](Options& o, std::string_view v) { o.emit_options.platform = v; }},
+      {"--locations", [](Options& o, std::string_view) { o.locations = true; }},
+      {"--stats", [](Options& o, std::string_view) { o.stats = true; }},
+      {"--cost", [](Options& o, std::string_view) { o.cost = true; }},
+      {"--fusions", [](Options& o, std::string_view) { o.fusions = true; }},
+      {"--list-passes", [](Options& o, std::string_view) { o.list = list_passes; }},
+      {"--list-rewrites", [](Options& o, std::string_view) { o.list = list_rewrites; }},
+      {"--list-ops", [](Options& o, std::string_view) { o.list = list_ops; }},
+      {"--help", [](Options& o, std::string_view) { o.list = [] { std::cout << kUsage; }; }},
+  };
+  return all;
+}
+
+void parse_argument(std::string_view arg, Options& options) {
+  for (const Flag& flag : flags()) {
+    bool takes_value = flag.name.back() == '=';
+    if (takes_value ? arg.substr(0, flag.name.size()) == flag.name : arg == flag.name) {
+      flag.set(options, takes_value ? arg.substr(flag.name.size()) : std::string_view());
+      return;
+    }
+  }
+  if (arg.substr(0, 2) == "--" || !options.file.empty()) {
+    weft::fail(weft::ErrorKind::kValue, "unexpected argument ", arg, "\n", kUsage);
+  }
+  options.file = arg;
+}
+
+std::string read_input(const std::string& file) {
+  if (file.empty()) return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream in(file, std::ios::binary);
+  if (!in) weft::fail(weft::ErrorKind::kValue, "expected a readable file; got ", file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void print_stats(const std::vector<weft::PassStats>& all) {
+  for (const weft::PassStats& s : all) {
+    std::fprintf(stderr, "%-14s %8u -> %8u ops %10.3f ms\n", s.pass.c_str(), s.ops_before,
+                 s.ops_after, s.seconds * 1e3);
+    for (const auto& [name, count] : s.rewrites) {
+      std::fprintf(stderr, "  %8u  %s\n", count, name.c_str());
+    }
+  }
+}
+
+void print_cost(const weft::Graph& graph) {
+  weft::Cost cost = weft::graph_cost(graph);
+  std::fprintf(stderr, "flops %.0f transcendentals %.0f bytes %.0f\n", cost.flops,
+               cost.transcendentals, cost.bytes);
+}
+
+void print_fusions(const weft::Graph& graph) {
+  for (const weft::FusionReport& f : weft::fusion_report(graph)) {
+    std::fprintf(stderr, "%s: %u ops, flops %.0f, transcendentals %.0f, bytes %.0f -> %.0f\n",
+                 f.name.c_str(), f.num_ops, f.cost.flops, f.cost.transcendentals, f.cost.bytes,
+                 f.fused_bytes);
+  }
+}
+
+void run(Options& options) {
+  if (options.form != "graph" && options.form != "stablehlo") {
+    weft::fail(weft::ErrorKind::kValue, "expected --emit=graph or --emit=stablehlo; got ",
+               options.form);
+  }
+  weft::GraphRef graph = weft::parse(read_input(options.file));
+  if (options.verify) weft::verify(*graph);
+  options.pass_options.verify = options.verify;
+  std::vector<weft::PassStats> stats;
+  graph = weft::run_passes(graph, options.passes, options.pass_options, &stats);
+
+  if (options.form == "graph") {
+    weft::PrintOptions print_options;
+    print_options.locations = options.locations;
+    std::cout << weft::print(*graph, print_options) << '\n';
+  } else {
+    options.emit_options.locations = options.locations;
+    std::cout << weft::emit_stablehlo(*graph, options.emit_options);
+  }
+  if (options.stats) print_stats(stats);
+  if (options.cost) print_cost(*graph);
+  if (options.fusions) print_fusions(*graph);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Options options;
+    for (int i = 1; i < argc; ++i) parse_argument(argv[i], options);
+    if (options.list) {
+      options.list();
+    } else {
+      run(options);
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "weft-opt: " << error.what() << '\n';
+    return kUsageError;
+  }
+}
