@@ -6,11 +6,14 @@
 namespace weft {
 
 void register_elementwise(OpRegistry& r);
+void register_bitwise(OpRegistry& r);
+void register_convert(OpRegistry& r);
 void register_transcendental(OpRegistry& r);
 void register_special(OpRegistry& r);
 void register_compare(OpRegistry& r);
 void register_reduce(OpRegistry& r);
 void register_shape(OpRegistry& r);
+void register_concat(OpRegistry& r);
 void register_slice(OpRegistry& r);
 void register_dot(OpRegistry& r);
 void register_call(OpRegistry& r);

@@ -85,11 +85,14 @@ OpRegistry& registry() {
   static OpRegistry& built_in = *[] {
     auto* r = new OpRegistry;
     register_elementwise(*r);
+    register_bitwise(*r);
+    register_convert(*r);
     register_transcendental(*r);
     register_special(*r);
     register_compare(*r);
     register_reduce(*r);
     register_shape(*r);
+    register_concat(*r);
     register_slice(*r);
     register_dot(*r);
     register_call(*r);

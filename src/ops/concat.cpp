@@ -1,0 +1,285 @@
+// Ops that put arrays together and take them apart along axes: concatenate, split, pad. All are
+// linear, so a jvp is the op itself.
+#include <numeric>
+
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+TypeRefs infer_concatenate(const InferCtx& c) {
+  int64_t axis = c.attr().integer("dimension");
+  if (c.size() == 0)
+    c.fail(ErrorKind::kType, "expected at least one operand (concatenate C3); got none");
+  TypeRef first = c.in(0);
+  if (axis < 0 || axis >= first->rank())
+    c.fail(ErrorKind::kValue, "expected dimension between 0 and ", first->rank() - 1,
+           " (concatenate C4); got dimension=", axis, " (", operand_types(c), ")");
+  Dims shape = first->shape();
+  int64_t& total = shape[static_cast<size_t>(axis)];
+  for (size_t i = 1; i < c.size(); ++i) {
+    TypeRef x = c.in(i);
+    if (x->dtype() != first->dtype())
+      c.fail(ErrorKind::kDtype, "expected operands of one dtype (concatenate C1); got ",
+             operand_types(c));
+    if (x->rank() != first->rank() ||
+        drop_axes(x->shape(), {axis}) != drop_axes(first->shape(), {axis}))
+      c.fail(ErrorKind::kShape, "expected operands of equal shape but for axis ", axis,
+             " (concatenate C2); got ", operand_types(c));
+    total += x->dim(static_cast<int>(axis));
+  }
+  return {with_shape(first, shape)};
+}
+
+void transpose_concatenate(TransposeCtx& c) {
+  size_t axis = static_cast<size_t>(c.attr().integer("dimension"));
+  Dims start(c.out_types[0]->shape().size());
+  for (size_t i = 0; i < c.size(); ++i) {
+    Dims limit = c.out_types[0]->shape();
+    limit[axis] = start[axis] + c.in_types[i]->shape()[axis];
+    if (c.linear(i)) c.add(i, slice(c.ct(), start, limit));
+    start[axis] = limit[axis];
+  }
+}
+
+void batch_concatenate(BatchCtx& c) {
+  int at = *std::find_if(c.dims.begin(), c.dims.end(), [](int d) { return d != kNotBatched; });
+  Vals xs;
+  for (size_t i = 0; i < c.operands.size(); ++i) xs.push_back(c.at(i, at));
+  c.result(concatenate(xs, static_cast<int>(shifted(c.attr().integer("dimension"), at))), at);
+}
+
+Vals concatenate_of_empty(SimplifyCtx& c) {
+  int axis = static_cast<int>(c.attr().integer("dimension"));
+  Vals kept;
+  for (size_t i = 0; i < c.size(); ++i)
+    if (c.in_types[i]->dim(axis) > 0) kept.push_back(c.x(i));
+  if (kept.empty()) kept.push_back(c.x(0));
+  if (kept.size() == c.size() && c.size() > 1) return {};
+  return {kept.size() == 1 ? kept[0] : concatenate(kept, axis)};
+}
+
+OpDef concatenate_op() {
+  OpDef d;
+  d.name = "concatenate";
+  d.doc = "Joins arrays along an axis that they have.";
+  d.attrs = {{"dimension", AttrType::kInt}};
+  d.infer = infer_concatenate;
+  linear(d, transpose_concatenate);
+  d.batch = batch_concatenate;
+  d.emit = [](EmitCtx& c) {
+    emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
+                        ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
+  };
+  d.simplify = {{"concatenate_empty", "operands of size 0 are dropped; one operand x -> x",
+                 concatenate_of_empty}};
+  d.cost = cost_bytes;
+  return d;
+}
+
+TypeRefs infer_split(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  int64_t axis = c.attr().integer("axis");
+  const Dims& sizes = c.attr().ints("sizes");
+  if (axis < 0 || axis >= x->rank())
+    c.fail(ErrorKind::kValue, "expected axis between 0 and ", x->rank() - 1, "; got axis=", axis,
+           " (operand: ", x, ")");
+  int64_t length = x->dim(static_cast<int>(axis));
+  bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
+  if (negative || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != length)
+    c.fail(ErrorKind::kValue, "expected sizes >= 0 that add up to ", length, "; got sizes=", sizes,
+           " (operand: ", x, ")");
+  TypeRefs out;
+  for (int64_t n : sizes) {
+    Dims shape = x->shape();
+    shape[static_cast<size_t>(axis)] = n;
+    out.push_back(with_shape(x, shape));
+  }
+  return out;
+}
+
+Vals split_into_slices(RuleCtx& c) {
+  size_t axis = static_cast<size_t>(c.attr().integer("axis"));
+  Dims start(c.in_types[0]->shape().size()), limit = c.in_types[0]->shape();
+  Vals out;
+  for (int64_t n : c.attr().ints("sizes")) {
+    limit[axis] = start[axis] + n;
+    out.push_back(slice(c.x(0), start, limit));
+    start[axis] = limit[axis];
+  }
+  return out;
+}
+
+// split(concatenate(xs)) with the sizes of the xs.
+Vals split_of_concatenate(SimplifyCtx& c) {
+  const Op* op = c.producer(c.x(0), "concatenate");
+  int64_t axis = c.attr().integer("axis");
+  if (!op || op->attrs->integer("dimension") != axis || op->num_operands != c.out_types.size())
+    return {};
+  Vals xs;
+  for (size_t i = 0; i < c.out_types.size(); ++i) {
+    xs.push_back(c.operand(*op, i));
+    if (xs.back().type() != c.out_types[i]) return {};
+  }
+  return xs;
+}
+
+OpDef split_op() {
+  OpDef d;
+  d.name = "split";
+  d.doc = "Cuts an array along an axis into parts of given sizes, one result each.";
+  d.attrs = {{"axis", AttrType::kInt}, {"sizes", AttrType::kInts}};
+  d.num_operands = 1;
+  d.infer = infer_split;
+  linear(d, [](TransposeCtx& c) {
+    Vals cts;
+    for (size_t r = 0; r < c.out_types.size(); ++r) cts.push_back(c.ct(r));
+    c.add(0, concatenate(cts, static_cast<int>(c.attr().integer("axis"))));
+  });
+  d.batch = [](BatchCtx& c) {
+    int at = c.dim(0);
+    Val xs[] = {c.x(0)};
+    c.apply(xs, c.attrs->with({{"axis", shifted(c.attr().integer("axis"), at)}}), at);
+  };
+  d.decompose = split_into_slices;
+  d.simplify = {
+      {"split_into_one", "split(x, (n,)) -> x",
+       [](SimplifyCtx& c) { return c.out_types.size() == 1 ? Vals{c.x(0)} : Vals{}; }},
+      {"split_of_concatenate", "split(concatenate(x, y)) -> x, y", split_of_concatenate},
+  };
+  d.cost = cost_bytes;
+  return d;
+}
+
+enum { kLow, kHigh, kInterior };  // positions in an entry of padding_config
+
+int64_t with_interior(int64_t n, int64_t interior) {
+  return n + std::max<int64_t>(n - 1, 0) * interior;
+}
+
+TypeRefs infer_pad(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  const std::vector<Dims>& config = c.attr().ints_list("padding_config");
+  if (c.in(1)->rank() != 0 || c.in(1)->dtype() != x->dtype())
+    c.fail(c.in(1)->rank() != 0 ? ErrorKind::kShape : ErrorKind::kDtype,
+           "expected a scalar padding value of the operand's dtype (pad C1); got ",
+           operand_types(c));
+  if (static_cast<int>(config.size()) != x->rank())
+    c.fail(ErrorKind::kValue, "expected one (low, high, interior) per axis in padding_config ",
+           "(pad C2); got ", config.size(), " entries (operand: ", x, ")");
+  Dims shape;
+  for (size_t i = 0; i < config.size(); ++i) {
+    const Dims& p = config[i];
+    if (p.size() != 3)
+      c.fail(ErrorKind::kValue, "expected (low, high, interior) for axis ", i, "; got ", p,
+             " (operand: ", x, ")");
+    if (p[kInterior] < 0)
+      c.fail(ErrorKind::kValue, "expected interior padding >= 0 (pad C3); got ", p, " for axis ", i,
+             " (operand: ", x, ")");
+    int64_t n = p[kLow] + with_interior(x->shape()[i], p[kInterior]) + p[kHigh];
+    if (n < 0)
+      c.fail(ErrorKind::kShape, "expected a result size >= 0 for axis ", i,
+             " (pad C4); got (low, high, interior) = ", p, " (operand: ", x, ")");
+    shape.push_back(n);
+  }
+  return {with_shape(x, shape)};
+}
+
+// True where the result holds an element of the operand, false where it is padding.
+Val covered(Builder& b, TypeRef operand, const std::vector<Dims>& config) {
+  Val inside = full(b, with_dtype(operand, DType::kBool), 1);
+  return pad(inside, {&b, b.literal(make_literal(DType::kBool, int64_t{0}))}, config);
+}
+
+void transpose_pad(TransposeCtx& c) {
+  const std::vector<Dims>& config = c.attr().ints_list("padding_config");
+  if (c.linear(0)) {
+    // Take off the edges (negative padding put zeros back), then step over the interior.
+    std::vector<Dims> edges;
+    Dims start, limit, strides;
+    for (size_t i = 0; i < config.size(); ++i) {
+      edges.push_back({-config[i][kLow], -config[i][kHigh], 0});
+      start.push_back(0);
+      limit.push_back(with_interior(c.in_types[0]->shape()[i], config[i][kInterior]));
+      strides.push_back(config[i][kInterior] + 1);
+    }
+    Val ct = c.ct();
+    c.add(0, slice(pad(ct, scalar_like(ct, 0), edges), start, limit, strides));
+  }
+  // The sum over the padding alone: the difference of two sums would cancel.
+  if (c.linear(1)) {
+    Val ct = c.ct();
+    Val outside = select(covered(c.b, c.in_types[0], config), zeros_like(ct), ct);
+    c.add(1, reduce_sum(outside, count_up(outside.rank())));
+  }
+}
+
+void batch_pad(BatchCtx& c) {
+  std::vector<Dims> config = c.attr().ints_list("padding_config");
+  int at = c.batched(0) ? c.dim(0) : 0;
+  auto axis = config.begin() + at;
+  if (!c.batched(1)) {
+    config.insert(axis, Dims{0, 0, 0});
+    c.result(pad(c.x(0), c.x(1), config), at);
+    return;
+  }
+  // Each lane has its padding value: pad with zeros, then choose.
+  Val inside = covered(c.b, c.in_types[0], config);
+  config.insert(axis, Dims{0, 0, 0});
+  Val x = pad(c.at(0, at), scalar_like(c.x(0), 0), config);
+  Dims others = other_axes(x.rank(), {at});
+  c.result(select(broadcast_in_dim(inside, x.shape(), others), x,
+                  broadcast_in_dim(c.x(1), x.shape(), {at})),
+           at);
+}
+
+// Padding that only takes away is a slice; no padding is the operand.
+Vals pad_that_crops(SimplifyCtx& c) {
+  const std::vector<Dims>& config = c.attr().ints_list("padding_config");
+  Dims start, limit;
+  for (size_t i = 0; i < config.size(); ++i) {
+    int64_t n = c.in_types[0]->shape()[i];
+    bool gaps = config[i][kInterior] > 0 && n > 1;
+    if (config[i][kLow] > 0 || config[i][kHigh] > 0 || gaps) return {};
+    start.push_back(-config[i][kLow]);
+    limit.push_back(n + config[i][kHigh]);
+  }
+  return {c.out_types[0] == c.in_types[0] ? c.x(0) : slice(c.x(0), start, limit)};
+}
+
+void emit_pad(EmitCtx& c) {
+  if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
+  Dims part[3];
+  for (const Dims& p : c.attr().ints_list("padding_config"))
+    for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
+  emit_results(c, cat("stablehlo.pad ", operand_list(c), ", low = ", bracketed(part[kLow]),
+                      ", high = ", bracketed(part[kHigh]),
+                      ", interior = ", bracketed(part[kInterior]), " : ", signature(c)));
+}
+
+OpDef pad_op() {
+  OpDef d;
+  d.name = "pad";
+  d.doc = "Adds a value at the edges of and between elements; negative edge padding crops.";
+  d.attrs = {{"padding_config", AttrType::kIntsList}};
+  d.num_operands = 2;
+  d.infer = infer_pad;
+  linear(d, transpose_pad);
+  d.batch = batch_pad;
+  d.emit = emit_pad;
+  d.simplify = {
+      {"pad_crop", "pad by nothing -> x; by negative edges only -> slice(x)", pad_that_crops}};
+  d.cost = cost_bytes;
+  return d;
+}
+
+}  // namespace
+
+void register_concat(OpRegistry& r) {
+  for (OpDef d : {concatenate_op(), split_op(), pad_op()}) r.add(std::move(d));
+}
+
+}  // namespace weft

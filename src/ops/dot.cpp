@@ -1,0 +1,230 @@
+// dot_general: products of two arrays summed over contracting axes, with batch axes. Result axes
+// are the batch axes, then the free axes of lhs, then those of rhs, each in order.
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+DotDims dot_dims(const AttrRecord& attrs) {
+  const std::vector<Dims>& d = attrs.ints_list("dimension_numbers");
+  return {.lhs_contract = d[0], .rhs_contract = d[1], .lhs_batch = d[2], .rhs_batch = d[3]};
+}
+
+Dims joined(Dims xs, const Dims& ys) {
+  for (int64_t y : ys) xs.push_back(y);
+  return xs;
+}
+
+// Axes that are neither contracted nor batch axes.
+Dims free_axes(TypeRef type, const Dims& contract, const Dims& batch) {
+  return other_axes(type->rank(), joined(contract, batch));
+}
+
+// The dtype of the result: as asked for, unless that would lose the kind or, for integers and
+// complex numbers, the width that the operands promote to.
+DType infer_dot_dtype(const InferCtx& c) {
+  DType lhs = c.in(0)->dtype(), rhs = c.in(1)->dtype();
+  std::optional<PromotionType> common = promote({lhs}, {rhs});
+  if (c.attr().is_none("preferred_element_type")) {
+    if (lhs == rhs) return lhs;
+    if (common) return common->dtype;
+    c.fail(ErrorKind::kDtype,
+           "expected preferred_element_type for operands without a common dtype; ", "got None (",
+           operand_types(c), ")");
+  }
+  DType preferred = c.attr().dtype("preferred_element_type");
+  auto level = [](DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; };
+  DType widest = common ? common->dtype : lhs;
+  bool narrower = info(preferred).bits < info(lhs == rhs ? lhs : widest).bits;
+  bool keeps_width = is_integer(preferred) || is_complex(preferred);
+  if (level(preferred) < level(widest) ||
+      (level(preferred) == level(widest) && keeps_width && narrower))
+    c.fail(ErrorKind::kDtype, "expected a preferred_element_type that holds ", numpy_name(widest),
+           "; got preferred_element_type=", numpy_name(preferred), " (", operand_types(c), ")");
+  return preferred;
+}
+
+void check_dot_axes(const InferCtx& c, const DotDims& d) {
+  TypeRef lhs = c.in(0), rhs = c.in(1);
+  auto same_sizes = [&](std::string_view what, const Dims& xs, const Dims& ys, int c_count,
+                        int c_sizes) {
+    if (xs.size() != ys.size())
+      c.fail(ErrorKind::kValue, "expected as many ", what, " axes of lhs as of rhs (dot_general C",
+             c_count, "); got ", xs, " and ", ys, " (", operand_types(c), ")");
+    if (pick(lhs->shape(), xs) != pick(rhs->shape(), ys))
+      c.fail(ErrorKind::kShape, "expected ", what, " axes of equal sizes (dot_general C", c_sizes,
+             "); got axes ", xs, " of lhs with sizes ", pick(lhs->shape(), xs), " and axes ", ys,
+             " of rhs with sizes ", pick(rhs->shape(), ys), " (", operand_types(c), ")");
+  };
+  check_axes(c, "lhs dimension_numbers", joined(d.lhs_contract, d.lhs_batch), lhs);
+  check_axes(c, "rhs dimension_numbers", joined(d.rhs_contract, d.rhs_batch), rhs);
+  same_sizes("batch", d.lhs_batch, d.rhs_batch, 1, 9);
+  same_sizes("contracting", d.lhs_contract, d.rhs_contract, 2, 10);
+}
+
+TypeRefs infer_dot_general(const InferCtx& c) {
+  TypeRef lhs = c.in(0), rhs = c.in(1);
+  size_t lists = c.attr().ints_list("dimension_numbers").size();
+  if (lists != 4)
+    c.fail(ErrorKind::kValue, "expected dimension_numbers of 4 lists: contracting axes of lhs and ",
+           "rhs, batch axes of lhs and rhs; got ", lists);
+  for (TypeRef t : c.operands)
+    if (!contains(kAnyDType, t->dtype()))
+      c.fail(ErrorKind::kDtype, "expected ", describe(kAnyDType), "; got ", operand_types(c));
+  if (!c.attr().is_none("precision")) {
+    const std::string& p = c.attr().string("precision");
+    if (p != "DEFAULT" && p != "HIGH" && p != "HIGHEST")
+      c.fail(ErrorKind::kValue, "expected precision DEFAULT, HIGH, HIGHEST or None; got ", p);
+  }
+  DotDims d = dot_dims(c.attr());
+  check_dot_axes(c, d);
+  Dims shape = pick(lhs->shape(), d.lhs_batch);
+  shape = joined(shape, pick(lhs->shape(), free_axes(lhs, d.lhs_contract, d.lhs_batch)));
+  shape = joined(shape, pick(rhs->shape(), free_axes(rhs, d.rhs_contract, d.rhs_batch)));
+  return {make_type(infer_dot_dtype(c), shape)};
+}
+
+std::optional<DType> preferred_of(const RuleCtx& c) {
+  if (c.attr().is_none("preferred_element_type")) return std::nullopt;
+  return c.attr().dtype("preferred_element_type");
+}
+
+// The cotangent of one side: the result's cotangent contracted with the other side over that side's
+// free axes. Its axes come out as batch axes, free axes, then contracted axes in the order in which
+// the other side has them.
+void transpose_side(TransposeCtx& c, size_t side) {
+  struct Side {
+    Dims contract, batch, free;
+  };
+  auto side_of = [&](size_t i) {
+    const std::vector<Dims>& d = c.attr().ints_list("dimension_numbers");
+    return Side{d[i], d[2 + i], free_axes(c.in_types[i], d[i], d[2 + i])};
+  };
+  Side mine = side_of(side), other = side_of(1 - side);
+  size_t num_batch = mine.batch.size();
+  size_t begin = num_batch + (side == 0 ? mine.free.size() : 0);
+  Dims summed;
+  for (size_t i = 0; i < other.free.size(); ++i) summed.push_back(static_cast<int64_t>(begin + i));
+  Val r = dot_general(c.ct(), c.x(1 - side),
+                      {.lhs_contract = summed,
+                       .rhs_contract = other.free,
+                       .lhs_batch = count_up(static_cast<int>(num_batch)),
+                       .rhs_batch = other.batch},
+                      preferred_of(c), c.attr().at("precision"));
+  Dims order = count_up(static_cast<int>(other.contract.size()));
+  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    return other.contract[static_cast<size_t>(i)] < other.contract[static_cast<size_t>(j)];
+  });
+  Dims made = joined(joined(mine.batch, mine.free), pick(mine.contract, order));
+  if (!counts_up(made)) r = transpose(r, inverse(made));
+  c.add(side, convert(r, c.in_types[side]->dtype()));
+}
+
+// Two mapped axes become a leading batch axis; one becomes a free axis. Nothing is transposed.
+void batch_dot_general(BatchCtx& c) {
+  DotDims d = dot_dims(c.attr());
+  int num_batch = static_cast<int>(d.lhs_batch.size());
+  Dims left = free_axes(c.in_types[0], d.lhs_contract, d.lhs_batch);
+  Dims right = free_axes(c.in_types[1], d.rhs_contract, d.rhs_batch);
+  if (c.batched(0)) {
+    d.lhs_contract = shifted(d.lhs_contract, c.dim(0));
+    d.lhs_batch = shifted(d.lhs_batch, c.dim(0));
+  }
+  if (c.batched(1)) {
+    d.rhs_contract = shifted(d.rhs_contract, c.dim(1));
+    d.rhs_batch = shifted(d.rhs_batch, c.dim(1));
+  }
+  int out;
+  if (c.batched(0) && c.batched(1)) {
+    d.lhs_batch.insert(0, c.dim(0));
+    d.rhs_batch.insert(0, c.dim(1));
+    out = 0;
+  } else if (c.batched(0)) {
+    out = num_batch + count_before(left, c.dim(0));
+  } else {
+    out = num_batch + static_cast<int>(left.size()) + count_before(right, c.dim(1));
+  }
+  c.result(dot_general(c.x(0), c.x(1), d, preferred_of(c), c.attr().at("precision")), out);
+}
+
+// The dtype that operands are converted to before the product; nullopt when XLA takes them as they
+// are: equal dtypes whose products it may accumulate in the dtype of the result.
+std::optional<DType> compute_dtype(DType lhs, DType rhs, DType out) {
+  bool widens = info(lhs).bits < info(out).bits && kind(lhs) == kind(out);
+  if (lhs == rhs && (lhs == out || widens)) return std::nullopt;
+  std::optional<PromotionType> common = promote({lhs}, {rhs});
+  if (common) common = promote({common->dtype}, {out});
+  return common ? common->dtype : out;
+}
+
+void emit_dot_general(EmitCtx& c) {
+  DotDims d = dot_dims(c.attr());
+  std::optional<DType> compute =
+      compute_dtype(c.in_type(0)->dtype(), c.in_type(1)->dtype(), c.out_type()->dtype());
+  auto converted = [&](std::string x, TypeRef from, TypeRef to) {
+    if (from == to) return x;
+    TypeRef in[] = {from}, out[] = {to};
+    return c.line(cat("stablehlo.convert ", x, " : ", signature(in, out)));
+  };
+  TypeRef in[] = {c.in_type(0), c.in_type(1)}, out[] = {c.out_type()};
+  std::string xs[] = {c.in(0), c.in(1)};
+  if (compute) {
+    for (size_t i = 0; i < 2; ++i) {
+      TypeRef to = with_dtype(in[i], *compute);
+      xs[i] = converted(xs[i], in[i], to);
+      in[i] = to;
+    }
+    out[0] = with_dtype(out[0], *compute);
+  }
+  Text t;
+  t << "stablehlo.dot_general " << xs[0] << ", " << xs[1];
+  if (!d.lhs_batch.empty())
+    t << ", batching_dims = " << bracketed(d.lhs_batch) << " x " << bracketed(d.rhs_batch);
+  t << ", contracting_dims = " << bracketed(d.lhs_contract) << " x " << bracketed(d.rhs_contract);
+  std::string_view precision =
+      c.attr().is_none("precision") ? "DEFAULT" : std::string_view(c.attr().string("precision"));
+  t << ", precision = [" << precision << ", " << precision << "] : " << signature(in, out);
+  c.set_out(0, converted(c.line(t.view()), out[0], c.out_type()));
+}
+
+Cost cost_dot_general(const CostCtx& c) {
+  Cost cost = cost_bytes(c);
+  Dims contracted = pick(c.in_types[0]->shape(), c.attrs->ints_list("dimension_numbers")[0]);
+  cost.flops = 2.0 * static_cast<double>(c.out_types[0]->num_elements()) *
+               static_cast<double>(product(contracted));
+  return cost;
+}
+
+JvpArgRule jvp_of_side(size_t side) {
+  return [side](const JvpArgCtx& c) {
+    return dot_general(side == 0 ? c.t() : c.x(0), side == 1 ? c.t() : c.x(1), dot_dims(c.attr()),
+                       preferred_of(c), c.attr().at("precision"));
+  };
+}
+
+OpDef dot_general_op() {
+  OpDef d;
+  d.name = "dot_general";
+  d.doc = "Products of two arrays summed over contracting axes, one product per batch index.";
+  d.attrs = {{"dimension_numbers", AttrType::kIntsPairs},
+             {"precision", AttrType::kString, AttrSpec::kHideDefault},
+             {"preferred_element_type", AttrType::kDType, AttrSpec::kOptional}};
+  d.num_operands = 2;
+  d.infer = infer_dot_general;
+  d.jvp_kind = JvpKind::kArgs;
+  d.jvp_args = {jvp_of_side(0), jvp_of_side(1)};
+  d.transpose = [](TransposeCtx& c) { transpose_side(c, c.linear(0) ? 0 : 1); };
+  d.batch = batch_dot_general;
+  d.emit = emit_dot_general;
+  d.cost = cost_dot_general;
+  return d;
+}
+
+}  // namespace
+
+void register_dot(OpRegistry& r) { r.add(dot_general_op()); }
+
+}  // namespace weft

@@ -1,0 +1,341 @@
+// Reductions: reduce_{sum,prod,max,min,and,or,xor} over axes, argmax and argmin, and the general
+// variadic reduce whose combining function is a graph.
+#include <limits>
+
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+// The largest value of float dtypes without infinity.
+std::optional<double> largest_finite(DType d) {
+  switch (d) {
+    case DType::kF4E2M1FN:
+      return 6.0;
+    case DType::kF8E4M3FN:
+      return 448.0;
+    case DType::kF8E4M3B11FNUZ:
+      return 30.0;
+    case DType::kF8E4M3FNUZ:
+      return 240.0;
+    case DType::kF8E5M2FNUZ:
+      return 57344.0;
+    case DType::kF8E8M0FNU:
+      return 0x1p127;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Identity of min: infinity, or the largest value of the dtype.
+Literal highest(DType d) {
+  if (is_float(d))
+    return make_literal(d, largest_finite(d).value_or(std::numeric_limits<double>::infinity()));
+  if (is_signed_int(d)) return make_literal(d, int64_t((uint64_t{1} << (info(d).bits - 1)) - 1));
+  return make_literal(d, int64_t{is_bool(d) ? 1 : -1});  // all bits set
+}
+
+// Identity of max.
+Literal lowest(DType d) {
+  if (d == DType::kF8E8M0FNU) return make_literal(d, 0x1p-127);  // has neither sign nor zero
+  if (is_float(d)) return make_literal(d, -highest(d).as_double());
+  if (is_signed_int(d)) return make_literal(d, -highest(d).as_int() - 1);
+  return make_literal(d, int64_t{0});
+}
+
+Literal zero(DType d) { return is_inexact(d) ? make_literal(d, 0.0) : make_literal(d, int64_t{0}); }
+Literal one(DType d) { return is_inexact(d) ? make_literal(d, 1.0) : make_literal(d, int64_t{1}); }
+Literal all_bits(DType d) { return make_literal(d, int64_t{is_bool(d) ? 1 : -1}); }
+
+// Repeats a reduced value along the reduced axes.
+Val spread(Val reduced, TypeRef operand, const Dims& axes) {
+  return broadcast_in_dim(reduced, operand->shape(), other_axes(operand->rank(), axes));
+}
+
+Vals reduce_one_element(SimplifyCtx& c) {
+  TypeRef x = c.in_types[0];
+  for (int64_t a : c.attr().ints("axes"))
+    if (x->dim(static_cast<int>(a)) != 1) return {};
+  return {reshape(c.x(0), c.out_types[0]->shape())};
+}
+
+// max(max(x, a), b) -> max(x, a and b). Only for operations that do not round.
+Vals reduce_of_reduce(SimplifyCtx& c) {
+  const Op* op = c.producer(c.x(0), c.op.name);
+  if (!op) return {};
+  Val source = c.operand(*op, 0);
+  const Dims& inner = op->attrs->ints("axes");
+  Dims kept = other_axes(source.rank(), inner);
+  Dims axes = inner;
+  for (int64_t a : c.attr().ints("axes")) axes.push_back(kept[static_cast<size_t>(a)]);
+  std::sort(axes.begin(), axes.end());
+  return apply(c.op.name, {source}, {{"axes", axes}});
+}
+
+OpDef reduction(Reducer r, bool rounds) {
+  std::string name = r.name;
+  OpDef d = reducer(std::move(r));
+  d.simplify = {{name + "_one", "reduction over axes of size 1, or over none -> reshape(x)",
+                 reduce_one_element}};
+  if (!rounds)
+    d.simplify.push_back({name + "_twice", "reduction of the same reduction -> over all their axes",
+                          reduce_of_reduce});
+  return d;
+}
+
+OpDef reduce_sum_op() {
+  OpDef d = reduction({.name = "reduce_sum",
+                       .doc = "Sum over axes.",
+                       .hlo = "stablehlo.add",
+                       .dtypes = kNumbers,
+                       .identity = zero},
+                      /*rounds=*/true);
+  linear(d,
+         [](TransposeCtx& c) { c.add(0, spread(c.ct(), c.in_types[0], c.attr().ints("axes"))); });
+  return d;
+}
+
+// Derivative of a product without division, so that zeros are no problem: a tree of pairs
+// (x, x') (y, y') -> (xy, x'y + xy').
+Val jvp_reduce_prod(const JvpArgCtx& c) {
+  const Dims& axes = c.attr().ints("axes");
+  Dims kept = other_axes(c.in_types[0]->rank(), axes);
+  Dims order = axes;
+  for (int64_t a : kept) order.push_back(a);
+  Dims shape = pick(c.in_types[0]->shape(), kept);
+  int64_t n = product(pick(c.in_types[0]->shape(), axes));
+  if (n == 0) return zeros(c.b, c.out_types[0]);
+  auto flat = [&](Val v) {
+    return reshape(counts_up(order) ? v : transpose(v, order), inserted(shape, 0, n));
+  };
+  Val x = flat(c.x(0)), t = flat(c.t());
+  while (n > 1) {
+    int64_t half = n / 2, rest = n - 2 * half;
+    Dims sizes = rest ? Dims{half, half, rest} : Dims{half, half};
+    Vals xs = apply("split", {x}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+    Vals ts = apply("split", {t}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+    x = xs[0] * xs[1];
+    t = ts[0] * xs[1] + xs[0] * ts[1];
+    if (rest) {
+      x = concatenate(Vals{x, xs[2]}, 0);
+      t = concatenate(Vals{t, ts[2]}, 0);
+    }
+    n = half + rest;
+  }
+  return squeeze(t, {0});
+}
+
+OpDef reduce_prod_op() {
+  OpDef d = reduction({.name = "reduce_prod",
+                       .doc = "Product over axes.",
+                       .hlo = "stablehlo.multiply",
+                       .dtypes = kNumbers,
+                       .identity = one},
+                      /*rounds=*/true);
+  d.jvp_kind = JvpKind::kArgs;
+  d.jvp_args = {jvp_reduce_prod};
+  return d;
+}
+
+// The mean of the tangents at the positions that attain the extreme.
+Val jvp_extreme(const JvpArgCtx& c) {
+  const Dims& axes = c.attr().ints("axes");
+  Val attained = convert(eq(c.x(0), spread(c.y(), c.in_types[0], axes)), c.t().dtype());
+  return reduce_sum(c.t() * attained, axes) / reduce_sum(attained, axes);
+}
+
+OpDef reduce_extreme_op(std::string name, std::string doc, std::string hlo,
+                        Literal (*identity)(DType)) {
+  OpDef d = reduction({.name = std::move(name),
+                       .doc = std::move(doc),
+                       .hlo = std::move(hlo),
+                       .dtypes = DTypeSet(kBools | kReals),
+                       .identity = identity},
+                      /*rounds=*/false);
+  d.jvp_kind = JvpKind::kArgs;
+  d.jvp_args = {jvp_extreme};
+  return d;
+}
+
+OpDef reduce_bits_op(std::string name, std::string doc, std::string hlo,
+                     Literal (*identity)(DType)) {
+  OpDef d = reduction({.name = std::move(name),
+                       .doc = std::move(doc),
+                       .hlo = std::move(hlo),
+                       .dtypes = kBoolsAndInts,
+                       .identity = identity},
+                      /*rounds=*/false);
+  return zero_tangent(d);
+}
+
+// reduce: operands x_1 .. x_n, then scalars init_1 .. init_n. The graph takes a_1 .. a_n, b_1 ..
+// b_n and combines them.
+TypeRefs infer_reduce(const InferCtx& c) {
+  size_t n = c.size() / 2;
+  const Graph& body = *c.attr().graph("jaxpr");
+  const Dims& dimensions = c.attr().ints("dimensions");
+  if (n == 0 || c.size() % 2 != 0)
+    c.fail(ErrorKind::kType, "expected operands and as many initial values; got ",
+           operand_types(c));
+  check_axes(c, "dimensions", dimensions, c.in(0));
+  std::vector<TypeRef> outputs = body.output_types();
+  if (body.num_inputs() != 2 * n || outputs.size() != n)
+    c.fail(ErrorKind::kType, "expected a jaxpr of ", 2 * n, " inputs and ", n,
+           " outputs (reduce C6); got ", body.num_inputs(), " and ", outputs.size());
+  TypeRefs out;
+  for (size_t i = 0; i < n; ++i) {
+    TypeRef scalar = scalar_type(c.in(i)->dtype());
+    if (c.in(i)->shape() != c.in(0)->shape())
+      c.fail(ErrorKind::kShape, "expected operands of one shape (reduce C1); got ",
+             operand_types(c));
+    if (c.in(n + i) != scalar)
+      c.fail(ErrorKind::kType, "expected initial value ", i, " to be ", scalar,
+             " (reduce C2); got ", operand_types(c));
+    if (body.input_types()[i] != scalar || body.input_types()[n + i] != scalar ||
+        outputs[i] != scalar)
+      c.fail(ErrorKind::kType, "expected the jaxpr to take and return ", scalar, " at ", i,
+             " (reduce C6); got ", body.input_types()[i], ", ", body.input_types()[n + i], " and ",
+             outputs[i]);
+    out.push_back(with_shape(c.in(i), drop_axes(c.in(i)->shape(), dimensions)));
+  }
+  return out;
+}
+
+void batch_reduce(BatchCtx& c) {
+  size_t n = c.operands.size() / 2;
+  int at = kNotBatched;
+  for (size_t i = n; i-- > 0;) {
+    if (c.batched(i)) at = c.dim(i);
+    if (c.batched(n + i))
+      fail(ErrorKind::kNotImplemented,
+           "[reduce] expected initial values that are not batched; got ", "initial value ", i,
+           " batched (", c.x(n + i).type(), ")");
+  }
+  const Dims& dimensions = c.attr().ints("dimensions");
+  Vals xs;
+  for (size_t i = 0; i < n; ++i) xs.push_back(c.at(i, at));
+  for (size_t i = n; i < 2 * n; ++i) xs.push_back(c.x(i));
+  c.apply(xs, c.attrs->with({{"dimensions", shifted(dimensions, at)}}),
+          dim_after_drop(at, dimensions));
+}
+
+// No jvp yet: that of the combining graph is for the jvp driver to make.
+OpDef reduce_op() {
+  OpDef d;
+  d.name = "reduce";
+  d.doc = "Reduction of several arrays together over axes, combined by a function of scalars.";
+  d.attrs = {{"dimensions", AttrType::kInts}, {"jaxpr", AttrType::kGraph}};
+  d.infer = infer_reduce;
+  d.batch = batch_reduce;
+  d.emit = [](EmitCtx& c) {
+    emit_results(c,
+                 cat("\"stablehlo.reduce\"(", operand_list(c),
+                     ") <{dimensions = ", mlir_ints(c.attr().ints("dimensions")), "}> (",
+                     c.region(*c.attr().graph("jaxpr"), "stablehlo.return"), ") : ", signature(c)));
+  };
+  d.cost = [](const CostCtx& c) {
+    Cost cost = cost_bytes(c);
+    for (size_t i = 0; i < c.out_types.size(); ++i)
+      cost.flops += static_cast<double>(c.in_types[i]->num_elements());
+    return cost;
+  };
+  return d;
+}
+
+TypeRefs infer_arg_extreme(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  const Dims& axes = c.attr().ints("axes");
+  DType index = c.attr().dtype("index_dtype");
+  DTypeSet dtypes = DTypeSet(kBools | kReals);
+  if (!contains(dtypes, x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", operand_types(c));
+  if (!is_integer(index))
+    c.fail(ErrorKind::kDtype, "expected an integer index_dtype; got ", numpy_name(index));
+  check_axes(c, "axes", axes, x);
+  if (axes.size() != 1)
+    c.fail(ErrorKind::kValue, "expected one axis; got axes=", axes, " (operand: ", x, ")");
+  if (x->dim(static_cast<int>(axes[0])) == 0)
+    c.fail(ErrorKind::kShape, "expected an axis with elements; got axes=", axes, " (operand: ", x,
+           ")");
+  return {make_type(index, drop_axes(x->shape(), axes))};
+}
+
+// (value, index) of the better of two candidates. NaN is better than any number, and of equals the
+// first is better, so the result does not depend on the order in which pairs are combined.
+GraphRef better_candidate(DType value, DType index, bool largest) {
+  GraphBuilder b;
+  auto input = [&](DType d) { return Val{&b, b.input(scalar_type(d))}; };
+  Val x = input(value), i = input(index), y = input(value), j = input(index);
+  Val better = largest ? gt(x, y) : lt(x, y);
+  Val equal = eq(x, y);
+  if (is_float(value)) {
+    Val x_nan = ne(x, x), y_nan = ne(y, y);
+    better = logical_or(better, logical_and(x_nan, logical_not(y_nan)));
+    equal = logical_or(equal, logical_and(x_nan, y_nan));
+  }
+  Val first = logical_or(better, logical_and(equal, lt(i, j)));
+  Value outputs[] = {select(first, x, y).value, select(first, i, j).value};
+  return b.finish(outputs);
+}
+
+// The initial candidate (the worst value, index 0) wins only when no element is better than the
+// worst, and then 0 is right.
+Vals decompose_arg_extreme(RuleCtx& c, bool largest) {
+  Val x = c.x(0);
+  DType index = c.attr().dtype("index_dtype");
+  const Dims& axes = c.attr().ints("axes");
+  Val positions = iota(c.b, make_type(index, x.shape()), static_cast<int>(axes[0]));
+  Literal worst = largest ? lowest(x.dtype()) : highest(x.dtype());
+  Vals best =
+      apply("reduce", {x, positions, c.val(c.b.literal(worst)), c.val(c.b.literal(zero(index)))},
+            {{"dimensions", axes}, {"jaxpr", better_candidate(x.dtype(), index, largest)}});
+  return {best[1]};
+}
+
+void batch_arg_extreme(BatchCtx& c) {
+  const Dims& axes = c.attr().ints("axes");
+  Val xs[] = {c.x(0)};
+  c.apply(xs, c.attrs->with({{"axes", shifted(axes, c.dim(0))}}), dim_after_drop(c.dim(0), axes));
+}
+
+OpDef arg_extreme_op(std::string name, std::string doc, bool largest) {
+  OpDef d;
+  d.name = name;
+  d.doc = std::move(doc);
+  d.attrs = {{"axes", AttrType::kInts}, {"index_dtype", AttrType::kDType}};
+  d.num_operands = 1;
+  d.infer = infer_arg_extreme;
+  zero_tangent(d);
+  d.batch = batch_arg_extreme;
+  d.decompose = [largest](RuleCtx& c) { return decompose_arg_extreme(c, largest); };
+  d.simplify = {{name + "_one", "over an axis of size 1 -> 0", [](SimplifyCtx& c) {
+                   bool single = c.in_types[0]->num_elements() == c.out_types[0]->num_elements();
+                   return single ? Vals{zeros(c.b, c.out_types[0])} : Vals{};
+                 }}};
+  d.cost = [](const CostCtx& c) {
+    Cost cost = cost_bytes(c);
+    cost.flops = static_cast<double>(c.in_types[0]->num_elements());
+    return cost;
+  };
+  return d;
+}
+
+}  // namespace
+
+void register_reduce(OpRegistry& r) {
+  r.add(reduce_sum_op());
+  r.add(reduce_prod_op());
+  r.add(reduce_extreme_op("reduce_max", "Maximum over axes.", "stablehlo.maximum", lowest));
+  r.add(reduce_extreme_op("reduce_min", "Minimum over axes.", "stablehlo.minimum", highest));
+  r.add(reduce_bits_op("reduce_and", "Bitwise and over axes.", "stablehlo.and", all_bits));
+  r.add(reduce_bits_op("reduce_or", "Bitwise or over axes.", "stablehlo.or", zero));
+  r.add(reduce_bits_op("reduce_xor", "Bitwise exclusive or over axes.", "stablehlo.xor", zero));
+  r.add(arg_extreme_op("argmax", "Index of the first largest element along an axis.", true));
+  r.add(arg_extreme_op("argmin", "Index of the first smallest element along an axis.", false));
+  r.add(reduce_op());
+}
+
+}  // namespace weft

@@ -1,0 +1,438 @@
+// Ops that read or write a block of an array: slice, dynamic_slice, dynamic_update_slice. Start
+// indices of the dynamic ones clamp, so that the block lies inside the array.
+#include <limits>
+
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+bool fits(const Dims& shape, DType dtype) {
+  if (info(dtype).bits >= 64) return true;
+  int64_t limit = (int64_t{1} << (info(dtype).bits - is_signed_int(dtype))) - 1;
+  return std::all_of(shape.begin(), shape.end(), [limit](int64_t n) { return n <= limit; });
+}
+
+// Constants as start indices.
+Vals index_literals(Builder& b, const Dims& starts, const Dims& shape) {
+  DType dtype = fits(shape, DType::kI32) ? DType::kI32 : DType::kI64;
+  Vals r;
+  for (int64_t s : starts) r.push_back({&b, b.literal(make_literal(dtype, s))});
+  return r;
+}
+
+Dims strides_of(const AttrRecord& attrs) {
+  if (!attrs.is_none("strides")) return attrs.ints("strides");
+  return Dims(attrs.ints("start_indices").size(), 1);
+}
+
+TypeRefs infer_slice(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  const Dims& start = c.attr().ints("start_indices");
+  const Dims& limit = c.attr().ints("limit_indices");
+  Dims strides = strides_of(c.attr());
+  size_t rank = x->shape().size();
+  auto got = [&] {
+    return cat("; got start_indices=", start, ", limit_indices=", limit, ", strides=", strides,
+               " (operand: ", x, ")");
+  };
+  if (start.size() != rank || limit.size() != rank || strides.size() != rank)
+    c.fail(ErrorKind::kValue, "expected one start, limit and stride per operand axis (slice C2)",
+           got());
+  Dims shape;
+  for (size_t i = 0; i < rank; ++i) {
+    if (start[i] < 0 || start[i] > limit[i] || limit[i] > x->shape()[i])
+      c.fail(ErrorKind::kIndex, "expected 0 <= start <= limit <= ", x->shape()[i], " for axis ", i,
+             " (slice C3)", got());
+    if (strides[i] < 1)
+      c.fail(ErrorKind::kValue, "expected strides > 0 for axis ", i, " (slice C4)", got());
+    shape.push_back((limit[i] - start[i] + strides[i] - 1) / strides[i]);
+  }
+  return {with_shape(x, shape)};
+}
+
+// The cotangent is added to the block it came from.
+void transpose_slice(TransposeCtx& c) {
+  const Dims& start = c.attr().ints("start_indices");
+  const Dims& limit = c.attr().ints("limit_indices");
+  const Dims& shape = c.in_types[0]->shape();
+  Dims strides = strides_of(c.attr());
+  Val ct = c.ct();
+  // Cotangent of the operand's elements from start (plus `low`) to limit (plus `high`).
+  auto spread = [&](bool whole) {
+    std::vector<Dims> config;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t n = ct.shape()[i];
+      int64_t reach = n + std::max<int64_t>(n - 1, 0) * (strides[i] - 1);
+      int64_t end = (whole ? shape[i] : limit[i]) - start[i];
+      config.push_back({whole ? start[i] : 0, end - reach, strides[i] - 1});
+    }
+    return pad(ct, scalar_like(ct, 0), config);
+  };
+  c.accumulate(
+      0,
+      [&](Val sum) {
+        Val block = apply1("add_any", {slice(sum, start, limit), spread(false)});
+        return dynamic_update_slice(sum, block, index_literals(c.b, start, shape));
+      },
+      [&] { return spread(true); });
+}
+
+void batch_slice(BatchCtx& c) {
+  int at = c.dim(0);
+  Dims strides = strides_of(c.attr());
+  c.result(slice(c.x(0), inserted(c.attr().ints("start_indices"), at, 0),
+                 inserted(c.attr().ints("limit_indices"), at, c.size),
+                 c.attr().is_none("strides") ? Dims() : inserted(strides, at, 1)),
+           at);
+}
+
+Vals slice_of_slice(SimplifyCtx& c) {
+  const Op* op = c.producer(c.x(0), "slice");
+  if (!op) return {};
+  Val source = c.operand(*op, 0);
+  Dims inner_strides = strides_of(*op->attrs), strides = strides_of(c.attr());
+  Dims start, limit;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    start.push_back(op->attrs->ints("start_indices")[i] +
+                    c.attr().ints("start_indices")[i] * inner_strides[i]);
+    strides[i] *= inner_strides[i];
+    int64_t n = c.out_types[0]->shape()[i];
+    if (n == 0) start.back() = 0;  // may stand past the end
+    limit.push_back(n == 0 ? 0 : start.back() + (n - 1) * strides[i] + 1);
+  }
+  return {slice(source, start, limit, strides)};
+}
+
+// A slice that falls inside one operand of a concatenate.
+Vals slice_of_concatenate(SimplifyCtx& c) {
+  const Op* op = c.producer(c.x(0), "concatenate");
+  if (!op) return {};
+  size_t axis = static_cast<size_t>(op->attrs->integer("dimension"));
+  Dims start = c.attr().ints("start_indices"), limit = c.attr().ints("limit_indices");
+  int64_t begin = 0;
+  for (size_t i = 0; i < op->num_operands; ++i) {
+    Val part = c.operand(*op, i);
+    int64_t end = begin + part.shape()[axis];
+    if (begin <= start[axis] && limit[axis] <= end) {
+      start[axis] -= begin;
+      limit[axis] -= begin;
+      return {slice(part, start, limit, strides_of(c.attr()))};
+    }
+    begin = end;
+  }
+  return {};
+}
+
+Vals slice_of_splat(SimplifyCtx& c) {
+  std::optional<Literal> x = c.splat(c.x(0));
+  if (!x) return {};
+  return {broadcast_to(c.val(c.b.literal(*x)), c.out_types[0]->shape())};
+}
+
+void emit_slice(EmitCtx& c) {
+  if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
+  const Dims& start = c.attr().ints("start_indices");
+  const Dims& limit = c.attr().ints("limit_indices");
+  Dims strides = strides_of(c.attr());
+  Text t;
+  t << "stablehlo.slice " << c.in(0) << " [";
+  for (size_t i = 0; i < start.size(); ++i) {
+    t << (i ? ", " : "") << start[i] << ':' << limit[i];
+    if (strides[i] != 1) t << ':' << strides[i];
+  }
+  t << "] : " << signature(c);
+  emit_results(c, t.view());
+}
+
+// Reads and writes the block only.
+Cost cost_of_block(TypeRef block) {
+  return {.bytes = 2.0 * static_cast<double>(block->num_bytes())};
+}
+
+OpDef slice_op() {
+  OpDef d;
+  d.name = "slice";
+  d.doc = "A block of an array between fixed start and limit indices, by steps.";
+  d.attrs = {{"start_indices", AttrType::kInts},
+             {"limit_indices", AttrType::kInts},
+             {"strides", AttrType::kInts, AttrSpec::kOptional}};
+  d.num_operands = 1;
+  d.infer = infer_slice;
+  linear(d, transpose_slice);
+  d.batch = batch_slice;
+  d.emit = emit_slice;
+  d.simplify = {
+      {"slice_all", "slice(x) of every element -> x",
+       [](SimplifyCtx& c) { return c.out_types[0] == c.in_types[0] ? Vals{c.x(0)} : Vals{}; }},
+      {"slice_splat", "slice(broadcast(s)) -> broadcast(s)", slice_of_splat},
+      {"slice_of_slice", "slice(slice(x)) -> slice(x)", slice_of_slice},
+      {"slice_of_concatenate", "slice(concatenate(.., x, ..)) within x -> slice(x)",
+       slice_of_concatenate},
+  };
+  d.cost = [](const CostCtx& c) { return cost_of_block(c.out_types[0]); };
+  return d;
+}
+
+// Start indices: `first` is the position of the first among the operands.
+void check_start_indices(const InferCtx& c, size_t first) {
+  TypeRef x = c.in(0);
+  if (c.size() != first + static_cast<size_t>(x->rank()))
+    c.fail(ErrorKind::kType, "expected one start index per axis of the operand (", c.op.name, " C",
+           first == 1 ? 2 : 4, "); got ", c.size() < first ? 0 : c.size() - first, " (",
+           operand_types(c), ")");
+  for (size_t i = first; i < c.size(); ++i) {
+    if (c.in(i)->rank() != 0)
+      c.fail(ErrorKind::kShape, "expected scalar start indices; got ", operand_types(c));
+    if (!is_integer(c.in(i)->dtype()) || c.in(i)->dtype() != c.in(first)->dtype())
+      c.fail(ErrorKind::kDtype, "expected start indices of one integer dtype (", c.op.name, " C",
+             first == 1 ? 3 : 5, "); got ", operand_types(c));
+  }
+}
+
+// Constant start indices, clamped; nullopt unless all are constant.
+std::optional<Dims> constant_starts(const SimplifyCtx& c, size_t first, const Dims& block) {
+  Dims starts;
+  for (size_t i = 0; i < block.size(); ++i) {
+    std::optional<Literal> s = c.splat(c.x(first + i));
+    if (!s) return std::nullopt;
+    int64_t room = c.in_types[0]->shape()[i] - block[i];
+    bool huge = is_unsigned_int(s->dtype) && s->lo > static_cast<uint64_t>(room);
+    starts.push_back(huge ? room : std::clamp<int64_t>(s->as_int(), 0, room));
+  }
+  return starts;
+}
+
+// Start indices per lane. Until there is a gather to batch to, a block at start s of an axis is
+// found by shifting by the powers of two that add up to s: log2(n) selects over a shrinking array,
+// exact for every dtype (one-hot products would spoil infinities and NaN).
+namespace lanes {
+
+// A start index as non-negative int32 or int64, clamped into [0, room] in its own dtype.
+Val clamped(Val start, int64_t room) {
+  if (fits({room}, start.dtype()))
+    start = min(start, scalar_like(start, static_cast<double>(room)));
+  if (is_signed_int(start.dtype())) start = max(start, scalar_like(start, 0));
+  return convert(start, fits({room}, DType::kI32) ? DType::kI32 : DType::kI64);
+}
+
+// Bit k of starts[lane], as a predicate over the array x whose lanes lie along axis 0.
+Val bit(Val starts, int k, Val x) {
+  Val mask = scalar_like(starts, static_cast<double>(int64_t{1} << k));
+  return broadcast_in_dim(ne(logical_and(starts, mask), scalar_like(starts, 0)), x.shape(), {0});
+}
+
+int num_bits(int64_t x) {
+  int n = 0;
+  for (; x > 0; x >>= 1) ++n;
+  return n;
+}
+
+// Elements [from, from + n) of an axis; zeros stand past the end.
+Val window(Val x, int axis, int64_t from, int64_t n) {
+  std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
+  config[static_cast<size_t>(axis)] = {-from, from + n - x.type()->dim(axis), 0};
+  return pad(x, scalar_like(x, 0), config);
+}
+
+// Elements [starts, starts + n) of an axis, per lane.
+Val read(Val x, Val starts, int axis, int64_t n) {
+  int64_t room = x.type()->dim(axis) - n;
+  starts = clamped(starts, room);
+  for (int k = num_bits(room) - 1; k >= 0; --k) {
+    int64_t reach = n + (int64_t{1} << k) - 1;  // what smaller shifts can still touch
+    Val near = window(x, axis, 0, reach);
+    x = select(bit(starts, k, near), window(x, axis, int64_t{1} << k, reach), near);
+  }
+  return x;
+}
+
+// The inverse: an axis of length n that is zero but for x at [starts, starts + size of x).
+Val place(Val x, Val starts, int axis, int64_t n) {
+  int64_t room = n - x.type()->dim(axis);
+  starts = clamped(starts, room);
+  for (int k = 0; k < num_bits(room); ++k) {
+    int64_t reach = x.type()->dim(axis) + (int64_t{1} << k);
+    Val shifted = window(x, axis, -(int64_t{1} << k), reach);
+    x = select(bit(starts, k, shifted), shifted, window(x, axis, 0, reach));
+  }
+  return window(x, axis, 0, n);
+}
+
+}  // namespace lanes
+
+// Start indices of the batched op for the axes whose index is the same for all lanes, 0 elsewhere.
+Vals shared_starts(const BatchCtx& c, size_t first, int at) {
+  Vals r;
+  DType dtype = c.in_types.size() > first ? c.in_types[first]->dtype() : DType::kI32;
+  Val zero = c.val(c.b.literal(make_literal(dtype, int64_t{0})));
+  for (size_t i = first; i < c.operands.size(); ++i) r.push_back(c.batched(i) ? zero : c.x(i));
+  r.insert(static_cast<size_t>(at), zero);
+  return r;
+}
+
+bool has_lane_starts(const BatchCtx& c, size_t first) {
+  return std::any_of(c.dims.begin() + static_cast<std::ptrdiff_t>(first), c.dims.end(),
+                     [](int d) { return d != kNotBatched; });
+}
+
+TypeRefs infer_dynamic_slice(const InferCtx& c) {
+  if (c.size() == 0) c.fail(ErrorKind::kType, "expected an operand to slice; got none");
+  TypeRef x = c.in(0);
+  const Dims& sizes = c.attr().ints("slice_sizes");
+  check_start_indices(c, 1);
+  bool fits_inside = sizes.size() == x->shape().size();
+  for (size_t i = 0; fits_inside && i < sizes.size(); ++i)
+    fits_inside = 0 <= sizes[i] && sizes[i] <= x->shape()[i];
+  if (!fits_inside)
+    c.fail(ErrorKind::kShape, "expected slice_sizes between 0 and the operand's shape ", x->shape(),
+           " (dynamic_slice C4); got slice_sizes=", sizes, " (operand: ", x, ")");
+  return {with_shape(x, sizes)};
+}
+
+// The operands from `first` on.
+Vals operands_from(const RuleCtx& c, size_t first) {
+  Vals r;
+  for (size_t i = first; i < c.size(); ++i) r.push_back(c.x(i));
+  return r;
+}
+
+void transpose_dynamic_slice(TransposeCtx& c) {
+  Vals starts = operands_from(c, 1);
+  c.accumulate(
+      0,
+      [&](Val sum) {
+        Val block = dynamic_slice(sum, starts, c.attr().ints("slice_sizes"));
+        return dynamic_update_slice(sum, apply1("add_any", {block, c.ct()}), starts);
+      },
+      [&] { return dynamic_update_slice(zeros(c.b, c.in_types[0]), c.ct(), starts); });
+}
+
+void batch_dynamic_slice(BatchCtx& c) {
+  const Dims& sizes = c.attr().ints("slice_sizes");
+  if (!has_lane_starts(c, 1)) {
+    int at = c.dim(0);
+    c.result(dynamic_slice(c.x(0), shared_starts(c, 1, at), inserted(sizes, at, c.size)), at);
+    return;
+  }
+  // First what all lanes share, then axis by axis what they do not.
+  Dims whole = inserted(sizes, 0, c.size);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (c.batched(i + 1)) whole[i + 1] = c.in_types[0]->shape()[i];
+  Val x = dynamic_slice(c.at(0, 0), shared_starts(c, 1, 0), whole);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (c.batched(i + 1)) x = lanes::read(x, c.x(i + 1), static_cast<int>(i) + 1, sizes[i]);
+  c.result(x, 0);
+}
+
+Vals dynamic_slice_constant(SimplifyCtx& c) {
+  const Dims& sizes = c.attr().ints("slice_sizes");
+  std::optional<Dims> starts = constant_starts(c, 1, sizes);
+  if (!starts) return {};
+  Dims limit = *starts;
+  for (size_t i = 0; i < limit.size(); ++i) limit[i] += sizes[i];
+  return {slice(c.x(0), *starts, limit)};
+}
+
+OpDef dynamic_slice_op() {
+  OpDef d;
+  d.name = "dynamic_slice";
+  d.doc = "A block of fixed size at start indices that are computed; they clamp.";
+  d.attrs = {{"slice_sizes", AttrType::kInts}};
+  d.infer = infer_dynamic_slice;
+  linear(d, transpose_dynamic_slice, {0});
+  d.batch = batch_dynamic_slice;
+  d.emit = [](EmitCtx& c) {
+    if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
+    emit_results(c, cat("stablehlo.dynamic_slice ", operand_list(c), ", sizes = ",
+                        bracketed(c.attr().ints("slice_sizes")), " : ", signature(c)));
+  };
+  d.simplify = {
+      {"dynamic_slice_all", "dynamic_slice(x) of every element -> x",
+       [](SimplifyCtx& c) { return c.out_types[0] == c.in_types[0] ? Vals{c.x(0)} : Vals{}; }},
+      {"dynamic_slice_splat", "dynamic_slice(broadcast(s)) -> broadcast(s)", slice_of_splat},
+      {"dynamic_slice_constant", "dynamic_slice(x, constants) -> slice(x)", dynamic_slice_constant},
+  };
+  d.cost = [](const CostCtx& c) { return cost_of_block(c.out_types[0]); };
+  return d;
+}
+
+TypeRefs infer_dynamic_update_slice(const InferCtx& c) {
+  if (c.size() < 2)
+    c.fail(ErrorKind::kType, "expected an operand and an update; got ", operand_types(c));
+  TypeRef x = c.in(0), update = c.in(1);
+  if (x->dtype() != update->dtype())
+    c.fail(ErrorKind::kDtype,
+           "expected an update of the operand's dtype (dynamic_update_slice C2); got ",
+           operand_types(c));
+  bool fits_inside = x->rank() == update->rank();
+  for (int i = 0; fits_inside && i < x->rank(); ++i) fits_inside = update->dim(i) <= x->dim(i);
+  if (!fits_inside)
+    c.fail(ErrorKind::kShape, "expected an update of the operand's rank and no larger ",
+           "(dynamic_update_slice C3, C6); got ", operand_types(c));
+  check_start_indices(c, 2);
+  return {x};
+}
+
+void transpose_dynamic_update_slice(TransposeCtx& c) {
+  Vals starts = operands_from(c, 2);
+  if (c.linear(0)) c.add(0, dynamic_update_slice(c.ct(), zeros(c.b, c.in_types[1]), starts));
+  if (c.linear(1)) c.add(1, dynamic_slice(c.ct(), starts, c.in_types[1]->shape()));
+}
+
+void batch_dynamic_update_slice(BatchCtx& c) {
+  if (!has_lane_starts(c, 2)) {
+    int at = c.batched(0) ? c.dim(0) : c.dim(1);
+    c.result(dynamic_update_slice(c.at(0, at), c.at(1, at), shared_starts(c, 2, at)), at);
+    return;
+  }
+  // Put update and mask where each lane wants them along the axes that differ; the axes that do
+  // not are an ordinary update.
+  const Dims& shape = c.in_types[0]->shape();
+  Val update = c.at(1, 0);
+  Val mask = full(c.b, with_dtype(update.type(), DType::kBool), 1);
+  Dims block = update.shape();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!c.batched(i + 2)) continue;
+    int axis = static_cast<int>(i) + 1;
+    update = lanes::place(update, c.x(i + 2), axis, shape[i]);
+    mask = lanes::place(mask, c.x(i + 2), axis, shape[i]);
+    block[i + 1] = shape[i];
+  }
+  Vals starts = shared_starts(c, 2, 0);
+  Val x = c.at(0, 0);
+  Val old = dynamic_slice(x, starts, block);
+  c.result(dynamic_update_slice(x, select(mask, update, old), starts), 0);
+}
+
+OpDef dynamic_update_slice_op() {
+  OpDef d;
+  d.name = "dynamic_update_slice";
+  d.doc = "The array with a block at computed start indices replaced; they clamp.";
+  d.infer = infer_dynamic_update_slice;
+  linear(d, transpose_dynamic_update_slice, {0, 1});
+  d.batch = batch_dynamic_update_slice;
+  d.emit = [](EmitCtx& c) {
+    if (c.out_type()->rank() == 0) return c.set_out(0, c.in(1));
+    emit_results(c, cat("stablehlo.dynamic_update_slice ", operand_list(c), " : ", signature(c)));
+  };
+  d.simplify = {
+      {"update_slice_all", "dynamic_update_slice(x, y) of every element -> y",
+       [](SimplifyCtx& c) { return c.in_types[0] == c.in_types[1] ? Vals{c.x(1)} : Vals{}; }},
+      {"update_slice_none", "dynamic_update_slice(x, y) with an empty y -> x",
+       [](SimplifyCtx& c) { return c.in_types[1]->num_elements() == 0 ? Vals{c.x(0)} : Vals{}; }},
+  };
+  d.cost = [](const CostCtx& c) { return cost_of_block(c.in_types[1]); };
+  return d;
+}
+
+}  // namespace
+
+void register_slice(OpRegistry& r) {
+  for (OpDef d : {slice_op(), dynamic_slice_op(), dynamic_update_slice_op()}) r.add(std::move(d));
+}
+
+}  // namespace weft
