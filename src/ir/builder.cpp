@@ -145,6 +145,7 @@ Values GraphBuilder::inline_graph(const Graph& graph, std::span<const Value> arg
   }
   std::vector<Value> map(graph.num_values());
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    if (args[i].is_none()) continue;
     if (type(args[i]) != graph.type(graph.input(i))) {
       fail(ErrorKind::kType, "inline_graph expected argument ", i, " to be ",
            graph.type(graph.input(i)), "; got ", type(args[i]));
@@ -157,7 +158,7 @@ Values GraphBuilder::inline_graph(const Graph& graph, std::span<const Value> arg
   for (const Op& op : graph.ops()) {
     operands.clear();
     for (Value v : graph.operands(op)) operands.push_back(mapped(v));
-    loc_ = op.loc;
+    loc_ = op.loc != kNoLoc ? op.loc : outer;
     Values results = add_typed(*op.info, operands, op.attrs, graph.result_types(op));
     std::copy(results.begin(), results.end(), map.begin() + op.results_begin);
   }

@@ -55,7 +55,8 @@ class WEFT_API GraphBuilder final : public Builder {
   void set_hash_consing(bool on);
 
   // Inlines a graph: its inputs become `args`, returns its outputs. With hash-consing off the ops
-  // are copied as they stand.
+  // are copied as they stand. An argument may be none if the graph does not use that input. Ops
+  // without a location get this builder's loc().
   Values inline_graph(const Graph& graph, std::span<const Value> args);
 
   // Freezes. `consts` (values made by input()) become the constvars, in that order, followed by

@@ -1,0 +1,287 @@
+// The Array type and the device table. What is not needed at speed (repr, pickling, conversions)
+// is written in Python (python/weft/_array.py) and set on the type.
+
+#include "array.h"
+
+#include <structmember.h>
+
+#include <unordered_map>
+
+#include "dtypes.h"
+#include "operators.h"
+
+namespace weft::py {
+
+PyTypeObject* array_type;
+
+namespace {
+
+ArrayObject* live_head = nullptr;
+size_t live_count = 0;
+
+void link(ArrayObject* a) {
+  a->prev = nullptr;
+  a->next = live_head;
+  if (live_head) live_head->prev = a;
+  live_head = a;
+  ++live_count;
+}
+
+void unlink(ArrayObject* a) {
+  (a->prev ? a->prev->next : live_head) = a->next;
+  if (a->next) a->next->prev = a->prev;
+  --live_count;
+}
+
+void dealloc(PyObject* self) {
+  ArrayObject* a = as_array(self);
+  if (a->weakrefs) PyObject_ClearWeakRefs(self);
+  unlink(a);
+  Py_XDECREF(a->buffer);
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guard([&] { return to_tuple(as_array(self)->type->shape()).release(); });
+}
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(numpy_dtype(as_array(self)->type->dtype()));
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_array(self)->type->rank()); }
+PyObject* get_size(PyObject* self, void*) {
+  return PyLong_FromLongLong(as_array(self)->type->num_elements());
+}
+PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->weak); }
+PyObject* get_committed(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->committed); }
+PyObject* get_device(PyObject* self, void*) {
+  return Py_NewRef(device_table()[static_cast<size_t>(as_array(self)->device)].device.get());
+}
+PyObject* get_device_index(PyObject* self, void*) {
+  return PyLong_FromLong(as_array(self)->device);
+}
+PyObject* get_buffer_object(PyObject* self, void*) { return Py_NewRef(as_array(self)->buffer); }
+
+PyObject* block_until_ready(PyObject* self, PyObject*) {
+  return guard([&] {
+    check_live(as_array(self));
+    Ref::checked(PyObject_CallMethodNoArgs(as_array(self)->buffer, name("block_until_ready")));
+    return Py_NewRef(self);
+  });
+}
+
+PyObject* delete_buffer(PyObject* self, PyObject*) {
+  return guard([&] {
+    ArrayObject* a = as_array(self);
+    if (!a->deleted) Ref::checked(PyObject_CallMethodNoArgs(a->buffer, name("delete")));
+    a->deleted = true;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* is_deleted(PyObject* self, PyObject*) { return PyBool_FromLong(as_array(self)->deleted); }
+
+PyObject* value(PyObject* self, PyObject*) {
+  return guard([&] { return to_numpy(as_array(self)).release(); });
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  return guard_int([&] {
+    ArrayObject* a = as_array(self);
+    check_live(a);
+    // Dtypes that the buffer protocol cannot express raise BufferError here; NumPy then falls back
+    // to __array__.
+    return PyObject_GetBuffer(a->buffer, view, flags);
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  TypeRef type = as_array(self)->type;
+  if (type->rank() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(type->dim(0));
+}
+
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr},
+    {"committed", get_committed, nullptr, "Whether the array was put on its device by name.", nullptr},
+    {"device", get_device, nullptr, "The device that holds the buffer.", nullptr},
+    {"_device_index", get_device_index, nullptr, nullptr, nullptr},
+    {"_buffer", get_buffer_object, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMethodDef methods[] = {
+    {"block_until_ready", block_until_ready, METH_NOARGS,
+     "Waits until the value is there (or raises what computing it raised); returns the array."},
+    {"delete", delete_buffer, METH_NOARGS, "Frees the buffer at once; later uses raise."},
+    {"is_deleted", is_deleted, METH_NOARGS, "Whether the buffer was deleted or donated."},
+    {"_value", value, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// The aval and handler objects that jaxlib reads shape and dtype from.
+PyObject* aval_for(TypeRef type) {
+  static auto* avals = new std::unordered_map<TypeRef, Ref>;
+  auto it = avals->find(type);
+  if (it == avals->end()) {
+    Ref shape = to_tuple(type->shape());
+    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(
+        runtime.make_aval.get(), shape.get(), numpy_dtype(type->dtype()), nullptr));
+    it = avals->emplace(type, std::move(aval)).first;
+  }
+  return it->second.get();
+}
+
+}  // namespace
+
+std::vector<Device>& device_table() {
+  static auto* table = new std::vector<Device>;
+  return *table;
+}
+
+int current_device() {
+  if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(runtime.start.get()));
+  int d = default_device();
+  return d < 0 ? 0 : d;
+}
+
+PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed) {
+  ArrayObject* a = PyObject_New(ArrayObject, array_type);
+  if (!a) {
+    Py_DECREF(buffer);
+    throw PythonError{};
+  }
+  a->buffer = buffer;
+  a->type = type;
+  a->weakrefs = nullptr;
+  a->device = device;
+  a->weak = weak;
+  a->committed = committed;
+  a->deleted = false;
+  link(a);
+  return reinterpret_cast<PyObject*>(a);
+}
+
+PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed) {
+  const Device& d = device_table()[static_cast<size_t>(device)];
+  Ref xs = Ref::checked(PyList_New(1));
+  PyList_SET_ITEM(xs.get(), 0, Py_NewRef(host));
+  Ref devices = Ref::checked(PyList_New(1));
+  PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
+  PyObject* args[] = {aval_for(type), d.sharding.get(), xs.get(), devices.get(), Py_True, Py_False,
+                      runtime.put_semantics.get(), Py_True};
+  Ref buffer = Ref::checked(PyObject_Vectorcall(runtime.put.get(), args, 8, nullptr));
+  return make_array(buffer.release(), type, weak, device, committed);
+}
+
+Ref scalar_array(const Literal& x, int device) {
+  struct Key {
+    Literal literal;
+    int device;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      return hash_combine(hash_combine(k.literal.lo, k.literal.hi),
+                          static_cast<uint64_t>(k.literal.dtype) * 64 + static_cast<uint64_t>(k.device));
+    }
+  };
+  constexpr size_t kMaxScalars = 4096;
+  static auto* cache = new std::unordered_map<Key, Ref, Hash>;
+  Key key{x, device};
+  auto it = cache->find(key);
+  if (it != cache->end() && !as_array(it->second.get())->deleted) return it->second;
+  DTypeKind k = kind(x.dtype);
+  Ref number;
+  if (k == DTypeKind::kComplex) {
+    number = Ref::checked(PyComplex_FromDoubles(x.as_double(), x.imag()));
+  } else if (k == DTypeKind::kFloat) {
+    number = Ref::checked(PyFloat_FromDouble(x.as_double()));
+  } else if (k == DTypeKind::kUnsigned) {
+    number = Ref::checked(PyLong_FromUnsignedLongLong(x.lo));
+  } else if (k == DTypeKind::kSigned) {
+    number = Ref::checked(PyLong_FromLongLong(x.as_int()));
+  } else {
+    number = Ref::borrow(x.as_bool() ? Py_True : Py_False);
+  }
+  Ref host = Ref::checked(PyObject_CallOneArg(numpy_scalar_type(x.dtype), number.get()));
+  Ref array = Ref::steal(put(host.get(), scalar_type(x.dtype), false, device, false));
+  if (cache->size() >= kMaxScalars) cache->clear();
+  cache->insert_or_assign(key, array);
+  return array;
+}
+
+void check_live(ArrayObject* a) {
+  if (!a->deleted) return;
+  raise_error("DeletedArrayError", "expected a live array; got ", a->type,
+              " whose buffer was deleted or donated");
+}
+
+Ref to_numpy(ArrayObject* a) {
+  check_live(a);
+  Ref shape = to_tuple(a->type->shape());
+  return Ref::checked(PyObject_CallFunctionObjArgs(runtime.to_numpy.get(), a->buffer,
+                                                   numpy_dtype(a->type->dtype()), shape.get(),
+                                                   nullptr));
+}
+
+PyObject* result_handler(TypeRef type, int device) {
+  struct Hash {
+    size_t operator()(const std::pair<TypeRef, int>& k) const {
+      return k.first->hash() + static_cast<size_t>(k.second);
+    }
+  };
+  static auto* handlers = new std::unordered_map<std::pair<TypeRef, int>, Ref, Hash>;
+  auto it = handlers->find({type, device});
+  if (it == handlers->end()) {
+    const Device& d = device_table()[static_cast<size_t>(device)];
+    Ref handler = Ref::checked(PyObject_CallFunctionObjArgs(
+        runtime.make_handler.get(), aval_for(type), d.sharding.get(), nullptr));
+    it = handlers->emplace(std::pair{type, device}, std::move(handler)).first;
+  }
+  return it->second.get();
+}
+
+PyObject* live_arrays() {
+  return guard([&] {
+    Ref out = Ref::checked(PyList_New(0));
+    for (ArrayObject* a = live_head; a; a = a->next)
+      if (!a->deleted) check(PyList_Append(out.get(), reinterpret_cast<PyObject*>(a)));
+    return out.release();
+  });
+}
+
+void init_array(PyObject* module) {
+  PyType_Slot slots[64];
+  int n = 0;
+  auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
+  add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
+  add(Py_tp_getset, getset);
+  add(Py_tp_methods, methods);
+  add(Py_tp_members, members);
+  add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
+  add(Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer));
+  add(Py_mp_length, reinterpret_cast<void*>(length));
+  add(Py_tp_doc, const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
+  n = add_operator_slots(slots, n);
+  slots[n] = {0, nullptr};
+  PyType_Spec spec = {"weft.Array", sizeof(ArrayObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (!type) throw PythonError{};
+  array_type = reinterpret_cast<PyTypeObject*>(type);
+  check(PyModule_AddObjectRef(module, "Array", type));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,53 @@
+// Array: a concrete array, a PJRT buffer with its type. Also the device table.
+#pragma once
+
+#include <vector>
+
+#include "core.h"
+
+namespace weft::py {
+
+struct Device {
+  Ref device;       // jaxlib's device object
+  Ref sharding;     // a single-device sharding for it
+  Ref device_list;  // jaxlib's DeviceList of it
+  std::string platform;
+};
+std::vector<Device>& device_table();
+// The index that operations without committed operands use; starts the runtime if need be.
+int current_device();
+
+struct ArrayObject {
+  PyObject_HEAD
+  PyObject* buffer;  // jaxlib's array
+  TypeRef type;
+  PyObject* weakrefs;
+  ArrayObject* prev;  // all live arrays, for live_arrays()
+  ArrayObject* next;
+  int device;
+  bool weak;       // weakly typed: made from a Python scalar
+  bool committed;  // device_put to a device by name, or computed from such an array
+  bool deleted;    // donated or deleted; the buffer is gone
+};
+
+extern PyTypeObject* array_type;
+void init_array(PyObject* module);
+
+inline bool is_array(PyObject* o) { return Py_TYPE(o) == array_type; }
+inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*>(o); }
+
+// Takes over the reference to `buffer`.
+PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);
+// Copies host data (a NumPy array or scalar of the type's dtype and shape) to a device.
+PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed);
+// A 0-d array that holds a literal; cached per (literal, device). Owned.
+Ref scalar_array(const Literal& x, int device);
+// The value as a read-only NumPy array; waits for it.
+Ref to_numpy(ArrayObject* a);
+// Raises DeletedArrayError if the array is gone.
+void check_live(ArrayObject* a);
+
+// jaxlib's handler that wraps results of a type on a device; borrowed, cached.
+PyObject* result_handler(TypeRef type, int device);
+
+}  // namespace weft::py

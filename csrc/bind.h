@@ -1,0 +1,76 @@
+// How Python reaches ops: bind() for any op of the registry as it stands, and element-wise
+// functions that promote dtypes and broadcast shapes first. Both record into a trace context or
+// run eagerly from a cache of compiled ops.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core.h"
+#include "operand.h"
+#include "trace.h"
+
+namespace weft::py {
+
+// Owned results of an op.
+using Objects = std::vector<Ref>;
+
+// What operands have in common before an op runs.
+enum class Promotion : uint8_t {
+  kLax,      // equal dtypes (Python scalars adapt), equal shapes or scalars
+  kNumpy,    // promoted dtype, broadcast shapes
+  kInexact,  // as kNumpy, integers and bools to float first
+  kBool,     // converted to bool, broadcast
+};
+
+// An element-wise function: an op with a promotion policy. Lives as long as the process.
+struct Elementwise {
+  const OpDef* op;
+  Promotion promotion;
+};
+
+// Raises for operands that are no arrays. `attrs` for ops that have any.
+Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs);
+// `results` as a list in Python for ops with several.
+Objects bind(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs);
+
+// x converted to a dtype; x itself if it has it already (and the same weakness).
+Ref astype(const Operand& x, DType dtype, bool weak);
+// NumPy broadcasting to a shape.
+Ref broadcast_to(const Operand& x, const Dims& shape);
+// The common dtype of the operands under a policy.
+PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op);
+// The common shape under NumPy's rules; throws kShape.
+Dims common_shape(std::span<const Operand> xs, std::string_view op);
+
+// Runs a computation on concrete operands as one compiled program. The program is cached under
+// (what, attrs, extra, types of operands); on a miss build() is called with abstract operands in
+// a trace and returns the results. A scalar operand i is passed as a 0-d array of scalar_dtypes[i].
+struct EagerCall {
+  const void* what;
+  AttrsRef attrs;
+  SmallVector<int64_t, 8> extra;  // anything else that build() depends on
+  std::span<const Operand> operands;
+  SmallVector<DType, 4> scalar_dtypes;
+};
+Objects run_eagerly(const EagerCall& call,
+                    const std::function<Objects(std::span<const Operand>)>& build);
+
+// The device that operands must be on, and whether one of them insists on it.
+struct Placement {
+  int device;
+  bool committed;
+};
+Placement placement(std::span<const Operand> xs, std::string_view op);
+// The array, or a copy of it on `device`.
+Ref on_device(Ref array, int device);
+
+struct EagerStats {
+  uint64_t hits = 0, misses = 0, size = 0;
+};
+EagerStats eager_cache_stats();
+void clear_eager_cache();
+
+void init_bind(PyObject* module);
+
+}  // namespace weft::py

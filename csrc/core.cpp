@@ -1,0 +1,151 @@
+// Error translation, configuration and small conversions.
+
+#include "core.h"
+
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <new>
+#include <unordered_map>
+
+#include "location.h"
+
+namespace weft::py {
+
+Runtime runtime;
+
+namespace {
+
+const char* error_class(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kType: return "OperandError";
+    case ErrorKind::kDtype: return "DTypeError";
+    case ErrorKind::kShape: return "ShapeError";
+    case ErrorKind::kValue: return "AttributeValueError";
+    case ErrorKind::kIndex: return "IndexOutOfBoundsError";
+    case ErrorKind::kParse: return "ParseError";
+    case ErrorKind::kNotImplemented: return "NotImplementedRuleError";
+    case ErrorKind::kInternal: return "InternalError";
+  }
+  return "InternalError";
+}
+
+// `where` is false for messages that are not about a line of the user's program.
+void set_error(const char* class_name, std::string message, bool where) {
+  Loc loc = where ? current_loc() : kNoLoc;
+  if (loc != kNoLoc) {
+    message += "\n  at ";
+    message += loc_text(loc);
+  }
+  PyObject* module = PyImport_ImportModule("weft.errors");
+  PyObject* type = module ? PyObject_GetAttrString(module, class_name) : nullptr;
+  if (type) PyErr_SetString(type, message.c_str());
+  Py_XDECREF(type);
+  Py_XDECREF(module);
+}
+
+}  // namespace
+
+void translate_exception() {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "weft: error without a Python error");
+  } catch (const Error& e) {
+    set_error(error_class(e.kind()), e.what(), e.kind() != ErrorKind::kParse);
+  } catch (nanobind::python_error& e) {
+    e.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    set_error("InternalError", cat("[weft] internal error, please report: ", e.what()), true);
+  }
+}
+
+void raise(const char* error_class, const std::string& message) {
+  set_error(error_class, message, true);
+  throw PythonError{};
+}
+
+namespace {
+struct Config {
+  bool x64 = false;
+  bool disable_jit = false;
+  int default_device = -1;
+};
+Config process_config;
+thread_local ConfigUpdate own_config;
+}  // namespace
+
+bool x64_enabled() { return own_config.x64.value_or(process_config.x64); }
+bool jit_disabled() { return own_config.disable_jit.value_or(process_config.disable_jit); }
+int default_device() { return own_config.default_device.value_or(process_config.default_device); }
+
+void update_config(const ConfigUpdate& u, bool whole_process) {
+  if (whole_process) {
+    if (u.x64) process_config.x64 = *u.x64;
+    if (u.disable_jit) process_config.disable_jit = *u.disable_jit;
+    if (u.default_device) process_config.default_device = *u.default_device;
+  } else {
+    if (u.x64) own_config.x64 = u.x64;
+    if (u.disable_jit) own_config.disable_jit = u.disable_jit;
+    if (u.default_device) own_config.default_device = u.default_device;
+  }
+}
+
+ConfigUpdate thread_config() { return own_config; }
+void restore_thread_config(const ConfigUpdate& saved) { own_config = saved; }
+
+namespace {
+std::unordered_map<std::string, Ref>& operator_functions() {
+  static auto* table = new std::unordered_map<std::string, Ref>;
+  return *table;
+}
+}  // namespace
+
+Ref operator_function(const char* name) {
+  auto it = operator_functions().find(name);
+  if (it == operator_functions().end())
+    raise_error("NotImplementedRuleError", "operator '", name, "' needs weft.numpy to be imported");
+  return it->second;
+}
+
+void set_operator_function(const char* name, PyObject* function) {
+  operator_functions()[name] = Ref::borrow(function);
+}
+
+PyObject* name(const char* s) {
+  static std::unordered_map<const char*, PyObject*> names;
+  PyObject*& slot = names[s];
+  if (!slot) {
+    slot = PyUnicode_InternFromString(s);
+    if (!slot) throw PythonError{};
+  }
+  return slot;
+}
+
+std::string_view utf8(PyObject* str) {
+  Py_ssize_t size;
+  const char* s = PyUnicode_AsUTF8AndSize(str, &size);
+  if (!s) throw PythonError{};
+  return {s, static_cast<size_t>(size)};
+}
+
+Ref to_tuple(std::span<const int64_t> xs) {
+  Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(xs.size())));
+  for (size_t i = 0; i < xs.size(); ++i) {
+    PyObject* item = PyLong_FromLongLong(xs[i]);
+    if (!item) throw PythonError{};
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return out;
+}
+
+int64_t to_int(PyObject* o) {
+  Ref index = Ref::checked(PyNumber_Index(o));
+  int64_t x = PyLong_AsLongLong(index.get());
+  if (x == -1 && PyErr_Occurred()) throw PythonError{};
+  return x;
+}
+
+}  // namespace weft::py

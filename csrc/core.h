@@ -1,0 +1,124 @@
+// Shared by all files of the extension module: owned references, error translation, and the state
+// that Python installs at import. C++ code throws; every function that Python calls directly runs
+// its body under guard(), which turns exceptions into Python errors.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weft/weft.h"
+
+namespace weft::py {
+
+// A Python error is set; unwinds to guard().
+struct PythonError {};
+
+// An owned reference.
+class Ref {
+ public:
+  Ref() = default;
+  static Ref steal(PyObject* o) { return Ref(o); }
+  static Ref borrow(PyObject* o) {
+    Py_XINCREF(o);
+    return Ref(o);
+  }
+  // For results of C API calls: null means that a Python error is set.
+  static Ref checked(PyObject* o) {
+    if (!o) throw PythonError{};
+    return Ref(o);
+  }
+  Ref(const Ref& o) : object_(o.object_) { Py_XINCREF(object_); }
+  Ref(Ref&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Ref& operator=(Ref o) noexcept {
+    std::swap(object_, o.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  explicit Ref(PyObject* o) : object_(o) {}
+  PyObject* object_ = nullptr;
+};
+
+inline void check(int status) {
+  if (status < 0) throw PythonError{};
+}
+
+// Sets the Python error of the exception in flight.
+void translate_exception();
+
+template <typename F>
+PyObject* guard(F&& body) {
+  try {
+    return body();
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+template <typename F>
+int guard_int(F&& body) {
+  try {
+    return body();
+  } catch (...) {
+    translate_exception();
+    return -1;
+  }
+}
+
+// Raises weft.errors.<name>(message + the user's line).
+[[noreturn]] void raise(const char* error_class, const std::string& message);
+template <typename... Parts>
+[[noreturn]] void raise_error(const char* error_class, const Parts&... parts) {
+  raise(error_class, cat(parts...));
+}
+
+// Settings as the current thread sees them: its own value if it set one, else the process's.
+bool x64_enabled();
+bool jit_disabled();
+int default_device();  // index into the device table; -1: the first device
+
+struct ConfigUpdate {
+  std::optional<bool> x64, disable_jit;
+  std::optional<int> default_device;
+};
+void update_config(const ConfigUpdate& update, bool whole_process);
+ConfigUpdate thread_config();
+void restore_thread_config(const ConfigUpdate& saved);
+
+// Callables that python/weft/runtime installs; the module never imports jaxlib itself.
+struct Runtime {
+  Ref put;             // jaxlib's batched_device_put
+  Ref put_semantics;   // HostBufferSemantics that copies
+  Ref make_aval;       // (shape, dtype) -> object with shape, dtype, weak_type
+  Ref make_handler;    // (aval, sharding) -> result handler
+  Ref compile;         // (text, device index) -> loaded executable
+  Ref to_numpy;        // (buffer, dtype, shape) -> numpy array
+  Ref copy_to_device;  // (buffer, device list, sharding) -> buffer
+  Ref start;           // () -> None: makes the client and registers its devices
+};
+extern Runtime runtime;
+
+// Functions that implement operators which are more than one op: "floordiv", "getitem", ...
+Ref operator_function(const char* name);
+void set_operator_function(const char* name, PyObject* function);
+
+// Interned attribute names; `s` must be a string literal.
+PyObject* name(const char* s);
+
+std::string_view utf8(PyObject* str);
+Ref to_tuple(std::span<const int64_t> xs);
+// An index-like object as an int64; raises TypeError otherwise.
+int64_t to_int(PyObject* o);
+
+}  // namespace weft::py

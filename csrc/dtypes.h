@@ -1,0 +1,20 @@
+// Between NumPy dtypes and weft's.
+#pragma once
+
+#include "core.h"
+
+namespace weft::py {
+
+// Installs the NumPy dtype objects, in the order of weft::DType.
+void set_numpy_dtypes(PyObject* dtypes);
+// Borrowed.
+PyObject* numpy_dtype(DType d);
+// The scalar type object (numpy.float32), borrowed.
+PyObject* numpy_scalar_type(DType d);
+// nullopt for dtypes weft does not have (object, strings, dates).
+std::optional<DType> from_numpy_dtype(PyObject* dtype);
+// Anything that names a dtype: numpy dtypes and scalar types, Python's bool/int/float/complex,
+// strings, objects with a .dtype. Raises DTypeError. Canonicalised to 32 bits unless x64.
+DType to_dtype(PyObject* o);
+
+}  // namespace weft::py

@@ -1,0 +1,256 @@
+// Optimise, split off what needs no device, look the structure up, emit, compile; and run.
+
+#include "execute.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+
+namespace weft::py {
+namespace {
+
+// Programs by the structure of what is compiled, least recently used first out.
+constexpr size_t kMaxExecutables = 4096;
+
+struct CacheEntry {
+  GraphRef graph;
+  int device;
+  std::vector<int> aliases;
+  ExecutableRef executable;
+};
+struct Cache {
+  std::list<CacheEntry> entries;
+  std::unordered_multimap<uint64_t, std::list<CacheEntry>::iterator> index;
+  CacheStats stats;
+};
+Cache& cache() {
+  static auto* c = new Cache;
+  return *c;
+}
+
+uint64_t cache_hash(const Graph& graph, int device, const std::vector<int>& aliases) {
+  uint64_t h = hash_combine(graph.structural_hash(), static_cast<uint64_t>(device));
+  for (int a : aliases) h = hash_combine(h, static_cast<uint64_t>(a));
+  return h;
+}
+
+ExecutableRef find(uint64_t hash, const GraphRef& graph, int device,
+                   const std::vector<int>& aliases) {
+  Cache& c = cache();
+  auto [first, last] = c.index.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    CacheEntry& e = *it->second;
+    if (e.device == device && e.aliases == aliases && equal(*e.graph, *graph)) {
+      c.entries.splice(c.entries.begin(), c.entries, it->second);
+      ++c.stats.hits;
+      return e.executable;
+    }
+  }
+  return nullptr;
+}
+
+void insert(uint64_t hash, CacheEntry entry) {
+  Cache& c = cache();
+  c.entries.push_front(std::move(entry));
+  c.index.emplace(hash, c.entries.begin());
+  if (c.entries.size() <= kMaxExecutables) return;
+  auto last = std::prev(c.entries.end());
+  uint64_t old = cache_hash(*last->graph, last->device, last->aliases);
+  auto [first, end] = c.index.equal_range(old);
+  for (auto it = first; it != end; ++it) {
+    if (it->second == last) {
+      c.index.erase(it);
+      break;
+    }
+  }
+  c.entries.erase(last);
+}
+
+// What reaches the device: the graph without unused inputs and handed-through outputs.
+struct Split {
+  GraphRef graph;  // null when no output has to be computed
+  std::vector<uint32_t> kept;
+  std::vector<int> from_input;
+};
+
+Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated) {
+  Split s;
+  std::vector<bool> used(graph->num_inputs(), keep_unused);
+  std::vector<Value> outputs;
+  for (Value v : graph->outputs()) {
+    bool input = !v.is_literal() && v.id < graph->num_inputs();
+    // A donated input is gone after the call, so it cannot be its own result.
+    bool through = input && !(v.id < donated.size() && donated[v.id]);
+    s.from_input.push_back(through ? static_cast<int>(v.id) : -1);
+    if (!through) outputs.push_back(v);
+    if (input && !through) used[v.id] = true;
+  }
+  for (const Op& op : graph->ops())
+    for (Value v : graph->operands(op))
+      if (!v.is_literal() && v.id < graph->num_inputs()) used[v.id] = true;
+  for (uint32_t i = 0; i < graph->num_inputs(); ++i)
+    if (used[i]) s.kept.push_back(i);
+  if (outputs.empty() && graph->effects() == kPure) {
+    s.kept.clear();
+    return s;
+  }
+  if (outputs.size() == graph->outputs().size() && s.kept.size() == graph->num_inputs() &&
+      graph->num_consts() == 0) {
+    s.graph = graph;
+    return s;
+  }
+  GraphBuilder b;
+  std::vector<Value> args(graph->num_inputs());
+  for (uint32_t i : s.kept) args[i] = b.input(graph->type(graph->input(i)));
+  Values all = b.inline_graph(*graph, args);
+  outputs.clear();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (s.from_input[i] < 0) outputs.push_back(all[i]);
+  s.graph = b.finish(outputs);
+  return s;
+}
+
+// Gives each donated input an output of its type to live on in.
+std::vector<int> match_donations(const Split& s, const std::vector<bool>& donated,
+                                 std::vector<uint32_t>& consumed) {
+  std::vector<int> aliases;
+  if (!s.graph || std::find(donated.begin(), donated.end(), true) == donated.end()) return aliases;
+  aliases.assign(s.kept.size(), -1);
+  std::vector<bool> taken(s.graph->outputs().size(), false);
+  std::string unusable;
+  for (size_t i = 0; i < s.kept.size(); ++i) {
+    if (s.kept[i] >= donated.size() || !donated[s.kept[i]]) continue;
+    TypeRef type = s.graph->type(s.graph->input(static_cast<uint32_t>(i)));
+    for (size_t r = 0; r < taken.size() && aliases[i] < 0; ++r)
+      if (!taken[r] && s.graph->type(s.graph->outputs()[r]) == type) aliases[i] = static_cast<int>(r);
+    if (aliases[i] >= 0) {
+      taken[static_cast<size_t>(aliases[i])] = true;
+      consumed.push_back(s.kept[i]);
+    } else {
+      unusable += cat(unusable.empty() ? "" : ", ", type);
+    }
+  }
+  if (!unusable.empty()) {
+    check(PyErr_WarnFormat(PyExc_UserWarning, 2,
+                           "donated buffers that no output can reuse: %s", unusable.c_str()));
+  }
+  return aliases;
+}
+
+ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
+                    const CompileOptions& options) {
+  EmitOptions emit;
+  emit.module_name = "jit_" + options.name;
+  emit.platform = device_table()[static_cast<size_t>(options.device)].platform;
+  emit.locations = true;
+  emit.aliases = aliases;
+  std::string text = emit_stablehlo(*graph, emit);
+  Ref text_object = Ref::checked(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  Ref device = Ref::checked(PyLong_FromLong(options.device));
+  auto e = std::make_shared<Executable>();
+  e->loaded = Ref::checked(PyObject_CallFunctionObjArgs(runtime.compile.get(), text_object.get(),
+                                                        device.get(), nullptr));
+  e->device = options.device;
+  auto inputs = graph->input_types();
+  e->inputs.assign(inputs.begin(), inputs.end());
+  e->outputs = graph->output_types();
+  e->handlers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(e->outputs.size())));
+  for (size_t i = 0; i < e->outputs.size(); ++i)
+    PyList_SET_ITEM(e->handlers.get(), static_cast<Py_ssize_t>(i),
+                    Py_NewRef(result_handler(e->outputs[i], options.device)));
+  return e;
+}
+
+}  // namespace
+
+ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
+                   std::vector<bool> weak_outputs) {
+  auto program = std::make_shared<Program>();
+  program->optimized = optimize(graph);
+  Split s = split(program->optimized, options.keep_unused, options.donated);
+  std::vector<int> aliases = match_donations(s, options.donated, program->donated);
+  program->kept = std::move(s.kept);
+  program->from_input = std::move(s.from_input);
+  program->outputs = graph->output_types();
+  program->weak = std::move(weak_outputs);
+  program->device = options.device;
+  if (!s.graph) return program;
+  uint64_t hash = cache_hash(*s.graph, options.device, aliases);
+  program->executable = find(hash, s.graph, options.device, aliases);
+  if (!program->executable) {
+    program->executable = build(s.graph, aliases, options);
+    ++cache().stats.compiles;
+    insert(hash, {s.graph, options.device, aliases, program->executable});
+  }
+  return program;
+}
+
+std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations) {
+  GraphRef optimized = optimize(graph);
+  EmitOptions emit;
+  emit.module_name = "jit_" + options.name;
+  emit.platform = device_table()[static_cast<size_t>(options.device)].platform;
+  emit.locations = locations;
+  Split s = split(optimized, options.keep_unused, options.donated);
+  if (s.graph && s.graph->outputs().size() == optimized->outputs().size()) {
+    std::vector<uint32_t> consumed;
+    emit.aliases = match_donations(s, options.donated, consumed);
+    emit.result_info = options.result_info;
+    return emit_stablehlo(*s.graph, emit);
+  }
+  // The text shows every output, also those that the runtime hands through.
+  emit.result_info = options.result_info;
+  return emit_stablehlo(*optimized, emit);
+}
+
+void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
+         std::vector<PyObject*>& out) {
+  Ref results;
+  if (p.executable) {
+    Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
+    for (size_t i = 0; i < p.kept.size(); ++i) {
+      ArrayObject* a = as_array(inputs[p.kept[i]]);
+      if (a->deleted) check_live(a);
+      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
+    }
+    if (!p.donated.empty()) {
+      for (uint32_t d : p.donated)
+        for (size_t i = 0; i < inputs.size(); ++i)
+          if (i != d && as_array(inputs[i])->buffer == as_array(inputs[d])->buffer)
+            raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
+                        as_array(inputs[d])->type, " as inputs ", d, " and ", i);
+    }
+    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get()};
+    Ref execution = Ref::checked(
+        PyObject_VectorcallMethod(name("execute_sharded"), execute_args,
+                                  2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
+    results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
+                                                     2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    for (uint32_t d : p.donated) as_array(inputs[d])->deleted = true;
+  }
+  size_t first = out.size();
+  out.reserve(first + p.outputs.size());
+  Py_ssize_t next = 0;
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    int from = p.from_input[i];
+    PyObject* buffer = from >= 0 ? as_array(inputs[static_cast<size_t>(from)])->buffer
+                                 : PyList_GET_ITEM(results.get(), next++);
+    if (from >= 0) check_live(as_array(inputs[static_cast<size_t>(from)]));
+    out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
+  }
+}
+
+CacheStats executable_cache_stats() {
+  CacheStats s = cache().stats;
+  s.size = cache().entries.size();
+  return s;
+}
+
+void clear_executable_cache() {
+  cache().index.clear();
+  cache().entries.clear();
+}
+
+}  // namespace weft::py

@@ -1,0 +1,62 @@
+// From a graph to a loaded program, and running it. One process-wide cache maps the structure of
+// optimised graphs to executables, so programs that differ in names only are compiled once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "array.h"
+#include "core.h"
+
+namespace weft::py {
+
+// One compiled module.
+struct Executable {
+  Ref loaded;    // jaxlib's LoadedExecutable
+  Ref handlers;  // list, one per result
+  std::vector<TypeRef> inputs;
+  std::vector<TypeRef> outputs;
+  int device = 0;
+};
+using ExecutableRef = std::shared_ptr<const Executable>;
+
+// Donation: for each graph input whether its buffer may be reused.
+struct CompileOptions {
+  int device = 0;
+  std::string name = "f";
+  std::vector<bool> donated;
+  bool keep_unused = false;
+  std::vector<std::string> result_info = {};
+};
+
+// A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
+// handed back without the device being asked.
+struct Program {
+  ExecutableRef executable;  // null when nothing has to be computed
+  GraphRef optimized;
+  std::vector<uint32_t> kept;     // inputs passed to the executable
+  std::vector<int> from_input;    // per output: input that it is, or -1
+  std::vector<uint32_t> donated;  // inputs that are gone after the call
+  std::vector<TypeRef> outputs;
+  std::vector<bool> weak;         // per output
+  int device = 0;
+};
+using ProgramRef = std::shared_ptr<const Program>;
+
+// Splits a graph into what runs and what is handed through, and finds or compiles the executable.
+ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
+                   std::vector<bool> weak_outputs);
+// StableHLO text of the program as it would be compiled (lower().as_text()).
+std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
+
+// Runs; appends one owned Array per output to `out`. `inputs` are live Arrays of the right types.
+void run(const Program& program, std::span<PyObject* const> inputs, bool committed,
+         std::vector<PyObject*>& out);
+
+struct CacheStats {
+  uint64_t compiles = 0, hits = 0, size = 0;
+};
+CacheStats executable_cache_stats();
+void clear_executable_cache();
+
+}  // namespace weft::py

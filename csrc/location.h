@@ -1,0 +1,13 @@
+// The user's source line that is being executed.
+#pragma once
+
+#include "core.h"
+
+namespace weft::py {
+
+// Innermost Python frame outside the framework's own files; kNoLoc if there is none.
+Loc current_loc();
+// Frames of files below `directory` (with a trailing separator) are the framework's.
+void set_package_directory(std::string directory);
+
+}  // namespace weft::py

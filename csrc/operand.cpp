@@ -1,0 +1,157 @@
+// Classification of operands and their way to a device.
+
+#include "operand.h"
+
+#include "array.h"
+#include "dtypes.h"
+#include "trace.h"
+
+namespace weft::py {
+namespace {
+
+// numpy.ndarray and numpy.generic, found at first use.
+struct NumpyClasses {
+  PyTypeObject* ndarray;
+  PyTypeObject* generic;
+};
+const NumpyClasses& numpy_classes() {
+  static NumpyClasses classes = [] {
+    Ref module = Ref::checked(PyImport_ImportModule("numpy"));
+    return NumpyClasses{
+        reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module.get(), "ndarray")),
+        reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(module.get(), "generic"))};
+  }();
+  return classes;
+}
+
+Operand python_scalar(PyObject* o, DType wide, bool weak) {
+  return {o, OperandKind::kScalar, scalar_type(canonicalize(wide, x64_enabled())), weak};
+}
+
+Operand numpy_operand(PyObject* o) {
+  Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
+  std::optional<DType> d = from_numpy_dtype(dtype.get());
+  if (!d) return {o, OperandKind::kInvalid, nullptr, false};
+  Ref shape = Ref::checked(PyObject_GetAttr(o, name("shape")));
+  Dims dims;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
+    dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
+  TypeRef type = make_type(canonicalize(*d, x64_enabled()), dims);
+  return {o, dims.empty() ? OperandKind::kScalar : OperandKind::kNumpy, type, false};
+}
+
+}  // namespace
+
+Operand classify(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == array_type) return {o, OperandKind::kArray, as_array(o)->type, as_array(o)->weak};
+  if (type == tracer_type) return {o, OperandKind::kTracer, as_tracer(o)->type, as_tracer(o)->weak};
+  // bool never takes part in weak promotion: it is the bottom of the lattice either way.
+  if (type == &PyFloat_Type) return python_scalar(o, DType::kF64, true);
+  if (type == &PyLong_Type) return python_scalar(o, DType::kI64, true);
+  if (type == &PyBool_Type) return python_scalar(o, DType::kBool, false);
+  if (type == &PyComplex_Type) return python_scalar(o, DType::kC128, true);
+  const NumpyClasses& numpy = numpy_classes();
+  if (PyType_IsSubtype(type, numpy.ndarray) || PyType_IsSubtype(type, numpy.generic))
+    return numpy_operand(o);
+  // Subclasses of Python's numbers (enums and the like).
+  if (PyLong_Check(o)) return python_scalar(o, DType::kI64, true);
+  if (PyFloat_Check(o)) return python_scalar(o, DType::kF64, true);
+  if (PyComplex_Check(o)) return python_scalar(o, DType::kC128, true);
+  return {o, OperandKind::kInvalid, nullptr, false};
+}
+
+Operand classify_operand(PyObject* o, std::string_view op) {
+  Operand x = classify(o);
+  if (x.kind != OperandKind::kInvalid) return x;
+  Ref text = Ref::checked(PyObject_Repr(o));
+  std::string shown(utf8(text.get()));
+  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  raise_error("OperandError", "[", op, "] expected an array or a number; got ",
+              Py_TYPE(o)->tp_name, ": ", shown);
+}
+
+Literal scalar_value(const Operand& x, DType dtype) {
+  PyObject* o = x.object;
+  Ref held;
+  if (!PyLong_Check(o) && !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o)) {
+    DType own = x.type->dtype();
+    // .item() is exact for every dtype; ml_dtypes scalars have no C accessors.
+    if (is_complex(own)) {
+      held = Ref::checked(PyObject_CallMethodNoArgs(o, name("item")));
+    } else if (is_float(own)) {
+      held = Ref::checked(PyNumber_Float(o));
+    } else {
+      held = Ref::checked(PyObject_CallMethodNoArgs(o, name("item")));
+      if (!PyLong_Check(held.get())) held = Ref::checked(PyNumber_Long(o));
+    }
+    o = held.get();
+  }
+  if (PyComplex_Check(o)) {
+    Py_complex c = PyComplex_AsCComplex(o);
+    return convert(make_literal(is_complex(dtype) ? dtype : DType::kC128,
+                                std::complex<double>(c.real, c.imag)),
+                   dtype);
+  }
+  if (PyFloat_Check(o)) {
+    double d = PyFloat_AS_DOUBLE(o);
+    return is_float(dtype) ? make_literal(dtype, d) : convert(make_literal(DType::kF64, d), dtype);
+  }
+  int overflow = 0;
+  long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow > 0) {
+    unsigned long long u = PyLong_AsUnsignedLongLong(o);
+    if (!PyErr_Occurred()) {
+      if (dtype == DType::kU64) return make_literal(dtype, static_cast<int64_t>(u));
+      if (is_inexact(dtype)) return convert(make_literal(DType::kF64, static_cast<double>(u)), dtype);
+    }
+    PyErr_Clear();
+  }
+  if (overflow && is_inexact(dtype)) {
+    double d = PyLong_AsDouble(o);
+    if (d == -1.0 && PyErr_Occurred()) throw PythonError{};
+    return convert(make_literal(DType::kF64, d), dtype);
+  }
+  bool fits = !overflow;
+  if (fits && x.weak && is_integer(dtype)) {
+    // A Python int must not wrap silently.
+    Literal back = make_literal(dtype, static_cast<int64_t>(i));
+    fits = is_unsigned_int(dtype) ? i >= 0 && back.lo == static_cast<uint64_t>(i)
+                                  : back.as_int() == i;
+  }
+  if (!fits) {
+    Ref text = Ref::checked(PyObject_Str(o));
+    PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
+                 std::string(numpy_name(dtype)).c_str());
+    throw PythonError{};
+  }
+  if (is_inexact(dtype)) {
+    // A long has more digits than a double; round once, as NumPy does.
+    return convert(make_literal(DType::kF64, static_cast<double>(i)), dtype);
+  }
+  if (is_bool(dtype)) return make_literal(dtype, static_cast<int64_t>(i != 0));
+  return make_literal(dtype, static_cast<int64_t>(i));
+}
+
+Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
+  switch (x.kind) {
+    case OperandKind::kArray: {
+      check_live(as_array(x.object));
+      return Ref::borrow(x.object);
+    }
+    case OperandKind::kScalar:
+      return scalar_array(scalar_value(x, dtype.value_or(x.type->dtype())), device);
+    case OperandKind::kNumpy: {
+      Ref host = Ref::borrow(x.object);
+      Ref own = Ref::checked(PyObject_GetAttr(x.object, name("dtype")));
+      if (own.get() != numpy_dtype(x.type->dtype()))
+        host = Ref::checked(PyObject_CallMethodOneArg(x.object, name("astype"),
+                                                      numpy_dtype(x.type->dtype())));
+      return Ref::steal(put(host.get(), x.type, false, device, false));
+    }
+    default:
+      throw Error(ErrorKind::kInternal, "operand without a value");
+  }
+}
+
+}  // namespace weft::py

@@ -1,0 +1,33 @@
+// What may stand as an operand: arrays, tracers, NumPy arrays and scalars, Python scalars.
+#pragma once
+
+#include "core.h"
+
+namespace weft::py {
+
+enum class OperandKind : uint8_t {
+  kArray,
+  kTracer,
+  kNumpy,     // a NumPy array with at least one axis
+  kScalar,    // a Python scalar (weak), NumPy scalar or 0-d NumPy array: known value
+  kInvalid,
+};
+
+struct Operand {
+  PyObject* object = nullptr;  // borrowed
+  OperandKind kind = OperandKind::kInvalid;
+  TypeRef type = nullptr;  // canonical dtype
+  bool weak = false;
+};
+
+// Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported.
+Operand classify(PyObject* o);
+// As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".
+Operand classify_operand(PyObject* o, std::string_view op);
+// The value of a kScalar operand.
+Literal scalar_value(const Operand& x, DType dtype);
+// A device array with the operand's value (not for tracers): put() where needed. With `dtype`, a
+// scalar of that dtype.
+Ref to_device(const Operand& x, int device, std::optional<DType> dtype = std::nullopt);
+
+}  // namespace weft::py

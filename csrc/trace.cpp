@@ -1,0 +1,202 @@
+// Tracers, the per-thread stack of contexts, capture of outer values.
+
+#include "trace.h"
+
+#include <structmember.h>
+
+#include <new>
+
+#include "array.h"
+#include "dtypes.h"
+#include "location.h"
+#include "operators.h"
+
+namespace weft::py {
+
+PyTypeObject* tracer_type;
+
+namespace {
+
+void dealloc(PyObject* self) {
+  TracerObject* t = as_tracer(self);
+  if (t->weakrefs) PyObject_ClearWeakRefs(self);
+  t->owner.~ContextRef();
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guard([&] { return to_tuple(as_tracer(self)->type->shape()).release(); });
+}
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(numpy_dtype(as_tracer(self)->type->dtype()));
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_tracer(self)->type->rank()); }
+PyObject* get_size(PyObject* self, void*) {
+  return PyLong_FromLongLong(as_tracer(self)->type->num_elements());
+}
+PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_tracer(self)->weak); }
+PyObject* get_origin(PyObject* self, void*) {
+  return guard([&] {
+    std::string text = describe_tracer(as_tracer(self));
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  TypeRef type = as_tracer(self)->type;
+  if (type->rank() == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(type->dim(0));
+}
+
+PyGetSetDef getset[] = {
+    {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr},
+    {"_origin", get_origin, nullptr, "Where the value comes from, for messages.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TracerObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+[[noreturn]] void raise_leaked(TracerObject* t) {
+  raise_error("UnexpectedTracerError", "expected a value of the function being traced; got ",
+              describe_tracer(t), ", which was kept after that trace ended",
+              "\n  Return it from the traced function instead of storing it outside.");
+}
+
+Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef type) {
+  auto it = context.captured.find(key);
+  if (it != context.captured.end()) return it->second;
+  Value v = context.builder.input(type);
+  context.captured.emplace(key, v);
+  context.captures.push_back(object);
+  context.capture_values.push_back(v);
+  return v;
+}
+
+}  // namespace
+
+PyObject* make_tracer(const ContextRef& context, Value value, bool weak) {
+  TracerObject* t = PyObject_New(TracerObject, tracer_type);
+  if (!t) throw PythonError{};
+  new (&t->owner) ContextRef(context);
+  t->context = context.get();
+  t->value = value;
+  t->weak = weak;
+  t->loc = context->builder.loc();
+  t->type = context->builder.type(value);
+  t->weakrefs = nullptr;
+  return reinterpret_cast<PyObject*>(t);
+}
+
+std::vector<ContextRef>& context_stack() {
+  thread_local std::vector<ContextRef> stack;
+  return stack;
+}
+
+ContextRef context_for(std::span<const Operand> operands) {
+  std::vector<ContextRef>& stack = context_stack();
+  for (const Operand& x : operands) {
+    if (x.kind != OperandKind::kTracer) continue;
+    TracerObject* t = as_tracer(x.object);
+    if (!stack.empty() && t->context == stack.back().get()) continue;
+    bool open = false;
+    for (const ContextRef& c : stack) open |= c.get() == t->context;
+    if (!open) raise_leaked(t);
+  }
+  for (size_t i = stack.size(); i-- > 0;) {
+    const ContextRef& c = stack[i];
+    if (c->kind == ContextKind::kStaged) return c;
+    for (const Operand& x : operands)
+      if (x.kind == OperandKind::kTracer && as_tracer(x.object)->context == c.get()) return c;
+  }
+  return nullptr;
+}
+
+ContextRef innermost_staged() { return context_for({}); }
+
+Value value_in(TraceContext& context, const Operand& x, DType dtype) {
+  switch (x.kind) {
+    case OperandKind::kTracer: {
+      TracerObject* t = as_tracer(x.object);
+      if (t->context == &context) return t->value;
+      return capture(context, x.object, Ref::borrow(x.object), t->type);
+    }
+    case OperandKind::kArray:
+      check_live(as_array(x.object));
+      return capture(context, x.object, Ref::borrow(x.object), x.type);
+    case OperandKind::kNumpy: {
+      auto it = context.captured.find(x.object);
+      if (it != context.captured.end()) return it->second;
+      Ref array = to_device(x, current_device());
+      Value v = capture(context, array.get(), array, x.type);
+      // The NumPy array stands for the same input; holding it keeps its address taken.
+      context.captured.emplace(x.object, v);
+      context.held.push_back(Ref::borrow(x.object));
+      return v;
+    }
+    case OperandKind::kScalar: return context.builder.literal(scalar_value(x, dtype));
+    case OperandKind::kInvalid: break;
+  }
+  throw Error(ErrorKind::kInternal, "operand of an invalid kind");
+}
+
+Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
+              const AttrsRef& attrs) {
+  context.builder.set_loc(context.locations ? current_loc() : kNoLoc);
+  return context.builder.add(op, operands, attrs);
+}
+
+ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) {
+  context_stack().push_back(std::move(context));
+}
+
+ContextScope::~ContextScope() {
+  std::vector<ContextRef>& stack = context_stack();
+  while (stack.size() > depth_) {
+    stack.back()->finished = true;
+    stack.pop_back();
+  }
+}
+
+std::string describe_tracer(TracerObject* t) {
+  std::string text = cat("a traced ", t->type, " of '", t->owner->name, "'");
+  if (!t->value.is_literal() && t->value.id < t->owner->num_args && t->owner->describe) {
+    Ref number = Ref::checked(PyLong_FromUnsignedLong(t->value.id));
+    Ref path = Ref::checked(PyObject_CallOneArg(t->owner->describe.get(), number.get()));
+    text += cat(" (", utf8(path.get()), ")");
+  } else if (t->loc != kNoLoc) {
+    text += cat(" (made at ", loc_text(t->loc), ")");
+  }
+  return text;
+}
+
+void init_tracer(PyObject* module) {
+  PyType_Slot slots[64];
+  int n = 0;
+  auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
+  add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
+  add(Py_tp_getset, getset);
+  add(Py_tp_members, members);
+  add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
+  add(Py_mp_length, reinterpret_cast<void*>(length));
+  add(Py_tp_doc, const_cast<char*>("A value of a program that is being traced."));
+  n = add_operator_slots(slots, n);
+  slots[n] = {0, nullptr};
+  PyType_Spec spec = {"weft.Tracer", sizeof(TracerObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (!type) throw PythonError{};
+  tracer_type = reinterpret_cast<PyTypeObject*>(type);
+  check(PyModule_AddObjectRef(module, "Tracer", type));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,84 @@
+// Tracers and trace contexts. A context records ops into its own graph; contexts form a stack per
+// thread. See csrc/README.md for how an op finds its context.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core.h"
+#include "operand.h"
+
+namespace weft::py {
+
+enum class ContextKind : uint8_t {
+  kStaged,    // records every op: jit, make_jaxpr, bodies
+  kDeferred,  // records only ops that touch its tracers: un-jitted transforms
+};
+
+struct TraceContext {
+  ContextKind kind = ContextKind::kStaged;
+  GraphBuilder builder;
+  bool finished = false;
+  bool locations = true;   // false for library code that is spliced into users' programs
+  std::string name;        // the function being traced
+  Ref describe;            // callable: input number -> text that names the argument, or unset
+  uint32_t num_args = 0;
+  // Values of outer contexts and arrays that the function closed over, in order of first use;
+  // each is an input of the graph.
+  std::vector<Ref> captures;
+  std::vector<Value> capture_values;
+  std::unordered_map<PyObject*, Value> captured;
+  std::vector<Ref> held;   // NumPy arrays whose addresses are keys of `captured`
+};
+using ContextRef = std::shared_ptr<TraceContext>;
+
+struct TracerObject {
+  PyObject_HEAD
+  TraceContext* context;  // kept alive by `owner`
+  Value value;
+  bool weak;
+  Loc loc;  // where it was made
+  TypeRef type;
+  PyObject* weakrefs;
+  ContextRef owner;
+};
+
+extern PyTypeObject* tracer_type;
+void init_tracer(PyObject* module);
+inline bool is_tracer(PyObject* o) { return Py_TYPE(o) == tracer_type; }
+inline TracerObject* as_tracer(PyObject* o) { return reinterpret_cast<TracerObject*>(o); }
+
+PyObject* make_tracer(const ContextRef& context, Value value, bool weak);
+
+// The stack of the current thread, innermost last.
+std::vector<ContextRef>& context_stack();
+// The context that an op on these operands is recorded in; null: it runs eagerly. Raises
+// UnexpectedTracerError for a tracer of a finished context.
+ContextRef context_for(std::span<const Operand> operands);
+// Same with no operands: the innermost staged context, if it is the innermost of all.
+ContextRef innermost_staged();
+
+// The operand as a value of the context's graph; values from outside are captured. A scalar
+// becomes a literal of `dtype`.
+Value value_in(TraceContext& context, const Operand& x, DType dtype);
+
+// Appends an op at the user's line.
+Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
+              const AttrsRef& attrs);
+
+// Enters a context for its lifetime.
+class ContextScope {
+ public:
+  explicit ContextScope(ContextRef context);
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+
+ private:
+  size_t depth_;
+};
+
+// Error text that names where a tracer comes from.
+std::string describe_tracer(TracerObject* t);
+
+}  // namespace weft::py
