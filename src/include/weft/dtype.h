@@ -98,12 +98,13 @@ struct PromotionType {
 };
 
 // The dtype both operands are converted to. nullopt when there is no implicit promotion (as for
-// two different float8 types). With x64 off, 64-bit results become 32-bit ones.
+// two different float8 types). A weak result has the widest dtype of its kind; with x64 off, callers
+// canonicalize() results, as they do dtypes.
 WEFT_API std::optional<PromotionType> promote(PromotionType a, PromotionType b);
 // 64-bit dtypes become their 32-bit counterparts unless x64 is on.
 WEFT_API DType canonicalize(DType d, bool x64);
-// The float dtype that an integer or bool is promoted to by functions such as sin: f32, or f64
-// with x64. Floats and complex numbers are unchanged.
+// The float dtype that an integer or bool is promoted to by functions such as sin: f64 for 64-bit
+// integers with x64, else f32. Floats and complex numbers are unchanged.
 WEFT_API PromotionType to_inexact(PromotionType d, bool x64);
 
 }  // namespace weft

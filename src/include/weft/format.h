@@ -14,16 +14,17 @@ namespace weft {
 
 struct PrintOptions {
   int width = 80;          // a program that fits is printed on one line
-  bool locations = false;  // "; file.py:3 (f)" after each op
+  bool locations = false;  // "  # file.py:3 (f)" after each op
 };
 
 WEFT_API std::string print(const Graph& graph, const PrintOptions& options = {});
-// One op as it stands in a printed program, for messages.
+// One op as it stands in a printed program, on one line and without its regions, for messages.
 WEFT_API std::string print_op(const Graph& graph, const Op& op);
 
 using OpLookup = std::function<const OpInfo*(std::string_view name)>;
 // Reads what print() writes: equal(*parse(print(g), lookup), *g). Result types are taken from the
-// text and checked against inference. Throws kParse with line, column and what was expected.
+// text and checked against inference; "# ..." is a comment. Throws kParse with line, column and
+// what was expected.
 WEFT_API GraphRef parse(std::string_view text, const OpLookup& lookup);
 
 }  // namespace weft

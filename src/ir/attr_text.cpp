@@ -1,0 +1,204 @@
+// Writing and reading attribute values, side by side for each type.
+#include "ir/attr_text.h"
+
+namespace weft {
+
+namespace {
+
+// Characters that end a bare word; a string with one of them is quoted.
+constexpr std::string_view kStops = "[](){}=:;,";
+
+bool is_bare(std::string_view s) {
+  if (s.empty() || s == "None") return false;
+  for (char c : s) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '#' || c == '\\' ||
+        kStops.find(c) != kStops.npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void print_string(Text& out, const std::string& s) {
+  if (is_bare(s)) {
+    out << s;
+    return;
+  }
+  out << '"';
+  for (char c : s) {
+    if (c == '"' || c == '\\') out << '\\';
+    if (c == '\n') {
+      out << "\\n";
+    } else {
+      out << c;
+    }
+  }
+  out << '"';
+}
+
+// f(i) prints item i.
+template <typename F>
+void print_tuple(Text& out, size_t n, F&& f) {
+  out << '(';
+  for (size_t i = 0; i < n; ++i) {
+    if (i) out << ", ";
+    f(i);
+  }
+  out << (n == 1 ? ",)" : ")");
+}
+
+void print_list(Text& out, const Dims& xs) {
+  out << '[';
+  for (size_t i = 0; i < xs.size(); ++i) out << (i ? ", " : "") << xs[i];
+  out << ']';
+}
+
+// Items up to `close`, separated by commas.
+template <typename F>
+void parse_items(Scanner& in, std::string_view close, F&& item) {
+  while (!in.accept(close)) {
+    item();
+    if (in.accept(close)) return;
+    in.expect(",", cat("or \"", close, "\" after an item"));
+  }
+}
+
+bool parse_bool(Scanner& in) {
+  if (in.accept("True")) return true;
+  if (in.accept("False")) return false;
+  in.fail_expected("True or False");
+}
+
+Dims parse_ints(Scanner& in, std::string_view open, std::string_view close) {
+  in.expect(open, "to begin the integers");
+  Dims xs;
+  parse_items(in, close, [&] { xs.push_back(in.integer()); });
+  return xs;
+}
+
+Attr parse_bools(Scanner& in) {
+  in.expect("(", "to begin the bools");
+  Dims xs;
+  parse_items(in, ")", [&] { xs.push_back(parse_bool(in)); });
+  return xs;
+}
+
+Attr parse_ints_list(Scanner& in) {
+  in.expect("(", "to begin the tuples");
+  std::vector<Dims> lists;
+  parse_items(in, ")", [&] { lists.push_back(parse_ints(in, "(", ")")); });
+  return lists;
+}
+
+Attr parse_pairs(Scanner& in) {
+  in.expect("(", "to begin the pairs");
+  std::vector<Dims> lists;
+  parse_items(in, ")", [&] {
+    in.expect("(", "to begin a pair");
+    lists.push_back(parse_ints(in, "[", "]"));
+    in.expect(",", "between the lists of a pair");
+    lists.push_back(parse_ints(in, "[", "]"));
+    in.expect(")", "to end a pair");
+  });
+  return lists;
+}
+
+Attr parse_dtype_name(Scanner& in) {
+  size_t begin = in.position();
+  std::optional<DType> dtype = parse_dtype(in.identifier());
+  if (dtype) return *dtype;
+  in.seek(begin);
+  in.fail_expected("a dtype such as float32");
+}
+
+}  // namespace
+
+void print_value(Text& out, AttrType type, const Attr& value) {
+  if (std::holds_alternative<std::monostate>(value)) {
+    out << "None";
+    return;
+  }
+  switch (type) {
+    case AttrType::kBool:
+      out << std::get<bool>(value);
+      return;
+    case AttrType::kInt:
+      out << std::get<int64_t>(value);
+      return;
+    case AttrType::kFloat:
+      out << std::get<double>(value);
+      return;
+    case AttrType::kString:
+      print_string(out, std::get<std::string>(value));
+      return;
+    case AttrType::kDType:
+      out << numpy_name(std::get<DType>(value));
+      return;
+    case AttrType::kInts:
+      out << std::get<Dims>(value);
+      return;
+    case AttrType::kBools: {
+      const Dims& xs = std::get<Dims>(value);
+      print_tuple(out, xs.size(), [&](size_t i) { out << (xs[i] != 0); });
+      return;
+    }
+    case AttrType::kIntsList: {
+      const auto& lists = std::get<std::vector<Dims>>(value);
+      print_tuple(out, lists.size(), [&](size_t i) { out << lists[i]; });
+      return;
+    }
+    case AttrType::kIntsPairs: {
+      const auto& lists = std::get<std::vector<Dims>>(value);
+      print_tuple(out, lists.size() / 2, [&](size_t i) {
+        out << '(';
+        print_list(out, lists[2 * i]);
+        out << ", ";
+        print_list(out, lists[2 * i + 1]);
+        out << ')';
+      });
+      return;
+    }
+    case AttrType::kObject:
+      out << std::get<ObjectRef>(value)->text();
+      return;
+    case AttrType::kGraph:
+    case AttrType::kGraphs:
+      break;
+  }
+  fail(ErrorKind::kInternal, "print_value expected a value without graphs");
+}
+
+Attr parse_value(Scanner& in, AttrType type) {
+  switch (type) {
+    case AttrType::kBool:
+      return parse_bool(in);
+    case AttrType::kInt:
+      return in.integer();
+    case AttrType::kFloat:
+      return in.real();
+    case AttrType::kString: {
+      if (in.peek() == '"') return in.quoted();
+      std::string_view word = in.word(kStops);
+      if (word.empty()) in.fail_expected("a string");
+      return std::string(word);
+    }
+    case AttrType::kDType:
+      return parse_dtype_name(in);
+    case AttrType::kInts:
+      return parse_ints(in, "(", ")");
+    case AttrType::kBools:
+      return parse_bools(in);
+    case AttrType::kIntsList:
+      return parse_ints_list(in);
+    case AttrType::kIntsPairs:
+      return parse_pairs(in);
+    case AttrType::kObject:
+      in.fail_at(in.position(), "expected a value that can be written as text; got an object");
+    case AttrType::kGraph:
+    case AttrType::kGraphs:
+      break;
+  }
+  fail(ErrorKind::kInternal, "parse_value expected a type without graphs");
+}
+
+}  // namespace weft

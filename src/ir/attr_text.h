@@ -1,0 +1,13 @@
+// The text form of attribute values, graphs excepted: those the printer and parser see to.
+#pragma once
+
+#include "ir/scanner.h"
+#include "weft/attr.h"
+
+namespace weft {
+
+void print_value(Text& out, AttrType type, const Attr& value);
+// Reads what print_value() writes, None excepted.
+Attr parse_value(Scanner& in, AttrType type);
+
+}  // namespace weft

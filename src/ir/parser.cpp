@@ -1,0 +1,374 @@
+// The parser: recursive descent over regions, loops over everything else. Lines carry no meaning;
+// an op ends where something follows that cannot be one of its operands.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/attr_text.h"
+#include "ir/scanner.h"
+#include "weft/builder.h"
+#include "weft/format.h"
+
+namespace weft {
+
+namespace {
+
+// Regions nest on the stack; text that nests deeper than this is refused.
+constexpr int kMaxDepth = 500;
+
+// The word of a number that is no digit: "nan:f32[]".
+bool is_number_word(std::string_view word) {
+  return word == "True" || word == "False" || word == "nan" || word == "inf" || word == "nanj" ||
+         word == "infj";
+}
+
+// "3", "-inf", "nan": the whole text, or nothing.
+template <typename T>
+std::optional<T> to_number(std::string_view text) {
+  T x{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return x;
+}
+
+// "(1+2j)", "-3j", "(nan-infj)".
+std::optional<std::complex<double>> to_complex(std::string_view text) {
+  bool both = text.starts_with('(') && text.ends_with(')');
+  if (both) text = text.substr(1, text.size() - 2);
+  if (!text.ends_with('j')) return std::nullopt;
+  text.remove_suffix(1);
+  double real = 0;
+  if (both) {
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), real);
+    if (error != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.starts_with('+')) text.remove_prefix(1);
+  }
+  std::optional<double> imag = to_number<double>(text);
+  if (!imag) return std::nullopt;
+  return std::complex<double>(real, *imag);
+}
+
+// The value that `text` names if it can be one of the dtype.
+std::optional<Literal> to_literal(DType dtype, std::string_view text) {
+  switch (kind(dtype)) {
+    case DTypeKind::kBool:
+    case DTypeKind::kFloat0:
+      if (text != "True" && text != "False") return std::nullopt;
+      return make_literal(dtype, int64_t{text == "True"});
+    case DTypeKind::kSigned:
+    case DTypeKind::kUnsigned: {
+      Literal x{dtype};
+      if (is_signed_int(dtype)) {
+        std::optional<int64_t> value = to_number<int64_t>(text);
+        if (!value) return std::nullopt;
+        x.lo = static_cast<uint64_t>(*value);
+      } else {
+        std::optional<uint64_t> value = to_number<uint64_t>(text);
+        if (!value) return std::nullopt;
+        x.lo = *value;
+      }
+      // A value out of range would wrap.
+      bool fits = make_literal(dtype, x.as_int()) == x;
+      return fits ? std::optional(x) : std::nullopt;
+    }
+    case DTypeKind::kFloat: {
+      std::optional<double> value = to_number<double>(text);
+      return value ? std::optional(make_literal(dtype, *value)) : std::nullopt;
+    }
+    case DTypeKind::kComplex: {
+      std::optional<std::complex<double>> value = to_complex(text);
+      return value ? std::optional(make_literal(dtype, *value)) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+// The names of one graph and the graph as far as it has been read.
+struct Scope {
+  GraphBuilder builder;
+  std::unordered_map<std::string_view, Value> values;
+};
+
+struct ResultText {
+  std::string_view name;
+  size_t position;
+  TypeRef type;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const OpLookup& lookup) : in_(text), lookup_(lookup) {}
+
+  GraphRef program() {
+    while (in_.peek() == 'l') find_definition();
+    GraphRef graph = parse_graph();
+    if (!in_.at_end()) in_.fail_expected("the end of the text after the program");
+    for (const auto& [name, definition] : definitions_) parse_definition(name, definition.position);
+    return graph;
+  }
+
+ private:
+  struct Definition {
+    size_t position;  // of its graph
+    GraphRef graph;   // null until it is needed
+    bool in_progress = false;
+  };
+
+  // "let f = { ... } in": definitions may refer to later ones, so they are read when first used.
+  void find_definition() {
+    in_.expect("let", "or \"{\"");
+    in_.skip_space();
+    size_t name_position = in_.position();
+    std::string_view name = in_.identifier();
+    if (name.empty()) in_.fail_expected("the name of a graph after let");
+    in_.expect("=", "after the name of a graph");
+    if (in_.peek() != '{') in_.fail_expected("\"{\" to begin a graph");
+    if (!definitions_.try_emplace(name, Definition{in_.position(), nullptr}).second) {
+      in_.fail_at(name_position, cat("expected a new name; got ", name, " twice"));
+    }
+    in_.skip_braces();
+    in_.expect("in", "after the definition of a graph");
+  }
+
+  GraphRef parse_definition(std::string_view name, size_t use) {
+    auto it = definitions_.find(name);
+    if (it == definitions_.end()) {
+      in_.fail_at(use, cat("expected a graph or the name of one; got \"", name, '"'));
+    }
+    Definition& definition = it->second;
+    if (definition.graph) return definition.graph;
+    if (definition.in_progress) in_.fail_at(use, cat("graph ", name, " uses itself"));
+    definition.in_progress = true;
+    size_t resume = in_.position();
+    in_.seek(definition.position);
+    definition.graph = parse_graph();
+    in_.seek(resume);
+    return definition.graph;
+  }
+
+  GraphRef parse_region() {
+    if (in_.peek() == '{') return parse_graph();
+    size_t begin = in_.position();
+    std::string_view name = in_.identifier();
+    if (name.empty()) in_.fail_expected("a graph or the name of one");
+    return parse_definition(name, begin);
+  }
+
+  GraphRef parse_graph() {
+    in_.expect("{", "to begin a graph");
+    if (++depth_ > kMaxDepth) {
+      in_.fail_at(in_.position(), cat("expected at most ", kMaxDepth, " graphs in each other"));
+    }
+    in_.expect("lambda", "at the beginning of a graph");
+    Scope scope;
+    std::vector<Value> consts;
+    while (!in_.accept(";")) consts.push_back(parse_input(scope));
+    while (!in_.accept(".")) parse_input(scope);
+    in_.expect("let", "after the inputs of a graph");
+    while (!accept_in()) parse_op(scope);
+    std::vector<Value> outputs;
+    in_.expect("(", "to begin the outputs of a graph");
+    while (!in_.accept(")")) {
+      std::optional<Value> v = parse_operand(scope);
+      if (!v) in_.fail_expected("an output");
+      outputs.push_back(*v);
+      in_.accept(",");
+    }
+    in_.expect("}", "to end a graph");
+    --depth_;
+    return scope.builder.finish(outputs, consts);
+  }
+
+  // "in (": the end of the ops. No variable is called "in".
+  bool accept_in() {
+    while (in_.accept(";")) continue;
+    size_t begin = in_.position();
+    if (in_.identifier() == "in" && in_.peek() == '(') return true;
+    in_.seek(begin);
+    return false;
+  }
+
+  Value parse_input(Scope& scope) {
+    in_.skip_space();
+    size_t begin = in_.position();
+    std::string_view name = in_.identifier();
+    if (name.empty()) in_.fail_expected("an input such as a:f32[3]");
+    in_.expect(":", "after the name of an input");
+    Value v = scope.builder.input(parse_type_here());
+    bind(scope, name, begin, v);
+    return v;
+  }
+
+  void bind(Scope& scope, std::string_view name, size_t position, Value v) {
+    if (name == "_") return;
+    if (is_number_word(name)) in_.fail_at(position, cat("expected a name; got ", name));
+    if (!scope.values.try_emplace(name, v).second) {
+      in_.fail_at(position, cat("expected a new name; got ", name, " twice"));
+    }
+  }
+
+  TypeRef parse_type_here() {
+    in_.skip_space();
+    size_t begin = in_.position();
+    std::string_view text = in_.type_text();
+    try {
+      return parse_type(text);
+    } catch (const Error& error) { in_.fail_at(begin, error.what()); }
+  }
+
+  void parse_op(Scope& scope) {
+    SmallVector<ResultText, 4> results;
+    in_.skip_space();
+    size_t begin = in_.position();
+    while (std::optional<ResultText> result = parse_result()) results.push_back(*result);
+    if (!results.empty()) in_.expect("=", "after the results of an op");
+    in_.skip_space();
+    size_t name_position = in_.position();
+    std::string_view name = in_.word("[](){}=:;,");
+    if (name.empty()) in_.fail_expected(results.empty() ? "an op or \"in\"" : "the name of an op");
+    const OpInfo* op = lookup_(name);
+    if (!op) in_.fail_at(name_position, cat("expected the name of an op; got \"", name, '"'));
+    TypeRef result_type = results.empty() ? nullptr : results[0].type;
+    AttrsRef attrs = parse_attrs(*op, result_type);
+    Values operands;
+    while (op->num_operands < 0 || operands.size() < static_cast<size_t>(op->num_operands)) {
+      std::optional<Value> v = parse_operand(scope);
+      if (!v) break;
+      operands.push_back(*v);
+    }
+    append(scope, *op, attrs, operands, results, begin);
+  }
+
+  void append(Scope& scope, const OpInfo& op, const AttrsRef& attrs, const Values& operands,
+              const SmallVector<ResultText, 4>& results, size_t position) {
+    TypeRefs in_types;
+    for (Value v : operands) in_types.push_back(scope.builder.type(v));
+    TypeRefs types;
+    try {
+      types = infer_types(op, in_types, attrs);
+    } catch (const Error& error) { in_.fail_at(position, error.what()); }
+    if (types.size() != results.size()) {
+      in_.fail_at(position, cat("expected ", types.size(), " results of ", op.name, "; got ",
+                                results.size()));
+    }
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (types[i] == results[i].type) continue;
+      in_.fail_at(results[i].position, cat("expected result ", i, " of ", op.name, " to be ",
+                                           types[i], "; got ", results[i].type));
+    }
+    Values made = scope.builder.add_typed(op, operands, attrs, types);
+    for (size_t i = 0; i < made.size(); ++i) {
+      bind(scope, results[i].name, results[i].position, made[i]);
+    }
+  }
+
+  // "b:f32[3]"; nothing is taken when something else comes next.
+  std::optional<ResultText> parse_result() {
+    in_.skip_space();
+    size_t begin = in_.position();
+    std::string_view name = in_.identifier();
+    if (name.empty() || !in_.accept(":")) {
+      in_.seek(begin);
+      return std::nullopt;
+    }
+    return ResultText{name, begin, parse_type_here()};
+  }
+
+  AttrsRef parse_attrs(const OpInfo& op, TypeRef result_type) {
+    std::vector<NamedAttr> attrs;
+    in_.skip_space();
+    size_t begin = in_.position();
+    if (in_.accept("[")) {
+      while (!in_.accept("]")) attrs.push_back(parse_attr(op));
+    }
+    for (const AttrSpec& spec : op.attrs.specs()) {
+      if (!(spec.flags & AttrSpec::kFromResult) || !result_type) continue;
+      bool given = std::any_of(attrs.begin(), attrs.end(),
+                               [&](const NamedAttr& attr) { return attr.first == spec.name; });
+      if (given) continue;
+      if (spec.type == AttrType::kDType) {
+        attrs.emplace_back(spec.name, result_type->dtype());
+      } else if (spec.type == AttrType::kInts) {
+        attrs.emplace_back(spec.name, result_type->shape());
+      }
+    }
+    try {
+      return AttrRecord::make(op.name, op.attrs, attrs);
+    } catch (const Error& error) { in_.fail_at(begin, error.what()); }
+  }
+
+  NamedAttr parse_attr(const OpInfo& op) {
+    in_.skip_space();
+    size_t begin = in_.position();
+    std::string_view name = in_.identifier();
+    if (name.empty()) in_.fail_expected("an attribute such as axes=(0,), or \"]\"");
+    int i = op.attrs.find(name);
+    if (i < 0) in_.fail_at(begin, cat("[", op.name, "] has no attribute named ", name));
+    const AttrSpec& spec = op.attrs.specs()[static_cast<size_t>(i)];
+    in_.expect("=", "after the name of an attribute");
+    return {spec.name, parse_attr_value(spec.type)};
+  }
+
+  Attr parse_attr_value(AttrType type) {
+    in_.skip_space();
+    size_t begin = in_.position();
+    if (in_.word("[](){}=:;,") == "None") return std::monostate{};
+    in_.seek(begin);
+    if (type == AttrType::kGraph) return parse_region();
+    if (type != AttrType::kGraphs) return parse_value(in_, type);
+    std::vector<GraphRef> graphs;
+    in_.expect("(", "to begin the graphs");
+    while (!in_.accept(")")) {
+      graphs.push_back(parse_region());
+      in_.accept(",");
+    }
+    return graphs;
+  }
+
+  // A variable or literal; nothing is taken when something else comes next.
+  std::optional<Value> parse_operand(Scope& scope) {
+    char c = in_.peek();
+    size_t begin = in_.position();
+    if (c == '(' || c == '-' || (c >= '0' && c <= '9')) return parse_literal(scope);
+    std::string_view name = in_.identifier();
+    char next = in_.peek();
+    bool is_literal = is_number_word(name) && next == ':';
+    // "b:f32[]" begins the results of the next op, "print[" is the next op.
+    bool is_variable = !name.empty() && name != "in" && next != ':' && next != '[';
+    if (is_variable) {
+      auto it = scope.values.find(name);
+      if (it != scope.values.end()) return it->second;
+      if (!lookup_(name)) {
+        in_.fail_at(begin, cat("expected a value made before; got \"", name, '"'));
+      }
+    }
+    in_.seek(begin);
+    return is_literal ? std::optional(parse_literal(scope)) : std::nullopt;
+  }
+
+  Value parse_literal(Scope& scope) {
+    size_t begin = in_.position();
+    std::string_view text = in_.word(":");
+    in_.expect(":", "and a type after a literal");
+    TypeRef type = parse_type_here();
+    std::optional<Literal> x;
+    if (type->rank() == 0) x = to_literal(type->dtype(), text);
+    if (!x) in_.fail_at(begin, cat("expected a literal of type ", type, "; got \"", text, '"'));
+    return scope.builder.literal(*x);
+  }
+
+  Scanner in_;
+  const OpLookup& lookup_;
+  std::unordered_map<std::string_view, Definition> definitions_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+GraphRef parse(std::string_view text, const OpLookup& lookup) {
+  return Parser(text, lookup).program();
+}
+
+}  // namespace weft

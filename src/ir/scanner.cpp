@@ -1,0 +1,149 @@
+// Tokens, and the line and column of a position when an error needs them.
+#include "ir/scanner.h"
+
+#include <charconv>
+
+namespace weft {
+
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+void Scanner::skip_space() {
+  while (pos_ < text_.size()) {
+    if (is_space(text_[pos_])) {
+      ++pos_;
+    } else if (text_[pos_] == '#') {
+      while (pos_ < text_.size() && text_[pos_] != '\n') ++pos_;
+    } else {
+      return;
+    }
+  }
+}
+
+char Scanner::peek() {
+  skip_space();
+  return pos_ < text_.size() ? text_[pos_] : 0;
+}
+
+bool Scanner::accept(std::string_view token) {
+  skip_space();
+  if (!text_.substr(pos_).starts_with(token)) return false;
+  pos_ += token.size();
+  return true;
+}
+
+void Scanner::expect(std::string_view token, std::string_view what) {
+  if (!accept(token)) fail_expected(cat('"', token, "\" ", what));
+}
+
+std::string_view Scanner::identifier() {
+  skip_space();
+  size_t end = pos_;
+  if (end < text_.size() && is_letter(text_[end])) {
+    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+  }
+  std::string_view found = text_.substr(pos_, end - pos_);
+  pos_ = end;
+  return found;
+}
+
+std::string_view Scanner::word(std::string_view stops) {
+  skip_space();
+  size_t end = pos_;
+  while (end < text_.size() && !is_space(text_[end]) && stops.find(text_[end]) == stops.npos) {
+    ++end;
+  }
+  std::string_view found = text_.substr(pos_, end - pos_);
+  pos_ = end;
+  return found;
+}
+
+std::string_view Scanner::type_text() {
+  size_t begin = pos_;
+  identifier();
+  if (pos_ < text_.size() && text_[pos_] == '[') {
+    while (pos_ < text_.size() && text_[pos_] != ']') ++pos_;
+    if (pos_ < text_.size()) ++pos_;
+  }
+  return text_.substr(begin, pos_ - begin);
+}
+
+void Scanner::skip_braces() {
+  size_t begin = pos_;
+  size_t open = 0;
+  do {
+    char c = peek();
+    if (c == 0) fail_at(begin, "expected a \"}\" for this \"{\"; got the end of the text");
+    if (c == '"') {
+      quoted();
+      continue;
+    }
+    if (c == '{') ++open;
+    if (c == '}') --open;
+    ++pos_;
+  } while (open > 0);
+}
+
+std::string Scanner::quoted() {
+  expect("\"", "to begin a string");
+  size_t begin = pos_;
+  std::string out;
+  while (pos_ < text_.size() && text_[pos_] != '"') {
+    char c = text_[pos_++];
+    if (c == '\\' && pos_ < text_.size()) {
+      c = text_[pos_++];
+      if (c == 'n') c = '\n';
+    }
+    out.push_back(c);
+  }
+  if (pos_ == text_.size()) fail_at(begin, "expected a closing \"; got the end of the text");
+  ++pos_;
+  return out;
+}
+
+int64_t Scanner::integer() {
+  skip_space();
+  int64_t x = 0;
+  auto [end, error] = std::from_chars(text_.data() + pos_, text_.data() + text_.size(), x);
+  if (error != std::errc{}) fail_expected("an integer");
+  pos_ = static_cast<size_t>(end - text_.data());
+  return x;
+}
+
+double Scanner::real() {
+  skip_space();
+  double x = 0;
+  auto [end, error] = std::from_chars(text_.data() + pos_, text_.data() + text_.size(), x);
+  if (error != std::errc{}) fail_expected("a number");
+  pos_ = static_cast<size_t>(end - text_.data());
+  return x;
+}
+
+void Scanner::fail_expected(std::string_view what) {
+  skip_space();
+  size_t begin = pos_;
+  std::string_view got = word("[](){}=:;,");
+  if (got.empty()) got = text_.substr(begin, 1);
+  constexpr size_t kLongest = 40;
+  std::string found = got.empty() ? "the end of the text" : cat('"', got.substr(0, kLongest), '"');
+  fail_at(begin, cat("expected ", what, "; got ", found));
+}
+
+void Scanner::fail_at(size_t position, std::string_view message) const {
+  size_t line = 1;
+  size_t line_begin = 0;
+  for (size_t i = 0; i < position && i < text_.size(); ++i) {
+    if (text_[i] == '\n') {
+      ++line;
+      line_begin = i + 1;
+    }
+  }
+  fail(ErrorKind::kParse, "line ", line, ", column ", position - line_begin + 1, ": ", message);
+}
+
+}  // namespace weft
