@@ -1,0 +1,75 @@
+"""Checks of static arguments (shapes, axes) that `weft.lax` and `weft.numpy` share."""
+
+import operator
+
+from weft import _core
+from weft.errors import AttributeValueError, ConcretizationTypeError
+
+
+def shape_of(x):
+    """The shape of an array or number; TypeError for other objects."""
+    return _core.typeof(x)[0]
+
+
+def ndim_of(x):
+    """The number of dimensions of an array or number; TypeError for other objects."""
+    return len(_core.typeof(x)[0])
+
+
+def static_int(value, function, name):
+    """`value` as a Python integer. TypeError, saying that `name` is static, if it is not one."""
+    try:
+        return operator.index(value)
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"[{function}] expected {name} to be an integer; got {value!r}") from None
+
+
+def static_ints(values, function, name):
+    """A tuple of Python integers from an integer or a sequence of integers."""
+    try:
+        return (operator.index(values),)
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        pass
+    try:
+        return tuple(operator.index(value) for value in values)
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"[{function}] expected {name} to be integers; got {values!r}") from None
+
+
+def static_shape(shape, function):
+    """A shape given as an integer or a sequence, as a tuple; no dimension may be negative."""
+    dims = static_ints(shape, function, "the shape")
+    if any(dim < 0 for dim in dims):
+        raise AttributeValueError(
+            f"[{function}] expected a shape of non-negative dimensions; got {dims}"
+        )
+    return dims
+
+
+def normalize_axis(axis, ndim, function):
+    """An axis of -ndim..ndim-1 as one of 0..ndim-1."""
+    index = static_int(axis, function, "the axis")
+    if not -ndim <= index < ndim:
+        raise AttributeValueError(
+            f"[{function}] axis {index} is out of bounds for an array with {ndim} dimension"
+            + ("" if ndim == 1 else "s")
+        )
+    return index % ndim
+
+
+def normalize_axes(axes, ndim, function):
+    """Several axes (or one, or None for all) as a tuple without repetitions, in the given order."""
+    if axes is None:
+        return tuple(range(ndim))
+    result = tuple(
+        normalize_axis(axis, ndim, function) for axis in static_ints(axes, function, "the axes")
+    )
+    if len(set(result)) != len(result):
+        raise AttributeValueError(f"[{function}] an axis stands twice in {axes}")
+    return result

@@ -1,0 +1,285 @@
+"""Element types: conversion of what users write as a dtype, promotion, and properties.
+
+dtypes are NumPy dtype objects; bfloat16, the 8-bit and 4-bit floats and the 2-bit and 4-bit
+integers are those of `ml_dtypes`. Unless 64-bit dtypes are enabled, they stand for their 32-bit
+counterparts.
+"""
+
+import warnings
+
+import ml_dtypes
+import numpy as np
+
+from weft import _core
+from weft.errors import DTypeError
+
+_EXTENSIONS = {
+    np.signedinteger: ("int2", "int4"),
+    np.unsignedinteger: ("uint2", "uint4"),
+    np.floating: (
+        "bfloat16",
+        "float4_e2m1fn",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    ),
+}
+# The abstract NumPy class of each ml_dtypes dtype; NumPy itself knows none of them.
+_ABSTRACT_CLASS = {
+    np.dtype(getattr(ml_dtypes, name)): abstract
+    for abstract, names in _EXTENSIONS.items()
+    for name in names
+}
+_EXTENSION_BY_NAME = {dtype.name: dtype for dtype in _ABSTRACT_CLASS}
+_BUILTIN_NAMES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+    "float16 float32 float64 complex64 complex128"
+)
+
+bfloat16 = ml_dtypes.bfloat16
+float0 = np.dtype([("float0", np.void, 0)])
+
+SUPPORTED = frozenset(map(np.dtype, _BUILTIN_NAMES.split())) | frozenset(_ABSTRACT_CLASS)
+
+_NARROW = {
+    np.dtype("int64"): np.dtype("int32"),
+    np.dtype("uint64"): np.dtype("uint32"),
+    np.dtype("float64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("complex64"),
+}
+_PYTHON_SCALARS = {bool: False, int: 0, float: 0.0, complex: 0j}
+
+
+def x64_enabled():
+    """Whether 64-bit dtypes are kept, for the current thread."""
+    return _core.get_state()[0]
+
+
+def as_dtype(dtype):
+    """The NumPy dtype for anything that names one: a dtype, a scalar type of NumPy, ml_dtypes or
+    `weft.numpy`, a Python scalar type, or a name. TypeError for anything else."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if isinstance(dtype, str) and dtype in _EXTENSION_BY_NAME:
+        return _EXTENSION_BY_NAME[dtype]
+    if dtype is None or (hasattr(dtype, "dtype") and not isinstance(dtype, type)):
+        raise TypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
+    return np.dtype(dtype)
+
+
+def canonicalize_dtype(dtype):
+    """The dtype that arrays have when `dtype` is asked for: 64-bit dtypes become 32-bit ones unless
+    they are enabled. None stands for the default float dtype."""
+    dtype = as_dtype(float if dtype is None else dtype)
+    return dtype if x64_enabled() else _NARROW.get(dtype, dtype)
+
+
+def requested_dtype(dtype, function):
+    """The canonical form of a dtype that the user passed to `function`.
+
+    DTypeError if arrays cannot have it; a warning if it is narrowed to 32 bits although the user
+    spelled out the width.
+    """
+    wide = as_dtype(dtype)
+    if wide not in SUPPORTED and wide != float0:
+        raise DTypeError(f"[{function}] expected a number or bool dtype; got {wide}")
+    if x64_enabled() or wide not in _NARROW:
+        return wide
+    narrow = _NARROW[wide]
+    if dtype not in _PYTHON_SCALARS:
+        warnings.warn(
+            f"{function}: {wide} is not available while 64-bit dtypes are off; using {narrow}. "
+            "Turn them on with weft.config.update('weft_enable_x64', True) or WEFT_ENABLE_X64=1.",
+            stacklevel=3,
+        )
+    return narrow
+
+
+def issubdtype(arg1, arg2):
+    """Whether dtype `arg1` equals `arg2` or belongs to the abstract class `arg2`.
+
+    As `numpy.issubdtype`, with bfloat16 and the 8-bit and 4-bit floats under `floating`, and the
+    2-bit and 4-bit integers under `signedinteger` and `unsignedinteger`.
+    """
+    if isinstance(arg1, type) and issubclass(arg1, np.generic) and _is_abstract(arg1):
+        return _is_abstract(arg2) and issubclass(arg1, arg2)
+    dtype = as_dtype(arg1)
+    if dtype not in _ABSTRACT_CLASS:
+        return np.issubdtype(dtype, arg2 if _is_abstract(arg2) else as_dtype(arg2))
+    if _is_abstract(arg2):
+        return issubclass(_ABSTRACT_CLASS[dtype], arg2)
+    return dtype == as_dtype(arg2)
+
+
+def _is_abstract(cls):
+    """Whether `cls` is a class of dtypes such as `numpy.floating` rather than a dtype."""
+    return (
+        isinstance(cls, type)
+        and cls.__module__ == "numpy"
+        and issubclass(cls, np.generic)
+        and bool(cls.__subclasses__())
+        and cls not in (np.float64, np.complex128, np.void)
+    )
+
+
+_KINDS = {
+    "bool": (np.bool_,),
+    "signed integer": (np.signedinteger,),
+    "unsigned integer": (np.unsignedinteger,),
+    "integral": (np.integer,),
+    "real floating": (np.floating,),
+    "complex floating": (np.complexfloating,),
+    "numeric": (np.number,),
+}
+
+
+def isdtype(dtype, kind):
+    """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
+    "real floating", "complex floating", "numeric", a dtype, or a tuple of these."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return any(issubdtype(dtype, cls) for cls in _KINDS[kind])
+    try:
+        return as_dtype(dtype) == as_dtype(kind)
+    except TypeError:
+        raise ValueError(
+            f"isdtype: expected a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}"
+        ) from None
+
+
+def _promotion_argument(x):
+    if isinstance(x, type) and x in _PYTHON_SCALARS:
+        return _PYTHON_SCALARS[x]
+    return as_dtype(x)
+
+
+def promote_types(a, b):
+    """The dtype that arrays of dtypes `a` and `b` are converted to when they meet.
+
+    Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
+    dtype. `TypePromotionError` where there is no implicit promotion.
+    """
+    return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
+
+
+def result_type(*args):
+    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes."""
+    if not args:
+        raise ValueError("result_type: expected at least one argument")
+    converted = [
+        _promotion_argument(x) if isinstance(x, (str, type, np.dtype)) else x for x in args
+    ]
+    return _core.result_type(*converted)[0]
+
+
+def dtype_of(x):
+    """The dtype of an array or number."""
+    return _core.typeof(x)[1]
+
+
+def default_float():
+    """float64 if 64-bit dtypes are enabled, else float32."""
+    return canonicalize_dtype(float)
+
+
+def default_int():
+    """int64 if 64-bit dtypes are enabled, else int32."""
+    return canonicalize_dtype(int)
+
+
+_INTEGERS = frozenset(dtype for dtype in SUPPORTED if issubdtype(dtype, np.integer))
+_FLOATS = frozenset(dtype for dtype in SUPPORTED if issubdtype(dtype, np.floating))
+
+
+def is_bool(dtype):
+    """Whether a NumPy dtype object is bool."""
+    return dtype == np.bool_
+
+
+def is_integer(dtype):
+    """Whether a NumPy dtype object is an integer of any width."""
+    return dtype in _INTEGERS
+
+
+def is_float(dtype):
+    """Whether a NumPy dtype object is a real floating-point dtype of any width."""
+    return dtype in _FLOATS
+
+
+def is_complex(dtype):
+    """Whether a NumPy dtype object is complex."""
+    return dtype.kind == "c"
+
+
+def is_inexact(dtype):
+    """Whether a NumPy dtype object is floating-point or complex."""
+    return is_complex(dtype) or is_float(dtype)
+
+
+def to_inexact_dtype(dtype):
+    """`dtype` itself if it is floating-point or complex, else the default float dtype."""
+    return dtype if is_inexact(dtype) else default_float()
+
+
+def real_dtype(dtype):
+    """The dtype of the real part: float32 for complex64, float64 for complex128."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+
+
+def finfo(dtype):
+    """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `bits` and others."""
+    return ml_dtypes.finfo(as_dtype(dtype))
+
+
+def iinfo(dtype):
+    """Limits of an integer dtype: `min`, `max`, `bits`. ValueError for other dtypes."""
+    return ml_dtypes.iinfo(as_dtype(dtype))
+
+
+def itemsize_bits(dtype):
+    """Number of bits of an element; 4 for int4, 1 byte for bool."""
+    dtype = as_dtype(dtype)
+    if dtype in _ABSTRACT_CLASS:
+        info = finfo if _ABSTRACT_CLASS[dtype] is np.floating else iinfo
+        return info(dtype).bits
+    return 8 * dtype.itemsize
+
+
+def lowest_value(dtype):
+    """The smallest value of a real dtype, as a Python number: -inf for floats, False for bool."""
+    if is_bool(dtype):
+        return False
+    if is_integer(dtype):
+        return int(iinfo(dtype).min)
+    return _float_limit(dtype, -np.inf, "min")
+
+
+def highest_value(dtype):
+    """The largest value of a real dtype, as a Python number: inf for floats, True for bool."""
+    if is_bool(dtype):
+        return True
+    if is_integer(dtype):
+        return int(iinfo(dtype).max)
+    return _float_limit(dtype, np.inf, "max")
+
+
+def _float_limit(dtype, infinity, name):
+    # Some 8-bit floats have no infinity.
+    limit = float(np.array(infinity, dtype))
+    return limit if np.isinf(limit) else float(getattr(finfo(dtype), name))
+
+
+def scalar_type_of(x):
+    """The Python scalar type (bool, int, float or complex) of the elements of `x`."""
+    dtype = dtype_of(x)
+    if is_bool(dtype):
+        return bool
+    if is_integer(dtype):
+        return int
+    return complex if is_complex(dtype) else float

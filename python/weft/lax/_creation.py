@@ -1,0 +1,59 @@
+"""Operations of `weft.lax` that make arrays."""
+
+from weft import _core
+from weft._arguments import normalize_axis, shape_of, static_shape
+from weft.dtypes import dtype_of, requested_dtype
+from weft.errors import ShapeError
+
+
+def iota(dtype, size):
+    """The numbers 0, 1, ..., size - 1."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype, shape, dimension):
+    """An array whose elements are their index along the axis `dimension`.
+
+    Args:
+      dtype: a number dtype.
+      shape: shape of the result, with at least one axis.
+      dimension: the axis.
+    """
+    dtype = requested_dtype(dtype, "broadcasted_iota")
+    shape = static_shape(shape, "broadcasted_iota")
+    dimension = normalize_axis(dimension, len(shape), "broadcasted_iota")
+    return _core.bind("iota", dtype=dtype, shape=shape, dimension=dimension)
+
+
+def full(shape, fill_value, dtype=None):
+    """An array of the given shape with all elements equal to a scalar.
+
+    Without `dtype` it has that of `fill_value`, weak for a Python number.
+    """
+    shape = static_shape(shape, "full")
+    if shape_of(fill_value):
+        raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
+    if dtype is not None:
+        fill_value = _core.astype(fill_value, requested_dtype(dtype, "full"))
+    if not shape:
+        return _core.asarray(fill_value)
+    return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
+
+
+def full_like(x, fill_value, dtype=None, shape=None):
+    """As `full`, with the shape and dtype of `x` where they are not given."""
+    own_shape, own_dtype, weak = _core.typeof(x)
+    shape = own_shape if shape is None else static_shape(shape, "full_like")
+    if dtype is not None:
+        return full(shape, fill_value, dtype)
+    return full(shape, _core.astype(fill_value, own_dtype, weak))
+
+
+def empty(shape, dtype):
+    """An array of zeros; the values are unspecified by contract, so do not rely on them."""
+    return full(shape, 0, dtype)
+
+
+def dtype(x):
+    """The dtype of an array or number."""
+    return dtype_of(x)

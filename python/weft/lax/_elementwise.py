@@ -1,0 +1,216 @@
+"""Element-wise operations of `weft.lax`.
+
+No dtype promotion and no broadcasting: operands have one dtype and one shape, except that scalars
+(arrays without dimensions, Python numbers) combine with arrays of any shape, and Python numbers
+take the dtype of the arrays.
+"""
+
+import enum
+
+from weft import _core
+from weft._arguments import static_int
+from weft.dtypes import requested_dtype
+
+_INEXACT = "a floating-point or complex dtype"
+_FLOAT = "a floating-point dtype"
+_NUMBER = "a number dtype"
+_REAL = "an integer or floating-point dtype"
+_INTEGER = "an integer dtype"
+_BITS = "an integer dtype or bool"
+_ANY = "any dtype"
+
+
+def _unary(op, summary, dtypes, *, name=None, result="Same shape and dtype."):
+    doc = f"{summary}\n\nArgs:\n  x: array of {dtypes}.\n\nReturns:\n  {result}\n"
+    doc += "\nRaises:\n  DTypeError: for an array of another dtype."
+    return _core.elementwise(op, "lax", name or op, doc, "weft.lax")
+
+
+def _binary(op, summary, dtypes, *, name=None, result="Array of their shape and dtype."):
+    doc = (
+        f"{summary}\n\nArgs:\n  x, y: arrays of one dtype, {dtypes}, and of one shape; "
+        f"either may be a scalar.\n\nReturns:\n  {result}\n"
+        "\nRaises:\n  DTypeError: for different or other dtypes.\n"
+        "  ShapeError: for different shapes."
+    )
+    return _core.elementwise(op, "lax", name or op, doc, "weft.lax")
+
+
+_BOOL = "bool array of the same shape."
+
+# Arithmetic and rounding
+neg = _unary("neg", "-x.", _NUMBER)
+sign = _unary("sign", "-1, 0 or 1 as x is; x / abs(x) for complex x, and 0 at 0.", _NUMBER)
+floor = _unary("floor", "Largest integer that is not greater than x.", _FLOAT)
+ceil = _unary("ceil", "Smallest integer that is not less than x.", _FLOAT)
+is_finite = _unary("is_finite", "Whether x is neither infinite nor NaN.", _FLOAT, result=_BOOL)
+abs = _unary("abs", "Absolute value; real for complex x.", _NUMBER, result="Real, same shape.")
+square = _unary("square", "x * x.", _NUMBER)
+sqrt = _unary("sqrt", "Square root; NaN for negative x.", _INEXACT)
+rsqrt = _unary("rsqrt", "1 / sqrt(x).", _INEXACT)
+cbrt = _unary("cbrt", "Cube root, negative for negative x.", _FLOAT)
+real = _unary("real", "Real part.", "a complex dtype", result="Real, same shape.")
+imag = _unary("imag", "Imaginary part.", "a complex dtype", result="Real, same shape.")
+conj = _unary("conj", "Complex conjugate.", _INEXACT, result="Complex, same shape.")
+add = _binary("add", "x + y; integers wrap around.", _NUMBER)
+sub = _binary("sub", "x - y; integers wrap around.", _NUMBER)
+mul = _binary("mul", "x * y; integers wrap around.", _NUMBER)
+div = _binary("div", "x / y; for integers the quotient rounded towards zero.", _NUMBER)
+rem = _binary("rem", "Remainder of x / y, with the sign of x.", _REAL)
+max = _binary("max", "The greater of x and y; NaN if either is NaN.", _ANY)
+min = _binary("min", "The smaller of x and y; NaN if either is NaN.", _ANY)
+nextafter = _binary("nextafter", "The float next to x in the direction of y.", _FLOAT)
+complex = _binary("complex", "x + iy.", "float32 or float64", result="Complex, same shape.")
+
+# Bits
+bitwise_not = _unary("not", "Each bit inverted; logical not for bool.", _BITS, name="bitwise_not")
+bitwise_and = _binary("and", "Bits set in x and in y.", _BITS, name="bitwise_and")
+bitwise_or = _binary("or", "Bits set in x or in y.", _BITS, name="bitwise_or")
+bitwise_xor = _binary("xor", "Bits set in exactly one of x and y.", _BITS, name="bitwise_xor")
+population_count = _unary("population_count", "Number of bits set in x.", _INTEGER)
+clz = _unary("clz", "Number of zero bits before the highest bit set.", _INTEGER)
+shift_left = _binary("shift_left", "x shifted left by y bits.", _INTEGER)
+shift_right_arithmetic = _binary(
+    "shift_right_arithmetic",
+    "x shifted right by y bits, its sign bit moving in.",
+    _INTEGER,
+)
+shift_right_logical = _binary(
+    "shift_right_logical", "x shifted right by y bits, zeros moving in.", _INTEGER
+)
+
+# Exponentials and logarithms
+exp = _unary("exp", "e to the power x.", _INEXACT)
+exp2 = _unary("exp2", "2 to the power x.", _INEXACT)
+expm1 = _unary("expm1", "exp(x) - 1, accurate for small x.", _INEXACT)
+log = _unary("log", "Natural logarithm; NaN for negative x, -inf at 0.", _INEXACT)
+log1p = _unary("log1p", "log(1 + x), accurate for small x.", _INEXACT)
+logistic = _unary("logistic", "1 / (1 + exp(-x)).", _INEXACT)
+pow = _binary("pow", "x to the power y.", _INEXACT)
+
+# Trigonometric and hyperbolic functions
+sin = _unary("sin", "Sine of x radians.", _INEXACT)
+cos = _unary("cos", "Cosine of x radians.", _INEXACT)
+tan = _unary("tan", "Tangent of x radians.", _INEXACT)
+asin = _unary("asin", "Arc sine, in radians; NaN outside -1..1.", _INEXACT)
+acos = _unary("acos", "Arc cosine, in radians; NaN outside -1..1.", _INEXACT)
+atan = _unary("atan", "Arc tangent, in radians.", _INEXACT)
+sinh = _unary("sinh", "Hyperbolic sine.", _INEXACT)
+cosh = _unary("cosh", "Hyperbolic cosine.", _INEXACT)
+tanh = _unary("tanh", "Hyperbolic tangent.", _INEXACT)
+asinh = _unary("asinh", "Inverse hyperbolic sine.", _INEXACT)
+acosh = _unary("acosh", "Inverse hyperbolic cosine; NaN below 1.", _INEXACT)
+atanh = _unary("atanh", "Inverse hyperbolic tangent; NaN outside -1..1.", _INEXACT)
+atan2 = _binary("atan2", "Angle of the point (y, x): arc tangent of x / y by quadrant.", _FLOAT)
+
+# Special functions
+erf = _unary("erf", "Error function.", _FLOAT)
+erfc = _unary("erfc", "1 - erf(x), accurate for large x.", _FLOAT)
+erf_inv = _unary("erf_inv", "Inverse of the error function; NaN outside -1..1.", _FLOAT)
+lgamma = _unary("lgamma", "Logarithm of the absolute value of the gamma function.", _FLOAT)
+digamma = _unary("digamma", "Derivative of lgamma.", _FLOAT)
+
+# Comparisons
+eq = _binary("eq", "x == y.", _ANY, result=_BOOL)
+ne = _binary("ne", "x != y; true if either is NaN.", _ANY, result=_BOOL)
+lt = _binary("lt", "x < y.", "a real dtype", result=_BOOL)
+le = _binary("le", "x <= y.", "a real dtype", result=_BOOL)
+gt = _binary("gt", "x > y.", "a real dtype", result=_BOOL)
+ge = _binary("ge", "x >= y.", "a real dtype", result=_BOOL)
+
+
+class RoundingMethod(enum.IntEnum):
+    """What `round` does with values halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """Nearest integer, as a float.
+
+    Args:
+      x: array of a floating-point dtype.
+      rounding_method: `RoundingMethod`, which decides halfway cases.
+
+    Returns:
+      Array of the shape and dtype of `x`.
+    """
+    return _core.bind("round", x, rounding_method=int(RoundingMethod(rounding_method)))
+
+
+def integer_pow(x, y):
+    """x to the power of a static integer `y`, by repeated multiplication.
+
+    Args:
+      x: array of a number dtype.
+      y: Python integer; negative ones need a floating-point or complex `x`.
+    """
+    return _core.bind("integer_pow", x, y=static_int(y, "integer_pow", "y"))
+
+
+def reciprocal(x):
+    """1 / x, for an array of a floating-point or complex dtype."""
+    return integer_pow(x, -1)
+
+
+def convert_element_type(operand, new_dtype):
+    """The array with elements converted to `new_dtype`; the result is never weakly typed.
+
+    Floats are rounded towards zero when they become integers, complex numbers lose their imaginary
+    part, and anything but zero becomes True.
+    """
+    return _core.astype(operand, requested_dtype(new_dtype, "convert_element_type"))
+
+
+def bitcast_convert_type(operand, new_dtype):
+    """The bits of the array read as another dtype.
+
+    For dtypes of one width the shape stays. Widening needs a last axis of as many elements as make
+    up one new element, and drops it; narrowing appends such an axis.
+    """
+    dtype = requested_dtype(new_dtype, "bitcast_convert_type")
+    return _core.bind("bitcast_convert_type", operand, new_dtype=dtype)
+
+
+def reduce_precision(operand, exponent_bits, mantissa_bits):
+    """Rounds floats to a format with fewer exponent and mantissa bits, keeping the dtype.
+
+    Values beyond the range of the format become infinite, those too small become zero.
+    """
+    return _core.bind(
+        "reduce_precision",
+        operand,
+        exponent_bits=static_int(exponent_bits, "reduce_precision", "exponent_bits"),
+        mantissa_bits=static_int(mantissa_bits, "reduce_precision", "mantissa_bits"),
+    )
+
+
+def clamp(min, x, max):
+    """`x` limited to the interval from `min` to `max`.
+
+    Args:
+      min, max: arrays of the dtype and shape of `x`, or scalars.
+      x: array of a real dtype.
+    """
+    return _core.bind("clamp", min, x, max)
+
+
+def select_n(which, *cases):
+    """Element by element, the case whose number `which` holds.
+
+    Args:
+      which: array of int32, or bool for two cases (`False` takes the first), of the shape of the
+        cases, or a scalar.
+      cases: one or more arrays of one shape and dtype.
+    """
+    return _core.bind("select_n", which, *cases)
+
+
+def select(pred, on_true, on_false):
+    """`on_true` where `pred` is true, `on_false` elsewhere.
+
+    `pred` is a bool array of the shape of the cases, or a scalar; the cases have one shape and
+    dtype. This is `select_n(pred, on_false, on_true)`.
+    """
+    return _core.bind("select_n", pred, on_false, on_true)

@@ -1,0 +1,221 @@
+"""Operations of `weft.lax` that rearrange elements or change the shape."""
+
+import math
+
+from weft import _core
+from weft._arguments import (
+    ndim_of,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+    static_int,
+    static_ints,
+    static_shape,
+)
+from weft.errors import AttributeValueError, ShapeError
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of the given shapes have after NumPy broadcasting.
+
+    ShapeError if two of them have, counted from the last axis, different sizes of which none is 1.
+    """
+    shapes = [static_shape(shape, "broadcast_shapes") for shape in shapes]
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        offset = len(result) - len(shape)
+        for axis, size in enumerate(shape, offset):
+            if result[axis] == 1:
+                result[axis] = size
+            elif size not in (1, result[axis]):
+                listed = ", ".join(map(str, shapes))
+                raise ShapeError(
+                    f"[broadcast_shapes] expected shapes that broadcast together; got {listed}"
+                )
+    return tuple(result)
+
+
+def broadcast_in_dim(operand, shape, broadcast_dimensions):
+    """Broadcasts to `shape`, axis i of the operand becoming axis `broadcast_dimensions[i]`.
+
+    Args:
+      operand: array of any dtype.
+      shape: shape of the result.
+      broadcast_dimensions: as many increasing axes of the result as the operand has axes. The sizes
+        must agree, or that of the operand be 1.
+    """
+    shape = static_shape(shape, "broadcast_in_dim")
+    dims = static_ints(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
+    if dims == tuple(range(len(shape))) and shape_of(operand) == shape:
+        return _core.asarray(operand)
+    return _core.bind("broadcast_in_dim", operand, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast(operand, sizes):
+    """Adds leading axes of the given sizes."""
+    sizes = static_shape(sizes, "broadcast")
+    shape = shape_of(operand)
+    return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
+
+
+def broadcast_to_rank(x, rank):
+    """Adds leading axes of size 1 until the array has `rank` dimensions."""
+    missing = static_int(rank, "broadcast_to_rank", "rank") - ndim_of(x)
+    if missing < 0:
+        raise AttributeValueError(
+            f"[broadcast_to_rank] expected a rank of at least {ndim_of(x)}; got {rank}"
+        )
+    return broadcast(x, (1,) * missing)
+
+
+def broadcast_like(arr, like_arr):
+    """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules."""
+    return _core.broadcast_to(arr, shape_of(like_arr))
+
+
+def reshape(operand, new_sizes, dimensions=None):
+    """The elements in row-major order, in another shape of the same size.
+
+    Args:
+      operand: array of any dtype.
+      new_sizes: the new shape.
+      dimensions: axes in the order in which they are read, if not in their own.
+    """
+    if dimensions is not None:
+        operand = transpose(operand, dimensions)
+    new_sizes = static_shape(new_sizes, "reshape")
+    if new_sizes == shape_of(operand):
+        return _core.asarray(operand)
+    return _core.bind("reshape", operand, new_sizes=new_sizes)
+
+
+def collapse(operand, start_dimension, stop_dimension=None):
+    """Merges the axes `start_dimension` to `stop_dimension` (excluded; None: to the last) to one.
+
+    Both may be negative, and are then counted from the end.
+    """
+    shape = shape_of(operand)
+    low, high, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if low >= high:
+        raise AttributeValueError(
+            f"[collapse] expected start_dimension < stop_dimension; got {start_dimension} and "
+            f"{stop_dimension} for an array of shape {shape}"
+        )
+    return reshape(operand, shape[:low] + (math.prod(shape[low:high]),) + shape[high:])
+
+
+def squeeze(array, dimensions):
+    """Drops the given axes, whose size must be 1."""
+    axes = tuple(sorted(normalize_axes(dimensions, ndim_of(array), "squeeze")))
+    return _core.bind("squeeze", array, dimensions=axes) if axes else _core.asarray(array)
+
+
+def expand_dims(array, dimensions):
+    """Inserts axes of size 1 so that they stand at `dimensions` of the result."""
+    shape = shape_of(array)
+    dimensions = static_ints(dimensions, "expand_dims", "dimensions")
+    rank = len(shape) + len(dimensions)
+    new = normalize_axes(dimensions, rank, "expand_dims")
+    kept = [axis for axis in range(rank) if axis not in new]
+    result = [1] * rank
+    for axis, size in zip(kept, shape, strict=True):
+        result[axis] = size
+    return broadcast_in_dim(array, result, kept)
+
+
+def transpose(operand, permutation):
+    """Reorders the axes: axis i of the result is axis `permutation[i]` of the operand."""
+    ndim = ndim_of(operand)
+    permutation = static_ints(permutation, "transpose", "permutation")
+    if len(permutation) == ndim:
+        permutation = tuple(normalize_axis(axis, ndim, "transpose") for axis in permutation)
+    if permutation == tuple(range(ndim)):
+        return _core.asarray(operand)
+    return _core.bind("transpose", operand, permutation=permutation)
+
+
+def rev(operand, dimensions):
+    """Reverses the order of the elements along the given axes."""
+    axes = normalize_axes(dimensions, ndim_of(operand), "rev")
+    return _core.bind("rev", operand, dimensions=axes) if axes else _core.asarray(operand)
+
+
+def concatenate(operands, dimension):
+    """Joins arrays of one dtype along an axis.
+
+    Args:
+      operands: sequence of at least one array; the sizes agree except along `dimension`.
+      dimension: the axis.
+    """
+    operands = list(operands)
+    if not operands:
+        raise AttributeValueError("[concatenate] expected at least one array; got none")
+    axis = normalize_axis(dimension, ndim_of(operands[0]), "concatenate")
+    if len(operands) == 1:
+        return _core.asarray(operands[0])
+    return _core.bind("concatenate", *operands, dimension=axis)
+
+
+def stack(operands, axis=0):
+    """Joins arrays of one shape and dtype along a new axis."""
+    operands = list(operands)
+    if not operands:
+        raise AttributeValueError("[stack] expected at least one array; got none")
+    axis = normalize_axis(axis, ndim_of(operands[0]) + 1, "stack")
+    return concatenate([expand_dims(x, (axis,)) for x in operands], axis)
+
+
+def split(operand, sizes, axis=0):
+    """Cuts an array along an axis into consecutive pieces of the given sizes.
+
+    Returns a list; the sizes must add up to the size of the axis.
+    """
+    axis = normalize_axis(axis, ndim_of(operand), "split")
+    sizes = static_shape(sizes, "split")
+    if len(sizes) == 1 and sizes[0] == shape_of(operand)[axis]:
+        return [_core.asarray(operand)]
+    return list(_core.bind("split", operand, axis=axis, sizes=sizes))
+
+
+def unstack(x, axis=0):
+    """The slices of an array along an axis, each without the axis, as a tuple."""
+    axis = normalize_axis(axis, ndim_of(x), "unstack")
+    count = shape_of(x)[axis]
+    if count == 0:
+        return ()
+    return tuple(squeeze(piece, (axis,)) for piece in split(x, (1,) * count, axis))
+
+
+def tile(operand, reps):
+    """Repeats the array `reps[i]` times along axis i; `reps` has an entry for each axis."""
+    shape = shape_of(operand)
+    reps = static_shape(reps, "tile")
+    if len(reps) != len(shape):
+        raise AttributeValueError(
+            f"[tile] expected {len(shape)} repetition counts, one for each axis; got {reps}"
+        )
+    repeated, kept = [], []
+    for count, size in zip(reps, shape, strict=True):
+        if count != 1:
+            repeated.append(count)
+        kept.append(len(repeated))
+        repeated.append(size)
+    tiled = broadcast_in_dim(operand, repeated, kept)
+    return reshape(tiled, [count * size for count, size in zip(reps, shape, strict=True)])
+
+
+def pad(operand, padding_value, padding_config):
+    """Adds elements around and between those of an array.
+
+    Args:
+      operand: array of any dtype.
+      padding_value: scalar of the same dtype.
+      padding_config: for each axis `(low, high, interior)`: how many elements to add before, after,
+        and between neighbours. Negative `low` and `high` remove elements.
+    """
+    config = [static_ints(entry, "pad", "padding_config") for entry in padding_config]
+    if any(len(entry) != 3 for entry in config):
+        raise AttributeValueError(
+            f"[pad] expected (low, high, interior) for each axis; got {padding_config}"
+        )
+    return _core.bind("pad", operand, padding_value, padding_config=config)

@@ -1,0 +1,231 @@
+"""Slices of arrays at static and at computed positions.
+
+Static positions are checked. Computed ones are clamped so that the slice lies within the array;
+negative ones count from the end.
+"""
+
+import builtins
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_ints, static_shape
+from weft._jit import composite
+from weft.dtypes import default_int, dtype_of, is_integer
+from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
+from weft.lax._shape import broadcast_in_dim, squeeze
+
+
+def slice(operand, start_indices, limit_indices, strides=None):
+    """The elements from `start_indices` up to `limit_indices` (excluded), at steps of `strides`.
+
+    Args:
+      operand: array of any dtype.
+      start_indices, limit_indices: an integer for each axis, with 0 <= start <= limit <= size.
+      strides: a positive integer for each axis; None for 1 everywhere.
+    """
+    if strides is not None:
+        strides = static_ints(strides, "slice", "strides")
+    return _core.bind(
+        "slice",
+        operand,
+        start_indices=static_ints(start_indices, "slice", "start_indices"),
+        limit_indices=static_ints(limit_indices, "slice", "limit_indices"),
+        strides=strides,
+    )
+
+
+def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
+    """As Python's `x[start:limit:stride]` along one axis, for a positive stride.
+
+    None stands for the ends of the axis; negative indices count from its end.
+    """
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "slice_in_dim")
+    stride = static_int(stride, "slice_in_dim", "stride")
+    if stride < 1:
+        raise AttributeValueError(f"[slice_in_dim] expected a positive stride; got {stride}")
+    start, limit, _ = builtins.slice(start_index, limit_index).indices(shape[axis])
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
+    return slice(operand, starts, limits, None if stride == 1 else strides)
+
+
+def index_in_dim(operand, index, axis=0, keepdims=True):
+    """Element `index` along an axis, as a slice of size 1, or without the axis."""
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "index_in_dim")
+    index = static_int(index, "index_in_dim", "index")
+    if not -shape[axis] <= index < shape[axis]:
+        raise IndexOutOfBoundsError(
+            f"[index_in_dim] index {index} is out of bounds for axis {axis} with size {shape[axis]}"
+        )
+    index %= shape[axis]
+    result = slice_in_dim(operand, index, index + 1, axis=axis)
+    return result if keepdims else squeeze(result, (axis,))
+
+
+def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+    """A slice of static size at a computed position.
+
+    Args:
+      operand: array of any dtype.
+      start_indices: one integer scalar for each axis, or a one-dimensional array of them.
+      slice_sizes: the shape of the result, no axis larger than the operand's.
+      allow_negative_indices: whether negative starts count from the end of their axis; a bool, or
+        one for each axis.
+
+    Starts are clamped to 0..size - slice_size, so that the result lies within the operand.
+    """
+    sizes = static_shape(slice_sizes, "dynamic_slice")
+    starts, wrapped = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
+    if wrapped:
+        return _dynamic_slice(operand, starts, sizes=sizes, wrapped=wrapped)
+    return _core.bind("dynamic_slice", operand, *starts, slice_sizes=sizes)
+
+
+def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
+    """`slice_size` elements from a computed position along one axis; see `dynamic_slice`."""
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "dynamic_slice_in_dim")
+    starts, sizes = [0] * len(shape), list(shape)
+    starts[axis] = start_index
+    sizes[axis] = static_int(slice_size, "dynamic_slice_in_dim", "slice_size")
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
+    """The element at a computed position along one axis, as a slice of size 1 or without it."""
+    axis = normalize_axis(axis, ndim_of(operand), "dynamic_index_in_dim")
+    result = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return result if keepdims else squeeze(result, (axis,))
+
+
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+    """The operand with a block of elements replaced by `update`, at a computed position.
+
+    Args:
+      operand: array of any dtype.
+      update: array of the same dtype and number of axes, no axis larger than the operand's.
+      start_indices: as in `dynamic_slice`; clamped so that the block lies within the operand.
+      allow_negative_indices: as in `dynamic_slice`.
+    """
+    starts, wrapped = _starts(
+        "dynamic_update_slice", operand, start_indices, allow_negative_indices
+    )
+    if wrapped:
+        return _dynamic_update_slice(operand, update, starts, wrapped=wrapped)
+    return _core.bind("dynamic_update_slice", operand, update, *starts)
+
+
+def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
+    """`dynamic_update_slice` at a computed position along one axis and at 0 along the others."""
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "dynamic_update_slice_in_dim")
+    starts = [0] * len(shape)
+    starts[axis] = start_index
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
+
+
+def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
+    """Replaces the element at a computed position along one axis.
+
+    `update` has the axis with size 1, or lacks it.
+    """
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "dynamic_update_index_in_dim")
+    update_shape = shape_of(update)
+    if len(update_shape) == len(shape) - 1:
+        kept = [i for i in range(len(shape)) if i != axis]
+        expanded = list(update_shape)
+        expanded.insert(axis, 1)
+        update = broadcast_in_dim(update, expanded, kept)
+    elif len(update_shape) != len(shape) or update_shape[axis] != 1:
+        raise ShapeError(
+            f"[dynamic_update_index_in_dim] expected an update of shape {shape} with axis {axis} "
+            f"of size 1 or left out; got {update_shape}"
+        )
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
+
+
+def _starts(function, operand, start_indices, allow_negative):
+    """Start positions as a list of scalars of one dtype, and the (axis, size) of those that may be
+    negative and are not known yet."""
+    shape = shape_of(operand)
+    starts = _as_scalars(function, start_indices)
+    if len(starts) != len(shape):
+        raise AttributeValueError(
+            f"[{function}] expected a start index for each of the {len(shape)} axes; "
+            f"got {len(starts)}"
+        )
+    if isinstance(allow_negative, bool):
+        allow_negative = (allow_negative,) * len(shape)
+    dtype = _index_dtype(function, starts)
+    wrapped = []
+    for axis, (start, allow) in enumerate(zip(starts, allow_negative, strict=True)):
+        static = _static_index(start)
+        if static is None:
+            starts[axis] = _core.astype(start, dtype)
+            if allow and dtype.kind != "u":
+                wrapped.append((axis, shape[axis]))
+        else:
+            # Within the dtype's range the value is as good as any beyond the array.
+            wrapped_start = static + shape[axis] if static < 0 and allow else static
+            starts[axis] = dtype.type(min(max(wrapped_start, 0), np.iinfo(dtype).max))
+    return starts, tuple(wrapped)
+
+
+def _as_scalars(function, start_indices):
+    if not isinstance(start_indices, (list, tuple)) and hasattr(start_indices, "ndim"):
+        if start_indices.ndim != 1:
+            raise ShapeError(
+                f"[{function}] expected start indices as a sequence of scalars or an array with "
+                f"one axis; got shape {start_indices.shape}"
+            )
+        return [start_indices[i] for i in range(start_indices.shape[0])]
+    starts = list(start_indices)
+    for start in starts:
+        if shape_of(start):
+            raise ShapeError(
+                f"[{function}] expected scalar start indices; got shape {shape_of(start)}"
+            )
+    return starts
+
+
+def _static_index(start):
+    return operator.index(start) if isinstance(start, (int, np.integer)) else None
+
+
+def _index_dtype(function, starts):
+    for start in starts:
+        if not is_integer(dtype_of(start)):
+            raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
+    computed = [start for start in starts if _static_index(start) is None]
+    return _core.result_type(*computed)[0] if computed else default_int()
+
+
+def _wrap(starts, wrapped):
+    """Adds the size of the axis to the starts that are negative."""
+    starts = list(starts)
+    for axis, size in wrapped:
+        start = starts[axis]
+        negative = _core.bind("lt", start, 0)
+        starts[axis] = _core.bind("select_n", negative, start, _core.bind("add", start, size))
+    return starts
+
+
+@composite(static_argnames=("sizes", "wrapped"))
+def _dynamic_slice(operand, starts, *, sizes, wrapped):
+    return _core.bind("dynamic_slice", operand, *_wrap(starts, wrapped), slice_sizes=sizes)
+
+
+@composite(static_argnames=("wrapped",))
+def _dynamic_update_slice(operand, update, starts, *, wrapped):
+    return _core.bind("dynamic_update_slice", operand, update, *_wrap(starts, wrapped))
