@@ -111,25 +111,23 @@ TypeRefs infer_elementwise(const InferCtx& c, DTypeSet dtypes,
   return {make_type(out, shape)};
 }
 
+Val batched_operand(const BatchCtx& c, size_t i, const Dims& full, int dim) {
+  bool is_scalar = c.in_types[i]->rank() == 0;
+  if (is_scalar && !c.batched(i)) return c.x(i);
+  if (is_scalar && full.size() > 1) return broadcast_in_dim(c.x(i), full, {dim});
+  return c.at(i, dim);
+}
+
 void batch_elementwise(BatchCtx& c) {
   int rank = c.out_types[0]->rank();
-  // The mapped axis stays where a full operand has it.
+  // The mapped axis stays where the first full operand has it.
   int dim = 0;
   for (size_t i = c.operands.size(); i-- > 0;)
     if (c.batched(i) && c.in_types[i]->rank() == rank) dim = c.dim(i);
   Dims full = c.out_types[0]->shape();
   full.insert(static_cast<size_t>(dim), c.size);
   Vals xs;
-  for (size_t i = 0; i < c.operands.size(); ++i) {
-    bool is_scalar = c.in_types[i]->rank() == 0;
-    if (is_scalar && !c.batched(i)) {
-      xs.push_back(c.x(i));
-    } else if (is_scalar && rank > 0) {
-      xs.push_back(broadcast_in_dim(c.x(i), full, {dim}));
-    } else {
-      xs.push_back(c.at(i, dim));
-    }
-  }
+  for (size_t i = 0; i < c.operands.size(); ++i) xs.push_back(batched_operand(c, i, full, dim));
   c.apply(xs, c.attrs, dim);
 }
 
@@ -207,10 +205,17 @@ FoldRule fold_real(double (*f)(double, double), int64_t (*i)(int64_t, int64_t)) 
   return [f, i](const FoldCtx& c) -> std::optional<Literal> {
     const Literal& x = c.xs[0];
     const Literal y = c.xs.size() > 1 ? c.xs[1] : Literal{.dtype = x.dtype};
+    if (x.dtype != c.out) return std::nullopt;
     if (is_float(c.out) && f) return make_literal(c.out, f(x.as_double(), y.as_double()));
     if (is_integer(c.out) && i) return make_literal(c.out, i(x.as_int(), y.as_int()));
     return std::nullopt;
   };
+}
+
+bool less_than(const Literal& x, const Literal& y) {
+  if (is_float(x.dtype)) return x.as_double() < y.as_double();
+  if (is_signed_int(x.dtype)) return x.as_int() < y.as_int();
+  return x.lo < y.lo;
 }
 
 OpDef unary(Elementwise e) { return elementwise(std::move(e), 1); }

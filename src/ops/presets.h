@@ -52,6 +52,8 @@ const Dims& common_shape(const InferCtx& c);
 TypeRefs infer_elementwise(const InferCtx& c, DTypeSet dtypes,
                            const std::function<DType(DType)>& result = nullptr);
 void batch_elementwise(BatchCtx& c);
+// Operand i for a result of shape `full`, mapped at dim: an unmapped scalar stays one.
+Val batched_operand(const BatchCtx& c, size_t i, const Dims& full, int dim);
 void emit_elementwise(EmitCtx& c, std::string_view hlo);
 Cost cost_elementwise(const CostCtx& c, double flops, bool transcendental);
 // The result of an op on operands of the result's shape: "stablehlo.add %0, %1 : tensor<3xf32>".
@@ -70,10 +72,12 @@ Vals replacement(const SimplifyCtx& c, Val v);
 // Bytes read and written, no flops.
 Cost cost_bytes(const CostCtx& c);
 
-// Exact folds of one or two operands (the second is 0 for one). The double form rounds to the dtype
-// (use for ops that IEEE rounds correctly, and not for f64-inexact formulas); the integer form
-// wraps. A null form and complex numbers are not folded.
+// Exact folds of one or two operands (the second is 0 for one) of the result's dtype. The double
+// form rounds to the dtype (use for ops that IEEE rounds correctly, and not for f64-inexact
+// formulas); the integer form wraps. A null form and complex numbers are not folded.
 FoldRule fold_real(double (*f)(double, double), int64_t (*i)(int64_t, int64_t));
+// x < y for literals of one real dtype or bool; false for nan.
+bool less_than(const Literal& x, const Literal& y);
 
 // The JvpKind::kZero and kLinear presets.
 OpDef& zero_tangent(OpDef& def);

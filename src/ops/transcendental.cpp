@@ -1,0 +1,86 @@
+// exp, log, the trigonometric and the hyperbolic functions.
+#include <numbers>
+
+#include "ops/families.h"
+#include "ops/presets.h"
+
+namespace weft {
+
+namespace {
+
+using C = const JvpArgCtx&;
+
+OpDef function(const char* name, const char* doc, std::string hlo, JvpArgRule jvp) {
+  return unary({.name = name,
+                .doc = doc,
+                .hlo = std::move(hlo),
+                .dtypes = kInexact,
+                .jvp = {std::move(jvp)},
+                .transcendental = true});
+}
+
+void register_exponentials(OpRegistry& r) {
+  r.add(function("exp", "e**x, elementwise.", "stablehlo.exponential",
+                 [](C c) { return c.t() * c.y(); }));
+  OpDef exp2 = function("exp2", "2**x, elementwise.", "",
+                        [](C c) { return c.t() * (std::numbers::ln2 * c.y()); });
+  exp2.decompose = [](RuleCtx& c) -> Vals {
+    // A half precision product x ln 2 would lose most digits of a large result.
+    DType dtype = c.x(0).dtype();
+    Val x = info(dtype).bits < 32 ? convert(c.x(0), DType::kF32) : c.x(0);
+    return {convert(exp(x * std::numbers::ln2), dtype)};
+  };
+  r.add(std::move(exp2));
+  r.add(function("expm1", "e**x - 1, elementwise, accurate near 0.",
+                 "stablehlo.exponential_minus_one", [](C c) { return c.t() * (c.y() + 1.0); }));
+  r.add(function("log", "Natural logarithm, elementwise.", "stablehlo.log",
+                 [](C c) { return c.t() / c.x(0); }));
+  r.add(function("log1p", "log(1 + x), elementwise, accurate near 0.", "stablehlo.log_plus_one",
+                 [](C c) { return c.t() / (c.x(0) + 1.0); }));
+  r.add(function("logistic", "1 / (1 + e**-x), elementwise.", "stablehlo.logistic",
+                 [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
+}
+
+void register_trigonometric(OpRegistry& r) {
+  r.add(function("sin", "Sine, elementwise.", "stablehlo.sine",
+                 [](C c) { return c.t() * cos(c.x(0)); }));
+  r.add(function("cos", "Cosine, elementwise.", "stablehlo.cosine",
+                 [](C c) { return c.t() * -sin(c.x(0)); }));
+  r.add(function("tan", "Tangent, elementwise.", "stablehlo.tan",
+                 [](C c) { return c.t() * (1.0 + square(c.y())); }));
+  // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not.
+  auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
+  r.add(function("asin", "Inverse sine, elementwise.", "chlo.asin",
+                 [=](C c) { return c.t() * asin_slope(c.x(0)); }));
+  r.add(function("acos", "Inverse cosine, elementwise.", "chlo.acos",
+                 [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
+  r.add(function("atan", "Inverse tangent, elementwise.", "chlo.atan",
+                 [](C c) { return c.t() / (1.0 + square(c.x(0))); }));
+}
+
+void register_hyperbolic(OpRegistry& r) {
+  r.add(function("sinh", "Hyperbolic sine, elementwise.", "chlo.sinh",
+                 [](C c) { return c.t() * cosh(c.x(0)); }));
+  r.add(function("cosh", "Hyperbolic cosine, elementwise.", "chlo.cosh",
+                 [](C c) { return c.t() * sinh(c.x(0)); }));
+  r.add(function("tanh", "Hyperbolic tangent, elementwise.", "stablehlo.tanh",
+                 [](C c) { return c.t() * (1.0 - square(c.y())); }));
+  r.add(function("asinh", "Inverse hyperbolic sine, elementwise.", "chlo.asinh",
+                 [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
+  r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.", "chlo.acosh", [](C c) {
+    // Not one root of the product: for complex x that is on the wrong branch where Re(x) < 0.
+    return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
+  }));
+  r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.", "chlo.atanh",
+                 [](C c) { return c.t() / ((1.0 - c.x(0)) * (1.0 + c.x(0))); }));
+}
+
+}  // namespace
+
+void register_transcendental(OpRegistry& r) {
+  register_exponentials(r);
+  register_trigonometric(r);
+  register_hyperbolic(r);
+}
+
+}  // namespace weft
