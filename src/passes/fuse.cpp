@@ -138,7 +138,7 @@ GraphRef FuseRun::run(const GraphRef& graph) {
     changed = true;
     ++num_fusions_;
     AttrsRef attrs = AttrRecord::make(
-        kFusion, fusion.attrs, {{"jaxpr", bodies_(body.finish())}, {"name", std::string(kFusion)}});
+        kFusion, fusion.attrs, {{"body", bodies_(body.finish())}, {"name", std::string(kFusion)}});
     Values results = b.add(fusion, map(body.args()), attrs);
     for (size_t i = 0; i < results.size(); ++i) map.set(body.results()[i], results[i]);
     bodies.erase(index);

@@ -1,0 +1,125 @@
+"""Text tests of passes and emission: program in, expected text out.
+
+Each .ir file holds a line `// RUN: <weft-opt options>` and sections separated by `// ---`:
+input, expected, input, expected, ... Other lines that start with `//` are comments. What is
+expected is what weft-opt prints, or its error message where it is to fail.
+
+A file named after a rewrite must make that rewrite fire, and every rewrite must have such a file.
+
+    python tests/ir/run.py build/weft-opt [--update] [file.ir ...]
+"""
+
+import argparse
+import difflib
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+SEPARATOR = "// ---"
+
+
+class Case:
+    """One input of a file and what weft-opt is expected to print for it."""
+
+    def __init__(self, source: str, expected: str):
+        self.source = source
+        self.expected = expected.strip()
+
+    def program(self) -> str:
+        lines = self.source.splitlines()
+        return "\n".join(line for line in lines if not line.startswith("//"))
+
+
+class TestFile:
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        sections = [[]]
+        for line in path.read_text().splitlines():
+            if line.strip() == SEPARATOR:
+                sections.append([])
+            else:
+                sections[-1].append(line)
+        texts = ["\n".join(lines) for lines in sections]
+        run = re.search(r"^// RUN:(.*)$", texts[0], re.MULTILINE)
+        if run is None:
+            raise ValueError(f"{path.name}: expected a line '// RUN: <options>'")
+        self.options = shlex.split(run.group(1))
+        if len(texts) % 2:
+            texts.append("")
+        self.cases = [Case(*texts[i : i + 2]) for i in range(0, len(texts), 2)]
+
+    def rewrite(self) -> None:
+        parts = [part for c in self.cases for part in (c.source.strip(), c.expected)]
+        self.path.write_text(f"\n{SEPARATOR}\n".join(parts) + "\n")
+
+
+def run_case(weft_opt: str, options: list[str], case: Case) -> tuple[str, set[str]]:
+    """The text that weft-opt prints, and the names of the rewrites that fired."""
+    command = [weft_opt, "--verify", "--stats", *options]
+    done = subprocess.run(command, input=case.program(), capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr.strip(), set()
+    fired = re.findall(r"^ +\d+  (\w+)$", done.stderr, re.MULTILINE)
+    return done.stdout.strip(), set(fired)
+
+
+def diff(expected: str, actual: str) -> str:
+    lines = difflib.unified_diff(
+        expected.splitlines(), actual.splitlines(), "expected", "actual", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def rewrite_names(weft_opt: str) -> list[str]:
+    listed = subprocess.run(
+        [weft_opt, "--list-rewrites"], capture_output=True, text=True, check=True
+    )
+    return [line.split()[0] for line in listed.stdout.splitlines()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("weft_opt")
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true", help="rewrite the expectations")
+    args = parser.parse_args()
+
+    failures = []
+    passed = 0
+
+    def check(name: str, failure: str) -> None:
+        nonlocal passed
+        if failure:
+            failures.append(name)
+            print(f"FAILED {name}\n{failure}\n")
+        else:
+            passed += 1
+
+    rewrites = set(rewrite_names(args.weft_opt))
+    files = args.files or sorted(HERE.glob("*.ir"))
+    for path in files:
+        test = TestFile(path)
+        fired_in_file = set()
+        for number, case in enumerate(test.cases, 1):
+            actual, fired = run_case(args.weft_opt, test.options, case)
+            fired_in_file |= fired
+            if args.update:
+                case.expected = actual
+            check(f"{path.name}:{number}", diff(case.expected, actual))
+        if path.stem in rewrites:
+            missed = path.stem not in fired_in_file
+            check(path.name, f"the rewrite {path.stem} did not fire" if missed else "")
+        if args.update:
+            test.rewrite()
+    if not args.files:
+        for name in sorted(rewrites - {path.stem for path in files}):
+            check(name, f"expected a file {name}.ir for this rewrite")
+    print(f"{passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
