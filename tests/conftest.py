@@ -1,0 +1,30 @@
+"""Helpers that several test files use."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., str]:
+    """run_python(code, **env) runs code in a fresh process and returns what it printed."""
+
+    def run(code: str, timeout: float = 120, **env: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "error::DeprecationWarning:weft", "-c", textwrap.dedent(code)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **env},
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    return run
