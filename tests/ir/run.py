@@ -5,8 +5,11 @@ input, expected, input, expected, ... Other lines that start with `//` are comme
 expected is what weft-opt prints, or its error message where it is to fail.
 
 A file named after a rewrite must make that rewrite fire, and every rewrite must have such a file.
+Beyond what is written in the files, every program is checked for this: the default pipeline leaves
+its own result alone, and what is emitted, before and after it, is valid StableHLO (if jaxlib is
+there to ask).
 
-    python tests/ir/run.py build/weft-opt [--update] [file.ir ...]
+    python tests/ir/run.py --opt build/weft-opt [--update] [file.ir ...]
 """
 
 import argparse
@@ -56,14 +59,69 @@ class TestFile:
         self.path.write_text(f"\n{SEPARATOR}\n".join(parts) + "\n")
 
 
-def run_case(weft_opt: str, options: list[str], case: Case) -> tuple[str, set[str]]:
+class WeftOpt:
+    def __init__(self, path: str):
+        self.path = path
+
+    def __call__(self, program: str, *options: str) -> subprocess.CompletedProcess:
+        command = [self.path, *options]
+        return subprocess.run(command, input=program, capture_output=True, text=True)
+
+    def rewrites(self) -> set[str]:
+        listed = self("", "--list-rewrites")
+        return {line.split()[0] for line in listed.stdout.splitlines()}
+
+
+def run_case(weft_opt: WeftOpt, options: list[str], case: Case) -> tuple[str, set[str]]:
     """The text that weft-opt prints, and the names of the rewrites that fired."""
-    command = [weft_opt, "--verify", "--stats", *options]
-    done = subprocess.run(command, input=case.program(), capture_output=True, text=True)
+    done = weft_opt(case.program(), "--verify", "--stats", *options)
     if done.returncode != 0:
         return done.stderr.strip(), set()
     fired = re.findall(r"^ +\d+  (\w+)$", done.stderr, re.MULTILINE)
     return done.stdout.strip(), set(fired)
+
+
+def check_pipeline(weft_opt: WeftOpt, program: str, check_module) -> str:
+    """What is wrong with the default pipeline or the emission of a valid program."""
+    if weft_opt(program).returncode != 0:
+        return ""
+    once = weft_opt(program, "--default", "--verify")
+    twice = weft_opt(once.stdout, "--default", "--verify")
+    if once.returncode or twice.returncode:
+        return once.stderr + twice.stderr
+    if once.stdout != twice.stdout:
+        return "the default pipeline changes its own result\n" + diff(once.stdout, twice.stdout)
+    for options in ["--locations"], ["--default"]:
+        emitted = weft_opt(program, "--emit=stablehlo", *options)
+        if emitted.returncode == 0 and (error := check_module(emitted.stdout)):
+            return f"invalid StableHLO with {options[0]}: {error}\n{emitted.stdout}"
+    return ""
+
+
+def make_module_check():
+    """A function that says what is wrong with a StableHLO module; without jaxlib, nothing."""
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+        from jaxlib.mlir.dialects import chlo, stablehlo
+    except ImportError:
+        print("jaxlib is not installed: emitted modules are not verified")
+        return lambda text: ""
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    stablehlo.register_dialect(context)
+    chlo.register_dialect(context)
+
+    def check(text: str) -> str:
+        try:
+            return "" if ir.Module.parse(text, context).operation.verify() else "not verified"
+        except ir.MLIRError as error:
+            return str(error)
+
+    return check
 
 
 def diff(expected: str, actual: str) -> str:
@@ -73,17 +131,10 @@ def diff(expected: str, actual: str) -> str:
     return "\n".join(lines)
 
 
-def rewrite_names(weft_opt: str) -> list[str]:
-    listed = subprocess.run(
-        [weft_opt, "--list-rewrites"], capture_output=True, text=True, check=True
-    )
-    return [line.split()[0] for line in listed.stdout.splitlines()]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("weft_opt")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--opt", required=True, help="path of weft-opt")
     parser.add_argument("--update", action="store_true", help="rewrite the expectations")
     args = parser.parse_args()
 
@@ -98,17 +149,21 @@ def main() -> int:
         else:
             passed += 1
 
-    rewrites = set(rewrite_names(args.weft_opt))
+    weft_opt = WeftOpt(args.opt)
+    check_module = make_module_check()
+    rewrites = weft_opt.rewrites()
     files = args.files or sorted(HERE.glob("*.ir"))
     for path in files:
         test = TestFile(path)
         fired_in_file = set()
         for number, case in enumerate(test.cases, 1):
-            actual, fired = run_case(args.weft_opt, test.options, case)
+            actual, fired = run_case(weft_opt, test.options, case)
             fired_in_file |= fired
             if args.update:
                 case.expected = actual
-            check(f"{path.name}:{number}", diff(case.expected, actual))
+            wrong = diff(case.expected, actual)
+            wrong = wrong or check_pipeline(weft_opt, case.program(), check_module)
+            check(f"{path.name}:{number}", wrong)
         if path.stem in rewrites:
             missed = path.stem not in fired_in_file
             check(path.name, f"the rewrite {path.stem} did not fire" if missed else "")
