@@ -31,6 +31,7 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   d.doc = std::move(doc);
   d.attrs = {{"name", AttrType::kString, AttrSpec::kCosmetic, std::string("f")},
              {attr, AttrType::kGraph}};
+  d.call = kind;
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
   d.emit = [attr](EmitCtx& c) {
     std::string callee = c.function(c.attr().graph(attr), c.attr().string("name"));

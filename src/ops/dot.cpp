@@ -87,11 +87,6 @@ TypeRefs infer_dot_general(const InferCtx& c) {
   return {make_type(infer_dot_dtype(c), shape)};
 }
 
-std::optional<DType> preferred_of(const RuleCtx& c) {
-  if (c.attr().is_none("preferred_element_type")) return std::nullopt;
-  return c.attr().dtype("preferred_element_type");
-}
-
 // The cotangent of one side: the result's cotangent contracted with the other side over that side's
 // free axes. Its axes come out as batch axes, free axes, then contracted axes in the order in which
 // the other side has them.
@@ -113,7 +108,7 @@ void transpose_side(TransposeCtx& c, size_t side) {
                        .rhs_contract = other.free,
                        .lhs_batch = count_up(static_cast<int>(num_batch)),
                        .rhs_batch = other.batch},
-                      preferred_of(c), c.attr().at("precision"));
+                      c.out_types[0]->dtype(), c.attr().at("precision"));
   Dims order = count_up(static_cast<int>(other.contract.size()));
   std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
     return other.contract[static_cast<size_t>(i)] < other.contract[static_cast<size_t>(j)];
@@ -147,14 +142,17 @@ void batch_dot_general(BatchCtx& c) {
   } else {
     out = num_batch + static_cast<int>(left.size()) + count_before(right, c.dim(1));
   }
-  c.result(dot_general(c.x(0), c.x(1), d, preferred_of(c), c.attr().at("precision")), out);
+  std::vector<Dims> numbers = {d.lhs_contract, d.rhs_contract, d.lhs_batch, d.rhs_batch};
+  Val xs[] = {c.x(0), c.x(1)};
+  c.apply(xs, c.attrs->with({{"dimension_numbers", numbers}}), out);
 }
 
 // The dtype that operands are converted to before the product; nullopt when XLA takes them as they
-// are: equal dtypes whose products it may accumulate in the dtype of the result.
+// are: equal dtypes whose products it may accumulate in the dtype of the result. (XLA's own
+// conversion of operands of less than a byte fails on some platforms.)
 std::optional<DType> compute_dtype(DType lhs, DType rhs, DType out) {
   bool widens = info(lhs).bits < info(out).bits && kind(lhs) == kind(out);
-  if (lhs == rhs && (lhs == out || widens)) return std::nullopt;
+  if (lhs == rhs && info(lhs).bits >= 8 && (lhs == out || widens)) return std::nullopt;
   std::optional<PromotionType> common = promote({lhs}, {rhs});
   if (common) common = promote({common->dtype}, {out});
   return common ? common->dtype : out;
@@ -200,8 +198,8 @@ Cost cost_dot_general(const CostCtx& c) {
 
 JvpArgRule jvp_of_side(size_t side) {
   return [side](const JvpArgCtx& c) {
-    return dot_general(side == 0 ? c.t() : c.x(0), side == 1 ? c.t() : c.x(1), dot_dims(c.attr()),
-                       preferred_of(c), c.attr().at("precision"));
+    Val xs[] = {side == 0 ? c.t() : c.x(0), side == 1 ? c.t() : c.x(1)};
+    return apply(c.op, xs, c.attrs)[0];
   };
 }
 
