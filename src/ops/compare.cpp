@@ -207,8 +207,11 @@ TypeRefs infer_clamp(const InferCtx& c) {
 
 // The tangent where the operand was the one chosen. At a tie x counts as limited.
 JvpArgRule kept_where(Val (*chosen)(const JvpArgCtx& c)) {
-  return broadcast_tangent(
-      [chosen](const JvpArgCtx& c) { return select(chosen(c), c.t(), scalar_like(c.t(), 0)); });
+  return broadcast_tangent([chosen](const JvpArgCtx& c) {
+    if (is_complex(c.t().dtype()))
+      fail(ErrorKind::kNotImplemented, "[clamp] has no derivative for complex numbers");
+    return select(chosen(c), c.t(), scalar_like(c.t(), 0));
+  });
 }
 
 std::vector<JvpArgRule> clamp_jvps() {

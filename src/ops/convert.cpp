@@ -170,6 +170,7 @@ void register_bitcast(OpRegistry& r) {
   op.emit = [](EmitCtx& c) {
     std::string x = c.in(0);
     TypeRef from = c.in_type(0);
+    if (from == c.out_type()) return c.set_out(0, x);
     c.set_out(0, emit_op(c, "stablehlo.bitcast_convert", {&x, 1}, {&from, 1}, c.out_type()));
   };
   op.elementwise = false;  // widths may differ
@@ -303,6 +304,11 @@ void register_conj(OpRegistry& r) {
                                     return {convert(z, c.out_types[0]->dtype())};
                                   }}},
                     .attrs = {{"input_dtype", AttrType::kDType, AttrSpec::kOptional}}});
+  op.infer = [](const InferCtx& c) {
+    if (is_float(c.in(0)->dtype()) && info(c.in(0)->dtype()).bits < 32)
+      c.fail(ErrorKind::kDtype, "expected float32, float64 or complex; got ", c.in(0));
+    return infer_elementwise(c, kInexact, complex_dtype);
+  };
   op.decompose = [](RuleCtx& c) -> Vals {
     Val z = c.x(0);
     if (!is_complex(z.dtype())) return {convert(z, c.out_types[0]->dtype())};
