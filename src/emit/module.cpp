@@ -146,6 +146,12 @@ std::string ModuleWriter::write(const Graph& graph) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one alias per input (", graph.num_inputs(),
          "); got ", options_.aliases.size());
   }
+  for (int alias : options_.aliases) {
+    if (alias >= static_cast<int>(graph.outputs().size())) {
+      fail(ErrorKind::kValue, "[emit_stablehlo] expected aliases among the ",
+           graph.outputs().size(), " outputs; got ", alias);
+    }
+  }
   if (!options_.result_info.empty() && options_.result_info.size() != graph.outputs().size()) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one result_info per output (",
          graph.outputs().size(), "); got ", options_.result_info.size());

@@ -1,4 +1,5 @@
 // The list of passes, the default pipeline, and the function that runs them.
+#include <algorithm>
 #include <chrono>
 
 #include "passes/pass_list.h"
@@ -15,6 +16,18 @@ const Pass& find_pass(std::string_view name) {
     known << (known.size() ? ", " : "") << pass.name;
   }
   fail(ErrorKind::kValue, "[run_passes] expected one of ", known.view(), "; got ", name);
+}
+
+// A misspelt name would quietly run every rewrite, or none.
+void check_rewrite_names(std::span<const std::string> names) {
+  if (names.empty()) return;
+  std::vector<RewriteInfo> known = all_rewrites();
+  for (const std::string& name : names) {
+    auto is_it = [&](const RewriteInfo& rewrite) { return rewrite.name == name; };
+    if (std::none_of(known.begin(), known.end(), is_it)) {
+      fail(ErrorKind::kValue, "[run_passes] expected the name of a rewrite; got ", name);
+    }
+  }
 }
 
 void verify_after(const Pass& pass, const Graph& graph) {
@@ -48,6 +61,8 @@ const std::vector<std::string>& default_pipeline() {
 
 GraphRef run_passes(const GraphRef& graph, std::span<const std::string> passes,
                     const PassOptions& options, std::vector<PassStats>* stats) {
+  check_rewrite_names(options.only_rewrites);
+  check_rewrite_names(options.disabled_rewrites);
   std::vector<const Pass*> found;
   for (const std::string& name : passes) found.push_back(&find_pass(name));
   GraphRef current = graph;
