@@ -1,0 +1,147 @@
+"""Costs of the foundation, weft against jax, measured in one sitting.
+
+usage: foundation.py [--rounds N] [--json OUT]     compares; prints a table of medians and ratios
+       foundation.py --measure FRAMEWORK           one round in this process; prints JSON
+
+Each round runs every framework in a process of its own, in turn, so that a slow minute of the
+machine hits both. Only the ratios mean something.
+"""
+
+import argparse
+import importlib
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+# name: (what it is, unit, factor from seconds, the ratio asked for)
+ROWS = {
+    "trace_sin": ("make_jaxpr + lower, 10,000 sin", "ms", 1e3, 1 / 25),
+    "trace_affine": ("make_jaxpr + lower, 10,000 x*1.5+1.0", "ms", 1e3, 1 / 25),
+    "trace_text": ("the same with as_text", "ms", 1e3, None),
+    "jit_2": ("jit call, 2 arrays", "us", 1e6, 1.0),
+    "jit_dict": ("jit call, dict of 100 arrays", "us", 1e6, 0.9),
+    "eager_add": ("eager x + x", "us", 1e6, 1.0),
+    "eager_index": ("eager x[3]", "us", 1e6, 0.3),
+    "import": ("import of the package", "ms", 1e3, 0.6),
+}
+CHAIN = 10_000
+
+
+def chains():
+    def sin_chain(sin, x):
+        for _ in range(CHAIN):
+            x = sin(x)
+        return x
+
+    def affine_chain(x):
+        for _ in range(CHAIN // 2):
+            x = x * 1.5 + 1.0
+        return x
+
+    return sin_chain, affine_chain
+
+
+def trace_time(fw, f, x, text=False, repeats=3):
+    """make_jaxpr and lower of a function that no cache has seen."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        fw.make_jaxpr(lambda v: f(v))(x)
+        lowered = fw.jit(lambda v: f(v)).lower(x)
+        if text:
+            lowered.as_text()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def call_time(f, number, repeats=7):
+    f()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(number):
+            f()
+        times.append((time.perf_counter() - start) / number)
+    return statistics.median(times)
+
+
+def import_time(name):
+    """Seconds of `import NAME` in a fresh process, of several the best."""
+    code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            for _ in range(3)]  # fmt: skip
+    return min(float(run.stdout) for run in runs)
+
+
+def measure(name):
+    result = {"import": import_time(name)}
+    fw = importlib.import_module(name)
+    xnp = importlib.import_module(f"{name}.numpy")
+    x = xnp.asarray(np.arange(8, dtype=np.float32))
+    sin_chain, affine_chain = chains()
+    result["trace_sin"] = trace_time(fw, lambda v: sin_chain(xnp.sin, v), x)
+    result["trace_affine"] = trace_time(fw, affine_chain, x)
+    result["trace_text"] = trace_time(fw, affine_chain, x, text=True)
+    add = fw.jit(lambda a, b: a + b)
+    result["jit_2"] = call_time(lambda: add(x, x), 5000)
+    tree = {f"p{i}": x for i in range(100)}
+    shift = fw.jit(lambda t: {k: v + 1 for k, v in t.items()})
+    result["jit_dict"] = call_time(lambda: shift(tree), 300)
+    result["eager_add"] = call_time(lambda: x + x, 5000)
+    result["eager_index"] = call_time(lambda: x[3], 1000)
+    return result
+
+
+def compare(rounds):
+    runs = {"weft": [], "jax": []}
+    for i in range(rounds):
+        for name, results in runs.items():
+            command = [sys.executable, __file__, "--measure", name]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{name} failed:\n{done.stderr}")
+            results.append(json.loads(done.stdout))
+        print(f"round {i + 1} of {rounds}", file=sys.stderr)
+    return {
+        key: {name: statistics.median(r[key] for r in results) for name, results in runs.items()}
+        for key in ROWS
+    }
+
+
+def print_table(medians):
+    print("| measured | weft | jax | ratio | asked for | reached |")
+    print("|---|---|---|---|---|---|")
+    for key, (label, unit, factor, target) in ROWS.items():
+        ours, theirs = medians[key]["weft"], medians[key]["jax"]
+        ratio = ours / theirs
+        verdict = (
+            "| |" if target is None else f"{target:.2f} | {'yes' if ratio <= target else 'NO'} |"
+        )
+        print(
+            f"| {label} | {ours * factor:.3g} {unit} | {theirs * factor:.3g} {unit} | {ratio:.3f} | "
+            + verdict
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--measure", metavar="FRAMEWORK")
+    parser.add_argument("--json", type=Path, metavar="OUT")
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure)))
+        return
+    medians = compare(options.rounds)
+    print_table(medians)
+    if options.json:
+        options.json.write_text(json.dumps(medians, indent=1))
+
+
+if __name__ == "__main__":
+    main()
