@@ -9,6 +9,7 @@
 
 #include "dtypes.h"
 #include "operators.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 

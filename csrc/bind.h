@@ -27,12 +27,13 @@ enum class Promotion : uint8_t {
 struct Elementwise {
   const OpDef* op;
   Promotion promotion;
+  const OpDef* bool_op = nullptr;  // in place of `op` when the common dtype is bool (add: or)
 };
 
 // Raises for operands that are no arrays. `attrs` for ops that have any.
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs);
 // `results` as a list in Python for ops with several.
-Objects bind(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs);
+Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs);
 
 // x converted to a dtype; x itself if it has it already (and the same weakness).
 Ref astype(const Operand& x, DType dtype, bool weak);

@@ -67,34 +67,20 @@ void raise(const char* error_class, const std::string& message) {
   throw PythonError{};
 }
 
-namespace {
-struct Config {
-  bool x64 = false;
-  bool disable_jit = false;
-  int default_device = -1;
-};
-Config process_config;
-thread_local ConfigUpdate own_config;
-}  // namespace
-
-bool x64_enabled() { return own_config.x64.value_or(process_config.x64); }
-bool jit_disabled() { return own_config.disable_jit.value_or(process_config.disable_jit); }
-int default_device() { return own_config.default_device.value_or(process_config.default_device); }
-
-void update_config(const ConfigUpdate& u, bool whole_process) {
-  if (whole_process) {
-    if (u.x64) process_config.x64 = *u.x64;
-    if (u.disable_jit) process_config.disable_jit = *u.disable_jit;
-    if (u.default_device) process_config.default_device = *u.default_device;
-  } else {
-    if (u.x64) own_config.x64 = u.x64;
-    if (u.disable_jit) own_config.disable_jit = u.disable_jit;
-    if (u.default_device) own_config.default_device = u.default_device;
-  }
+ThreadConfig& thread_config() {
+  thread_local ThreadConfig config;
+  return config;
+}
+ProcessConfig& process_config() {
+  static ProcessConfig config;
+  return config;
 }
 
-ConfigUpdate thread_config() { return own_config; }
-void restore_thread_config(const ConfigUpdate& saved) { own_config = saved; }
+bool x64_enabled() { return thread_config().x64.value_or(process_config().x64); }
+bool jit_disabled() { return thread_config().disable_jit.value_or(process_config().disable_jit); }
+int default_device() {
+  return thread_config().default_device.value_or(process_config().default_device);
+}
 
 namespace {
 std::unordered_map<std::string, Ref>& operator_functions() {

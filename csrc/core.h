@@ -88,13 +88,18 @@ bool x64_enabled();
 bool jit_disabled();
 int default_device();  // index into the device table; -1: the first device
 
-struct ConfigUpdate {
+// What a thread set for itself; unset members follow the process.
+struct ThreadConfig {
   std::optional<bool> x64, disable_jit;
   std::optional<int> default_device;
 };
-void update_config(const ConfigUpdate& update, bool whole_process);
-ConfigUpdate thread_config();
-void restore_thread_config(const ConfigUpdate& saved);
+ThreadConfig& thread_config();
+struct ProcessConfig {
+  bool x64 = false;
+  bool disable_jit = false;
+  int default_device = -1;
+};
+ProcessConfig& process_config();
 
 // Callables that python/weft/runtime installs; the module never imports jaxlib itself.
 struct Runtime {

@@ -7,6 +7,7 @@
 #include "array.h"
 #include "bind.h"
 #include "execute.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {

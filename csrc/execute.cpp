@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <unordered_map>
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "array.h"
 #include "dtypes.h"
+#include "jit.h"
 #include "location.h"
 #include "operators.h"
 
@@ -171,7 +172,10 @@ std::string describe_tracer(TracerObject* t) {
   std::string text = cat("a traced ", t->type, " of '", t->owner->name, "'");
   if (!t->value.is_literal() && t->value.id < t->owner->num_args && t->owner->describe) {
     Ref number = Ref::checked(PyLong_FromUnsignedLong(t->value.id));
-    Ref path = Ref::checked(PyObject_CallOneArg(t->owner->describe.get(), number.get()));
+    PyObject* described = t->owner->describe.get();
+    Ref path = Ref::checked(PyObject_CallFunctionObjArgs(
+        jit_hooks.describe.get(), PyTuple_GET_ITEM(described, 0), PyTuple_GET_ITEM(described, 1),
+        PyTuple_GET_ITEM(described, 2), number.get(), nullptr));
     text += cat(" (", utf8(path.get()), ")");
   } else if (t->loc != kNoLoc) {
     text += cat(" (made at ", loc_text(t->loc), ")");

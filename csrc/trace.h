@@ -22,7 +22,7 @@ struct TraceContext {
   bool finished = false;
   bool locations = true;   // false for library code that is spliced into users' programs
   std::string name;        // the function being traced
-  Ref describe;            // callable: input number -> text that names the argument, or unset
+  Ref describe;            // (function, in_tree, static_argnums), or unset
   uint32_t num_args = 0;
   // Values of outer contexts and arrays that the function closed over, in order of first use;
   // each is an input of the graph.

@@ -1,0 +1,233 @@
+// bind(), element-wise functions, promotion and broadcasting.
+
+#include "bind.h"
+
+#include "array.h"
+#include "attrs.h"
+#include "location.h"
+
+namespace weft::py {
+namespace {
+
+const OpDef& op_convert() {
+  static const OpDef& op = registry().get("convert_element_type");
+  return op;
+}
+const OpDef& op_broadcast() {
+  static const OpDef& op = registry().get("broadcast_in_dim");
+  return op;
+}
+const OpDef& op_ne() {
+  static const OpDef& op = registry().get("ne");
+  return op;
+}
+
+AttrsRef convert_attrs(DType dtype, bool weak) {
+  return AttrRecord::make("convert_element_type", op_convert().attrs,
+                          {{"new_dtype", dtype}, {"weak_type", weak}});
+}
+
+// "f32[3], i32[4]"
+std::string types_text(std::span<const Operand> xs) {
+  Text t;
+  for (size_t i = 0; i < xs.size(); ++i) t << (i ? ", " : "") << xs[i].type;
+  return t.take();
+}
+
+// The value converted to `dtype` (kBool: by comparison with zero).
+Value converted(TraceContext& c, const Operand& x, DType dtype, Promotion promotion) {
+  if (promotion == Promotion::kBool && x.type->dtype() != DType::kBool) {
+    DType own = x.type->dtype();
+    Value v = value_in(c, x, own);
+    Value args[] = {v, c.builder.literal(make_literal(own, int64_t{0}))};
+    return record(c, op_ne(), args, nullptr)[0];
+  }
+  Value v = value_in(c, x, dtype);
+  if (c.builder.type(v)->dtype() == dtype) return v;
+  return record(c, op_convert(), {&v, 1}, convert_attrs(dtype, false))[0];
+}
+
+Value broadcasted(TraceContext& c, Value v, const Dims& shape) {
+  const Dims& own = c.builder.type(v)->shape();
+  if (own == shape) return v;
+  Dims dims;
+  for (size_t i = 0; i < own.size(); ++i)
+    dims.push_back(static_cast<int64_t>(shape.size() - own.size() + i));
+  AttrsRef attrs = AttrRecord::make("broadcast_in_dim", op_broadcast().attrs,
+                                    {{"shape", shape}, {"broadcast_dimensions", dims}});
+  return record(c, op_broadcast(), {&v, 1}, attrs)[0];
+}
+
+// Whether an op applied to weakly typed operands only gives a weakly typed result.
+bool result_weak(std::span<const Operand> xs, TypeRef result) {
+  if (xs.empty() || is_bool(result->dtype())) return false;
+  for (const Operand& x : xs)
+    if (!x.weak) return false;
+  return true;
+}
+
+Objects wrap(const ContextRef& c, const Values& values, std::span<const Operand> xs) {
+  Objects out;
+  out.reserve(values.size());
+  for (Value v : values)
+    out.push_back(Ref::steal(make_tracer(c, v, result_weak(xs, c->builder.type(v)))));
+  return out;
+}
+
+// dtype that a Python scalar among `xs` takes when an op is bound as it stands.
+DType adapt(const Operand& x, std::span<const Operand> xs) {
+  if (x.kind != OperandKind::kScalar || !x.weak) return x.type->dtype();
+  PromotionType own{x.type->dtype(), true};
+  for (const Operand& y : xs) {
+    if (y.weak && y.kind == OperandKind::kScalar) continue;
+    std::optional<PromotionType> p = promote(own, {y.type->dtype(), false});
+    if (p && p->dtype == y.type->dtype()) return p->dtype;
+  }
+  return own.dtype;
+}
+
+}  // namespace
+
+PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
+  if (policy == Promotion::kBool) return {DType::kBool, false};
+  std::optional<PromotionType> common;
+  for (const Operand& x : xs) {
+    PromotionType p{x.type->dtype(), x.weak};
+    if (!common) {
+      common = p;
+      continue;
+    }
+    std::optional<PromotionType> both = promote(*common, p);
+    bool lax_mismatch = policy == Promotion::kLax && !common->weak && !p.weak &&
+                        common->dtype != p.dtype;
+    if (policy == Promotion::kLax && both && (common->weak != p.weak)) {
+      // A Python scalar adapts to the array, never the array to it.
+      DType strong = common->weak ? p.dtype : common->dtype;
+      lax_mismatch = both->dtype != strong;
+    }
+    if (lax_mismatch) {
+      raise_error("DTypeError", "[", op, "] expected operands of one dtype; got ", types_text(xs));
+    }
+    if (!both) {
+      raise_error("TypePromotionError", "[", op, "] expected dtypes with an implicit promotion; got ",
+                  types_text(xs), "\n  Convert one of them explicitly with .astype(...).");
+    }
+    common = both;
+  }
+  if (policy == Promotion::kInexact) common = to_inexact(*common, x64_enabled());
+  common->dtype = canonicalize(common->dtype, x64_enabled());
+  return *common;
+}
+
+Dims common_shape(std::span<const Operand> xs, std::string_view op) {
+  size_t rank = 0;
+  for (const Operand& x : xs) rank = std::max(rank, x.type->shape().size());
+  Dims out(rank, 1);
+  for (const Operand& x : xs) {
+    const Dims& own = x.type->shape();
+    for (size_t i = 0; i < own.size(); ++i) {
+      int64_t& d = out[rank - own.size() + i];
+      if (own[i] == d || own[i] == 1) continue;
+      if (d != 1)
+        fail(ErrorKind::kShape, "[", op, "] expected shapes that broadcast together; got ",
+             types_text(xs));
+      d = own[i];
+    }
+  }
+  return out;
+}
+
+Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
+  PromotionType common = common_dtype(xs, f.promotion, f.op->name);
+  ContextRef c = context_for(xs);
+  if (!c) {
+    EagerCall call{&f, attrs, {}, xs, {}};
+    for (const Operand& x : xs)
+      call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype()
+                                                                   : common.dtype);
+    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+      return Objects{elementwise(f, abstract, attrs)};
+    })[0];
+  }
+  Values values;
+  for (const Operand& x : xs) values.push_back(converted(*c, x, common.dtype, f.promotion));
+  if (f.promotion != Promotion::kLax && xs.size() > 1) {
+    Dims shape = common_shape(xs, f.op->name);
+    for (Value& v : values)
+      if (c->builder.type(v)->rank() > 0) v = broadcasted(*c, v, shape);
+  }
+  bool use_bool_op = f.bool_op && common.dtype == DType::kBool;
+  Value result = record(*c, use_bool_op ? *f.bool_op : *f.op, values, attrs)[0];
+  bool weak = common.weak && !is_bool(c->builder.type(result)->dtype());
+  return Ref::steal(make_tracer(c, result, weak));
+}
+
+Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs) {
+  ContextRef c = context_for(xs);
+  if (!c) {
+    EagerCall call{&op, attrs, {}, xs, {}};
+    for (const Operand& x : xs) call.scalar_dtypes.push_back(adapt(x, xs));
+    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+      return bind_op(op, abstract, attrs);
+    });
+  }
+  Values values;
+  for (const Operand& x : xs) values.push_back(value_in(*c, x, adapt(x, xs)));
+  return wrap(c, record(*c, op, values, attrs), xs);
+}
+
+Ref astype(const Operand& x, DType dtype, bool weak) {
+  if (is_bool(dtype)) weak = false;
+  bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
+  if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
+  ContextRef c = context_for({&x, 1});
+  if (!c) {
+    if (x.kind == OperandKind::kScalar && !is_bool(dtype)) {
+      Ref a = scalar_array(scalar_value(x, dtype), current_device());
+      Py_INCREF(as_array(a.get())->buffer);
+      return Ref::steal(make_array(as_array(a.get())->buffer, scalar_type(dtype), weak,
+                                   as_array(a.get())->device, false));
+    }
+    if (x.type->dtype() == dtype) {
+      Ref a = to_device(x, current_device());
+      if (as_array(a.get())->weak == weak) return a;
+      Py_INCREF(as_array(a.get())->buffer);
+      return Ref::steal(make_array(as_array(a.get())->buffer, x.type, weak,
+                                   as_array(a.get())->device, as_array(a.get())->committed));
+    }
+    EagerCall call{&op_convert(), convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};
+    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+      return Objects{astype(abstract[0], dtype, weak)};
+    })[0];
+  }
+  Value v = value_in(*c, x, x.type->dtype());
+  if (x.type->dtype() != dtype) v = record(*c, op_convert(), {&v, 1}, convert_attrs(dtype, weak))[0];
+  return Ref::steal(make_tracer(c, v, weak));
+}
+
+Ref broadcast_to(const Operand& x, const Dims& shape) {
+  const Dims& own = x.type->shape();
+  bool fits = own.size() <= shape.size();
+  for (size_t i = 0; fits && i < own.size(); ++i) {
+    int64_t d = shape[shape.size() - own.size() + i];
+    fits = own[i] == d || own[i] == 1;
+  }
+  if (!fits)
+    fail(ErrorKind::kShape, "[broadcast_to] expected an array that broadcasts to shape ",
+         std::span<const int64_t>(shape), "; got ", x.type);
+  bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
+  if (is_value && own == shape) return Ref::borrow(x.object);
+  ContextRef c = context_for({&x, 1});
+  if (!c) {
+    if (own == shape) return to_device(x, current_device());
+    EagerCall call{&op_broadcast(), nullptr, {}, {&x, 1}, {x.type->dtype()}};
+    call.extra.append(shape);
+    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+      return Objects{broadcast_to(abstract[0], shape)};
+    })[0];
+  }
+  Value v = broadcasted(*c, value_in(*c, x, x.type->dtype()), shape);
+  return Ref::steal(make_tracer(c, v, x.weak));
+}
+
+}  // namespace weft::py

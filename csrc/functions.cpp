@@ -1,0 +1,271 @@
+// The functions of weft._core that take operands: bind(), the type of element-wise functions, and
+// the promotion helpers. Written against the C API, since Python calls them once per op.
+
+#include "bind.h"
+
+#include <structmember.h>
+
+#include <memory>
+
+#include "array.h"
+#include "attrs.h"
+#include "dtypes.h"
+#include "trace.h"
+
+namespace weft::py {
+namespace {
+
+struct ElementwiseObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* dict;
+  const Elementwise* f;
+};
+
+// One per distinct function, never freed: eager programs are cached under its address.
+const Elementwise* intern(const Elementwise& f) {
+  static auto* all = new std::vector<std::unique_ptr<Elementwise>>;
+  for (const auto& known : *all)
+    if (known->op == f.op && known->promotion == f.promotion && known->bool_op == f.bool_op)
+      return known.get();
+  all->push_back(std::make_unique<Elementwise>(f));
+  return all->back().get();
+}
+
+std::vector<Operand> classify_all(PyObject* const* args, Py_ssize_t n, std::string_view op) {
+  std::vector<Operand> xs;
+  xs.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) xs.push_back(classify_operand(args[i], op));
+  return xs;
+}
+
+PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
+                           PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    const Elementwise& f = *reinterpret_cast<ElementwiseObject*>(self)->f;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    if (n != f.op->num_operands) {
+      Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
+      raise_error("OperandError", "[", utf8(shown.get()), "] expected ", f.op->num_operands,
+                  " positional arguments; got ", n);
+    }
+    SmallVector<Operand, 4> xs;
+    for (Py_ssize_t i = 0; i < n; ++i) xs.push_back(classify_operand(args[i], f.op->name));
+    return elementwise(f, xs, make_attrs(*f.op, kwnames, args + n)).release();
+  });
+}
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(reinterpret_cast<ElementwiseObject*>(self)->dict);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<ElementwiseObject*>(self)->dict);
+  return 0;
+}
+
+PyObject* represent(PyObject* self) {
+  return guard([&] {
+    Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
+    return PyUnicode_FromFormat("<elementwise function %U>", shown.get());
+  });
+}
+
+PyTypeObject* elementwise_type;
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ElementwiseObject, vectorcall), READONLY,
+     nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(ElementwiseObject, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+Promotion promotion_named(std::string_view policy) {
+  if (policy == "lax") return Promotion::kLax;
+  if (policy == "numpy") return Promotion::kNumpy;
+  if (policy == "inexact") return Promotion::kInexact;
+  if (policy == "bool") return Promotion::kBool;
+  raise_error("AttributeValueError", "expected 'lax', 'numpy', 'inexact' or 'bool'; got '", policy,
+              "'");
+}
+
+// elementwise(op, policy, name, doc, module, bool_op=None)
+PyObject* make_elementwise(PyObject*, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    const char *op, *policy, *shown, *doc, *module, *bool_op = nullptr;
+    if (!PyArg_ParseTuple(args, "sssss|z", &op, &policy, &shown, &doc, &module, &bool_op))
+      throw PythonError{};
+    Elementwise f{&registry().get(op), promotion_named(policy),
+                  bool_op ? &registry().get(bool_op) : nullptr};
+    if (!f.op->elementwise)
+      raise_error("AttributeValueError", "expected an element-wise op; got '", op, "'");
+    PyObject* self = elementwise_type->tp_alloc(elementwise_type, 0);
+    if (!self) throw PythonError{};
+    Ref owned = Ref::steal(self);
+    auto* e = reinterpret_cast<ElementwiseObject*>(self);
+    e->vectorcall = call_elementwise;
+    e->f = intern(f);
+    auto set = [&](const char* key, const char* value) {
+      Ref text = Ref::checked(PyUnicode_FromString(value));
+      check(PyObject_SetAttrString(self, key, text.get()));
+    };
+    set("__name__", shown);
+    set("__qualname__", shown);
+    set("__doc__", doc);
+    set("__module__", module);
+    return owned.release();
+  });
+}
+
+// bind(op, *operands, **attrs)
+PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    if (n < 1 || !PyUnicode_Check(args[0]))
+      raise_error("OperandError", "bind expected the name of an op first");
+    const OpDef& op = registry().get(utf8(args[0]));
+    std::vector<Operand> xs = classify_all(args + 1, n - 1, op.name);
+    Objects results = bind_op(op, xs, make_attrs(op, kwnames, args + n));
+    if (!op.multiple_results) return results[0].release();
+    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
+    return list.release();
+  });
+}
+
+PyObject* typeof_function(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    Operand x = classify_operand(o, "typeof");
+    Ref shape = to_tuple(x.type->shape());
+    return PyTuple_Pack(3, shape.get(), numpy_dtype(x.type->dtype()), x.weak ? Py_True : Py_False);
+  });
+}
+
+// Arrays, scalars and dtypes.
+PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    std::vector<Operand> xs;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      Operand x = classify(args[i]);
+      if (x.kind == OperandKind::kInvalid) x = {args[i], x.kind, scalar_type(to_dtype(args[i])), false};
+      xs.push_back(x);
+    }
+    if (xs.empty()) raise_error("OperandError", "result_type expected at least one argument");
+    PromotionType p = common_dtype(xs, Promotion::kNumpy, "result_type");
+    return PyTuple_Pack(2, numpy_dtype(p.dtype), p.weak ? Py_True : Py_False);
+  });
+}
+
+PyObject* promote_list(PyObject* const* args, Py_ssize_t n, Promotion policy, const char* op) {
+  return guard([&]() -> PyObject* {
+    std::vector<Operand> xs = classify_all(args, n, op);
+    Ref list = Ref::checked(PyList_New(n));
+    if (n == 0) return list.release();
+    PromotionType p = common_dtype(xs, policy, op);
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyList_SET_ITEM(list.get(), i,
+                      astype(xs[static_cast<size_t>(i)], p.dtype, p.weak).release());
+    return list.release();
+  });
+}
+PyObject* promote_dtypes(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return promote_list(args, n, Promotion::kNumpy, "promote_dtypes");
+}
+PyObject* promote_dtypes_inexact(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return promote_list(args, n, Promotion::kInexact, "promote_dtypes_inexact");
+}
+
+PyObject* broadcast_arrays(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    std::vector<Operand> xs = classify_all(args, n, "broadcast_arrays");
+    Dims shape = common_shape(xs, "broadcast_arrays");
+    Ref list = Ref::checked(PyList_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyList_SET_ITEM(list.get(), i, broadcast_to(xs[static_cast<size_t>(i)], shape).release());
+    return list.release();
+  });
+}
+
+PyObject* broadcast_to_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 2) raise_error("OperandError", "broadcast_to expected (x, shape)");
+    Operand x = classify_operand(args[0], "broadcast_to");
+    static const AttrSpec spec{"shape", AttrType::kInts};
+    return broadcast_to(x, std::get<Dims>(to_attr("broadcast_to", spec, args[1]))).release();
+  });
+}
+
+// astype(x, dtype, weak=False)
+PyObject* astype_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n < 2 || n > 3) raise_error("OperandError", "astype expected (x, dtype, weak=False)");
+    Operand x = classify_operand(args[0], "astype");
+    bool weak = n == 3 && PyObject_IsTrue(args[2]) == 1;
+    return astype(x, to_dtype(args[1]), weak).release();
+  });
+}
+
+PyObject* asarray(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    Operand x = classify_operand(o, "asarray");
+    return astype(x, x.type->dtype(), x.weak).release();
+  });
+}
+
+PyObject* canonical_dtype(PyObject*, PyObject* o) {
+  return guard([&] { return Py_NewRef(numpy_dtype(to_dtype(o))); });
+}
+
+PyMethodDef functions[] = {
+    {"elementwise", make_elementwise, METH_VARARGS,
+     "elementwise(op, policy, name, doc, module, bool_op=None): a function of arrays."},
+    {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_function)),
+     METH_FASTCALL | METH_KEYWORDS, "bind(op, *operands, **attrs): runs or records one op."},
+    {"typeof", typeof_function, METH_O, "(shape, dtype, weak_type) of anything array-like."},
+    {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
+     METH_FASTCALL, "(dtype, weak) that the arguments promote to."},
+    {"promote_dtypes", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(promote_dtypes)),
+     METH_FASTCALL, "The arguments converted to their common dtype, a list."},
+    {"promote_dtypes_inexact",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(promote_dtypes_inexact)),
+     METH_FASTCALL, "The arguments converted to their common float or complex dtype, a list."},
+    {"broadcast_arrays",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(broadcast_arrays)), METH_FASTCALL,
+     "The arguments broadcast to their common shape, a list."},
+    {"broadcast_to",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(broadcast_to_function)),
+     METH_FASTCALL, "broadcast_to(x, shape)."},
+    {"astype", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(astype_function)),
+     METH_FASTCALL, "astype(x, dtype, weak=False)."},
+    {"asarray", asarray, METH_O, "A number or NumPy array as an Array; arrays as they are."},
+    {"canonical_dtype", canonical_dtype, METH_O, "The NumPy dtype that a dtype-like names."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_bind(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_repr, reinterpret_cast<void*>(represent)},
+                         {Py_tp_members, members},
+                         {Py_tp_getset, getset},
+                         {0, nullptr}};
+  PyType_Spec spec = {"weft.ElementwiseFunction", sizeof(ElementwiseObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (!type) throw PythonError{};
+  elementwise_type = reinterpret_cast<PyTypeObject*>(type);
+  check(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace weft::py

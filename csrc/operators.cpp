@@ -1,0 +1,140 @@
+// Python's operators on arrays and tracers. Those that are one op go straight to it; the others
+// call functions that weft.numpy installs.
+
+#include "operators.h"
+
+#include "array.h"
+#include "bind.h"
+#include "indexing.h"
+#include "trace.h"
+
+namespace weft::py {
+namespace {
+
+Elementwise function(const char* op, Promotion promotion, const char* bool_op = nullptr) {
+  return {&registry().get(op), promotion, bool_op ? &registry().get(bool_op) : nullptr};
+}
+
+PyObject* call(const Elementwise& f, std::initializer_list<PyObject*> objects) {
+  return guard([&]() -> PyObject* {
+    SmallVector<Operand, 2> xs;
+    for (PyObject* o : objects) {
+      xs.push_back(classify(o));
+      if (xs.back().kind == OperandKind::kInvalid) return Py_NewRef(Py_NotImplemented);
+    }
+    return elementwise(f, xs, nullptr).release();
+  });
+}
+
+PyObject* call_python(const char* op, PyObject* x, PyObject* y) {
+  return guard([&]() -> PyObject* {
+    if (classify(x).kind == OperandKind::kInvalid || classify(y).kind == OperandKind::kInvalid)
+      return Py_NewRef(Py_NotImplemented);
+    return PyObject_CallFunctionObjArgs(operator_function(op).get(), x, y, nullptr);
+  });
+}
+
+// A function-local static: its address is part of the key under which eager programs are cached.
+#define WEFT_BINARY(slot, ...)                              \
+  PyObject* slot(PyObject* x, PyObject* y) {                \
+    static const Elementwise f = function(__VA_ARGS__);     \
+    return call(f, {x, y});                                 \
+  }
+WEFT_BINARY(add, "add", Promotion::kNumpy, "or")
+WEFT_BINARY(subtract, "sub", Promotion::kNumpy)
+WEFT_BINARY(multiply, "mul", Promotion::kNumpy, "and")
+WEFT_BINARY(divide, "div", Promotion::kInexact)
+WEFT_BINARY(bit_and, "and", Promotion::kNumpy)
+WEFT_BINARY(bit_or, "or", Promotion::kNumpy)
+WEFT_BINARY(bit_xor, "xor", Promotion::kNumpy)
+WEFT_BINARY(shift_left, "shift_left", Promotion::kNumpy)
+#undef WEFT_BINARY
+
+#define WEFT_UNARY(slot, op)                                        \
+  PyObject* slot(PyObject* x) {                                     \
+    static const Elementwise f = function(op, Promotion::kNumpy);   \
+    return call(f, {x});                                            \
+  }
+WEFT_UNARY(negative, "neg")
+WEFT_UNARY(invert, "not")
+WEFT_UNARY(absolute, "abs")
+#undef WEFT_UNARY
+
+PyObject* positive(PyObject* x) { return Py_NewRef(x); }
+
+PyObject* floor_divide(PyObject* x, PyObject* y) { return call_python("floordiv", x, y); }
+PyObject* remainder(PyObject* x, PyObject* y) { return call_python("mod", x, y); }
+PyObject* divmod(PyObject* x, PyObject* y) { return call_python("divmod", x, y); }
+PyObject* matmul(PyObject* x, PyObject* y) { return call_python("matmul", x, y); }
+PyObject* shift_right(PyObject* x, PyObject* y) { return call_python("rshift", x, y); }
+PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() with a modulus is not defined for arrays");
+    return nullptr;
+  }
+  return call_python("pow", x, y);
+}
+
+PyObject* compare(PyObject* x, PyObject* y, int op) {
+  static const Elementwise functions[] = {
+      function("lt", Promotion::kNumpy), function("le", Promotion::kNumpy),
+      function("eq", Promotion::kNumpy), function("ne", Promotion::kNumpy),
+      function("gt", Promotion::kNumpy), function("ge", Promotion::kNumpy)};
+  return call(functions[op], {x, y});
+}
+
+PyObject* subscript(PyObject* x, PyObject* index) {
+  return guard([&] { return getitem(x, index).release(); });
+}
+
+int assign(PyObject* x, PyObject*, PyObject*) {
+  return guard_int([&]() -> int {
+    Operand o = classify(x);
+    raise_error("OperandError", "arrays are immutable; got an assignment into ", o.type,
+                "\n  Write x = x.at[index].set(value) instead of x[index] = value.");
+  });
+}
+
+PyObject* sequence_item(PyObject* x, Py_ssize_t i) {
+  return guard([&] { return item(x, i).release(); });
+}
+
+PyObject* iterate(PyObject* x) {
+  if (classify(x).type->rank() == 0) {
+    PyErr_SetString(PyExc_TypeError, "iteration over an array with no axes");
+    return nullptr;
+  }
+  return PySeqIter_New(x);
+}
+
+}  // namespace
+
+int add_operator_slots(PyType_Slot* slots, int n) {
+  auto add_slot = [&](int slot, auto* f) { slots[n++] = {slot, reinterpret_cast<void*>(f)}; };
+  add_slot(Py_nb_add, add);
+  add_slot(Py_nb_subtract, subtract);
+  add_slot(Py_nb_multiply, multiply);
+  add_slot(Py_nb_true_divide, divide);
+  add_slot(Py_nb_floor_divide, floor_divide);
+  add_slot(Py_nb_remainder, remainder);
+  add_slot(Py_nb_divmod, divmod);
+  add_slot(Py_nb_power, power);
+  add_slot(Py_nb_matrix_multiply, matmul);
+  add_slot(Py_nb_and, bit_and);
+  add_slot(Py_nb_or, bit_or);
+  add_slot(Py_nb_xor, bit_xor);
+  add_slot(Py_nb_lshift, shift_left);
+  add_slot(Py_nb_rshift, shift_right);
+  add_slot(Py_nb_negative, negative);
+  add_slot(Py_nb_positive, positive);
+  add_slot(Py_nb_absolute, absolute);
+  add_slot(Py_nb_invert, invert);
+  add_slot(Py_tp_richcompare, compare);
+  add_slot(Py_mp_subscript, subscript);
+  add_slot(Py_mp_ass_subscript, assign);
+  add_slot(Py_sq_item, sequence_item);
+  add_slot(Py_tp_iter, iterate);
+  return n;
+}
+
+}  // namespace weft::py

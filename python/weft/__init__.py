@@ -1,0 +1,56 @@
+"""weft: traced, differentiated and compiled array programs.
+
+The public names follow those that JAX made standard.
+"""
+
+import os as _os
+
+from weft import _core as _core
+
+_core.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+from weft.runtime import client as _client  # noqa: E402
+
+_client.install()
+
+from weft import _array as _arrays  # noqa: E402
+
+_arrays.install()
+
+from weft import (  # noqa: E402
+    compiler as compiler,
+    config as _config,
+    dtypes as dtypes,
+    errors as errors,
+    lax as lax,
+    numpy as numpy,
+    tree as tree,
+    tree_util as tree_util,
+)
+from weft._api import (  # noqa: E402
+    block_until_ready as block_until_ready,
+    clear_caches as clear_caches,
+    default_backend as default_backend,
+    device_count as device_count,
+    device_get as device_get,
+    device_put as device_put,
+    devices as devices,
+    eval_shape as eval_shape,
+    live_arrays as live_arrays,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    make_jaxpr as make_jaxpr,
+    memory_stats as memory_stats,
+    process_index as process_index,
+)
+from weft._core import Array as Array  # noqa: E402
+from weft._jit import jit as jit  # noqa: E402
+from weft._staging import ShapeDtypeStruct as ShapeDtypeStruct, typeof as typeof  # noqa: E402
+from weft.config import (  # noqa: E402
+    config as config,
+    default_device as default_device,
+    disable_jit as disable_jit,
+    enable_x64 as enable_x64,
+)
+
+__version__ = "0.1.0"

@@ -1,0 +1,201 @@
+"""What Array and Tracer can do beyond arithmetic: conversions, text, pickling, interchange.
+
+`install` sets these functions on the C++ types.
+"""
+
+import numpy as np
+
+from weft import _core
+from weft.errors import (
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    ConcretizationTypeError,
+)
+
+Array = _core.Array
+Tracer = _core.Tracer
+
+
+# ---- Array
+
+
+def _array(self, dtype=None, copy=None):
+    value = self._value()
+    if dtype is not None and value.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"cannot give {value.dtype} as {np.dtype(dtype)} without a copy")
+        return value.astype(dtype)
+    return value.copy() if copy else value
+
+
+def _text(self, prefix, suffix):
+    weak = ", weak_type=True" if self.weak_type else ""
+    end = f"dtype={self.dtype.name}{weak}{suffix}"
+    if self.is_deleted():
+        return f"{prefix}<deleted>, shape={self.shape}, {end}"
+    if self.size == 0:
+        return f"{prefix}[], shape={self.shape}, {end}"
+    values = np.array2string(self._value(), separator=", ", prefix=prefix, suffix=",")
+    separator = ", "
+    last = values.rsplit("\n", 1)[-1]
+    width = len(last) + (len(prefix) if "\n" not in values else 0)
+    if width + 2 + len(end) > np.get_printoptions()["linewidth"]:
+        separator = ",\n" + " " * len(prefix)
+    return f"{prefix}{values}{separator}{end}"
+
+
+def _repr(self):
+    return _text(self, "Array(", ")")
+
+
+def _str(self):
+    return "<deleted array>" if self.is_deleted() else str(self._value())
+
+
+def _format(self, spec):
+    return format(self._value()[()], spec) if self.ndim == 0 else format(self._value(), spec)
+
+
+def _scalar(self, kind):
+    if self.size != 1:
+        raise TypeError(f"only an array of one element is {kind}; got shape {self.shape}")
+    return self._value().reshape(())[()]
+
+
+def _bool(self):
+    if self.size != 1:
+        raise ValueError(
+            f"the truth value of an array of shape {self.shape} is ambiguous; use any() or all()"
+        )
+    return bool(_scalar(self, "a bool"))
+
+
+def _index(self):
+    if self.ndim != 0 or not np.issubdtype(self.dtype, np.integer):
+        raise TypeError(
+            f"only a scalar integer array is an index; got {self.dtype.name}{list(self.shape)}"
+        )
+    return int(self._value())
+
+
+def _rebuild(value, weak):
+    return _core.put(value, weak, _core.current_device(), False)
+
+
+def _reduce(self):
+    return _rebuild, (np.asarray(self._value()), self.weak_type)
+
+
+def _copy(self):
+    return _core.copy_array(self)
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    from weft.runtime.buffers import to_dlpack
+
+    if copy:
+        self = _core.copy_array(self)
+    self.block_until_ready()
+    return to_dlpack(self._buffer)
+
+
+def _dlpack_device(self):
+    return (1, 0) if self.device.platform == "cpu" else (2, self.device.local_hardware_id)
+
+
+def _item(self, *index):
+    value = self._value()
+    return value.item(*index)
+
+
+_ARRAY = {
+    "__array__": _array,
+    "__repr__": _repr,
+    "__str__": _str,
+    "__format__": _format,
+    "__bool__": _bool,
+    "__int__": lambda self: int(_scalar(self, "an int")),
+    "__float__": lambda self: float(_scalar(self, "a float")),
+    "__complex__": lambda self: complex(_scalar(self, "a complex number")),
+    "__index__": _index,
+    "__reduce__": _reduce,
+    "__copy__": _copy,
+    "__deepcopy__": lambda self, memo: _copy(self),
+    "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device,
+    "copy": _copy,
+    "item": _item,
+    "tolist": lambda self: self._value().tolist(),
+    "tobytes": lambda self, order="C": self._value().tobytes(order),
+    "devices": lambda self: {self.device},
+    "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
+    "on_device_size_in_bytes": lambda self: self._buffer.on_device_size_in_bytes(),
+    "unsafe_buffer_pointer": lambda self: self._buffer.unsafe_buffer_pointer(),
+}
+
+
+# ---- Tracer
+
+
+def _tracer_repr(self):
+    dims = ",".join(map(str, self.shape))
+    return f"Tracer({'~' if self.weak_type else ''}{self.dtype.name}[{dims}])"
+
+
+def _refuse(error, wanted, hint):
+    def conversion(self, *_, **__):
+        raise error(
+            f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
+            f"any value while the function is traced\n  {hint}\n  at {_core.user_location()}"
+        )
+
+    return conversion
+
+
+_BRANCH = (
+    "Use weft.numpy.where or weft.lax.cond instead of `if`, weft.lax.while_loop instead of "
+    "`while`, or make the argument static (static_argnums)."
+)
+_NUMBER = "Keep it an array (.astype converts dtypes), or make the argument static."
+_INDEX = (
+    "Shapes, axes and slice bounds must be known while tracing: make the argument static, or use "
+    "weft.lax.dynamic_slice for a start that varies."
+)
+_NUMPY = (
+    "NumPy functions need values; use the function of the same name in weft.numpy, or move the "
+    "call out of the traced function."
+)
+
+_TRACER = {
+    "__repr__": _tracer_repr,
+    "__str__": _tracer_repr,
+    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
+    "__bool__": _refuse(TracerBoolConversionError, "a bool", _BRANCH),
+    "__int__": _refuse(ConcretizationTypeError, "an int", _NUMBER),
+    "__float__": _refuse(ConcretizationTypeError, "a float", _NUMBER),
+    "__complex__": _refuse(ConcretizationTypeError, "a complex number", _NUMBER),
+    "__index__": _refuse(TracerIntegerConversionError, "an int", _INDEX),
+    "__array__": _refuse(TracerArrayConversionError, "a NumPy array", _NUMPY),
+    "__reduce__": _refuse(ConcretizationTypeError, "a pickle", _NUMBER),
+    "tolist": _refuse(ConcretizationTypeError, "a list", _NUMBER),
+    "item": _refuse(ConcretizationTypeError, "a number", _NUMBER),
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self,
+    "copy": lambda self: _core.bind("copy", self),
+    "block_until_ready": lambda self: self,
+}
+
+_BOTH = {
+    "itemsize": property(lambda self: self.dtype.itemsize),
+    "nbytes": property(lambda self: self.size * self.dtype.itemsize),
+    # NumPy's operators leave the operation to ours.
+    "__array_priority__": 100,
+}
+
+
+def install():
+    """Sets the methods on the types."""
+    for kind, table in ((Array, _ARRAY), (Tracer, _TRACER)):
+        for name, method in {**_BOTH, **table}.items():
+            setattr(kind, name, method)

@@ -1,0 +1,185 @@
+"""`jit` and `composite`: functions that run as compiled programs.
+
+The callable itself, its caches and its call path are C++ (`_core.JitFunction`); this file reads the
+options and gives the callable its other methods (`lower`, `trace`, `eval_shape`).
+"""
+
+import functools
+import inspect
+import operator
+
+from weft import _core
+from weft._staging import ShapeDtypeStruct, Traced, describe_argument, describe_output
+from weft.runtime.pytree import registry
+
+_core.set_jit_hooks(registry.flatten, describe_argument, describe_output, ShapeDtypeStruct)
+
+
+def _tuple_of(value, kind):
+    """An option given as one value or a sequence of them, as a tuple; None is empty."""
+    if value is None:
+        return ()
+    try:
+        if kind == "name":
+            return (value,) if isinstance(value, str) else tuple(value)
+        return (operator.index(value),) if not isinstance(value, (tuple, list)) else tuple(
+            operator.index(v) for v in value
+        )
+    except TypeError:
+        expected = "a name or a sequence of names" if kind == "name" else "an int or ints"
+        raise TypeError(f"jit: expected {expected}; got {value!r}") from None
+
+
+def _complete(fun, nums, names, which):
+    """Positions and names that name the same arguments, as far as the signature tells.
+
+    Raises ValueError for one that the function does not have.
+    """
+    if not nums and not names:
+        return nums, names
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind == p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters}
+    for n in nums:
+        if not variadic and not -len(positional) <= n < len(positional):
+            raise ValueError(
+                f"{which}_argnums: {fun} has {len(positional)} positional parameters; got {n}"
+            )
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{which}_argnames: expected names; got {name!r}")
+        if not keywords and name not in known:
+            raise ValueError(f"{which}_argnames: {fun} has no parameter {name!r}")
+    by_name = {p.name: i for i, p in enumerate(positional)}
+    all_nums = {n % len(positional) if not variadic else n for n in nums}
+    all_names = set(names)
+    all_nums.update(by_name[n] for n in names if n in by_name)
+    for n in nums:
+        if -len(positional) <= n < len(positional):
+            p = positional[n]
+            if p.kind == p.POSITIONAL_OR_KEYWORD:
+                all_names.add(p.name)
+    return tuple(sorted(all_nums)), tuple(sorted(all_names))
+
+
+def _make(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline,
+          keep_unused, library):
+    if not callable(fun):
+        raise TypeError(f"jit expected a function; got {fun!r}")
+    statics = _complete(
+        fun, _tuple_of(static_argnums, "num"), _tuple_of(static_argnames, "name"), "static"
+    )
+    donated = _complete(
+        fun, _tuple_of(donate_argnums, "num"), _tuple_of(donate_argnames, "name"), "donate"
+    )
+    both = set(statics[0]) & set(donated[0])
+    if both:
+        raise ValueError(f"jit: argument {min(both)} is both static and donated")
+    name = getattr(fun, "__name__", None) or type(fun).__name__
+    jitted = _core.JitFunction(
+        fun, name, *statics, *donated, bool(inline), bool(keep_unused), library
+    )
+    functools.update_wrapper(jitted, fun)
+    jitted._keep_unused = bool(keep_unused)
+    return jitted
+
+
+def jit(
+    fun=None,
+    /,
+    *,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused=False,
+    inline=False,
+):
+    """A function that is traced once per signature of its arguments and then runs compiled.
+
+    Arguments and results are arrays, numbers, or trees (tuples, lists, dicts, registered classes)
+    of them. A signature is the tree of the arguments, the shape, dtype and weak type of each leaf,
+    and the values of static arguments. Two functions of the same structure share one compiled
+    program, whatever their names.
+
+    Args:
+      fun: the function; without it, a decorator is returned.
+      static_argnums, static_argnames: positions and names of arguments that are compile-time
+        values. They must be hashable. Giving one kind implies the other.
+      donate_argnums, donate_argnames: arguments whose buffers the results may reuse. A donated
+        array is deleted by the call.
+      keep_unused: pass arguments that the function ignores to the device all the same.
+      inline: within another trace, splice the function's operations into the caller's program
+        instead of recording a call.
+
+    Raises:
+      ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
+      NonHashableStaticArgumentError: for a static argument without a hash.
+      TypeError, ValueError: for positions or names that the function does not have.
+    """
+    options = (
+        static_argnums, static_argnames, donate_argnums, donate_argnames, inline, keep_unused, False
+    )
+    if fun is None:
+        return lambda f: _make(f, *options)
+    return _make(fun, *options)
+
+
+def composite(fun=None, *, static_argnames=()):
+    """Decorator for library functions made of several operations.
+
+    Eagerly such a function is one cached compiled program; within a trace its operations become
+    part of the caller's program, at the caller's source line.
+    """
+    if fun is None:
+        return lambda f: composite(f, static_argnames=static_argnames)
+    return _make(fun, None, static_argnames, None, None, True, False, True)
+
+
+def _trace(self, /, *args, **kwargs):
+    """Traces for these arguments (arrays or ShapeDtypeStructs) without running anything."""
+    return Traced(_core.trace(self, args, kwargs), self)
+
+
+def _lower(self, /, *args, **kwargs):
+    """Traces and lowers to StableHLO; see `Lowered`."""
+    return self.trace(*args, **kwargs).lower()
+
+
+def _eval_shape(self, /, *args, **kwargs):
+    """Shapes and dtypes of the results, a tree of ShapeDtypeStruct."""
+    return self.trace(*args, **kwargs).out_info
+
+
+class CacheInfo(tuple):
+    """(hits, misses, size, limit) of a function's cache of traced signatures."""
+
+    __slots__ = ()
+    hits = property(operator.itemgetter(0))
+    misses = property(operator.itemgetter(1))
+    currsize = property(operator.itemgetter(2))
+    maxsize = property(operator.itemgetter(3))
+
+    def __repr__(self):
+        return "CacheInfo(hits={}, misses={}, currsize={}, maxsize={})".format(*self)
+
+
+def _repr(self):
+    return f"<jit function {self.__name__}>"
+
+
+for _name, _method in {
+    "trace": _trace,
+    "lower": _lower,
+    "eval_shape": _eval_shape,
+    "cache_info": lambda self: CacheInfo(self._cache_info()),
+    "_cache_size": lambda self: self._cache_info()[2],
+    "cache_clear": lambda self: self.clear_cache(),
+    "__repr__": _repr,
+}.items():
+    setattr(_core.JitFunction, _name, _method)

@@ -1,0 +1,293 @@
+"""The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
+
+import functools
+import inspect
+
+import numpy as np
+
+from weft import _core
+from weft.errors import ArgumentTypeError, TreeStructureError
+from weft.runtime.pytree import registry
+from weft.tree_util import keystr, tree_flatten_with_path
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array without its values; stands for one where only these matter.
+
+    Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool).
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape, dtype, *, weak_type=False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct expected a dtype; got None")
+        self.shape = tuple(int(d) for d in shape)
+        self.dtype = _core.canonical_dtype(dtype)
+        self.weak_type = bool(weak_type)
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    def __eq__(self, other):
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _key(self):
+        return (self.shape, self.dtype, self.weak_type)
+
+
+class ShapedArray(ShapeDtypeStruct):
+    """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        dims = ",".join(map(str, self.shape))
+        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{dims}]"
+
+    def __repr__(self):
+        dims = ",".join(map(str, self.shape))
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
+
+
+def typeof(x):
+    """The shape, dtype and weak type of an array, number or ShapeDtypeStruct: a ShapedArray."""
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
+    shape, dtype, weak = _core.typeof(x)
+    return ShapedArray(shape, dtype, weak_type=weak)
+
+
+@functools.lru_cache(1024)
+def _parameter_names(fun):
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return (), None
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(p.name for p in parameters if p.kind in kinds)
+    rest = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+    return names, rest[0] if rest else None
+
+
+def _positional_name(fun, position):
+    names, rest = _parameter_names(fun)
+    if position < len(names):
+        return names[position]
+    return f"{rest}[{position - len(names)}]" if rest else f"number {position}"
+
+
+def _function_name(fun):
+    return f"'{getattr(fun, '__name__', None) or type(fun).__name__}'"
+
+
+def describe_argument(fun, in_tree, static_argnums, leaf):
+    """Names the leaf-th array argument of a call, for messages: "argument x['w'] of 'f'"."""
+    if in_tree is None:
+        return f"argument {_positional_name(fun, leaf)} of {_function_name(fun)}"
+    numbered = in_tree.unflatten(range(in_tree.num_leaves))
+    path = tree_flatten_with_path(numbered)[0][leaf][0]
+    if path[0].idx == 1:  # keyword arguments
+        return f"argument {path[1].key}{keystr(path[2:])} of {_function_name(fun)}"
+    dynamic = path[1].idx
+    count = len(numbered[0]) + len(static_argnums)
+    static = {n % count for n in static_argnums}
+    position = [i for i in range(count) if i not in static][dynamic]
+    name = _positional_name(fun, position)
+    return f"argument {name}{keystr(path[2:])} of {_function_name(fun)}"
+
+
+def describe_output(fun, out_tree, leaf):
+    """Names the leaf-th result of a function, for messages."""
+    path = ""
+    if out_tree is not None:
+        numbered = out_tree.unflatten(range(out_tree.num_leaves))
+        path = keystr(tree_flatten_with_path(numbered)[0][leaf][0])
+    return f"result{path} of {_function_name(fun)}"
+
+
+def _result_paths(core):
+    if core.out_tree is None:
+        return ["result"]
+    numbered = core.out_tree.unflatten(range(core.out_tree.num_leaves))
+    return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
+
+
+class Traced:
+    """A function traced for one signature.
+
+    Attributes: graph (weft.compiler.Graph; its first `graph.num_consts` inputs are the arrays that
+    the function closed over), consts (those arrays), in_tree, out_tree, out_info (a tree of
+    ShapeDtypeStruct).
+    """
+
+    def __init__(self, core, function):
+        self._core = core
+        self._function = function
+
+    graph = property(lambda self: self._core.graph)
+    consts = property(lambda self: self._core.consts)
+    in_tree = property(lambda self: self._core.in_tree)
+    out_tree = property(lambda self: self._core.out_tree)
+    fun_name = property(lambda self: self._core.name)
+
+    @property
+    def jaxpr(self):
+        return ClosedGraph(self._core)
+
+    @property
+    def out_info(self):
+        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
+        return leaves[0] if self.out_tree is None else self.out_tree.unflatten(leaves)
+
+    def lower(self):
+        """The StableHLO module of the optimised graph."""
+        return Lowered(self)
+
+    def __repr__(self):
+        return f"<Traced {self.fun_name}>"
+
+
+class ClosedGraph:
+    """A traced program with the arrays it closed over, as `make_jaxpr` returns it.
+
+    `str()` is the program in jaxpr notation. Attributes: graph, consts, in_avals, out_avals.
+    """
+
+    def __init__(self, core):
+        self._core = core
+
+    graph = property(lambda self: self._core.graph)
+    consts = property(lambda self: self._core.consts)
+    literals = consts
+
+    @property
+    def in_avals(self):
+        types = self._core.graph.in_types[self._core.graph.num_consts :]
+        return [ShapedArray(shape, dtype) for shape, dtype in types]
+
+    @property
+    def out_avals(self):
+        return [ShapedArray(s, d, weak_type=w) for s, d, w in self._core.out_avals]
+
+    def __str__(self):
+        return str(self._core.graph)
+
+    __repr__ = __str__
+
+
+class Lowered:
+    """A program lowered to StableHLO."""
+
+    def __init__(self, traced):
+        self._traced = traced
+        self._device = _core.current_device()
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    out_info = property(lambda self: self._traced.out_info)
+
+    def as_text(self, dialect="stablehlo", *, debug_info=False):
+        """The program as text.
+
+        Args:
+          dialect: "stablehlo", or "hlo" for XLA's form of it.
+          debug_info: include source locations (StableHLO only).
+        """
+        core = self._traced._core
+        text = core.stablehlo(
+            self._device, self._traced._function._keep_unused, debug_info, _result_paths(core)
+        )
+        if dialect == "stablehlo":
+            return text
+        if dialect == "hlo":
+            from weft.runtime.compile import unoptimized_hlo
+
+            return unoptimized_hlo(text)
+        raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
+
+    def compile(self):
+        """The program compiled for the device that is current now."""
+        core = self._traced._core
+        return Compiled(self, core.compile(self._device, self._traced._function._keep_unused))
+
+    def cost_analysis(self):
+        """Estimates made on the graph: flops, transcendentals, bytes accessed."""
+        from weft import compiler
+
+        return compiler.optimize(self._traced.graph).cost()
+
+    def __repr__(self):
+        return f"<Lowered {self._traced.fun_name}>"
+
+
+class Compiled:
+    """A compiled program; call it with arguments of the signature it was made for."""
+
+    def __init__(self, lowered, program):
+        self._lowered = lowered
+        self._program = program
+        traced = lowered._traced
+        graph = traced.graph
+        self._types = [
+            (tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]
+        ]
+
+    in_tree = property(lambda self: self._lowered.in_tree)
+    out_tree = property(lambda self: self._lowered.out_tree)
+    out_info = property(lambda self: self._lowered.out_info)
+
+    def __call__(self, *args, **kwargs):
+        traced = self._lowered._traced
+        leaves, tree = registry.flatten((args, kwargs))
+        expected = self.in_tree
+        if expected is not None and tree != expected or len(leaves) != len(self._types):
+            raise TreeStructureError(
+                f"{traced.fun_name} was compiled for arguments {expected}; got {tree}"
+            )
+        fun = traced._function.__wrapped__
+        for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):
+            got = _core.typeof(leaf)
+            if got[:2] != wanted:
+                name = describe_argument(fun, expected, (), i)
+                raise ArgumentTypeError(
+                    f"expected {ShapedArray(*wanted)} for {name}, as compiled; "
+                    f"got {ShapedArray(got[0], got[1])}"
+                )
+        outputs = self._program.run([*traced.consts, *leaves])
+        return outputs[0] if self.out_tree is None else self.out_tree.unflatten(outputs)
+
+    def runtime_executable(self):
+        """jaxlib's loaded executable; None when nothing is left to compute."""
+        return self._program.loaded
+
+    def as_text(self):
+        """The program after XLA's optimisations, as HLO text."""
+        from weft.runtime.compile import optimized_hlo
+
+        return optimized_hlo(self._program.loaded) if self._program.loaded else ""
+
+    def cost_analysis(self):
+        """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
+        from weft.runtime.compile import cost_analysis
+
+        return cost_analysis(self._program.loaded) if self._program.loaded else {}
+
+    def memory_analysis(self):
+        """Sizes in bytes of arguments, results, temporaries and code."""
+        from weft.runtime.compile import memory_analysis
+
+        return memory_analysis(self._program.loaded) if self._program.loaded else None
+
+    def __repr__(self):
+        return f"<Compiled {self._lowered._traced.fun_name}>"

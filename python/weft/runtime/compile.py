@@ -1,0 +1,37 @@
+"""Compilation of StableHLO text and what a compiled program can tell."""
+
+from jaxlib import _jax, xla_client
+
+from weft.runtime import client as _client
+
+
+def compile_text(text, device_index):
+    """Compiles a module for one device; returns jaxlib's loaded executable."""
+    client = _client.client_of(device_index)
+    device = _client.device_at(device_index)
+    options = xla_client.CompileOptions()
+    options.num_replicas = 1
+    options.num_partitions = 1
+    return client.compile_and_load(text, _jax.DeviceList((device,)), options)
+
+
+def optimized_hlo(loaded):
+    """Text of the program after XLA's optimisations."""
+    return "\n\n".join(m.to_string() for m in loaded.hlo_modules())
+
+
+def unoptimized_hlo(text):
+    """HLO text of a StableHLO module before XLA's optimisations."""
+    computation = _jax.mlir.mlir_module_to_xla_computation(text)
+    return computation.as_hlo_text()
+
+
+def cost_analysis(loaded):
+    """What XLA estimates: a dict with `flops`, `bytes accessed` and more."""
+    costs = loaded.cost_analysis()
+    return dict(costs[0] if isinstance(costs, list) else costs)
+
+
+def memory_analysis(loaded):
+    """Sizes in bytes of arguments, results, temporaries and code of a compiled program."""
+    return loaded.get_compiled_memory_stats()

@@ -1,0 +1,61 @@
+"""Finds and loads the CUDA PJRT plugin (the `cuda13` extra) without importing the jax package."""
+
+import ctypes
+import glob
+import importlib.util
+import os
+
+_PLUGIN_PACKAGES = ("xla_cuda13", "xla_cuda12")
+# Libraries that the plugin opens by name; loading them first lets it find them in the wheels.
+_LIBRARIES = (
+    "libcudart.so.*",
+    "libnvrtc.so.*",
+    "libnvJitLink.so.*",
+    "libcublasLt.so.*",
+    "libcublas.so.*",
+    "libnccl.so.*",
+    "libcupti.so.*",
+    "libcusparse.so.*",
+    "libcusolver.so.*",
+    "libcufft.so.*",
+    "libnvshmem_host.so.*",
+    "libcudnn.so.*",
+)
+
+
+def plugin_path():
+    """Path of the plugin's shared library; None when it is not installed."""
+    root = importlib.util.find_spec("jax_plugins")
+    for base in (root.submodule_search_locations or ()) if root else ():
+        for package in _PLUGIN_PACKAGES:
+            path = os.path.join(base, package, "xla_cuda_plugin.so")
+            if os.path.exists(path):
+                return path
+    return None
+
+
+def _load_libraries():
+    spec = importlib.util.find_spec("nvidia")
+    for base in (spec.submodule_search_locations or ()) if spec else ():
+        for pattern in _LIBRARIES:
+            for path in sorted(glob.glob(os.path.join(base, "*", "lib", pattern))):
+                try:
+                    ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+                except OSError:
+                    continue  # a variant for other hardware; the plugin says what it misses
+                break
+
+
+def make_client():
+    """A client for the machine's GPUs. Raises RuntimeError when the plugin or a GPU is missing."""
+    from jaxlib import xla_client
+
+    path = plugin_path()
+    if path is None:
+        raise RuntimeError("the CUDA plugin is not installed; install weft[cuda13]")
+    _load_libraries()
+    if not xla_client.pjrt_plugin_loaded("cuda"):
+        xla_client.load_pjrt_plugin_dynamically("cuda", path)
+    if not xla_client.pjrt_plugin_initialized("cuda"):
+        xla_client.initialize_pjrt_plugin("cuda")
+    return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
