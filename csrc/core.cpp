@@ -12,7 +12,8 @@
 
 namespace weft::py {
 
-Runtime runtime;
+// Never destroyed: at exit there is no interpreter left to release references to.
+Runtime& runtime = *new Runtime;
 
 namespace {
 

@@ -112,7 +112,7 @@ struct Runtime {
   Ref copy_to_device;  // (buffer, device list, sharding) -> buffer
   Ref start;           // () -> None: makes the client and registers its devices
 };
-extern Runtime runtime;
+extern Runtime& runtime;
 
 // Functions that implement operators which are more than one op: "floordiv", "getitem", ...
 Ref operator_function(const char* name);

@@ -16,7 +16,7 @@
 namespace weft::py {
 
 PyTypeObject* jit_type;
-JitHooks jit_hooks;
+JitHooks& jit_hooks = *new JitHooks;  // see `runtime`
 
 namespace {
 

@@ -42,6 +42,6 @@ struct JitHooks {
   Ref describe_output; // (function name, out_tree, leaf number) -> "output [0] of f"
   PyTypeObject* abstract_type = nullptr;  // ShapeDtypeStruct
 };
-extern JitHooks jit_hooks;
+extern JitHooks& jit_hooks;
 
 }  // namespace weft::py

@@ -26,12 +26,12 @@ TypeRefs infer_call(const InferCtx& c, std::string_view attr) {
 
 OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind) {
   OpDef d;
-  d.call = kind;
   d.name = std::move(name);
   d.doc = std::move(doc);
   d.attrs = {{"name", AttrType::kString, AttrSpec::kCosmetic, std::string("f")},
              {attr, AttrType::kGraph}};
   d.call = kind;
+  d.multiple_results = true;
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
   d.emit = [attr](EmitCtx& c) {
     std::string callee = c.function(c.attr().graph(attr), c.attr().string("name"));

@@ -133,6 +133,7 @@ OpDef split_op() {
   d.doc = "Cuts an array along an axis into parts of given sizes, one result each.";
   d.attrs = {{"axis", AttrType::kInt}, {"sizes", AttrType::kInts}};
   d.num_operands = 1;
+  d.multiple_results = true;
   d.infer = infer_split;
   linear(d, [](TransposeCtx& c) {
     Vals cts;

@@ -228,6 +228,7 @@ OpDef reduce_op() {
   d.name = "reduce";
   d.doc = "Reduction of several arrays together over axes, combined by a function of scalars.";
   d.attrs = {{"dimensions", AttrType::kInts}, {"jaxpr", AttrType::kGraph}};
+  d.multiple_results = true;
   d.infer = infer_reduce;
   d.batch = batch_reduce;
   d.emit = [](EmitCtx& c) {

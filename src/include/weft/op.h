@@ -43,6 +43,7 @@ struct OpInfo {
   std::string doc;         // one sentence
   AttrSchema attrs;
   int num_operands = -1;   // -1: variadic
+  bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
   InferRule infer;
 };
