@@ -53,7 +53,7 @@ void bind_graph(nb::module_& m) {
       .def("__str__", [](const GraphObject& g) { return print(*g.graph); })
       .def("__repr__", [](const GraphObject& g) { return print(*g.graph); })
       .def(
-          "text",
+          "to_text",
           [](const GraphObject& g, int width, bool locations) {
             PrintOptions options;
             options.width = width;
@@ -76,6 +76,7 @@ void bind_graph(nb::module_& m) {
       .def_prop_ro("in_types", [](const GraphObject& g) { return type_list(g.graph->input_types()); })
       .def_prop_ro("out_types",
                    [](const GraphObject& g) { return type_list(g.graph->output_types()); })
+      .def("__len__", [](const GraphObject& g) { return g.graph->ops().size(); })
       .def("op_names",
            [](const GraphObject& g) {
              nb::list out;
@@ -174,6 +175,9 @@ void bind_graph(nb::module_& m) {
     d["attrs"] = attrs;
     d["num_operands"] = op.num_operands;
     d["elementwise"] = op.elementwise;
+    d["multiple_results"] = op.multiple_results;
+    static constexpr const char* kJvpKinds[] = {"none", "zero", "linear", "args", "custom"};
+    d["jvp_kind"] = kJvpKinds[static_cast<int>(op.jvp_kind)];
     d["missing"] = op.missing_rules();
     return d;
   });

@@ -234,6 +234,10 @@ class Printer {
     SmallVector<size_t, 8> printed;
     for (size_t i = 0; op.attrs && i < op.attrs->values().size(); ++i) {
       if (is_printed(op.attrs->schema().specs()[i], op.attrs->values()[i])) printed.push_back(i);
+      // Names lead: jit[name=f jaxpr={ ... }].
+      std::stable_partition(printed.begin(), printed.end(), [&](size_t i) {
+        return op.attrs->schema().specs()[i].flags & AttrSpec::kCosmetic;
+      });
     }
     if (printed.empty()) {
       // The brackets tell an op without results from an operand of the op before it.

@@ -72,15 +72,21 @@ def verify_stablehlo(text):
     return verify_module(text)
 
 
+def cost(graph):
+    """Estimates for a graph: a dict with `flops`, `transcendentals` and `bytes accessed`."""
+    return graph.cost()
+
+
 def fusion_report(graph):
     """The `fusion` ops that the pass `fuse` made: a list of dicts with flops and bytes."""
     return _core.fusion_report(graph)
 
 
 def registry():
-    """The ops: a list of dicts with name, doc, attrs, num_operands and the rules that are missing.
+    """The ops, sorted by name: a list of dicts.
 
-    The list is sorted by name.
+    Keys: name, doc, attrs (names), num_operands (-1: any number), elementwise, multiple_results,
+    jvp_kind ("none", "zero", "linear", "args", "custom") and missing (names of rules it lacks).
     """
     return [_core.op_info(name) for name in _core.op_names()]
 
