@@ -61,23 +61,27 @@ void register_sign_ops(OpRegistry& r) {
   };
   r.add(std::move(sign_op));
 
-  r.add(
-      unary({.name = "abs",
-             .doc = "Absolute value, elementwise; the modulus of complex numbers.",
-             .hlo = "stablehlo.abs",
-             .dtypes = static_cast<DTypeSet>(kSignedInts | kInexact),
-             .result_dtype = real_dtype,
-             .jvp = {[](const JvpArgCtx& c) {
-               if (!is_complex(c.in_types[0]->dtype())) return c.t() * sign(c.x(0));
-               // d|z| = Re(dz conj(z) / |z|), and 0 at z = 0.
-               return real(c.t() * conj(sign(c.x(0))));
-             }},
-             .fold = fold_real([](double x, double) { return std::fabs(x); },
-                               [](int64_t x, int64_t) { return x < 0 ? wrapped(0 - bits(x)) : x; }),
-             .simplify = {{"abs_abs", "abs(abs(x)) -> abs(x)",
-                           [](SimplifyCtx& c) { return if_nested(c, "abs", abs); }},
-                          {"abs_neg", "abs(-x) -> abs(x)",
-                           [](SimplifyCtx& c) { return if_nested(c, "neg", abs); }}}}));
+  r.add(unary(
+      {.name = "abs",
+       .doc = "Absolute value, elementwise; the modulus of complex numbers.",
+       .hlo = "stablehlo.abs",
+       .dtypes = static_cast<DTypeSet>(kSignedInts | kInexact),
+       .result_dtype = real_dtype,
+       .jvp = {[](const JvpArgCtx& c) {
+         Val x = c.x(0);
+         if (!is_complex(x.dtype())) {
+           Val slope = select(ge(x, scalar_like(x, 0)), scalar_like(x, 1), scalar_like(x, -1));
+           return c.t() * slope;
+         }
+         // d|z| = Re(dz conj(z) / |z|), and 0 at z = 0.
+         return real(c.t() * conj(sign(x)));
+       }},
+       .fold = fold_real([](double x, double) { return std::fabs(x); },
+                         [](int64_t x, int64_t) { return x < 0 ? wrapped(0 - bits(x)) : x; }),
+       .simplify = {{"abs_abs", "abs(abs(x)) -> abs(x)",
+                     [](SimplifyCtx& c) { return if_nested(c, "abs", abs); }},
+                    {"abs_neg", "abs(-x) -> abs(x)",
+                     [](SimplifyCtx& c) { return if_nested(c, "neg", abs); }}}}));
 }
 
 void register_rounding(OpRegistry& r) {
@@ -415,12 +419,12 @@ void register_div(OpRegistry& r) {
        .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/true); }}));
 }
 
-// y - 1, or 1 in place of -1: a zero y must not make an infinite power of x = 0.
+// y - 1, or 0 in place of -1: then 0 x**0 is the slope of x**0, for x = 0 and infinite x too.
 Val slope_exponent(Val y) {
   const Literal* known = y.builder->as_literal(y.value);
   if (known && is_float(y.dtype()) && known->as_double() != 0)
     return scalar_like(y, known->as_double() - 1);
-  return select(eq(y, scalar_like(y, 0)), scalar_like(y, 1), y - 1);
+  return select(eq(y, scalar_like(y, 0)), scalar_like(y, 0), y - 1);
 }
 
 TypeRefs infer_pow(const InferCtx& c) {

@@ -48,7 +48,7 @@ void register_trigonometric(OpRegistry& r) {
                  [](C c) { return c.t() * -sin(c.x(0)); }));
   r.add(function("tan", "Tangent, elementwise.", "stablehlo.tan",
                  [](C c) { return c.t() * (1.0 + square(c.y())); }));
-  // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not.
+  // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
   auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
   r.add(function("asin", "Inverse sine, elementwise.", "chlo.asin",
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
@@ -64,7 +64,7 @@ void register_hyperbolic(OpRegistry& r) {
   r.add(function("cosh", "Hyperbolic cosine, elementwise.", "chlo.cosh",
                  [](C c) { return c.t() * sinh(c.x(0)); }));
   r.add(function("tanh", "Hyperbolic tangent, elementwise.", "stablehlo.tanh",
-                 [](C c) { return c.t() * (1.0 - square(c.y())); }));
+                 [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }));
   r.add(function("asinh", "Inverse hyperbolic sine, elementwise.", "chlo.asinh",
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
   r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.", "chlo.acosh", [](C c) {
