@@ -2,6 +2,7 @@
 #include "weft/graph.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "weft/error.h"
 #include "weft/format.h"
@@ -60,13 +61,37 @@ std::shared_ptr<const void> Graph::cached_any(
   return made;
 }
 
-bool equal(const Graph& a, const Graph& b) {
-  if (&a == &b) return true;
-  if (a.num_inputs() != b.num_inputs() || a.num_consts() != b.num_consts() ||
-      a.num_values() != b.num_values() || a.ops().size() != b.ops().size() ||
-      a.outputs().size() != b.outputs().size() || a.structural_hash() != b.structural_hash()) {
-    return false;
+namespace {
+
+// Pairs of region graphs found equal during one outermost call of equal(): without it, graphs that
+// call each other's copies twice per level would be compared 2**levels times.
+class EqualPairs {
+ public:
+  EqualPairs() { ++depth_; }
+  ~EqualPairs() {
+    if (--depth_ == 0) pairs_.clear();
   }
+  bool contains(const Graph& a, const Graph& b) const { return pairs_.contains(key(a, b)); }
+  void insert(const Graph& a, const Graph& b) {
+    if (depth_ > 1) pairs_.insert(key(a, b));
+  }
+
+ private:
+  using Key = std::pair<const Graph*, const Graph*>;
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      return hash_combine(hash_pointer(k.first), hash_pointer(k.second));
+    }
+  };
+  static Key key(const Graph& a, const Graph& b) { return {&a, &b}; }
+
+  static thread_local int depth_;
+  static thread_local std::unordered_set<Key, Hash> pairs_;
+};
+thread_local int EqualPairs::depth_ = 0;
+thread_local std::unordered_set<EqualPairs::Key, EqualPairs::Hash> EqualPairs::pairs_;
+
+bool equal_contents(const Graph& a, const Graph& b) {
   auto same_value = [&](Value x, Value y) {
     return x.is_literal() ? y.is_literal() && a.literal(x) == b.literal(y) : x == y;
   };
@@ -85,6 +110,22 @@ bool equal(const Graph& a, const Graph& b) {
     }
   }
   return same_values(a.outputs(), b.outputs());
+}
+
+}  // namespace
+
+bool equal(const Graph& a, const Graph& b) {
+  if (&a == &b) return true;
+  if (a.num_inputs() != b.num_inputs() || a.num_consts() != b.num_consts() ||
+      a.num_values() != b.num_values() || a.ops().size() != b.ops().size() ||
+      a.outputs().size() != b.outputs().size() || a.structural_hash() != b.structural_hash()) {
+    return false;
+  }
+  EqualPairs known;
+  if (known.contains(a, b)) return true;
+  if (!equal_contents(a, b)) return false;
+  known.insert(a, b);
+  return true;
 }
 
 namespace {
@@ -118,9 +159,10 @@ void verify_op(const Graph& graph, const Op& op, uint32_t index, uint32_t next_v
   }
 }
 
-}  // namespace
+// `seen` holds the region graphs verified already.
+void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return;
 
-void verify(const Graph& graph) {
   if (graph.num_consts() > graph.num_inputs() || graph.num_inputs() > graph.num_values()) {
     fail(ErrorKind::kInternal, "verify: expected at most ", graph.num_values(), " inputs; got ",
          graph.num_inputs(), " with ", graph.num_consts(), " consts");
@@ -129,7 +171,7 @@ void verify(const Graph& graph) {
   uint32_t effects = 0;
   for (uint32_t i = 0; i < graph.ops().size(); ++i) {
     const Op& op = graph.op(i);
-    for_each_graph(op.attrs, [](const GraphRef& region) { verify(*region); });
+    for_each_graph(op.attrs, [&](const GraphRef& region) { verify_graph(*region, seen); });
     verify_op(graph, op, i, next_value);
     next_value += op.num_results;
     effects |= effects_of(*op.info, op.attrs);
@@ -146,6 +188,13 @@ void verify(const Graph& graph) {
       fail(ErrorKind::kInternal, "verify: expected outputs that exist; got value ", v.id);
     }
   }
+}
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  std::unordered_set<const Graph*> seen;
+  verify_graph(graph, seen);
 }
 
 }  // namespace weft
