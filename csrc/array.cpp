@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "dtypes.h"
+#include "location.h"
 #include "operators.h"
 #include "weft/hash.h"
 
@@ -76,7 +77,7 @@ PyObject* delete_buffer(PyObject* self, PyObject*) {
   return guard([&] {
     ArrayObject* a = as_array(self);
     if (!a->deleted) Ref::checked(PyObject_CallMethodNoArgs(a->buffer, name("delete")));
-    a->deleted = true;
+    mark_deleted(a);
     return Py_NewRef(Py_None);
   });
 }
@@ -170,6 +171,7 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool
   a->weak = weak;
   a->committed = committed;
   a->deleted = false;
+  a->deleted_at = kNoLoc;
   link(a);
   return reinterpret_cast<PyObject*>(a);
 }
@@ -223,10 +225,15 @@ Ref scalar_array(const Literal& x, int device) {
   return array;
 }
 
-void check_live(ArrayObject* a) {
+void check_live(ArrayObject* a, std::string_view what) {
   if (!a->deleted) return;
-  raise_error("DeletedArrayError", "expected a live array; got ", a->type,
-              " whose buffer was deleted or donated");
+  raise_error("DeletedArrayError", "expected ", what, "; got a ", a->type,
+              " whose buffer was deleted or donated at ", loc_text(a->deleted_at));
+}
+
+void mark_deleted(ArrayObject* a) {
+  a->deleted = true;
+  a->deleted_at = current_loc();
 }
 
 Ref to_numpy(ArrayObject* a) {

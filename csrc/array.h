@@ -28,6 +28,7 @@ struct ArrayObject {
   bool weak;       // weakly typed: made from a Python scalar
   bool committed;  // device_put to a device by name, or computed from such an array
   bool deleted;    // donated or deleted; the buffer is gone
+  Loc deleted_at;
 };
 
 extern PyTypeObject* array_type;
@@ -44,8 +45,10 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
 Ref scalar_array(const Literal& x, int device);
 // The value as a read-only NumPy array; waits for it.
 Ref to_numpy(ArrayObject* a);
-// Raises DeletedArrayError if the array is gone.
-void check_live(ArrayObject* a);
+// Raises DeletedArrayError if the array is gone; `what` says which array it is.
+void check_live(ArrayObject* a, std::string_view what = "a live array");
+// The buffer is gone as of the user's current line.
+void mark_deleted(ArrayObject* a);
 
 // jaxlib's handler that wraps results of a type on a device; borrowed, cached.
 PyObject* result_handler(TypeRef type, int device);

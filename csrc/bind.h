@@ -62,7 +62,9 @@ struct Placement {
   int device;
   bool committed;
 };
-Placement placement(std::span<const Operand> xs, std::string_view op);
+// describe(i) names an operand in messages.
+using Describe = std::function<std::string(size_t)>;
+Placement placement(std::span<const Operand> xs, const Describe& describe);
 // The array, or a copy of it on `device`.
 Ref on_device(Ref array, int device);
 

@@ -115,24 +115,26 @@ ProgramRef build_program(const EagerCall& call, int device,
 
 }  // namespace
 
-Placement placement(std::span<const Operand> xs, std::string_view op) {
+Placement placement(std::span<const Operand> xs, const Describe& describe) {
   Placement p{-1, false};
-  const ArrayObject* by = nullptr;
-  for (const Operand& x : xs) {
-    if (x.kind != OperandKind::kArray) continue;
-    const ArrayObject* a = as_array(x.object);
+  size_t by = 0;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].kind != OperandKind::kArray) continue;
+    const ArrayObject* a = as_array(xs[i].object);
+    if (a->deleted) check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
     if (!a->committed) continue;
     if (p.committed && a->device != p.device) {
       auto text = [](int d) {
         Ref s = Ref::checked(PyObject_Str(device_table()[static_cast<size_t>(d)].device.get()));
         return std::string(utf8(s.get()));
       };
-      raise_error("DeviceMismatchError", "[", op, "] expected operands on one device; got ",
-                  by->type, " on ", text(p.device), " and ", a->type, " on ", text(a->device),
+      raise_error("DeviceMismatchError", "expected arrays committed to one device; got ",
+                  describe(by), " (", xs[by].type, ") on ", text(p.device), " and ", describe(i),
+                  " (", a->type, ") on ", text(a->device),
                   "\n  Move one of them with weft.device_put.");
     }
     p = {a->device, true};
-    by = a;
+    by = i;
   }
   if (p.device < 0) p.device = current_device();
   return p;
@@ -150,7 +152,7 @@ Ref on_device(Ref array, int device) {
 
 Objects run_eagerly(const EagerCall& call,
                     const std::function<Objects(std::span<const Operand>)>& build) {
-  Placement where = placement(call.operands, "eager");
+  Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
   Key key = make_key(call, where.device);
   ProgramRef program = cache().find(key);
   if (!program) {

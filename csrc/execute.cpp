@@ -229,7 +229,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
     PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
     results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
                                                      2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    for (uint32_t d : p.donated) as_array(inputs[d])->deleted = true;
+    for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
   size_t first = out.size();
   out.reserve(first + p.outputs.size());

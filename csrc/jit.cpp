@@ -95,27 +95,34 @@ bool contains_name(const std::vector<Ref>& names, PyObject* key) {
   return false;
 }
 
-void check_hashable(const JitState& s, PyObject* value, const std::string& which) {
+// `key`: position or name of the argument.
+void check_hashable(const JitState& s, PyObject* value, PyObject* key) {
   if (PyObject_Hash(value) != -1) return;
   PyErr_Clear();
   Ref text = Ref::checked(PyObject_Repr(value));
-  raise_error("NonHashableStaticArgumentError", "expected a hashable value for static argument ",
-              which, " of '", s.name, "'; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
+  Ref which = Ref::checked(PyObject_CallFunctionObjArgs(
+      jit_hooks.describe_position.get(), s.function.get(), key, nullptr));
+  raise_error("NonHashableStaticArgumentError", "expected a hashable value for static ",
+              utf8(which.get()), "; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
               "\n  Static arguments are part of the key under which a program is cached.");
+}
+
+std::string describe_leaf(const JitState& s, const Ref& in_tree, size_t i) {
+  Ref number = Ref::checked(PyLong_FromSize_t(i));
+  Ref path = Ref::checked(PyObject_CallFunctionObjArgs(
+      jit_hooks.describe.get(), s.function.get(), in_tree ? in_tree.get() : Py_None,
+      s.static_argnums_object.get(), number.get(), nullptr));
+  return std::string(utf8(path.get()));
 }
 
 // A leaf that is neither array nor number, at the position that its path names.
 [[noreturn]] void raise_bad_leaf(const JitState& s, const Call& call, size_t i) {
-  Ref number = Ref::checked(PyLong_FromSize_t(i));
-  Ref tree = call.signature.tree ? call.signature.tree : Ref::borrow(Py_None);
-  Ref path = Ref::checked(PyObject_CallFunctionObjArgs(jit_hooks.describe.get(), s.function.get(),
-                                                       tree.get(), s.static_argnums_object.get(),
-                                                       number.get(), nullptr));
   Ref text = Ref::checked(PyObject_Repr(call.leaves[i]));
   std::string shown(utf8(text.get()));
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   raise_error("ArgumentTypeError", "expected an array, a number or a tree of them for ",
-              utf8(path.get()), "; got ", Py_TYPE(call.leaves[i])->tp_name, ": ", shown,
+              describe_leaf(s, call.signature.tree, i), "; got ",
+              Py_TYPE(call.leaves[i])->tp_name, ": ", shown,
               "\n  Mark it static (static_argnums, static_argnames) if it is no data.");
 }
 
@@ -155,8 +162,8 @@ void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* k
     std::vector<Ref> statics;
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (has_static && is_static_position(s, i, n)) {
-        check_hashable(s, args[i], cat(i));
         statics.push_back(Ref::checked(PyLong_FromSsize_t(i)));
+        check_hashable(s, args[i], statics.back().get());
         statics.push_back(Ref::borrow(args[i]));
       } else {
         check(PyList_Append(positional.get(), args[i]));
@@ -166,7 +173,7 @@ void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* k
     for (Py_ssize_t i = 0; i < nk; ++i) {
       PyObject* key = PyTuple_GET_ITEM(kwnames, i);
       if (has_static && contains_name(s.static_argnames, key)) {
-        check_hashable(s, args[n + i], cat("'", utf8(key), "'"));
+        check_hashable(s, args[n + i], key);
         statics.push_back(Ref::borrow(key));
         statics.push_back(Ref::borrow(args[n + i]));
       } else {
@@ -383,7 +390,11 @@ Ref record_call(const JitState& s, const Entry& e, const ContextRef& c,
 }
 
 Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands) {
-  Placement where = placement(operands, s.name);
+  Placement where = placement(operands, [&](size_t i) {
+    size_t captures = e.captures.size();
+    return i < captures ? cat("an array that '", s.name, "' closes over")
+                        : describe_leaf(s, e.in_tree, i - captures);
+  });
   ProgramRef program = program_for(e, where.device, s.keep_unused);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;

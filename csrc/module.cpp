@@ -239,7 +239,7 @@ void bind_jit(nb::module_& m) {
       .def("run", [](const ProgramObject& p, nb::list arrays) {
         std::vector<Operand> operands;
         for (nb::handle a : arrays) operands.push_back(classify_operand(a.ptr(), "compiled program"));
-        Placement where = placement(operands, "compiled program");
+        Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
         std::vector<Ref> held;
         std::vector<PyObject*> inputs, outputs;
         for (const Operand& x : operands) {
@@ -255,10 +255,11 @@ void bind_jit(nb::module_& m) {
     return TracedObject{trace_entry(f.ptr(), args.ptr(), kwargs.ptr())};
   });
   m.def("set_jit_hooks", [](nb::object flatten, nb::object describe, nb::object describe_output,
-                            nb::object abstract_type) {
+                            nb::object describe_position, nb::object abstract_type) {
     jit_hooks.flatten = ref(flatten);
     jit_hooks.describe = ref(describe);
     jit_hooks.describe_output = ref(describe_output);
+    jit_hooks.describe_position = ref(describe_position);
     jit_hooks.abstract_type = reinterpret_cast<PyTypeObject*>(abstract_type.inc_ref().ptr());
   });
 }

@@ -9,10 +9,16 @@ import inspect
 import operator
 
 from weft import _core
-from weft._staging import ShapeDtypeStruct, Traced, describe_argument, describe_output
+from weft._staging import (
+    ShapeDtypeStruct,
+    Traced,
+    describe_argument,
+    describe_output,
+    describe_position,
+)
 from weft.runtime.pytree import registry
 
-_core.set_jit_hooks(registry.flatten, describe_argument, describe_output, ShapeDtypeStruct)
+_core.set_jit_hooks(registry.flatten, describe_argument, describe_output, describe_position, ShapeDtypeStruct)
 
 
 def _tuple_of(value, kind):

@@ -107,6 +107,12 @@ def describe_argument(fun, in_tree, static_argnums, leaf):
     return f"argument {name}{keystr(path[2:])} of {_function_name(fun)}"
 
 
+def describe_position(fun, key):
+    """Names the argument at a position (int) or of a name (str): "argument n of 'f'"."""
+    name = key if isinstance(key, str) else _positional_name(fun, key)
+    return f"argument {name} of {_function_name(fun)}"
+
+
 def describe_output(fun, out_tree, leaf):
     """Names the leaf-th result of a function, for messages."""
     path = ""
