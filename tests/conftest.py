@@ -12,6 +12,13 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def verify_stablehlo(text: str) -> None:
+    """Raises unless jaxlib's MLIR reads and verifies the module."""
+    from weft import compiler
+
+    compiler.verify_stablehlo(text)
+
+
 @pytest.fixture(scope="session")
 def run_python() -> Callable[..., str]:
     """run_python(code, **env) runs code in a fresh process and returns what it printed."""

@@ -245,7 +245,7 @@ DOT = [
         ("scalar", (), (), (((), ()), ((), ())), ("float32",), {}, lambda d: d),
         ("accumulate", (3, 3), (3, 3), MATMUL, (bfloat16.name, "float16"),
          {"preferred_element_type": np.dtype(np.float32)}, lambda d: np.dtype(np.float32)),
-        ("accumulate", (3, 3), (3, 3), MATMUL, ("int8",),
+        ("accumulate_int", (3, 3), (3, 3), MATMUL, ("int8",),
          {"preferred_element_type": np.dtype(np.int32)}, lambda d: np.dtype(np.int32)),
     ]
 ]  # fmt: skip

@@ -65,7 +65,7 @@ def test_eager_equals_reference(row):
     dtype = dtypes[0] if dtypes else row.dtypes[0]
     cases = [xs for d, xs in row.cases() if d == dtype]
     xs = max(cases, key=lambda xs: max((x.size for x in xs), default=0))
-    check_result(row, dtype, xs, row.call(*[weft.numpy.asarray(x) for x in xs]))
+    check_result(row, dtype, xs, row.call(*[weft.device_put(x) for x in xs]))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.id)

@@ -1,0 +1,465 @@
+"""The weft command: what it prints, and that every mistake ends in a short message and status 2."""
+
+import os
+import re
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+from weft.cli import main
+
+MODEL = '''\
+"""A small model."""
+import weft
+import weft.numpy as wnp
+
+
+def double(x):
+    return x * 2
+
+
+def affine(w, x, *, scale=1.0):
+    return wnp.tanh(x @ w) * scale
+
+
+def tree(params, x):
+    return {"out": x @ params["w"], "pair": (x, params["b"])}
+
+
+def power(x, n):
+    return x**n
+
+
+def no_arguments():
+    return wnp.arange(3)
+
+
+def outer(x):
+    return inner(x)
+
+
+def inner(x):
+    return wnp.dot(x, x)  # the user's line
+
+
+def branches(x):
+    if x > 0:  # asks for a value
+        return x
+    return -x
+
+
+def raises(x):
+    raise ValueError("first line\\nsecond line")
+
+
+def deep(x):
+    raise RuntimeError("\\n".join(f"line {i}" for i in range(100)))
+
+
+def prints(x):
+    print("hello from the function")
+    return x
+
+
+@weft.jit
+def jitted(x):
+    return x + 1
+
+
+class Model:
+    @staticmethod
+    def call(x):
+        return x - 1
+
+
+constant = 3
+one = (weft.ShapeDtypeStruct((2, 3), "float32"),)
+
+
+def example_args():
+    return {"w": wnp.ones((3, 2)), "b": wnp.zeros(2)}, wnp.ones((4, 3))
+
+
+not_a_tuple = [1, 2]
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    # Files of the same name in other tests' folders are other modules.
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith(("model", "broken", "helper", "numpy (")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def cli(folder, capsys):
+    """cli(*arguments) -> standard output; the command must succeed and complain about nothing."""
+
+    def run(*arguments):
+        status = main(list(arguments))
+        out, err = capsys.readouterr()
+        assert status == 0, err
+        assert err == ""
+        return out
+
+    return run
+
+
+@pytest.fixture
+def complaint(folder, capsys):
+    """complaint(*arguments) -> standard error; the command must fail with a short message."""
+
+    def run(*arguments):
+        status = main(list(arguments))
+        out, err = capsys.readouterr()
+        assert status == 2
+        assert out == ""
+        assert "Traceback" not in err
+        assert os.path.join("weft", "cli") not in err
+        assert len(err.splitlines()) <= 20
+        return err
+
+    return run
+
+
+def line_of(text):
+    return MODEL.split("\n").index(next(s for s in MODEL.split("\n") if text in s)) + 1
+
+
+# What is printed.
+
+
+def test_graph_is_the_default(cli):
+    out = cli("lower", "model.py:double", "--arg", "f32[8,128]")
+    assert out == "{ lambda ; a:f32[8,128]. let b:f32[8,128] = mul a 2.0:f32[] in (b,) }\n"
+
+
+def test_stablehlo(cli):
+    out = cli("lower", "model.py:double", "--arg", "f32[8,128]", "--emit", "stablehlo")
+    assert "func.func public @main(%arg0: tensor<8x128xf32>" in out
+    assert "stablehlo.multiply" in out
+
+
+def test_hlo(cli):
+    out = cli("lower", "model.py:double", "--arg", "f32[8,128]", "--emit", "hlo")
+    assert out.startswith("HloModule") and "multiply" in out
+
+
+def test_passes_by_name(cli):
+    traced = cli("lower", "model.py:power", "--arg", "f32[4]", "--arg", "2", "--static", "n")
+    assert "integer_pow[y=2] a" in traced
+    none = cli("lower", "model.py:power", "--arg", "f32[4]", "--arg", "2", "--static", "1",
+               "--passes", "")  # fmt: skip
+    assert none == traced
+    for passes in ("fold,simplify,cse,dce", "default"):
+        out = cli("lower", "model.py:double", "--arg", "f32[4]", "--passes", passes)
+        assert "mul a 2.0" in out or "add a a" in out
+
+
+def test_passes_reach_the_emitted_text(cli, folder):
+    (folder / "helper.py").write_text(
+        "def f(x):\n    y = x * 3\n    return x * 3 + y * 0 + x * 3\n"
+    )
+    arguments = ["lower", "helper.py:f", "--arg", "i32[4]", "--emit", "stablehlo"]
+    plain = cli(*arguments, "--passes", "")
+    merged = cli(*arguments, "--passes", "cse,dce")
+    assert plain.count("stablehlo.multiply") > merged.count("stablehlo.multiply")
+
+
+def test_locations(cli):
+    out = cli("lower", "model.py:double", "--arg", "f32[2]", "--locations")
+    assert f"model.py:{line_of('return x * 2')} (double)" in out
+    out = cli("lower", "model.py:double", "--arg", "f32[2]", "--locations", "--emit", "stablehlo")
+    assert "model.py" in out
+
+
+def test_output_file(cli, folder):
+    assert cli("lower", "model.py:double", "--arg", "f32[2]", "-o", "out.txt") == ""
+    assert (folder / "out.txt").read_text().startswith("{ lambda ;")
+
+
+def test_dotted_names_and_jitted_functions(cli):
+    assert "sub a 1.0" in cli("lower", "model.py:Model.call", "--arg", "f32[]")
+    assert "add a 1.0" in cli("lower", "model.py:jitted", "--arg", "f32[]")
+    assert "iota" in cli("lower", "model.py:no_arguments")
+
+
+def test_keyword_arguments(cli):
+    out = cli("lower", "model.py:affine", "--arg", "f32[3,2]", "--arg", "f32[4,3]",
+              "--kwarg", "scale=f32[]")  # fmt: skip
+    assert "c:f32[]. let" in out
+
+
+def test_trees_through_args(cli):
+    out = cli("lower", "model.py:tree", "--args", "model.py:example_args")
+    assert "a:f32[2] b:f32[3,2] c:f32[4,3]" in out
+    assert "a:f32[2,3]" in cli("lower", "model.py:double", "--args", "model.py:one")
+
+
+@pytest.mark.parametrize(
+    ("spec", "printed"),
+    [
+        ("f32[2]", "a:f32[2]"),
+        ("bf16[ 2, 3 ]", "a:bf16[2,3]"),
+        ("float16[2]", "a:f16[2]"),
+        ("i8[]", "a:i8[]"),
+        ("uint8[0]", "a:u8[0]"),
+        ("c64[2]", "a:c64[2]"),
+        ("f8_e4m3fn[2]", "a:f8_e4m3fn[2]"),
+        ("i32[]=3", "a:i32[]"),
+        ("f32[2,2]=[[1, 2], [3, 4]]", "a:f32[2,2]"),
+        ("3.5", "a:f32[]"),
+        ("3", "a:i32[]"),
+    ],
+)
+def test_specs(cli, folder, spec, printed):
+    (folder / "helper.py").write_text("def same(x):\n    return x\n")
+    assert printed in cli("lower", "helper.py:same", "--arg", spec)
+
+
+def test_bool_spec(cli, folder):
+    (folder / "helper.py").write_text("def invert(x):\n    return ~x\n")
+    assert "a:bool[2]" in cli("lower", "helper.py:invert", "--arg", "bool[2]")
+
+
+def test_x64(cli):
+    try:
+        out = cli("lower", "model.py:double", "--arg", "f64[2]", "--x64")
+    finally:
+        weft.config.update("weft_enable_x64", False)
+    assert "a:f64[2]" in out
+
+
+def test_run_prints_results(cli):
+    out = cli("run", "model.py:double", "--arg", "i32[3]=[1, 2, 3]")
+    assert out == "out: int32[3]\n[2 4 6]\n"
+
+
+def test_run_fills_a_shape_with_one_number(cli):
+    assert "[[6. 6.]\n [6. 6.]]" in cli("run", "model.py:double", "--arg", "f32[2,2]=3")
+
+
+def test_run_with_files(cli, folder):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save("x.npy", x)
+    np.savez("weights.npz", w=np.ones((3, 2), np.float32), other=np.zeros(1))
+    assert cli("run", "model.py:affine", "--arg", "@weights.npz:w", "--arg", "@x.npy",
+               "--kwarg", "scale=2.0", "-o", "out.npz") == ""  # fmt: skip
+    with np.load("out.npz") as saved:
+        np.testing.assert_allclose(saved["out"], 2 * np.tanh(x @ np.ones((3, 2))), rtol=1e-6)
+
+
+def test_run_names_the_leaves_of_a_tree(cli, folder):
+    cli("run", "model.py:tree", "--args", "model.py:example_args", "-o", "out.npz")
+    with np.load("out.npz") as saved:
+        assert sorted(saved) == ["out", "pair.0", "pair.1"]
+        assert saved["out"].shape == (4, 2)
+
+
+def test_run_saves_bfloat16_as_float32(cli, folder):
+    cli("run", "model.py:double", "--arg", "bf16[2]=1.5", "-o", "out.npz")
+    with np.load("out.npz") as saved:
+        assert saved["out"].dtype == np.float32
+        np.testing.assert_array_equal(saved["out"], [3, 3])
+
+
+def test_run_reads_bfloat16_values(cli):
+    out = cli("run", "model.py:double", "--arg", "bf16[2]=[1, 2.5]")
+    assert out.startswith("out: bfloat16[2]") and str(ml_dtypes.bfloat16(5)) in out
+
+
+def test_output_of_the_function_comes_first(cli):
+    assert cli("run", "model.py:prints", "--arg", "1").startswith("hello from the function\n")
+
+
+def test_files_import_their_neighbours_and_may_be_named_like_modules(cli, folder):
+    (folder / "helper.py").write_text("def same(x):\n    return x\n")
+    (folder / "numpy.py").write_text("import helper\nf = helper.same\n")
+    assert "a:f32[2]" in cli("lower", "numpy.py:f", "--arg", "f32[2]")
+    assert sys.modules["numpy"] is np
+
+
+def test_ops(cli):
+    out = cli("ops")
+    assert "dot_general" in out and out.splitlines()[-1].endswith("ops")
+    assert len(cli("ops", "--missing").splitlines()) < len(out.splitlines())
+    assert cli("ops", "add").startswith("add: ")
+    assert "attributes: " in cli("ops", "slice")
+
+
+# Mistakes.
+
+
+def test_mistakes_in_the_target(complaint):
+    assert "no such file: missing.py" in complaint("lower", "missing.py:f")
+    assert "expected FILE.py:NAME; got 'model.py'" in complaint("lower", "model.py")
+    message = complaint("lower", "model.py:doubl", "--arg", "f32[2]")
+    assert "model.py has no 'doubl'; did you mean 'double'?" in message
+    assert "model.py.Model has no 'cal'" in complaint("lower", "model.py:Model.cal")
+    assert "is no function; it is of type int" in complaint("lower", "model.py:constant")
+
+
+def test_not_a_python_file(complaint, folder):
+    (folder / "data.txt").write_text("x")
+    assert "data.txt is no Python file" in complaint("lower", "data.txt:f")
+
+
+def test_syntax_error_in_the_file(complaint, folder):
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n    pass\n")
+    message = complaint("lower", "broken.py:f")
+    assert "broken.py:2" in message and "def f(:" in message and "SyntaxError" in message
+
+
+def test_error_while_the_file_is_imported(complaint, folder):
+    (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
+    message = complaint("lower", "broken.py:f")
+    assert "broken.py:2" in message and "y = x / 0" in message and "ZeroDivisionError" in message
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("f33[2]", "no such dtype: 'f33'"),
+        ("str[2]", "no dtype of arrays"),
+        ("f32[2", "expected a type like f32[8,128]"),
+        ("f32[a]", "expected sizes like [8,128]; got [a]"),
+        ("f32[-1]", "expected sizes like [8,128]; got [-1]"),
+        ("i32[2]=[1,2,3]", "the value has shape (3,), the type says (2,)"),
+        ("i32[]=x", "got 'x'"),
+        ("i32[]='x'", "'x' is no value of dtype int32"),
+        ("f64[2]", "float64 needs --x64"),
+        ("@missing.npy", "missing.npy"),
+        ("@model.py", "expected a .npy or .npz file"),
+        ("hello", "got 'hello'"),
+    ],
+)
+def test_mistakes_in_specs(complaint, spec, message):
+    text = complaint("lower", "model.py:double", "--arg", spec)
+    assert message in text and spec in text
+
+
+def test_mistakes_in_files(complaint, folder):
+    np.savez("two.npz", a=np.ones(2), b=np.ones(2))
+    (folder / "bad.npy").write_bytes(b"not an array")
+    assert "it has ['a', 'b']" in complaint("lower", "model.py:double", "--arg", "@two.npz")
+    assert "it has ['a', 'b']" in complaint("lower", "model.py:double", "--arg", "@two.npz:c")
+    assert "@bad.npy" in complaint("lower", "model.py:double", "--arg", "@bad.npy")
+
+
+def test_arguments_that_do_not_fit(complaint):
+    message = complaint("lower", "model.py:affine", "--arg", "f32[2]")
+    assert "missing a required argument: 'x'" in message
+    assert f"model.py:{line_of('def affine')}" in message
+    message = complaint("lower", "model.py:double", "--arg", "1", "--kwarg", "y=2")
+    assert "unexpected keyword argument 'y'" in message
+    assert "expected --kwarg NAME=SPEC" in complaint("lower", "model.py:double", "--kwarg", "f32[]")
+    message = complaint("lower", "model.py:tree", "--args", "model.py:one", "--arg", "1")
+    assert "--args gives all positional arguments" in message
+    message = complaint("lower", "model.py:tree", "--args", "model.py:not_a_tuple")
+    assert "gives list; expected a tuple" in message
+
+
+def test_run_needs_values(complaint):
+    message = complaint("run", "model.py:double", "--arg", "f32[2]")
+    assert "has no value: write 'f32[2]=VALUE' or @FILE.npy" in message
+
+
+def test_shape_mismatch_shows_the_users_line(complaint):
+    message = complaint("lower", "model.py:affine", "--arg", "f32[3,2]", "--arg", "f32[4,5]")
+    assert f"model.py:{line_of('wnp.tanh(x @ w)')}, in affine" in message
+    assert "return wnp.tanh(x @ w) * scale" in message
+    assert "ShapeError" in message and "f32[4,5]" in message and "f32[3,2]" in message
+
+
+def test_callers_are_listed(complaint):
+    message = complaint("lower", "model.py:outer", "--arg", "f32[2,3]")
+    assert f"model.py:{line_of('# the user')}, in inner" in message
+    assert f"called from {os.path.join(os.getcwd(), 'model.py')}:" in message
+    assert "in outer" in message
+
+
+def test_error_of_the_function(complaint):
+    message = complaint("lower", "model.py:raises", "--arg", "f32[]")
+    assert "ValueError: first line\nsecond line" in message
+    assert f"model.py:{line_of('raise ValueError')}" in message
+
+
+def test_long_messages_are_cut(complaint):
+    assert re.search(
+        r"\.\.\. \(\d+ more lines\)", complaint("lower", "model.py:deep", "--arg", "1")
+    )
+
+
+def test_value_asked_of_a_tracer(complaint):
+    message = complaint("lower", "model.py:branches", "--arg", "f32[]")
+    assert "TracerBoolConversionError" in message and "if x > 0:" in message
+
+
+def test_unknown_pass_and_unwritable_output(complaint):
+    message = complaint("lower", "model.py:double", "--arg", "f32[]", "--passes", "foldd")
+    assert "foldd" in message and "fold" in message and "dce" in message
+    assert "cannot write" in complaint("lower", "model.py:double", "--arg", "f32[]", "-o", "no/dir")
+    assert "expected -o OUT.npz" in complaint(
+        "run", "model.py:double", "--arg", "1.0", "-o", "out.txt"
+    )
+
+
+def test_unknown_op(complaint):
+    assert "no such op: dott_general; did you mean dot_general?" in complaint("ops", "dott_general")
+
+
+def test_static_on_a_jitted_function(complaint):
+    assert "--static" in complaint("lower", "model.py:jitted", "--arg", "1", "--static", "0")
+
+
+def test_usage_errors_end_with_status_2(folder, capsys):
+    for arguments in ([], ["lower"], ["lower", "model.py:f", "--emit", "asm"], ["unknown"]):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+        assert "usage: weft" in capsys.readouterr().err
+
+
+def test_traceback_shows_all(folder, capsys):
+    with pytest.raises(ValueError, match="first line"):
+        main(["lower", "model.py:raises", "--arg", "f32[]", "--traceback"])
+
+
+# As a process.
+
+
+def process(folder, *arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "weft.cli", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+def test_process_statuses(folder):
+    good = process(folder, "lower", "model.py:double", "--arg", "f32[2]")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout.startswith("{ lambda ;")
+    bad = process(folder, "lower", "model.py:raises", "--arg", "f32[2]")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "ValueError: first line" in bad.stderr and "Traceback" not in bad.stderr
+    shown = process(folder, "lower", "model.py:raises", "--arg", "f32[2]", "--traceback")
+    assert "Traceback" in shown.stderr
+
+
+def test_reader_that_goes_away(folder):
+    command = f"{sys.executable} -m weft.cli ops | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
+    assert done.stderr == "" and len(done.stdout.splitlines()) == 1
