@@ -1,13 +1,16 @@
 """How the command reports an error: a message of one screen that points into the user's code."""
 
 import linecache
+import re
 import sysconfig
 import traceback
 from pathlib import Path
 
 MAX_LINES = 16
 MAX_CALLERS = 3
-PACKAGE = str(Path(__file__).resolve().parent.parent)
+PACKAGE = str(Path(__file__).absolute().parent.parent)
+# What weft's own messages end with; the report starts with it.
+LOCATION = re.compile(r"\s+at .+:\d+ \(.*\)")
 FOREIGN = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
@@ -52,7 +55,7 @@ def message_of(error: Exception) -> list[str]:
     # "weft.errors.ShapeError: ..." is called what users import it as.
     head, colon, rest = text[0].partition(":")
     text[0] = head.rpartition(".")[2] + colon + rest
-    return text
+    return [line for line in text if not LOCATION.fullmatch(line)]
 
 
 def user_frames(error: Exception) -> list[traceback.FrameSummary]:
