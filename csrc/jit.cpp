@@ -11,6 +11,7 @@
 #include "array.h"
 #include "dtypes.h"
 #include "location.h"
+#include "tree_memo.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -28,6 +29,7 @@ struct Signature {
   bool x64 = false;
   uint64_t hash = 0;
 
+  // May run Python code (statics compare by their own equality).
   bool operator==(const Signature& o) const {
     if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves)) return false;
     return same(tree.get(), o.tree.get()) && same(statics.get(), o.statics.get());
@@ -40,9 +42,13 @@ struct Signature {
     return eq != 0;
   }
 };
-struct SignatureHash {
-  size_t operator()(const Signature& s) const { return s.hash; }
+// Signatures compare outside of any walk over the table that holds them, since comparing may run
+// Python code and so let other threads change the table.
+struct CacheItem {
+  Signature signature;
+  EntryRef entry;
 };
+using CacheItemRef = std::shared_ptr<const CacheItem>;
 
 constexpr size_t kMaxEntries = 4096;
 
@@ -57,9 +63,23 @@ struct JitState {
   bool is_inline = false;
   bool library = false;  // composite(): ops carry the caller's location
   bool keep_unused = false;
-  std::unordered_map<Signature, EntryRef, SignatureHash> entries;
+  std::unordered_multimap<uint64_t, CacheItemRef> entries;
+  TreeMemo memo;
   uint64_t hits = 0, misses = 0;
 };
+
+EntryRef find_entry(const JitState& s, const Signature& signature) {
+  auto [first, last] = s.entries.equal_range(signature.hash);
+  if (first == last) return nullptr;
+  CacheItemRef only = first->second;
+  if (std::next(first) == last)
+    return only->signature == signature ? only->entry : nullptr;
+  std::vector<CacheItemRef> candidates;
+  for (auto it = first; it != last; ++it) candidates.push_back(it->second);
+  for (const CacheItemRef& c : candidates)
+    if (c->signature == signature) return c->entry;
+  return nullptr;
+}
 
 struct JitObject {
   PyObject_HEAD
@@ -76,6 +96,7 @@ struct Call {
   SmallVector<PyObject*, 16> leaves;
   std::vector<Operand> operands;
   Ref dynamic;                   // (args, kwargs) without statics; null when leaves are positional
+                                 // or the memo flattened them
   Signature signature;
 };
 
@@ -144,7 +165,7 @@ Operand classify_leaf(PyObject* o, bool allow_abstract) {
 }
 
 // Splits the arguments and computes the signature.
-void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Call& call,
+void prepare(JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Call& call,
              bool allow_abstract) {
   Py_ssize_t nk = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   bool has_static = !s.static_argnums.empty() || !s.static_argnames.empty();
@@ -155,9 +176,18 @@ void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* k
     call.leaves.push_back(args[i]);
     call.operands.push_back(x);
   }
+  uint64_t tree_hash = 0;
+  bool simple = nk == 0 && !has_static;
   if (!plain) {
     call.leaves.clear();
     call.operands.clear();
+  }
+  if (!plain && simple && s.memo.flatten(args, static_cast<size_t>(n), call.leaves)) {
+    call.signature.tree = s.memo.tree();
+    tree_hash = s.memo.tree_hash();
+    call.operands.reserve(call.leaves.size());
+    for (PyObject* leaf : call.leaves) call.operands.push_back(classify(leaf));
+  } else if (!plain) {
     Ref positional = Ref::checked(PyList_New(0));
     std::vector<Ref> statics;
     for (Py_ssize_t i = 0; i < n; ++i) {
@@ -194,6 +224,7 @@ void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* k
       if (!call.operands.back().type) raise_bad_leaf(s, call, static_cast<size_t>(i));
     }
     call.owned.push_back(std::move(leaves));
+    if (simple) s.memo.learn(args, static_cast<size_t>(n), call.signature.tree);
     if (!statics.empty()) {
       Ref all = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(statics.size())));
       for (size_t i = 0; i < statics.size(); ++i)
@@ -209,13 +240,23 @@ void prepare(const JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* k
     sig.leaves.push_back(t);
     h = hash_combine(h, t);
   }
-  for (const Ref* part : {&sig.tree, &sig.statics}) {
-    if (!*part) continue;
-    Py_hash_t p = PyObject_Hash(part->get());
+  auto hash_of = [](const Ref& part) {
+    Py_hash_t p = PyObject_Hash(part.get());
     if (p == -1) throw PythonError{};
-    h = hash_combine(h, static_cast<uint64_t>(p));
-  }
+    return static_cast<uint64_t>(p);
+  };
+  if (sig.tree) h = hash_combine(h, tree_hash ? tree_hash : hash_of(sig.tree));
+  if (sig.statics) h = hash_combine(h, hash_of(sig.statics));
   sig.hash = h;
+}
+
+// Makes call.dynamic for arguments that the memo flattened: tracing needs the tree itself.
+void unpack(Call& call, PyObject* const* args, Py_ssize_t n) {
+  if (call.dynamic || !call.signature.tree) return;
+  Ref positional = Ref::checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  Ref keyword = Ref::checked(PyDict_New());
+  call.dynamic = Ref::checked(PyTuple_Pack(2, positional.get(), keyword.get()));
 }
 
 // Calls the user's function on tracers.
@@ -418,18 +459,18 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call;
     prepare(s, args, n, kwnames, call, false);
-    EntryRef entry;
-    auto it = s.entries.find(call.signature);
-    if (it != s.entries.end()) {
+    EntryRef entry = find_entry(s, call.signature);
+    if (entry) {
       ++s.hits;
-      entry = it->second;
     } else {
       ++s.misses;
+      unpack(call, args, n);
       entry = trace(s, call, n);
       // What closes over tracers of an outer trace is good for that trace only.
       if (!entry->captures_tracers) {
         if (s.entries.size() >= kMaxEntries) s.entries.clear();
-        s.entries.emplace(std::move(call.signature), entry);
+        uint64_t hash = call.signature.hash;
+        s.entries.emplace(hash, std::make_shared<CacheItem>(CacheItem{std::move(call.signature), entry}));
       }
     }
     std::span<const Operand> operands = call.operands;
@@ -560,7 +601,7 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_TypeError, "expected a function made by jit");
     throw PythonError{};
   }
-  const JitState& s = *as_jit(jit_function)->state;
+  JitState& s = *as_jit(jit_function)->state;
   std::vector<PyObject*> stack;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     stack.push_back(PyTuple_GET_ITEM(args, i));
@@ -573,8 +614,8 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
   }
   Call call;
   prepare(s, stack.data(), PyTuple_GET_SIZE(args), next ? names.get() : nullptr, call, true);
-  auto it = s.entries.find(call.signature);
-  if (it != s.entries.end()) return it->second;
+  if (EntryRef entry = find_entry(s, call.signature)) return entry;
+  unpack(call, stack.data(), PyTuple_GET_SIZE(args));
   return trace(s, call, PyTuple_GET_SIZE(args));
 }
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from weft import _core
 from weft.errors import (
+    ConcretizationTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
-    ConcretizationTypeError,
 )
 
 Array = _core.Array
@@ -186,7 +186,21 @@ _TRACER = {
     "block_until_ready": lambda self: self,
 }
 
+
+def _transposed(self):
+    return _core.bind("transpose", self, permutation=tuple(reversed(range(self.ndim))))
+
+
+def _matrix_transposed(self):
+    if self.ndim < 2:
+        raise ValueError(f"mT expected at least 2 axes; got shape {self.shape}")
+    axes = tuple(range(self.ndim - 2))
+    return _core.bind("transpose", self, permutation=(*axes, self.ndim - 1, self.ndim - 2))
+
+
 _BOTH = {
+    "T": property(_transposed, doc="The array with its axes in reverse order."),
+    "mT": property(_matrix_transposed, doc="The array with its last two axes exchanged."),
     "itemsize": property(lambda self: self.dtype.itemsize),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize),
     # NumPy's operators leave the operation to ours.

@@ -18,7 +18,9 @@ from weft._staging import (
 )
 from weft.runtime.pytree import registry
 
-_core.set_jit_hooks(registry.flatten, describe_argument, describe_output, describe_position, ShapeDtypeStruct)
+_core.set_jit_hooks(
+    registry.flatten, describe_argument, describe_output, describe_position, ShapeDtypeStruct
+)
 
 
 def _tuple_of(value, kind):
@@ -28,8 +30,10 @@ def _tuple_of(value, kind):
     try:
         if kind == "name":
             return (value,) if isinstance(value, str) else tuple(value)
-        return (operator.index(value),) if not isinstance(value, (tuple, list)) else tuple(
-            operator.index(v) for v in value
+        return (
+            (operator.index(value),)
+            if not isinstance(value, (tuple, list))
+            else tuple(operator.index(v) for v in value)
         )
     except TypeError:
         expected = "a name or a sequence of names" if kind == "name" else "an int or ints"
@@ -73,8 +77,16 @@ def _complete(fun, nums, names, which):
     return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
-def _make(fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline,
-          keep_unused, library):
+def _make(
+    fun,
+    static_argnums,
+    static_argnames,
+    donate_argnums,
+    donate_argnames,
+    inline,
+    keep_unused,
+    library,
+):
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
     statics = _complete(
@@ -129,7 +141,13 @@ def jit(
       TypeError, ValueError: for positions or names that the function does not have.
     """
     options = (
-        static_argnums, static_argnames, donate_argnums, donate_argnames, inline, keep_unused, False
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        inline,
+        keep_unused,
+        False,
     )
     if fun is None:
         return lambda f: _make(f, *options)

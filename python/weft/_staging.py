@@ -245,9 +245,7 @@ class Compiled:
         self._program = program
         traced = lowered._traced
         graph = traced.graph
-        self._types = [
-            (tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]
-        ]
+        self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
     in_tree = property(lambda self: self._lowered.in_tree)
     out_tree = property(lambda self: self._lowered.out_tree)

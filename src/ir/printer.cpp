@@ -156,12 +156,8 @@ class Printer {
       print_op(graph, names, op, indent + 4);
       if (options_.locations && op.loc != kNoLoc) out_ << "  # " << loc_text(op.loc);
     }
-    if (graph.ops().empty()) {
-      out_ << "  in (";
-    } else {
-      new_line(indent + 2);
-      out_ << "in (";
-    }
+    new_line(indent + 2);
+    out_ << "in (";
     print_outputs(graph, names, indent + 4);
   }
 

@@ -1,7 +1,7 @@
 """The compiler as a library: graphs, passes, StableHLO text.
 
-    graph = weft.jit(f).trace(x).graph
-    print(weft.compiler.optimize(graph, passes=["simplify", "cse", "dce"]))
+graph = weft.jit(f).trace(x).graph
+print(weft.compiler.optimize(graph, passes=["simplify", "cse", "dce"]))
 """
 
 from weft import _core
