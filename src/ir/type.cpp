@@ -120,15 +120,20 @@ TypeRef parse_type(std::string_view text) {
   Dims shape;
   const char* at = text.data() + open + 1;
   const char* end = text.data() + text.size() - 1;
-  while (at != end) {
+  auto skip_spaces = [&] {
     while (at != end && *at == ' ') ++at;
+  };
+  for (skip_spaces(); at != end;) {
     int64_t dim = 0;
     auto [next, error] = std::from_chars(at, end, dim);
     if (error != std::errc{} || dim < 0) malformed("dimensions that are numbers of at least 0");
     shape.push_back(dim);
     at = next;
+    skip_spaces();
     if (at == end) break;
-    if (*at != ',' || ++at == end) malformed("dimensions separated by commas");
+    if (*at++ != ',') malformed("dimensions separated by commas");
+    skip_spaces();
+    if (at == end) malformed("a dimension after the comma");
   }
   return make_type(*dtype, shape);
 }
