@@ -1,8 +1,7 @@
 // The typed builders of build.h: each looks its OpDef up once and appends one op.
 #include "weft/build.h"
 
-#include <array>
-
+#include "ops/axes.h"
 #include "weft/registry.h"
 
 namespace weft {
@@ -28,12 +27,6 @@ AttrsRef make_attrs(const OpDef& op, std::span<const NamedAttr> attrs) {
 
 AttrsRef make_attrs(const OpDef& op, std::initializer_list<NamedAttr> attrs) {
   return make_attrs(op, std::span<const NamedAttr>(attrs.begin(), attrs.size()));
-}
-
-Dims all_axes(int rank) {
-  Dims axes;
-  for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
-  return axes;
 }
 
 }  // namespace
@@ -124,24 +117,20 @@ Val reshape(Val x, const Dims& shape) {
 }
 
 Val transpose(Val x, const Dims& permutation) {
-  if (permutation == all_axes(x.rank())) return x;
+  if (permutation == count_up(x.rank())) return x;
   const OpDef& op = WEFT_OP("transpose");
   return append1(op, {x}, make_attrs(op, {{"permutation", permutation}}));
 }
 
 Val move_axis(Val x, int from, int to) {
-  Dims permutation = all_axes(x.rank());
+  Dims permutation = count_up(x.rank());
   permutation.erase(static_cast<size_t>(from));
   permutation.insert(static_cast<size_t>(to), from);
   return transpose(x, permutation);
 }
 
 Val expand_dim(Val x, int axis) {
-  Dims shape = x.shape();
-  shape.insert(static_cast<size_t>(axis), 1);
-  Dims kept = all_axes(x.rank() + 1);
-  kept.erase(static_cast<size_t>(axis));
-  return broadcast_in_dim(x, shape, kept);
+  return broadcast_in_dim(x, inserted(x.shape(), axis, 1), other_axes(x.rank() + 1, {axis}));
 }
 
 Val squeeze(Val x, const Dims& dimensions) {
@@ -203,7 +192,7 @@ X(reduce_or)
 #undef X
 
 Val unbroadcast(Val ct, TypeRef to) {
-  return to->rank() == 0 ? reduce_sum(ct, all_axes(ct.rank())) : ct;
+  return to->rank() == 0 ? reduce_sum(ct, count_up(ct.rank())) : ct;
 }
 
 Val dot_general(Val x, Val y, const DotDims& dims, std::optional<DType> preferred_element_type,

@@ -10,6 +10,7 @@ void register_bitwise(OpRegistry& r);
 void register_convert(OpRegistry& r);
 void register_transcendental(OpRegistry& r);
 void register_special(OpRegistry& r);
+void register_incomplete(OpRegistry& r);
 void register_compare(OpRegistry& r);
 void register_reduce(OpRegistry& r);
 void register_shape(OpRegistry& r);

@@ -2,6 +2,7 @@
 // mapped axes, looking through constants.
 #include "weft/op_def.h"
 
+#include "ops/axes.h"
 #include "weft/build.h"
 
 namespace weft {
@@ -32,12 +33,8 @@ void TransposeCtx::accumulate(size_t i, const std::function<Val(Val)>& update,
 
 Val BatchCtx::at(size_t i, int dim) const {
   if (batched(i)) return move_axis(x(i), dims[i], dim);
-  Dims shape = in_types[i]->shape();
-  shape.insert(static_cast<size_t>(dim), size);
-  Dims kept;
-  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-    if (d != dim) kept.push_back(d);
-  return broadcast_in_dim(x(i), shape, kept);
+  Dims shape = inserted(in_types[i]->shape(), dim, size);
+  return broadcast_in_dim(x(i), shape, other_axes(in_types[i]->rank() + 1, {dim}));
 }
 
 Val BatchCtx::moved(size_t i, int dim) const { return batched(i) ? at(i, dim) : x(i); }

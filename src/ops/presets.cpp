@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "ops/axes.h"
+#include "ops/hlo_text.h"
+
 namespace weft {
 
 namespace {
@@ -23,13 +26,6 @@ uint8_t bit_of(DType d) {
       return 0;
   }
   return 0;
-}
-
-// "f32[3], f32[4]"
-std::string list_types(std::span<const TypeRef> types) {
-  Text out;
-  for (size_t i = 0; i < types.size(); ++i) out << (i ? ", " : "") << types[i];
-  return out.take();
 }
 
 std::string join(const std::vector<std::string_view>& words) {
@@ -89,7 +85,7 @@ const Dims& common_shape(const InferCtx& c) {
     if (full->rank() == 0) full = t;
     if (!(t->shape() == full->shape())) {
       c.fail(ErrorKind::kShape, "expected operands of one shape, or scalars; got ",
-             list_types(c.operands));
+             operand_types(c));
     }
   }
   return full->shape();
@@ -100,9 +96,9 @@ TypeRefs infer_elementwise(const InferCtx& c, DTypeSet dtypes,
   DType dtype = c.in(0)->dtype();
   for (TypeRef t : c.operands) {
     if (!contains(dtypes, t->dtype()))
-      c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", list_types(c.operands));
+      c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", operand_types(c));
     if (t->dtype() != dtype)
-      c.fail(ErrorKind::kDtype, "expected operands of one dtype; got ", list_types(c.operands));
+      c.fail(ErrorKind::kDtype, "expected operands of one dtype; got ", operand_types(c));
   }
   DType out = result ? result(dtype) : dtype;
   const Dims& shape = common_shape(c);
@@ -199,6 +195,12 @@ JvpArgRule broadcast_tangent(JvpArgRule rule) {
   };
 }
 
+JvpArgRule no_derivative(std::string op, std::string argument) {
+  return [op, argument](const JvpArgCtx&) -> Val {
+    fail(ErrorKind::kNotImplemented, "[", op, "] has no derivative with respect to ", argument);
+  };
+}
+
 Vals replacement(const SimplifyCtx& c, Val v) { return {broadcast_to(v, c.out_types[0]->shape())}; }
 
 FoldRule fold_real(double (*f)(double, double), int64_t (*i)(int64_t, int64_t)) {
@@ -259,39 +261,22 @@ OpDef reducer(Reducer r) {
     if (!contains(dtypes, x->dtype()))
       c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", x);
     const Dims& axes = c.attr().ints("axes");
-    SmallVector<bool, 8> reduced(static_cast<size_t>(x->rank()), false);
-    for (int64_t axis : axes) {
-      if (axis < 0 || axis >= x->rank() || reduced[static_cast<size_t>(axis)]) {
-        c.fail(ErrorKind::kValue, "expected distinct axes of the operand; got axes ",
-               std::span<const int64_t>(axes), " for ", x);
-      }
-      reduced[static_cast<size_t>(axis)] = true;
-    }
-    Dims shape;
-    for (int d = 0; d < x->rank(); ++d)
-      if (!reduced[static_cast<size_t>(d)]) shape.push_back(x->dim(d));
-    return {with_shape(x, shape)};
+    check_axes(c, "axes", axes, x);
+    return {with_shape(x, drop_axes(x->shape(), axes))};
   };
   def.batch = [](BatchCtx& c) {
-    int mapped = c.dim(0);
-    int out = mapped;
-    Dims axes;
-    for (int64_t axis : c.attr().ints("axes")) {
-      if (axis < mapped) --out;
-      axes.push_back(axis < mapped ? axis : axis + 1);
-    }
+    const Dims& axes = c.attr().ints("axes");
     Val x = c.x(0);
-    c.apply({&x, 1}, c.attr().with({{"axes", axes}}), out);
+    c.apply({&x, 1}, c.attr().with({{"axes", shifted(axes, c.dim(0))}}),
+            dim_after_drop(c.dim(0), axes));
   };
   def.emit = [hlo = std::move(r.hlo), identity = std::move(r.identity)](EmitCtx& c) {
     TypeRef x = c.in_type(0);
-    TypeRef element = scalar_type(x->dtype());
+    TypeRef types[] = {x, scalar_type(x->dtype())};
     std::string init = c.constant(identity(x->dtype()), {});
-    Text axes;
-    for (int64_t axis : c.attr().ints("axes")) axes << (axes.size() ? ", " : "") << axis;
-    c.set_out(0, c.line(cat("stablehlo.reduce(", c.in(0), " init: ", init, ") applies ", hlo,
-                            " across dimensions = [", axes.view(), "] : (", mlir_type(x), ", ",
-                            mlir_type(element), ") -> ", mlir_type(c.out_type()))));
+    emit_results(c, cat("stablehlo.reduce(", c.in(0), " init: ", init, ") applies ", hlo,
+                        " across dimensions = ", bracketed(c.attr().ints("axes")), " : ",
+                        signature(types, c.out_types)));
   };
   def.cost = [](const CostCtx& c) {
     Cost cost = cost_bytes(c);

@@ -67,6 +67,8 @@ std::string emit_select(EmitCtx& c, std::string_view pred, TypeRef pred_type,
                         std::string_view on_true, std::string_view on_false, TypeRef type);
 // A contribution to a result's tangent, of an operand that may have been a broadcast scalar.
 JvpArgRule broadcast_tangent(JvpArgRule rule);
+// Fails: the op has no derivative with respect to an argument.
+JvpArgRule no_derivative(std::string op, std::string argument);
 // Replaces the (single) result by v: a scalar v is broadcast.
 Vals replacement(const SimplifyCtx& c, Val v);
 // Bytes read and written, no flops.

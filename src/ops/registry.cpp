@@ -89,6 +89,7 @@ OpRegistry& registry() {
     register_convert(*r);
     register_transcendental(*r);
     register_special(*r);
+    register_incomplete(*r);
     register_compare(*r);
     register_reduce(*r);
     register_shape(*r);

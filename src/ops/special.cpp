@@ -20,12 +20,6 @@ OpDef special(const char* name, const char* doc, std::string hlo, JvpArgRule jvp
                 .transcendental = true});
 }
 
-JvpArgRule not_differentiable(const char* op, const char* argument) {
-  return [=](C) -> Val {
-    fail(ErrorKind::kNotImplemented, "[", op, "] has no derivative with respect to ", argument);
-  };
-}
-
 void register_error_functions(OpRegistry& r) {
   constexpr double kSlopeAtZero = 2 * std::numbers::inv_sqrtpi;
   r.add(special("erf", "The error function, elementwise.", "chlo.erf",
@@ -45,7 +39,7 @@ void register_gamma_functions(OpRegistry& r) {
                 .doc = "The derivative of order m of digamma at x, elementwise.",
                 .hlo = "chlo.polygamma",
                 .dtypes = kFloats,
-                .jvp = {not_differentiable("polygamma", "its order m"),
+                .jvp = {no_derivative("polygamma", "its order m"),
                         [](C c) { return c.t() * apply1("polygamma", {c.x(0) + 1.0, c.x(1)}); }},
                 .transcendental = true}));
   r.add(binary(
@@ -53,7 +47,7 @@ void register_gamma_functions(OpRegistry& r) {
        .doc = "The Hurwitz zeta function: the sum of (q + k)**-x for k >= 0.",
        .hlo = "chlo.zeta",
        .dtypes = kFloats,
-       .jvp = {not_differentiable("zeta", "its exponent x"),
+       .jvp = {no_derivative("zeta", "its exponent x"),
                [](C c) { return c.t() * (-c.x(0) * apply1("zeta", {c.x(0) + 1.0, c.x(1)})); }},
        .transcendental = true}));
 }
