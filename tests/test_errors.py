@@ -1,0 +1,415 @@
+"""Mistakes of users: each is a typed error that names the argument, the op and the user's line."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import errors, lax
+
+HERE = Path(__file__).name
+F = np.ones((3, 4), np.float32)
+G = np.ones((5, 6), np.float32)
+I = np.ones((3, 4), np.int32)
+
+
+def line_of(mark: str) -> int:
+    """The number of the only line of this file that ends with the comment `# mark`."""
+    lines = Path(__file__).read_text().split("\n")
+    (number,) = (n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}"))
+    return number
+
+
+def check(info, *parts: str, mark: str | None = None) -> None:
+    text = str(info.value)
+    for part in parts:
+        assert part in text, f"{part!r} is not in:\n{text}"
+    if mark:
+        assert f"{HERE}:{line_of(mark)}" in text, text
+
+
+def both_ways(fn, *args):
+    """The same mistake under jit and op by op."""
+    return [lambda: weft.jit(fn)(*args), lambda: fn(*map(weft.device_put, args))]
+
+
+# Shapes and dtypes.
+
+
+def shapes(x, y):
+    return x + y  # line of shapes
+
+
+@pytest.mark.parametrize("call", both_ways(shapes, F, G), ids=["jit", "eager"])
+def test_shapes_that_do_not_broadcast(call):
+    with pytest.raises(errors.ShapeError) as info:
+        call()
+    check(info, "add", mark="line of shapes")
+    assert re.search(r"3, ?4", str(info.value)) and re.search(r"5, ?6", str(info.value))
+
+
+def lax_shapes(x, y):
+    return lax.mul(x, y)  # line of lax_shapes
+
+
+@pytest.mark.parametrize("call", both_ways(lax_shapes, F, F.T), ids=["jit", "eager"])
+def test_lax_does_not_broadcast(call):
+    with pytest.raises(errors.ShapeError) as info:
+        call()
+    check(info, "[mul]", "f32[3,4]", "f32[4,3]", mark="line of lax_shapes")
+
+
+def lax_dtypes(x, y):
+    return lax.mul(x, y)  # line of lax_dtypes
+
+
+@pytest.mark.parametrize("call", both_ways(lax_dtypes, F, I), ids=["jit", "eager"])
+def test_lax_does_not_promote(call):
+    with pytest.raises(errors.DTypeError) as info:
+        call()
+    check(info, "[mul]", "f32", "i32", mark="line of lax_dtypes")
+
+
+def contraction(x, y):
+    return x @ y  # line of contraction
+
+
+@pytest.mark.parametrize("call", both_ways(contraction, F, G), ids=["jit", "eager"])
+def test_matmul_of_unequal_sizes(call):
+    with pytest.raises(errors.ShapeError) as info:
+        call()
+    check(info, "matmul", mark="line of contraction")
+
+
+def bits_of_float(x):
+    return x & x  # line of bits_of_float
+
+
+@pytest.mark.parametrize("call", both_ways(bits_of_float, F), ids=["jit", "eager"])
+def test_dtype_an_op_does_not_take(call):
+    with pytest.raises((errors.DTypeError, errors.TypePromotionError)) as info:
+        call()
+    check(info, "and", "f32", mark="line of bits_of_float")
+
+
+def bad_axis(x):
+    return wnp.sum(x, axis=2)  # line of bad_axis
+
+
+@pytest.mark.parametrize("call", both_ways(bad_axis, F), ids=["jit", "eager"])
+def test_axis_out_of_range(call):
+    with pytest.raises((errors.WeftError, ValueError)) as info:
+        call()
+    check(info, "axis 2")
+
+
+def bad_reshape(x):
+    return x.reshape(5, 5)  # line of bad_reshape
+
+
+@pytest.mark.parametrize("call", both_ways(bad_reshape, F), ids=["jit", "eager"])
+def test_reshape_to_another_size(call):
+    with pytest.raises(errors.ShapeError) as info:
+        call()
+    check(info, "reshape", "(5, 5)")
+
+
+def test_too_many_indices():
+    with pytest.raises(IndexError):
+        wnp.ones((2, 3))[0, 0, 0]
+
+
+# Concrete values asked of tracers.
+
+
+def asks_bool(x):
+    if x > 0:  # line of asks_bool
+        return x
+    return -x
+
+
+def test_tracer_in_if():
+    with pytest.raises(errors.TracerBoolConversionError) as info:
+        weft.jit(asks_bool)(1.0)
+    check(info, "asks_bool", "bool[]", "weft.lax.cond", mark="line of asks_bool")
+
+
+def asks_float(x):
+    return float(x) + 1.0  # line of asks_float
+
+
+def test_tracer_as_float():
+    with pytest.raises(errors.ConcretizationTypeError) as info:
+        weft.jit(asks_float)(1.0)
+    check(info, "asks_float", mark="line of asks_float")
+
+
+def asks_index(x, n):
+    return x[: [0, 1, 2][n]]  # line of asks_index
+
+
+def test_tracer_as_list_index():
+    with pytest.raises(errors.TracerIntegerConversionError) as info:
+        weft.jit(asks_index)(F, 1)
+    check(info, "asks_index", mark="line of asks_index")
+
+
+def calls_numpy(x):
+    return np.sin(x)  # line of calls_numpy
+
+
+def test_numpy_function_on_a_tracer():
+    with pytest.raises(errors.TracerArrayConversionError) as info:
+        weft.jit(calls_numpy)(F)
+    check(info, "calls_numpy", "f32[3,4]", "weft.numpy", mark="line of calls_numpy")
+
+
+def boolean_mask(x):
+    return x[x > 0]  # line of boolean_mask
+
+
+def test_boolean_mask_of_a_tracer():
+    with pytest.raises((errors.NonConcreteBooleanIndexError, NotImplementedError, IndexError)):
+        weft.jit(boolean_mask)(F)
+
+
+# Leaked tracers.
+
+kept = []
+
+
+def leaks(x):
+    y = x * 2  # line of leaks
+    kept.append(y)
+    return y
+
+
+def test_leaked_tracer_used_eagerly():
+    kept.clear()
+    weft.jit(leaks)(1.0)
+    with pytest.raises(errors.UnexpectedTracerError) as info:
+        kept[0] + 1
+    check(info, "leaks", mark="line of leaks")
+
+
+def test_leaked_tracer_used_in_another_trace():
+    kept.clear()
+    weft.jit(leaks)(1.0)
+    with pytest.raises(errors.UnexpectedTracerError):
+        weft.jit(lambda x: x + kept[0])(1.0)
+    with pytest.raises(errors.UnexpectedTracerError):
+        weft.jit(lambda x: kept[0])(1.0)
+
+
+def test_leaked_tracer_as_argument():
+    kept.clear()
+    weft.jit(leaks)(1.0)
+    with pytest.raises(errors.UnexpectedTracerError):
+        weft.jit(lambda x: x)(kept[0])
+
+
+# Arguments of jit.
+
+
+def takes_two(x, y):
+    return x
+
+
+@pytest.mark.parametrize("bad", ["text", object(), {1, 2}, np.array(["a"]), np.array([None])])
+def test_argument_that_is_no_array(bad):
+    with pytest.raises(errors.ArgumentTypeError) as info:
+        weft.jit(takes_two)(1.0, bad)
+    check(info, "argument y of 'takes_two'", type(bad).__name__)
+
+
+def test_bad_leaf_of_a_tree_argument():
+    with pytest.raises(errors.ArgumentTypeError) as info:
+        weft.jit(takes_two)(1.0, {"w": [1.0, "text"]})
+    check(info, "argument y['w'][1] of 'takes_two'", "str")
+
+
+def test_bad_keyword_argument():
+    with pytest.raises(errors.ArgumentTypeError) as info:
+        weft.jit(takes_two)(1.0, y="text")
+    check(info, "argument y of 'takes_two'")
+
+
+def returns_text(x):
+    return {"a": x, "b": "text"}
+
+
+def test_result_that_is_no_array():
+    with pytest.raises(errors.ArgumentTypeError) as info:
+        weft.jit(returns_text)(1.0)
+    check(info, "returns_text", "['b']", "str")
+
+
+def test_unhashable_static_argument():
+    f = weft.jit(takes_two, static_argnums=1)
+    with pytest.raises(errors.NonHashableStaticArgumentError) as info:
+        f(1.0, [1, 2])
+    check(info, "takes_two", "y", "list")
+
+
+def test_static_argument_that_does_not_exist():
+    with pytest.raises(ValueError, match="takes_two"):
+        weft.jit(takes_two, static_argnums=5)
+    with pytest.raises(ValueError, match="'z'"):
+        weft.jit(takes_two, static_argnames="z")
+
+
+def test_wrong_number_of_arguments():
+    with pytest.raises(TypeError, match=r"takes_two\(\) missing 1 required positional argument"):
+        weft.jit(takes_two)(1.0)
+
+
+def test_error_of_the_users_function_passes_through():
+    def fails(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        weft.jit(fails)(1.0)
+    # The failed trace leaves nothing behind.
+    assert float(wnp.ones(()) + 1) == 2.0
+
+
+def test_jit_of_something_that_is_no_function():
+    with pytest.raises(TypeError, match="function"):
+        weft.jit(3)
+
+
+# Deleted and donated arrays.
+
+
+def use(x):
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [np.asarray, float, lambda x: x + 1, weft.jit(use), lambda x: x.block_until_ready(),
+     lambda x: np.from_dlpack(x), lambda x: memoryview(x), lambda x: x.tolist()],
+)  # fmt: skip
+def test_deleted_array(reader):
+    x = weft.device_put(np.float32(3))
+    x.delete()
+    assert x.is_deleted()
+    assert x.shape == () and x.dtype == np.float32
+    with pytest.raises(errors.DeletedArrayError, match="deleted"):
+        reader(x)
+    assert "deleted" in repr(x)
+
+
+def test_donated_array():
+    x = weft.device_put(np.arange(1024, dtype=np.float32))
+    y = weft.jit(use, donate_argnums=0)(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y, np.arange(1, 1025))
+    with pytest.raises(errors.DeletedArrayError) as info:
+        x + 1
+    check(info, "donated")
+
+
+def test_array_donated_twice_in_one_call():
+    x = weft.device_put(np.ones(1024, np.float32))
+    f = weft.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))
+    with pytest.raises((errors.WeftError, ValueError, RuntimeError), match="donate"):
+        weft.block_until_ready(f(x, x))
+
+
+def test_mixed_devices(run_python):
+    out = run_python(
+        """
+        import numpy as np, weft
+        from weft import errors
+        a, b = weft.devices()[:2]
+        x, y = weft.device_put(np.ones(3), a), weft.device_put(np.ones(3), b)
+        for f in (lambda x, y: x + y, weft.jit(lambda x, y: x + y)):
+            try:
+                f(x, y)
+            except errors.DeviceMismatchError as e:
+                assert str(a.id) in str(e) and str(b.id) in str(e), e
+                print("refused")
+        # An array that is committed nowhere goes along.
+        print((y + np.ones(3)).devices() == {b}, weft.jit(lambda y: y + 1)(y).devices() == {b})
+        """,
+        WEFT_NUM_CPU_DEVICES="2",
+    )
+    assert out.split() == ["refused", "refused", "True", "True"]
+
+
+# Immutability and conversions.
+
+
+def test_assignment_points_to_at():
+    x = wnp.zeros(3)
+    with pytest.raises(TypeError, match=r"\.at\[.*\]\.set\("):
+        x[0] = 1
+    with pytest.raises(TypeError):
+        del x[0]
+
+
+def test_assignment_to_a_tracer():
+    def assigns(x):
+        x[0] = 1
+        return x
+
+    with pytest.raises(TypeError, match=r"\.at\["):
+        weft.jit(assigns)(F)
+
+
+@pytest.mark.parametrize("convert", [bool, int, float, complex])
+def test_only_arrays_of_one_element_become_scalars(convert):
+    with pytest.raises((TypeError, ValueError)):
+        convert(wnp.ones(3))
+
+
+def test_index_needs_an_integer():
+    with pytest.raises(TypeError):
+        [1, 2][wnp.ones(())]
+    assert [1, 2][wnp.asarray(1)] == 2
+
+
+def test_iteration_over_a_scalar():
+    with pytest.raises(TypeError, match="iteration over"):
+        iter(wnp.ones(()))
+    with pytest.raises(TypeError):
+        len(wnp.ones(()))
+
+
+def test_unknown_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = wnp.ones(3).nothing
+
+
+def test_arrays_are_not_hashable():
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(wnp.ones(3))
+
+
+# Compiler functions.
+
+
+def test_parse_errors_have_a_place():
+    with pytest.raises(errors.ParseError, match=r"line 1"):
+        weft.compiler.parse("{ lambda ; a:f32[]. let b:f32[] = sinn a in (b,) }")
+    with pytest.raises(errors.ParseError):
+        weft.compiler.parse("{ lambda ; a:f32[]")
+
+
+def test_unknown_pass_lists_the_known_ones():
+    graph = weft.jit(lambda x: x).trace(1.0).graph
+    with pytest.raises(errors.AttributeValueError, match="dce"):
+        weft.compiler.optimize(graph, passes=["none_such"])
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, c in vars(errors).items() if isinstance(c, type) and n != "WeftError"]
+)
+def test_every_error_class_explains_itself(name):
+    cls = getattr(errors, name)
+    if issubclass(cls, errors.WeftError):
+        assert cls.__doc__ and len(cls.__doc__.split()) > 8

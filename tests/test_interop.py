@@ -1,0 +1,302 @@
+"""Arrays and the outside: NumPy, buffers, DLPack, pickle, copies, text, numbers; weft and jax."""
+
+import copy
+import operator
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+
+DTYPES = [
+    *["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"],
+    *["float16", "float32", "complex64"],
+    *[ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
+]
+WIDE = ["int64", "uint64", "float64", "complex128"]
+
+
+def sample(dtype, shape=(2, 3)):
+    return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
+# NumPy.
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (2, 1, 0, 3)])
+def test_round_trip_through_numpy(dtype, shape):
+    x = sample(dtype, shape)
+    y = weft.device_put(x)
+    assert (y.shape, y.dtype, y.ndim, y.size) == (x.shape, x.dtype, x.ndim, x.size)
+    assert (y.nbytes, y.itemsize) == (x.nbytes, x.itemsize)
+    back = np.asarray(y)
+    assert back.dtype == x.dtype and type(back) is np.ndarray
+    np.testing.assert_array_equal(back, x)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_64_bit_types(dtype):
+    x = sample(dtype)
+    assert weft.device_put(x).dtype.itemsize == x.dtype.itemsize // 2
+    with weft.enable_x64(True):
+        y = weft.device_put(x)
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(y), x)
+
+
+def test_array_protocol_arguments():
+    x = weft.device_put(sample("float32"))
+    assert np.asarray(x, dtype="float64").dtype == np.float64
+    copied = np.array(x)
+    copied[0, 0] = 7
+    assert float(x[0, 0]) == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(x)[0, 0] = 7
+
+
+def test_later_changes_of_the_numpy_array_do_not_show():
+    x = np.zeros(4096, np.float32)
+    y = weft.device_put(x)
+    z = wnp.asarray(x)
+    x[:] = 1
+    assert float(y.sum()) == 0.0 and float(z.sum()) == 0.0
+
+
+def test_layouts_of_numpy_arrays():
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (x.T, x[::2, ::-1], np.asfortranarray(x), np.broadcast_to(x[0], (3, 6))):
+        np.testing.assert_array_equal(weft.device_put(view), view)
+        np.testing.assert_array_equal(weft.jit(lambda a: a + 1)(view), view + 1)
+
+
+def test_numpy_operators_give_way():
+    x, y = np.ones(3, np.float32), wnp.ones(3)
+    for result in (x + y, y + x, np.float32(2) * y, x @ y, x == y):
+        assert isinstance(result, weft.Array)
+
+
+def test_buffer_protocol():
+    x = weft.device_put(sample("float32"))
+    view = memoryview(x)
+    assert (view.shape, view.format, view.readonly) == ((2, 3), "f", True)
+    np.testing.assert_array_equal(np.frombuffer(view, np.float32), np.arange(6))
+
+
+# DLPack.
+
+
+def test_dlpack_to_numpy_shares_memory():
+    x = weft.device_put(np.arange(64, dtype=np.float32))
+    y = np.from_dlpack(x)
+    np.testing.assert_array_equal(y, np.arange(64))
+    assert y.ctypes.data == np.asarray(x).ctypes.data
+    assert x.__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "uint8", "complex64", "bool"])
+def test_dlpack_from_numpy(dtype):
+    x = sample(dtype)
+    y = wnp.from_dlpack(x)
+    assert isinstance(y, weft.Array) and y.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(y), x)
+
+
+def test_dlpack_keeps_its_owner_alive():
+    y = np.from_dlpack(weft.jit(lambda: wnp.arange(1000.0) * 2)())
+    for _ in range(10):
+        np.ones(1000, np.float32) * 3
+    np.testing.assert_array_equal(y, np.arange(1000) * 2)
+
+
+def test_dlpack_with_torch():
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float32, torch.int32, torch.bfloat16):
+        t = torch.arange(6).reshape(2, 3).to(dtype)
+        x = wnp.from_dlpack(t)
+        np.testing.assert_array_equal(np.asarray(x, np.float32), t.float().numpy())
+        back = torch.from_dlpack(x)
+        assert back.dtype == dtype and torch.equal(back, t)
+
+
+# Pickle and copies.
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_pickle(dtype):
+    x = weft.device_put(sample(dtype))
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        y = pickle.loads(pickle.dumps(x, protocol))
+        assert isinstance(y, weft.Array) and y.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
+
+
+def test_pickle_keeps_weak_types():
+    x = wnp.asarray(1.0)
+    assert pickle.loads(pickle.dumps(x)).weak_type == x.weak_type
+
+
+def test_copies():
+    x = weft.device_put(sample("float32"))
+    for y in (copy.copy(x), copy.deepcopy(x), x.copy()):
+        assert isinstance(y, weft.Array)
+        np.testing.assert_array_equal(y, x)
+    y = copy.deepcopy({"a": [x]})["a"][0]
+    x.delete()
+    np.testing.assert_array_equal(y, sample("float32"))
+
+
+# Text and numbers.
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.float32(1.5), np.arange(3), np.ones((2, 2), np.float32), np.zeros((0, 3), np.int32),
+     np.array(True), np.arange(2000.0, dtype=np.float32), np.complex64(1 + 2j)],
+)  # fmt: skip
+def test_str_and_format_are_those_of_numpy(value):
+    value = np.asarray(value)
+    x = weft.device_put(value)
+    value = np.asarray(x)
+    assert str(x) == str(value)
+    assert repr(x).startswith("Array(") and f"dtype={value.dtype.name}" in repr(x)
+
+
+def test_format():
+    assert f"{wnp.asarray(3.14159):.2f}" == "3.14"
+    assert f"{wnp.asarray(7):05d}" == "00007"
+    assert f"{wnp.ones(2)}" == "[1. 1.]"
+    with pytest.raises(TypeError):
+        f"{wnp.ones(2):.2f}"
+
+
+def test_repr_of_tracers_shows_the_type():
+    shown = []
+    weft.jit(lambda x: (shown.append(repr(x)), x)[1])(np.ones((2, 3), np.float32))
+    assert "f32[2,3]" in shown[0] or "float32[2,3]" in shown[0]
+
+
+def test_scalar_conversions():
+    x = wnp.asarray(3)
+    assert (int(x), float(x), complex(x), bool(x)) == (3, 3.0, 3 + 0j, True)
+    assert operator.index(x) == 3 and range(5)[x] == 3
+    assert wnp.asarray([[2.5]]).item() == 2.5
+    assert x.item() == 3 and isinstance(x.item(), int)
+    assert wnp.arange(4).tolist() == [0, 1, 2, 3]
+    assert round(wnp.asarray(2.567), 1) == pytest.approx(2.6)
+
+
+def test_iteration_and_length():
+    x = wnp.arange(6).reshape(3, 2)
+    assert len(x) == 3
+    rows = list(x)
+    assert [row.tolist() for row in rows] == [[0, 1], [2, 3], [4, 5]]
+    assert all(isinstance(row, weft.Array) for row in rows)
+    a, b = wnp.asarray([1, 2])
+    assert (int(a), int(b)) == (1, 2)
+    assert 2 in wnp.arange(3)
+    assert [int(v) for v in reversed(wnp.arange(3))] == [2, 1, 0]
+
+
+def test_iteration_over_a_tracer():
+    assert float(weft.jit(lambda x: sum(v * v for v in x))(np.arange(4.0))) == 14.0
+
+
+def test_readiness():
+    x = weft.jit(lambda: wnp.ones((200, 200)) @ wnp.ones((200, 200)))()
+    assert x.block_until_ready() is x
+    assert x.is_ready() and not x.is_deleted()
+
+
+def test_live_arrays_and_memory_stats():
+    before = weft.memory_stats()
+    x = weft.device_put(np.ones(1 << 20, np.float32))
+    after = weft.memory_stats()
+    assert after["live_arrays"] == before["live_arrays"] + 1
+    assert after["live_bytes"] - before["live_bytes"] == x.nbytes
+    assert any(y is x for y in weft.live_arrays())
+    del x
+    assert weft.memory_stats()["live_arrays"] == before["live_arrays"]
+
+
+# jax and weft.
+
+NO_JAX = """
+    import importlib.abc, sys
+
+    class Blocker(importlib.abc.MetaPathFinder):
+        seen = []
+
+        def find_spec(self, name, path=None, target=None):
+            if name == "jax" or name.startswith("jax."):
+                self.seen.append(name)
+                raise ImportError(f"{name} is not to be imported")
+            return None
+
+    sys.meta_path.insert(0, Blocker())
+"""
+
+USE_WEFT = """
+    import numpy as np, weft, weft.numpy as wnp
+    f = weft.jit(lambda t: {"y": t["x"] @ t["x"].T, "s": wnp.sum(t["x"])})
+    out = f({"x": np.ones((2, 3), np.float32)})
+    assert np.asarray(out["y"]).tolist() == [[3, 3], [3, 3]], out
+    x = wnp.arange(4.0)
+    assert float((x + x)[3]) == 6.0 and float(x.sum()) == 6.0
+    assert np.asarray(wnp.ones(3, "bfloat16") + 1).astype("f4").tolist() == [2, 2, 2]
+    with weft.enable_x64(True):
+        assert wnp.arange(3.0).dtype == np.float64
+    f.lower({"x": np.ones((2, 3), np.float32)}).compile().as_text()
+    [np.asarray(v) for v in x]
+    np.from_dlpack(x)
+"""
+
+USE_JAX = """
+    import numpy as np, jax, jax.numpy as jnp
+    y = jax.jit(lambda x: x @ x.T)(jnp.ones((2, 3)))
+    assert y.tolist() == [[3, 3], [3, 3]] and isinstance(y, jax.Array)
+    assert jax.grad(lambda x: (x ** 2).sum())(jnp.ones(2)).tolist() == [2, 2]
+    assert jnp.arange(3).dtype == np.int32
+    assert jax.tree_util.tree_leaves({"a": [1, 2]}) == [1, 2]
+"""
+
+
+def has_jax() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("jax") is not None
+
+
+def test_nothing_imports_jax(run_python):
+    check = "assert not Blocker.seen, Blocker.seen; assert 'jax' not in sys.modules; print('ok')"
+    assert run_python(f"{NO_JAX}\n{USE_WEFT}\n    {check}").strip() == "ok"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("order", ["jax first", "weft first", "weft, jax, weft, jax"])
+def test_jax_in_the_same_process(run_python, order):
+    if not has_jax():
+        pytest.skip("needs jax")
+    code = {
+        "jax first": USE_JAX + USE_WEFT + USE_JAX,
+        "weft first": USE_WEFT + USE_JAX + USE_WEFT,
+        "weft, jax, weft, jax": USE_WEFT + USE_JAX + USE_WEFT + USE_JAX,
+    }[order]
+    assert run_python(code + "\n    print('ok')").strip() == "ok"
+
+
+@pytest.mark.oracle
+def test_arrays_of_jax_become_arrays_of_weft_and_back(run_python):
+    if not has_jax():
+        pytest.skip("needs jax")
+    run_python(
+        """
+        import jax.numpy as jnp, weft.numpy as wnp
+        x = jnp.arange(4.0)
+        assert wnp.asarray(x).tolist() == [0, 1, 2, 3]
+        assert jnp.asarray(wnp.arange(3.0)).tolist() == [0, 1, 2]
+        """
+    )
