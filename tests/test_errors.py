@@ -303,6 +303,14 @@ def test_deleted_array(reader):
     assert "deleted" in repr(x)
 
 
+def test_deleting_a_scalar_leaves_others_of_its_value_alone():
+    x, y = (weft.device_put(np.float32(3.5)) for _ in range(2))
+    x.delete()
+    weft.block_until_ready(weft.jit(use, donate_argnums=0)(y))
+    assert float(weft.device_put(np.float32(3.5))) == 3.5
+    assert (wnp.zeros(2) + 3.5).tolist() == [3.5, 3.5]
+
+
 def test_donated_array():
     x = weft.device_put(np.arange(1024, dtype=np.float32))
     y = weft.jit(use, donate_argnums=0)(x)
