@@ -115,13 +115,16 @@ bool may_be_none(const AttrSpec& spec) {
   return (spec.flags & AttrSpec::kOptional) || (spec.has_default() && is_none(spec.default_value));
 }
 
+// "[op] ", where the op is known.
+std::string prefix(std::string_view op) { return op.empty() ? "" : cat('[', op, "] "); }
+
 // The value as it is stored.
 Attr checked(std::string_view op, const AttrSpec& spec, Attr value) {
   if (spec.type == AttrType::kFloat && std::holds_alternative<int64_t>(value)) {
     value = static_cast<double>(std::get<int64_t>(value));
   }
   if (has_type(spec.type, value) || (is_none(value) && may_be_none(spec))) return value;
-  fail(ErrorKind::kType, "[", op, "] expected ", describe(spec.type), " for attribute ", spec.name,
+  fail(ErrorKind::kType, prefix(op), "expected ", describe(spec.type), " for attribute ", spec.name,
        may_be_none(spec) ? " or None" : "", "; got ", describe(value));
 }
 
@@ -221,19 +224,19 @@ AttrsRef AttrRecord::make(std::string_view op, const AttrSchema& schema,
   for (const auto& [name, value] : attrs) {
     int found = schema.find(name);
     if (found < 0) {
-      fail(ErrorKind::kType, "[", op, "] expected ", describe(schema), "; got an attribute named ",
+      fail(ErrorKind::kType, prefix(op), "expected ", describe(schema), "; got an attribute named ",
            name);
     }
     size_t i = static_cast<size_t>(found);
     if (given[i])
-      fail(ErrorKind::kType, "[", op, "] expected attribute ", name, " once; got it twice");
+      fail(ErrorKind::kType, prefix(op), "expected attribute ", name, " once; got it twice");
     given[i] = true;
     values[i] = checked(op, specs[i], value);
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     if (given[i]) continue;
     if (!specs[i].has_default()) {
-      fail(ErrorKind::kType, "[", op, "] expected ", describe(schema), "; got no ", specs[i].name);
+      fail(ErrorKind::kType, prefix(op), "expected ", describe(schema), "; got no ", specs[i].name);
     }
     values[i] = specs[i].default_value;
   }
@@ -261,7 +264,7 @@ AttrsRef AttrRecord::with(std::initializer_list<NamedAttr> changes) const {
       fail(ErrorKind::kType, "expected ", describe(*schema_), "; got an attribute named ", name);
     }
     size_t i = static_cast<size_t>(found);
-    record->values_[i] = checked("with", schema_->specs()[i], value);
+    record->values_[i] = checked("", schema_->specs()[i], value);
   }
   record->hash_ = hash_values(*schema_, record->values_);
   return record;
@@ -304,7 +307,7 @@ AttrsRef map_graphs(const AttrsRef& attrs, const std::function<GraphRef(const Gr
     }
     named.emplace_back(attrs->schema().specs()[i].name, std::move(value));
   }
-  return changed ? AttrRecord::make("map_graphs", attrs->schema(), named) : attrs;
+  return changed ? AttrRecord::make("", attrs->schema(), named) : attrs;
 }
 
 }  // namespace weft
