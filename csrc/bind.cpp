@@ -137,18 +137,10 @@ Dims common_shape(std::span<const Operand> xs, std::string_view op) {
   return out;
 }
 
-Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
-  PromotionType common = common_dtype(xs, f.promotion, f.op->name);
-  ContextRef c = context_for(xs);
-  if (!c) {
-    EagerCall call{&f, attrs, {}, xs, {}};
-    for (const Operand& x : xs)
-      call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype()
-                                                                   : common.dtype);
-    return run_eagerly(call, [&](std::span<const Operand> abstract) {
-      return Objects{elementwise(f, abstract, attrs)};
-    })[0];
-  }
+// Records the function, given the dtype that its operands promote to.
+static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
+                              std::span<const Operand> xs, const AttrsRef& attrs,
+                              PromotionType common) {
   Values values;
   for (const Operand& x : xs) values.push_back(converted(*c, x, common.dtype, f.promotion));
   if (f.promotion != Promotion::kLax && xs.size() > 1) {
@@ -160,6 +152,18 @@ Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRe
   Value result = record(*c, use_bool_op ? *f.bool_op : *f.op, values, attrs)[0];
   bool weak = common.weak && !is_bool(c->builder.type(result)->dtype());
   return Ref::steal(make_tracer(c, result, weak));
+}
+
+Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
+  PromotionType common = common_dtype(xs, f.promotion, f.op->name);
+  ContextRef c = context_for(xs);
+  if (c) return record_elementwise(c, f, xs, attrs, common);
+  EagerCall call{&f, attrs, {}, xs, {}};
+  for (const Operand& x : xs)
+    call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype() : common.dtype);
+  return run_eagerly(call, [&](std::span<const Operand> abstract) {
+    return Objects{record_elementwise(innermost_staged(), f, abstract, attrs, common)};
+  })[0];
 }
 
 Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs) {

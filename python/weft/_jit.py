@@ -5,7 +5,6 @@ options and gives the callable its other methods (`lower`, `trace`, `eval_shape`
 """
 
 import functools
-import inspect
 import operator
 
 from weft import _core
@@ -15,6 +14,7 @@ from weft._staging import (
     describe_argument,
     describe_output,
     describe_position,
+    signature_of,
 )
 from weft.runtime.pytree import registry
 
@@ -47,14 +47,11 @@ def _complete(fun, nums, names, which):
     """
     if not nums and not names:
         return nums, names
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
+    signature = signature_of(fun)
+    if signature is None:
         return nums, names
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variadic = any(p.kind == p.VAR_POSITIONAL for p in parameters)
-    keywords = any(p.kind == p.VAR_KEYWORD for p in parameters)
-    known = {p.name for p in parameters}
+    positional, variadic, keywords = signature.positional, signature.rest, signature.keywords
+    known = {*positional, *signature.keyword_only}
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise ValueError(
@@ -65,15 +62,14 @@ def _complete(fun, nums, names, which):
             raise TypeError(f"{which}_argnames: expected names; got {name!r}")
         if not keywords and name not in known:
             raise ValueError(f"{which}_argnames: {fun} has no parameter {name!r}")
-    by_name = {p.name: i for i, p in enumerate(positional)}
+    by_name = {name: i for i, name in enumerate(positional)}
     all_nums = {n % len(positional) if not variadic else n for n in nums}
     all_names = set(names)
     all_nums.update(by_name[n] for n in names if n in by_name)
     for n in nums:
-        if -len(positional) <= n < len(positional):
-            p = positional[n]
-            if p.kind == p.POSITIONAL_OR_KEYWORD:
-                all_names.add(p.name)
+        in_range = -len(positional) <= n < len(positional)
+        if in_range and n % len(positional) >= signature.positional_only:
+            all_names.add(positional[n])
     return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 

@@ -1,7 +1,7 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
-import functools
-import inspect
+import types
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,23 +68,58 @@ def typeof(x):
     return ShapedArray(shape, dtype, weak_type=weak)
 
 
-@functools.lru_cache(1024)
-def _parameter_names(fun):
+class Signature(NamedTuple):
+    """The parameters of a function, by kind."""
+
+    positional: tuple  # names, positional-only ones first
+    positional_only: int  # how many of these cannot be given by name
+    keyword_only: tuple
+    rest: str | None  # name of *args
+    keywords: bool  # whether there is **kwargs
+
+
+def signature_of(fun):
+    """The Signature of a function; None when it cannot be told."""
+    if type(fun) is not types.FunctionType or "__wrapped__" in fun.__dict__:
+        return _inspected_signature(fun)
+    # The library's own functions go this way at import, where loading `inspect` would cost 10 ms.
+    code = fun.__code__
+    names, n, k = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
+    rest = names[n + k] if code.co_flags & 0x04 else None
+    return Signature(
+        names[:n], code.co_posonlyargcount, names[n : n + k], rest, bool(code.co_flags & 0x08)
+    )
+
+
+def _inspected_signature(fun):
+    import inspect
+
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        return (), None
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = tuple(p.name for p in parameters if p.kind in kinds)
-    rest = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
-    return names, rest[0] if rest else None
+        return None
+
+    def names(*kinds):
+        return tuple(p.name for p in parameters if p.kind in kinds)
+
+    kind = inspect.Parameter
+    rest = names(kind.VAR_POSITIONAL)
+    return Signature(
+        names(kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD),
+        len(names(kind.POSITIONAL_ONLY)),
+        names(kind.KEYWORD_ONLY),
+        rest[0] if rest else None,
+        bool(names(kind.VAR_KEYWORD)),
+    )
 
 
 def _positional_name(fun, position):
-    names, rest = _parameter_names(fun)
-    if position < len(names):
-        return names[position]
-    return f"{rest}[{position - len(names)}]" if rest else f"number {position}"
+    signature = signature_of(fun)
+    if signature and position < len(signature.positional):
+        return signature.positional[position]
+    if signature and signature.rest:
+        return f"{signature.rest}[{position - len(signature.positional)}]"
+    return f"number {position}"
 
 
 def _function_name(fun):
