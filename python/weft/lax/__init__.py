@@ -95,6 +95,7 @@ from weft.lax._elementwise import (
 from weft.lax._reduce import (
     argmax as argmax,
     argmin as argmin,
+    reduce as reduce,
     reduce_and as reduce_and,
     reduce_max as reduce_max,
     reduce_min as reduce_min,

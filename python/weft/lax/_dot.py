@@ -40,7 +40,7 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
-def _precision_name(precision):
+def precision_name(precision):
     """The attribute for what users give: None, a Precision or its name, or one for each operand."""
     if precision is None:
         return None
@@ -83,7 +83,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         lhs,
         rhs,
         dimension_numbers=((lists[0], lists[1]), (lists[2], lists[3])),
-        precision=_precision_name(precision),
+        precision=precision_name(precision),
         preferred_element_type=preferred_element_type,
     )
 

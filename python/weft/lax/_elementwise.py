@@ -9,7 +9,7 @@ import enum
 
 from weft import _core
 from weft._arguments import static_int
-from weft.dtypes import requested_dtype
+from weft.dtypes import dtype_of, is_integer, requested_dtype
 
 _INEXACT = "a floating-point or complex dtype"
 _FLOAT = "a floating-point dtype"
@@ -86,7 +86,7 @@ expm1 = _unary("expm1", "exp(x) - 1, accurate for small x.", _INEXACT)
 log = _unary("log", "Natural logarithm; NaN for negative x, -inf at 0.", _INEXACT)
 log1p = _unary("log1p", "log(1 + x), accurate for small x.", _INEXACT)
 logistic = _unary("logistic", "1 / (1 + exp(-x)).", _INEXACT)
-pow = _binary("pow", "x to the power y.", _INEXACT)
+_pow = _binary("pow", "", _INEXACT)
 
 # Trigonometric and hyperbolic functions
 sin = _unary("sin", "Sine of x radians.", _INEXACT)
@@ -117,6 +117,21 @@ lt = _binary("lt", "x < y.", "a real dtype", result=_BOOL)
 le = _binary("le", "x <= y.", "a real dtype", result=_BOOL)
 gt = _binary("gt", "x > y.", "a real dtype", result=_BOOL)
 ge = _binary("ge", "x >= y.", "a real dtype", result=_BOOL)
+
+
+def pow(x, y):
+    """x to the power y.
+
+    Args:
+      x: array of a floating-point or complex dtype.
+      y: array of the dtype of `x`, or of an integer dtype, and of its shape; either may be a scalar.
+
+    Returns:
+      Array of their shape and of the dtype of `x`.
+    """
+    if is_integer(dtype_of(y)) and not isinstance(y, int):
+        return _core.bind("pow", x, y)
+    return _pow(x, y)
 
 
 class RoundingMethod(enum.IntEnum):

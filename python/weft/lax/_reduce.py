@@ -1,8 +1,16 @@
 """Reductions along axes."""
 
+import re
+
+import numpy as np
+
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis
-from weft.dtypes import requested_dtype
+from weft._jit import jit
+from weft._staging import ShapeDtypeStruct
+from weft.dtypes import dtype_of, highest_value, is_bool, lowest_value, requested_dtype
+from weft.errors import ConcretizationTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.runtime.pytree import registry
 
 
 def _reduction(op, summary, dtypes, empty):
@@ -60,3 +68,84 @@ def argmin(operand, axis, index_dtype):
 def _arg_reduction(op, operand, axis, index_dtype):
     axis = normalize_axis(axis, ndim_of(operand), op)
     return _core.bind(op, operand, axes=(axis,), index_dtype=requested_dtype(index_dtype, op))
+
+
+# The reduction with an operation, and the identity of the operation by dtype.
+_MONOIDS = {
+    "add": ("reduce_sum", lambda dtype: 0),
+    "mul": ("reduce_prod", lambda dtype: 1),
+    "max": ("reduce_max", lowest_value),
+    "min": ("reduce_min", highest_value),
+    "and": ("reduce_and", lambda dtype: True if is_bool(dtype) else ~dtype.type(0)),
+    "or": ("reduce_or", lambda dtype: 0),
+    "xor": ("reduce_xor", lambda dtype: 0),
+}
+_ONE_OP = re.compile(r"{ lambda ; a:\S+ b:\S+\. let c:\S+ = (\w+) (?:a b|b a) in \(c,\) }")
+
+
+def reduce(operands, init_values, computation, dimensions):
+    """Reduces arrays along axes with a function of two scalars.
+
+    Args:
+      operands: an array, or a tree of arrays of one shape.
+      init_values: a scalar for each array, of the same dtype, in a tree of the same structure.
+      computation: function of two trees of scalars to one. It is associative, with the initial
+        values as identity: in which order elements are combined, and how often the initial values
+        enter, is not specified. It may not close over arrays.
+      dimensions: the axes to reduce over, which the results lack.
+
+    Returns:
+      A tree of arrays of the structure of `operands`.
+    """
+    arrays, tree = registry.flatten(operands)
+    inits, init_tree = registry.flatten(init_values)
+    if not arrays or tree != init_tree:
+        raise TreeStructureError(
+            f"[reduce] expected an initial value for each array; got {init_tree} for {tree}"
+        )
+    axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
+    inits = [_initial_value(x, init) for x, init in zip(arrays, inits, strict=True)]
+    graph = _scalar_graph(computation, tree, [dtype_of(x) for x in arrays])
+    match = _ONE_OP.fullmatch(str(graph)) if len(arrays) == 1 else None
+    if match and match[1] in _MONOIDS:
+        op, identity = _MONOIDS[match[1]]
+        if isinstance(inits[0], np.generic) and inits[0] == identity(inits[0].dtype):
+            result = _core.bind(op, arrays[0], axes=axes) if axes else _core.asarray(arrays[0])
+            return tree.unflatten([result])
+    return tree.unflatten(_core.bind("reduce", *arrays, *inits, dimensions=axes, jaxpr=graph))
+
+
+def _initial_value(x, init):
+    dtype = dtype_of(x)
+    shape, own, weak = _core.typeof(init)
+    if shape:
+        raise ShapeError(f"[reduce] expected a scalar initial value; got shape {shape}")
+    if own != dtype and not (weak and _core.result_type(x, init)[0] == dtype):
+        raise DTypeError(
+            f"[reduce] expected an initial value of the dtype {dtype} of its array; got {own}"
+        )
+    if isinstance(init, (bool, int, float, complex, np.generic)):
+        return dtype.type(init)
+    return _core.astype(init, dtype)
+
+
+def _scalar_graph(computation, tree, dtypes):
+    """The graph of a function of two scalars (or trees of them)."""
+
+    def flat(*scalars):
+        half = len(scalars) // 2
+        result = computation(tree.unflatten(scalars[:half]), tree.unflatten(scalars[half:]))
+        leaves, result_tree = registry.flatten(result)
+        if result_tree != tree:
+            raise TreeStructureError(
+                f"[reduce] expected a computation that returns {tree}; got {result_tree}"
+            )
+        return tuple(leaves)
+
+    traced = jit(flat).trace(*[ShapeDtypeStruct((), dtype) for dtype in dtypes * 2])
+    if traced.consts:
+        raise ConcretizationTypeError(
+            "[reduce] expected a computation that does not close over arrays; "
+            f"got one that closes over {len(traced.consts)}"
+        )
+    return traced.graph

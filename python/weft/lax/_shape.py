@@ -92,13 +92,13 @@ def reshape(operand, new_sizes, dimensions=None):
 def collapse(operand, start_dimension, stop_dimension=None):
     """Merges the axes `start_dimension` to `stop_dimension` (excluded; None: to the last) to one.
 
-    Both may be negative, and are then counted from the end.
+    Both may be negative, and are then counted from the end. No axes merge to a new one of size 1.
     """
     shape = shape_of(operand)
     low, high, _ = slice(start_dimension, stop_dimension).indices(len(shape))
-    if low >= high:
+    if low > high:
         raise AttributeValueError(
-            f"[collapse] expected start_dimension < stop_dimension; got {start_dimension} and "
+            f"[collapse] expected start_dimension <= stop_dimension; got {start_dimension} and "
             f"{stop_dimension} for an array of shape {shape}"
         )
     return reshape(operand, shape[:low] + (math.prod(shape[low:high]),) + shape[high:])

@@ -1,0 +1,341 @@
+"""Arrays from Python and NumPy values, and arrays of constants.
+
+Outside of traces, small constant arrays are made on the host: that is faster than to compile a
+program for each shape. Within traces they are operations.
+"""
+
+import math
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of, static_int, static_shape
+from weft.dtypes import (
+    default_float,
+    default_int,
+    dtype_of,
+    is_bool,
+    is_complex,
+    is_integer,
+    requested_dtype,
+)
+from weft.errors import (
+    AttributeValueError,
+    ConcretizationTypeError,
+    DTypeError,
+    OperandError,
+    ShapeError,
+)
+from weft.lax import _creation as lax_creation
+from weft.lax._shape import reshape, stack
+
+_HOST_LIMIT = 1 << 16  # elements
+
+
+def on_host(size):
+    """Whether a constant array of so many elements is made by NumPy."""
+    return size <= _HOST_LIMIT and not _core.in_trace()
+
+
+def array(object, dtype=None, copy=True, order="K", ndmin=0):
+    """An array from a number, a NumPy array, nested sequences, or an array.
+
+    Args:
+      object: the values. Nested lists and tuples may hold arrays, also traced ones.
+      dtype: dtype of the result; else that of the values, 64-bit ones becoming 32-bit ones unless
+        they are enabled. A Python number gives a weakly typed array.
+      copy: ignored, arrays never change.
+      order: ignored but for "K" and "C", which it must be.
+      ndmin: least number of axes; missing ones of size 1 are added in front.
+
+    Raises:
+      DTypeError: for strings, objects and other values that are no numbers.
+      ShapeError: if the sequences are nested irregularly.
+      OverflowError: for a Python integer beyond the range of the dtype.
+    """
+    if order not in (None, "K", "C", "A"):
+        raise AttributeValueError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
+    if dtype is not None:
+        dtype = requested_dtype(dtype, "array")
+    result = _convert(object, dtype)
+    missing = operator.index(ndmin) - result.ndim
+    return reshape(result, (1,) * missing + result.shape) if missing > 0 else result
+
+
+def asarray(a, dtype=None, order=None, *, copy=None):
+    """As `array`; an array that has the dtype already is returned as it is."""
+    return array(a, dtype, order=order)
+
+
+def _convert(object, dtype):
+    if isinstance(object, (_core.Array, _core.Tracer)):
+        return object if dtype is None else _core.astype(object, dtype)
+    if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
+        _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
+        return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
+    if object is None:
+        raise OperandError("[array] expected numbers; got None")
+    if isinstance(object, (list, tuple)):
+        if _holds_arrays(object):
+            return _stacked(object, dtype)
+        return _core.asarray(_numpy_array(object, dtype))
+    if hasattr(object, "__weft_array__"):
+        return _convert(object.__weft_array__(), dtype)
+    values = np.asarray(object)
+    _check_numeric(values)
+    return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
+
+
+def _check_numeric(x):
+    if isinstance(x, np.ndarray) and x.dtype.kind not in "biufcV":
+        raise DTypeError(f"[array] expected numbers; got values of dtype {x.dtype}")
+
+
+def _holds_arrays(sequence):
+    kinds = set(map(type, sequence))
+    if kinds <= {int, float, bool, complex}:
+        return False
+    if any(issubclass(kind, (_core.Array, _core.Tracer)) for kind in kinds):
+        return True
+    return any(_holds_arrays(element) for element in sequence if isinstance(element, (list, tuple)))
+
+
+def _numpy_array(sequence, dtype):
+    """A NumPy array of nested sequences of numbers, in its final dtype."""
+    try:
+        values = np.array(sequence)
+    except ValueError as error:
+        raise ShapeError(
+            f"[array] expected sequences nested to the same depth and length; got {error}"
+        ) from None
+    if values.dtype == object:
+        raise DTypeError("[array] expected numbers; got other objects or too large integers")
+    _check_numeric(values)
+    target = _core.canonical_dtype(values.dtype) if dtype is None else dtype
+    if values.size == 0 and dtype is None:
+        target = default_float()
+    if is_integer(target) and values.dtype.kind in "iu" and target.itemsize < values.itemsize:
+        limits = np.iinfo(target) if target.kind in "iu" else None
+        if limits and (values.min() < limits.min or values.max() > limits.max):
+            raise OverflowError(
+                f"[array] expected integers in the range of {target}; got values from "
+                f"{values.min()} to {values.max()}"
+            )
+    return values.astype(target)
+
+
+def _stacked(sequence, dtype):
+    parts = [_convert(element, None) for element in sequence]
+    if dtype is None:
+        dtype = _core.result_type(*parts)[0]
+    shapes = {part.shape for part in parts}
+    if len(shapes) > 1:
+        raise ShapeError(f"[array] expected elements of one shape; got {sorted(shapes)}")
+    return stack([_core.astype(part, dtype) for part in parts])
+
+
+def copy(a, order=None):
+    """The array itself: arrays never change. NumPy values become arrays."""
+    return array(a, order=order)
+
+
+def frombuffer(buffer, dtype=float, count=-1, offset=0):
+    """A one-dimensional array from an object with the buffer protocol, such as bytes."""
+    dtype = np.dtype(dtype) if dtype is not float else default_float()
+    return array(np.frombuffer(buffer, dtype, count, offset))
+
+
+def full(shape, fill_value, dtype=None):
+    """An array with all elements equal to `fill_value`.
+
+    Args:
+      shape: an integer or a sequence of integers.
+      fill_value: a scalar, or an array that broadcasts to `shape`.
+      dtype: dtype of the result; else that of `fill_value`, weak for a Python number.
+    """
+    shape = static_shape(shape, "full")
+    if dtype is not None:
+        dtype = requested_dtype(dtype, "full")
+    return _filled(shape, fill_value, dtype, False)
+
+
+def _filled(shape, fill_value, dtype, weak):
+    if dtype is None:
+        _, dtype, weak = _core.typeof(fill_value)
+    number = isinstance(fill_value, (bool, int, float, complex, np.generic))
+    if number and on_host(math.prod(shape)):
+        return _core.astype(_core.asarray(_host_full(shape, fill_value, dtype)), dtype, weak)
+    fill_value = _core.astype(fill_value, dtype, weak)
+    if shape_of(fill_value):
+        return _core.broadcast_to(fill_value, shape)
+    return lax_creation.full(shape, fill_value)
+
+
+def _host_full(shape, value, dtype):
+    if is_integer(dtype) and isinstance(value, float):
+        value = int(value)
+    return np.full(shape, np.asarray(value).astype(dtype), dtype)
+
+
+def zeros(shape, dtype=None):
+    """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
+    return _filled(static_shape(shape, "zeros"), 0, dtype, False)
+
+
+def ones(shape, dtype=None):
+    """An array of ones; float32 (or float64, where enabled) unless `dtype` is given."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
+    return _filled(static_shape(shape, "ones"), 1, dtype, False)
+
+
+def empty(shape, dtype=None):
+    """An array of unspecified values (zeros); see `zeros`."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
+    return _filled(static_shape(shape, "empty"), 0, dtype, False)
+
+
+def _like(function, a, fill_value, dtype, shape):
+    own_shape, own_dtype, weak = _core.typeof(a)
+    shape = own_shape if shape is None else static_shape(shape, function)
+    if dtype is None:
+        return _filled(shape, fill_value, own_dtype, weak)
+    return _filled(shape, fill_value, requested_dtype(dtype, function), False)
+
+
+def full_like(a, fill_value, dtype=None, shape=None):
+    """As `full`, with the shape and dtype of `a` where they are not given."""
+    return _like("full_like", a, fill_value, dtype, shape)
+
+
+def zeros_like(a, dtype=None, shape=None):
+    """Zeros of the shape and dtype of `a`, unless others are given."""
+    return _like("zeros_like", a, 0, dtype, shape)
+
+
+def ones_like(a, dtype=None, shape=None):
+    """Ones of the shape and dtype of `a`, unless others are given."""
+    return _like("ones_like", a, 1, dtype, shape)
+
+
+def empty_like(prototype, dtype=None, shape=None):
+    """An array of unspecified values (zeros) of the shape and dtype of `prototype`."""
+    return _like("empty_like", prototype, 0, dtype, shape)
+
+
+def static_number(x, function, name):
+    """`x` as a Python number; a clear error if it is traced or no scalar."""
+    if isinstance(x, (int, float, complex)):
+        return x
+    if isinstance(x, _core.Tracer):
+        raise ConcretizationTypeError(
+            f"[{function}] expected {name} to be known while tracing, since the shape of the "
+            f"result depends on it; got {x}"
+        )
+    if shape_of(x):
+        raise ShapeError(f"[{function}] expected {name} to be a scalar; got shape {shape_of(x)}")
+    return np.asarray(x).item()
+
+
+def arange(start, stop=None, step=None, dtype=None):
+    """Evenly spaced numbers from `start` up to `stop` (excluded).
+
+    Args:
+      start, stop, step: numbers; `arange(n)` starts at 0, and the step is 1 unless given.
+      dtype: dtype of the result; else that which the arguments promote to.
+    """
+    given = [x for x in (start, stop, step) if x is not None]
+    if dtype is None:
+        dtype = _core.result_type(*given)[0]
+    else:
+        dtype = requested_dtype(dtype, "arange")
+    if is_bool(dtype):
+        raise DTypeError("[arange] expected a number dtype; got bool")
+    if stop is None:
+        start, stop = 0, start
+    start = static_number(start, "arange", "start")
+    stop = static_number(stop, "arange", "stop")
+    step = 1 if step is None else static_number(step, "arange", "step")
+    if step == 0:
+        raise ZeroDivisionError("[arange] expected a step other than 0")
+    size = _arange_size(start, stop, step)
+    if on_host(size):
+        return _core.asarray((start + step * np.arange(size)).astype(dtype))
+    result = lax_creation.iota(dtype, size)
+    if step != 1:
+        result = _core.bind("mul", _core.astype(step, dtype), result)
+    if start != 0 or isinstance(start, float):
+        result = _core.bind("add", _core.astype(start, dtype), result)
+    return result
+
+
+def _arange_size(start, stop, step):
+    if all(isinstance(x, int) for x in (start, stop, step)):
+        return max(0, -((start - stop) // step))
+    span = stop - start
+    span = span.real if isinstance(span, complex) else span
+    return max(0, math.ceil(span / step))
+
+
+def indices(dimensions, dtype=None, sparse=False):
+    """The index of each element along each axis of an array of shape `dimensions`.
+
+    Returns an array of shape `(len(dimensions), *dimensions)`, or with `sparse` a tuple of arrays
+    that broadcast to `dimensions`.
+    """
+    shape = static_shape(dimensions, "indices")
+    dtype = default_int() if dtype is None else requested_dtype(dtype, "indices")
+    if sparse:
+        return tuple(
+            reshape(
+                arange(size, dtype=dtype), [size if i == axis else 1 for i in range(len(shape))]
+            )
+            for axis, size in enumerate(shape)
+        )
+    grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]
+    return stack(grids) if grids else zeros((0,), dtype)
+
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """`function` applied to the arrays of indices along each axis of `shape`."""
+    shape = static_shape(shape, "fromfunction")
+    dtype = requested_dtype(dtype, "fromfunction")
+    grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]
+    return function(*grids, **kwargs)
+
+
+def iscomplexobj(x):
+    """Whether the dtype of `x` is complex."""
+    return is_complex(dtype_of(x))
+
+
+def isrealobj(x):
+    """Whether the dtype of `x` is not complex."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element):
+    """Whether `element` is a number, or an array without axes."""
+    if isinstance(element, (_core.Array, _core.Tracer)):
+        return element.ndim == 0
+    return np.isscalar(element)
+
+
+def shape(a):
+    """The sizes of the axes of an array, or of nested sequences."""
+    return np.shape(a) if isinstance(a, (list, tuple)) else shape_of(a)
+
+
+def ndim(a):
+    """The number of axes of an array, or of nested sequences."""
+    return len(shape(a))
+
+
+def size(a, axis=None):
+    """The number of elements of an array, or along an axis or several."""
+    sizes = shape(a)
+    if axis is None:
+        return math.prod(sizes)
+    axes = (axis,) if not isinstance(axis, (list, tuple)) else axis
+    return math.prod(sizes[static_int(each, "size", "axis")] for each in axes)

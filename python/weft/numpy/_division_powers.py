@@ -1,0 +1,242 @@
+"""Division with remainder, powers, logarithms and what is built from them."""
+
+import math
+
+from weft import _core
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_complex, is_float, is_inexact, is_integer, itemsize_bits
+from weft.errors import DTypeError
+from weft.numpy import _ufuncs as u
+from weft.numpy._select import choose
+
+
+def require_real(function, *xs):
+    """DTypeError if one of the arrays is complex."""
+    for x in xs:
+        if is_complex(dtype_of(x)):
+            raise DTypeError(f"[{function}] expected real arrays; got dtype {dtype_of(x)}")
+
+
+@composite
+def floor_divide(x1, x2):
+    """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
+
+    An integer divided by zero gives an unspecified integer.
+    """
+    return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
+
+
+@composite
+def remainder(x1, x2):
+    """x1 - x2 * floor(x1 / x2): the remainder that has the sign of x2. Also called `mod`.
+
+    It is NaN for a float divided by zero, and 0 for an integer.
+    """
+    return _floor_remainder("remainder", *u.as_numbers(x1, x2))
+
+
+mod = remainder
+
+
+@composite
+def divmod(x1, x2):
+    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
+    x1, x2 = u.as_numbers(x1, x2)
+    return _floor_quotient("divmod", x1, x2), _floor_remainder("divmod", x1, x2)
+
+
+@composite
+def fmod(x1, x2):
+    """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero."""
+    x1, x2 = u.as_numbers(x1, x2)
+    return _remainder("fmod", x1, x2)[0]
+
+
+def _remainder(function, x1, x2):
+    """Remainder with the sign of x1, and the divisor used: 1 for an integer 0."""
+    require_real(function, x1)
+    if is_integer(dtype_of(x2)):
+        x2 = choose(u.equal(x2, 0), 1, x2)
+    return u._rem(x1, x2), x2
+
+
+def _rounds_up(rem, divisor):
+    """Where division rounded towards zero has rounded up: the signs differ."""
+    signs_differ = u.not_equal(u.less(rem, 0), u.less(divisor, 0))
+    return u.logical_and(u.not_equal(rem, 0), signs_differ)
+
+
+def _floor_quotient(function, x1, x2):
+    dtype = dtype_of(x1)
+    if dtype.kind == "u":
+        return u._quotient(x1, x2)
+    rem, divisor = _remainder(function, x1, x2)
+    # Less the remainder, the quotient of floats is an integer but for rounding. A zero divisor has
+    # a NaN remainder.
+    exact = is_integer(dtype)
+    whole = x1 if exact else choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
+    quotient = u._quotient(whole, x2)
+    quotient = choose(_rounds_up(rem, divisor), u.subtract(quotient, 1), quotient)
+    return quotient if exact else _core.bind("round", quotient, rounding_method=0)
+
+
+def _floor_remainder(function, x1, x2):
+    rem, divisor = _remainder(function, x1, x2)
+    if dtype_of(x1).kind == "u":
+        return rem
+    return choose(_rounds_up(rem, divisor), u.add(rem, divisor), rem)
+
+
+def power(x1, x2):
+    """x1 to the power x2.
+
+    A Python integer as exponent is applied by repeated multiplication and is differentiated as the
+    polynomial it is. For arrays of integers the result is an integer, which wraps around; negative
+    exponents need a floating-point base.
+    """
+    if type(x2) is int and -(2**31) < x2 < 2**31:
+        return _integer_power(x1, x2)
+    base, exponent = dtype_of(x1), dtype_of(x2)
+    if not (is_inexact(base) or is_inexact(exponent)):
+        return _integer_array_power(x1, x2)
+    if is_float(base) and is_integer(exponent):
+        return _float_to_integer_power(x1, x2)
+    return _pow(x1, x2)
+
+
+pow = power
+
+
+def _integer_power(x, y):
+    x = u.as_number(x)
+    if y < 0 and is_integer(dtype_of(x)):
+        raise DTypeError(
+            f"[power] expected a floating-point base for the exponent {y}; got {dtype_of(x)}"
+        )
+    return _core.bind("integer_pow", x, y=y)
+
+
+_pow = u._float("pow", "power", "x1 to the power x2.", 2)
+
+
+@composite
+def _float_to_integer_power(x1, x2):
+    return _core.bind("pow", *_core.broadcast_arrays(x1, x2))
+
+
+@composite
+def _integer_array_power(x1, x2):
+    base, exponent = u.as_numbers(x1, x2)
+    # Square and multiply, over so many bits of the exponent that with the next one all bases but
+    # -1, 0 and 1 would overflow.
+    bits = itemsize_bits(dtype_of(base)).bit_length()
+    result = choose(_odd(exponent), base, 1)
+    for _ in range(1, bits):
+        base = u.multiply(base, base)
+        exponent = u._shift_right_logical(exponent, 1)
+        result = choose(_odd(exponent), u.multiply(result, base), result)
+    return result
+
+
+def _odd(x):
+    return u.equal(u.bitwise_and(x, 1), 1)
+
+
+def float_power(x1, x2):
+    """x1 to the power x2 as a float or complex number, also for integers."""
+    return _pow(x1, x2)
+
+
+@composite
+def reciprocal(x):
+    """1 / x, as a float also for integers."""
+    return _core.bind("integer_pow", *_core.promote_dtypes_inexact(x), y=-1)
+
+
+@composite
+def deg2rad(x):
+    """Degrees to radians. Integers become floats."""
+    return u.multiply(x, math.pi / 180)
+
+
+@composite
+def rad2deg(x):
+    """Radians to degrees. Integers become floats."""
+    return u.multiply(x, 180 / math.pi)
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+@composite
+def log2(x):
+    """Logarithm to base 2."""
+    return u.divide(u.log(x), math.log(2))
+
+
+@composite
+def log10(x):
+    """Logarithm to base 10."""
+    return u.multiply(u.log(x), 1 / math.log(10))
+
+
+@composite
+def logaddexp(x1, x2):
+    """log(exp(x1) + exp(x2)), computed without overflow."""
+    return _log_of_sum(x1, x2, u.exp, u.log1p)
+
+
+@composite
+def logaddexp2(x1, x2):
+    """log2(2**x1 + 2**x2), computed without overflow."""
+    return _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), 1 / math.log(2)))
+
+
+def _log_of_sum(x1, x2, exp, log1p):
+    require_real("logaddexp", x1, x2)
+    x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    difference = u.subtract(x1, x2)
+    tail = log1p(exp(u.negative(u.absolute(difference))))
+    # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand.
+    return choose(u.isnan(difference), u.add(x1, x2), u.add(u.maximum(x1, x2), tail))
+
+
+@composite
+def hypot(x1, x2):
+    """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite."""
+    require_real("hypot", x1, x2)
+    x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))
+    large, small = u.maximum(x1, x2), u.minimum(x1, x2)
+    at_zero = u.equal(large, 0)
+    ratio = u.divide(small, choose(at_zero, 1, large))
+    length = u.multiply(large, u.sqrt(u.add(u.square(ratio), 1)))
+    infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
+    return choose(infinite, math.inf, choose(at_zero, large, length))
+
+
+@composite
+def sinc(x):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    at_zero = u.equal(x, 0)
+    angle = choose(at_zero, 1, u.multiply(x, math.pi))
+    return choose(at_zero, 1, u.divide(u.sin(angle), angle))
+
+
+@composite
+def heaviside(x1, x2):
+    """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
+    x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    rest = choose(u.isnan(x1), x1, x2)
+    return choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
+
+
+@composite
+def fmax(x1, x2):
+    """The greater of x1 and x2, ignoring a NaN if the other is a number."""
+    return choose(u.logical_or(u.greater(x1, x2), u.isnan(x2)), x1, x2)
+
+
+@composite
+def fmin(x1, x2):
+    """The smaller of x1 and x2, ignoring a NaN if the other is a number."""
+    return choose(u.logical_or(u.less(x1, x2), u.isnan(x2)), x1, x2)

@@ -1,0 +1,231 @@
+"""`einsum`: sums of products given by index letters.
+
+The formula is parsed to one label per axis. Two operands at a time are then multiplied, in an order
+that keeps the intermediate results small.
+"""
+
+import collections
+import string
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of
+from weft._jit import composite
+from weft.dtypes import requested_dtype
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax import _shape as lax_shape
+from weft.lax._dot import precision_name
+from weft.numpy._matrices import diagonal
+from weft.numpy._products import contract, ordered, sum_out
+
+
+def einsum(
+    subscripts,
+    /,
+    *operands,
+    out=None,
+    optimize="auto",
+    precision=None,
+    preferred_element_type=None,
+):
+    """Sum of products of arrays, as a formula says.
+
+    Args:
+      subscripts: the formula: for each operand a letter for each axis, separated by commas, then
+        `->` and the letters of the result. Axes with the same letter are multiplied element by
+        element; letters that the result lacks are summed over. `...` stands for leading axes that
+        broadcast together. Without `->` the result has the letters that occur once, in alphabetical
+        order. Or leave the formula out and give after each operand a list of integers in place of
+        its letters, and at the end the list for the result.
+      operands: the arrays.
+      out: not supported, must be None.
+      optimize: the order of multiplications: "auto", "optimal", "greedy", True, False for from left
+        to right, or a path as `einsum_path` gives it.
+      precision: see `weft.lax.Precision`.
+      preferred_element_type: dtype in which to sum up, and of the result.
+
+    Examples:
+      einsum("ij,jk->ik", a, b)      the matrix product
+      einsum("...ii->...", a)        traces
+      einsum("i,j->ij", a, b)        the outer product
+    """
+    if out is not None:
+        raise NotImplementedError("[einsum] arrays are immutable: out must be None")
+    operands, terms, output = _parse(subscripts, operands)
+    if preferred_element_type is not None:
+        preferred_element_type = requested_dtype(preferred_element_type, "einsum")
+    return _einsum(
+        tuple(operands),
+        terms=terms,
+        output=output,
+        path=_path(terms, output, [shape_of(x) for x in operands], optimize),
+        precision=precision_name(precision),
+        dtype=preferred_element_type,
+    )
+
+
+def einsum_path(subscripts, /, *operands, optimize="auto"):
+    """The order in which `einsum` would multiply, and a description, as NumPy gives them."""
+    operands, terms, output = _parse(subscripts, operands)
+    shapes = [shape_of(x) for x in operands]
+    formula, stand_ins = _for_numpy(terms, output, shapes)
+    kind = "greedy" if optimize == "auto" else optimize
+    return np.einsum_path(formula, *stand_ins, optimize=kind)
+
+
+def _parse(subscripts, operands):
+    """The operands, the labels of each, and those of the result."""
+    if isinstance(subscripts, str):
+        inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+        terms = [_letters(term) for term in inputs.split(",")]
+        output = _letters(output) if arrow else None
+        if len(terms) != len(operands):
+            raise AttributeValueError(
+                f"[einsum] expected an operand for each of the {len(terms)} terms of "
+                f"{subscripts!r}; got {len(operands)}"
+            )
+    else:
+        given = (subscripts, *operands)
+        pairs = len(given) // 2
+        operands = given[0 : 2 * pairs : 2]
+        terms = [list(labels) for labels in given[1 : 2 * pairs : 2]]
+        output = list(given[-1]) if len(given) % 2 else None
+    shapes = [shape_of(x) for x in operands]
+    terms = [_expanded(term, len(shape)) for term, shape in zip(terms, shapes, strict=True)]
+    if output is None:
+        output = _implicit_output(terms)
+    else:
+        # The leading axes of the result are those of the operand with most of them.
+        leading = {label for term in terms for label in term if isinstance(label, _Leading)}
+        output = _expanded(output, len(leading) + len([x for x in output if x is not Ellipsis]))
+    _check(terms, output, shapes)
+    return operands, tuple(map(tuple, terms)), tuple(output)
+
+
+class _Leading(int):
+    """Label of an axis that `...` stands for, numbered from the last one."""
+
+    def __eq__(self, other):
+        return isinstance(other, _Leading) and int(self) == int(other)
+
+    def __hash__(self):
+        return hash(("...", int(self)))
+
+
+def _letters(term):
+    before, dots, after = term.partition("...")
+    labels = [*before, *([Ellipsis] if dots else []), *after]
+    for label in labels:
+        if label is not Ellipsis and label not in string.ascii_letters:
+            raise AttributeValueError(
+                f"[einsum] expected letters, commas, '...' and '->'; got {label!r} in {term!r}"
+            )
+    return labels
+
+
+def _expanded(labels, ndim):
+    """The labels with `...` replaced by one for each axis that it stands for."""
+    if Ellipsis not in labels:
+        if len(labels) != ndim:
+            raise ShapeError(
+                f"[einsum] expected as many indices as axes; got {labels} for {ndim} axes"
+            )
+        return labels
+    at = labels.index(Ellipsis)
+    count = ndim - (len(labels) - 1)
+    if count < 0:
+        raise ShapeError(f"[einsum] expected at most {ndim} indices; got {labels}")
+    return [*labels[:at], *map(_Leading, range(count - 1, -1, -1)), *labels[at + 1 :]]
+
+
+def _implicit_output(terms):
+    counts = collections.Counter(label for term in terms for label in term)
+    leading = sorted((x for x in counts if isinstance(x, _Leading)), reverse=True)
+    named = sorted(x for x in counts if not isinstance(x, _Leading) and counts[x] == 1)
+    return [*leading, *named]
+
+
+def _check(terms, output, shapes):
+    sizes = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for label, size in zip(term, shape, strict=True):
+            if sizes.setdefault(label, size) == 1:
+                sizes[label] = size
+            elif size not in (1, sizes[label]):
+                raise ShapeError(
+                    f"[einsum] expected one size for index {label!r}; got {sizes[label]} and "
+                    f"{size} in operands of shapes {', '.join(map(str, shapes))}"
+                )
+    for label in output:
+        if label not in sizes or output.count(label) > 1:
+            raise AttributeValueError(
+                f"[einsum] expected each index of the result once, and in an operand; "
+                f"got {label!r} in {output}"
+            )
+
+
+def _for_numpy(terms, output, shapes):
+    """The formula in letters only, and arrays of the shapes that take no memory."""
+    labels = dict.fromkeys(label for term in terms for label in term)
+    letters = dict(zip(labels, string.ascii_letters, strict=False))
+    formula = ",".join("".join(letters[x] for x in term) for term in terms)
+    stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    return f"{formula}->{''.join(letters[x] for x in output)}", stand_ins
+
+
+def _path(terms, output, shapes, optimize):
+    """Positions of the operands to take out for each step; the result is put at the end."""
+    count = len(terms)
+    if isinstance(optimize, (list, tuple)):
+        return tuple(map(tuple, (step for step in optimize if not isinstance(step, str))))
+    if count <= 2:
+        return (tuple(range(count)),)
+    if optimize is False:
+        return ((0, 1), *((0, rest) for rest in range(count - 2, 0, -1)))
+    if optimize in ("auto", True):
+        optimize = "optimal" if count <= 4 else "greedy"
+    formula, stand_ins = _for_numpy(terms, output, shapes)
+    steps = np.einsum_path(formula, *stand_ins, optimize=optimize)[0][1:]
+    return tuple(map(tuple, steps))
+
+
+@composite(static_argnames=("terms", "output", "path", "precision", "dtype"))
+def _einsum(operands, *, terms, output, path, precision, dtype):
+    operands = _core.promote_dtypes(*operands)
+    pending = [_without_repeats(x, term) for x, term in zip(operands, terms, strict=True)]
+    for step in path:
+        chosen = [pending.pop(position) for position in sorted(step, reverse=True)][::-1]
+        result = chosen[0]
+        for index, other in enumerate(chosen[1:], 2):
+            needed = {*output}.union(*(labels for _, labels in (*pending, *chosen[index:])))
+            # Labels of the result in the order wanted at the end, as far as it is known.
+            labels = (*result[1], *other[1])
+            wanted = [x for x in output if x in labels]
+            wanted += [x for x in dict.fromkeys(labels) if x in needed and x not in output]
+            result = contract(*result, *other, tuple(wanted), precision, dtype)
+        pending.append(result)
+    ((x, labels),) = pending
+    x, labels = sum_out(x, labels, output)
+    x = ordered(x, labels, output)
+    return x if dtype is None else _core.astype(x, dtype)
+
+
+def _without_repeats(x, labels):
+    """Takes the diagonal where a label stands twice."""
+    labels = list(labels)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if shape_of(x)[first] != shape_of(x)[second]:
+                x = _broadcast_pair(x, first, second)
+            x = diagonal(x, 0, first, second)
+            labels = [y for i, y in enumerate(labels) if i not in (first, second)] + [label]
+    return x, tuple(labels)
+
+
+def _broadcast_pair(x, first, second):
+    shape = list(shape_of(x))
+    shape[first] = shape[second] = max(shape[first], shape[second])
+    return lax_shape.broadcast_in_dim(x, shape, range(len(shape)))

@@ -1,0 +1,260 @@
+"""Rounding, and functions that look at the representation of floats."""
+
+import math
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._jit import composite
+from weft.dtypes import (
+    dtype_of,
+    finfo,
+    iinfo,
+    is_bool,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    itemsize_bits,
+)
+from weft.errors import DTypeError
+from weft.numpy import _ufuncs as u
+from weft.numpy._division_powers import require_real
+from weft.numpy._select import choose
+
+_INT32 = np.dtype("int32")
+
+
+@composite
+def rint(x):
+    """Nearest integer as a float; halfway cases go to the even one."""
+    return _round_even(*_core.promote_dtypes_inexact(x))
+
+
+def _round_even(x):
+    if is_complex(dtype_of(x)):
+        return _core.bind("complex", _round_even(u.real(x)), _round_even(u.imag(x)))
+    return _core.bind("round", x, rounding_method=1)
+
+
+def round(a, decimals=0, out=None):
+    """Rounds to a number of decimal places; halfway cases go to the even digit.
+
+    Args:
+      a: array or number.
+      decimals: number of places after the point, negative for places before it.
+      out: not supported, must be None.
+    """
+    if out is not None:
+        raise NotImplementedError("[round] arrays are immutable: out must be None")
+    decimals = operator.index(decimals)
+    dtype = dtype_of(a)
+    if is_bool(dtype):
+        raise DTypeError("[round] expected an array of numbers; got dtype bool")
+    if is_inexact(dtype):
+        return _round_float(a, decimals=decimals)
+    return _core.asarray(a) if decimals >= 0 else _round_integer(a, unit=10**-decimals)
+
+
+around = round
+
+
+@composite(static_argnames=("decimals",))
+def _round_float(a, *, decimals):
+    if decimals == 0:
+        return _round_even(a)
+    _, dtype, weak = _core.typeof(a)
+    narrow = is_float(dtype) and dtype.itemsize < 4
+    x = _core.astype(a, np.dtype("float32")) if narrow else a
+    factor = 10.0 ** abs(decimals)
+    if decimals > 0:
+        x = u.divide(_round_even(u.multiply(x, factor)), factor)
+    else:
+        x = u.multiply(_round_even(u.divide(x, factor)), factor)
+    return _core.astype(x, dtype, weak)
+
+
+@composite(static_argnames=("unit",))
+def _round_integer(a, *, unit):
+    if unit > iinfo(dtype_of(a)).max:
+        return u.multiply(a, 0)
+    rest = u.subtract(a, u.multiply(u._quotient(a, unit), unit))
+    quotient = u._quotient(u.subtract(a, rest), unit)
+    # The remainder has the sign of `a`; halfway cases go to the even quotient.
+    distance = u.absolute(rest)
+    odd = u.equal(u.bitwise_and(quotient, 1), 1)
+    half = unit // 2
+    away = u.logical_or(u.greater(distance, half), u.logical_and(u.equal(distance, half), odd))
+    quotient = choose(away, u.add(quotient, u.sign(a)), quotient)
+    return u.multiply(quotient, unit)
+
+
+def trunc(x):
+    """The integer part, rounding towards zero, as a float; integers are returned unchanged."""
+    require_real("trunc", x)
+    return _trunc(x) if is_float(dtype_of(x)) else _core.asarray(x)
+
+
+fix = trunc
+
+
+@composite
+def _trunc(x):
+    return choose(u.less(x, 0), u.ceil(x), u.floor(x))
+
+
+@composite
+def modf(x):
+    """The pair (fractional part, integer part), both floats with the sign of x."""
+    require_real("modf", x)
+    (x,) = _core.promote_dtypes_inexact(x)
+    whole = _trunc(x)
+    fraction = choose(u.equal(u.absolute(x), math.inf), 0, u.subtract(x, whole))
+    return fraction, whole
+
+
+def isinf(x):
+    """Whether each element is infinite (for complex x: either of its parts)."""
+    shape, dtype, _ = _core.typeof(x)
+    return _isinf(x) if is_inexact(dtype) else _core.broadcast_to(False, shape)
+
+
+@composite
+def _isinf(x):
+    if is_complex(dtype_of(x)):
+        return u.logical_or(_isinf(u.real(x)), _isinf(u.imag(x)))
+    return u.equal(u.absolute(x), math.inf)
+
+
+def isposinf(x):
+    """Whether each element is positive infinity."""
+    return _equals_float("isposinf", x, math.inf)
+
+
+def isneginf(x):
+    """Whether each element is negative infinity."""
+    return _equals_float("isneginf", x, -math.inf)
+
+
+def _equals_float(function, x, value):
+    require_real(function, x)
+    shape, dtype, _ = _core.typeof(x)
+    return u.equal(x, value) if is_float(dtype) else _core.broadcast_to(False, shape)
+
+
+@composite
+def isreal(x):
+    """Whether the imaginary part of each element is zero."""
+    return u.equal(u.imag(x), 0)
+
+
+@composite
+def iscomplex(x):
+    """Whether the imaginary part of each element is not zero."""
+    return u.not_equal(u.imag(x), 0)
+
+
+def angle(z, deg=False):
+    """Angle of complex numbers in the plane, in radians or with `deg` in degrees.
+
+    Real numbers have angle 0, or pi if they are negative.
+    """
+    return _angle(z, deg=bool(deg))
+
+
+@composite(static_argnames=("deg",))
+def _angle(z, *, deg):
+    (z,) = _core.promote_dtypes_inexact(z)
+    result = u.arctan2(u.imag(z), u.real(z))
+    result = u.multiply(result, 180 / math.pi) if deg else result
+    return _core.astype(result, dtype_of(result))
+
+
+def signbit(x):
+    """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
+    require_real("signbit", x)
+    shape, dtype, _ = _core.typeof(x)
+    if is_float(dtype):
+        return _signbit(x)
+    if is_bool(dtype) or dtype.kind == "u":
+        return _core.broadcast_to(False, shape)
+    return u.less(x, 0)
+
+
+def _bits(x):
+    """The bits of floats as signed integers of the same width."""
+    dtype = np.dtype(f"int{itemsize_bits(dtype_of(x))}")
+    return _core.bind("bitcast_convert_type", x, new_dtype=dtype)
+
+
+def _from_bits(bits, dtype):
+    return _core.bind("bitcast_convert_type", bits, new_dtype=dtype)
+
+
+@composite
+def _signbit(x):
+    return u.less(_bits(x), 0)
+
+
+@composite
+def copysign(x1, x2):
+    """abs(x1) with the sign of x2, as a float."""
+    require_real("copysign", x1, x2)
+    x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    magnitude = u.absolute(x1)
+    return choose(_signbit(x2), u.negative(magnitude), magnitude)
+
+
+@composite
+def frexp(x):
+    """Mantissa in 0.5..1 (in absolute value) and exponent: x = mantissa * 2**exponent.
+
+    The exponent is int32; it is 0 for 0, infinities and NaN, which are their own mantissa.
+    """
+    require_real("frexp", x)
+    (x,) = _core.promote_dtypes_inexact(x)
+    dtype = dtype_of(x)
+    info = finfo(dtype)
+    # Subnormal numbers are scaled to normal ones first.
+    tiny = u.less(u.absolute(x), float(info.tiny))
+    bits = _bits(choose(tiny, u.multiply(x, 2.0**info.nmant), x))
+    field = u.bitwise_and(u._shift_right_logical(bits, info.nmant), 2**info.nexp - 1)
+    # Numbers in 0.5..1 have this in the exponent field.
+    offset = 2 ** (info.nexp - 1) - 2
+    exponent = u.subtract(_core.astype(field, _INT32), offset)
+    exponent = u.subtract(exponent, choose(tiny, info.nmant, 0))
+    cleared = u.bitwise_and(bits, ~((2**info.nexp - 1) << info.nmant))
+    mantissa = _from_bits(u.bitwise_or(cleared, offset << info.nmant), dtype)
+    special = u.logical_or(u.equal(x, 0), u.logical_not(u.isfinite(x)))
+    return choose(special, x, mantissa), choose(special, 0, exponent)
+
+
+@composite
+def ldexp(x1, x2):
+    """x1 * 2**x2, for an array of integers x2, as a float."""
+    require_real("ldexp", x1)
+    if not is_integer(dtype_of(x2)):
+        raise DTypeError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
+    (x,) = _core.promote_dtypes_inexact(x1)
+    dtype = dtype_of(x)
+    info = finfo(dtype)
+    bits = np.dtype(f"int{info.bits}")
+    bias = 2 ** (info.nexp - 1) - 1
+    n = _core.astype(x2, _INT32)
+    # Powers of two are made from their bits, in steps that the dtype can hold. Three cover the way
+    # from its smallest to its greatest number.
+    for _ in range(3):
+        step = u.minimum(u.maximum(n, 1 - bias), bias)
+        n = u.subtract(n, step)
+        field = u.left_shift(_core.astype(u.add(step, bias), bits), info.nmant)
+        x = u.multiply(x, _from_bits(field, dtype))
+    return x
+
+
+@composite
+def spacing(x):
+    """Distance from x to the next float away from zero."""
+    require_real("spacing", x)
+    outward = copysign(math.inf, x)
+    return u.subtract(u.nextafter(x, outward), x)

@@ -1,0 +1,354 @@
+"""Functions that join, split and repeat arrays."""
+
+import math
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, static_ints
+from weft._jit import composite
+from weft.dtypes import is_integer, requested_dtype
+from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.lax import _shape as lax_shape
+from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
+from weft.numpy._division_powers import remainder
+from weft.numpy._shape import atleast_1d, atleast_2d, atleast_3d, ravel, reshape
+
+
+def _at_least_one(arrays, function):
+    arrays = tuple(arrays)
+    if not arrays:
+        raise AttributeValueError(f"[{function}] expected at least one array; got none")
+    return arrays
+
+
+def _join(function, arrays, prepare, axis, dtype):
+    dtype = None if dtype is None else requested_dtype(dtype, function)
+    return _joined(arrays, prepare=prepare, axis=axis, dtype=dtype)
+
+
+@composite(static_argnames=("prepare", "axis", "dtype"))
+def _joined(arrays, *, prepare, axis, dtype):
+    """Concatenates arrays of a common dtype, after `prepare` has given each its axes."""
+    if dtype is None:
+        arrays = _core.promote_dtypes(*arrays)
+    else:
+        arrays = [_core.astype(x, dtype) for x in arrays]
+    return lax_shape.concatenate([prepare(x, axis) for x in arrays], axis)
+
+
+def concatenate(arrays, axis=0, dtype=None):
+    """Joins arrays along an axis.
+
+    Args:
+      arrays: sequence of at least one array; the sizes agree except along `axis`. Dtypes are
+        promoted.
+      axis: the axis; None joins the flattened arrays.
+      dtype: dtype of the result.
+    """
+    arrays = _at_least_one(arrays, "concatenate")
+    if axis is None:
+        return _join("concatenate", arrays, _raveled, 0, dtype)
+    if any(not shape_of(x) for x in arrays):
+        raise ShapeError("[concatenate] expected arrays with at least one axis; got a scalar")
+    axis = normalize_axis(axis, ndim_of(arrays[0]), "concatenate")
+    return _join("concatenate", arrays, _unchanged, axis, dtype)
+
+
+concat = concatenate
+
+
+def _raveled(x, _):
+    return ravel(x)
+
+
+def _unchanged(x, _):
+    return x
+
+
+def stack(arrays, axis=0, out=None, dtype=None):
+    """Joins arrays of one shape along a new axis; dtypes are promoted."""
+    if out is not None:
+        raise NotImplementedError("[stack] arrays are immutable: out must be None")
+    arrays = _at_least_one(arrays, "stack")
+    shapes = {shape_of(x) for x in arrays}
+    if len(shapes) > 1:
+        raise ShapeError(f"[stack] expected arrays of one shape; got {sorted(shapes)}")
+    axis = normalize_axis(axis, ndim_of(arrays[0]) + 1, "stack")
+    return _join("stack", arrays, _with_new_axis, axis, dtype)
+
+
+def _with_new_axis(x, axis):
+    return lax_shape.expand_dims(x, (axis,))
+
+
+def vstack(tup, dtype=None):
+    """Joins arrays along the first of at least two axes; vectors become rows."""
+    return _join("vstack", _at_least_one(tup, "vstack"), _as_rows, 0, dtype)
+
+
+def _as_rows(x, _):
+    return atleast_2d(x)
+
+
+def hstack(tup, dtype=None):
+    """Joins arrays along the second axis, vectors along their only one."""
+    arrays = _at_least_one(tup, "hstack")
+    return _join("hstack", arrays, _as_vectors, 0 if ndim_of(arrays[0]) <= 1 else 1, dtype)
+
+
+def _as_vectors(x, _):
+    return atleast_1d(x)
+
+
+def dstack(tup, dtype=None):
+    """Joins arrays along the third of at least three axes; see `atleast_3d`."""
+    return _join("dstack", _at_least_one(tup, "dstack"), _as_planes, 2, dtype)
+
+
+def _as_planes(x, _):
+    return atleast_3d(x)
+
+
+def column_stack(tup):
+    """Joins arrays along the second axis; vectors become columns."""
+    return _join("column_stack", _at_least_one(tup, "column_stack"), _as_columns, 1, None)
+
+
+def _as_columns(x, _):
+    return reshape(x, (-1, 1)) if ndim_of(x) < 2 else x
+
+
+def append(arr, values, axis=None):
+    """`values` joined to the end of `arr` along an axis; None joins the flattened arrays."""
+    if axis is None:
+        return _join("append", (arr, values), _raveled, 0, None)
+    return concatenate((arr, values), axis)
+
+
+def unstack(x, /, *, axis=0):
+    """The slices of an array along an axis, each without the axis, as a tuple."""
+    axis = normalize_axis(axis, ndim_of(x), "unstack")
+    return tuple(_unstacked(x, axis=axis))
+
+
+@composite(static_argnames=("axis",))
+def _unstacked(x, *, axis):
+    return lax_shape.unstack(x, axis)
+
+
+def split(ary, indices_or_sections, axis=0):
+    """Cuts an array along an axis into a list of consecutive pieces.
+
+    Args:
+      ary: the array.
+      indices_or_sections: the number of pieces, which must divide the size of the axis; or the
+        positions at which to cut.
+      axis: the axis.
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    """As `split`, but the number of pieces need not divide the size: the first ones are longer."""
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def vsplit(ary, indices_or_sections):
+    """`split` along the first axis."""
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def hsplit(ary, indices_or_sections):
+    """`split` along the second axis, or the only one."""
+    return _split("hsplit", ary, indices_or_sections, 0 if ndim_of(ary) == 1 else 1)
+
+
+def dsplit(ary, indices_or_sections):
+    """`split` along the third axis."""
+    return _split("dsplit", ary, indices_or_sections, 2)
+
+
+def _split(function, ary, indices_or_sections, axis):
+    axis = normalize_axis(axis, ndim_of(ary), function)
+    size = shape_of(ary)[axis]
+    try:
+        sections = operator.index(indices_or_sections)
+    except TypeError:
+        cuts = static_ints(indices_or_sections, function, "the positions")
+        bounds = [0, *(_within(cut, size) for cut in cuts), size]
+    else:
+        if sections < 1 or (function != "array_split" and size % sections):
+            raise AttributeValueError(
+                f"[{function}] expected a number of pieces that divides the size {size} of axis "
+                f"{axis}; got {sections}"
+            )
+        bounds = [i * (size // sections) + min(i, size % sections) for i in range(sections + 1)]
+    # A cut before the one to its left gives an empty piece.
+    pieces = [(low, max(low, high)) for low, high in zip(bounds, bounds[1:], strict=False)]
+    if all(high == low for (_, high), (low, _) in zip(pieces, pieces[1:], strict=False)):
+        return lax_shape.split(ary, [high - low for low, high in pieces], axis)
+    return [slice_in_dim(ary, low, high, axis=axis) for low, high in pieces]
+
+
+def _within(cut, size):
+    """A position as slices take it: counted from the end if negative, at most the size."""
+    return min(max(cut + size if cut < 0 else cut, 0), size)
+
+
+def tile(A, reps):
+    """The array repeated `reps[i]` times along axis i.
+
+    If one of the array and `reps` has fewer axes, it is extended with ones in front.
+    """
+    reps = static_ints(reps, "tile", "reps")
+    rank = max(len(reps), ndim_of(A))
+    return _tile(A, reps=(1,) * (rank - len(reps)) + reps)
+
+
+@composite(static_argnames=("reps",))
+def _tile(a, *, reps):
+    return lax_shape.tile(lax_shape.broadcast_to_rank(a, len(reps)), reps)
+
+
+def repeat(a, repeats, axis=None):
+    """Each element repeated, along an axis.
+
+    Args:
+      a: array or number.
+      repeats: how often, an integer known while tracing; or one for each element along the axis.
+      axis: the axis; None repeats the elements of the flattened array.
+    """
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = normalize_axis(axis, ndim_of(a), "repeat")
+    counts = np.asarray(repeats)
+    if not is_integer(counts.dtype):
+        raise DTypeError(f"[repeat] expected integer repeats; got dtype {counts.dtype}")
+    counts = counts.reshape(-1) if counts.size == 1 else counts
+    size = shape_of(a)[axis]
+    if counts.ndim > 1 or counts.size not in (1, size) or (counts < 0).any():
+        raise AttributeValueError(
+            f"[repeat] expected a non-negative number of repeats, or {size} of them for axis "
+            f"{axis}; got {repeats}"
+        )
+    return _repeat(a, counts=tuple(counts.tolist()), axis=axis)
+
+
+@composite(static_argnames=("counts", "axis"))
+def _repeat(a, *, counts, axis):
+    if len(set(counts)) == 1:
+        return _repeat_equally(a, counts[0], axis)
+    pieces = lax_shape.split(a, (1,) * len(counts), axis)
+    pieces = [_repeat_equally(x, n, axis) for x, n in zip(pieces, counts, strict=True)]
+    return lax_shape.concatenate(pieces, axis) if pieces else a
+
+
+def _repeat_equally(a, count, axis):
+    shape = shape_of(a)
+    wide = [*shape[: axis + 1], count, *shape[axis + 1 :]]
+    kept = [i for i in range(len(wide)) if i != axis + 1]
+    a = lax_shape.broadcast_in_dim(a, wide, kept)
+    return lax_shape.reshape(a, [*shape[:axis], shape[axis] * count, *shape[axis + 1 :]])
+
+
+def flip(m, axis=None):
+    """The elements in reverse order along an axis, several, or all of them."""
+    return lax_shape.rev(m, normalize_axes(axis, ndim_of(m), "flip"))
+
+
+def flipud(m):
+    """`flip` along the first axis."""
+    return flip(m, 0)
+
+
+def fliplr(m):
+    """`flip` along the second axis."""
+    return flip(m, 1)
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    """The array turned by k times 90 degrees in the plane of two axes, from the first to the
+    second."""
+    axes = normalize_axes(axes, ndim_of(m), "rot90")
+    if len(axes) != 2:
+        raise AttributeValueError(f"[rot90] expected two axes; got {axes}")
+    return _rot90(m, turns=operator.index(k) % 4, axes=axes)
+
+
+@composite(static_argnames=("turns", "axes"))
+def _rot90(m, *, turns, axes):
+    if turns == 2:
+        return lax_shape.rev(m, axes)
+    if turns == 0:
+        return m
+    order = list(range(ndim_of(m)))
+    order[axes[0]], order[axes[1]] = axes[1], axes[0]
+    if turns == 1:
+        return lax_shape.transpose(lax_shape.rev(m, axes[1:]), order)
+    return lax_shape.rev(lax_shape.transpose(m, order), axes[1:])
+
+
+def roll(a, shift, axis=None):
+    """The elements moved on by `shift` places along an axis; those that fall off come in again.
+
+    Args:
+      a: array or number.
+      shift: an integer, which may be traced; or several, one for each axis.
+      axis: an axis or several; None rolls the flattened array and restores the shape.
+    """
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    if axis is None:
+        shape = shape_of(a)
+        flat = ravel(a)
+        for each in shifts:
+            flat = _roll_axis(flat, each, 0)
+        return lax_shape.reshape(flat, shape)
+    ndim = ndim_of(a)
+    axes = tuple(normalize_axis(i, ndim, "roll") for i in static_ints(axis, "roll", "axis"))
+    count = max(len(shifts), len(axes))
+    if any(len(each) not in (1, count) for each in (shifts, axes)):
+        raise AttributeValueError(
+            f"[roll] expected as many shifts as axes; got {len(shifts)} and {len(axes)}"
+        )
+    for i in range(count):
+        a = _roll_axis(a, shifts[i % len(shifts)], axes[i % len(axes)])
+    return _core.asarray(a)
+
+
+def _roll_axis(a, shift, axis):
+    size = shape_of(a)[axis]
+    if size < 2:
+        return a
+    if isinstance(shift, (int, np.integer)):
+        places = int(shift) % size
+        return _roll_static(a, places=places, axis=axis) if places else a
+    if shape_of(shift) or not is_integer(_core.typeof(shift)[1]):
+        raise DTypeError("[roll] expected an integer shift, or a tuple of them")
+    return _roll_dynamic(a, shift, axis=axis)
+
+
+@composite(static_argnames=("places", "axis"))
+def _roll_static(a, *, places, axis):
+    cut = shape_of(a)[axis] - places
+    parts = [slice_in_dim(a, cut, None, axis=axis), slice_in_dim(a, 0, cut, axis=axis)]
+    return lax_shape.concatenate(parts, axis)
+
+
+@composite(static_argnames=("axis",))
+def _roll_dynamic(a, shift, *, axis):
+    size = shape_of(a)[axis]
+    start = remainder(_core.bind("neg", shift), size)
+    doubled = lax_shape.concatenate([a, a], axis)
+    return dynamic_slice_in_dim(doubled, start, size, axis, allow_negative_indices=False)
+
+
+def resize(a, new_shape):
+    """The elements in row-major order, repeated or cut off as needed, in a new shape."""
+    shape = static_ints(new_shape, "resize", "the shape")
+    wanted, present = math.prod(shape), math.prod(shape_of(a))
+    if present == 0:
+        return lax_shape.broadcast_in_dim(_core.astype(0, _core.typeof(a)[1]), shape, ())
+    flat = tile(ravel(a), -(-wanted // present))
+    return lax_shape.reshape(slice_in_dim(flat, 0, wanted), shape)

@@ -1,0 +1,315 @@
+"""Ranges, grids and constant matrices; triangles and diagonals of matrices."""
+
+import math
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
+from weft._jit import composite
+from weft.dtypes import (
+    default_float,
+    dtype_of,
+    is_integer,
+    requested_dtype,
+    to_inexact_dtype,
+)
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax._creation import broadcasted_iota, iota
+from weft.lax._shape import broadcast_in_dim, concatenate, expand_dims, pad, reshape, transpose
+from weft.lax._slice import slice as lax_slice
+from weft.numpy import _ufuncs as u
+from weft.numpy._creation import on_host
+from weft.numpy._division_powers import power
+from weft.numpy._reductions import sum as array_sum
+from weft.numpy._select import choose
+
+_INT32 = np.dtype("int32")
+_NUMBERS = (int, float, complex)
+
+
+def _count(num, function):
+    num = static_int(num, function, "num")
+    if num < 0:
+        raise AttributeValueError(f"[{function}] expected num to be at least 0; got {num}")
+    return num
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    """`num` evenly spaced numbers from `start` to `stop`.
+
+    Args:
+      start, stop: numbers or arrays, which broadcast together.
+      num: how many.
+      endpoint: whether `stop` is the last of them, or the one after the last.
+      retstep: whether to return also the distance between two, as a pair.
+      dtype: dtype of the result; else the float dtype that `start` and `stop` promote to.
+      axis: axis of the result along which the numbers stand, if `start` and `stop` have axes.
+    """
+    num = _count(num, "linspace")
+    computed = to_inexact_dtype(_core.result_type(start, stop)[0])
+    dtype = computed if dtype is None else requested_dtype(dtype, "linspace")
+    if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):
+        values, step = np.linspace(start, stop, num, endpoint, retstep=True)
+        values = np.floor(values) if is_integer(dtype) else values
+        values, step = _core.asarray(values.astype(dtype)), _core.astype(step, computed)
+    else:
+        values = _linspace(
+            start, stop, num=num, endpoint=bool(endpoint), computed=computed, dtype=dtype, axis=axis
+        )
+        if retstep:
+            step = _spacing(start, stop, intervals=num - bool(endpoint), dtype=computed)
+    return (values, step) if retstep else values
+
+
+@composite(static_argnames=("intervals", "dtype"))
+def _spacing(start, stop, *, intervals, dtype):
+    span = _core.astype(u.subtract(stop, start), dtype)
+    return u.divide(span, intervals if intervals > 0 else math.nan)
+
+
+@composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"))
+def _linspace(start, stop, *, num, endpoint, computed, dtype, axis):
+    start, stop = _core.broadcast_arrays(
+        _core.astype(start, computed), _core.astype(stop, computed)
+    )
+    ndim = ndim_of(start) + 1
+    axis = normalize_axis(axis, ndim, "linspace")
+    intervals = max(num - 1 if endpoint else num, 0)
+    first, last = expand_dims(start, (axis,)), expand_dims(stop, (axis,))
+    fraction = u.divide(iota(computed, intervals), max(intervals, 1))
+    fraction = reshape(fraction, [intervals if i == axis else 1 for i in range(ndim)])
+    values = u.add(u.multiply(first, u.subtract(1, fraction)), u.multiply(last, fraction))
+    if endpoint and num > 0:
+        # The last one exactly.
+        values = concatenate([values, last if num > 1 else first], axis)
+    if is_integer(dtype):
+        values = u.floor(values)
+    return _core.astype(values, dtype)
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """`base` to the powers `linspace(start, stop, num)`."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    result = power(base, exponents)
+    dtype = dtype_of(exponents) if dtype is None else requested_dtype(dtype, "logspace")
+    return _core.astype(result, dtype)
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    The two have the same sign and are not zero; NaN otherwise. See `linspace` for the arguments.
+    """
+    num = _count(num, "geomspace")
+    computed = to_inexact_dtype(_core.result_type(start, stop)[0])
+    dtype = computed if dtype is None else requested_dtype(dtype, "geomspace")
+    return _geomspace(
+        start, stop, num=num, endpoint=bool(endpoint), computed=computed, dtype=dtype, axis=axis
+    )
+
+
+@composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"))
+def _geomspace(start, stop, *, num, endpoint, computed, dtype, axis):
+    start, stop = _core.broadcast_arrays(
+        _core.astype(start, computed), _core.astype(stop, computed)
+    )
+    axis = normalize_axis(axis, ndim_of(start) + 1, "geomspace")
+    zeros = u.multiply(start, 0)
+    exponents = linspace(zeros, u.add(zeros, 1), num, endpoint, axis=axis)
+    first = expand_dims(start, (axis,))
+    ratio = expand_dims(u.divide(stop, start), (axis,))
+    return _core.astype(u.multiply(first, power(ratio, exponents)), dtype)
+
+
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """Coordinate arrays of the grid spanned by one-dimensional arrays.
+
+    Args:
+      xi: the coordinates along each axis; scalars count as one coordinate.
+      copy: ignored, arrays never change.
+      sparse: whether to leave axes of size 1 unbroadcast.
+      indexing: "ij" for axes in the order of the arguments, "xy" for the first two exchanged.
+
+    Returns:
+      A list of as many arrays.
+    """
+    if indexing not in ("xy", "ij"):
+        raise AttributeValueError(f"[meshgrid] expected indexing 'xy' or 'ij'; got {indexing!r}")
+    if any(ndim_of(x) > 1 for x in xi):
+        raise ShapeError(
+            f"[meshgrid] expected one-dimensional arrays; got shapes {[shape_of(x) for x in xi]}"
+        )
+    order = list(range(len(xi)))
+    if indexing == "xy" and len(xi) >= 2:
+        order[:2] = [1, 0]
+    sizes = [1] * len(xi)
+    for x, axis in zip(xi, order, strict=True):
+        sizes[axis] = shape_of(x)[0] if shape_of(x) else 1
+    results = []
+    for x, axis in zip(xi, order, strict=True):
+        shape = [sizes[axis] if i == axis else 1 for i in range(len(xi))] if sparse else sizes
+        x = reshape(x, (sizes[axis],))
+        results.append(broadcast_in_dim(x, shape, (axis,)))
+    return results
+
+
+def eye(N, M=None, k=0, dtype=None):
+    """An N by M matrix with ones on diagonal `k` (above the main one if positive), else zeros."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "eye")
+    n = static_int(N, "eye", "N")
+    m = n if M is None else static_int(M, "eye", "M")
+    if n < 0 or m < 0:
+        raise AttributeValueError(f"[eye] expected non-negative sizes; got {n} and {m}")
+    k = operator.index(k)
+    if on_host(n * m):
+        return _core.asarray(np.eye(n, m, k).astype(dtype))
+    return _core.astype(_triangle_mask(n, m, k, "eq"), dtype)
+
+
+def identity(n, dtype=None):
+    """The n by n identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    """An N by M matrix with ones on and below diagonal `k`, zeros above."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "tri")
+    n = static_int(N, "tri", "N")
+    m = n if M is None else static_int(M, "tri", "M")
+    if on_host(n * m):
+        return _core.asarray(np.tri(n, m, operator.index(k)).astype(dtype))
+    return _core.astype(_triangle_mask(n, m, operator.index(k), "ge"), dtype)
+
+
+def _triangle_mask(n, m, k, comparison):
+    """row + k compared with column, for an n by m matrix."""
+    rows = broadcasted_iota(_INT32, (n, m), 0)
+    columns = broadcasted_iota(_INT32, (n, m), 1)
+    if k:
+        rows = _core.bind("add", rows, k)
+    return _core.bind(comparison, rows, columns)
+
+
+def tril(m, k=0):
+    """The last two axes with the elements above diagonal `k` set to zero."""
+    return _triangle("tril", m, operator.index(k))
+
+
+def triu(m, k=0):
+    """The last two axes with the elements below diagonal `k` set to zero."""
+    return _triangle("triu", m, operator.index(k))
+
+
+def _triangle(function, m, k):
+    if ndim_of(m) < 2:
+        raise ShapeError(f"[{function}] expected at least two axes; got shape {shape_of(m)}")
+    return _masked_triangle(m, k=k, comparison="ge" if function == "tril" else "le")
+
+
+@composite(static_argnames=("k", "comparison"))
+def _masked_triangle(m, *, k, comparison):
+    mask = _triangle_mask(*shape_of(m)[-2:], k, comparison)
+    return choose(mask, m, _core.astype(0, dtype_of(m)))
+
+
+def diag(v, k=0):
+    """Diagonal `k` of a matrix; or for a one-dimensional array the matrix that has it there."""
+    ndim = ndim_of(v)
+    if ndim == 1:
+        return _diagonal_matrix(v, k=operator.index(k))
+    if ndim == 2:
+        return diagonal(v, k)
+    raise ShapeError(f"[diag] expected one or two axes; got shape {shape_of(v)}")
+
+
+def diagflat(v, k=0):
+    """The matrix that has the flattened array on diagonal `k`."""
+    return _diagonal_matrix(v, k=operator.index(k))
+
+
+@composite(static_argnames=("k",))
+def _diagonal_matrix(v, *, k):
+    v = reshape(v, (math.prod(shape_of(v)),))
+    before, after = max(-k, 0), max(k, 0)
+    rows = pad(v, _core.astype(0, dtype_of(v)), [(before, after, 0)])
+    n = shape_of(rows)[0]
+    rows = broadcast_in_dim(rows, (n, n), (0,))
+    return choose(_triangle_mask(n, n, k, "eq"), rows, _core.astype(0, dtype_of(v)))
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The diagonal of the matrices that stand along two axes.
+
+    Args:
+      a: array with at least two axes.
+      offset: which diagonal, counted upwards from the main one.
+      axis1, axis2: the axes of rows and of columns.
+
+    Returns:
+      Array without the two axes, with the diagonal as last axis.
+    """
+    ndim = ndim_of(a)
+    if ndim < 2:
+        raise ShapeError(f"[diagonal] expected at least two axes; got shape {shape_of(a)}")
+    axis1 = normalize_axis(axis1, ndim, "diagonal")
+    axis2 = normalize_axis(axis2, ndim, "diagonal")
+    if axis1 == axis2:
+        raise AttributeValueError(f"[diagonal] expected two different axes; got {axis1} twice")
+    return _diagonal(a, offset=operator.index(offset), axis1=axis1, axis2=axis2)
+
+
+@composite(static_argnames=("offset", "axis1", "axis2"))
+def _diagonal(a, *, offset, axis1, axis2):
+    others = [axis for axis in range(ndim_of(a)) if axis not in (axis1, axis2)]
+    a = transpose(a, [*others, axis1, axis2])
+    *batch, rows, columns = shape_of(a)
+    top, left = max(-offset, 0), max(offset, 0)
+    length = max(0, min(rows - top, columns - left))
+    start = [0] * len(batch) + [min(top, rows), min(left, columns)]
+    limit = [*batch, start[-2] + length, start[-1] + length]
+    square = lax_slice(a, start, limit)
+    # Of a flattened square matrix the diagonal is every (length + 1)-th element.
+    flat = reshape(square, [*batch, length * length])
+    if length < 2:
+        return flat
+    strides = [1] * len(batch) + [length + 1]
+    return lax_slice(flat, [0] * (len(batch) + 1), shape_of(flat), strides)
+
+
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Sum of the diagonal of the matrices that stand along two axes; see `diagonal` and `sum`."""
+    return array_sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
+
+
+def vander(x, N=None, increasing=False):
+    """The matrix of the powers 0 to N - 1 of a one-dimensional array, highest power first."""
+    if ndim_of(x) != 1:
+        raise ShapeError(f"[vander] expected a one-dimensional array; got shape {shape_of(x)}")
+    count = shape_of(x)[0] if N is None else static_int(N, "vander", "N")
+    return _vander(x, count=count, increasing=bool(increasing))
+
+
+@composite(static_argnames=("count", "increasing"))
+def _vander(x, *, count, increasing):
+    exponents = range(count) if increasing else range(count - 1, -1, -1)
+    columns = [expand_dims(power(x, exponent), (1,)) for exponent in exponents]
+    if not columns:
+        return broadcast_in_dim(_core.astype(0, dtype_of(x)), (shape_of(x)[0], 0), ())
+    return concatenate(columns, 1)
+
+
+def tril_indices(n, k=0, m=None):
+    """Row and column numbers of the elements on and below diagonal `k` of an n by m matrix."""
+    return tuple(map(_core.asarray, np.tril_indices(n, k, m)))
+
+
+def triu_indices(n, k=0, m=None):
+    """Row and column numbers of the elements on and above diagonal `k` of an n by m matrix."""
+    return tuple(map(_core.asarray, np.triu_indices(n, k, m)))
+
+
+def diag_indices(n, ndim=2):
+    """The index arrays of the main diagonal of an array with `ndim` axes of size `n`."""
+    return (_core.asarray(np.arange(n)),) * ndim

@@ -1,0 +1,123 @@
+"""Methods, properties and operators of arrays and traced values, in one table."""
+
+from weft import _core
+from weft._arguments import shape_of
+from weft.dtypes import default_float, itemsize_bits, requested_dtype
+from weft.errors import ShapeError
+from weft.lax._elementwise import bitcast_convert_type
+from weft.numpy import (
+    _division_powers as powers,
+    _floats as floats,
+    _join as join,
+    _linalg as linalg,
+    _matrices as matrices,
+    _moments as moments,
+    _reductions as reductions,
+    _select as select,
+    _shape as shape,
+    _ufuncs as ufuncs,
+)
+
+
+def astype(x, dtype, copy=False):
+    """The array converted to a dtype; None is the default float dtype."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
+    return _core.astype(x, dtype)
+
+
+def _reshape(self, *new, order="C", copy=None):
+    """The elements in another shape, given as integers or as one sequence; see `numpy.reshape`."""
+    return shape.reshape(self, new[0] if len(new) == 1 else new, order)
+
+
+def _transpose(self, *axes):
+    """The axes in another order, given as integers or as one sequence; reversed without any."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
+        axes = axes[0]
+    return shape.transpose(self, axes or None)
+
+
+def _flatten(self, order="C"):
+    """The elements as a one-dimensional array."""
+    return shape.ravel(self, order)
+
+
+def _view(self, dtype=None):
+    """The bits read as another dtype; the last axis grows or shrinks if the widths differ."""
+    if dtype is None:
+        return self
+    dtype = requested_dtype(dtype, "view")
+    old, new = itemsize_bits(self.dtype), itemsize_bits(dtype)
+    if new > old:
+        *leading, last = shape_of(self)
+        if last % (new // old):
+            raise ShapeError(
+                f"[view] expected a last axis divisible by {new // old}; got shape {shape_of(self)}"
+            )
+        self = shape.reshape(self, (*leading, last // (new // old), new // old))
+    result = bitcast_convert_type(self, dtype)
+    if new < old:
+        *leading, last, parts = shape_of(result)
+        result = shape.reshape(result, (*leading, last * parts))
+    return result
+
+
+METHODS = {
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "astype": astype,
+    "clip": select.clip,
+    "conj": ufuncs.conj,
+    "conjugate": ufuncs.conj,
+    "diagonal": matrices.diagonal,
+    "dot": linalg.dot,
+    "flatten": _flatten,
+    "max": reductions.max,
+    "mean": moments.mean,
+    "min": reductions.min,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": shape.ravel,
+    "repeat": join.repeat,
+    "reshape": _reshape,
+    "round": floats.round,
+    "squeeze": shape.squeeze,
+    "std": moments.std,
+    "sum": reductions.sum,
+    "swapaxes": shape.swapaxes,
+    "trace": matrices.trace,
+    "transpose": _transpose,
+    "var": moments.var,
+    "view": _view,
+    "real": property(ufuncs.real),
+    "imag": property(ufuncs.imag),
+    "__round__": lambda self, ndigits=None: floats.round(self, ndigits or 0),
+}
+
+
+def _getitem(x, index):
+    """Indexing that goes beyond integers, slices, None and `...`."""
+    raise NotImplementedError(
+        "indexing with arrays or lists of integers or of bools is not supported yet: use integers, "
+        "slices, None and ..., or weft.numpy.where for masks; "
+        f"got an index of type {type(index).__name__} into an array of shape {shape_of(x)}"
+    )
+
+
+OPERATORS = {
+    "floordiv": powers.floor_divide,
+    "mod": powers.remainder,
+    "divmod": powers.divmod,
+    "pow": powers.power,
+    "matmul": linalg.matmul,
+    "rshift": ufuncs.right_shift,
+    "getitem": _getitem,
+}
+
+
+def install():
+    """Gives arrays and traced values these methods, properties and operators."""
+    _core.set_methods(METHODS)
+    _core.set_operators(OPERATORS)

@@ -1,0 +1,305 @@
+"""Means, variances and standard deviations, and the reductions that leave out NaN."""
+
+import math
+
+from weft import _core
+from weft._arguments import normalize_axes, shape_of
+from weft._jit import composite
+from weft.dtypes import (
+    dtype_of,
+    is_complex,
+    is_inexact,
+    real_dtype,
+    requested_dtype,
+    to_inexact_dtype,
+)
+from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.lax._shape import reshape, transpose
+from weft.numpy import _reductions as r, _ufuncs as u
+from weft.numpy._select import choose
+
+
+def _mean_dtype(function, a, dtype):
+    if dtype is None:
+        return to_inexact_dtype(dtype_of(a))
+    return requested_dtype(dtype, function)
+
+
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+    """Arithmetic mean along axes; NaN over no elements.
+
+    Args:
+      a: array or number.
+      axis: an axis, several, or None for all.
+      dtype: dtype of the result; else that of `a`, a float dtype for integers.
+      out: not supported, must be None.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: mask that broadcasts to `a`; elements where it is false are left out.
+    """
+    r.reject_out("mean", out)
+    axes = normalize_axes(axis, len(shape_of(a)), "mean")
+    dtype = _mean_dtype("mean", a, dtype)
+    return _mean(a, where, axes=axes, dtype=dtype, keepdims=bool(keepdims))
+
+
+@composite(static_argnames=("axes", "dtype", "keepdims"))
+def _mean(a, where, *, axes, dtype, keepdims):
+    # Integer means are taken in floats as well.
+    working = r.compute_dtype(to_inexact_dtype(dtype))
+    total = r.reduced(a, where, None, kind="sum", axes=axes, dtype=working, keepdims=keepdims)
+    count = _count(shape_of(a), where, axes, working, keepdims)
+    return _core.astype(u.divide(total, count), dtype)
+
+
+def _count(shape, where, axes, dtype, keepdims):
+    """How many elements enter a reduction: a number, or an array if there is a mask."""
+    if where is None:
+        return float(math.prod(shape[axis] for axis in axes))
+    mask = _core.broadcast_to(u.not_equal(where, 0), shape)
+    return r.reduced(
+        mask, None, None, kind="sum", axes=axes, dtype=real_dtype(dtype), keepdims=keepdims
+    )
+
+
+def average(a, axis=None, weights=None, returned=False, keepdims=False):
+    """Weighted mean along axes.
+
+    Args:
+      a: array or number.
+      axis: an axis, several, or None for all.
+      weights: array of the shape of `a`, or of its sizes along `axis`; None for equal weights.
+      returned: whether to return also the sum of the weights, as a pair.
+      keepdims: whether the reduced axes stay, with size 1.
+    """
+    shape = shape_of(a)
+    axes = normalize_axes(axis, len(shape), "average")
+    if weights is not None:
+        allowed = [shape] if axis is None else [shape, tuple(shape[i] for i in axes)]
+        if shape_of(weights) not in allowed:
+            raise ShapeError(
+                f"[average] expected weights of the shape of the array, or of its sizes along "
+                f"axis; got shapes {shape} and {shape_of(weights)}, and axis {axis}"
+            )
+    mean, total = _average(a, weights, axes=axes, keepdims=bool(keepdims))
+    return (mean, total) if returned else mean
+
+
+@composite(static_argnames=("axes", "keepdims"))
+def _average(a, weights, *, axes, keepdims):
+    shape = shape_of(a)
+    if weights is None:
+        result = mean(a, axes, keepdims=keepdims)
+        count = _core.astype(math.prod(shape[axis] for axis in axes), dtype_of(result))
+        return result, _core.broadcast_to(count, shape_of(result))
+    a, weights = _core.promote_dtypes_inexact(a, weights)
+    if shape_of(weights) != shape:
+        # The axes of the weights stand in the order in which `axes` lists them.
+        weights = transpose(weights, sorted(range(len(axes)), key=lambda i: axes[i]))
+        weights = reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
+    total = r.sum(_core.broadcast_to(weights, shape), axes, keepdims=keepdims)
+    return u.divide(r.sum(u.multiply(a, weights), axes, keepdims=keepdims), total), total
+
+
+def _ddof(function, ddof, correction):
+    if correction is None:
+        return float(ddof)
+    if ddof != 0:
+        raise AttributeValueError(f"[{function}] expected ddof or correction; got both")
+    return float(correction)
+
+
+def var(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    where=None,
+    mean=None,
+    correction=None,
+):
+    """Variance along axes: the mean square distance from the mean; real also for complex `a`.
+
+    Args:
+      a: array or number.
+      axis: an axis, several, or None for all.
+      dtype: dtype of the result; else that of the real part of `a`, a float dtype for integers.
+      out: not supported, must be None.
+      ddof: the sum of squares is divided by the number of elements less this; NaN if that is not
+        positive.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: mask that broadcasts to `a`; elements where it is false are left out.
+      mean: the mean along the axes, with the axes kept, if it is known already.
+      correction: another name for `ddof`.
+    """
+    r.reject_out("var", out)
+    return _spread("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def std(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    where=None,
+    mean=None,
+    correction=None,
+):
+    """Standard deviation along axes: the square root of the variance. See `var`."""
+    r.reject_out("std", out)
+    return _spread("std", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def _spread(function, a, axis, dtype, ddof, keepdims, where, mean, correction):
+    own = to_inexact_dtype(dtype_of(a))
+    dtype = real_dtype(own) if dtype is None else requested_dtype(dtype, function)
+    if not is_inexact(dtype):
+        raise DTypeError(f"[{function}] expected a floating-point dtype; got {dtype}")
+    return _variance(
+        a,
+        where,
+        mean,
+        axes=normalize_axes(axis, len(shape_of(a)), function),
+        dtype=dtype,
+        ddof=_ddof(function, ddof, correction),
+        keepdims=bool(keepdims),
+        root=function == "std",
+    )
+
+
+@composite(static_argnames=("axes", "dtype", "ddof", "keepdims", "root"))
+def _variance(a, where, given_mean, *, axes, dtype, ddof, keepdims, root):
+    working = r.compute_dtype(_core.result_type(to_inexact_dtype(dtype_of(a)), dtype)[0])
+    a = _core.astype(a, working)
+    center = given_mean
+    if center is None:
+        center = _mean(a, where, axes=axes, dtype=working, keepdims=True)
+    centered = u.subtract(a, center)
+    if is_complex(working):
+        squares = u.real(u.multiply(centered, u.conj(centered)))
+    else:
+        squares = u.square(centered)
+    real = dtype_of(squares)
+    total = r.reduced(squares, where, None, kind="sum", axes=axes, dtype=real, keepdims=keepdims)
+    count = _count(shape_of(a), where, axes, real, keepdims)
+    result = _divided(total, count, ddof)
+    result = u.sqrt(result) if root else result
+    return _core.astype(result, dtype)
+
+
+def _divided(total, count, ddof):
+    """total / (count - ddof), NaN where that is not positive."""
+    if isinstance(count, float):
+        return u.divide(total, count - ddof if count > ddof else math.nan)
+    divisor = u.subtract(count, ddof)
+    return choose(u.greater(divisor, 0), u.divide(total, divisor), math.nan)
+
+
+def _present(a):
+    """Mask of the elements that are not NaN; None if there can be no NaN."""
+    return u.logical_not(u.isnan(a)) if is_inexact(dtype_of(a)) else None
+
+
+def _without_nan(function, a, axis, keepdims, where, dtype=None, ddof=0, **arrays):
+    """Calls a reduction with a mask that leaves out NaN."""
+    axes = normalize_axes(axis, len(shape_of(a)), "nan" + function.__name__)
+    dtype = None if dtype is None else requested_dtype(dtype, "nan" + function.__name__)
+    options = {"axis": axes, "keepdims": bool(keepdims)}
+    if dtype is not None:
+        options["dtype"] = dtype
+    if ddof:
+        options["ddof"] = ddof
+    return _masked(a, where, arrays, function=function, options=tuple(options.items()))
+
+
+@composite(static_argnames=("function", "options"))
+def _masked(a, where, arrays, *, function, options):
+    mask = _present(a)
+    if where is not None:
+        mask = where if mask is None else u.logical_and(where, mask)
+    return function(a, where=mask, **arrays, **dict(options))
+
+
+def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """Sum along axes of the elements that are not NaN; see `sum`."""
+    r.reject_out("nansum", out)
+    return _without_nan(r.sum, a, axis, keepdims, where, dtype, initial=initial)
+
+
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """Product along axes of the elements that are not NaN; see `prod`."""
+    r.reject_out("nanprod", out)
+    return _without_nan(r.prod, a, axis, keepdims, where, dtype, initial=initial)
+
+
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    """Mean along axes of the elements that are not NaN; see `mean`."""
+    r.reject_out("nanmean", out)
+    return _without_nan(mean, a, axis, keepdims, where, dtype)
+
+
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+    """Variance along axes of the elements that are not NaN; see `var`."""
+    r.reject_out("nanvar", out)
+    return _without_nan(var, a, axis, keepdims, where, dtype, ddof, mean=mean)
+
+
+def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+    """Standard deviation along axes of the elements that are not NaN; see `std`."""
+    r.reject_out("nanstd", out)
+    return _without_nan(std, a, axis, keepdims, where, dtype, ddof, mean=mean)
+
+
+def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """Greatest element along axes that is not NaN; NaN if all are. See `max`."""
+    r.reject_out("nanmax", out)
+    axes = normalize_axes(axis, len(shape_of(a)), "nanmax")
+    return _nan_extremum(a, where, initial, function=r.max, axes=axes, keepdims=bool(keepdims))
+
+
+def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """Smallest element along axes that is not NaN; NaN if all are. See `min`."""
+    r.reject_out("nanmin", out)
+    axes = normalize_axes(axis, len(shape_of(a)), "nanmin")
+    return _nan_extremum(a, where, initial, function=r.min, axes=axes, keepdims=bool(keepdims))
+
+
+@composite(static_argnames=("function", "axes", "keepdims"))
+def _nan_extremum(a, where, initial, *, function, axes, keepdims):
+    missing = u.isnan(a)
+    filled = _nan_replaced(a, missing, lowest=function is r.max)
+    result = function(filled, axes, None, keepdims, initial, where)
+    if initial is not None or not is_inexact(dtype_of(a)):
+        return result
+    return choose(r.all(missing, axes, None, keepdims), math.nan, result)
+
+
+def _nan_replaced(a, missing, lowest):
+    if not is_inexact(dtype_of(a)):
+        return a
+    return choose(missing, -math.inf if lowest else math.inf, a)
+
+
+def nanargmax(a, axis=None, out=None, keepdims=False):
+    """Position of the greatest element that is not NaN; -1 if all are. See `argmax`."""
+    r.reject_out("nanargmax", out)
+    return _nan_position(a, function=r.argmax, axis=axis, keepdims=bool(keepdims))
+
+
+def nanargmin(a, axis=None, out=None, keepdims=False):
+    """Position of the smallest element that is not NaN; -1 if all are. See `argmin`."""
+    r.reject_out("nanargmin", out)
+    return _nan_position(a, function=r.argmin, axis=axis, keepdims=bool(keepdims))
+
+
+@composite(static_argnames=("function", "axis", "keepdims"))
+def _nan_position(a, *, function, axis, keepdims):
+    missing = u.isnan(a)
+    filled = _nan_replaced(a, missing, lowest=function is r.argmax)
+    position = function(filled, axis, None, keepdims)
+    return choose(r.all(missing, axis, None, keepdims), -1, position)

@@ -1,0 +1,209 @@
+"""`pad`: adds elements at the ends of axes, by constants or from the array itself."""
+
+import math
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_integer
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax import _shape as lax_shape
+from weft.lax._slice import slice_in_dim
+from weft.numpy import _ufuncs as u
+from weft.numpy._floats import rint
+from weft.numpy._matrices import linspace
+from weft.numpy._moments import mean
+from weft.numpy._reductions import max as array_max, min as array_min
+
+
+def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, reflect_type="even"):
+    """The array with elements added at both ends of each axis.
+
+    Args:
+      array: the array.
+      pad_width: how many: a number, a pair `(before, after)` for all axes, or a sequence of pairs.
+      mode: where the elements come from.
+        "constant": `constant_values`, given like `pad_width`.
+        "empty": unspecified values.
+        "edge": the outermost elements.
+        "reflect": mirrored at the outermost elements, which are not repeated.
+        "symmetric": mirrored at the border, so that the outermost elements are repeated.
+        "wrap": the elements at the other end.
+        "linear_ramp": a line from the outermost elements to `end_values`, given like `pad_width`.
+        "maximum", "minimum", "mean": that of the elements along the axis.
+      reflect_type: "even", or "odd" for mirroring also the differences from the outermost elements.
+    """
+    shape = shape_of(array)
+    widths = _pairs(pad_width, len(shape), "pad_width")
+    if any(not is_integer(np.asarray(n).dtype) or n < 0 for pair in widths for n in pair):
+        raise AttributeValueError(
+            f"[pad] expected non-negative integers as pad_width; got {pad_width}"
+        )
+    widths = tuple((int(low), int(high)) for low, high in widths)
+    if mode not in _MODES:
+        raise AttributeValueError(
+            f"[pad] expected a mode of {', '.join(map(repr, _MODES))}; got {mode!r}"
+        )
+    if mode not in ("constant", "empty"):
+        for axis, (size, width) in enumerate(zip(shape, widths, strict=True)):
+            if size == 0 and any(width):
+                raise ShapeError(
+                    f"[pad] expected elements to pad from in mode {mode!r}; got size 0 of axis "
+                    f"{axis}"
+                )
+    values = None
+    if mode in ("constant", "linear_ramp"):
+        values = constant_values if mode == "constant" else end_values
+        values = _pairs(values, len(shape), "constant_values or end_values")
+    if reflect_type not in ("even", "odd"):
+        raise AttributeValueError(
+            f"[pad] expected reflect_type 'even' or 'odd'; got {reflect_type!r}"
+        )
+    return _pad(array, values, widths=widths, mode=mode, odd=reflect_type == "odd")
+
+
+def _pairs(value, ndim, name):
+    """`value`, given for all axes and ends, for all axes, or for each, as pairs for each axis."""
+    if isinstance(value, (_core.Array, _core.Tracer)) and value.ndim == 0:
+        return ((value, value),) * ndim
+    if not isinstance(value, (list, tuple, np.ndarray, _core.Array)):
+        return ((value, value),) * ndim
+    rows = [list(row) if isinstance(row, (list, tuple, np.ndarray)) else row for row in value]
+    if rows and not any(isinstance(row, list) for row in rows):
+        rows = [rows] * ndim if len(rows) <= 2 else [[row] for row in rows]
+    if len(rows) == 1:
+        rows = rows * ndim
+    rows = [row * 2 if len(row) == 1 else row for row in rows]
+    if len(rows) != ndim or any(len(row) != 2 for row in rows):
+        raise AttributeValueError(
+            f"[pad] expected {name} as a value, a pair, or a pair for each of {ndim} axes; "
+            f"got {value}"
+        )
+    return tuple(map(tuple, rows))
+
+
+@composite(static_argnames=("widths", "mode", "odd"))
+def _pad(array, values, *, widths, mode, odd):
+    for axis, (low, high) in enumerate(widths):
+        if low or high:
+            ends = None if values is None else values[axis]
+            array = _MODES[mode](array, axis, low, high, ends, odd)
+    return _core.asarray(array)
+
+
+def _pad_constant(array, axis, low, high, ends, odd):
+    dtype = dtype_of(array)
+    for value, config in zip(ends, ((low, 0, 0), (0, high, 0)), strict=True):
+        padding = [(0, 0, 0)] * array.ndim
+        padding[axis] = config
+        array = lax_shape.pad(array, _core.astype(value, dtype), padding)
+    return array
+
+
+def _pad_empty(array, axis, low, high, ends, odd):
+    return _pad_constant(array, axis, low, high, (0, 0), odd)
+
+
+def _joined(axis, *parts):
+    return lax_shape.concatenate([x for x in parts if shape_of(x)[axis] > 0], axis)
+
+
+def _edges(array, axis):
+    size = shape_of(array)[axis]
+    return (
+        slice_in_dim(array, 0, 1, axis=axis),
+        slice_in_dim(array, size - 1, size, axis=axis),
+    )
+
+
+def _widened(array, axis, width):
+    shape = list(shape_of(array))
+    shape[axis] = width
+    return _core.broadcast_to(array, tuple(shape))
+
+
+def _pad_edge(array, axis, low, high, ends, odd):
+    first, last = _edges(array, axis)
+    return _joined(axis, _widened(first, axis, low), array, _widened(last, axis, high))
+
+
+def _pad_wrap(array, axis, low, high, ends, odd):
+    size = shape_of(array)[axis]
+    copies = math.ceil(low / size), math.ceil(high / size)
+    tiled = lax_shape.concatenate([array] * (copies[0] + 1 + copies[1]), axis)
+    start = copies[0] * size - low
+    return slice_in_dim(tiled, start, start + low + size + high, axis=axis)
+
+
+def _pad_reflect(array, axis, low, high, ends, odd):
+    return _mirrored(array, axis, low, high, odd, skip=1)
+
+
+def _pad_symmetric(array, axis, low, high, ends, odd):
+    return _mirrored(array, axis, low, high, odd, skip=0)
+
+
+def _mirrored(array, axis, low, high, odd, skip):
+    """Mirrors ends of the array, again and again until they are as wide as wanted.
+
+    `skip` is 1 if the outermost elements are not repeated.
+    """
+    if shape_of(array)[axis] == 1 and skip:
+        return _pad_edge(array, axis, low, high, None, odd)
+    while low > 0 or high > 0:
+        size = shape_of(array)[axis]
+        for at_end, wanted in ((False, low), (True, high)):
+            width = min(wanted, size - skip)
+            if width <= 0:
+                continue
+            current = shape_of(array)[axis]
+            start = current - skip - width if at_end else skip
+            part = slice_in_dim(array, start, start + width, axis=axis)
+            part = lax_shape.rev(part, (axis,))
+            if odd:
+                edge = _edges(array, axis)[at_end]
+                part = u.subtract(u.multiply(edge, 2), part)
+            array = _joined(axis, *((array, part) if at_end else (part, array)))
+            if at_end:
+                high -= width
+            else:
+                low -= width
+    return array
+
+
+def _pad_ramp(array, axis, low, high, ends, odd):
+    dtype = dtype_of(array)
+    parts = []
+    for edge, end, width in zip(_edges(array, axis), ends, (low, high), strict=True):
+        edge = lax_shape.squeeze(edge, (axis,))
+        end = _core.astype(end, dtype)
+        ramp = linspace(end, edge, width, endpoint=False, dtype=dtype, axis=axis)
+        parts.append(_core.astype(ramp, dtype))
+    return _joined(axis, parts[0], array, lax_shape.rev(parts[1], (axis,)))
+
+
+def _pad_statistic(function):
+    def pad_statistic(array, axis, low, high, ends, odd):
+        dtype = dtype_of(array)
+        value = function(array, axis, keepdims=True)
+        value = rint(value) if is_integer(dtype) else value
+        value = _core.astype(value, dtype)
+        return _joined(axis, _widened(value, axis, low), array, _widened(value, axis, high))
+
+    return pad_statistic
+
+
+_MODES = {
+    "constant": _pad_constant,
+    "empty": _pad_empty,
+    "edge": _pad_edge,
+    "reflect": _pad_reflect,
+    "symmetric": _pad_symmetric,
+    "wrap": _pad_wrap,
+    "linear_ramp": _pad_ramp,
+    "maximum": _pad_statistic(array_max),
+    "minimum": _pad_statistic(array_min),
+    "mean": _pad_statistic(mean),
+}

@@ -1,0 +1,165 @@
+"""Functions that rearrange, join and repeat arrays."""
+
+import math
+
+from weft import _core
+from weft._arguments import (
+    ndim_of,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+    static_int,
+    static_ints,
+    static_shape,
+)
+from weft._jit import composite
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax import _shape as lax_shape
+from weft.lax._shape import broadcast_shapes as broadcast_shapes
+
+
+def reshape(a, shape, order="C", *, copy=None):
+    """The elements of `a` in another shape of the same size.
+
+    Args:
+      a: array or number.
+      shape: an integer or a sequence; one of them may be -1 and follows from the size.
+      order: "C" to read and fill with the last axis fastest, "F" with the first.
+      copy: ignored, arrays never change.
+    """
+    if order not in ("C", "F"):
+        raise AttributeValueError(f"[reshape] expected order 'C' or 'F'; got {order!r}")
+    new = _with_inferred_size(shape_of(a), shape)
+    if order == "C":
+        return lax_shape.reshape(a, new)
+    return _reshape_fortran(a, shape=new)
+
+
+def _with_inferred_size(old, shape):
+    new = static_ints(shape, "reshape", "the shape")
+    size = math.prod(old)
+    unknown = [axis for axis, dim in enumerate(new) if dim == -1]
+    known = math.prod(dim for dim in new if dim != -1)
+    fits = size % known == 0 if unknown and known else size == known
+    if len(unknown) > 1 or any(dim < -1 for dim in new) or not fits or (unknown and not known):
+        raise ShapeError(
+            f"[reshape] expected a shape of {size} elements, with at most one -1, for an array of "
+            f"shape {old}; got {new}"
+        )
+    return tuple(size // known if dim == -1 else dim for dim in new)
+
+
+@composite(static_argnames=("shape",))
+def _reshape_fortran(a, *, shape):
+    return _reversed_axes(lax_shape.reshape(_reversed_axes(a), shape[::-1]))
+
+
+def _reversed_axes(a):
+    return lax_shape.transpose(a, range(ndim_of(a) - 1, -1, -1))
+
+
+def ravel(a, order="C"):
+    """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C")."""
+    return reshape(a, -1, "C" if order in ("A", "K") else order)
+
+
+def transpose(a, axes=None):
+    """Reorders the axes: axis i of the result is axis `axes[i]` of `a`. None reverses them."""
+    return _reversed_axes(a) if axes is None else lax_shape.transpose(a, axes)
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x):
+    """The last two axes exchanged."""
+    if ndim_of(x) < 2:
+        raise ShapeError(f"[matrix_transpose] expected at least two axes; got {shape_of(x)}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a, axis1, axis2):
+    """Two axes exchanged."""
+    ndim = ndim_of(a)
+    order = list(range(ndim))
+    i, j = normalize_axis(axis1, ndim, "swapaxes"), normalize_axis(axis2, ndim, "swapaxes")
+    order[i], order[j] = j, i
+    return lax_shape.transpose(a, order)
+
+
+def moveaxis(a, source, destination):
+    """Moves axes to other places; the others keep their order."""
+    ndim = ndim_of(a)
+    source = normalize_axes(static_ints(source, "moveaxis", "source"), ndim, "moveaxis")
+    destination = normalize_axes(
+        static_ints(destination, "moveaxis", "destination"), ndim, "moveaxis"
+    )
+    if len(source) != len(destination):
+        raise AttributeValueError(
+            f"[moveaxis] expected as many sources as destinations; got {source} and {destination}"
+        )
+    order = [axis for axis in range(ndim) if axis not in source]
+    for to, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(to, axis)
+    return lax_shape.transpose(a, order)
+
+
+def rollaxis(a, axis, start=0):
+    """Moves an axis back until it stands before the one at `start`."""
+    ndim = ndim_of(a)
+    axis = normalize_axis(axis, ndim, "rollaxis")
+    start = static_int(start, "rollaxis", "start")
+    if not -ndim <= start <= ndim:
+        raise AttributeValueError(f"[rollaxis] expected a start in {-ndim}..{ndim}; got {start}")
+    start += ndim if start < 0 else 0
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+def squeeze(a, axis=None):
+    """Drops axes of size 1: those given, or all of them."""
+    if axis is None:
+        axis = [i for i, size in enumerate(shape_of(a)) if size == 1]
+    return lax_shape.squeeze(a, axis)
+
+
+def expand_dims(a, axis):
+    """Inserts axes of size 1, at the places `axis` of the result."""
+    return lax_shape.expand_dims(a, axis)
+
+
+def broadcast_to(array, shape):
+    """The array repeated along axes of size 1, and along new leading axes, to the given shape."""
+    return _core.broadcast_to(array, static_shape(shape, "broadcast_to"))
+
+
+def broadcast_arrays(*args):
+    """The arrays broadcast to their common shape, as a list. Dtypes are left as they are."""
+    return list(_core.broadcast_arrays(*args))
+
+
+def atleast_1d(*arys):
+    """Each argument with at least one axis; a list if there are several."""
+    return _each(arys, lambda x, shape: lax_shape.reshape(x, (1,)) if not shape else x)
+
+
+def atleast_2d(*arys):
+    """Each argument with at least two axes, missing ones in front; a list if there are several."""
+    return _each(arys, lambda x, shape: lax_shape.broadcast_to_rank(x, max(2, len(shape))))
+
+
+def atleast_3d(*arys):
+    """Each argument with at least three axes; a list if there are several.
+
+    A vector becomes of shape `(1, n, 1)`, a matrix of shape `(m, n, 1)`.
+    """
+
+    def expanded(x, shape):
+        new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(len(shape), ())
+        return lax_shape.expand_dims(x, new)
+
+    return _each(arys, expanded)
+
+
+def _each(arrays, function):
+    results = [_core.asarray(function(x, shape_of(x))) for x in arrays]
+    return results[0] if len(results) == 1 else results
