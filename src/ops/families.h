@@ -6,6 +6,7 @@
 namespace weft {
 
 void register_elementwise(OpRegistry& r);
+void register_arithmetic(OpRegistry& r);
 void register_bitwise(OpRegistry& r);
 void register_convert(OpRegistry& r);
 void register_transcendental(OpRegistry& r);

@@ -78,6 +78,9 @@ Cost cost_bytes(const CostCtx& c);
 // form rounds to the dtype (use for ops that IEEE rounds correctly, and not for f64-inexact
 // formulas); the integer form wraps. A null form and complex numbers are not folded.
 FoldRule fold_real(double (*f)(double, double), int64_t (*i)(int64_t, int64_t));
+// Wrapping integer arithmetic, for folds, is done on the bits.
+inline int64_t wrapped(uint64_t x) { return static_cast<int64_t>(x); }
+inline uint64_t bits(int64_t x) { return static_cast<uint64_t>(x); }
 // x < y for literals of one real dtype or bool; false for nan.
 bool less_than(const Literal& x, const Literal& y);
 

@@ -85,6 +85,7 @@ OpRegistry& registry() {
   static OpRegistry& built_in = *[] {
     auto* r = new OpRegistry;
     register_elementwise(*r);
+    register_arithmetic(*r);
     register_bitwise(*r);
     register_convert(*r);
     register_transcendental(*r);

@@ -1,0 +1,370 @@
+// Arithmetic on two operands, element by element: add .. nextafter.
+//
+// Rewrites keep every value, with the one exception that XLA makes too: x + 0 is x, although it is
+// not for x = -0.0.
+#include <cmath>
+
+#include "ops/families.h"
+#include "ops/presets.h"
+
+namespace weft {
+
+namespace {
+
+// Towards zero.
+Val truncated(Val x) { return select(lt(x, scalar_like(x, 0)), ceil(x), floor(x)); }
+
+Vals jvp_add(JvpCtx& c) {
+  Val sum = c.has_t(0) && c.has_t(1) ? c.t(0) + c.t(1) : c.has_t(0) ? c.t(0) : c.t(1);
+  return {broadcast_to(sum, c.out_types[0]->shape())};
+}
+
+void transpose_add(TransposeCtx& c) {
+  for (size_t i = 0; i < 2; ++i)
+    if (c.linear(i)) c.add(i, unbroadcast(c.ct(), c.in_types[i]));
+}
+
+FoldRule fold_add() {
+  return fold_real([](double x, double y) { return x + y; },
+                   [](int64_t x, int64_t y) { return wrapped(bits(x) + bits(y)); });
+}
+
+void register_add(OpRegistry& r) {
+  OpDef add_op = binary(
+      {.name = "add",
+       .doc = "x + y, elementwise.",
+       .hlo = "stablehlo.add",
+       .jvp_kind = JvpKind::kCustom,
+       .transpose = transpose_add,
+       .fold = fold_add(),
+       .simplify = {{"add_zero", "x + 0 -> x",
+                     [](SimplifyCtx& c) -> Vals {
+                       if (c.is_splat(c.x(1), 0)) return replacement(c, c.x(0));
+                       if (c.is_splat(c.x(0), 0)) return replacement(c, c.x(1));
+                       return {};
+                     }},
+                    {"add_neg", "x + (-y) -> x - y; (-x) + y -> y - x", [](SimplifyCtx& c) -> Vals {
+                       if (const Op* op = c.producer(c.x(1), "neg"))
+                         return {c.x(0) - c.operand(*op, 0)};
+                       if (const Op* op = c.producer(c.x(0), "neg"))
+                         return {c.x(1) - c.operand(*op, 0)};
+                       return {};
+                     }}}});
+  add_op.jvp = jvp_add;
+  r.add(std::move(add_op));
+
+  OpDef accumulate =
+      binary({.name = "add_any",
+              .doc = "The sum of two cotangents.",
+              .hlo = "stablehlo.add",
+              .jvp_kind = JvpKind::kCustom,
+              .transpose = transpose_add,
+              .fold = fold_add(),
+              .simplify = {{"add_any_add", "add_any(x, y) -> x + y",
+                            [](SimplifyCtx& c) -> Vals { return {c.x(0) + c.x(1)}; }}}});
+  accumulate.jvp = jvp_add;
+  r.add(std::move(accumulate));
+}
+
+void register_sub(OpRegistry& r) {
+  OpDef op =
+      binary({.name = "sub",
+              .doc = "x - y, elementwise.",
+              .hlo = "stablehlo.subtract",
+              .jvp_kind = JvpKind::kCustom,
+              .transpose =
+                  [](TransposeCtx& c) {
+                    if (c.linear(0)) c.add(0, unbroadcast(c.ct(), c.in_types[0]));
+                    if (c.linear(1)) c.add(1, unbroadcast(-c.ct(), c.in_types[1]));
+                  },
+              .fold = fold_real([](double x, double y) { return x - y; },
+                                [](int64_t x, int64_t y) { return wrapped(bits(x) - bits(y)); }),
+              .simplify = {{"sub_zero", "x - 0 -> x",
+                            [](SimplifyCtx& c) -> Vals {
+                              return c.is_splat(c.x(1), 0) ? replacement(c, c.x(0)) : Vals{};
+                            }},
+                           {"zero_sub", "0 - x -> -x",
+                            [](SimplifyCtx& c) -> Vals {
+                              return c.is_splat(c.x(0), 0) ? replacement(c, -c.x(1)) : Vals{};
+                            }},
+                           {"sub_neg", "x - (-y) -> x + y",
+                            [](SimplifyCtx& c) -> Vals {
+                              const Op* op = c.producer(c.x(1), "neg");
+                              return op ? Vals{c.x(0) + c.operand(*op, 0)} : Vals{};
+                            }},
+                           {"sub_self", "x - x -> 0, integers only", [](SimplifyCtx& c) -> Vals {
+                              bool exact =
+                                  is_integer(c.x(0).dtype()) && c.x(0).value == c.x(1).value;
+                              return exact ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
+                            }}}});
+  op.jvp = [](JvpCtx& c) -> Vals {
+    Val difference = c.has_t(0) && c.has_t(1) ? c.t(0) - c.t(1) : c.has_t(0) ? c.t(0) : -c.t(1);
+    return {broadcast_to(difference, c.out_types[0]->shape())};
+  };
+  r.add(std::move(op));
+}
+
+void register_mul(OpRegistry& r) {
+  auto product_with = [](size_t other) -> JvpArgRule {
+    return [other](const JvpArgCtx& c) { return c.t() * c.x(other); };
+  };
+  r.add(binary({.name = "mul",
+                .doc = "x * y, elementwise.",
+                .hlo = "stablehlo.multiply",
+                .jvp = {product_with(1), product_with(0)},
+                .transpose =
+                    [](TransposeCtx& c) {
+                      if (c.linear(0) && c.linear(1))
+                        fail(ErrorKind::kInternal,
+                             "[mul] is linear in each operand, but not in both");
+                      size_t i = c.linear(0) ? 0 : 1;
+                      c.add(i, unbroadcast(c.ct() * c.x(1 - i), c.in_types[i]));
+                    },
+                .fold = fold_real([](double x, double y) { return x * y; },
+                                  [](int64_t x, int64_t y) { return wrapped(bits(x) * bits(y)); }),
+                .simplify = {{"mul_one", "x * 1 -> x",
+                              [](SimplifyCtx& c) -> Vals {
+                                if (c.is_splat(c.x(1), 1)) return replacement(c, c.x(0));
+                                if (c.is_splat(c.x(0), 1)) return replacement(c, c.x(1));
+                                return {};
+                              }},
+                             {"mul_minus_one", "x * -1 -> -x",
+                              [](SimplifyCtx& c) -> Vals {
+                                if (is_complex(c.x(0).dtype())) return {};
+                                if (c.is_splat(c.x(1), -1)) return replacement(c, -c.x(0));
+                                if (c.is_splat(c.x(0), -1)) return replacement(c, -c.x(1));
+                                return {};
+                              }},
+                             {"mul_zero", "x * 0 -> 0, integers only",
+                              [](SimplifyCtx& c) -> Vals {
+                                bool zero = c.is_splat(c.x(0), 0) || c.is_splat(c.x(1), 0);
+                                bool exact = zero && is_integer(c.x(0).dtype());
+                                return exact ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
+                              }},
+                             {"mul_neg_neg", "(-x) * (-y) -> x * y", [](SimplifyCtx& c) -> Vals {
+                                const Op* x = c.producer(c.x(0), "neg");
+                                const Op* y = c.producer(c.x(1), "neg");
+                                return x && y ? Vals{c.operand(*x, 0) * c.operand(*y, 0)} : Vals{};
+                              }}}}));
+}
+
+// 1/c if c is a power of two whose inverse is a normal number of every dtype from f16 up.
+std::optional<double> exact_inverse(const Literal& c) {
+  if (!is_float(c.dtype) || info(c.dtype).bits < 16) return std::nullopt;
+  int exponent;
+  double fraction = std::frexp(c.as_double(), &exponent);
+  if (std::fabs(fraction) != 0.5 || std::abs(exponent) > 14) return std::nullopt;
+  return 1 / c.as_double();
+}
+
+// Whole numbers: truncated. A zero divisor is left to the machine; -1 may overflow and wraps.
+std::optional<Literal> fold_quotient(const FoldCtx& c, bool remainder) {
+  const Literal& x = c.xs[0];
+  const Literal& y = c.xs[1];
+  if (is_float(c.out)) {
+    double a = x.as_double(), b = y.as_double();
+    return make_literal(c.out, remainder ? std::fmod(a, b) : a / b);
+  }
+  if (!is_integer(c.out) || y.lo == 0) return std::nullopt;
+  if (is_unsigned_int(c.out))
+    return make_literal(c.out, wrapped(remainder ? x.lo % y.lo : x.lo / y.lo));
+  if (y.as_int() == -1) return make_literal(c.out, remainder ? int64_t{0} : wrapped(0 - x.lo));
+  return make_literal(c.out, remainder ? x.as_int() % y.as_int() : x.as_int() / y.as_int());
+}
+
+void register_div(OpRegistry& r) {
+  r.add(binary(
+      {.name = "div",
+       .doc = "x / y, elementwise; whole numbers are divided towards zero.",
+       .hlo = "stablehlo.divide",
+       .jvp = {[](const JvpArgCtx& c) { return c.t() / c.x(1); },
+               [](const JvpArgCtx& c) { return c.t() * (-c.y() / c.x(1)); }},
+       .transpose =
+           [](TransposeCtx& c) {
+             if (c.linear(1)) fail(ErrorKind::kInternal, "[div] is not linear in the divisor");
+             c.add(0, unbroadcast(c.ct() / c.x(1), c.in_types[0]));
+           },
+       .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/false); },
+       .simplify = {{"div_one", "x / 1 -> x",
+                     [](SimplifyCtx& c) -> Vals {
+                       return c.is_splat(c.x(1), 1) ? replacement(c, c.x(0)) : Vals{};
+                     }},
+                    {"div_power_of_two", "x / 2**n -> x * 2**-n", [](SimplifyCtx& c) -> Vals {
+                       std::optional<Literal> divisor = c.splat(c.x(1));
+                       if (!divisor) return {};
+                       std::optional<double> inverse = exact_inverse(*divisor);
+                       return inverse ? replacement(c, c.x(0) * *inverse) : Vals{};
+                     }}}}));
+  r.add(binary(
+      {.name = "rem",
+       .doc = "The remainder of x / y rounded towards zero, elementwise; it has the sign of x.",
+       .hlo = "stablehlo.remainder",
+       .dtypes = kReals,
+       .jvp = {[](const JvpArgCtx& c) { return c.t(); },
+               [](const JvpArgCtx& c) { return c.t() * -truncated(c.x(0) / c.x(1)); }},
+       .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/true); }}));
+}
+
+// y - 1, or 0 in place of -1: then 0 x**0 is the slope of x**0, for x = 0 and infinite x too.
+Val slope_exponent(Val y) {
+  const Literal* known = y.builder->as_literal(y.value);
+  if (known && is_float(y.dtype()) && known->as_double() != 0)
+    return scalar_like(y, known->as_double() - 1);
+  return select(eq(y, scalar_like(y, 0)), scalar_like(y, 0), y - 1);
+}
+
+TypeRefs infer_pow(const InferCtx& c) {
+  DType base = c.in(0)->dtype();
+  DType exponent = c.in(1)->dtype();
+  if (!is_inexact(base))
+    c.fail(ErrorKind::kDtype, "expected a float or complex base; got ", c.in(0));
+  if (exponent != base && !is_integer(exponent)) {
+    c.fail(ErrorKind::kDtype, "expected an exponent of the base's dtype or of an integer one; got ",
+           c.in(0), ", ", c.in(1));
+  }
+  return {make_type(base, common_shape(c))};
+}
+
+void emit_pow(EmitCtx& c) {
+  const Dims& shape = c.out_type()->shape();
+  std::string operands[] = {c.in_as(0, shape), c.in_as(1, shape)};
+  TypeRef types[] = {c.out_type(), c.out_type()};
+  TypeRef given = with_shape(c.in_type(1), shape);
+  if (given != c.out_type())
+    operands[1] = emit_op(c, "stablehlo.convert", {&operands[1], 1}, {&given, 1}, c.out_type());
+  c.set_out(0, emit_op(c, "stablehlo.power", operands, types, c.out_type()));
+}
+
+void register_pow(OpRegistry& r) {
+  OpDef op = binary(
+      {.name = "pow",
+       .doc = "x raised to the power y, elementwise; y may be of an integer dtype.",
+       .jvp = {[](const JvpArgCtx& c) {
+                 Val y = c.x(1);
+                 return c.t() * (convert(y, c.y().dtype()) * pow(c.x(0), slope_exponent(y)));
+               },
+               [](const JvpArgCtx& c) {
+                 // log(0) times a zero power would be nan.
+                 Val x = c.x(0);
+                 Val safe = select(eq(x, scalar_like(x, 0)), scalar_like(x, 1), x);
+                 return c.t() * (log(safe) * c.y());
+               }},
+       .simplify = {{"pow_zero", "x ** 0 -> 1",
+                     [](SimplifyCtx& c) -> Vals {
+                       if (!c.is_splat(c.x(1), 0)) return {};
+                       return {full(c.b, c.out_types[0], 1)};
+                     }},
+                    {"pow_one", "x ** 1 -> x",
+                     [](SimplifyCtx& c) -> Vals {
+                       return c.is_splat(c.x(1), 1) ? replacement(c, c.x(0)) : Vals{};
+                     }},
+                    {"pow_two", "x ** 2 -> square(x)",
+                     [](SimplifyCtx& c) -> Vals {
+                       return c.is_splat(c.x(1), 2) ? replacement(c, square(c.x(0))) : Vals{};
+                     }},
+                    {"pow_minus_one", "x ** -1 -> 1 / x",
+                     [](SimplifyCtx& c) -> Vals {
+                       return c.is_splat(c.x(1), -1) ? replacement(c, 1.0 / c.x(0)) : Vals{};
+                     }}},
+       .transcendental = true});
+  op.infer = infer_pow;
+  op.emit = emit_pow;
+  r.add(std::move(op));
+}
+
+// The gradient goes to the operand that was chosen, half to each where they are equal.
+JvpArgRule chosen(size_t other) {
+  return [other](const JvpArgCtx& c) {
+    Val x = c.x(c.arg);
+    auto number = [&](double value) { return scalar_like(x, value); };
+    Val share = select(eq(x, c.x(other)), number(0.5), number(1));
+    return c.t() * select(eq(x, c.y()), share, number(0));
+  };
+}
+
+// Complex numbers are ordered by real, then by imaginary part.
+void emit_extremum(EmitCtx& c, std::string_view hlo, std::string_view direction) {
+  if (!is_complex(c.in_type(0)->dtype())) return emit_elementwise(c, hlo);
+  TypeRef type = c.out_type();
+  TypeRef part = with_dtype(type, real_dtype(type->dtype()));
+  TypeRef mask = with_dtype(type, DType::kBool);
+  std::string x = c.in_as(0, type->shape());
+  std::string y = c.in_as(1, type->shape());
+  auto part_of = [&](std::string_view op, const std::string& z) {
+    return emit_op(c, op, {&z, 1}, {&type, 1}, part);
+  };
+  std::string x_re = part_of("stablehlo.real", x), y_re = part_of("stablehlo.real", y);
+  std::string x_im = part_of("stablehlo.imag", x), y_im = part_of("stablehlo.imag", y);
+  std::string equal = emit_compare(c, "EQ", x_re, y_re, part);
+  std::string by_real = emit_compare(c, direction, x_re, y_re, part);
+  std::string by_imag = emit_compare(c, direction, x_im, y_im, part);
+  std::string first = emit_select(c, equal, mask, by_imag, by_real, mask);
+  c.set_out(0, emit_select(c, first, mask, x, y, type));
+}
+
+std::optional<Literal> fold_extremum(const FoldCtx& c, bool largest) {
+  const Literal& x = c.xs[0];
+  const Literal& y = c.xs[1];
+  if (is_complex(c.out)) return std::nullopt;
+  if (is_float(c.out)) {
+    if (std::isnan(x.as_double())) return x;
+    if (std::isnan(y.as_double())) return y;
+    if (x.as_double() == 0 && y.as_double() == 0)
+      return std::signbit(x.as_double()) == largest ? y : x;
+  }
+  return less_than(x, y) == largest ? y : x;
+}
+
+void register_extrema(OpRegistry& r) {
+  auto extremum = [&](const char* name, const char* doc, std::string hlo, std::string direction,
+                      bool largest) {
+    OpDef op = binary(
+        {.name = name,
+         .doc = doc,
+         .dtypes = kAnyDType,
+         .jvp = {chosen(1), chosen(0)},
+         .fold = [largest](const FoldCtx& c) { return fold_extremum(c, largest); },
+         .simplify = {{cat(name, "_self"), cat(name, "(x, x) -> x"), [](SimplifyCtx& c) -> Vals {
+                         return c.x(0).value == c.x(1).value ? replacement(c, c.x(0)) : Vals{};
+                       }}}});
+    op.emit = [hlo, direction](EmitCtx& c) { emit_extremum(c, hlo, direction); };
+    r.add(std::move(op));
+  };
+  extremum("max", "The larger of x and y, elementwise; nan if either is nan.", "stablehlo.maximum",
+           "GT", true);
+  extremum("min", "The smaller of x and y, elementwise; nan if either is nan.", "stablehlo.minimum",
+           "LT", false);
+}
+
+void register_other_binary(OpRegistry& r) {
+  r.add(binary({.name = "atan2",
+                .doc = "The angle of the point (y, x), elementwise: atan(x0 / x1) by quadrant.",
+                .hlo = "stablehlo.atan2",
+                .dtypes = kInexact,
+                .jvp = {[](const JvpArgCtx& c) {
+                          return c.t() * (c.x(1) / (square(c.x(0)) + square(c.x(1))));
+                        },
+                        [](const JvpArgCtx& c) {
+                          return c.t() * (-c.x(0) / (square(c.x(0)) + square(c.x(1))));
+                        }},
+                .transcendental = true}));
+  r.add(binary({.name = "nextafter",
+                .doc = "The next representable number after x towards y, elementwise.",
+                .hlo = "chlo.next_after",
+                .dtypes = kFloats,
+                .jvp_kind = JvpKind::kZero}));
+}
+
+}  // namespace
+
+void register_arithmetic(OpRegistry& r) {
+  register_add(r);
+  register_sub(r);
+  register_mul(r);
+  register_div(r);
+  register_pow(r);
+  register_extrema(r);
+  register_other_binary(r);
+}
+
+}  // namespace weft
