@@ -1,5 +1,5 @@
-// weft-opt: runs passes on a program in text form and prints the result. Used by tests/ir, and by
-// anyone who wants to see what the compiler makes of a program.
+// weft-opt: runs transforms and passes on a program in text form and prints the result. Used by
+// tests/ir, and by anyone who wants to see what the compiler makes of a program.
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -18,8 +18,14 @@ constexpr int kUsageError = 2;
 
 const char kUsage[] =
     R"(usage: weft-opt [options] [file]
-Reads a program (from the file, or from stdin), runs passes on it and prints it.
+Reads a program (from the file, or from stdin), runs transforms, then passes on it, and prints it.
 
+  --jvp=MASK          values and tangents; MASK says which inputs have one: 1,0,1
+  --vjp=MASK          values and cotangents of the inputs in MASK
+  --forward=MASK      the forward graph of linearize: values, then residuals
+  --linear=MASK       its linear graph: residuals and tangents to tangents
+  --transpose=MASK    transpose of a program that is linear in the inputs in MASK
+  --vmap=SIZE:AXES    all elements of a mapped axis at once; AXES has one per input: 0,-,1
   --passes=a,b,c      passes to run, in this order
   --default           run the default pipeline
   --only=a,b          rewrites to use; others are off
@@ -37,6 +43,7 @@ Reads a program (from the file, or from stdin), runs passes on it and prints it.
 )";
 
 struct Options {
+  std::vector<std::function<weft::GraphRef(const weft::GraphRef&)>> transforms;
   std::vector<std::string> passes;
   weft::PassOptions pass_options;
   weft::EmitOptions emit_options;
@@ -63,6 +70,34 @@ std::vector<std::string> split(std::string_view text) {
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
   to.insert(to.end(), from.begin(), from.end());
+}
+
+weft::Mask parse_mask(std::string_view text) {
+  weft::Mask mask;
+  for (const std::string& part : split(text)) {
+    if (part != "0" && part != "1")
+      weft::fail(weft::ErrorKind::kValue, "expected a mask such as 1,0,1; got ", text);
+    mask.push_back(part == "1");
+  }
+  return mask;
+}
+
+weft::VmapOptions parse_vmap(std::string_view text) {
+  weft::VmapOptions options;
+  size_t colon = text.find(':');
+  try {
+    options.size = std::stoll(std::string(text.substr(0, colon)));
+    for (const std::string& part : split(text.substr(colon + 1)))
+      options.in_dims.push_back(part == "-" ? weft::kNotBatched : std::stoi(part));
+  } catch (const std::exception&) {
+    weft::fail(weft::ErrorKind::kValue, "expected SIZE:AXES such as 8:0,-,1; got ", text);
+  }
+  return options;
+}
+
+weft::GraphRef transposed(const weft::GraphRef& graph, const weft::Mask& linear) {
+  weft::Mask all(graph->outputs().size(), true);
+  return weft::transpose(graph, {.linear = linear, .cotangents = all, .instantiate = true})->graph;
 }
 
 void list_passes() {
@@ -99,6 +134,37 @@ struct Flag {
 
 const std::vector<Flag>& flags() {
   static const std::vector<Flag> all = {
+      {"--jvp=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back(
+             [mask = parse_mask(v)](auto& g) { return weft::jvp(g, {.in_mask = mask})->graph; });
+       }},
+      {"--vjp=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back(
+             [mask = parse_mask(v)](auto& g) { return weft::vjp(g, {.in_mask = mask})->graph; });
+       }},
+      {"--forward=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back([mask = parse_mask(v)](auto& g) {
+           return weft::linearize(g, {.in_mask = mask})->forward;
+         });
+       }},
+      {"--linear=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back([mask = parse_mask(v)](auto& g) {
+           return weft::linearize(g, {.in_mask = mask})->linear;
+         });
+       }},
+      {"--transpose=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back([mask = parse_mask(v)](auto& g) { return transposed(g, mask); });
+       }},
+      {"--vmap=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back(
+             [options = parse_vmap(v)](auto& g) { return weft::vmap(g, options)->graph; });
+       }},
       {"--passes=", [](Options& o, std::string_view v) { append(o.passes, split(v)); }},
       {"--default",
        [](Options& o, std::string_view) { append(o.passes, weft::default_pipeline()); }},
@@ -173,6 +239,10 @@ void run(Options& options) {
   }
   weft::GraphRef graph = weft::parse(read_input(options.file));
   if (options.verify) weft::verify(*graph);
+  for (const auto& transform : options.transforms) {
+    graph = transform(graph);
+    if (options.verify) weft::verify(*graph);
+  }
   options.pass_options.verify = options.verify;
   std::vector<weft::PassStats> stats;
   graph = weft::run_passes(graph, options.passes, options.pass_options, &stats);

@@ -138,7 +138,7 @@ Values GraphBuilder::add_typed(const OpInfo& op, std::span<const Value> operands
   return append(op, operands, attrs, result_types);
 }
 
-Values GraphBuilder::inline_graph(const Graph& graph, std::span<const Value> args) {
+Values Builder::inline_graph(const Graph& graph, std::span<const Value> args) {
   if (args.size() != graph.num_inputs()) {
     fail(ErrorKind::kType, "inline_graph expected ", graph.num_inputs(), " arguments; got ",
          args.size());
@@ -168,21 +168,21 @@ Values GraphBuilder::inline_graph(const Graph& graph, std::span<const Value> arg
   return outputs;
 }
 
-GraphRef GraphBuilder::finish(std::span<const Value> outputs, std::span<const Value> consts) {
+GraphRef GraphBuilder::finish_ordered(std::span<const Value> outputs, std::span<const Value> first,
+                                      uint32_t num_consts) {
   Graph& g = *graph_;
   for (Value v : outputs) type(v);  // checks that it is ours
 
-  // The inputs in their final order: consts first.
-  std::vector<Value> order(consts.begin(), consts.end());
-  std::vector<bool> is_const(g.types_.size());
-  for (Value v : consts) {
-    if (v.id >= g.types_.size() || g.producers_[v.id] != kNoProducer || is_const[v.id]) {
-      fail(ErrorKind::kInternal, "finish expected distinct inputs as consts; got value ", v.id);
+  std::vector<Value> order(first.begin(), first.end());
+  std::vector<bool> is_first(g.types_.size());
+  for (Value v : first) {
+    if (v.id >= g.types_.size() || g.producers_[v.id] != kNoProducer || is_first[v.id]) {
+      fail(ErrorKind::kInternal, "finish expected distinct inputs; got value ", v.id);
     }
-    is_const[v.id] = true;
+    is_first[v.id] = true;
   }
   for (Value v : inputs_) {
-    if (!is_const[v.id]) order.push_back(v);
+    if (!is_first[v.id]) order.push_back(v);
   }
 
   uint32_t num_inputs = static_cast<uint32_t>(order.size());
@@ -215,7 +215,7 @@ GraphRef GraphBuilder::finish(std::span<const Value> outputs, std::span<const Va
   }
   g.producers_.erase(g.producers_.begin(), g.producers_.begin() + num_inputs);
   g.num_inputs_ = num_inputs;
-  g.num_consts_ = static_cast<uint32_t>(consts.size());
+  g.num_consts_ = num_consts;
 
   GraphRef done = std::move(graph_);
   graph_ = std::make_shared<Graph>();

@@ -1,10 +1,9 @@
 // Ops that call a graph: jit, made by a jitted function called inside another program, and fusion,
-// made by passes to keep a group of ops together. Effects are those of the graph.
-//
-// They have no jvp, transpose or batch slots: a rule sees one op and builds ops, while these need a
-// whole graph transformed (and the result cached on it), which is for the transform drivers.
+// made by passes to keep a group of ops together. Effects are those of the graph. A transform of a
+// call is a call of the transformed graph.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/walk.h"
 #include "weft/op_def.h"
 
 namespace weft {
@@ -24,6 +23,74 @@ TypeRefs infer_call(const InferCtx& c, std::string_view attr) {
   return out;
 }
 
+Values call(const RuleCtx& c, std::span<const Value> args, const GraphRef& graph) {
+  return c.b.add_typed(c.op, args, with_callee(c.attrs, graph), graph->output_types());
+}
+
+void append_present(Values& to, std::span<const Value> from) {
+  for (Value v : from)
+    if (v) to.push_back(v);
+}
+
+// One value per entry of the mask, none where it does not hold.
+Values scattered(const Mask& mask, std::span<const Value> values) {
+  Values out;
+  size_t next = 0;
+  for (bool present : mask) out.push_back(present ? values[next++] : Value{});
+  return out;
+}
+
+void jvp_call(GraphJvpCtx& c) {
+  auto jvp = c.transforms->jvp(callee(c.op, c.attrs), {.in_mask = c.tangent_mask()});
+  Values args(c.operands);
+  append_present(args, c.tangents);
+  Values made = call(c, args, jvp->graph);
+  std::span<const Value> results(made);
+  size_t n = c.out_types.size();
+  c.results = Values(results.first(n));
+  c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
+}
+
+void linearize_call(GraphJvpCtx& c) {
+  auto split = c.transforms->linearize(callee(c.op, c.attrs), {.in_mask = c.tangent_mask()});
+  Values made = call(c, c.operands, split->forward);
+  c.results = Values(std::span<const Value>(made).first(c.out_types.size()));
+  Values args;
+  for (const Residual& r : split->residuals)
+    args.push_back(r.is_input ? c.operands[r.index] : made[r.index]);
+  append_present(args, c.tangents);
+  Values tangents;
+  if (!split->linear->outputs().empty()) tangents = call(c, args, split->linear);
+  c.result_tangents = scattered(split->out_mask, tangents);
+}
+
+void transpose_call(TransposeCtx& c) {
+  TransposeOptions options;
+  Values args;
+  append_present(args, c.operands);
+  append_present(args, c.cotangents);
+  for (size_t i = 0; i < c.size(); ++i) options.linear.push_back(c.linear(i));
+  for (Value ct : c.cotangents) options.cotangents.push_back(static_cast<bool>(ct));
+  auto transposed = c.transforms->transpose(callee(c.op, c.attrs), options);
+  Values cts = scattered(transposed->out_mask, call(c, args, transposed->graph));
+  size_t next = 0;
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (!c.linear(i)) continue;
+    Value ct = cts[next++];
+    if (ct) c.add(i, c.val(ct));
+  }
+}
+
+void batch_call(BatchCtx& c) {
+  auto mapped =
+      c.transforms->vmap(callee(c.op, c.attrs), {.in_dims = BatchDims(c.dims),
+                                                 .size = c.size,
+                                                 .axis_name = std::string(c.axis_name),
+                                                 .spmd_axis_name = std::string(c.spmd_axis_name)});
+  Values results = call(c, c.operands, mapped->graph);
+  for (size_t i = 0; i < results.size(); ++i) c.result(c.val(results[i]), mapped->out_dims[i]);
+}
+
 OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind) {
   OpDef d;
   d.name = std::move(name);
@@ -32,6 +99,11 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
              {attr, AttrType::kGraph}};
   d.call = kind;
   d.multiple_results = true;
+  d.jvp_kind = JvpKind::kGraph;
+  d.graph_jvp = jvp_call;
+  d.graph_linearize = linearize_call;
+  d.transpose = transpose_call;
+  d.batch = batch_call;
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
   d.emit = [attr](EmitCtx& c) {
     std::string callee = c.function(c.attr().graph(attr), c.attr().string("name"));

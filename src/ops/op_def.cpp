@@ -22,7 +22,7 @@ void TransposeCtx::add(size_t i, Val ct) {
     fail(ErrorKind::kInternal, "[", op.name, "] transpose made a cotangent of type ", ct.type(),
          " for operand ", i, " of type ", in_types[i]);
   }
-  accumulate(i, [&](Val sum) { return apply1("add_any", {sum, ct}); }, [&] { return ct; });
+  accumulate(i, [&](Val sum) { return add_any(sum, ct); }, [&] { return ct; });
 }
 
 void TransposeCtx::accumulate(size_t i, const std::function<Val(Val)>& update,
@@ -80,7 +80,9 @@ std::vector<std::string> OpDef::missing_rules() const {
   need(static_cast<bool>(infer), "infer");
   need(jvp_kind != JvpKind::kNone, "jvp");
   if (jvp_kind == JvpKind::kCustom) need(static_cast<bool>(jvp), "jvp");
-  if (jvp_kind == JvpKind::kLinear) need(static_cast<bool>(transpose), "transpose");
+  if (jvp_kind == JvpKind::kGraph) need(graph_jvp && graph_linearize, "jvp");
+  bool is_linear = jvp_kind == JvpKind::kLinear || jvp_kind == JvpKind::kGraph;
+  if (is_linear) need(static_cast<bool>(transpose), "transpose");
   need(static_cast<bool>(batch), "batch");
   need(emit || decompose, "emit");
   need(static_cast<bool>(cost), "cost");

@@ -1,7 +1,7 @@
 // What a graph costs to run, from the cost rules of its ops.
 #include <unordered_map>
 
-#include "passes/walk.h"
+#include "ops/walk.h"
 #include "weft/passes.h"
 
 namespace weft {

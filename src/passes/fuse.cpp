@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "passes/pass_list.h"
-#include "passes/walk.h"
+#include "ops/walk.h"
 #include "weft/registry.h"
 
 namespace weft {

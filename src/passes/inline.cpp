@@ -2,7 +2,7 @@
 // Not in the default pipeline: XLA inlines anyway, and a callee that stays one function is emitted
 // and parsed once.
 #include "passes/pass_list.h"
-#include "passes/walk.h"
+#include "ops/walk.h"
 
 namespace weft {
 namespace {

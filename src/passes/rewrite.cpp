@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "passes/pass_list.h"
-#include "passes/walk.h"
+#include "ops/walk.h"
 
 namespace weft {
 namespace {

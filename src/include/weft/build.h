@@ -36,8 +36,8 @@ WEFT_UNARY_BUILDERS(X)
 WEFT_API Val logical_not(Val x);  // `not`
 WEFT_API Val conj(Val x);         // complex numbers only
 #define WEFT_BINARY_BUILDERS(X)                                                              \
-  X(add) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex) X(eq) X(ne)    \
-  X(lt) X(le) X(gt) X(ge)
+  X(add) X(add_any) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex)     \
+  X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
 #define X(name) WEFT_API Val name(Val x, Val y);
 WEFT_BINARY_BUILDERS(X)
 #undef X

@@ -17,6 +17,11 @@ class WEFT_API Builder {
   virtual ~Builder() = default;
   // Infers result types (throwing what inference throws) and appends the op at loc().
   virtual Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) = 0;
+  // As add(), with result types known to be right (copied from another graph): may skip inference.
+  virtual Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                           std::span<const TypeRef>) {
+    return add(op, operands, attrs);
+  }
   virtual Value literal(const Literal& x) = 0;
   virtual TypeRef type(Value v) const = 0;
   // Null unless v is a literal.
@@ -24,6 +29,11 @@ class WEFT_API Builder {
   // The op that made v, as far as this builder knows; null otherwise. Valid until the next add().
   virtual const Op* producer(Value v) const = 0;
   virtual std::span<const Value> operands(const Op& op) const = 0;
+
+  // Inlines a graph: its inputs become `args`, returns its outputs. The ops are copied as they
+  // stand (but for hash-consing, where it is on). An argument may be none if the graph does not use
+  // that input. Ops without a location get this builder's loc().
+  Values inline_graph(const Graph& graph, std::span<const Value> args);
 
   Loc loc() const { return loc_; }
   void set_loc(Loc loc) { loc_ = loc; }
@@ -40,9 +50,8 @@ class WEFT_API GraphBuilder final : public Builder {
   // Inputs may be added at any time before finish(); see finish() for their order.
   Value input(TypeRef type);
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override;
-  // As add(), with result types known to be right (copied from another graph): skips inference.
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
-                   std::span<const TypeRef> result_types);
+                   std::span<const TypeRef> result_types) override;
   Value literal(const Literal& x) override;
   TypeRef type(Value v) const override;
   const Op* producer(Value v) const override;
@@ -54,14 +63,15 @@ class WEFT_API GraphBuilder final : public Builder {
   // With hash-consing on, add() of a pure op equal to an earlier one returns the earlier results.
   void set_hash_consing(bool on);
 
-  // Inlines a graph: its inputs become `args`, returns its outputs. With hash-consing off the ops
-  // are copied as they stand. An argument may be none if the graph does not use that input. Ops
-  // without a location get this builder's loc().
-  Values inline_graph(const Graph& graph, std::span<const Value> args);
-
   // Freezes. `consts` (values made by input()) become the constvars, in that order, followed by
   // the other inputs in the order in which they were made. The builder is empty afterwards.
-  GraphRef finish(std::span<const Value> outputs, std::span<const Value> consts = {});
+  GraphRef finish(std::span<const Value> outputs, std::span<const Value> consts = {}) {
+    return finish_ordered(outputs, consts, static_cast<uint32_t>(consts.size()));
+  }
+  // Freezes with the inputs in `first` before the others; the first `num_consts` inputs are
+  // constvars.
+  GraphRef finish_ordered(std::span<const Value> outputs, std::span<const Value> first,
+                          uint32_t num_consts = 0);
 
  private:
   struct Cons;

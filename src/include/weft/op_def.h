@@ -15,6 +15,7 @@
 #include "weft/api.h"
 #include "weft/builder.h"
 #include "weft/graph.h"
+#include "weft/graph_rules.h"
 #include "weft/op.h"
 
 namespace weft {
@@ -43,6 +44,8 @@ struct RuleCtx {
                                          // not look (linear operands in a transpose)
   std::span<const TypeRef> in_types;     // types of the operands in the source graph
   std::span<const TypeRef> out_types;    // types of the results in the source graph
+  // For rules that transform a graph of the op; set by the transforms only.
+  const Transforms* transforms = nullptr;
 
   size_t size() const { return operands.size(); }
   Val x(size_t i) const { return {&b, operands[i]}; }
@@ -73,6 +76,22 @@ struct JvpCtx : RuleCtx {
 };
 using JvpRule = std::function<Vals(JvpCtx&)>;
 
+// Differentiation of an op together with its graphs (JvpKind::kGraph): the rule makes the results
+// too. In a linearization ops that touch a tangent end up in the linear graph, and so whole calls
+// do; the results have to come from ops that touch none.
+struct GraphJvpCtx : RuleCtx {
+  std::span<const Value> tangents;  // per operand; none is a zero tangent. At least one is not none.
+  Values results;                   // made by the rule, one per result
+  Values result_tangents;           // made by the rule, one per result; none is zero
+
+  Mask tangent_mask() const {
+    Mask mask;
+    for (Value t : tangents) mask.push_back(static_cast<bool>(t));
+    return mask;
+  }
+};
+using GraphJvpRule = std::function<void(GraphJvpCtx&)>;
+
 // Transpose of an op that is linear in the operands for which linear(i) holds, given the others.
 // Call add(i, ct) for each linear operand that receives a cotangent (of the operand's type).
 struct TransposeCtx : RuleCtx {
@@ -92,12 +111,13 @@ struct TransposeCtx : RuleCtx {
 using TransposeRule = std::function<void(TransposeCtx&)>;
 
 // Vectorisation. dims[i] is the axis of operand i that is mapped, kNotBatched if it is not.
-inline constexpr int kNotBatched = -1;
 struct BatchCtx : RuleCtx {
   int64_t size;               // of the mapped axis
   std::span<const int> dims;
-  SmallVector<int, 4> out_dims;
+  BatchDims out_dims;
   Vals out;
+  std::string_view axis_name = {};  // as in VmapOptions
+  std::string_view spmd_axis_name = {};
 
   bool batched(size_t i) const { return dims[i] != kNotBatched; }
   int dim(size_t i) const { return dims[i]; }
@@ -191,7 +211,7 @@ struct CostCtx {
 using CostRule = std::function<Cost(const CostCtx&)>;
 
 // How an op differentiates. kNone differentiates to an error that names the op.
-enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom };
+enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
 
 // How passes may treat an op whose operands are the inputs of its only graph and whose results are
 // that graph's outputs.
@@ -205,10 +225,12 @@ struct OpDef : OpInfo {
   JvpKind jvp_kind = JvpKind::kNone;
   // kLinear: the result's tangent is the op itself applied to the tangents of the operands in
   // `linear_args` (empty: all) and the values of the others; kArgs: one rule per operand, null for
-  // a zero contribution; kCustom: the whole-op rule.
+  // a zero contribution; kCustom: the whole-op rule; kGraph: the two graph rules.
   std::vector<size_t> linear_args;
   std::vector<JvpArgRule> jvp_args;
   JvpRule jvp;
+  GraphJvpRule graph_jvp;
+  GraphJvpRule graph_linearize;
   TransposeRule transpose;
   BatchRule batch;
   EmitRule emit;

@@ -1,13 +1,14 @@
 // Everything a program that embeds weft needs.
 #pragma once
 
-#include "weft/build.h"     // IWYU pragma: export
-#include "weft/builder.h"   // IWYU pragma: export
-#include "weft/emit.h"      // IWYU pragma: export
-#include "weft/error.h"     // IWYU pragma: export
-#include "weft/format.h"    // IWYU pragma: export
-#include "weft/graph.h"     // IWYU pragma: export
-#include "weft/op_def.h"    // IWYU pragma: export
-#include "weft/passes.h"    // IWYU pragma: export
-#include "weft/registry.h"  // IWYU pragma: export
-#include "weft/type.h"      // IWYU pragma: export
+#include "weft/build.h"       // IWYU pragma: export
+#include "weft/builder.h"     // IWYU pragma: export
+#include "weft/emit.h"        // IWYU pragma: export
+#include "weft/error.h"       // IWYU pragma: export
+#include "weft/format.h"      // IWYU pragma: export
+#include "weft/graph.h"       // IWYU pragma: export
+#include "weft/op_def.h"      // IWYU pragma: export
+#include "weft/passes.h"      // IWYU pragma: export
+#include "weft/registry.h"    // IWYU pragma: export
+#include "weft/transforms.h"  // IWYU pragma: export
+#include "weft/type.h"        // IWYU pragma: export

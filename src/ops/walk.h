@@ -1,4 +1,5 @@
-// What the passes share: copying values between graphs, and visiting region graphs once each.
+// What transforms and passes share: copying values between graphs, and visiting region graphs once
+// each.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,86 @@
+// Transforms of whole graphs: what each takes and gives, and the interface through which the rules
+// of ops that hold graphs (jit, loops, branches) ask for them. src/transforms implements it;
+// results are kept on the graph they came from, so a function called 48 times is transformed once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+// One entry per input, output, operand or result.
+using Mask = SmallVector<bool, 8>;
+// Mapped axes: one entry per input or output.
+inline constexpr int kNotBatched = -1;
+using BatchDims = SmallVector<int, 4>;
+
+struct JvpOptions {
+  Mask in_mask;      // inputs that have a tangent; float or complex
+  Mask instantiate;  // outputs that get a tangent even if it is zero; empty: none
+};
+struct JvpGraph {
+  // inputs, tangents of the masked inputs -> outputs, tangents of the masked outputs
+  GraphRef graph;
+  Mask out_mask;
+};
+
+struct LinearizeOptions {
+  Mask in_mask;
+  Mask instantiate;
+};
+// A value that the linear graph needs: an input of the forward graph or one of its outputs.
+struct Residual {
+  bool is_input;
+  uint32_t index;
+};
+struct LinearizedGraph {
+  GraphRef forward;  // inputs -> outputs, then residuals that are neither input nor output
+  GraphRef linear;   // residuals, tangents of the masked inputs -> tangents of the masked outputs
+  Mask out_mask;
+  std::vector<Residual> residuals;
+};
+
+struct TransposeOptions {
+  Mask linear;               // inputs in which the graph is linear
+  Mask cotangents;           // outputs that have a cotangent; the others' are zero
+  bool instantiate = false;  // zero cotangents are made too
+};
+struct TransposedGraph {
+  // the inputs that are not linear, cotangents of the masked outputs -> cotangents of the linear
+  // inputs for which out_mask (over the linear inputs only) holds; the others' are zero
+  GraphRef graph;
+  Mask out_mask;
+};
+
+struct VmapOptions {
+  BatchDims in_dims;  // kNotBatched: the input is the same for all
+  int64_t size = 0;   // of the mapped axis
+  // Where outputs are to have the mapped axis; empty: wherever it comes out. kNotBatched throws
+  // kValue if the output is mapped; kAnyDim leaves that output as it comes out.
+  BatchDims out_dims = {};
+  // Names that collective ops refer to the axis by.
+  std::string axis_name = {};
+  std::string spmd_axis_name = {};
+};
+inline constexpr int kAnyDim = -2;
+struct VmapGraph {
+  GraphRef graph;
+  BatchDims out_dims;
+};
+
+class Transforms {
+ public:
+  virtual ~Transforms() = default;
+  virtual std::shared_ptr<const JvpGraph> jvp(const GraphRef&, const JvpOptions&) const = 0;
+  virtual std::shared_ptr<const LinearizedGraph> linearize(const GraphRef&,
+                                                           const LinearizeOptions&) const = 0;
+  virtual std::shared_ptr<const TransposedGraph> transpose(const GraphRef&,
+                                                           const TransposeOptions&) const = 0;
+  virtual std::shared_ptr<const VmapGraph> vmap(const GraphRef&, const VmapOptions&) const = 0;
+};
+
+}  // namespace weft

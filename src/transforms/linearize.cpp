@@ -1,0 +1,190 @@
+// linearize: runs the jvp rules through a builder that keeps what depends on tangents apart. Ops
+// that touch a tangent go to the linear graph, all others to the forward builder; forward values
+// that the linear graph needs are its residuals.
+#include <algorithm>
+#include <unordered_map>
+
+#include "transforms/differentiate.h"
+#include "transforms/driver.h"
+#include "transforms/prune.h"
+#include "weft/build.h"
+
+namespace weft {
+namespace {
+
+// Values of the forward builder keep their ids; those of the linear graph have kLinearBit set.
+class SplitBuilder final : public Builder {
+ public:
+  explicit SplitBuilder(Builder& forward) : forward_(forward) {
+    linear_.set_hash_consing(true);
+    loc_ = forward.loc();
+  }
+
+  static bool is_linear(Value v) { return !(v.id & Value::kLiteralBit) && (v.id & kLinearBit); }
+
+  Value tangent_input(TypeRef type) { return outer(linear_.input(type)); }
+
+  // The value in the linear graph.
+  Value in_linear(Value v) {
+    if (is_linear(v)) return {v.id & ~kLinearBit};
+    if (const Literal* x = forward_.as_literal(v)) return linear_.literal(*x);
+    auto [known, fresh] = crossed_.try_emplace(v.id);
+    if (fresh) known->second = cross(v);
+    return known->second;
+  }
+
+  GraphRef finish(std::span<const Value> linear_outputs) {
+    return linear_.finish_ordered(linear_outputs, residual_inputs_);
+  }
+  const std::vector<Value>& residuals() const { return residuals_; }
+
+  Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
+    Builder& to = target(operands);
+    return &to == &forward_ ? to.add(op, operands, attrs)
+                            : outer(to.add(op, in_linear(operands), attrs));
+  }
+  Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                   std::span<const TypeRef> result_types) override {
+    Builder& to = target(operands);
+    return &to == &forward_ ? to.add_typed(op, operands, attrs, result_types)
+                            : outer(to.add_typed(op, in_linear(operands), attrs, result_types));
+  }
+  Value literal(const Literal& x) override { return forward_.literal(x); }
+  TypeRef type(Value v) const override {
+    return is_linear(v) ? linear_.type({v.id & ~kLinearBit}) : forward_.type(v);
+  }
+  const Literal* as_literal(Value v) const override {
+    return is_linear(v) ? nullptr : forward_.as_literal(v);
+  }
+  // Not known: the ops of linear values have operands in another numbering.
+  const Op* producer(Value) const override { return nullptr; }
+  std::span<const Value> operands(const Op&) const override { return {}; }
+
+ private:
+  static constexpr uint32_t kLinearBit = 0x40000000u;
+
+  Builder& target(std::span<const Value> operands) {
+    Builder& to = std::any_of(operands.begin(), operands.end(), is_linear)
+                      ? static_cast<Builder&>(linear_)
+                      : forward_;
+    to.set_loc(loc_);
+    return to;
+  }
+  static Value outer(Value v) {
+    if (v.id >= kLinearBit) fail(ErrorKind::kValue, "linearize handles at most 2**30 values");
+    return {v.id | kLinearBit};
+  }
+  static Values outer(Values vs) {
+    for (Value& v : vs) v = outer(v);
+    return vs;
+  }
+  Values in_linear(std::span<const Value> vs) {
+    Values out;
+    for (Value v : vs) out.push_back(in_linear(v));
+    return out;
+  }
+
+  // The one place that decides what is a residual: every forward value that the linear graph needs,
+  // but for constants (made of literals alone), which are made again.
+  Value cross(Value v) {
+    if (v.id >= kLinearBit) fail(ErrorKind::kValue, "linearize handles at most 2**30 values");
+    const Op* made_by = forward_.producer(v);
+    if (made_by && is_constant(*made_by)) {
+      Values operands = in_linear(forward_.operands(*made_by));
+      uint32_t index = v.id - made_by->results_begin;
+      return linear_.add(*made_by->info, operands, made_by->attrs)[index];
+    }
+    residuals_.push_back(v);
+    residual_inputs_.push_back(linear_.input(forward_.type(v)));
+    return residual_inputs_.back();
+  }
+  bool is_constant(const Op& op) const {
+    std::span<const Value> xs = forward_.operands(op);
+    return std::all_of(xs.begin(), xs.end(), [](Value v) { return v.is_literal(); }) &&
+           op.info->effects == kPure && !takes_graphs(*op.info);
+  }
+
+  Builder& forward_;
+  GraphBuilder linear_;
+  std::unordered_map<uint32_t, Value> crossed_;  // forward id -> value in the linear graph
+  std::vector<Value> residuals_;                 // forward values
+  std::vector<Value> residual_inputs_;  // the inputs of the linear graph that stand for them
+};
+
+bool must_instantiate(const LinearizeOptions& options, size_t i, TypeRef type) {
+  return !options.instantiate.empty() && options.instantiate[i] && is_differentiable(type);
+}
+
+std::shared_ptr<const LinearizedGraph> make_linearized(const Graph& graph,
+                                                       const LinearizeOptions& options) {
+  GraphBuilder b;
+  b.set_hash_consing(true);
+  std::vector<Value> inputs;
+  for (TypeRef type : graph.input_types()) inputs.push_back(b.input(type));
+  Linearization split = linearize_into(b, graph, inputs, options);
+
+  auto result = std::make_shared<LinearizedGraph>();
+  std::vector<Value> outputs = split.outputs;
+  std::unordered_map<uint32_t, uint32_t> output_index;
+  for (uint32_t i = 0; i < outputs.size(); ++i) output_index.try_emplace(outputs[i].id, i);
+  for (Value v : split.residuals) {
+    if (v.id < inputs.size()) {
+      result->residuals.push_back({.is_input = true, .index = v.id});
+      continue;
+    }
+    auto [known, fresh] = output_index.try_emplace(v.id, static_cast<uint32_t>(outputs.size()));
+    if (fresh) outputs.push_back(v);
+    result->residuals.push_back({.is_input = false, .index = known->second});
+  }
+  result->forward = prune(b.finish_ordered(outputs, inputs, graph.num_consts())).graph;
+  result->linear = std::move(split.linear);
+  result->out_mask = std::move(split.out_mask);
+  return result;
+}
+
+}  // namespace
+
+Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Value> args,
+                             const LinearizeOptions& options) {
+  check_tangent_mask("linearize", graph, options.in_mask);
+  SplitBuilder split(b);
+  std::vector<Value> tangents(graph.num_inputs());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    if (options.in_mask[i]) tangents[i] = split.tangent_input(graph.input_types()[i]);
+  }
+  // A tangent that depends on none is zero, since the map of tangents is linear.
+  DifferentiateOptions rules{.graph_rule = &OpDef::graph_linearize,
+                             .is_zero = [](Value t) { return !SplitBuilder::is_linear(t); }};
+  Loc loc = b.loc();
+  DualValues duals = differentiate(split, graph, args, tangents, rules);
+
+  Linearization result;
+  std::vector<Value> linear_outputs;
+  for (size_t i = 0; i < duals.tangents.size(); ++i) {
+    Value t = duals.tangents[i];
+    TypeRef type = graph.type(graph.outputs()[i]);
+    if (!t && must_instantiate(options, i, type)) t = zeros(split, type).value;
+    result.out_mask.push_back(static_cast<bool>(t));
+    if (t) linear_outputs.push_back(split.in_linear(t));
+  }
+  b.set_loc(loc);
+  result.outputs = std::move(duals.outputs);
+  uint32_t num_residuals = static_cast<uint32_t>(split.residuals().size());
+  Pruned linear = prune(split.finish(linear_outputs), {}, num_residuals);
+  result.linear = std::move(linear.graph);
+  for (size_t i = 0; i < num_residuals; ++i) {
+    if (linear.kept_inputs[i]) result.residuals.push_back(split.residuals()[i]);
+  }
+  return result;
+}
+
+std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
+                                                 const LinearizeOptions& options) {
+  check_tangent_mask("linearize", *graph, options.in_mask);
+  std::string key = "linearize";
+  append_key(key, options.in_mask);
+  append_key(key, options.instantiate);
+  return graph->cached<LinearizedGraph>(key, [&] { return make_linearized(*graph, options); });
+}
+
+}  // namespace weft

@@ -1,0 +1,144 @@
+// transpose: walks a linear graph backwards and accumulates cotangents. What does not depend on the
+// linear inputs is computed first, forwards.
+#include "transforms/driver.h"
+#include "weft/build.h"
+
+namespace weft {
+namespace {
+
+class Transposer {
+ public:
+  Transposer(Builder& b, const Graph& graph)
+      : b_(b),
+        graph_(graph),
+        values_(graph, b),
+        is_linear_(graph.num_values()),
+        cotangents_(graph.num_values()) {}
+
+  std::vector<Value> run(std::span<const Value> args, std::span<const Value> cotangents) {
+    Loc outer = b_.loc();
+    for (uint32_t i = 0; i < graph_.num_inputs(); ++i) {
+      is_linear_[i] = args[i].is_none();
+      values_.set(graph_.input(i), args[i]);
+    }
+    for (const Op& op : graph_.ops()) {
+      bool linear = false;
+      for (Value v : graph_.operands(op)) linear |= is_linear(v);
+      for (uint32_t i = 0; i < op.num_results; ++i) is_linear_[op.results_begin + i] = linear;
+      if (linear) continue;
+      b_.set_loc(op.loc != kNoLoc ? op.loc : outer);
+      values_.set_results(op, b_.add_typed(*op.info, values_(graph_.operands(op)), op.attrs,
+                                           graph_.result_types(op)));
+    }
+
+    b_.set_loc(outer);
+    for (size_t i = 0; i < cotangents.size(); ++i) {
+      Value output = graph_.outputs()[i];
+      if (cotangents[i] && is_linear(output)) add(output, cotangents[i]);
+    }
+    for (auto op = graph_.ops().rbegin(); op != graph_.ops().rend(); ++op) {
+      b_.set_loc(op->loc != kNoLoc ? op->loc : outer);
+      if (has_cotangent(*op)) at_op(*op, [&] { visit(*op); });
+    }
+    b_.set_loc(outer);
+
+    std::vector<Value> result;
+    for (uint32_t i = 0; i < graph_.num_inputs(); ++i) {
+      if (is_linear_[i]) result.push_back(cotangents_[i]);
+    }
+    return result;
+  }
+
+ private:
+  bool is_linear(Value v) const { return !v.is_literal() && is_linear_[v.id]; }
+
+  bool has_cotangent(const Op& op) const {
+    for (uint32_t i = 0; i < op.num_results; ++i) {
+      if (cotangents_[op.results_begin + i]) return true;
+    }
+    return false;
+  }
+
+  void add(Value v, Value ct) {
+    Value& sum = cotangents_[v.id];
+    sum = sum ? add_any(Val{&b_, sum}, Val{&b_, ct}).value : ct;
+  }
+
+  void visit(const Op& op) {
+    const OpDef& d = def(*op.info);
+    if (!d.transpose) missing_rule(d, "reverse-mode differentiation");
+    std::span<const Value> source = graph_.operands(op);
+    Values operands;
+    Values accumulated(source.size());
+    Mask linear;
+    for (size_t i = 0; i < source.size(); ++i) {
+      linear.push_back(is_linear(source[i]));
+      operands.push_back(linear[i] ? Value{} : values_(source[i]));
+      // An operand that stands twice has its sum so far in the first place.
+      if (linear[i]) accumulated[i] = std::exchange(cotangents_[source[i].id], Value{});
+    }
+    std::span<const Value> cts(cotangents_.data() + op.results_begin, op.num_results);
+    TypeRefs in_types = operand_types(graph_, op);
+    TransposeCtx c{rule_ctx(b_, graph_, op, operands, in_types),
+                   linear,
+                   cts,
+                   {accumulated.data(), accumulated.size()}};
+    d.transpose(c);
+    for (size_t i = 0; i < source.size(); ++i) {
+      if (accumulated[i]) add(source[i], accumulated[i]);
+    }
+  }
+
+  Builder& b_;
+  const Graph& graph_;
+  ValueMap values_;  // of what is not linear
+  std::vector<bool> is_linear_;
+  std::vector<Value> cotangents_;  // none where zero
+};
+
+std::shared_ptr<const TransposedGraph> make_transposed(const Graph& graph,
+                                                       const TransposeOptions& options) {
+  GraphBuilder b;
+  b.set_hash_consing(true);
+  std::vector<Value> args(graph.num_inputs()), cotangents(graph.outputs().size());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    if (!options.linear[i]) args[i] = b.input(graph.input_types()[i]);
+  }
+  for (size_t i = 0; i < cotangents.size(); ++i) {
+    if (options.cotangents[i]) cotangents[i] = b.input(graph.type(graph.outputs()[i]));
+  }
+  auto result = std::make_shared<TransposedGraph>();
+  std::vector<Value> outputs;
+  size_t next = 0;
+  std::vector<Value> made = transpose_into(b, graph, args, cotangents);
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    if (!options.linear[i]) continue;
+    Value ct = made[next++];
+    if (!ct && options.instantiate) ct = zeros(b, graph.input_types()[i]).value;
+    result->out_mask.push_back(static_cast<bool>(ct));
+    if (ct) outputs.push_back(ct);
+  }
+  result->graph = b.finish(outputs);
+  return result;
+}
+
+}  // namespace
+
+std::vector<Value> transpose_into(Builder& b, const Graph& graph, std::span<const Value> args,
+                                  std::span<const Value> cotangents) {
+  check_mask("transpose", "input", args.size(), graph.num_inputs());
+  check_mask("transpose", "output", cotangents.size(), graph.outputs().size());
+  return Transposer(b, graph).run(args, cotangents);
+}
+
+std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
+                                                 const TransposeOptions& options) {
+  check_mask("transpose", "input", options.linear.size(), graph->num_inputs());
+  check_mask("transpose", "output", options.cotangents.size(), graph->outputs().size());
+  std::string key = options.instantiate ? "transpose_all" : "transpose";
+  append_key(key, options.linear);
+  append_key(key, options.cotangents);
+  return graph->cached<TransposedGraph>(key, [&] { return make_transposed(*graph, options); });
+}
+
+}  // namespace weft
