@@ -95,17 +95,11 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     check_live(a);
     // Dtypes that the buffer protocol cannot express raise BufferError here; NumPy then falls back
     // to __array__.
-    return PyObject_GetBuffer(a->buffer, view, flags);
+    check(PyObject_GetBuffer(a->buffer, view, flags));
+    // Native codes, which memoryview can index; the sizes are the same as the standard ones.
+    if (view->format && view->format[0] == '=') ++view->format;
+    return 0;
   });
-}
-
-Py_ssize_t length(PyObject* self) {
-  TypeRef type = as_array(self)->type;
-  if (type->rank() == 0) {
-    PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
-    return -1;
-  }
-  return static_cast<Py_ssize_t>(type->dim(0));
 }
 
 PyGetSetDef getset[] = {
@@ -170,6 +164,7 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool
   a->device = device;
   a->weak = weak;
   a->committed = committed;
+  a->cached = false;
   a->deleted = false;
   a->deleted_at = kNoLoc;
   link(a);
@@ -188,7 +183,7 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
   return make_array(buffer.release(), type, weak, device, committed);
 }
 
-Ref scalar_array(const Literal& x, int device) {
+Ref cached_scalar(const Literal& x, int device) {
   struct Key {
     Literal literal;
     int device;
@@ -204,7 +199,15 @@ Ref scalar_array(const Literal& x, int device) {
   static auto* cache = new std::unordered_map<Key, Ref, Hash>;
   Key key{x, device};
   auto it = cache->find(key);
-  if (it != cache->end() && !as_array(it->second.get())->deleted) return it->second;
+  if (it != cache->end()) return it->second;
+  Ref array = fresh_scalar(x, device, false);
+  as_array(array.get())->cached = true;
+  if (cache->size() >= kMaxScalars) cache->clear();
+  cache->insert_or_assign(key, array);
+  return array;
+}
+
+Ref fresh_scalar(const Literal& x, int device, bool weak) {
   DTypeKind k = kind(x.dtype);
   Ref number;
   if (k == DTypeKind::kComplex) {
@@ -219,10 +222,15 @@ Ref scalar_array(const Literal& x, int device) {
     number = Ref::borrow(x.as_bool() ? Py_True : Py_False);
   }
   Ref host = Ref::checked(PyObject_CallOneArg(numpy_scalar_type(x.dtype), number.get()));
-  Ref array = Ref::steal(put(host.get(), scalar_type(x.dtype), false, device, false));
-  if (cache->size() >= kMaxScalars) cache->clear();
-  cache->insert_or_assign(key, array);
-  return array;
+  return Ref::steal(put(host.get(), scalar_type(x.dtype), weak, device, false));
+}
+
+Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed) {
+  check_live(a);
+  const Device& d = device_table()[static_cast<size_t>(device)];
+  Ref buffer = Ref::checked(PyObject_CallFunctionObjArgs(
+      runtime.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
+  return Ref::steal(make_array(buffer.release(), a->type, weak, device, committed));
 }
 
 void check_live(ArrayObject* a, std::string_view what) {
@@ -280,7 +288,6 @@ void init_array(PyObject* module) {
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer));
-  add(Py_mp_length, reinterpret_cast<void*>(length));
   add(Py_tp_doc, const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
   n = add_operator_slots(slots, n);
   slots[n] = {0, nullptr};

@@ -27,6 +27,7 @@ struct ArrayObject {
   int device;
   bool weak;       // weakly typed: made from a Python scalar
   bool committed;  // device_put to a device by name, or computed from such an array
+  bool cached;     // stands in the cache of scalars
   bool deleted;    // donated or deleted; the buffer is gone
   Loc deleted_at;
 };
@@ -41,8 +42,12 @@ inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*
 PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);
 // Copies host data (a NumPy array or scalar of the type's dtype and shape) to a device.
 PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed);
-// A 0-d array that holds a literal; cached per (literal, device). Owned.
-Ref scalar_array(const Literal& x, int device);
+// A 0-d array that holds a literal: from a cache per (literal, device), or one of its own. Only the
+// latter may reach a user or be donated, since deleting it must not delete it for others.
+Ref cached_scalar(const Literal& x, int device);
+Ref fresh_scalar(const Literal& x, int device, bool weak);
+// A copy on a device.
+Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed);
 // The value as a read-only NumPy array; waits for it.
 Ref to_numpy(ArrayObject* a);
 // Raises DeletedArrayError if the array is gone; `what` says which array it is.

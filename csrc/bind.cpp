@@ -187,12 +187,9 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
   ContextRef c = context_for({&x, 1});
   if (!c) {
     if (x.kind == OperandKind::kScalar && !is_bool(dtype)) {
-      Ref a = scalar_array(scalar_value(x, dtype), current_device());
-      Py_INCREF(as_array(a.get())->buffer);
-      return Ref::steal(make_array(as_array(a.get())->buffer, scalar_type(dtype), weak,
-                                   as_array(a.get())->device, false));
+      return fresh_scalar(scalar_value(x, dtype), current_device(), weak);
     }
-    if (x.type->dtype() == dtype) {
+    if (x.type->dtype() == dtype && x.kind != OperandKind::kScalar) {
       Ref a = to_device(x, current_device());
       if (as_array(a.get())->weak == weak) return a;
       Py_INCREF(as_array(a.get())->buffer);
@@ -223,7 +220,7 @@ Ref broadcast_to(const Operand& x, const Dims& shape) {
   if (is_value && own == shape) return Ref::borrow(x.object);
   ContextRef c = context_for({&x, 1});
   if (!c) {
-    if (own == shape) return to_device(x, current_device());
+    if (own == shape) return astype(x, x.type->dtype(), x.weak);
     EagerCall call{&op_broadcast(), nullptr, {}, {&x, 1}, {x.type->dtype()}};
     call.extra.append(shape);
     return run_eagerly(call, [&](std::span<const Operand> abstract) {

@@ -8,7 +8,6 @@
 #include <new>
 #include <unordered_map>
 
-#include "location.h"
 
 namespace weft::py {
 
@@ -31,16 +30,16 @@ const char* error_class(ErrorKind kind) {
   return "InternalError";
 }
 
-// `where` is false for messages that are not about a line of the user's program.
-void set_error(const char* class_name, std::string message, bool where) {
-  Loc loc = where ? current_loc() : kNoLoc;
-  if (loc != kNoLoc) {
-    message += "\n  at ";
-    message += loc_text(loc);
-  }
+// The class adds the user's line to the message.
+void set_error(const char* class_name, const std::string& message) {
   PyObject* module = PyImport_ImportModule("weft.errors");
   PyObject* type = module ? PyObject_GetAttrString(module, class_name) : nullptr;
-  if (type) PyErr_SetString(type, message.c_str());
+  // Made here and not when the error is caught: the instance notes the current line.
+  PyObject* error = type ? PyObject_CallFunction(type, "s#", message.data(),
+                                                 static_cast<Py_ssize_t>(message.size()))
+                         : nullptr;
+  if (error) PyErr_SetObject(type, error);
+  Py_XDECREF(error);
   Py_XDECREF(type);
   Py_XDECREF(module);
 }
@@ -53,18 +52,18 @@ void translate_exception() {
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "weft: error without a Python error");
   } catch (const Error& e) {
-    set_error(error_class(e.kind()), e.what(), e.kind() != ErrorKind::kParse);
+    set_error(error_class(e.kind()), e.what());
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
-    set_error("InternalError", cat("[weft] internal error, please report: ", e.what()), true);
+    set_error("InternalError", cat("[weft] internal error, please report: ", e.what()));
   }
 }
 
 void raise(const char* error_class, const std::string& message) {
-  set_error(error_class, message, true);
+  set_error(error_class, message);
   throw PythonError{};
 }
 

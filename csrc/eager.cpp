@@ -143,11 +143,7 @@ Placement placement(std::span<const Operand> xs, const Describe& describe) {
 Ref on_device(Ref array, int device) {
   ArrayObject* a = as_array(array.get());
   if (a->device == device) return array;
-  check_live(a);
-  const Device& d = device_table()[static_cast<size_t>(device)];
-  Ref buffer = Ref::checked(PyObject_CallFunctionObjArgs(
-      runtime.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
-  return Ref::steal(make_array(buffer.release(), a->type, a->weak, device, a->committed));
+  return copy_buffer(a, device, a->weak, a->committed);
 }
 
 Objects run_eagerly(const EagerCall& call,

@@ -163,6 +163,15 @@ ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
   return e;
 }
 
+// An input that is also a result: the array itself, so that deleting either is seen by both, unless
+// it differs in more than its buffer or is not the user's.
+PyObject* handed_through(ArrayObject* a, bool weak, bool committed) {
+  check_live(a);
+  if (a->weak == weak && a->committed == committed && !a->cached)
+    return Py_NewRef(reinterpret_cast<PyObject*>(a));
+  return copy_buffer(a, a->device, weak, committed).release();
+}
+
 }  // namespace
 
 ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
@@ -236,10 +245,12 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
   Py_ssize_t next = 0;
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
-    PyObject* buffer = from >= 0 ? as_array(inputs[static_cast<size_t>(from)])->buffer
-                                 : PyList_GET_ITEM(results.get(), next++);
-    if (from >= 0) check_live(as_array(inputs[static_cast<size_t>(from)]));
-    out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
+    if (from >= 0) {
+      out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
+    } else {
+      PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
+      out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 #include "jit.h"
 #include "location.h"
 #include "trace.h"
+#include "transforms.h"
 
 namespace nb = nanobind;
 
@@ -176,7 +177,8 @@ void bind_graph(nb::module_& m) {
     d["num_operands"] = op.num_operands;
     d["elementwise"] = op.elementwise;
     d["multiple_results"] = op.multiple_results;
-    static constexpr const char* kJvpKinds[] = {"none", "zero", "linear", "args", "custom"};
+    static constexpr const char* kJvpKinds[] = {"none",  "zero",   "linear",
+                                                "args", "custom", "graph"};
     d["jvp_kind"] = kJvpKinds[static_cast<int>(op.jvp_kind)];
     d["missing"] = op.missing_rules();
     return d;
@@ -323,19 +325,13 @@ void bind_runtime(nb::module_& m) {
   });
   // The array on a device, committed to it.
   m.def("commit", [](nb::handle array, int device) {
-    Ref moved = on_device(ref(array), device);
-    ArrayObject* a = as_array(moved.get());
-    check_live(a);
-    Py_INCREF(a->buffer);
-    return nb::steal(make_array(a->buffer, a->type, a->weak, device, true));
+    ArrayObject* a = as_array(array.ptr());
+    if (a->device == device && a->committed) return nb::borrow(array);
+    return take(copy_buffer(a, device, a->weak, true));
   });
   m.def("copy_array", [](nb::handle array) {
     ArrayObject* a = as_array(array.ptr());
-    check_live(a);
-    const Device& d = device_table()[static_cast<size_t>(a->device)];
-    Ref buffer = Ref::checked(PyObject_CallFunctionObjArgs(
-        runtime.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
-    return nb::steal(make_array(buffer.release(), a->type, a->weak, a->device, a->committed));
+    return take(copy_buffer(a, a->device, a->weak, a->committed));
   });
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
@@ -383,7 +379,11 @@ void bind_runtime(nb::module_& m) {
     clear_eager_cache();
     clear_executable_cache();
   });
-  m.def("user_location", [] { return loc_text(current_loc()); });
+  // "file.py:12 (f)", or "" outside of any user code.
+  m.def("user_location", [] {
+    Loc loc = current_loc();
+    return loc == kNoLoc ? std::string() : loc_text(loc);
+  });
 }
 
 }  // namespace
@@ -418,4 +418,5 @@ NB_MODULE(_core, m) {
   bind_graph(m);
   bind_jit(m);
   bind_runtime(m);
+  bind_transforms(m);
 }

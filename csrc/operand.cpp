@@ -140,7 +140,7 @@ Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
       return Ref::borrow(x.object);
     }
     case OperandKind::kScalar:
-      return scalar_array(scalar_value(x, dtype.value_or(x.type->dtype())), device);
+      return cached_scalar(scalar_value(x, dtype.value_or(x.type->dtype())), device);
     case OperandKind::kNumpy: {
       Ref host = Ref::borrow(x.object);
       Ref own = Ref::checked(PyObject_GetAttr(x.object, name("dtype")));

@@ -99,6 +99,13 @@ PyObject* sequence_item(PyObject* x, Py_ssize_t i) {
   return guard([&] { return item(x, i).release(); });
 }
 
+Py_ssize_t length(PyObject* x) {
+  TypeRef type = classify(x).type;
+  if (type->rank() > 0) return static_cast<Py_ssize_t>(type->dim(0));
+  PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
+  return -1;
+}
+
 PyObject* iterate(PyObject* x) {
   if (classify(x).type->rank() == 0) {
     PyErr_SetString(PyExc_TypeError, "iteration over an array with no axes");
@@ -130,9 +137,11 @@ int add_operator_slots(PyType_Slot* slots, int n) {
   add_slot(Py_nb_absolute, absolute);
   add_slot(Py_nb_invert, invert);
   add_slot(Py_tp_richcompare, compare);
+  add_slot(Py_mp_length, length);
   add_slot(Py_mp_subscript, subscript);
   add_slot(Py_mp_ass_subscript, assign);
   add_slot(Py_sq_item, sequence_item);
+  add_slot(Py_sq_length, length);
   add_slot(Py_tp_iter, iterate);
   return n;
 }

@@ -45,15 +45,6 @@ PyObject* get_origin(PyObject* self, void*) {
   });
 }
 
-Py_ssize_t length(PyObject* self) {
-  TypeRef type = as_tracer(self)->type;
-  if (type->rank() == 0) {
-    PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
-    return -1;
-  }
-  return static_cast<Py_ssize_t>(type->dim(0));
-}
-
 PyGetSetDef getset[] = {
     {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
     {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
@@ -191,7 +182,6 @@ void init_tracer(PyObject* module) {
   add(Py_tp_getset, getset);
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
-  add(Py_mp_length, reinterpret_cast<void*>(length));
   add(Py_tp_doc, const_cast<char*>("A value of a program that is being traced."));
   n = add_operator_slots(slots, n);
   slots[n] = {0, nullptr};

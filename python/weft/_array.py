@@ -147,7 +147,7 @@ def _refuse(error, wanted, hint):
     def conversion(self, *_, **__):
         raise error(
             f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
-            f"any value while the function is traced\n  {hint}\n  at {_core.user_location()}"
+            f"any value while the function is traced\n  {hint}"
         )
 
     return conversion

@@ -5,14 +5,28 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 ...); `csrc` finds them here by name.
 """
 
+from weft import _core
+
+_AT = "\n  at "
+
 
 class WeftError(Exception):
     """Base class of all errors that weft raises itself.
 
     Catch it to handle any of them: ``except weft.errors.WeftError``. The subclasses also derive
     from the built-in class that NumPy would raise in the same place, so that existing handlers
-    (``except ValueError``) keep working.
+    (``except ValueError``) keep working. The message ends with the line of the user's program that
+    was being executed.
     """
+
+    _names_line = True
+
+    def __init__(self, message="", *args):
+        if self._names_line and _AT not in message:
+            location = _core.user_location()
+            if location:
+                message = f"{message}{_AT}{location}"
+        super().__init__(message, *args)
 
 
 class ShapeError(WeftError, TypeError, ValueError):
@@ -72,6 +86,8 @@ class ParseError(WeftError, ValueError):
     The message holds the line and column. Compare with the text that `make_jaxpr` prints for a
     small function.
     """
+
+    _names_line = False  # the text has lines of its own
 
 
 class NotImplementedRuleError(WeftError, NotImplementedError):

@@ -3,30 +3,16 @@
 jaxlib's own read-back of a fresh array tries to import jax; the ways used here never do.
 """
 
-import jaxlib
 import numpy as np
 from jaxlib import _jax
 
 from weft import _core
+from weft.errors import DTypeError
+from weft.runtime import client
 
+_DLPACK_CPU = 1
 _HAS_TO_NUMPY = hasattr(_jax.ArrayImpl, "_to_np_array_did_copy")  # jaxlib 0.11.2 and later
-_DLPACK_KINDS = {  # element types that the buffer protocol lacks, by width: same bits, other name
-    1: np.uint8,
-    2: np.uint16,
-}
-
-
-class _Capsule:
-    """A DLPack producer for one capsule on the CPU."""
-
-    def __init__(self, capsule):
-        self._capsule = capsule
-
-    def __dlpack__(self, **_):
-        return self._capsule
-
-    def __dlpack_device__(self):
-        return (1, 0)
+_SUB_BYTE = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}  # bits
 
 
 def to_numpy(buffer, dtype, shape):
@@ -50,10 +36,15 @@ def _to_numpy_by_pointer(buffer, dtype, shape):
     if buffer.platform() != "cpu":
         # Through the host: a CPU copy of the buffer has a pointer that this process can read.
         return buffer._single_device_array_to_np_array_did_copy()[0]
-    # Sub-byte dtypes take one byte an element on the host, as in NumPy.
-    size = count * dtype.itemsize
-    raw = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
-    return np.frombuffer(bytes(raw), dtype=dtype).reshape(shape)
+    bits = _SUB_BYTE.get(dtype.name, 8 * dtype.itemsize)
+    size = (count * bits + 7) // 8
+    raw = bytes((ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer()))
+    if bits >= 8:
+        return np.frombuffer(raw, dtype=dtype).reshape(shape)
+    # Packed, the first element in the low bits; NumPy has one element a byte.
+    packed = np.frombuffer(raw, np.uint8)
+    parts = np.stack([(packed >> shift) & (2**bits - 1) for shift in range(0, 8, bits)], axis=-1)
+    return parts.reshape(-1)[:count].view(dtype).reshape(shape)
 
 
 def copy_to_device(buffer, device_list, sharding):
@@ -68,14 +59,23 @@ def to_dlpack(buffer):
     return _jax.buffer_to_dlpack_managed_tensor(buffer)
 
 
-def from_dlpack(producer, device_index, device):
-    """An Array of a DLPack producer's values; shares its memory where the alignment allows."""
-    capsule = producer.__dlpack__()
-    buffer = _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
-    shape, dtype = tuple(buffer.shape), np.dtype(buffer.dtype)
-    return _core.wrap_buffer(buffer, shape, dtype, False, device_index, True)
+def from_dlpack(producer):
+    """An Array of a CPU tensor of another library, through its `__dlpack__`.
 
-
-def jaxlib_version():
-    """Version of the jaxlib in use, as a tuple of ints."""
-    return tuple(int(p) for p in jaxlib.__version__.split(".")[:3] if p.isdigit())
+    The memory is shared where its alignment allows (64 bytes) and the dtype is not narrowed, so the
+    other library must not write to it while the array is in use. Raises DTypeError for a dtype that
+    NumPy's DLPack import does not know (bfloat16).
+    """
+    # By way of NumPy: jaxlib's own import would import jax to find a sharding.
+    kind, number = producer.__dlpack_device__()
+    if kind != _DLPACK_CPU:
+        raise ValueError(f"from_dlpack expected a tensor on the CPU; got device {(kind, number)}")
+    try:
+        host = np.from_dlpack(producer)
+    except (BufferError, RuntimeError) as error:
+        raise DTypeError(f"[from_dlpack] expected a dtype that NumPy can import; {error}") from None
+    dtype = _core.canonical_dtype(host.dtype)
+    if host.dtype != dtype:
+        host = host.astype(dtype)
+    index = _core.device_index(client.devices("cpu")[0])
+    return client.put_shared(host, index)

@@ -66,7 +66,7 @@ def _start():
     with _lock:
         if _devices:
             return
-        from jaxlib import _hlo, _jax
+        from jaxlib import _jax
 
         _jax.set_tracebacks_enabled(False)
         names, required = _wanted_platforms()
@@ -80,7 +80,7 @@ def _start():
             _clients[name] = client
             for device in client.devices():
                 device_list = _jax.DeviceList((device,))
-                sharding = _jax.GSPMDSharding(device_list, _hlo.HloSharding.replicate())
+                sharding = _jax.GSPMDSharding(device_list, _hlo_replicated())
                 _core.register_device(device, sharding, device_list, name)
                 _devices.append((name, device))
         config.freeze("weft_num_cpu_devices", "weft_platforms")
@@ -113,13 +113,32 @@ def device_at(index):
     return _devices[index][1]
 
 
+def put_shared(host, index):
+    """An Array that shares the memory of a NumPy array if that is aligned to 64 bytes."""
+    from jaxlib import _jax
+
+    device = device_at(index)
+    sharding = _jax.GSPMDSharding(_jax.DeviceList((device,)), _hlo_replicated())
+    buffer = _jax.batched_device_put(
+        _Aval(host.shape, host.dtype), sharding, [host], [device], True, enable_x64=True
+    )
+    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, False)
+
+
+def _hlo_replicated():
+    from jaxlib import _hlo
+
+    return _hlo.HloSharding.replicate()
+
+
 def _put_hooks():
     """Late-bound, so that importing weft does not load jaxlib's client."""
+    import jaxlib
     from jaxlib import _jax
 
     from weft.runtime import buffers, compile
 
-    major_minor = tuple(int(p) for p in __import__("jaxlib").__version__.split(".")[:2])
+    major_minor = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
     # jaxlib 0.10 checks shardings in Python unless told not to; later versions never do.
     skip = {"_skip_checks": True} if major_minor < (0, 11) else {}
     return {

@@ -1,5 +1,6 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+import numpy as np
 from jaxlib import _jax, xla_client
 
 from weft.runtime import client as _client
@@ -12,6 +13,7 @@ def compile_text(text, device_index):
     options = xla_client.CompileOptions()
     options.num_replicas = 1
     options.num_partitions = 1
+    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
     return client.compile_and_load(text, _jax.DeviceList((device,)), options)
 
 
