@@ -1,6 +1,6 @@
 """Compares expressions under weft and under jax, which runs in a process of its own.
 
-A case is an expression in `jnp`, `lax`, `np` and the operands that a setup text defines. Results
+A case is an expression in `jnp`, `lax`, `np` and the operands defined below. Results
 must agree in structure, shape, dtype, weak type and values; where jax raises, weft must raise too.
 """
 
@@ -15,6 +15,22 @@ import warnings
 
 import numpy as np
 import pytest
+
+# Operands of all tables: float, int, bool, small ints, half, complex, three axes; w, wi and wv are
+# weakly typed.
+OPERANDS = """
+x = jnp.arange(6.0).reshape(2, 3)
+k = jnp.arange(6).reshape(2, 3)
+b = jnp.array([True, False])
+i8 = jnp.arange(3, dtype="int8")
+u8 = i8.astype("uint8")
+h = x.astype("float16")
+c = x.astype("complex64")
+u = jnp.arange(24.0).reshape(2, 3, 4)[:, :, :3]
+w = jnp.asarray(2.0)
+wi = jnp.asarray(3)
+wv = jnp.full((2, 3), 1.5)
+"""
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6}
 
@@ -45,20 +61,20 @@ def _main():
     import jax.numpy as jnp
     from jax import lax
 
-    request = json.load(sys.stdin)
+    expressions = json.load(sys.stdin)
     names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(request["setup"], names)
-    results = [evaluate(expression, names) for expression in request["expressions"]]
+        exec(OPERANDS, names)
+    results = [evaluate(expression, names) for expression in expressions]
     sys.stdout.buffer.write(pickle.dumps(results))
 
 
 @functools.lru_cache(64)
-def _expected(setup, expressions, x64):
+def _expected(expressions, x64):
     done = subprocess.run(
         [sys.executable, __file__],
-        input=json.dumps({"setup": setup, "expressions": expressions}).encode(),
+        input=json.dumps(expressions).encode(),
         capture_output=True,
         check=False,
         env={**os.environ, "JAX_ENABLE_X64": str(int(x64)), "JAX_PLATFORMS": "cpu"},
@@ -74,27 +90,26 @@ def lines(text):
 
 
 @functools.lru_cache(64)
-def operands(setup, x64=False):
-    """The names that a setup defines, under weft."""
+def operands(x64=False):
+    """The names that an expression may use, and the operands among them, under weft."""
     import weft
-    from weft import lax
-    from weft import numpy as jnp
+    from weft import lax, numpy as jnp
 
     names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft}
     own = set(names)
     with warnings.catch_warnings(), weft.enable_x64(x64):
         warnings.simplefilter("ignore")
-        exec(setup, names)
+        exec(OPERANDS, names)
     return names, {name: names[name] for name in set(names) - own - {"__builtins__"}}
 
 
-def check(setup, expressions, expression, x64=False):
+def check(expressions, expression, x64=False):
     """Asserts that an expression of a table gives under weft what it gives under jax."""
     import weft
 
-    kind, expected = _expected(setup, expressions, x64)[expression]
+    kind, expected = _expected(expressions, x64)[expression]
     with weft.enable_x64(x64):
-        got_kind, got = evaluate(expression, operands(setup, x64)[0])
+        got_kind, got = evaluate(expression, operands(x64)[0])
     if kind == "error":
         assert got_kind == "error", f"expected an error as jax's ({expected}); got {got}"
         assert not got.startswith(("InternalError", "AttributeError", "NameError")), got
@@ -103,11 +118,11 @@ def check(setup, expressions, expression, x64=False):
         assert_same(got, expected)
 
 
-def check_staged(setup, expression):
+def check_staged(expression):
     """Asserts that an expression gives the same under `jit`, or needs values (and says so)."""
     import weft
 
-    names, arrays = operands(setup)
+    names, arrays = operands()
     arrays = {k: v for k, v in arrays.items() if isinstance(v, weft.Array)}
     kind, expected = evaluate(expression, names)
     if kind == "error" or not _only_arrays(expected):

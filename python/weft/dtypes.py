@@ -223,8 +223,10 @@ def is_inexact(dtype):
 
 
 def to_inexact_dtype(dtype):
-    """`dtype` itself if it is floating-point or complex, else the default float dtype."""
-    return dtype if is_inexact(dtype) else default_float()
+    """`dtype` itself if it is inexact; float64 for 64-bit integers, float32 for others."""
+    if is_inexact(dtype):
+        return dtype
+    return np.dtype("float64" if dtype.itemsize == 8 else "float32")
 
 
 def real_dtype(dtype):

@@ -124,7 +124,8 @@ def pow(x, y):
 
     Args:
       x: array of a floating-point or complex dtype.
-      y: array of the dtype of `x`, or of an integer dtype, and of its shape; either may be a scalar.
+      y: array of the dtype of `x` or of an integer dtype. Either may be a scalar, else the shapes
+        are equal.
 
     Returns:
       Array of their shape and of the dtype of `x`.

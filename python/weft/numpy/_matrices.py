@@ -174,8 +174,8 @@ def identity(n, dtype=None):
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """An N by M matrix with ones on and below diagonal `k`, zeros above."""
-    dtype = default_float() if dtype is None else requested_dtype(dtype, "tri")
+    """An N by M matrix with ones on and below diagonal `k`, zeros above; float32 by default."""
+    dtype = requested_dtype("float32" if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
     m = n if M is None else static_int(M, "tri", "M")
     if on_host(n * m):
