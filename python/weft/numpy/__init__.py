@@ -15,6 +15,16 @@ from weft.dtypes import (
     promote_types as promote_types,
     result_type as result_type,
 )
+from weft.numpy._calculus import (
+    block as block,
+    corrcoef as corrcoef,
+    cov as cov,
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    polyval as polyval,
+    trapezoid as trapezoid,
+)
 from weft.numpy._creation import (
     arange as arange,
     array as array,
@@ -22,6 +32,7 @@ from weft.numpy._creation import (
     copy as copy,
     empty as empty,
     empty_like as empty_like,
+    from_dlpack as from_dlpack,
     frombuffer as frombuffer,
     fromfunction as fromfunction,
     full as full,
@@ -325,6 +336,7 @@ generic, number, integer, inexact = _np.generic, _np.number, _np.integer, _np.in
 signedinteger, unsignedinteger = _np.signedinteger, _np.unsignedinteger
 floating, complexfloating = _np.floating, _np.complexfloating
 character, flexible, object_ = _np.character, _np.flexible, _np.object_
+iterable = _np.iterable
 set_printoptions, get_printoptions, printoptions = (
     _np.set_printoptions,
     _np.get_printoptions,

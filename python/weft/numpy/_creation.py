@@ -146,6 +146,22 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
     return array(np.frombuffer(buffer, dtype, count, offset))
 
 
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array from an object of another library that has `__dlpack__`; shares memory if possible.
+
+    Args:
+      x: the object.
+      device: not supported, must be None: move the result with `device_put`.
+      copy: whether to copy; None copies only if the memory cannot be shared.
+    """
+    from weft.runtime.buffers import from_dlpack as share
+
+    if device is not None:
+        raise AttributeValueError("[from_dlpack] expected device=None; use device_put afterwards")
+    result = share(x)
+    return _core.copy_array(result) if copy else result
+
+
 def full(shape, fill_value, dtype=None):
     """An array with all elements equal to `fill_value`.
 

@@ -156,13 +156,13 @@ def reciprocal(x):
 @composite
 def deg2rad(x):
     """Degrees to radians. Integers become floats."""
-    return u.multiply(x, math.pi / 180)
+    return u.multiply(*_core.promote_dtypes_inexact(x), math.pi / 180)
 
 
 @composite
 def rad2deg(x):
     """Radians to degrees. Integers become floats."""
-    return u.multiply(x, 180 / math.pi)
+    return u.multiply(*_core.promote_dtypes_inexact(x), 180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg

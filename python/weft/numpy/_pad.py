@@ -56,7 +56,8 @@ def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, r
     values = None
     if mode in ("constant", "linear_ramp"):
         values = constant_values if mode == "constant" else end_values
-        values = _pairs(values, len(shape), "constant_values or end_values")
+        if mode != "constant" or not _is_scalar(values):
+            values = _pairs(values, len(shape), "constant_values or end_values")
     if reflect_type not in ("even", "odd"):
         raise AttributeValueError(
             f"[pad] expected reflect_type 'even' or 'odd'; got {reflect_type!r}"
@@ -64,11 +65,15 @@ def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, r
     return _pad(array, values, widths=widths, mode=mode, odd=reflect_type == "odd")
 
 
+def _is_scalar(value):
+    if isinstance(value, (_core.Array, _core.Tracer, np.ndarray)):
+        return value.ndim == 0
+    return not isinstance(value, (list, tuple))
+
+
 def _pairs(value, ndim, name):
     """`value`, given for all axes and ends, for all axes, or for each, as pairs for each axis."""
-    if isinstance(value, (_core.Array, _core.Tracer)) and value.ndim == 0:
-        return ((value, value),) * ndim
-    if not isinstance(value, (list, tuple, np.ndarray, _core.Array)):
+    if _is_scalar(value):
         return ((value, value),) * ndim
     rows = [list(row) if isinstance(row, (list, tuple, np.ndarray)) else row for row in value]
     if rows and not any(isinstance(row, list) for row in rows):
@@ -86,6 +91,9 @@ def _pairs(value, ndim, name):
 
 @composite(static_argnames=("widths", "mode", "odd"))
 def _pad(array, values, *, widths, mode, odd):
+    if widths and mode == "constant" and not isinstance(values, tuple):
+        value = _core.astype(values, dtype_of(array))
+        return lax_shape.pad(array, value, [(low, high, 0) for low, high in widths])
     for axis, (low, high) in enumerate(widths):
         if low or high:
             ends = None if values is None else values[axis]

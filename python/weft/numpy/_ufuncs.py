@@ -4,10 +4,13 @@ Dtypes are promoted and shapes broadcast. Functions made with `_float` convert i
 floats first; those made with `_logical` take everything but zero as true.
 """
 
+import numpy as np
+
 from weft import _core
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_complex, is_float, is_inexact, real_dtype
 
+_INT32 = np.dtype("int32")
 _DOC = """{summary}
 
     Args:
@@ -146,7 +149,7 @@ def fabs(x):
 
 
 def square(x):
-    """x * x, in the dtype of `x` (int32 or int64 for bool)."""
+    """x * x, in the dtype of `x` (int32 for bool)."""
     return _square(as_number(x))
 
 
@@ -167,12 +170,12 @@ def _unrounded(x, function):
 
 
 def as_number(x):
-    """`x` with bool converted to the default integer dtype."""
-    return _core.astype(x, _core.canonical_dtype(int)) if is_bool(dtype_of(x)) else x
+    """`x` with bool converted to int32."""
+    return _core.astype(x, _INT32) if is_bool(dtype_of(x)) else x
 
 
 def as_numbers(x1, x2):
-    """The operands of their common dtype, which is the default integer dtype for two bools."""
+    """The operands of their common dtype, which is int32 for two bools."""
     return map(as_number, _core.promote_dtypes(x1, x2))
 
 

@@ -1,0 +1,201 @@
+"""Differences, trapezoid sums, polynomials, covariances, and blocks of arrays."""
+
+import math
+import operator
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_bool
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax._shape import broadcast_to_rank, expand_dims
+from weft.lax._slice import slice_in_dim
+from weft.numpy import _ufuncs as u
+from weft.numpy._join import concatenate
+from weft.numpy._linalg import dot
+from weft.numpy._matrices import diagonal
+from weft.numpy._moments import mean
+from weft.numpy._products import flattened
+from weft.numpy._reductions import sum as array_sum
+from weft.numpy._shape import reshape, transpose
+
+
+def diff(a, n=1, axis=-1, prepend=None, append=None):
+    """Differences of neighbours along an axis, taken `n` times; for bool, whether they differ.
+
+    Args:
+      a: array with at least one axis.
+      n: how many times.
+      axis: the axis, which gets shorter by `n`.
+      prepend, append: values to join to the ends of the axis before.
+    """
+    n = operator.index(n)
+    if n < 0:
+        raise AttributeValueError(f"[diff] expected n to be at least 0; got {n}")
+    axis = normalize_axis(axis, ndim_of(a), "diff")
+    return _diff(a, prepend, append, n=n, axis=axis)
+
+
+@composite(static_argnames=("n", "axis"))
+def _diff(a, prepend, append, *, n, axis):
+    def widened(x):
+        shape = list(shape_of(a))
+        shape[axis] = 1
+        return _core.broadcast_to(x, tuple(shape)) if ndim_of(x) == 0 else x
+
+    ends = [None if x is None else widened(x) for x in (prepend, append)]
+    parts = [x for x in (ends[0], a, ends[1]) if x is not None]
+    a = concatenate(parts, axis) if len(parts) > 1 else _core.asarray(a)
+    step = u.not_equal if is_bool(dtype_of(a)) else u.subtract
+    for _ in range(n):
+        a = step(slice_in_dim(a, 1, None, axis=axis), slice_in_dim(a, 0, -1, axis=axis))
+    return a
+
+
+@composite
+def ediff1d(ary, to_end=None, to_begin=None):
+    """Differences of neighbours of the flattened array, with values joined to its ends."""
+    parts = [diff(flattened(ary))]
+    if to_begin is not None:
+        parts.insert(0, _core.astype(flattened(to_begin), dtype_of(ary)))
+    if to_end is not None:
+        parts.append(_core.astype(flattened(to_end), dtype_of(ary)))
+    return concatenate(parts)
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """Integral along an axis of the line through the points `y`.
+
+    Args:
+      y: the values.
+      x: the positions, of the size of the axis or of the shape of `y`; else they are `dx` apart.
+      dx: the distance of neighbours.
+      axis: the axis.
+    """
+    return _trapezoid(y, x, dx, axis=normalize_axis(axis, ndim_of(y), "trapezoid"))
+
+
+@composite(static_argnames=("axis",))
+def _trapezoid(y, x, dx, *, axis):
+    y = _core.promote_dtypes_inexact(y)[0]
+    if x is not None:
+        y, x = _core.promote_dtypes_inexact(y, x)
+        dx = diff(x, axis=axis if ndim_of(x) > 1 else 0)
+        if ndim_of(x) == 1:
+            dx = reshape(dx, [-1 if i == axis else 1 for i in range(ndim_of(y))])
+    neighbours = u.add(slice_in_dim(y, 1, None, axis=axis), slice_in_dim(y, 0, -1, axis=axis))
+    return array_sum(u.multiply(u.multiply(neighbours, 0.5), dx), axis)
+
+
+def gradient(f, *varargs, axis=None, edge_order=None):
+    """Slopes along axes from the differences of neighbours, on one side at the ends.
+
+    Args:
+      f: the values, at least two along each axis.
+      varargs: distance of neighbours: one number for all axes, or one for each.
+      axis: an axis, several, or None for all.
+      edge_order: 1 or None; higher orders are not supported.
+
+    Returns:
+      An array of the shape of `f`; a list of them for several axes.
+    """
+    if edge_order not in (None, 1):
+        raise AttributeValueError(f"[gradient] expected edge_order 1 or None; got {edge_order}")
+    axes = normalize_axes(axis, ndim_of(f), "gradient")
+    if any(shape_of(f)[i] < 2 for i in axes):
+        raise ShapeError(
+            f"[gradient] expected at least two values along axes {axes}; got shape {shape_of(f)}"
+        )
+    spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    if len(spacings) != len(axes) or any(shape_of(h) for h in spacings):
+        raise AttributeValueError(
+            f"[gradient] expected a number as spacing, or one for each of {len(axes)} axes"
+        )
+    slopes = [_slopes(f, h, axis=i) for i, h in zip(axes, spacings, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+@composite(static_argnames=("axis",))
+def _slopes(f, spacing, *, axis):
+    f, spacing = _core.promote_dtypes_inexact(f, spacing)
+    steps = diff(f, axis=axis)
+    ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
+    sums = u.add(slice_in_dim(steps, 1, None, axis=axis), slice_in_dim(steps, 0, -1, axis=axis))
+    inner = u.multiply(sums, 0.5)
+    return u.divide(concatenate([ends[0], inner, ends[1]], axis), spacing)
+
+
+@composite
+def polyval(p, x):
+    """The polynomial with coefficients `p`, highest power first, at the points `x`."""
+    p, x = _core.promote_dtypes(p, x)
+    result = u.multiply(x, 0)
+    for i in range(shape_of(p)[0]):
+        result = u.add(u.multiply(result, x), p[i])
+    return result
+
+
+def cov(m, y=None, rowvar=True, bias=False, ddof=None):
+    """Covariance matrix of variables.
+
+    Args:
+      m: observations of several variables (rows), or of one.
+      y: observations of more variables.
+      rowvar: whether the rows are variables and the columns observations, or the reverse.
+      bias: whether to divide by the number of observations, not by one less.
+      ddof: what to subtract from that number instead.
+    """
+    if ndim_of(m) > 2 or (y is not None and ndim_of(y) > 2):
+        raise ShapeError("[cov] expected arrays with at most two axes")
+    ddof = (0 if bias else 1) if ddof is None else operator.index(ddof)
+    return _cov(m, y, rowvar=bool(rowvar), ddof=ddof)
+
+
+@composite(static_argnames=("rowvar", "ddof"))
+def _cov(m, y, *, rowvar, ddof):
+    def rows(x):
+        matrix = broadcast_to_rank(x, 2)
+        return matrix if rowvar or shape_of(matrix)[0] == 1 else transpose(matrix)
+
+    m = rows(_core.promote_dtypes_inexact(m)[0])
+    if y is not None:
+        m = concatenate([m, rows(_core.promote_dtypes_inexact(y)[0])])
+    observations = shape_of(m)[1] - ddof
+    centered = u.subtract(m, mean(m, 1, keepdims=True))
+    product = dot(centered, u.conj(transpose(centered)))
+    result = u.divide(product, observations if observations > 0 else math.nan)
+    return result[0, 0] if shape_of(result) == (1, 1) else result
+
+
+@composite(static_argnames=("rowvar",))
+def corrcoef(x, y=None, rowvar=True):
+    """Correlation coefficients of variables: the covariances of variables of variance 1.
+
+    For the arguments see `cov`.
+    """
+    c = cov(x, y, rowvar)
+    if ndim_of(c) == 0:
+        return u.divide(c, c)
+    scale = u.sqrt(u.real(diagonal(c)))
+    return u.divide(u.divide(c, expand_dims(scale, (1,))), expand_dims(scale, (0,)))
+
+
+def block(arrays):
+    """Joins nested lists of arrays: the innermost along the last axis, the next along the one
+    before, and so on."""
+
+    def depth(x):
+        return 1 + max(map(depth, x)) if isinstance(x, list) and x else int(isinstance(x, list))
+
+    def rank(x):
+        return max(map(rank, x)) if isinstance(x, list) else ndim_of(x)
+
+    levels = depth(arrays)
+    ndim = max(rank(arrays), levels)
+
+    def joined(x, level):
+        if level == levels:
+            return broadcast_to_rank(x, ndim)
+        return concatenate([joined(part, level + 1) for part in x], level - levels)
+
+    return joined(arrays, 0)

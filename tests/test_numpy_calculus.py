@@ -1,0 +1,66 @@
+"""Differences, integrals, polynomials and covariances of `weft.numpy`.
+
+Each line of the table must give the same values, dtypes and weak types as under jax, eagerly and
+under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
+"""
+
+import pytest
+from oracle import check, check_staged, lines, needs_jax
+
+CASES = lines(
+    """
+    jnp.diff(k)
+    jnp.diff(k,n=0)
+    jnp.diff(k,n=2)
+    jnp.diff(b)
+    jnp.diff(x,axis=0)
+    jnp.diff(x,prepend=0.,append=x[:,:1])
+    jnp.diff(x,n=-1)
+    jnp.diff(w)
+    jnp.ediff1d(k)
+    jnp.ediff1d(x,to_end=1.,to_begin=jnp.array([2.,3.]))
+    jnp.trapezoid(k)
+    jnp.trapezoid(x,dx=0.5,axis=0)
+    jnp.trapezoid(x,x=i8)
+    jnp.trapezoid(x,x=x*2)
+    jnp.gradient(x,axis=1)
+    jnp.gradient(x)
+    jnp.gradient(x,2.)
+    jnp.gradient(x,2.,0.5)
+    jnp.gradient(x[0])
+    jnp.gradient(x[:1])
+    jnp.gradient(h,axis=1)
+    jnp.polyval(i8,2)
+    jnp.polyval(x[0],x)
+    jnp.polyval(x[0],c)
+    jnp.cov(x)
+    jnp.cov(x[0])
+    jnp.cov(x,x[1:])
+    jnp.cov(x,rowvar=False)
+    jnp.cov(x,bias=True)
+    jnp.cov(x,ddof=0)
+    jnp.cov(c+1j)
+    jnp.cov(k)
+    jnp.corrcoef(x)
+    jnp.corrcoef(x[0])
+    jnp.block([[k,k],[x,x]])
+    jnp.block([x,k])
+    jnp.block([[x],[i8]])
+    jnp.block(x)
+    jnp.block([1,2])
+    jnp.iterable(x)
+    jnp.iterable(1)
+    """
+)
+
+
+@needs_jax
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", CASES)
+def test_as_jax(case):
+    check(CASES, case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_staged(case):
+    check_staged(case)
