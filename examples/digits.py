@@ -95,7 +95,7 @@ def main():
     compile_and_fit = time.perf_counter() - clock
 
     print("predict as a graph")
-    print(weft.make_jaxpr(predict)(params, x_test))
+    print(predict.trace(params, x_test).graph)
     print("\npredict as StableHLO")
     print(predict.lower(params, x_test).as_text())
 

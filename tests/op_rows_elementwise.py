@@ -255,6 +255,18 @@ TRANSCENDENTAL = [
     unary("atanh", np.arctanh, INEXACT, domain="unit", special=SPECIAL, ulps=64, diff=(0,)),
 ]  # fmt: skip
 
+
+def gammainc_da(a, x):
+    """The derivative of the incomplete gamma function in its first argument, by differences."""
+    h = 1e-3
+    f = lambda k: scipy.special.gammainc(a + k * h, x)
+    return (8 * (f(1) - f(-1)) - (f(2) - f(-2))) / (12 * h)
+
+
+def gamma_density(a, x):
+    return np.exp((a - 1) * np.log(x) - x - scipy.special.gammaln(a))
+
+
 SPECIAL_FUNCTIONS = [
     unary("erf", scipy.special.erf, domain="small", special=SPECIAL, ulps=16, diff=(0,)),
     unary("erfc", scipy.special.erfc, domain="small", special=SPECIAL, ulps=64, diff=(0,)),
@@ -272,6 +284,21 @@ SPECIAL_FUNCTIONS = [
           special=(0.0, INF, NAN), diff=(0,)),
     unary("bessel_i1e", scipy.special.i1e, fn=bind("bessel_i1e"), domain="wide", ulps=64,
           special=(0.0, NAN), diff=(0,)),
+    *[
+        elementwise(op, bind(op), ref, (dtype,), arity=2, domain="positive", label=dtype,
+                    ulps=ulps, diff=diff)
+        for op, ref, diff, doubles in [
+            ("igamma", scipy.special.gammainc, (0, 1), 256),
+            ("igammac", scipy.special.gammaincc, (0, 1), 256),
+            # These references are good to ten digits.
+            ("igamma_grad_a", gammainc_da, (), 1e6),
+            ("random_gamma_grad", lambda a, x: -gammainc_da(a, x) / gamma_density(a, x), (), 1e6),
+        ]
+        for dtype, ulps in [("float32", 256), ("float64", doubles)]
+    ],
+    elementwise("regularized_incomplete_beta", bind("regularized_incomplete_beta"),
+                scipy.special.betainc, ("float32", "float64"), arity=3, ulps=1024,
+                domain=("positive", "positive", "fraction"), diff=(2,)),
 ]  # fmt: skip
 
 COMPARISON = [
