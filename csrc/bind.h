@@ -68,6 +68,9 @@ Placement placement(std::span<const Operand> xs, const Describe& describe);
 // The array, or a copy of it on `device`.
 Ref on_device(Ref array, int device);
 
+// Whether run_eagerly would find the program.
+bool is_cached(const EagerCall& call);
+
 struct EagerStats {
   uint64_t hits = 0, misses = 0, size = 0;
 };

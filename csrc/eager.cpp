@@ -174,6 +174,11 @@ Objects run_eagerly(const EagerCall& call,
   return results;
 }
 
+bool is_cached(const EagerCall& call) {
+  Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
+  return cache().index.count(make_key(call, where.device)) > 0;
+}
+
 EagerStats eager_cache_stats() {
   EagerStats s = cache().stats;
   s.size = cache().entries.size();

@@ -11,6 +11,7 @@
 #include "array.h"
 #include "attrs.h"
 #include "bind.h"
+#include "deferred.h"
 #include "dtypes.h"
 #include "execute.h"
 #include "jit.h"
@@ -415,6 +416,7 @@ NB_MODULE(_core, m) {
   init_tracer(m.ptr());
   init_bind(m.ptr());
   init_jit(m.ptr());
+  init_deferred(m.ptr());
   bind_graph(m);
   bind_jit(m);
   bind_runtime(m);

@@ -164,9 +164,12 @@ std::string describe_tracer(TracerObject* t) {
   if (!t->value.is_literal() && t->value.id < t->owner->num_args && t->owner->describe) {
     Ref number = Ref::checked(PyLong_FromUnsignedLong(t->value.id));
     PyObject* described = t->owner->describe.get();
-    Ref path = Ref::checked(PyObject_CallFunctionObjArgs(
-        jit_hooks.describe.get(), PyTuple_GET_ITEM(described, 0), PyTuple_GET_ITEM(described, 1),
-        PyTuple_GET_ITEM(described, 2), number.get(), nullptr));
+    Ref path = Ref::checked(
+        PyTuple_Check(described)
+            ? PyObject_CallFunctionObjArgs(jit_hooks.describe.get(), PyTuple_GET_ITEM(described, 0),
+                                           PyTuple_GET_ITEM(described, 1),
+                                           PyTuple_GET_ITEM(described, 2), number.get(), nullptr)
+            : PyObject_CallOneArg(described, number.get()));
     text += cat(" (", utf8(path.get()), ")");
   } else if (t->loc != kNoLoc) {
     text += cat(" (made at ", loc_text(t->loc), ")");

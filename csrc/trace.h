@@ -22,13 +22,19 @@ struct TraceContext {
   bool finished = false;
   bool locations = true;   // false for library code that is spliced into users' programs
   std::string name;        // the function being traced
-  Ref describe;            // (function, in_tree, static_argnums), or unset
+  Ref describe;            // (function, in_tree, static_argnums), or a
+                           // function from input number to its name; unset: none
   uint32_t num_args = 0;
   // Values of outer contexts and arrays that the function closed over, in order of first use;
   // each is an input of the graph.
   std::vector<Ref> captures;
   std::vector<Value> capture_values;
   std::unordered_map<PyObject*, Value> captured;
+  // Deferred contexts: the objects that the arguments stand for, whether each stands for one value
+  // (not so under vmap), and the values computed on demand so far, by value id.
+  std::vector<Ref> inputs;
+  bool one_value = false;
+  std::vector<Ref> known;
   std::vector<Ref> held;   // NumPy arrays whose addresses are keys of `captured`
 };
 using ContextRef = std::shared_ptr<TraceContext>;

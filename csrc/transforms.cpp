@@ -26,8 +26,8 @@ nb::object from_graph(const GraphRef& graph) {
 
 Mask to_mask(nb::handle h) {
   Mask mask;
-  if (h.is_none()) return mask;
-  for (nb::handle x : h) mask.push_back(nb::cast<bool>(x));
+  if (h.is_none()) return mask;  // an option that is left out
+  for (nb::handle x : h) mask.push_back(PyObject_IsTrue(x.ptr()) == 1);
   return mask;
 }
 

@@ -43,9 +43,24 @@ from weft._api import (  # noqa: E402
     memory_stats as memory_stats,
     process_index as process_index,
 )
+from weft._autodiff import (  # noqa: E402
+    grad as grad,
+    jvp as jvp,
+    linear_transpose as linear_transpose,
+    linearize as linearize,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
 from weft._core import Array as Array  # noqa: E402
+from weft._jacobian import (  # noqa: E402
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
 from weft._jit import jit as jit  # noqa: E402
 from weft._staging import ShapeDtypeStruct as ShapeDtypeStruct, typeof as typeof  # noqa: E402
+from weft._vmap import vmap as vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config as config,
     default_device as default_device,

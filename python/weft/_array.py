@@ -3,6 +3,8 @@
 `install` sets these functions on the C++ types.
 """
 
+import operator
+
 import numpy as np
 
 from weft import _core
@@ -143,6 +145,17 @@ def _tracer_repr(self):
     return f"Tracer({'~' if self.weak_type else ''}{self.dtype.name}[{dims}])"
 
 
+def _on_demand(error, wanted, hint, convert):
+    """A conversion that works where the tracer has one value: under un-jitted derivatives."""
+    refuse = _refuse(error, wanted, hint)
+
+    def conversion(self, *args):
+        value = _core.concrete_value(self)
+        return refuse(self) if value is None else convert(value, *args)
+
+    return conversion
+
+
 def _refuse(error, wanted, hint):
     def conversion(self, *_, **__):
         raise error(
@@ -171,15 +184,15 @@ _TRACER = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": lambda self, spec: format(_tracer_repr(self), spec),
-    "__bool__": _refuse(TracerBoolConversionError, "a bool", _BRANCH),
-    "__int__": _refuse(ConcretizationTypeError, "an int", _NUMBER),
-    "__float__": _refuse(ConcretizationTypeError, "a float", _NUMBER),
-    "__complex__": _refuse(ConcretizationTypeError, "a complex number", _NUMBER),
-    "__index__": _refuse(TracerIntegerConversionError, "an int", _INDEX),
+    "__bool__": _on_demand(TracerBoolConversionError, "a bool", _BRANCH, bool),
+    "__int__": _on_demand(ConcretizationTypeError, "an int", _NUMBER, int),
+    "__float__": _on_demand(ConcretizationTypeError, "a float", _NUMBER, float),
+    "__complex__": _on_demand(ConcretizationTypeError, "a complex number", _NUMBER, complex),
+    "__index__": _on_demand(TracerIntegerConversionError, "an int", _INDEX, operator.index),
     "__array__": _refuse(TracerArrayConversionError, "a NumPy array", _NUMPY),
     "__reduce__": _refuse(ConcretizationTypeError, "a pickle", _NUMBER),
-    "tolist": _refuse(ConcretizationTypeError, "a list", _NUMBER),
-    "item": _refuse(ConcretizationTypeError, "a number", _NUMBER),
+    "tolist": _on_demand(ConcretizationTypeError, "a list", _NUMBER, lambda value: value.tolist()),
+    "item": _on_demand(ConcretizationTypeError, "a number", _NUMBER, _item),
     "__copy__": lambda self: self,
     "__deepcopy__": lambda self, memo: self,
     "copy": lambda self: _core.bind("copy", self),

@@ -1,0 +1,321 @@
+// record() and call_graph(): the two halves of an un-jitted transform; and values on demand.
+
+#include "deferred.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+
+#include "array.h"
+#include "attrs.h"
+#include "bind.h"
+#include "location.h"
+
+namespace weft::py {
+namespace {
+
+// ---- One graph object per structure
+
+// Functions are recorded anew at every call. Handing out the first graph of each structure lets the
+// transforms, which keep their results on graphs, and the programs be found again.
+GraphRef canonical(const GraphRef& graph) {
+  constexpr size_t kMaxGraphs = 512;
+  static auto* recent = new std::list<GraphRef>;
+  static auto* index = new std::unordered_multimap<uint64_t, std::list<GraphRef>::iterator>;
+  auto [first, last] = index->equal_range(graph->structural_hash());
+  for (auto it = first; it != last; ++it) {
+    if (!equal(**it->second, *graph)) continue;
+    recent->splice(recent->begin(), *recent, it->second);
+    return *it->second;
+  }
+  recent->push_front(graph);
+  index->emplace(graph->structural_hash(), recent->begin());
+  if (recent->size() > kMaxGraphs) {
+    auto oldest = std::prev(recent->end());
+    auto [from, to] = index->equal_range((*oldest)->structural_hash());
+    for (auto it = from; it != to; ++it) {
+      if (it->second == oldest) {
+        index->erase(it);
+        break;
+      }
+    }
+    recent->pop_back();
+  }
+  return graph;
+}
+
+// ---- Whole or op by op
+
+// Compiling costs 15-20 ms a kernel; a place in the user's program that keeps coming with new
+// structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops.
+constexpr int kMaxStructures = 3;
+int& structures_at(Loc place) {
+  static auto* counts = new std::unordered_map<Loc, int>;
+  return (*counts)[place];
+}
+
+const AttrSchema& graph_schema() {
+  static const AttrSchema schema{{"graph", AttrType::kGraph}};
+  return schema;
+}
+
+Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
+  std::vector<Ref> values(graph.num_values());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values[i] = to_device(inputs[i], current_device(), graph.input_types()[i]->dtype());
+  auto value = [&](Value v) {
+    return v.is_literal() ? cached_scalar(graph.literal(v), current_device()) : values[v.id];
+  };
+  // The last use of each value, to free it there.
+  std::vector<uint32_t> last_use(graph.num_values(), UINT32_MAX);
+  for (uint32_t i = 0; i < graph.ops().size(); ++i)
+    for (Value v : graph.operands(graph.op(i)))
+      if (!v.is_literal()) last_use[v.id] = i;
+  for (Value v : graph.outputs())
+    if (!v.is_literal()) last_use[v.id] = UINT32_MAX;
+  for (uint32_t i = 0; i < graph.ops().size(); ++i) {
+    const Op& op = graph.op(i);
+    std::vector<Ref> held;
+    std::vector<Operand> xs;
+    for (Value v : graph.operands(op)) {
+      held.push_back(value(v));
+      xs.push_back(classify(held.back().get()));
+    }
+    Objects results = bind_op(def(*op.info), xs, op.attrs);
+    for (uint32_t r = 0; r < op.num_results; ++r) values[op.results_begin + r] = results[r];
+    for (Value v : graph.operands(op))
+      if (!v.is_literal() && last_use[v.id] == i) values[v.id] = Ref();
+  }
+  Objects out;
+  for (Value v : graph.outputs()) {
+    Ref r = value(v);
+    if (as_array(r.get())->cached) r = fresh_scalar(graph.literal(v), current_device(), false);
+    out.push_back(std::move(r));
+  }
+  return out;
+}
+
+// Results of a graph on operands, in the context they belong to.
+Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
+                   const std::vector<bool>& weak) {
+  if (xs.size() != graph->num_inputs())
+    fail(ErrorKind::kInternal, "call_graph expected ", graph->num_inputs(), " operands; got ",
+         xs.size());
+  auto is_weak = [&](size_t i) { return i < weak.size() && weak[i]; };
+  if (ContextRef c = context_for(xs)) {
+    Values args;
+    for (size_t i = 0; i < xs.size(); ++i)
+      args.push_back(value_in(*c, xs[i], graph->input_types()[i]->dtype()));
+    c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
+    Objects out;
+    size_t i = 0;
+    for (Value v : c->builder.inline_graph(*graph, args))
+      out.push_back(Ref::steal(make_tracer(c, v, is_weak(i++))));
+    return out;
+  }
+  static const char what = 0;
+  EagerCall call{&what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs,
+                 {}};
+  for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
+  if (!is_cached(call)) {
+    int& structures = structures_at(current_loc());
+    if (structures >= kMaxStructures) return run_op_by_op(*graph, xs);
+    ++structures;
+  }
+  return run_eagerly(call, [&](std::span<const Operand> abstract) {
+    return call_graph(graph, abstract, weak);
+  });
+}
+
+// ---- Values on demand
+
+// The array that an object stands for, if it is one value.
+Ref concrete_object(PyObject* o) {
+  Operand x = classify(o);
+  if (x.kind == OperandKind::kTracer) return concrete_value(as_tracer(o));
+  if (x.kind == OperandKind::kInvalid) return Ref();
+  return to_device(x, current_device());
+}
+
+// Runs the ops that `v` needs and that have not been run, one by one, and remembers every value:
+// a loop that asks for a value in each round costs what it adds in that round.
+bool evaluate(TraceContext& c, Value v) {
+  std::vector<Ref>& known = c.known;
+  GraphBuilder& b = c.builder;
+  auto ready = [&](Value x) { return x.is_literal() || (x.id < known.size() && known[x.id]); };
+  std::vector<Value> pending{v};
+  // Operands have smaller ids than results, so needed ops run in order of their first result.
+  std::vector<Value> needed;
+  std::unordered_map<uint32_t, bool> seen;
+  while (!pending.empty()) {
+    Value x = pending.back();
+    pending.pop_back();
+    if (ready(x)) continue;
+    const Op* op = b.producer(x);
+    if (!op) return false;  // an input without a value
+    Value first{op->results_begin};
+    if (seen[first.id]) continue;
+    seen[first.id] = true;
+    needed.push_back(first);
+    for (Value operand : b.operands(*op)) pending.push_back(operand);
+  }
+  std::sort(needed.begin(), needed.end(), [](Value x, Value y) { return x.id < y.id; });
+  for (Value first : needed) {
+    const Op op = *b.producer(first);
+    std::vector<Ref> held;
+    std::vector<Operand> xs;
+    for (Value operand : b.operands(op)) {
+      held.push_back(operand.is_literal() ? cached_scalar(*b.as_literal(operand), current_device())
+                                          : known[operand.id]);
+      xs.push_back(classify(held.back().get()));
+    }
+    Objects results = bind_op(def(*op.info), xs, op.attrs);
+    known.resize(std::max<size_t>(known.size(), op.results_begin + op.num_results));
+    for (uint32_t r = 0; r < op.num_results; ++r) known[op.results_begin + r] = results[r];
+  }
+  return true;
+}
+
+// ---- record()
+
+// The tracers that a recorded function runs on.
+struct Recording {
+  GraphRef graph;
+  Ref captures;  // list
+  Ref weak;      // tuple of bools, per output
+};
+
+Recording record_function(PyObject* function, PyObject* inputs, PyObject* dims,
+                          std::string_view function_name, PyObject* describe) {
+  auto context = std::make_shared<TraceContext>();
+  context->kind = ContextKind::kDeferred;
+  context->name = std::string(function_name);
+  context->describe = Ref::borrow(describe);
+  bool maps = dims != Py_None;
+  context->one_value = !maps;
+  Py_ssize_t n = PyList_GET_SIZE(inputs);
+  context->num_args = static_cast<uint32_t>(n);
+  Recording out;
+  std::vector<Value> outputs;
+  Ref weak;
+  bool eager = true;
+  for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
+  {
+    ContextScope scope(context);
+    Ref tracers = Ref::checked(PyList_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* object = PyList_GET_ITEM(inputs, i);
+      Operand x = classify_operand(object, function_name);
+      TypeRef type = x.type;
+      PyObject* dim = maps ? PyList_GET_ITEM(dims, i) : Py_None;
+      if (dim != Py_None) {
+        Dims shape = type->shape();
+        shape.erase(static_cast<size_t>(to_int(dim)));
+        type = with_shape(type, shape);
+      }
+      Value v = context->builder.input(type);
+      context->inputs.push_back(Ref::borrow(object));
+      PyList_SET_ITEM(tracers.get(), i, make_tracer(context, v, x.weak));
+    }
+    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers.get()));
+    Py_ssize_t count = PyList_GET_SIZE(results.get());
+    weak = Ref::checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), function_name);
+      context_for({&x, 1});  // raises for a tracer of a finished trace
+      outputs.push_back(value_in(*context, x, x.type->dtype()));
+      PyTuple_SET_ITEM(weak.get(), i, Py_NewRef(x.weak ? Py_True : Py_False));
+    }
+  }
+  out.captures = Ref::checked(PyList_New(0));
+  for (const Ref& c : context->captures) check(PyList_Append(out.captures.get(), c.get()));
+  out.graph = context->builder.finish(outputs, context->capture_values);
+  if (eager) out.graph = canonical(out.graph);
+  out.weak = std::move(weak);
+  context->captures.clear();
+  context->inputs.clear();
+  context->known.clear();
+  return out;
+}
+
+// record(function, inputs, dims, name, describe) -> (graph, captures, weak): runs
+// function(list of tracers) -> list of results. `dims`: per input the mapped axis or None; None
+// where nothing is mapped. The graph's inputs are the captures, then the inputs.
+PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 5) raise_error("OperandError", "record expected 5 arguments; got ", n);
+    Recording r = record_function(args[0], args[1], args[2], utf8(args[3]), args[4]);
+    Ref graph = graph_object(r.graph);
+    return PyTuple_Pack(3, graph.get(), r.captures.get(), r.weak.get());
+  });
+}
+
+// call_graph(graph, operands, weak) -> list of results.
+PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 3) raise_error("OperandError", "call_graph expected 3 arguments; got ", n);
+    GraphRef graph = graph_of(args[0]);
+    if (!graph) raise_error("OperandError", "call_graph expected a graph");
+    std::vector<Operand> xs;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
+      xs.push_back(classify_operand(PyList_GET_ITEM(args[1], i), "call_graph"));
+    std::vector<bool> weak;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i)
+      weak.push_back(PyTuple_GET_ITEM(args[2], i) == Py_True);
+    Objects results = call_graph(graph, xs, weak);
+    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
+    return list.release();
+  });
+}
+
+// concrete_value(tracer) -> Array or None.
+PyObject* concrete_value_function(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    Ref r = is_tracer(o) ? concrete_value(as_tracer(o)) : Ref();
+    return r ? r.release() : Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(record)), METH_FASTCALL,
+     "record(function, inputs, dims, name, describe) -> (graph, captures, weak)."},
+    {"call_graph", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_graph_function)),
+     METH_FASTCALL, "call_graph(graph, operands, weak) -> list of results."},
+    {"concrete_value", concrete_value_function, METH_O,
+     "The value of a tracer of an un-jitted derivative; None if it has no single value."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+Ref concrete_value(TracerObject* t) {
+  TraceContext& c = *t->context;
+  if (c.finished || c.kind != ContextKind::kDeferred || !c.one_value) return Ref();
+  // Ops that are run now belong to no trace.
+  std::vector<ContextRef> suspended;
+  suspended.swap(context_stack());
+  struct Restore {
+    std::vector<ContextRef>& saved;
+    ~Restore() { context_stack().swap(saved); }
+  } restore{suspended};
+  auto remember = [&](Value v, PyObject* object) {
+    if (v.id < c.known.size() && c.known[v.id]) return true;
+    Ref array = concrete_object(object);
+    if (!array) return false;
+    c.known.resize(std::max<size_t>(c.known.size(), v.id + 1));
+    c.known[v.id] = std::move(array);
+    return true;
+  };
+  // Inputs come first; those whose value nobody knows fail only if they are needed.
+  for (uint32_t i = 0; i < c.inputs.size(); ++i) remember(Value{i}, c.inputs[i].get());
+  for (size_t i = 0; i < c.captures.size(); ++i)
+    remember(c.capture_values[i], c.captures[i].get());
+  if (t->value.is_literal()) return cached_scalar(*c.builder.as_literal(t->value), current_device());
+  if (!evaluate(c, t->value)) return Ref();
+  return c.known[t->value.id];
+}
+
+void init_deferred(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::py

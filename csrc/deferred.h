@@ -1,0 +1,17 @@
+// Deferred recording: what un-jitted grad, jvp, linearize and vmap do to a function. The function
+// runs once on tracers of a deferred context, the transformed graph is then run eagerly from the
+// cache of compiled programs, or becomes part of the program that is being traced.
+#pragma once
+
+#include "core.h"
+#include "trace.h"
+
+namespace weft::py {
+
+// The value of a tracer of a deferred context whose inputs are known, so that Python can branch on
+// it; null if it stands for more than one value.
+Ref concrete_value(TracerObject* t);
+
+void init_deferred(PyObject* module);
+
+}  // namespace weft::py
