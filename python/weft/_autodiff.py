@@ -362,7 +362,7 @@ class _Linear:
         return [next(found) if m else None for m in self.out_mask[: len(self.avals)]]
 
     def transpose(self, cotangents):
-        """Cotangents of the inexact inputs from those of the results (list, with a tangent each)."""
+        """Cotangents of the inexact inputs from those of the results that have a tangent."""
         linear = [False] * len(self.residuals) + [True] * sum(self.inexact)
         mask = [True] * len(cotangents) + [False] * self.aux_tangents
         graph, _ = _core.transpose_graph(self.graph, linear, mask, True)
