@@ -253,6 +253,17 @@ CASES = lines(
     lax.batch_matmul(u,x)
     lax.dtype(x)
     lax.Precision('high')
+    lax.polygamma(1.,x+1)
+    lax.zeta(x+2,x+1)
+    lax.igamma(x+1,x)
+    lax.igammac(x+1,x)
+    lax.igamma_grad_a(x+1,x)
+    lax.random_gamma_grad(x+1,x+0.5)
+    lax.bessel_i0e(x)
+    lax.bessel_i1e(x)
+    lax.betainc(x+1,x+2,x/6)
+    lax.betainc(1.,2.,x/6)
+    lax.zeta(k,k)
     """
 )
 

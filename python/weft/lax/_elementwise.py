@@ -109,6 +109,25 @@ erfc = _unary("erfc", "1 - erf(x), accurate for large x.", _FLOAT)
 erf_inv = _unary("erf_inv", "Inverse of the error function; NaN outside -1..1.", _FLOAT)
 lgamma = _unary("lgamma", "Logarithm of the absolute value of the gamma function.", _FLOAT)
 digamma = _unary("digamma", "Derivative of lgamma.", _FLOAT)
+polygamma = _binary("polygamma", "Derivative of order x of digamma at y.", _FLOAT)
+zeta = _binary("zeta", "Hurwitz zeta function: the sum of (n + y) ** -x over n >= 0.", _FLOAT)
+igamma = _binary("igamma", "Lower incomplete gamma function of x at y, over gamma(x).", _FLOAT)
+igammac = _binary("igammac", "1 - igamma(x, y), accurate for large y.", _FLOAT)
+igamma_grad_a = _binary("igamma_grad_a", "Derivative of igamma with respect to x.", _FLOAT)
+random_gamma_grad = _binary(
+    "random_gamma_grad", "Derivative of a gamma variate y of shape x with respect to x.", _FLOAT
+)
+bessel_i0e = _unary("bessel_i0e", "Modified Bessel function of order 0, times exp(-|x|).", _FLOAT)
+bessel_i1e = _unary("bessel_i1e", "Modified Bessel function of order 1, times exp(-|x|).", _FLOAT)
+
+
+def betainc(a, b, x):
+    """Regularized incomplete beta function with parameters `a` and `b` at `x` in 0..1.
+
+    The operands have one floating-point dtype and one shape, or are scalars.
+    """
+    return _core.bind("regularized_incomplete_beta", a, b, x)
+
 
 # Comparisons
 eq = _binary("eq", "x == y.", _ANY, result=_BOOL)

@@ -45,7 +45,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0):
       object: the values. Nested lists and tuples may hold arrays, also traced ones.
       dtype: dtype of the result; else that of the values, 64-bit ones becoming 32-bit ones unless
         they are enabled. A Python number gives a weakly typed array.
-      copy: ignored, arrays never change.
+      copy: whether an array is copied. Arrays never change, but a copy outlives the donation or
+        deletion of the original.
       order: ignored but for "K" and "C", which it must be.
       ndmin: least number of axes; missing ones of size 1 are added in front.
 
@@ -59,13 +60,15 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0):
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
     result = _convert(object, dtype)
+    if copy and result is object and isinstance(result, _core.Array):
+        result = _core.copy_array(result)
     missing = operator.index(ndmin) - result.ndim
     return reshape(result, (1,) * missing + result.shape) if missing > 0 else result
 
 
 def asarray(a, dtype=None, order=None, *, copy=None):
-    """As `array`; an array that has the dtype already is returned as it is."""
-    return array(a, dtype, order=order)
+    """As `array`, but an array that has the dtype already is returned as it is."""
+    return array(a, dtype, bool(copy), order)
 
 
 def _convert(object, dtype):
@@ -136,7 +139,7 @@ def _stacked(sequence, dtype):
 
 
 def copy(a, order=None):
-    """The array itself: arrays never change. NumPy values become arrays."""
+    """A copy of an array, which outlives the donation or deletion of the original."""
     return array(a, order=order)
 
 

@@ -5,6 +5,7 @@ that keeps the intermediate results small.
 """
 
 import collections
+import functools
 import string
 
 import numpy as np
@@ -52,14 +53,18 @@ def einsum(
     """
     if out is not None:
         raise NotImplementedError("[einsum] arrays are immutable: out must be None")
-    operands, terms, output = _parse(subscripts, operands)
+    operands, terms, output, shapes = _parse(subscripts, operands)
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, "einsum")
+    if isinstance(optimize, (list, tuple)):
+        path = tuple(tuple(step) for step in optimize if not isinstance(step, str))
+    else:
+        path = _path(terms, output, shapes, optimize)
     return _einsum(
-        tuple(operands),
+        operands,
         terms=terms,
         output=output,
-        path=_path(terms, output, [shape_of(x) for x in operands], optimize),
+        path=path,
         precision=precision_name(precision),
         dtype=preferred_element_type,
     )
@@ -67,31 +72,40 @@ def einsum(
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
     """The order in which `einsum` would multiply, and a description, as NumPy gives them."""
-    operands, terms, output = _parse(subscripts, operands)
-    shapes = [shape_of(x) for x in operands]
+    _, terms, output, shapes = _parse(subscripts, operands)
     formula, stand_ins = _for_numpy(terms, output, shapes)
     kind = "greedy" if optimize == "auto" else optimize
     return np.einsum_path(formula, *stand_ins, optimize=kind)
 
 
 def _parse(subscripts, operands):
-    """The operands, the labels of each, and those of the result."""
+    """The operands, the labels of each, those of the result, and the shapes."""
     if isinstance(subscripts, str):
-        inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-        terms = [_letters(term) for term in inputs.split(",")]
-        output = _letters(output) if arrow else None
-        if len(terms) != len(operands):
-            raise AttributeValueError(
-                f"[einsum] expected an operand for each of the {len(terms)} terms of "
-                f"{subscripts!r}; got {len(operands)}"
-            )
-    else:
-        given = (subscripts, *operands)
-        pairs = len(given) // 2
-        operands = given[0 : 2 * pairs : 2]
-        terms = [list(labels) for labels in given[1 : 2 * pairs : 2]]
-        output = list(given[-1]) if len(given) % 2 else None
-    shapes = [shape_of(x) for x in operands]
+        shapes = tuple(shape_of(x) for x in operands)
+        return operands, *_parse_formula(subscripts, shapes), shapes
+    given = (subscripts, *operands)
+    pairs = len(given) // 2
+    operands = given[0 : 2 * pairs : 2]
+    terms = [list(labels) for labels in given[1 : 2 * pairs : 2]]
+    output = list(given[-1]) if len(given) % 2 else None
+    shapes = tuple(shape_of(x) for x in operands)
+    return operands, *_complete(terms, output, shapes), shapes
+
+
+@functools.lru_cache(1024)
+def _parse_formula(subscripts, shapes):
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = [_letters(term) for term in inputs.split(",")]
+    if len(terms) != len(shapes):
+        raise AttributeValueError(
+            f"[einsum] expected an operand for each of the {len(terms)} terms of {subscripts!r}; "
+            f"got {len(shapes)}"
+        )
+    return _complete(terms, _letters(output) if arrow else None, shapes)
+
+
+def _complete(terms, output, shapes):
+    """Checked labels of the operands and of the result, without `...`."""
     terms = [_expanded(term, len(shape)) for term, shape in zip(terms, shapes, strict=True)]
     if output is None:
         output = _implicit_output(terms)
@@ -100,7 +114,7 @@ def _parse(subscripts, operands):
         leading = {label for term in terms for label in term if isinstance(label, _Leading)}
         output = _expanded(output, len(leading) + len([x for x in output if x is not Ellipsis]))
     _check(terms, output, shapes)
-    return operands, tuple(map(tuple, terms)), tuple(output)
+    return tuple(map(tuple, terms)), tuple(output)
 
 
 class _Leading(int):
@@ -174,11 +188,10 @@ def _for_numpy(terms, output, shapes):
     return f"{formula}->{''.join(letters[x] for x in output)}", stand_ins
 
 
+@functools.lru_cache(1024)
 def _path(terms, output, shapes, optimize):
     """Positions of the operands to take out for each step; the result is put at the end."""
     count = len(terms)
-    if isinstance(optimize, (list, tuple)):
-        return tuple(map(tuple, (step for step in optimize if not isinstance(step, str))))
     if count <= 2:
         return (tuple(range(count)),)
     if optimize is False:

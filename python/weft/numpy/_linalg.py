@@ -11,7 +11,7 @@ from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
 from weft.lax._slice import index_in_dim
 from weft.numpy import _ufuncs as u
-from weft.numpy._products import flattened, product
+from weft.numpy._products import dot_general, flattened, product
 from weft.numpy._shape import moveaxis
 
 
@@ -19,6 +19,25 @@ def _options(function, precision, preferred_element_type):
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, function)
     return precision_name(precision), preferred_element_type
+
+
+# Dimension numbers of products of vectors and matrices, by the numbers of axes.
+_PLAIN = {
+    (1, 1): (((0,), (0,)), ((), ())),
+    (1, 2): (((0,), (0,)), ((), ())),
+    (2, 1): (((1,), (0,)), ((), ())),
+    (2, 2): (((1,), (0,)), ((), ())),
+}
+
+
+def _plain_product(a, b):
+    """The product of vectors and matrices of one dtype, the common case; else None."""
+    a_shape, a_dtype, _ = _core.typeof(a)
+    b_shape, b_dtype, _ = _core.typeof(b)
+    numbers = _PLAIN.get((len(a_shape), len(b_shape)))
+    if numbers is None or a_dtype != b_dtype or a_shape[-1] != b_shape[0]:
+        return None
+    return dot_general(a, b, numbers, None, a_dtype)
 
 
 def _axes(x, name):
@@ -58,6 +77,8 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
       Array with the other axes of `a`, then those of `b`.
     """
     options = _options("dot", precision, preferred_element_type)
+    if options == (None, None) and (plain := _plain_product(a, b)) is not None:
+        return plain
     lhs, rhs = _axes(a, "a"), _axes(b, "b")
     if lhs and rhs:
         summed = max(len(rhs) - 2, 0)
@@ -79,6 +100,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
       Array of shape `(*batch, m, n)` for operands of shapes `(*batch, m, k)` and `(*batch, k, n)`.
     """
     options = _options("matmul", precision, preferred_element_type)
+    if options == (None, None) and (plain := _plain_product(a, b)) is not None:
+        return plain
     _require_axes("matmul", a, b)
     ndim_a, ndim_b = ndim_of(a), ndim_of(b)
     rows = ("m",) if ndim_a > 1 else ()

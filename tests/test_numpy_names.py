@@ -1,0 +1,65 @@
+"""Public names of `weft.numpy`, `weft.lax` and the small modules: complete, documented, private."""
+
+import types
+
+import pytest
+
+import weft
+from weft import _core, dtypes, lax, numpy as wnp, tree, tree_util
+
+# Operations without a function in weft.lax: internal ones, and those of other modules.
+NOT_IN_LAX = {"add_any", "copy", "eq_to", "fusion", "jit", "le_to", "lt_to"}
+RENAMED = {
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "not": "bitwise_not",
+    "regularized_incomplete_beta": "betainc",
+}
+KEY_CLASSES = {"DictKey", "FlattenedIndexKey", "GetAttrKey", "PyTreeDef", "SequenceKey"}
+
+
+def public(module):
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+
+
+@pytest.mark.parametrize("module", [wnp, lax, tree, tree_util, dtypes, weft.errors])
+def test_everything_is_documented(module):
+    undocumented = [
+        name
+        for name, value in public(module).items()
+        if callable(value) and not (getattr(value, "__doc__", None) or "").strip()
+    ]
+    assert set(undocumented) <= KEY_CLASSES
+
+
+def test_every_operation_has_a_function():
+    operations = set(_core.op_names())
+    missing = {op for op in operations if not hasattr(lax, RENAMED.get(op, op))}
+    assert missing <= NOT_IN_LAX, sorted(missing - NOT_IN_LAX)
+    assert operations >= {"add", "dot_general", "reduce_sum", "select_n"}
+
+
+@pytest.mark.parametrize("module", [wnp, lax])
+def test_submodules_are_private(module):
+    modules = [n for n, v in vars(module).items() if isinstance(v, types.ModuleType)]
+    assert all(name.startswith("_") for name in modules)
+
+
+def test_scalar_types():
+    import numpy as np
+
+    for name in ("bool_", "int8", "uint16", "float32", "bfloat16", "float8_e5m2", "complex64"):
+        scalar = getattr(wnp, name)
+        assert np.dtype(scalar) == scalar.dtype == dtypes.as_dtype(scalar)
+        assert scalar == scalar.dtype and scalar == scalar.dtype.type
+        assert hash(scalar) == hash(scalar.dtype.type)
+        assert wnp.zeros(2, scalar).dtype == scalar
+        made = scalar([0, 1])
+        assert isinstance(made, weft.Array) and made.dtype == scalar and not made.weak_type
+    assert wnp.float32 != wnp.float16
+    assert wnp.bool is wnp.bool_
