@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-jobs=${WEFT_JOBS:-$(getconf _NPROCESSORS_ONLN)}
+jobs=${WEFT_JOBS:-$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # setup_venv EXTRA...: dependencies of the package, of its build, and of the extras named.
