@@ -58,19 +58,27 @@ Value broadcasted(TraceContext& c, Value v, const Dims& shape) {
   return record(c, op_broadcast(), {&v, 1}, attrs)[0];
 }
 
-// Whether an op applied to weakly typed operands only gives a weakly typed result.
-bool result_weak(std::span<const Operand> xs, TypeRef result) {
-  if (xs.empty() || is_bool(result->dtype())) return false;
-  for (const Operand& x : xs)
+// Whether an op gives weakly typed results: if all its operands are weak (bools, such as the
+// predicate of a select, do not count) and no attribute names the result's dtype.
+bool gives_weak(std::span<const Operand> xs, const AttrsRef& attrs) {
+  for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
+    if (!std::holds_alternative<DType>(attrs->values()[i])) continue;
+    return attrs->schema().find("weak_type") >= 0 && attrs->boolean("weak_type");
+  }
+  bool any = false;
+  for (const Operand& x : xs) {
+    if (is_bool(x.type->dtype())) continue;
     if (!x.weak) return false;
-  return true;
+    any = true;
+  }
+  return any;
 }
 
-Objects wrap(const ContextRef& c, const Values& values, std::span<const Operand> xs) {
+Objects wrap(const ContextRef& c, const Values& values, bool weak) {
   Objects out;
   out.reserve(values.size());
   for (Value v : values)
-    out.push_back(Ref::steal(make_tracer(c, v, result_weak(xs, c->builder.type(v)))));
+    out.push_back(Ref::steal(make_tracer(c, v, weak && !is_bool(c->builder.type(v)->dtype()))));
   return out;
 }
 
@@ -158,7 +166,7 @@ Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRe
   PromotionType common = common_dtype(xs, f.promotion, f.op->name);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);
-  EagerCall call{&f, attrs, {}, xs, {}};
+  EagerCall call{&f, attrs, {static_cast<int64_t>(common.dtype), common.weak}, xs, {}};
   for (const Operand& x : xs)
     call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype() : common.dtype);
   return run_eagerly(call, [&](std::span<const Operand> abstract) {
@@ -177,7 +185,7 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
   }
   Values values;
   for (const Operand& x : xs) values.push_back(value_in(*c, x, adapt(x, xs)));
-  return wrap(c, record(*c, op, values, attrs), xs);
+  return wrap(c, record(*c, op, values, attrs), gives_weak(xs, attrs));
 }
 
 Ref astype(const Operand& x, DType dtype, bool weak) {

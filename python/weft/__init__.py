@@ -23,6 +23,7 @@ from weft import (  # noqa: E402
     dtypes as dtypes,
     errors as errors,
     lax as lax,
+    nn as nn,
     numpy as numpy,
     tree as tree,
     tree_util as tree_util,

@@ -213,6 +213,16 @@ void register_copy(OpRegistry& r) {
        .flops = 0});
   op.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
   r.add(linear(op, [](TransposeCtx& c) { c.add(0, c.ct()); }));
+
+  OpDef stop = unary({.name = "stop_gradient",
+                      .doc = "The same values, taken as constant by derivatives.",
+                      .dtypes = kAnyDType,
+                      .fold = [](const FoldCtx& c) { return std::optional(c.xs[0]); },
+                      .simplify = {{"stop_gradient", "stop_gradient(x) -> x",
+                                    [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }}},
+                      .flops = 0});
+  stop.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
+  r.add(zero_tangent(stop));
 }
 
 // The part of a complex number made by complex(re, im).

@@ -96,10 +96,23 @@ from weft.lax._elementwise import (
     sinh as sinh,
     sqrt as sqrt,
     square as square,
+    stop_gradient as stop_gradient,
     sub as sub,
     tan as tan,
     tanh as tanh,
     zeta as zeta,
+)
+from weft.lax._gather import (
+    GatherDimensionNumbers as GatherDimensionNumbers,
+    GatherScatterMode as GatherScatterMode,
+    ScatterDimensionNumbers as ScatterDimensionNumbers,
+    gather as gather,
+    scatter as scatter,
+    scatter_add as scatter_add,
+    scatter_max as scatter_max,
+    scatter_min as scatter_min,
+    scatter_mul as scatter_mul,
+    scatter_sub as scatter_sub,
 )
 from weft.lax._reduce import (
     argmax as argmax,

@@ -10,6 +10,7 @@ import enum
 from weft import _core
 from weft._arguments import static_int
 from weft.dtypes import dtype_of, is_integer, requested_dtype
+from weft.tree_util import tree_map
 
 _INEXACT = "a floating-point or complex dtype"
 _FLOAT = "a floating-point dtype"
@@ -249,3 +250,8 @@ def select(pred, on_true, on_false):
     dtype. This is `select_n(pred, on_false, on_true)`.
     """
     return _core.bind("select_n", pred, on_false, on_true)
+
+
+def stop_gradient(x):
+    """`x`, taken as a constant by derivatives. `x` may be a tree of arrays."""
+    return tree_map(lambda leaf: _core.bind("stop_gradient", leaf), x)

@@ -196,9 +196,13 @@ def _log_of_sum(x1, x2, exp, log1p):
     require_real("logaddexp", x1, x2)
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     difference = u.subtract(x1, x2)
-    tail = log1p(exp(u.negative(u.absolute(difference))))
     # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand.
-    return choose(u.isnan(difference), u.add(x1, x2), u.add(u.maximum(x1, x2), tail))
+    undefined = u.isnan(difference)
+    gap = choose(undefined, 0, difference)
+    # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
+    first = u.greater_equal(gap, 0)
+    tail = log1p(exp(choose(first, u.negative(gap), gap)))
+    return choose(undefined, u.add(x1, x2), u.add(choose(first, x1, x2), tail))
 
 
 @composite
@@ -217,6 +221,7 @@ def hypot(x1, x2):
 @composite
 def sinc(x):
     """sin(pi x) / (pi x), and 1 at 0."""
+    (x,) = _core.promote_dtypes_inexact(x)
     at_zero = u.equal(x, 0)
     angle = choose(at_zero, 1, u.multiply(x, math.pi))
     return choose(at_zero, 1, u.divide(u.sin(angle), angle))
@@ -227,7 +232,8 @@ def heaviside(x1, x2):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     rest = choose(u.isnan(x1), x1, x2)
-    return choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
+    step = choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
+    return _core.astype(step, x1.dtype)
 
 
 @composite

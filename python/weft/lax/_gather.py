@@ -1,0 +1,219 @@
+"""Slices of an array at places given by an array of index vectors, and updates there.
+
+`weft.numpy` indexing (`x[i]`, `x.at[i].set(y)`) is the convenient form of these functions.
+"""
+
+import enum
+from typing import NamedTuple
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of, static_ints, static_shape
+from weft.dtypes import dtype_of, is_complex, is_inexact
+from weft.errors import AttributeValueError
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How `gather` relates the axes of operand, indices and result.
+
+    The last axis of the indices holds the index vectors; the other ones are axes of the result.
+
+    Attributes:
+      offset_dims: axes of the result that run within a slice, increasing.
+      collapsed_slice_dims: axes of the operand that slices have size 1 along and the result lacks.
+      start_index_map: the axis of the operand that each component of an index vector counts along.
+      operand_batching_dims, start_indices_batching_dims: axes of the operand and of the indices
+        that go in step. The result has them where the indices do.
+    """
+
+    offset_dims: tuple
+    collapsed_slice_dims: tuple
+    start_index_map: tuple
+    operand_batching_dims: tuple = ()
+    start_indices_batching_dims: tuple = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How `scatter` relates the axes of operand, indices and updates.
+
+    The last axis of the indices holds the index vectors; the other ones are axes of the updates.
+
+    Attributes:
+      update_window_dims: axes of the updates that run within a window, increasing.
+      inserted_window_dims: axes of the operand that windows have size 1 along and updates lack.
+      scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector
+        counts along.
+      operand_batching_dims, scatter_indices_batching_dims: axes of the operand and of the indices
+        that go in step.
+    """
+
+    update_window_dims: tuple
+    inserted_window_dims: tuple
+    scatter_dims_to_operand_dims: tuple
+    operand_batching_dims: tuple = ()
+    scatter_indices_batching_dims: tuple = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to slices and windows that do not lie within the array.
+
+    CLIP moves them to where they do. FILL_OR_DROP reads a fill value, and drops updates.
+    PROMISE_IN_BOUNDS asserts that there are none; what happens otherwise is undefined.
+    """
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+
+    @staticmethod
+    def from_any(mode):
+        """The mode for a member, a name ("clip", "fill", "drop", "promise_in_bounds") or None."""
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode is None or mode == "drop":
+            return GatherScatterMode.FILL_OR_DROP
+        try:
+            return GatherScatterMode(mode)
+        except ValueError:
+            raise AttributeValueError(
+                f"expected mode 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
+            ) from None
+
+
+def gather(
+    operand,
+    start_indices,
+    dimension_numbers,
+    slice_sizes,
+    *,
+    unique_indices=False,
+    indices_are_sorted=False,
+    mode=None,
+    fill_value=None,
+):
+    """Slices of an array, each starting where an index vector says.
+
+    Args:
+      operand: array of any dtype.
+      start_indices: integers; the last axis holds the index vectors.
+      dimension_numbers: GatherDimensionNumbers.
+      slice_sizes: the size of all slices along each axis of the operand.
+      unique_indices: promise that slices do not overlap.
+      indices_are_sorted: promise that the index vectors are in lexicographic order.
+      mode: for slices that are not within the operand, as GatherScatterMode; None is "fill".
+      fill_value: with mode "fill", what is read there. By default NaN, the lowest value of signed
+        and the highest of unsigned integers, and True.
+    """
+    mode = GatherScatterMode.from_any(mode).value
+    if mode == "fill" and fill_value is not None:
+        fill_value, exact = _as_float(fill_value, dtype_of(operand))
+    else:
+        fill_value, exact = None, True
+    attrs = {
+        **_dims(dimension_numbers, GatherDimensionNumbers, "gather"),
+        "slice_sizes": static_shape(slice_sizes, "gather"),
+        "mode": mode,
+        "unique_indices": bool(unique_indices),
+        "indices_are_sorted": bool(indices_are_sorted),
+    }
+    if exact:
+        return _core.bind("gather", operand, start_indices, fill_value=fill_value, **attrs)
+    # A value that no float holds: find out what is filled by a second gather.
+    x = _core.bind("gather", operand, start_indices, fill_value=0, **attrs)
+    everywhere = _core.broadcast_to(np.True_, shape_of(operand))
+    inside = _core.bind("gather", everywhere, start_indices, fill_value=0, **attrs)
+    return _core.bind("select_n", inside, _core.broadcast_to(fill_value, shape_of(x)), x)
+
+
+def _as_float(value, dtype):
+    """The value in a dtype, as a float if one holds it; and whether one does."""
+    value = np.asarray(value).astype(dtype)[()]
+    if is_complex(dtype):
+        return (float(value.real), True) if value.imag == 0 else (value, False)
+    number = float(value)
+    exact = is_inexact(dtype) or int(number) == int(value)
+    return (number, True) if exact else (value, False)
+
+
+def _dims(numbers, kind, function):
+    numbers = kind(*numbers)
+    return {
+        name: static_ints(axes, function, name)
+        for name, axes in zip(kind._fields, numbers, strict=True)
+    }
+
+
+def _scatter(op, summary, repeated):
+    name = op.replace("-", "_")
+
+    def function(
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        *,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+    ):
+        return _core.bind(
+            op,
+            operand,
+            scatter_indices,
+            updates,
+            **_dims(dimension_numbers, ScatterDimensionNumbers, name),
+            mode=GatherScatterMode.from_any(mode).value,
+            indices_are_sorted=bool(indices_are_sorted),
+            unique_indices=bool(unique_indices),
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    Args:
+      operand: array.
+      scatter_indices: integers; the last axis holds the index vectors, the starts of the windows.
+      updates: array of the operand's dtype; along the axes that are not within a window it has the
+        shape of the indices.
+      dimension_numbers: ScatterDimensionNumbers.
+      indices_are_sorted: promise that the index vectors are in lexicographic order.
+      unique_indices: promise that windows do not overlap.
+      mode: for windows that are not within the operand, as GatherScatterMode; None drops them.
+
+    {repeated}
+    """
+    return function
+
+
+scatter = _scatter(
+    "scatter",
+    "The operand with windows of it replaced by updates.",
+    "Of several updates of one element any may win.",
+)
+scatter_add = _scatter(
+    "scatter-add",
+    "The operand with updates added to windows of it.",
+    "Several updates of one element add up, in any order.",
+)
+scatter_sub = _scatter(
+    "scatter-sub",
+    "The operand with updates subtracted from windows of it.",
+    "Several updates of one element are all subtracted, in any order.",
+)
+scatter_mul = _scatter(
+    "scatter-mul",
+    "The operand with windows of it multiplied by updates.",
+    "Several updates of one element multiply, in any order. Differentiation with respect to the "
+    "updates\n    is possible if they do not overlap.",
+)
+scatter_min = _scatter(
+    "scatter-min",
+    "The operand with windows of it replaced by the lesser of them and the updates.",
+    "Of several updates of one element the least counts.",
+)
+scatter_max = _scatter(
+    "scatter-max",
+    "The operand with windows of it replaced by the greater of them and the updates.",
+    "Of several updates of one element the greatest counts.",
+)
