@@ -19,6 +19,19 @@ Vals if_nested(SimplifyCtx& c, std::string_view inner, const std::function<Val(V
 
 Val same(Val x) { return x; }
 
+// The derivative of z/|z| turns the number and does not stretch it; 0 at z = 0.
+Vals jvp_sign(JvpCtx& c) {
+  Val x = c.x(0);
+  if (!is_complex(x.dtype())) return {Val{}};
+  Val length = abs(x);
+  Val at_zero = eq(length, scalar_like(length, 0));
+  Val safe = select(at_zero, scalar_like(length, 1), length);
+  Val inverse = select(at_zero, scalar_like(length, 0), 1.0 / safe);
+  auto to_complex = [&](Val v) { return convert(v, x.dtype()); };
+  Val stretch = c.y() * to_complex(real(c.t(0) * conj(c.y())));
+  return {(c.t(0) - stretch) * to_complex(inverse)};
+}
+
 void register_sign_ops(OpRegistry& r) {
   OpDef neg_op = unary({.name = "neg",
                         .doc = "Negation, elementwise.",
@@ -31,7 +44,7 @@ void register_sign_ops(OpRegistry& r) {
 
   OpDef sign_op = unary({.name = "sign",
                          .doc = "-1, 0 or 1 by sign; x/|x| for complex numbers; nan for nan.",
-                         .jvp_kind = JvpKind::kZero,
+                         .jvp_kind = JvpKind::kCustom,
                          .fold = [](const FoldCtx& c) -> std::optional<Literal> {
                            const Literal& x = c.xs[0];
                            if (is_complex(c.out)) return std::nullopt;
@@ -42,6 +55,7 @@ void register_sign_ops(OpRegistry& r) {
                            bool negative = is_signed_int(c.out) && x.as_int() < 0;
                            return make_literal(c.out, int64_t{negative ? -1 : x.lo != 0});
                          }});
+  sign_op.jvp = jvp_sign;
   sign_op.emit = [](EmitCtx& c) {
     TypeRef type = c.in_type(0);
     if (!is_unsigned_int(type->dtype())) return emit_elementwise(c, "stablehlo.sign");
