@@ -233,6 +233,12 @@ class Lowered:
     def __init__(self, traced):
         self._traced = traced
         self._device = _core.current_device()
+        self._stablehlo = self._emit(locations=False)
+
+    def _emit(self, locations):
+        core = self._traced._core
+        keep_unused = self._traced._function._keep_unused
+        return core.stablehlo(self._device, keep_unused, locations, _result_paths(core))
 
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
@@ -245,10 +251,7 @@ class Lowered:
           dialect: "stablehlo", or "hlo" for XLA's form of it.
           debug_info: include source locations (StableHLO only).
         """
-        core = self._traced._core
-        text = core.stablehlo(
-            self._device, self._traced._function._keep_unused, debug_info, _result_paths(core)
-        )
+        text = self._emit(locations=True) if debug_info else self._stablehlo
         if dialect == "stablehlo":
             return text
         if dialect == "hlo":

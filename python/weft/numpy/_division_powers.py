@@ -230,10 +230,11 @@ def sinc(x):
 @composite
 def heaviside(x1, x2):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
+    weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     rest = choose(u.isnan(x1), x1, x2)
     step = choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
-    return _core.astype(step, x1.dtype)
+    return _core.astype(step, x1.dtype, weak)
 
 
 @composite
