@@ -240,8 +240,7 @@ NO_ROW = {
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {
-    "fusion": (("jvp", "batch", "cost"), "made after all transforms; its cost is its body's"),
+    "fusion": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
-    "jit": (("jvp", "batch", "cost"), "the drivers of the transforms handle calls themselves"),
-    "reduce": (("jvp",), "comes with the drivers, which differentiate its body"),
+    "jit": (("cost",), "its cost is its body's"),
 }

@@ -14,6 +14,7 @@ void register_special(OpRegistry& r);
 void register_incomplete(OpRegistry& r);
 void register_compare(OpRegistry& r);
 void register_reduce(OpRegistry& r);
+void register_reduce_graph(OpRegistry& r);
 void register_shape(OpRegistry& r);
 void register_concat(OpRegistry& r);
 void register_slice(OpRegistry& r);

@@ -1,5 +1,4 @@
-// Reductions: reduce_{sum,prod,max,min,and,or,xor} over axes, argmax and argmin, and the general
-// variadic reduce whose combining function is a graph.
+// Reductions: reduce_{sum,prod,max,min,and,or,xor} over axes, argmax and argmin.
 #include <limits>
 
 #include "ops/axes.h"
@@ -143,6 +142,7 @@ OpDef reduce_prod_op() {
 // The mean of the tangents at the positions that attain the extreme.
 Val jvp_extreme(const JvpArgCtx& c) {
   const Dims& axes = c.attr().ints("axes");
+  if (c.in_types[0]->num_elements() == 0) return zeros(c.b, c.out_types[0]);
   Val attained = convert(eq(c.x(0), spread(c.y(), c.in_types[0], axes)), c.t().dtype());
   return reduce_sum(c.t() * attained, axes) / reduce_sum(attained, axes);
 }
@@ -169,81 +169,6 @@ OpDef reduce_bits_op(std::string name, std::string doc, std::string hlo,
                        .identity = identity},
                       /*rounds=*/false);
   return zero_tangent(d);
-}
-
-// reduce: operands x_1 .. x_n, then scalars init_1 .. init_n. The graph takes a_1 .. a_n, b_1 ..
-// b_n and combines them.
-TypeRefs infer_reduce(const InferCtx& c) {
-  size_t n = c.size() / 2;
-  const Graph& body = *c.attr().graph("jaxpr");
-  const Dims& dimensions = c.attr().ints("dimensions");
-  if (n == 0 || c.size() % 2 != 0)
-    c.fail(ErrorKind::kType, "expected operands and as many initial values; got ",
-           operand_types(c));
-  check_axes(c, "dimensions", dimensions, c.in(0));
-  std::vector<TypeRef> outputs = body.output_types();
-  if (body.num_inputs() != 2 * n || outputs.size() != n)
-    c.fail(ErrorKind::kType, "expected a jaxpr of ", 2 * n, " inputs and ", n,
-           " outputs (reduce C6); got ", body.num_inputs(), " and ", outputs.size());
-  TypeRefs out;
-  for (size_t i = 0; i < n; ++i) {
-    TypeRef scalar = scalar_type(c.in(i)->dtype());
-    if (c.in(i)->shape() != c.in(0)->shape())
-      c.fail(ErrorKind::kShape, "expected operands of one shape (reduce C1); got ",
-             operand_types(c));
-    if (c.in(n + i) != scalar)
-      c.fail(ErrorKind::kType, "expected initial value ", i, " to be ", scalar,
-             " (reduce C2); got ", operand_types(c));
-    if (body.input_types()[i] != scalar || body.input_types()[n + i] != scalar ||
-        outputs[i] != scalar)
-      c.fail(ErrorKind::kType, "expected the jaxpr to take and return ", scalar, " at ", i,
-             " (reduce C6); got ", body.input_types()[i], ", ", body.input_types()[n + i], " and ",
-             outputs[i]);
-    out.push_back(with_shape(c.in(i), drop_axes(c.in(i)->shape(), dimensions)));
-  }
-  return out;
-}
-
-void batch_reduce(BatchCtx& c) {
-  size_t n = c.operands.size() / 2;
-  int at = kNotBatched;
-  for (size_t i = n; i-- > 0;) {
-    if (c.batched(i)) at = c.dim(i);
-    if (c.batched(n + i))
-      fail(ErrorKind::kNotImplemented,
-           "[reduce] expected initial values that are not batched; got ", "initial value ", i,
-           " batched (", c.x(n + i).type(), ")");
-  }
-  const Dims& dimensions = c.attr().ints("dimensions");
-  Vals xs;
-  for (size_t i = 0; i < n; ++i) xs.push_back(c.at(i, at));
-  for (size_t i = n; i < 2 * n; ++i) xs.push_back(c.x(i));
-  c.apply(xs, c.attrs->with({{"dimensions", shifted(dimensions, at)}}),
-          dim_after_drop(at, dimensions));
-}
-
-// No jvp yet: that of the combining graph is for the jvp driver to make.
-OpDef reduce_op() {
-  OpDef d;
-  d.name = "reduce";
-  d.doc = "Reduction of several arrays together over axes, combined by a function of scalars.";
-  d.attrs = {{"dimensions", AttrType::kInts}, {"jaxpr", AttrType::kGraph}};
-  d.multiple_results = true;
-  d.infer = infer_reduce;
-  d.batch = batch_reduce;
-  d.emit = [](EmitCtx& c) {
-    emit_results(c,
-                 cat("\"stablehlo.reduce\"(", operand_list(c),
-                     ") <{dimensions = ", mlir_ints(c.attr().ints("dimensions")), "}> (",
-                     c.region(*c.attr().graph("jaxpr"), "stablehlo.return"), ") : ", signature(c)));
-  };
-  d.cost = [](const CostCtx& c) {
-    Cost cost = cost_bytes(c);
-    for (size_t i = 0; i < c.out_types.size(); ++i)
-      cost.flops += static_cast<double>(c.in_types[i]->num_elements());
-    return cost;
-  };
-  return d;
 }
 
 TypeRefs infer_arg_extreme(const InferCtx& c) {
@@ -336,7 +261,6 @@ void register_reduce(OpRegistry& r) {
   r.add(reduce_bits_op("reduce_xor", "Bitwise exclusive or over axes.", "stablehlo.xor", zero));
   r.add(arg_extreme_op("argmax", "Index of the first largest element along an axis.", true));
   r.add(arg_extreme_op("argmin", "Index of the first smallest element along an axis.", false));
-  r.add(reduce_op());
 }
 
 }  // namespace weft

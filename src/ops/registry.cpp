@@ -93,6 +93,7 @@ OpRegistry& registry() {
     register_incomplete(*r);
     register_compare(*r);
     register_reduce(*r);
+    register_reduce_graph(*r);
     register_shape(*r);
     register_concat(*r);
     register_slice(*r);
