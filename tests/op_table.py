@@ -227,10 +227,16 @@ def structural(
 
 def all_rows() -> list[Row]:
     import op_rows_elementwise
+    import op_rows_gather
     import op_rows_reduce
     import op_rows_shape
 
-    return [*op_rows_elementwise.ROWS, *op_rows_shape.ROWS, *op_rows_reduce.ROWS]
+    return [
+        *op_rows_elementwise.ROWS,
+        *op_rows_shape.ROWS,
+        *op_rows_reduce.ROWS,
+        *op_rows_gather.ROWS,
+    ]
 
 
 # Ops without a row, with the reason.

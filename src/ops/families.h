@@ -18,6 +18,8 @@ void register_reduce_graph(OpRegistry& r);
 void register_shape(OpRegistry& r);
 void register_concat(OpRegistry& r);
 void register_slice(OpRegistry& r);
+void register_gather(OpRegistry& r);
+void register_scatter(OpRegistry& r);
 void register_dot(OpRegistry& r);
 void register_call(OpRegistry& r);
 

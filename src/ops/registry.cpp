@@ -97,6 +97,8 @@ OpRegistry& registry() {
     register_shape(*r);
     register_concat(*r);
     register_slice(*r);
+    register_gather(*r);
+    register_scatter(*r);
     register_dot(*r);
     register_call(*r);
     return r;

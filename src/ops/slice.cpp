@@ -1,7 +1,6 @@
 // Ops that read or write a block of an array: slice, dynamic_slice, dynamic_update_slice. Start
 // indices of the dynamic ones clamp, so that the block lies inside the array.
-#include <limits>
-
+#include "ops/addressing.h"
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
@@ -9,12 +8,6 @@
 
 namespace weft {
 namespace {
-
-bool fits(const Dims& shape, DType dtype) {
-  if (info(dtype).bits >= 64) return true;
-  int64_t limit = (int64_t{1} << (info(dtype).bits - is_signed_int(dtype))) - 1;
-  return std::all_of(shape.begin(), shape.end(), [limit](int64_t n) { return n <= limit; });
-}
 
 // Constants as start indices.
 Vals index_literals(Builder& b, const Dims& starts, const Dims& shape) {
@@ -206,63 +199,23 @@ std::optional<Dims> constant_starts(const SimplifyCtx& c, size_t first, const Di
   return starts;
 }
 
-// Start indices per lane. Until there is a gather to batch to, a block at start s of an axis is
-// found by shifting by the powers of two that add up to s: log2(n) selects over a shrinking array,
-// exact for every dtype (one-hot products would spoil infinities and NaN).
-namespace lanes {
-
-// A start index as non-negative int32 or int64, clamped into [0, room] in its own dtype.
-Val clamped(Val start, int64_t room) {
-  if (fits({room}, start.dtype()))
-    start = min(start, scalar_like(start, static_cast<double>(room)));
-  if (is_signed_int(start.dtype())) start = max(start, scalar_like(start, 0));
-  return convert(start, fits({room}, DType::kI32) ? DType::kI32 : DType::kI64);
-}
-
-// Bit k of starts[lane], as a predicate over the array x whose lanes lie along axis 0.
-Val bit(Val starts, int k, Val x) {
-  Val mask = scalar_like(starts, static_cast<double>(int64_t{1} << k));
-  return broadcast_in_dim(ne(logical_and(starts, mask), scalar_like(starts, 0)), x.shape(), {0});
-}
-
-int num_bits(int64_t x) {
-  int n = 0;
-  for (; x > 0; x >>= 1) ++n;
-  return n;
-}
-
-// Elements [from, from + n) of an axis; zeros stand past the end.
-Val window(Val x, int axis, int64_t from, int64_t n) {
-  std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
-  config[static_cast<size_t>(axis)] = {-from, from + n - x.type()->dim(axis), 0};
-  return pad(x, scalar_like(x, 0), config);
-}
-
-// Elements [starts, starts + n) of an axis, per lane.
-Val read(Val x, Val starts, int axis, int64_t n) {
-  int64_t room = x.type()->dim(axis) - n;
-  starts = clamped(starts, room);
-  for (int k = num_bits(room) - 1; k >= 0; --k) {
-    int64_t reach = n + (int64_t{1} << k) - 1;  // what smaller shifts can still touch
-    Val near = window(x, axis, 0, reach);
-    x = select(bit(starts, k, near), window(x, axis, int64_t{1} << k, reach), near);
+// A block as a window that one index vector addresses, and the index vectors of all lanes, stacked.
+// Axes that the block spans are left out, since their start can only be 0.
+struct LaneBlocks {
+  Addressing addressing;
+  Val indices;
+};
+LaneBlocks lane_blocks(const BatchCtx& c, size_t first, const Dims& block) {
+  Addressing a{.window_axes = count_up(static_cast<int>(block.size())), .unique = true};
+  Vals starts;
+  for (size_t i = 0; i < block.size(); ++i) {
+    bool only_choice = starts.empty() && i + 1 == block.size();
+    if (block[i] == c.in_types[0]->shape()[i] && !only_choice) continue;
+    a.index_map.push_back(static_cast<int64_t>(i));
+    starts.push_back(expand_dim(c.at(first + i, 0), 1));
   }
-  return x;
+  return {a, concatenate(starts, 1)};
 }
-
-// The inverse: an axis of length n that is zero but for x at [starts, starts + size of x).
-Val place(Val x, Val starts, int axis, int64_t n) {
-  int64_t room = n - x.type()->dim(axis);
-  starts = clamped(starts, room);
-  for (int k = 0; k < num_bits(room); ++k) {
-    int64_t reach = x.type()->dim(axis) + (int64_t{1} << k);
-    Val shifted = window(x, axis, -(int64_t{1} << k), reach);
-    x = select(bit(starts, k, shifted), shifted, window(x, axis, 0, reach));
-  }
-  return window(x, axis, 0, n);
-}
-
-}  // namespace lanes
 
 // Start indices of the batched op for the axes whose index is the same for all lanes, 0 elsewhere.
 Vals shared_starts(const BatchCtx& c, size_t first, int at) {
@@ -318,14 +271,8 @@ void batch_dynamic_slice(BatchCtx& c) {
     c.result(dynamic_slice(c.x(0), shared_starts(c, 1, at), inserted(sizes, at, c.size)), at);
     return;
   }
-  // First what all lanes share, then axis by axis what they do not.
-  Dims whole = inserted(sizes, 0, c.size);
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (c.batched(i + 1)) whole[i + 1] = c.in_types[0]->shape()[i];
-  Val x = dynamic_slice(c.at(0, 0), shared_starts(c, 1, 0), whole);
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (c.batched(i + 1)) x = lanes::read(x, c.x(i + 1), static_cast<int>(i) + 1, sizes[i]);
-  c.result(x, 0);
+  LaneBlocks blocks = lane_blocks(c, 1, sizes);
+  c.result(gather_lanes(c.x(0), c.dim(0), blocks.indices, blocks.addressing, sizes), 0);
 }
 
 Vals dynamic_slice_constant(SimplifyCtx& c) {
@@ -389,23 +336,11 @@ void batch_dynamic_update_slice(BatchCtx& c) {
     c.result(dynamic_update_slice(c.at(0, at), c.at(1, at), shared_starts(c, 2, at)), at);
     return;
   }
-  // Put update and mask where each lane wants them along the axes that differ; the axes that do
-  // not are an ordinary update.
-  const Dims& shape = c.in_types[0]->shape();
-  Val update = c.at(1, 0);
-  Val mask = full(c.b, with_dtype(update.type(), DType::kBool), 1);
-  Dims block = update.shape();
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (!c.batched(i + 2)) continue;
-    int axis = static_cast<int>(i) + 1;
-    update = lanes::place(update, c.x(i + 2), axis, shape[i]);
-    mask = lanes::place(mask, c.x(i + 2), axis, shape[i]);
-    block[i + 1] = shape[i];
-  }
-  Vals starts = shared_starts(c, 2, 0);
-  Val x = c.at(0, 0);
-  Val old = dynamic_slice(x, starts, block);
-  c.result(dynamic_update_slice(x, select(mask, update, old), starts), 0);
+  LaneBlocks blocks = lane_blocks(c, 2, c.in_types[1]->shape());
+  int at = c.batched(0) ? c.dim(0) : 0;
+  c.result(scatter("scatter", c.at(0, at), blocks.indices, c.at(1, 0),
+                   mapped_indices(blocks.addressing, at)),
+           at);
 }
 
 OpDef dynamic_update_slice_op() {

@@ -1,0 +1,258 @@
+// The scatter family: an array with windows of it overwritten by, or combined with, updates. The
+// members differ in how they combine and in how they differentiate; one table lists them.
+#include "ops/addressing.h"
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+TypeRefs infer_scatter(const InferCtx& c, DTypeSet dtypes) {
+  TypeRef x = c.in(0), indices = c.in(1), updates = c.in(2);
+  Addressing a = scatter_addressing(c.attr());
+  if (!contains(dtypes, x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", operand_types(c));
+  if (updates->dtype() != x->dtype())
+    c.fail(ErrorKind::kDtype, "expected updates of the operand's dtype (scatter C6); got ",
+           operand_types(c));
+  if (!is_integer(indices->dtype()))
+    c.fail(ErrorKind::kDtype, "expected integer indices; got ", operand_types(c));
+  if (indices->rank() == 0)
+    c.fail(ErrorKind::kShape, "expected indices with an axis for the index vectors; got ",
+           operand_types(c));
+  check_addressing(c, a, kScatterNames, updates->rank());
+  Dims index_sizes = indices->shape();
+  index_sizes.pop_back();
+  if (drop_axes(updates->shape(), a.window_axes) != index_sizes)
+    c.fail(ErrorKind::kShape, "expected updates of the indices' shape ", index_sizes,
+           " along the axes that are not in update_window_dims=", a.window_axes,
+           " (scatter C4); got ", operand_types(c));
+  Dims sizes = window_sizes(a, x, updates);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > x->shape()[i])
+      c.fail(ErrorKind::kShape, "expected windows no larger than the operand (scatter C4); got ",
+             "windows of shape ", sizes, " (", operand_types(c), ")");
+  return {x};
+}
+
+// Whether no element is written twice.
+bool writes_once(const RuleCtx& c, const Addressing& a) {
+  const Dims& shape = c.in_types[1]->shape();
+  return a.unique || product({shape.data(), shape.size() - 1}) <= 1;
+}
+
+// What each update reads from an array of the operand's type; 0 outside of it.
+Val read_back(const RuleCtx& c, Val x, const Addressing& a) {
+  return gather(x, c.x(1), a, window_sizes(a, c.in_types[0], c.in_types[2]), 0.0);
+}
+
+// Of the updates of one element, the one that stayed: numbers the updates, scatters the numbers,
+// and reads them back.
+struct Winners {
+  Val untouched;  // of the operand's shape: no update wrote here
+  Val stayed;     // of the updates' shape
+};
+Winners find_winners(const RuleCtx& c, const Addressing& a) {
+  TypeRef updates = c.in_types[2];
+  DType dtype = index_dtype(DType::kI32, {updates->num_elements() + 1});
+  Val ids = iota(c.b, make_type(dtype, Dims{updates->num_elements()}), 0);
+  ids = reshape(ids + 1.0, updates->shape());
+  Val written = scatter("scatter", zeros(c.b, with_dtype(c.in_types[0], dtype)), c.x(1), ids, a);
+  return {eq(written, scalar_like(written, 0)), eq(read_back(c, written, a), ids)};
+}
+
+Vals jvp_replace(JvpCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  if (writes_once(c, a)) return apply(c.op, Vals{c.t(0), c.x(1), c.t(2)}, c.attrs);
+  Winners w = find_winners(c, a);
+  Val base = zeros(c.b, c.in_types[0]);
+  if (c.has_t(0)) base = select(w.untouched, c.t(0), base);
+  if (!c.has_t(2)) return {base};
+  Val kept = select(w.stayed, c.t(2), zeros(c.b, c.in_types[2]));
+  return {scatter("scatter-add", base, c.x(1), kept, a)};
+}
+
+void transpose_replace(TransposeCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  if (c.linear(0)) c.add(0, scatter("scatter", c.ct(), c.x(1), zeros(c.b, c.in_types[2]), a));
+  if (!c.linear(2)) return;
+  Val ct = read_back(c, c.ct(), a);
+  if (!writes_once(c, a)) ct = select(find_winners(c, a).stayed, ct, zeros_like(ct));
+  c.add(2, ct);
+}
+
+void transpose_add(TransposeCtx& c) {
+  if (c.linear(0)) c.add(0, c.ct());
+  if (!c.linear(2)) return;
+  Val ct = read_back(c, c.ct(), scatter_addressing(c.attr()));
+  c.add(2, c.op.name == "scatter-sub" ? -ct : ct);
+}
+
+void check_multiplies_once(const RuleCtx& c, const Addressing& a) {
+  if (writes_once(c, a)) return;
+  fail(ErrorKind::kNotImplemented, "[", c.op.name,
+       "] has no derivative with respect to updates that may overlap; pass unique_indices=True if "
+       "they never do");
+}
+
+Val jvp_multiply_operand(const JvpArgCtx& c) {
+  return apply(c.op, Vals{c.t(), c.x(1), c.x(2)}, c.attrs)[0];
+}
+Val jvp_multiply_updates(const JvpArgCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  check_multiplies_once(c, a);
+  return c.x(0) * scatter("scatter-add", zeros_like(c.x(0)), c.x(1), c.t(), a);
+}
+
+void transpose_multiply(TransposeCtx& c) {
+  if (c.linear(2))
+    fail(ErrorKind::kNotImplemented, "[", c.op.name,
+         "] is not linear in its updates: elements without an update stay as they are");
+  c.add(0, apply(c.op, Vals{c.ct(), c.x(1), c.x(2)}, c.attrs)[0]);
+}
+
+// The mean of the tangents of the operand's element and of the updates that attain the extreme.
+Vals jvp_extreme(JvpCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  DType dtype = c.in_types[0]->dtype();
+  Val y = c.y();
+  Val kept = convert(eq(c.x(0), y), dtype);
+  Val attained = convert(eq(c.x(2), read_back(c, y, a)), dtype);
+  auto sum = [&](Val x, Val updates) { return scatter("scatter-add", x, c.x(1), updates, a); };
+  Val count = max(sum(kept, attained), scalar_like(y, 1));  // none if it is NaN
+  Val t = c.has_t(0) ? c.t(0) * kept : zeros_like(y);
+  if (c.has_t(2)) t = sum(t, c.t(2) * attained);
+  return {t / count};
+}
+
+void batch_scatter(BatchCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  if (c.batched(1)) {
+    int at = c.batched(0) ? c.dim(0) : 0;
+    c.result(scatter(c.op.name, c.at(0, at), c.at(1, 0), c.at(2, 0), mapped_indices(a, at)), at);
+    return;
+  }
+  int at = c.batched(0) ? c.dim(0) : 0, block_at;
+  Addressing mapped = mapped_operand(a, c.in_types[0]->rank(), at, &block_at);
+  c.result(scatter(c.op.name, c.at(0, at), c.x(1), c.at(2, block_at), mapped), at);
+}
+
+// Old and new value -> what is stored.
+using Combine = Val (*)(Val, Val);
+
+GraphRef combiner(DType dtype, Combine combine) {
+  GraphBuilder b;
+  Val old{&b, b.input(scalar_type(dtype))}, update{&b, b.input(scalar_type(dtype))};
+  Value result = combine(old, update).value;
+  return b.finish({&result, 1});
+}
+
+void emit_plain(EmitCtx& c, const Addressing& a, Combine combine) {
+  std::string region = c.region(*combiner(c.in_type(0)->dtype(), combine), "stablehlo.return");
+  emit_results(c, cat("\"stablehlo.scatter\"(", operand_list(c),
+                      ") <{indices_are_sorted = ", a.sorted ? "true" : "false",
+                      ", scatter_dimension_numbers = #stablehlo.scatter<",
+                      dimension_numbers(a, kScatterNames, c.in_type(1)), ">, unique_indices = ",
+                      a.unique ? "true" : "false", "}> (", region, ") : ", signature(c)));
+}
+
+// XLA drops windows that are not inside, as mode "fill" wants it.
+void emit_scatter(EmitCtx& c, std::string_view op, Combine combine) {
+  Addressing a = scatter_addressing(c.attr());
+  TypeRef updates = c.in_type(2);
+  if (updates->num_elements() == 0) return c.set_out(0, c.in(0));
+  DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
+  bool has_dtype = index == c.in_type(1)->dtype();
+  if (a.mode != "clip" && has_dtype && !a.index_map.empty()) return emit_plain(c, a, combine);
+  GraphBuilder b;
+  Val x{&b, b.input(c.in_type(0))};
+  Val indices = convert(Val{&b, b.input(c.in_type(1))}, index);
+  Val blocks{&b, b.input(updates)};
+  if (a.index_map.empty()) {
+    // XLA fails on index vectors without components, so there is an axis to index: one of size 1.
+    x = expand_dim(x, 0);
+    a = a.with_operand_axis(0);
+    a.dropped = inserted(a.dropped, 0, 0);
+    a.index_map = {0};
+    Dims shape = indices.shape();
+    shape.back() = 1;
+    indices = zeros(b, make_type(index, shape));
+  }
+  if (a.mode == "clip") {
+    Val largest = largest_starts(indices, a, x.shape(), window_sizes(a, x.type(), updates));
+    indices = min(max(indices, scalar_like(indices, 0)), largest);
+  }
+  a.mode = "promise_in_bounds";
+  Value result = reshape(scatter(op, x, indices, blocks, a), c.out_type()->shape()).value;
+  std::string args[] = {c.in(0), c.in(1), c.in(2)};
+  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
+}
+
+OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine) {
+  OpDef d;
+  d.name = std::move(name);
+  d.doc = std::move(doc);
+  d.attrs = {{"update_window_dims", AttrType::kInts},
+             {"inserted_window_dims", AttrType::kInts},
+             {"scatter_dims_to_operand_dims", AttrType::kInts},
+             {"operand_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
+             {"scatter_indices_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
+             {"mode", AttrType::kString},
+             {"unique_indices", AttrType::kBool, AttrSpec::kHideDefault, false},
+             {"indices_are_sorted", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  d.num_operands = 3;
+  d.infer = [dtypes](const InferCtx& c) { return infer_scatter(c, dtypes); };
+  d.batch = batch_scatter;
+  d.emit = [name = d.name, combine](EmitCtx& c) { emit_scatter(c, name, combine); };
+  d.simplify = {
+      {d.name + "_nothing", "scatter of an empty array of updates -> x",
+       [](SimplifyCtx& c) { return c.in_types[2]->num_elements() == 0 ? Vals{c.x(0)} : Vals{}; }}};
+  d.cost = [](const CostCtx& c) {
+    double updates = static_cast<double>(c.in_types[2]->num_elements());
+    return Cost{.flops = updates, .bytes = cost_bytes(c).bytes};
+  };
+  return d;
+}
+
+void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
+  d.jvp_kind = JvpKind::kCustom;
+  d.jvp = std::move(jvp);
+  d.transpose = std::move(transpose);
+}
+
+}  // namespace
+
+void register_scatter(OpRegistry& r) {
+  DTypeSet ordered = DTypeSet(kBools | kReals);
+  OpDef replace = scatter_op("scatter", "An array with windows replaced by updates.", kAnyDType,
+                             [](Val, Val update) { return update; });
+  custom(replace, jvp_replace, transpose_replace);
+  r.add(std::move(replace));
+
+  OpDef sum =
+      scatter_op("scatter-add", "An array with updates added to windows of it.", kNumbers, add);
+  r.add(linear(sum, transpose_add, {0, 2}));
+  OpDef difference = scatter_op(
+      "scatter-sub", "An array with updates subtracted from windows of it.", kNumbers, sub);
+  r.add(linear(difference, transpose_add, {0, 2}));
+
+  OpDef multiply = scatter_op("scatter-mul", "An array with windows of it multiplied by updates.",
+                              kNumbers, mul);
+  multiply.jvp_kind = JvpKind::kArgs;
+  multiply.jvp_args = {jvp_multiply_operand, nullptr, jvp_multiply_updates};
+  multiply.transpose = transpose_multiply;
+  r.add(std::move(multiply));
+
+  OpDef lower =
+      scatter_op("scatter-min", "The lesser of windows of an array and updates.", ordered, min);
+  custom(lower, jvp_extreme);
+  r.add(std::move(lower));
+  OpDef upper =
+      scatter_op("scatter-max", "The greater of windows of an array and updates.", ordered, max);
+  custom(upper, jvp_extreme);
+  r.add(std::move(upper));
+}
+
+}  // namespace weft
