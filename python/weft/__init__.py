@@ -44,6 +44,7 @@ from weft._api import (  # noqa: E402
     memory_stats as memory_stats,
     process_index as process_index,
 )
+from weft._array import Array as Array  # noqa: E402
 from weft._autodiff import (  # noqa: E402
     grad as grad,
     jvp as jvp,
@@ -52,7 +53,6 @@ from weft._autodiff import (  # noqa: E402
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from weft._core import Array as Array  # noqa: E402
 from weft._jacobian import (  # noqa: E402
     hessian as hessian,
     jacfwd as jacfwd,

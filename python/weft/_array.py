@@ -15,8 +15,25 @@ from weft.errors import (
     TracerIntegerConversionError,
 )
 
-Array = _core.Array
 Tracer = _core.Tracer
+
+
+class _Kind(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, (_core.Array, Tracer))
+
+    def __subclasscheck__(cls, subclass):
+        return subclass is cls or issubclass(subclass, (_core.Array, Tracer))
+
+
+class Array(metaclass=_Kind):
+    """The type of arrays, for `isinstance` and annotations.
+
+    Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError("weft.Array cannot be called; make arrays with weft.numpy.asarray")
 
 
 # ---- Array
@@ -223,6 +240,6 @@ _BOTH = {
 
 def install():
     """Sets the methods on the types."""
-    for kind, table in ((Array, _ARRAY), (Tracer, _TRACER)):
+    for kind, table in ((_core.Array, _ARRAY), (Tracer, _TRACER)):
         for name, method in {**_BOTH, **table}.items():
             setattr(kind, name, method)

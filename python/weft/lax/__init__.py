@@ -4,6 +4,7 @@
 programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 """
 
+from weft.lax._barrier import optimization_barrier as optimization_barrier
 from weft.lax._creation import (
     broadcasted_iota as broadcasted_iota,
     dtype as dtype,
@@ -11,6 +12,13 @@ from weft.lax._creation import (
     full as full,
     full_like as full_like,
     iota as iota,
+)
+from weft.lax._cumulative import (
+    cumlogsumexp as cumlogsumexp,
+    cummax as cummax,
+    cummin as cummin,
+    cumprod as cumprod,
+    cumsum as cumsum,
 )
 from weft.lax._dot import (
     Precision as Precision,

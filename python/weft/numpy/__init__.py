@@ -6,7 +6,7 @@ Each function takes arrays, traced values, NumPy arrays and Python numbers; not 
 
 import numpy as _np
 
-from weft._core import Array as ndarray
+from weft._array import Array as ndarray
 from weft.dtypes import (
     finfo as finfo,
     iinfo as iinfo,
