@@ -10,7 +10,7 @@ namespace {
 PyObject* dtype_objects[kNumDTypes];
 PyObject* scalar_types[kNumDTypes];
 std::unordered_map<PyObject*, DType> by_identity;  // dtypes and scalar types, kept alive above
-PyObject* numpy_dtype_class;
+PyObject* numpy_dtype_class;  // numpy.dtype
 
 }  // namespace
 
@@ -19,10 +19,11 @@ void set_numpy_dtypes(PyObject* dtypes) {
     PyErr_SetString(PyExc_ValueError, "one NumPy dtype per weft dtype expected");
     throw PythonError{};
   }
+  Ref numpy = Ref::checked(PyImport_ImportModule("numpy"));
+  numpy_dtype_class = Ref::checked(PyObject_GetAttrString(numpy.get(), "dtype")).release();
   for (int i = 0; i < kNumDTypes; ++i) {
     Ref dtype = Ref::checked(PySequence_GetItem(dtypes, i));
     Ref scalar = Ref::checked(PyObject_GetAttrString(dtype.get(), "type"));
-    numpy_dtype_class = reinterpret_cast<PyObject*>(Py_TYPE(dtype.get()));
     // float0 shares the layout of bool but is its own structured dtype: identity tells them apart.
     by_identity.emplace(dtype.get(), static_cast<DType>(i));
     if (static_cast<DType>(i) != DType::kFloat0)
@@ -58,15 +59,17 @@ DType to_dtype(PyObject* o) {
   if (it != by_identity.end()) return canonicalize(it->second, x64_enabled());
   std::optional<DType> found;
   Ref attribute;
-  if (PyUnicode_Check(o)) {
-    found = parse_dtype(utf8(o));
-  } else if (reinterpret_cast<PyObject*>(Py_TYPE(o)) == numpy_dtype_class) {
+  int is_dtype = PyObject_IsInstance(o, numpy_dtype_class);
+  check(is_dtype);
+  if (is_dtype) {
     found = from_numpy_dtype(o);
+  } else if (PyUnicode_Check(o)) {
+    found = parse_dtype(utf8(o));
   } else if ((attribute = Ref::steal(PyObject_GetAttr(o, name("dtype"))))) {
     found = from_numpy_dtype(attribute.get());
   }
   PyErr_Clear();
-  if (!found && !attribute) {
+  if (!found && !is_dtype && !attribute) {  // NumPy's other spellings: "f4", "<i8", long
     Ref made = Ref::steal(PyObject_CallOneArg(numpy_dtype_class, o));
     PyErr_Clear();
     if (made) found = from_numpy_dtype(made.get());

@@ -32,7 +32,14 @@ struct Signature {
   // May run Python code (statics compare by their own equality).
   bool operator==(const Signature& o) const {
     if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves)) return false;
-    return same(tree.get(), o.tree.get()) && same(statics.get(), o.statics.get());
+    return same(tree.get(), o.tree.get()) && same_statics(statics.get(), o.statics.get());
+  }
+  // Values of different types are different, also when they are equal (1, True, 1.0).
+  static bool same_statics(PyObject* a, PyObject* b) {
+    if (a && b && PyTuple_GET_SIZE(a) == PyTuple_GET_SIZE(b))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+        if (Py_TYPE(PyTuple_GET_ITEM(a, i)) != Py_TYPE(PyTuple_GET_ITEM(b, i))) return false;
+    return same(a, b);
   }
   static bool same(PyObject* a, PyObject* b) {
     if (a == b) return true;
@@ -186,7 +193,11 @@ void prepare(JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* kwnames
     call.signature.tree = s.memo.tree();
     tree_hash = s.memo.tree_hash();
     call.operands.reserve(call.leaves.size());
-    for (PyObject* leaf : call.leaves) call.operands.push_back(classify(leaf));
+    call.owned.reserve(call.leaves.size());
+    for (PyObject* leaf : call.leaves) {
+      call.owned.push_back(Ref::borrow(leaf));  // another thread may change the containers
+      call.operands.push_back(classify(leaf));
+    }
   } else if (!plain) {
     Ref positional = Ref::checked(PyList_New(0));
     std::vector<Ref> statics;

@@ -209,7 +209,7 @@ OpDef dot_general_op() {
   d.doc = "Products of two arrays summed over contracting axes, one product per batch index.";
   d.attrs = {{"dimension_numbers", AttrType::kIntsPairs},
              {"precision", AttrType::kString, AttrSpec::kHideDefault},
-             {"preferred_element_type", AttrType::kDType, AttrSpec::kOptional}};
+             {"preferred_element_type", AttrType::kDType, AttrSpec::kHideDefault}};
   d.num_operands = 2;
   d.infer = infer_dot_general;
   d.jvp_kind = JvpKind::kArgs;

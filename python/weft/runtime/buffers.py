@@ -8,7 +8,7 @@ from jaxlib import _jax
 
 from weft import _core
 from weft.errors import DTypeError
-from weft.runtime import client
+from weft.runtime import client, dlpack
 
 _DLPACK_CPU = 1
 _HAS_TO_NUMPY = hasattr(_jax.ArrayImpl, "_to_np_array_did_copy")  # jaxlib 0.11.2 and later
@@ -64,7 +64,7 @@ def from_dlpack(producer):
 
     The memory is shared where its alignment allows (64 bytes) and the dtype is not narrowed, so the
     other library must not write to it while the array is in use. Raises DTypeError for a dtype that
-    NumPy's DLPack import does not know (bfloat16).
+    weft does not have.
     """
     # By way of NumPy: jaxlib's own import would import jax to find a sharding.
     kind, number = producer.__dlpack_device__()
@@ -73,7 +73,9 @@ def from_dlpack(producer):
     try:
         host = np.from_dlpack(producer)
     except (BufferError, RuntimeError) as error:
-        raise DTypeError(f"[from_dlpack] expected a dtype that NumPy can import; {error}") from None
+        host = dlpack.to_numpy(producer)
+        if host is None:
+            raise DTypeError(f"[from_dlpack] expected a dtype that weft has; {error}") from None
     dtype = _core.canonical_dtype(host.dtype)
     if host.dtype != dtype:
         host = host.astype(dtype)
