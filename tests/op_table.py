@@ -228,6 +228,7 @@ def structural(
 def all_rows() -> list[Row]:
     import op_rows_elementwise
     import op_rows_gather
+    import op_rows_random
     import op_rows_reduce
     import op_rows_shape
 
@@ -236,6 +237,7 @@ def all_rows() -> list[Row]:
         *op_rows_shape.ROWS,
         *op_rows_reduce.ROWS,
         *op_rows_gather.ROWS,
+        *op_rows_random.ROWS,
     ]
 
 

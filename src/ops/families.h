@@ -20,6 +20,9 @@ void register_concat(OpRegistry& r);
 void register_slice(OpRegistry& r);
 void register_gather(OpRegistry& r);
 void register_scatter(OpRegistry& r);
+void register_cumulative(OpRegistry& r);
+void register_rng(OpRegistry& r);
+void register_barrier(OpRegistry& r);
 void register_dot(OpRegistry& r);
 void register_call(OpRegistry& r);
 

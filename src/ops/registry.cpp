@@ -99,6 +99,9 @@ OpRegistry& registry() {
     register_slice(*r);
     register_gather(*r);
     register_scatter(*r);
+    register_cumulative(*r);
+    register_rng(*r);
+    register_barrier(*r);
     register_dot(*r);
     register_call(*r);
     return r;

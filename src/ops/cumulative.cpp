@@ -1,0 +1,185 @@
+// Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp. XLA turns the
+// window reduction that they are emitted as into passes of linear work.
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/limits.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+struct Cumulative {
+  std::string name;
+  std::string doc;
+  DTypeSet dtypes;
+  Val (*combine)(Val, Val);
+  Literal (*identity)(DType);
+};
+
+int axis_of(const AttrRecord& attrs) { return static_cast<int>(attrs.integer("axis")); }
+
+TypeRefs infer_cumulative(const InferCtx& c, DTypeSet dtypes) {
+  TypeRef x = c.in(0);
+  int64_t axis = c.attr().integer("axis");
+  if (!contains(dtypes, x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected ", describe(dtypes), "; got ", operand_types(c));
+  if (axis < 0 || axis >= x->rank())
+    c.fail(ErrorKind::kValue, "expected axis between 0 and ", x->rank() - 1, "; got axis=", axis,
+           " (", operand_types(c), ")");
+  return {x};
+}
+
+// Part of an axis: every `step`-th element from `start` on, `size` in all.
+Val part(Val x, int axis, int64_t start, int64_t size, int64_t step = 1) {
+  Dims from(x.shape().size()), to = x.shape(), steps(x.shape().size(), 1);
+  size_t i = static_cast<size_t>(axis);
+  from[i] = start;
+  to[i] = size == 0 ? start : start + (size - 1) * step + 1;
+  steps[i] = step;
+  return slice(x, from, to, steps);
+}
+
+// Elements `low` later, with `gap` places between them, on an axis of length n; zeros elsewhere.
+Val spread(Val x, int axis, int64_t low, int64_t gap, int64_t n) {
+  std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
+  int64_t size = x.type()->dim(axis);
+  config[static_cast<size_t>(axis)] = {low, n - low - size - std::max<int64_t>(size - 1, 0) * gap,
+                                       gap};
+  return pad(x, scalar_like(x, 0), config);
+}
+
+// The element before each along an axis; `first` before the first.
+Val previous(Val x, int axis, Val first) {
+  std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
+  config[static_cast<size_t>(axis)] = {1, -1, 0};
+  return pad(x, first, config);
+}
+
+// s[i] = a[i] s[i-1] + b[i] along an axis, s[-1] = 0; linear in b. Solves the recurrence of pairs
+// of steps, of half the length, then fills in the steps between.
+Val recurrence(Val a, Val b, int axis) {
+  int64_t n = b.type()->dim(axis);
+  if (n <= 1) return b;
+  int64_t half = n / 2, evens = n - half;
+  Val a_even = part(a, axis, 0, evens, 2), b_even = part(b, axis, 0, evens, 2);
+  Val a_odd = part(a, axis, 1, half, 2), b_odd = part(b, axis, 1, half, 2);
+  Val odd = recurrence(a_odd * part(a_even, axis, 0, half),
+                       add_any(a_odd * part(b_even, axis, 0, half), b_odd), axis);
+  Val before = spread(part(odd, axis, 0, evens - 1), axis, 1, 0, evens);
+  Val even = add_any(a_even * before, b_even);
+  return add_any(spread(even, axis, 0, 1, n), spread(odd, axis, 1, 1, n));
+}
+
+// Tangents of the form s[i] = a[i] s[i-1] + slope[i] t[i]. `step` gives a and slope from x, y and
+// the y before, all in the direction of the accumulation.
+struct Step {
+  Val a, slope;
+};
+JvpArgRule jvp_by_recurrence(Step (*step)(Val x, Val y, Val before), Literal (*identity)(DType)) {
+  return [step, identity](const JvpArgCtx& c) {
+    int axis = axis_of(c.attr());
+    Dims reversed = c.attr().boolean("reverse") ? Dims{axis} : Dims{};
+    Val x = rev(c.x(0), reversed), y = rev(c.y(), reversed);
+    Val first = c.val(c.b.literal(identity(x.dtype())));
+    auto [a, slope] = step(x, y, previous(y, axis, first));
+    return rev(recurrence(a, slope * rev(c.t(), reversed), axis), reversed);
+  };
+}
+
+Step step_of_product(Val x, Val, Val before) { return {x, before}; }
+
+// Of equals each gets half.
+Step step_of_extreme(Val x, Val y, Val before) {
+  Val half = broadcast_to(scalar_like(x, 0.5), x.shape());
+  Val share = select(eq(x, before), half, convert(eq(x, y), x.dtype()));
+  return {1.0 - share, share};
+}
+
+Step step_of_logsumexp(Val x, Val y, Val before) {
+  // -inf - -inf: nothing has been added up yet.
+  auto ratio = [&](Val part) { return select(eq(part, y), zeros_like(y), part - y); };
+  return {exp(ratio(before)), exp(ratio(x))};
+}
+
+Val log_add_exp(Val x, Val y) {
+  Val d = x - y;
+  Val sum = max(x, y) + log1p(exp(-abs(d)));
+  return select(ne(d, d), x + y, sum);  // equal infinities, nan
+}
+
+void emit_cumulative(EmitCtx& c, const Cumulative& op) {
+  TypeRef x = c.in_type(0);
+  if (x->num_elements() == 0) return c.set_out(0, c.in(0));
+  size_t axis = static_cast<size_t>(axis_of(c.attr()));
+  int64_t n = x->shape()[axis];
+  bool reverse = c.attr().boolean("reverse");
+  Dims window(x->shape().size(), 1);
+  window[axis] = n;
+  Text padding;
+  for (size_t i = 0; i < x->shape().size(); ++i) {
+    Dims edges{0, 0};
+    if (i == axis) edges[reverse ? 1 : 0] = n - 1;
+    padding << (i ? ", " : "") << bracketed(edges);
+  }
+  GraphBuilder b;
+  Val left{&b, b.input(scalar_type(x->dtype()))}, right{&b, b.input(scalar_type(x->dtype()))};
+  Value combined = op.combine(left, right).value;
+  std::string region = c.region(*b.finish({&combined, 1}), "stablehlo.return");
+  std::string init = c.constant(op.identity(x->dtype()), {});
+  TypeRef types[] = {x, scalar_type(x->dtype())};
+  emit_results(c, cat("\"stablehlo.reduce_window\"(", c.in(0), ", ", init,
+                      ") <{window_dimensions = ", mlir_ints(window), ", padding = dense<[",
+                      padding.view(), "]> : tensor<", x->rank(), "x2xi64>}> (", region,
+                      ") : ", signature(types, c.out_types)));
+}
+
+OpDef cumulative_op(Cumulative op) {
+  OpDef d;
+  d.name = op.name;
+  d.doc = op.doc;
+  d.attrs = {{"axis", AttrType::kInt}, {"reverse", AttrType::kBool}};
+  d.num_operands = 1;
+  d.infer = [dtypes = op.dtypes](const InferCtx& c) { return infer_cumulative(c, dtypes); };
+  d.batch = [](BatchCtx& c) {
+    Val xs[] = {c.x(0)};
+    int64_t axis = shifted(c.attr().integer("axis"), c.dim(0));
+    c.apply(xs, c.attrs->with({{"axis", axis}}), c.dim(0));
+  };
+  d.simplify = {{op.name + "_one", "along an axis of size 1 -> x", [](SimplifyCtx& c) {
+                   return c.in_types[0]->dim(axis_of(c.attr())) == 1 ? Vals{c.x(0)} : Vals{};
+                 }}};
+  d.cost = [](const CostCtx& c) { return cost_elementwise(c, 2, false); };
+  d.emit = [op](EmitCtx& c) { emit_cumulative(c, op); };
+  return d;
+}
+
+OpDef with_jvp(OpDef d, JvpArgRule rule) {
+  d.jvp_kind = JvpKind::kArgs;
+  d.jvp_args = {std::move(rule)};
+  return d;
+}
+
+void transpose_cumsum(TransposeCtx& c) {
+  bool reverse = !c.attr().boolean("reverse");
+  c.add(0, apply(c.op, Vals{c.ct()}, c.attrs->with({{"reverse", reverse}}))[0]);
+}
+
+}  // namespace
+
+void register_cumulative(OpRegistry& r) {
+  DTypeSet ordered = DTypeSet(kBools | kReals);
+  OpDef sum = cumulative_op({"cumsum", "Running sum along an axis.", kNumbers, add, zero});
+  r.add(linear(sum, transpose_cumsum));
+  r.add(with_jvp(cumulative_op({"cumprod", "Running product along an axis.", kNumbers, mul, one}),
+                 jvp_by_recurrence(step_of_product, one)));
+  r.add(with_jvp(cumulative_op({"cummax", "Running maximum along an axis.", ordered, max, lowest}),
+                 jvp_by_recurrence(step_of_extreme, lowest)));
+  r.add(with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", ordered, min, highest}),
+                 jvp_by_recurrence(step_of_extreme, highest)));
+  r.add(with_jvp(cumulative_op({"cumlogsumexp", "Running log of the sum of exponentials.", kFloats,
+                                log_add_exp, lowest}),
+                 jvp_by_recurrence(step_of_logsumexp, lowest)));
+}
+
+}  // namespace weft
