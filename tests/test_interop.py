@@ -112,14 +112,17 @@ def test_dlpack_keeps_its_owner_alive():
     np.testing.assert_array_equal(y, np.arange(1000) * 2)
 
 
-def test_dlpack_with_torch():
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "bfloat16"])
+def test_dlpack_with_torch(dtype):
     torch = pytest.importorskip("torch")
-    for dtype in (torch.float32, torch.int32, torch.bfloat16):
-        t = torch.arange(6).reshape(2, 3).to(dtype)
-        x = wnp.from_dlpack(t)
-        np.testing.assert_array_equal(np.asarray(x, np.float32), t.float().numpy())
-        back = torch.from_dlpack(x)
-        assert back.dtype == dtype and torch.equal(back, t)
+    t = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
+    x = weft.device_put(t.float().numpy()).astype(dtype)
+    there = torch.from_dlpack(x)
+    assert there.dtype == t.dtype and torch.equal(there, t)
+    back = wnp.from_dlpack(t)
+    assert back.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(back), np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(wnp.from_dlpack(t.T)), np.asarray(x).T)
 
 
 # Pickle and copies.
