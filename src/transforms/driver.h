@@ -41,18 +41,17 @@ inline RuleCtx rule_ctx(Builder& b, const Graph& graph, const Op& op,
 
 inline bool is_differentiable(TypeRef type) { return is_inexact(type->dtype()); }
 
+// Whether output i is to have a tangent even if that is zero.
+inline bool is_instantiated(const Mask& instantiate, size_t i, TypeRef type) {
+  return !instantiate.empty() && instantiate[i] && is_differentiable(type);
+}
+
 inline void check_mask(std::string_view transform, std::string_view what, size_t size,
                        size_t expected) {
   if (size != expected) {
     fail(ErrorKind::kInternal, transform, " expected one entry per ", what, ", ", expected,
          "; got ", size);
   }
-}
-
-inline size_t count(const Mask& mask) {
-  size_t n = 0;
-  for (bool m : mask) n += m;
-  return n;
 }
 
 // Parts of a cache key.

@@ -24,9 +24,8 @@ std::shared_ptr<const JvpGraph> make_jvp(const Graph& graph, const JvpOptions& o
   auto result = std::make_shared<JvpGraph>();
   for (size_t i = 0; i < out.tangents.size(); ++i) {
     Value& t = out.tangents[i];
-    if (!t && !options.instantiate.empty() && options.instantiate[i]) {
-      t = zeros(b, graph.type(graph.outputs()[i])).value;
-    }
+    TypeRef type = graph.type(graph.outputs()[i]);
+    if (!t && is_instantiated(options.instantiate, i, type)) t = zeros(b, type).value;
     result->out_mask.push_back(static_cast<bool>(t));
     if (t) out.outputs.push_back(t);
   }

@@ -12,6 +12,25 @@
 namespace weft {
 namespace {
 
+// Which outputs of a graph depend on the masked inputs.
+std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
+  std::string key = "dependent_outputs";
+  append_key(key, inputs);
+  return graph->cached<Mask>(key, [&] {
+    std::vector<bool> depends(inputs.begin(), inputs.end());
+    depends.resize(graph->num_values());
+    auto is_dependent = [&](Value v) { return !v.is_literal() && depends[v.id]; };
+    for (const Op& op : graph->ops()) {
+      std::span<const Value> xs = graph->operands(op);
+      bool any = std::any_of(xs.begin(), xs.end(), is_dependent);
+      for (uint32_t i = 0; i < op.num_results; ++i) depends[op.results_begin + i] = any;
+    }
+    auto outputs = std::make_shared<Mask>();
+    for (Value v : graph->outputs()) outputs->push_back(is_dependent(v));
+    return outputs;
+  });
+}
+
 // Values of the forward builder keep their ids; those of the linear graph have kLinearBit set.
 class SplitBuilder final : public Builder {
  public:
@@ -39,15 +58,15 @@ class SplitBuilder final : public Builder {
   const std::vector<Value>& residuals() const { return residuals_; }
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
-    Builder& to = target(operands);
-    return &to == &forward_ ? to.add(op, operands, attrs)
-                            : outer(to.add(op, in_linear(operands), attrs));
+    if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
+    if (has_forward_results(op, operands, attrs)) return inline_graph(*callee(op, attrs), operands);
+    return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
   }
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
-                   std::span<const TypeRef> result_types) override {
-    Builder& to = target(operands);
-    return &to == &forward_ ? to.add_typed(op, operands, attrs, result_types)
-                            : outer(to.add_typed(op, in_linear(operands), attrs, result_types));
+                   std::span<const TypeRef> types) override {
+    if (!touches_tangent(operands)) return at_loc(forward_).add_typed(op, operands, attrs, types);
+    if (has_forward_results(op, operands, attrs)) return inline_graph(*callee(op, attrs), operands);
+    return outer(at_loc(linear_).add_typed(op, in_linear(operands), attrs, types));
   }
   Value literal(const Literal& x) override { return forward_.literal(x); }
   TypeRef type(Value v) const override {
@@ -63,10 +82,20 @@ class SplitBuilder final : public Builder {
  private:
   static constexpr uint32_t kLinearBit = 0x40000000u;
 
-  Builder& target(std::span<const Value> operands) {
-    Builder& to = std::any_of(operands.begin(), operands.end(), is_linear)
-                      ? static_cast<Builder&>(linear_)
-                      : forward_;
+  static bool touches_tangent(std::span<const Value> operands) {
+    return std::any_of(operands.begin(), operands.end(), is_linear);
+  }
+  // A call in a jvp rule may compute values and tangents together. It is taken apart, for what
+  // needs the values must not wait for tangents.
+  static bool has_forward_results(const OpInfo& op, std::span<const Value> operands,
+                                  const AttrsRef& attrs) {
+    if (def(op).call == CallKind::kNone) return false;
+    Mask linear;
+    for (Value v : operands) linear.push_back(is_linear(v));
+    auto outputs = dependent_outputs(callee(op, attrs), linear);
+    return std::find(outputs->begin(), outputs->end(), false) != outputs->end();
+  }
+  Builder& at_loc(Builder& to) {
     to.set_loc(loc_);
     return to;
   }
@@ -110,10 +139,6 @@ class SplitBuilder final : public Builder {
   std::vector<Value> residuals_;                 // forward values
   std::vector<Value> residual_inputs_;  // the inputs of the linear graph that stand for them
 };
-
-bool must_instantiate(const LinearizeOptions& options, size_t i, TypeRef type) {
-  return !options.instantiate.empty() && options.instantiate[i] && is_differentiable(type);
-}
 
 std::shared_ptr<const LinearizedGraph> make_linearized(const Graph& graph,
                                                        const LinearizeOptions& options) {
@@ -163,7 +188,7 @@ Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Val
   for (size_t i = 0; i < duals.tangents.size(); ++i) {
     Value t = duals.tangents[i];
     TypeRef type = graph.type(graph.outputs()[i]);
-    if (!t && must_instantiate(options, i, type)) t = zeros(split, type).value;
+    if (!t && is_instantiated(options.instantiate, i, type)) t = zeros(split, type).value;
     result.out_mask.push_back(static_cast<bool>(t));
     if (t) linear_outputs.push_back(split.in_linear(t));
   }

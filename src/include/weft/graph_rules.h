@@ -36,6 +36,7 @@ struct LinearizeOptions {
 struct Residual {
   bool is_input;
   uint32_t index;
+  friend bool operator==(const Residual&, const Residual&) = default;
 };
 struct LinearizedGraph {
   GraphRef forward;  // inputs -> outputs, then residuals that are neither input nor output
