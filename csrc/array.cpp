@@ -56,7 +56,9 @@ PyObject* get_size(PyObject* self, void*) {
   return PyLong_FromLongLong(as_array(self)->type->num_elements());
 }
 PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->weak); }
-PyObject* get_committed(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->committed); }
+PyObject* get_committed(PyObject* self, void*) {
+  return PyBool_FromLong(as_array(self)->committed);
+}
 PyObject* get_device(PyObject* self, void*) {
   return Py_NewRef(device_table()[static_cast<size_t>(as_array(self)->device)].device.get());
 }
@@ -108,7 +110,8 @@ PyGetSetDef getset[] = {
     {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
     {"size", get_size, nullptr, "Number of elements.", nullptr},
     {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr},
-    {"committed", get_committed, nullptr, "Whether the array was put on its device by name.", nullptr},
+    {"committed", get_committed, nullptr, "Whether the array was put on its device by name.",
+     nullptr},
     {"device", get_device, nullptr, "The device that holds the buffer.", nullptr},
     {"_device_index", get_device_index, nullptr, nullptr, nullptr},
     {"_buffer", get_buffer_object, nullptr, nullptr, nullptr},
@@ -132,8 +135,8 @@ PyObject* aval_for(TypeRef type) {
   auto it = avals->find(type);
   if (it == avals->end()) {
     Ref shape = to_tuple(type->shape());
-    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(
-        runtime.make_aval.get(), shape.get(), numpy_dtype(type->dtype()), nullptr));
+    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(runtime.make_aval.get(), shape.get(),
+                                                         numpy_dtype(type->dtype()), nullptr));
     it = avals->emplace(type, std::move(aval)).first;
   }
   return it->second.get();
@@ -177,8 +180,14 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
   PyList_SET_ITEM(xs.get(), 0, Py_NewRef(host));
   Ref devices = Ref::checked(PyList_New(1));
   PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
-  PyObject* args[] = {aval_for(type), d.sharding.get(), xs.get(), devices.get(), Py_True, Py_False,
-                      runtime.put_semantics.get(), Py_True};
+  PyObject* args[] = {aval_for(type),
+                      d.sharding.get(),
+                      xs.get(),
+                      devices.get(),
+                      Py_True,
+                      Py_False,
+                      runtime.put_semantics.get(),
+                      Py_True};
   Ref buffer = Ref::checked(PyObject_Vectorcall(runtime.put.get(), args, 8, nullptr));
   return make_array(buffer.release(), type, weak, device, committed);
 }
@@ -191,8 +200,9 @@ Ref cached_scalar(const Literal& x, int device) {
   };
   struct Hash {
     size_t operator()(const Key& k) const {
-      return hash_combine(hash_combine(k.literal.lo, k.literal.hi),
-                          static_cast<uint64_t>(k.literal.dtype) * 64 + static_cast<uint64_t>(k.device));
+      return hash_combine(
+          hash_combine(k.literal.lo, k.literal.hi),
+          static_cast<uint64_t>(k.literal.dtype) * 64 + static_cast<uint64_t>(k.device));
     }
   };
   constexpr size_t kMaxScalars = 4096;
@@ -247,9 +257,8 @@ void mark_deleted(ArrayObject* a) {
 Ref to_numpy(ArrayObject* a) {
   check_live(a);
   Ref shape = to_tuple(a->type->shape());
-  return Ref::checked(PyObject_CallFunctionObjArgs(runtime.to_numpy.get(), a->buffer,
-                                                   numpy_dtype(a->type->dtype()), shape.get(),
-                                                   nullptr));
+  return Ref::checked(PyObject_CallFunctionObjArgs(
+      runtime.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
 }
 
 PyObject* result_handler(TypeRef type, int device) {
@@ -288,7 +297,8 @@ void init_array(PyObject* module) {
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer));
-  add(Py_tp_doc, const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
+  add(Py_tp_doc,
+      const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
   n = add_operator_slots(slots, n);
   slots[n] = {0, nullptr};
   PyType_Spec spec = {"weft.Array", sizeof(ArrayObject), 0,

@@ -18,8 +18,7 @@ std::vector<Device>& device_table();
 int current_device();
 
 struct ArrayObject {
-  PyObject_HEAD
-  PyObject* buffer;  // jaxlib's array
+  PyObject_HEAD PyObject* buffer;  // jaxlib's array
   TypeRef type;
   PyObject* weakrefs;
   ArrayObject* prev;  // all live arrays, for live_arrays()

@@ -66,8 +66,10 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
     case AttrType::kString:
       if (!PyUnicode_Check(value)) mismatch(op, spec, "a string", value);
       return std::string(utf8(value));
-    case AttrType::kDType: return to_dtype(value);
-    case AttrType::kInts: return to_dims(op, spec, value);
+    case AttrType::kDType:
+      return to_dtype(value);
+    case AttrType::kInts:
+      return to_dims(op, spec, value);
     case AttrType::kBools: {
       Dims out = to_dims(op, spec, value);
       for (int64_t& x : out) x = x != 0;
@@ -104,7 +106,8 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       }
       return out;
     }
-    case AttrType::kObject: break;
+    case AttrType::kObject:
+      break;
   }
   mismatch(op, spec, "a supported value", value);
 }
@@ -126,15 +129,20 @@ AttrsRef make_attrs(const OpDef& op, PyObject* names, PyObject* const* values) {
 Ref from_attr(const AttrSpec& spec, const Attr& attr) {
   if (std::holds_alternative<std::monostate>(attr)) return Ref::borrow(Py_None);
   switch (spec.type) {
-    case AttrType::kBool: return Ref::borrow(std::get<bool>(attr) ? Py_True : Py_False);
-    case AttrType::kInt: return Ref::checked(PyLong_FromLongLong(std::get<int64_t>(attr)));
-    case AttrType::kFloat: return Ref::checked(PyFloat_FromDouble(std::get<double>(attr)));
+    case AttrType::kBool:
+      return Ref::borrow(std::get<bool>(attr) ? Py_True : Py_False);
+    case AttrType::kInt:
+      return Ref::checked(PyLong_FromLongLong(std::get<int64_t>(attr)));
+    case AttrType::kFloat:
+      return Ref::checked(PyFloat_FromDouble(std::get<double>(attr)));
     case AttrType::kString: {
       const std::string& s = std::get<std::string>(attr);
       return Ref::checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
     }
-    case AttrType::kDType: return Ref::borrow(numpy_dtype(std::get<DType>(attr)));
-    case AttrType::kInts: return to_tuple(std::get<Dims>(attr));
+    case AttrType::kDType:
+      return Ref::borrow(numpy_dtype(std::get<DType>(attr)));
+    case AttrType::kInts:
+      return to_tuple(std::get<Dims>(attr));
     case AttrType::kBools: {
       const Dims& xs = std::get<Dims>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(xs.size())));
@@ -143,7 +151,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
                          Py_NewRef(xs[i] ? Py_True : Py_False));
       return out;
     }
-    case AttrType::kIntsList: return from_list(std::get<std::vector<Dims>>(attr));
+    case AttrType::kIntsList:
+      return from_list(std::get<std::vector<Dims>>(attr));
     case AttrType::kIntsPairs: {
       std::span<const Dims> list = std::get<std::vector<Dims>>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(list.size() / 2)));
@@ -152,7 +161,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
                          from_list(list.subspan(2 * i, 2)).release());
       return out;
     }
-    case AttrType::kGraph: return graph_object(std::get<GraphRef>(attr));
+    case AttrType::kGraph:
+      return graph_object(std::get<GraphRef>(attr));
     case AttrType::kGraphs: {
       const auto& graphs = std::get<std::vector<GraphRef>>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(graphs.size())));
@@ -160,7 +170,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
         PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), graph_object(graphs[i]).release());
       return out;
     }
-    case AttrType::kObject: break;
+    case AttrType::kObject:
+      break;
   }
   return Ref::borrow(Py_None);
 }

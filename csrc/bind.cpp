@@ -106,8 +106,8 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       continue;
     }
     std::optional<PromotionType> both = promote(*common, p);
-    bool lax_mismatch = policy == Promotion::kLax && !common->weak && !p.weak &&
-                        common->dtype != p.dtype;
+    bool lax_mismatch =
+        policy == Promotion::kLax && !common->weak && !p.weak && common->dtype != p.dtype;
     if (policy == Promotion::kLax && both && (common->weak != p.weak)) {
       // A Python scalar adapts to the array, never the array to it.
       DType strong = common->weak ? p.dtype : common->dtype;
@@ -117,8 +117,9 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       raise_error("DTypeError", "[", op, "] expected operands of one dtype; got ", types_text(xs));
     }
     if (!both) {
-      raise_error("TypePromotionError", "[", op, "] expected dtypes with an implicit promotion; got ",
-                  types_text(xs), "\n  Convert one of them explicitly with .astype(...).");
+      raise_error("TypePromotionError", "[", op,
+                  "] expected dtypes with an implicit promotion; got ", types_text(xs),
+                  "\n  Convert one of them explicitly with .astype(...).");
     }
     common = both;
   }
@@ -179,9 +180,8 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
   if (!c) {
     EagerCall call{&op, attrs, {}, xs, {}};
     for (const Operand& x : xs) call.scalar_dtypes.push_back(adapt(x, xs));
-    return run_eagerly(call, [&](std::span<const Operand> abstract) {
-      return bind_op(op, abstract, attrs);
-    });
+    return run_eagerly(
+        call, [&](std::span<const Operand> abstract) { return bind_op(op, abstract, attrs); });
   }
   Values values;
   for (const Operand& x : xs) values.push_back(value_in(*c, x, adapt(x, xs)));
@@ -210,7 +210,8 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
     })[0];
   }
   Value v = value_in(*c, x, x.type->dtype());
-  if (x.type->dtype() != dtype) v = record(*c, op_convert(), {&v, 1}, convert_attrs(dtype, weak))[0];
+  if (x.type->dtype() != dtype)
+    v = record(*c, op_convert(), {&v, 1}, convert_attrs(dtype, weak))[0];
   return Ref::steal(make_tracer(c, v, weak));
 }
 

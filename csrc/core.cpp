@@ -8,7 +8,6 @@
 #include <new>
 #include <unordered_map>
 
-
 namespace weft::py {
 
 // Never destroyed: at exit there is no interpreter left to release references to.
@@ -18,14 +17,22 @@ namespace {
 
 const char* error_class(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kType: return "OperandError";
-    case ErrorKind::kDtype: return "DTypeError";
-    case ErrorKind::kShape: return "ShapeError";
-    case ErrorKind::kValue: return "AttributeValueError";
-    case ErrorKind::kIndex: return "IndexOutOfBoundsError";
-    case ErrorKind::kParse: return "ParseError";
-    case ErrorKind::kNotImplemented: return "NotImplementedRuleError";
-    case ErrorKind::kInternal: return "InternalError";
+    case ErrorKind::kType:
+      return "OperandError";
+    case ErrorKind::kDtype:
+      return "DTypeError";
+    case ErrorKind::kShape:
+      return "ShapeError";
+    case ErrorKind::kValue:
+      return "AttributeValueError";
+    case ErrorKind::kIndex:
+      return "IndexOutOfBoundsError";
+    case ErrorKind::kParse:
+      return "ParseError";
+    case ErrorKind::kNotImplemented:
+      return "NotImplementedRuleError";
+    case ErrorKind::kInternal:
+      return "InternalError";
   }
   return "InternalError";
 }
@@ -53,9 +60,7 @@ void translate_exception() {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "weft: error without a Python error");
   } catch (const Error& e) {
     set_error(error_class(e.kind()), e.what());
-  } catch (nanobind::python_error& e) {
-    e.restore();
-  } catch (const std::bad_alloc&) {
+  } catch (nanobind::python_error& e) { e.restore(); } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
     set_error("InternalError", cat("[weft] internal error, please report: ", e.what()));

@@ -114,17 +114,16 @@ Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
     return out;
   }
   static const char what = 0;
-  EagerCall call{&what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs,
-                 {}};
+  EagerCall call{
+      &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
   for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
   if (!is_cached(call)) {
     int& structures = structures_at(current_loc());
     if (structures >= kMaxStructures) return run_op_by_op(*graph, xs);
     ++structures;
   }
-  return run_eagerly(call, [&](std::span<const Operand> abstract) {
-    return call_graph(graph, abstract, weak);
-  });
+  return run_eagerly(
+      call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });
 }
 
 // ---- Values on demand
@@ -309,9 +308,9 @@ Ref concrete_value(TracerObject* t) {
   };
   // Inputs come first; those whose value nobody knows fail only if they are needed.
   for (uint32_t i = 0; i < c.inputs.size(); ++i) remember(Value{i}, c.inputs[i].get());
-  for (size_t i = 0; i < c.captures.size(); ++i)
-    remember(c.capture_values[i], c.captures[i].get());
-  if (t->value.is_literal()) return cached_scalar(*c.builder.as_literal(t->value), current_device());
+  for (size_t i = 0; i < c.captures.size(); ++i) remember(c.capture_values[i], c.captures[i].get());
+  if (t->value.is_literal())
+    return cached_scalar(*c.builder.as_literal(t->value), current_device());
   if (!evaluate(c, t->value)) return Ref();
   return c.known[t->value.id];
 }

@@ -10,7 +10,7 @@ namespace {
 PyObject* dtype_objects[kNumDTypes];
 PyObject* scalar_types[kNumDTypes];
 std::unordered_map<PyObject*, DType> by_identity;  // dtypes and scalar types, kept alive above
-PyObject* numpy_dtype_class;  // numpy.dtype
+PyObject* numpy_dtype_class;                       // numpy.dtype
 
 }  // namespace
 

@@ -159,11 +159,10 @@ Objects run_eagerly(const EagerCall& call,
   std::vector<Ref> held;
   held.reserve(call.operands.size());
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    held.push_back(on_device(to_device(call.operands[i], where.device,
-                                       call.scalar_dtypes.empty()
-                                           ? std::nullopt
-                                           : std::optional(call.scalar_dtypes[i])),
-                             where.device));
+    held.push_back(on_device(
+        to_device(call.operands[i], where.device,
+                  call.scalar_dtypes.empty() ? std::nullopt : std::optional(call.scalar_dtypes[i])),
+        where.device));
     inputs.push_back(held.back().get());
   }
   std::vector<PyObject*> out;

@@ -123,7 +123,8 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
     if (s.kept[i] >= donated.size() || !donated[s.kept[i]]) continue;
     TypeRef type = s.graph->type(s.graph->input(static_cast<uint32_t>(i)));
     for (size_t r = 0; r < taken.size() && aliases[i] < 0; ++r)
-      if (!taken[r] && s.graph->type(s.graph->outputs()[r]) == type) aliases[i] = static_cast<int>(r);
+      if (!taken[r] && s.graph->type(s.graph->outputs()[r]) == type)
+        aliases[i] = static_cast<int>(r);
     if (aliases[i] >= 0) {
       taken[static_cast<size_t>(aliases[i])] = true;
       consumed.push_back(s.kept[i]);
@@ -132,8 +133,8 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
     }
   }
   if (!unusable.empty()) {
-    check(PyErr_WarnFormat(PyExc_UserWarning, 2,
-                           "donated buffers that no output can reuse: %s", unusable.c_str()));
+    check(PyErr_WarnFormat(PyExc_UserWarning, 2, "donated buffers that no output can reuse: %s",
+                           unusable.c_str()));
   }
   return aliases;
 }
@@ -232,9 +233,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
                         as_array(inputs[d])->type, " as inputs ", d, " and ", i);
     }
     PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get()};
-    Ref execution = Ref::checked(
-        PyObject_VectorcallMethod(name("execute_sharded"), execute_args,
-                                  2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    Ref execution = Ref::checked(PyObject_VectorcallMethod(
+        name("execute_sharded"), execute_args, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
     results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
                                                      2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
@@ -246,7 +246,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
     if (from >= 0) {
-      out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
+      out.push_back(
+          handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
     } else {
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
       out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));

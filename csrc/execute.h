@@ -38,7 +38,7 @@ struct Program {
   std::vector<int> from_input;    // per output: input that it is, or -1
   std::vector<uint32_t> donated;  // inputs that are gone after the call
   std::vector<TypeRef> outputs;
-  std::vector<bool> weak;         // per output
+  std::vector<bool> weak;  // per output
   int device = 0;
 };
 using ProgramRef = std::shared_ptr<const Program>;

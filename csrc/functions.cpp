@@ -16,8 +16,7 @@ namespace weft::py {
 namespace {
 
 struct ElementwiseObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   const Elementwise* f;
 };
@@ -154,7 +153,8 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
     std::vector<Operand> xs;
     for (Py_ssize_t i = 0; i < n; ++i) {
       Operand x = classify(args[i]);
-      if (x.kind == OperandKind::kInvalid) x = {args[i], x.kind, scalar_type(to_dtype(args[i])), false};
+      if (x.kind == OperandKind::kInvalid)
+        x = {args[i], x.kind, scalar_type(to_dtype(args[i])), false};
       xs.push_back(x);
     }
     if (xs.empty()) raise_error("OperandError", "result_type expected at least one argument");
@@ -170,8 +170,7 @@ PyObject* promote_list(PyObject* const* args, Py_ssize_t n, Promotion policy, co
     if (n == 0) return list.release();
     PromotionType p = common_dtype(xs, policy, op);
     for (Py_ssize_t i = 0; i < n; ++i)
-      PyList_SET_ITEM(list.get(), i,
-                      astype(xs[static_cast<size_t>(i)], p.dtype, p.weak).release());
+      PyList_SET_ITEM(list.get(), i, astype(xs[static_cast<size_t>(i)], p.dtype, p.weak).release());
     return list.release();
   });
 }

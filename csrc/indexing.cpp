@@ -56,8 +56,8 @@ Entry slice_entry(PyObject* slice, int64_t dim) {
 
 int64_t position(int64_t i, int64_t dim, TypeRef type, size_t axis) {
   if (dim == 0)
-    fail(ErrorKind::kIndex, "[getitem] expected an axis with elements; got index ", i, " into axis ",
-         axis, " of ", type);
+    fail(ErrorKind::kIndex, "[getitem] expected an axis with elements; got index ", i,
+         " into axis ", axis, " of ", type);
   if (i < 0) i += dim;
   return std::clamp<int64_t>(i, 0, dim - 1);  // out-of-bounds positions clamp, as documented
 }
@@ -276,8 +276,8 @@ Ref getitem(PyObject* object, PyObject* index) {
   Operand x = classify(object);
   Plan plan;
   if (!make_plan(x.type, index, plan)) {
-    return Ref::checked(PyObject_CallFunctionObjArgs(operator_function("getitem").get(), object,
-                                                     index, nullptr));
+    return Ref::checked(
+        PyObject_CallFunctionObjArgs(operator_function("getitem").get(), object, index, nullptr));
   }
   return run_plan(x, plan);
 }

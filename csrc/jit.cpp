@@ -79,8 +79,7 @@ EntryRef find_entry(const JitState& s, const Signature& signature) {
   auto [first, last] = s.entries.equal_range(signature.hash);
   if (first == last) return nullptr;
   CacheItemRef only = first->second;
-  if (std::next(first) == last)
-    return only->signature == signature ? only->entry : nullptr;
+  if (std::next(first) == last) return only->signature == signature ? only->entry : nullptr;
   std::vector<CacheItemRef> candidates;
   for (auto it = first; it != last; ++it) candidates.push_back(it->second);
   for (const CacheItemRef& c : candidates)
@@ -89,8 +88,7 @@ EntryRef find_entry(const JitState& s, const Signature& signature) {
 }
 
 struct JitObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weakrefs;
   JitState* state;
@@ -99,11 +97,11 @@ JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
 // Arguments of one call, split into leaves and static values.
 struct Call {
-  std::vector<Ref> owned;        // what keeps `leaves` alive
+  std::vector<Ref> owned;  // what keeps `leaves` alive
   SmallVector<PyObject*, 16> leaves;
   std::vector<Operand> operands;
-  Ref dynamic;                   // (args, kwargs) without statics; null when leaves are positional
-                                 // or the memo flattened them
+  Ref dynamic;  // (args, kwargs) without statics; null when leaves are positional
+                // or the memo flattened them
   Signature signature;
 };
 
@@ -128,8 +126,8 @@ void check_hashable(const JitState& s, PyObject* value, PyObject* key) {
   if (PyObject_Hash(value) != -1) return;
   PyErr_Clear();
   Ref text = Ref::checked(PyObject_Repr(value));
-  Ref which = Ref::checked(PyObject_CallFunctionObjArgs(
-      jit_hooks.describe_position.get(), s.function.get(), key, nullptr));
+  Ref which = Ref::checked(PyObject_CallFunctionObjArgs(jit_hooks.describe_position.get(),
+                                                        s.function.get(), key, nullptr));
   raise_error("NonHashableStaticArgumentError", "expected a hashable value for static ",
               utf8(which.get()), "; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
               "\n  Static arguments are part of the key under which a program is cached.");
@@ -149,8 +147,8 @@ std::string describe_leaf(const JitState& s, const Ref& in_tree, size_t i) {
   std::string shown(utf8(text.get()));
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   raise_error("ArgumentTypeError", "expected an array, a number or a tree of them for ",
-              describe_leaf(s, call.signature.tree, i), "; got ",
-              Py_TYPE(call.leaves[i])->tp_name, ": ", shown,
+              describe_leaf(s, call.signature.tree, i), "; got ", Py_TYPE(call.leaves[i])->tp_name,
+              ": ", shown,
               "\n  Mark it static (static_argnums, static_argnames) if it is no data.");
 }
 
@@ -355,8 +353,8 @@ EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional) {
   context->locations = !s.library;
   context->num_args = static_cast<uint32_t>(call.operands.size());
   Ref tree = call.signature.tree ? call.signature.tree : Ref::borrow(Py_None);
-  context->describe = Ref::checked(PyTuple_Pack(3, s.function.get(), tree.get(),
-                                                   s.static_argnums_object.get()));
+  context->describe =
+      Ref::checked(PyTuple_Pack(3, s.function.get(), tree.get(), s.static_argnums_object.get()));
   auto entry = std::make_shared<Entry>();
   entry->name = s.name;
   entry->in_tree = call.signature.tree;
@@ -484,7 +482,8 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
       if (!entry->captures_tracers) {
         if (s.entries.size() >= kMaxEntries) s.entries.clear();
         uint64_t hash = call.signature.hash;
-        s.entries.emplace(hash, std::make_shared<CacheItem>(CacheItem{std::move(call.signature), entry}));
+        s.entries.emplace(hash,
+                          std::make_shared<CacheItem>(CacheItem{std::move(call.signature), entry}));
       }
     }
     std::span<const Operand> operands = call.operands;

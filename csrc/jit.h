@@ -37,10 +37,10 @@ ProgramRef program_for(const Entry& entry, int device, bool keep_unused);
 
 // Callables of Python's that the jit path needs.
 struct JitHooks {
-  Ref flatten;         // registry.flatten: tree -> (leaves, treedef)
-  Ref describe;        // (function, in_tree, static_argnums, leaf) -> "argument x['w'] of f"
-  Ref describe_output; // (function name, out_tree, leaf number) -> "output [0] of f"
-  Ref describe_position; // (function, position) -> "argument n of f"
+  Ref flatten;            // registry.flatten: tree -> (leaves, treedef)
+  Ref describe;           // (function, in_tree, static_argnums, leaf) -> "argument x['w'] of f"
+  Ref describe_output;    // (function name, out_tree, leaf number) -> "output [0] of f"
+  Ref describe_position;  // (function, position) -> "argument n of f"
   PyTypeObject* abstract_type = nullptr;  // ShapeDtypeStruct
 };
 extern JitHooks& jit_hooks;

@@ -70,12 +70,16 @@ void bind_graph(nb::module_& m) {
              return nb::bool_(equal(*a.graph, *other));
            })
       .def("__hash__",
-           [](const GraphObject& g) { return static_cast<Py_hash_t>(g.graph->structural_hash() >> 1); })
+           [](const GraphObject& g) {
+             return static_cast<Py_hash_t>(g.graph->structural_hash() >> 1);
+           })
       .def("verify", [](const GraphObject& g) { verify(*g.graph); })
-      .def_prop_ro("structural_hash", [](const GraphObject& g) { return g.graph->structural_hash(); })
+      .def_prop_ro("structural_hash",
+                   [](const GraphObject& g) { return g.graph->structural_hash(); })
       .def_prop_ro("num_ops", [](const GraphObject& g) { return g.graph->ops().size(); })
       .def_prop_ro("num_consts", [](const GraphObject& g) { return g.graph->num_consts(); })
-      .def_prop_ro("in_types", [](const GraphObject& g) { return type_list(g.graph->input_types()); })
+      .def_prop_ro("in_types",
+                   [](const GraphObject& g) { return type_list(g.graph->input_types()); })
       .def_prop_ro("out_types",
                    [](const GraphObject& g) { return type_list(g.graph->output_types()); })
       .def("__len__", [](const GraphObject& g) { return g.graph->ops().size(); })
@@ -97,7 +101,8 @@ void bind_graph(nb::module_& m) {
   m.def("parse", [](const std::string& text) { return GraphObject{parse(text)}; });
   m.def(
       "emit_stablehlo",
-      [](const GraphObject& g, const std::string& name, const std::string& platform, bool locations) {
+      [](const GraphObject& g, const std::string& name, const std::string& platform,
+         bool locations) {
         EmitOptions options;
         options.module_name = name;
         options.platform = platform;
@@ -178,7 +183,7 @@ void bind_graph(nb::module_& m) {
     d["num_operands"] = op.num_operands;
     d["elementwise"] = op.elementwise;
     d["multiple_results"] = op.multiple_results;
-    static constexpr const char* kJvpKinds[] = {"none",  "zero",   "linear",
+    static constexpr const char* kJvpKinds[] = {"none", "zero",   "linear",
                                                 "args", "custom", "graph"};
     d["jvp_kind"] = kJvpKinds[static_cast<int>(op.jvp_kind)];
     d["missing"] = op.missing_rules();
@@ -232,7 +237,8 @@ void bind_jit(nb::module_& m) {
         return ProgramObject{program_for(*t.entry, device, keep_unused)};
       });
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
-      .def_prop_ro("graph", [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
+      .def_prop_ro("graph",
+                   [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
       .def_prop_ro("loaded",
                    [](const ProgramObject& p) {
                      return p.program->executable ? or_none(p.program->executable->loaded)
@@ -241,7 +247,8 @@ void bind_jit(nb::module_& m) {
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
         std::vector<Operand> operands;
-        for (nb::handle a : arrays) operands.push_back(classify_operand(a.ptr(), "compiled program"));
+        for (nb::handle a : arrays)
+          operands.push_back(classify_operand(a.ptr(), "compiled program"));
         Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
         std::vector<Ref> held;
         std::vector<PyObject*> inputs, outputs;
@@ -316,13 +323,14 @@ void bind_runtime(nb::module_& m) {
         return nb::steal(put(host.ptr(), x.type, weak, device, committed));
       },
       nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
-  m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak, int device,
-                          bool committed) {
+  m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,
+                          int device, bool committed) {
     Dims dims;
     for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
     std::optional<DType> d = from_numpy_dtype(dtype.ptr());
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
-    return nb::steal(make_array(buffer.release().ptr(), make_type(*d, dims), weak, device, committed));
+    return nb::steal(
+        make_array(buffer.release().ptr(), make_type(*d, dims), weak, device, committed));
   });
   // The array on a device, committed to it.
   m.def("commit", [](nb::handle array, int device) {
@@ -406,9 +414,7 @@ NB_MODULE(_core, m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const PythonError&) {
-      translate_exception();
-    } catch (const weft::Error&) {
+    } catch (const PythonError&) { translate_exception(); } catch (const weft::Error&) {
       translate_exception();
     }
   });

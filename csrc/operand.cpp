@@ -67,8 +67,8 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   Ref text = Ref::checked(PyObject_Repr(o));
   std::string shown(utf8(text.get()));
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  raise_error("OperandError", "[", op, "] expected an array or a number; got ",
-              Py_TYPE(o)->tp_name, ": ", shown);
+  raise_error("OperandError", "[", op, "] expected an array or a number; got ", Py_TYPE(o)->tp_name,
+              ": ", shown);
 }
 
 Literal scalar_value(const Operand& x, DType dtype) {
@@ -103,7 +103,8 @@ Literal scalar_value(const Operand& x, DType dtype) {
     unsigned long long u = PyLong_AsUnsignedLongLong(o);
     if (!PyErr_Occurred()) {
       if (dtype == DType::kU64) return make_literal(dtype, static_cast<int64_t>(u));
-      if (is_inexact(dtype)) return convert(make_literal(DType::kF64, static_cast<double>(u)), dtype);
+      if (is_inexact(dtype))
+        return convert(make_literal(DType::kF64, static_cast<double>(u)), dtype);
     }
     PyErr_Clear();
   }
@@ -148,8 +149,8 @@ Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
       Ref host = Ref::borrow(x.object);
       Ref own = Ref::checked(PyObject_GetAttr(x.object, name("dtype")));
       if (own.get() != numpy_dtype(x.type->dtype()))
-        host = Ref::checked(PyObject_CallMethodOneArg(x.object, name("astype"),
-                                                      numpy_dtype(x.type->dtype())));
+        host = Ref::checked(
+            PyObject_CallMethodOneArg(x.object, name("astype"), numpy_dtype(x.type->dtype())));
       return Ref::steal(put(host.get(), x.type, false, device, false));
     }
     default:

@@ -8,8 +8,8 @@ namespace weft::py {
 enum class OperandKind : uint8_t {
   kArray,
   kTracer,
-  kNumpy,     // a NumPy array with at least one axis
-  kScalar,    // a Python scalar (weak), NumPy scalar or 0-d NumPy array: known value
+  kNumpy,   // a NumPy array with at least one axis
+  kScalar,  // a Python scalar (weak), NumPy scalar or 0-d NumPy array: known value
   kInvalid,
 };
 

@@ -35,10 +35,10 @@ PyObject* call_python(const char* op, PyObject* x, PyObject* y) {
 }
 
 // A function-local static: its address is part of the key under which eager programs are cached.
-#define WEFT_BINARY(slot, ...)                              \
-  PyObject* slot(PyObject* x, PyObject* y) {                \
-    static const Elementwise f = function(__VA_ARGS__);     \
-    return call(f, {x, y});                                 \
+#define WEFT_BINARY(slot, ...)                          \
+  PyObject* slot(PyObject* x, PyObject* y) {            \
+    static const Elementwise f = function(__VA_ARGS__); \
+    return call(f, {x, y});                             \
   }
 WEFT_BINARY(add, "add", Promotion::kNumpy, "or")
 WEFT_BINARY(subtract, "sub", Promotion::kNumpy)
@@ -50,10 +50,10 @@ WEFT_BINARY(bit_xor, "xor", Promotion::kNumpy)
 WEFT_BINARY(shift_left, "shift_left", Promotion::kNumpy)
 #undef WEFT_BINARY
 
-#define WEFT_UNARY(slot, op)                                        \
-  PyObject* slot(PyObject* x) {                                     \
-    static const Elementwise f = function(op, Promotion::kNumpy);   \
-    return call(f, {x});                                            \
+#define WEFT_UNARY(slot, op)                                      \
+  PyObject* slot(PyObject* x) {                                   \
+    static const Elementwise f = function(op, Promotion::kNumpy); \
+    return call(f, {x});                                          \
   }
 WEFT_UNARY(negative, "neg")
 WEFT_UNARY(invert, "not")

@@ -135,8 +135,10 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
       context.held.push_back(Ref::borrow(x.object));
       return v;
     }
-    case OperandKind::kScalar: return context.builder.literal(scalar_value(x, dtype));
-    case OperandKind::kInvalid: break;
+    case OperandKind::kScalar:
+      return context.builder.literal(scalar_value(x, dtype));
+    case OperandKind::kInvalid:
+      break;
   }
   throw Error(ErrorKind::kInternal, "operand of an invalid kind");
 }

@@ -20,10 +20,10 @@ struct TraceContext {
   ContextKind kind = ContextKind::kStaged;
   GraphBuilder builder;
   bool finished = false;
-  bool locations = true;   // false for library code that is spliced into users' programs
-  std::string name;        // the function being traced
-  Ref describe;            // (function, in_tree, static_argnums), or a
-                           // function from input number to its name; unset: none
+  bool locations = true;  // false for library code that is spliced into users' programs
+  std::string name;       // the function being traced
+  Ref describe;           // (function, in_tree, static_argnums), or a
+                          // function from input number to its name; unset: none
   uint32_t num_args = 0;
   // Values of outer contexts and arrays that the function closed over, in order of first use;
   // each is an input of the graph.
@@ -35,13 +35,12 @@ struct TraceContext {
   std::vector<Ref> inputs;
   bool one_value = false;
   std::vector<Ref> known;
-  std::vector<Ref> held;   // NumPy arrays whose addresses are keys of `captured`
+  std::vector<Ref> held;  // NumPy arrays whose addresses are keys of `captured`
 };
 using ContextRef = std::shared_ptr<TraceContext>;
 
 struct TracerObject {
-  PyObject_HEAD
-  TraceContext* context;  // kept alive by `owner`
+  PyObject_HEAD TraceContext* context;  // kept alive by `owner`
   Value value;
   bool weak;
   Loc loc;  // where it was made

@@ -20,9 +20,7 @@ GraphRef to_graph(nb::handle h) {
   return graph;
 }
 
-nb::object from_graph(const GraphRef& graph) {
-  return nb::steal(graph_object(graph).release());
-}
+nb::object from_graph(const GraphRef& graph) { return nb::steal(graph_object(graph).release()); }
 
 Mask to_mask(nb::handle h) {
   Mask mask;
@@ -115,8 +113,8 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "vjp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle cotangents) {
-        auto r = vjp(to_graph(graph),
-                     {.in_mask = to_mask(in_mask), .cotangents = to_mask(cotangents)});
+        auto r =
+            vjp(to_graph(graph), {.in_mask = to_mask(in_mask), .cotangents = to_mask(cotangents)});
         return nb::make_tuple(from_graph(r->graph), from_mask(r->ct_mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("cotangents") = nb::none());

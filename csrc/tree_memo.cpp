@@ -28,7 +28,8 @@ bool TreeMemo::match(PyObject* o, size_t& at, PyObject** leaves) const {
         return false;
       leaves[node.count] = o;
       return true;
-    case Kind::kNone: return o == Py_None;
+    case Kind::kNone:
+      return o == Py_None;
     case Kind::kTuple:
     case Kind::kList: {
       if (node.kind == Kind::kTuple ? !PyTuple_CheckExact(o) : !PyList_CheckExact(o)) return false;
@@ -50,8 +51,7 @@ bool TreeMemo::match(PyObject* o, size_t& at, PyObject** leaves) const {
   return false;
 }
 
-bool TreeMemo::flatten(PyObject* const* args, size_t n,
-                       SmallVector<PyObject*, 16>& leaves) const {
+bool TreeMemo::flatten(PyObject* const* args, size_t n, SmallVector<PyObject*, 16>& leaves) const {
   if (!usable_ || n != num_args_) return false;
   leaves.resize(num_leaves_);
   size_t at = 0;

@@ -4,8 +4,8 @@
 // group can stand between two of its ops, and the whole group can stand where its last op was.
 #include <unordered_map>
 
-#include "passes/pass_list.h"
 #include "ops/walk.h"
+#include "passes/pass_list.h"
 #include "weft/registry.h"
 
 namespace weft {

@@ -1,8 +1,8 @@
 // inline: replaces calls by the callee's ops where the callee is tiny or called from one place.
 // Not in the default pipeline: XLA inlines anyway, and a callee that stays one function is emitted
 // and parsed once.
-#include "passes/pass_list.h"
 #include "ops/walk.h"
+#include "passes/pass_list.h"
 
 namespace weft {
 namespace {

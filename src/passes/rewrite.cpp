@@ -3,8 +3,8 @@
 // the same builder, so what a rewrite makes is simplified in turn.
 #include <algorithm>
 
-#include "passes/pass_list.h"
 #include "ops/walk.h"
+#include "passes/pass_list.h"
 
 namespace weft {
 namespace {

@@ -56,10 +56,10 @@ struct AttrSpec {
   AttrType type;
   enum Flags : uint8_t {
     kRequired = 0,
-    kOptional = 1,         // defaults to None; printed as None
-    kHideDefault = 2,      // not printed when equal to the default
-    kFromResult = 4,       // shape or dtype of the result: not printed, read off the result's type
-    kCosmetic = 8,         // ignored by equality and hashing (names)
+    kOptional = 1,     // defaults to None; printed as None
+    kHideDefault = 2,  // not printed when equal to the default
+    kFromResult = 4,   // shape or dtype of the result: not printed, read off the result's type
+    kCosmetic = 8,     // ignored by equality and hashing (names)
   };
   uint8_t flags = kRequired;
   Attr default_value = std::monostate{};

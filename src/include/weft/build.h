@@ -26,18 +26,19 @@ inline Val ones_like(Val x) { return full(*x.builder, x.type(), 1.0); }
 WEFT_API Val iota(Builder& b, TypeRef type, int dimension);
 
 // Elementwise.
-#define WEFT_UNARY_BUILDERS(X)                                                                 \
-  X(neg) X(sign) X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh)   \
-  X(sinh) X(cosh) X(logistic) X(square) X(real) X(imag) X(digamma) X(floor) X(ceil)    \
-  X(erf) X(erfc)
+#define WEFT_UNARY_BUILDERS(X)                                                                \
+  X(neg)                                                                                      \
+  X(sign) X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh) X(sinh) \
+      X(cosh) X(logistic) X(square) X(real) X(imag) X(digamma) X(floor) X(ceil) X(erf) X(erfc)
 #define X(name) WEFT_API Val name(Val x);
 WEFT_UNARY_BUILDERS(X)
 #undef X
 WEFT_API Val logical_not(Val x);  // `not`
 WEFT_API Val conj(Val x);         // complex numbers only
-#define WEFT_BINARY_BUILDERS(X)                                                              \
-  X(add) X(add_any) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex)     \
-  X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+#define WEFT_BINARY_BUILDERS(X)                                                               \
+  X(add)                                                                                      \
+  X(add_any) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex) X(eq) X(ne) \
+      X(lt) X(le) X(gt) X(ge)
 #define X(name) WEFT_API Val name(Val x, Val y);
 WEFT_BINARY_BUILDERS(X)
 #undef X
@@ -72,7 +73,8 @@ WEFT_API Val expand_dim(Val x, int axis);
 WEFT_API Val squeeze(Val x, const Dims& dimensions);
 WEFT_API Val rev(Val x, const Dims& dimensions);
 WEFT_API Val concatenate(std::span<const Val> xs, int dimension);
-WEFT_API Val pad(Val x, Val value, const std::vector<Dims>& config);  // {low, high, interior} per axis
+WEFT_API Val pad(Val x, Val value,
+                 const std::vector<Dims>& config);  // {low, high, interior} per axis
 WEFT_API Val slice(Val x, const Dims& start, const Dims& limit, const Dims& strides = {});
 WEFT_API Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes);
 WEFT_API Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts);

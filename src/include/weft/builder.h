@@ -75,10 +75,11 @@ class WEFT_API GraphBuilder final : public Builder {
 
  private:
   struct Cons;
-  Values append(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
-                std::span<const TypeRef> result_types);
-  bool find_equal(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
-                  Values* results) const;
+  // `key`: of the op, for hash-consing.
+  Values append(uint64_t key, const OpInfo& op, std::span<const Value> operands,
+                const AttrsRef& attrs, std::span<const TypeRef> result_types);
+  bool find_equal(uint64_t key, const OpInfo& op, std::span<const Value> operands,
+                  const AttrsRef& attrs, Values* results) const;
   std::shared_ptr<Graph> graph_;
   std::vector<Value> inputs_;
   std::unique_ptr<Cons> cons_;

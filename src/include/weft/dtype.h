@@ -13,35 +13,35 @@ namespace weft {
 enum class DTypeKind : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kFloat0 };
 
 // X(enumerator, short name, NumPy name, MLIR element type, bits, kind)
-#define WEFT_DTYPES(X)                                                            \
-  X(kBool, "bool", "bool", "i1", 8, kBool)                                        \
-  X(kI2, "i2", "int2", "i2", 2, kSigned)                                          \
-  X(kI4, "i4", "int4", "i4", 4, kSigned)                                          \
-  X(kI8, "i8", "int8", "i8", 8, kSigned)                                          \
-  X(kI16, "i16", "int16", "i16", 16, kSigned)                                     \
-  X(kI32, "i32", "int32", "i32", 32, kSigned)                                     \
-  X(kI64, "i64", "int64", "i64", 64, kSigned)                                     \
-  X(kU2, "u2", "uint2", "ui2", 2, kUnsigned)                                      \
-  X(kU4, "u4", "uint4", "ui4", 4, kUnsigned)                                      \
-  X(kU8, "u8", "uint8", "ui8", 8, kUnsigned)                                      \
-  X(kU16, "u16", "uint16", "ui16", 16, kUnsigned)                                 \
-  X(kU32, "u32", "uint32", "ui32", 32, kUnsigned)                                 \
-  X(kU64, "u64", "uint64", "ui64", 64, kUnsigned)                                 \
-  X(kF4E2M1FN, "f4_e2m1fn", "float4_e2m1fn", "f4E2M1FN", 4, kFloat)               \
-  X(kF8E3M4, "f8_e3m4", "float8_e3m4", "f8E3M4", 8, kFloat)                       \
-  X(kF8E4M3, "f8_e4m3", "float8_e4m3", "f8E4M3", 8, kFloat)                       \
-  X(kF8E4M3FN, "f8_e4m3fn", "float8_e4m3fn", "f8E4M3FN", 8, kFloat)               \
+#define WEFT_DTYPES(X)                                                                  \
+  X(kBool, "bool", "bool", "i1", 8, kBool)                                              \
+  X(kI2, "i2", "int2", "i2", 2, kSigned)                                                \
+  X(kI4, "i4", "int4", "i4", 4, kSigned)                                                \
+  X(kI8, "i8", "int8", "i8", 8, kSigned)                                                \
+  X(kI16, "i16", "int16", "i16", 16, kSigned)                                           \
+  X(kI32, "i32", "int32", "i32", 32, kSigned)                                           \
+  X(kI64, "i64", "int64", "i64", 64, kSigned)                                           \
+  X(kU2, "u2", "uint2", "ui2", 2, kUnsigned)                                            \
+  X(kU4, "u4", "uint4", "ui4", 4, kUnsigned)                                            \
+  X(kU8, "u8", "uint8", "ui8", 8, kUnsigned)                                            \
+  X(kU16, "u16", "uint16", "ui16", 16, kUnsigned)                                       \
+  X(kU32, "u32", "uint32", "ui32", 32, kUnsigned)                                       \
+  X(kU64, "u64", "uint64", "ui64", 64, kUnsigned)                                       \
+  X(kF4E2M1FN, "f4_e2m1fn", "float4_e2m1fn", "f4E2M1FN", 4, kFloat)                     \
+  X(kF8E3M4, "f8_e3m4", "float8_e3m4", "f8E3M4", 8, kFloat)                             \
+  X(kF8E4M3, "f8_e4m3", "float8_e4m3", "f8E4M3", 8, kFloat)                             \
+  X(kF8E4M3FN, "f8_e4m3fn", "float8_e4m3fn", "f8E4M3FN", 8, kFloat)                     \
   X(kF8E4M3B11FNUZ, "f8_e4m3b11fnuz", "float8_e4m3b11fnuz", "f8E4M3B11FNUZ", 8, kFloat) \
-  X(kF8E4M3FNUZ, "f8_e4m3fnuz", "float8_e4m3fnuz", "f8E4M3FNUZ", 8, kFloat)       \
-  X(kF8E5M2, "f8_e5m2", "float8_e5m2", "f8E5M2", 8, kFloat)                       \
-  X(kF8E5M2FNUZ, "f8_e5m2fnuz", "float8_e5m2fnuz", "f8E5M2FNUZ", 8, kFloat)       \
-  X(kF8E8M0FNU, "f8_e8m0fnu", "float8_e8m0fnu", "f8E8M0FNU", 8, kFloat)           \
-  X(kBF16, "bf16", "bfloat16", "bf16", 16, kFloat)                                \
-  X(kF16, "f16", "float16", "f16", 16, kFloat)                                    \
-  X(kF32, "f32", "float32", "f32", 32, kFloat)                                    \
-  X(kF64, "f64", "float64", "f64", 64, kFloat)                                    \
-  X(kC64, "c64", "complex64", "complex<f32>", 64, kComplex)                       \
-  X(kC128, "c128", "complex128", "complex<f64>", 128, kComplex)                   \
+  X(kF8E4M3FNUZ, "f8_e4m3fnuz", "float8_e4m3fnuz", "f8E4M3FNUZ", 8, kFloat)             \
+  X(kF8E5M2, "f8_e5m2", "float8_e5m2", "f8E5M2", 8, kFloat)                             \
+  X(kF8E5M2FNUZ, "f8_e5m2fnuz", "float8_e5m2fnuz", "f8E5M2FNUZ", 8, kFloat)             \
+  X(kF8E8M0FNU, "f8_e8m0fnu", "float8_e8m0fnu", "f8E8M0FNU", 8, kFloat)                 \
+  X(kBF16, "bf16", "bfloat16", "bf16", 16, kFloat)                                      \
+  X(kF16, "f16", "float16", "f16", 16, kFloat)                                          \
+  X(kF32, "f32", "float32", "f32", 32, kFloat)                                          \
+  X(kF64, "f64", "float64", "f64", 64, kFloat)                                          \
+  X(kC64, "c64", "complex64", "complex<f32>", 64, kComplex)                             \
+  X(kC128, "c128", "complex128", "complex<f64>", 128, kComplex)                         \
   X(kFloat0, "float0", "float0", "i1", 8, kFloat0)
 
 enum class DType : uint8_t {
@@ -98,8 +98,8 @@ struct PromotionType {
 };
 
 // The dtype both operands are converted to. nullopt when there is no implicit promotion (as for
-// two different float8 types). A weak result has the widest dtype of its kind; with x64 off, callers
-// canonicalize() results, as they do dtypes.
+// two different float8 types). A weak result has the widest dtype of its kind; with x64 off,
+// callers canonicalize() results, as they do dtypes.
 WEFT_API std::optional<PromotionType> promote(PromotionType a, PromotionType b);
 // 64-bit dtypes become their 32-bit counterparts unless x64 is on.
 WEFT_API DType canonicalize(DType d, bool x64);

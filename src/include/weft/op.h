@@ -40,9 +40,9 @@ using InferRule = std::function<TypeRefs(const InferCtx&)>;
 
 struct OpInfo {
   std::string name;
-  std::string doc;         // one sentence
+  std::string doc;  // one sentence
   AttrSchema attrs;
-  int num_operands = -1;   // -1: variadic
+  int num_operands = -1;          // -1: variadic
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
   InferRule infer;

@@ -40,10 +40,10 @@ struct RuleCtx {
   Builder& b;
   const OpDef& op;
   const AttrsRef& attrs;
-  std::span<const Value> operands;       // in the destination; an entry may be none where a rule may
-                                         // not look (linear operands in a transpose)
-  std::span<const TypeRef> in_types;     // types of the operands in the source graph
-  std::span<const TypeRef> out_types;    // types of the results in the source graph
+  std::span<const Value> operands;     // in the destination; an entry may be none where a rule may
+                                       // not look (linear operands in a transpose)
+  std::span<const TypeRef> in_types;   // types of the operands in the source graph
+  std::span<const TypeRef> out_types;  // types of the results in the source graph
   // For rules that transform a graph of the op; set by the transforms only.
   const Transforms* transforms = nullptr;
 
@@ -56,9 +56,9 @@ struct RuleCtx {
 // jvp of one operand: the contribution of its tangent t() to the (single) result's tangent. The
 // driver adds up the contributions of the operands that have a tangent.
 struct JvpArgCtx : RuleCtx {
-  size_t arg;     // which operand
-  Val tangent;    // never none
-  Val answer;     // the result, y()
+  size_t arg;   // which operand
+  Val tangent;  // never none
+  Val answer;   // the result, y()
 
   Val t() const { return tangent; }
   Val y() const { return answer; }
@@ -71,7 +71,7 @@ struct JvpCtx : RuleCtx {
   std::span<const Value> results;   // y(i)
 
   bool has_t(size_t i) const { return static_cast<bool>(tangents[i]); }
-  Val t(size_t i) const;            // zeros are made on demand
+  Val t(size_t i) const;  // zeros are made on demand
   Val y(size_t i = 0) const { return {&b, results[i]}; }
 };
 using JvpRule = std::function<Vals(JvpCtx&)>;
@@ -80,9 +80,10 @@ using JvpRule = std::function<Vals(JvpCtx&)>;
 // too. In a linearization ops that touch a tangent end up in the linear graph, and so whole calls
 // do; the results have to come from ops that touch none.
 struct GraphJvpCtx : RuleCtx {
-  std::span<const Value> tangents;  // per operand; none is a zero tangent. At least one is not none.
-  Values results;                   // made by the rule, one per result
-  Values result_tangents;           // made by the rule, one per result; none is zero
+  std::span<const Value>
+      tangents;            // per operand; none is a zero tangent. At least one is not none.
+  Values results;          // made by the rule, one per result
+  Values result_tangents;  // made by the rule, one per result; none is zero
 
   Mask tangent_mask() const {
     Mask mask;
@@ -101,18 +102,19 @@ struct TransposeCtx : RuleCtx {
 
   bool linear(size_t i) const { return linear_mask[i]; }
   bool has_ct(size_t r) const { return static_cast<bool>(cotangents[r]); }
-  Val ct(size_t r = 0) const;         // zeros are made on demand
-  void add(size_t i, Val ct);         // accumulated[i] += ct
+  Val ct(size_t r = 0) const;  // zeros are made on demand
+  void add(size_t i, Val ct);  // accumulated[i] += ct
   // For ops that touch a part of an operand: rewrites the cotangent in place instead of adding an
   // operand-sized array to it, so that n slices of one array cost O(n). update() gets the cotangent
   // so far; `fresh` gives the contribution when there is none yet.
-  void accumulate(size_t i, const std::function<Val(Val)>& update, const std::function<Val()>& fresh);
+  void accumulate(size_t i, const std::function<Val(Val)>& update,
+                  const std::function<Val()>& fresh);
 };
 using TransposeRule = std::function<void(TransposeCtx&)>;
 
 // Vectorisation. dims[i] is the axis of operand i that is mapped, kNotBatched if it is not.
 struct BatchCtx : RuleCtx {
-  int64_t size;               // of the mapped axis
+  int64_t size;  // of the mapped axis
   std::span<const int> dims;
   BatchDims out_dims;
   Vals out;
