@@ -24,9 +24,9 @@ struct GraphBuilder::Cons {
   IndexTable ops;
 
   static uint64_t key(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) {
-    uint64_t h = hash_combine(hash_pointer(&op), hash(attrs));
-    for (Value v : operands) h = hash_combine(h, v.id);
-    return h;
+    uint64_t h = reinterpret_cast<uintptr_t>(&op) + hash(attrs);
+    for (Value v : operands) h = (h ^ v.id) * 0x9e3779b97f4a7c15ull;
+    return mix(h);
   }
 };
 
@@ -81,10 +81,10 @@ uint32_t GraphBuilder::num_ops() const { return static_cast<uint32_t>(graph_->op
 
 void GraphBuilder::set_hash_consing(bool on) { cons_.reset(on ? new Cons : nullptr); }
 
-bool GraphBuilder::find_equal(const OpInfo& op, std::span<const Value> operands,
+bool GraphBuilder::find_equal(uint64_t key, const OpInfo& op, std::span<const Value> operands,
                               const AttrsRef& attrs, Values* results) const {
   const Graph& g = *graph_;
-  uint32_t found = cons_->ops.find(Cons::key(op, operands, attrs), [&](uint32_t i) {
+  uint32_t found = cons_->ops.find(key, [&](uint32_t i) {
     const Op& other = g.ops_[i];
     std::span<const Value> xs = g.operands(other);
     return other.info == &op &&
@@ -97,7 +97,7 @@ bool GraphBuilder::find_equal(const OpInfo& op, std::span<const Value> operands,
   return true;
 }
 
-Values GraphBuilder::append(const OpInfo& op, std::span<const Value> operands,
+Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Value> operands,
                             const AttrsRef& attrs, std::span<const TypeRef> result_types) {
   Graph& g = *graph_;
   if (g.types_.size() + result_types.size() > kMaxValues || g.operands_.size() >= kMaxValues) {
@@ -107,7 +107,7 @@ Values GraphBuilder::append(const OpInfo& op, std::span<const Value> operands,
   uint32_t index = num_ops();
   uint32_t first_operand = static_cast<uint32_t>(g.operands_.size());
   uint32_t first_result = static_cast<uint32_t>(g.types_.size());
-  if (cons_ && effects == kPure) cons_->ops.insert(Cons::key(op, operands, attrs), index);
+  if (cons_ && effects == kPure) cons_->ops.insert(key, index);
   Values copy(operands);  // `operands` may point into the pool that grows here
   g.operands_.insert(g.operands_.end(), copy.begin(), copy.end());
   Values results;
@@ -126,16 +126,18 @@ Values GraphBuilder::add(const OpInfo& op, std::span<const Value> operands, cons
   TypeRefs in_types;
   for (Value v : operands) in_types.push_back(type(v));
   Values results;
-  if (cons_ && find_equal(op, operands, attrs, &results)) return results;
-  return append(op, operands, attrs, infer_types(op, in_types, attrs));
+  uint64_t key = cons_ ? Cons::key(op, operands, attrs) : 0;
+  if (cons_ && find_equal(key, op, operands, attrs, &results)) return results;
+  return append(key, op, operands, attrs, infer_types(op, in_types, attrs));
 }
 
 Values GraphBuilder::add_typed(const OpInfo& op, std::span<const Value> operands,
                                const AttrsRef& attrs, std::span<const TypeRef> result_types) {
   for (Value v : operands) type(v);  // checks that it is ours
   Values results;
-  if (cons_ && find_equal(op, operands, attrs, &results)) return results;
-  return append(op, operands, attrs, result_types);
+  uint64_t key = cons_ ? Cons::key(op, operands, attrs) : 0;
+  if (cons_ && find_equal(key, op, operands, attrs, &results)) return results;
+  return append(key, op, operands, attrs, result_types);
 }
 
 Values Builder::inline_graph(const Graph& graph, std::span<const Value> args) {

@@ -16,15 +16,15 @@ class IndexTable {
   uint32_t find(uint64_t hash, Equals&& equals) const {
     if (slots_.empty()) return kAbsent;
     size_t mask = slots_.size() - 1;
-    for (size_t i = hash & mask; slots_[i].index != kAbsent; i = (i + 1) & mask) {
-      if (slots_[i].hash == hash && equals(slots_[i].index)) return slots_[i].index;
+    for (size_t i = tag(hash) & mask; slots_[i].index != kAbsent; i = (i + 1) & mask) {
+      if (slots_[i].tag == tag(hash) && equals(slots_[i].index)) return slots_[i].index;
     }
     return kAbsent;
   }
 
   void insert(uint64_t hash, uint32_t index) {
     if (2 * (count_ + 1) > slots_.size()) grow();
-    place({hash, index});
+    place({tag(hash), index});
     ++count_;
   }
 
@@ -34,14 +34,16 @@ class IndexTable {
   }
 
  private:
+  // Half of the hash is kept: tables of large graphs are bound by memory.
   struct Slot {
-    uint64_t hash = 0;
+    uint32_t tag = 0;
     uint32_t index = kAbsent;
   };
+  static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash); }
 
   void place(Slot slot) {
     size_t mask = slots_.size() - 1;
-    size_t i = slot.hash & mask;
+    size_t i = slot.tag & mask;
     while (slots_[i].index != kAbsent) i = (i + 1) & mask;
     slots_[i] = slot;
   }
