@@ -186,4 +186,18 @@ SCATTER = [
       for name, dtype in DTYPED for mode in ("clip", "fill")],
 ]  # fmt: skip
 
-ROWS = [*GATHER, *SCATTER]
+
+def apply_row(label, x, indices, update_shape, dims, mode):
+    scatter = scatter_with(lambda old, _: old * 2 + 1)
+    attrs = {"dimension_numbers": dims, "mode": mode}
+    return structural("scatter-apply",
+                      lambda *xs, **kw: lax.scatter_apply(*xs, lambda old: old * 2 + 1,
+                                                          update_shape=update_shape, **kw),
+                      lambda x, i, **kw: scatter(x, i, np.zeros(update_shape, x.dtype), **kw),
+                      Arg(x), index_arg(indices), attrs=attrs, label=f"{label}_{mode}",
+                      dtypes=("int32", "float32", "complex64"), wide=False, ulps=4)  # fmt: skip
+
+
+APPLY = [apply_row(*case, mode) for case in SCATTERS for mode in ("clip", "fill")]
+
+ROWS = [*GATHER, *SCATTER, *APPLY]

@@ -251,4 +251,5 @@ MISSING_RULES = {
     "fusion": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),
+    "scatter-apply": (("jvp",), "an element may have the function applied more than once"),
 }

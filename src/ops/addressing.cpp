@@ -45,15 +45,19 @@ Addressing read_addressing(const AttrRecord& attrs, const AddressingNames& names
           attrs.boolean("unique_indices"),    attrs.boolean("indices_are_sorted")};
 }
 
-std::vector<NamedAttr> to_attrs(const Addressing& a, const AddressingNames& names) {
-  return {{names.window_axes, a.window_axes},
-          {names.dropped, a.dropped},
-          {names.index_map, a.index_map},
-          {names.batching, a.batching},
-          {names.indices_batching, a.indices_batching},
-          {"mode", a.mode},
-          {"unique_indices", a.unique},
-          {"indices_are_sorted", a.sorted}};
+using AddressingAttrs = std::initializer_list<NamedAttr>;
+
+// Calls f with the attributes.
+template <typename F>
+auto with_attrs(const Addressing& a, const AddressingNames& names, F&& f) {
+  return f(AddressingAttrs{{names.window_axes, a.window_axes},
+                           {names.dropped, a.dropped},
+                           {names.index_map, a.index_map},
+                           {names.batching, a.batching},
+                           {names.indices_batching, a.indices_batching},
+                           {"mode", a.mode},
+                           {"unique_indices", a.unique},
+                           {"indices_are_sorted", a.sorted}});
 }
 
 Dims joined(Dims a, const Dims& b) {
@@ -112,6 +116,10 @@ Addressing scatter_addressing(const AttrRecord& attrs) {
   return read_addressing(attrs, kScatterNames);
 }
 
+AttrsRef with_addressing(const AttrRecord& attrs, const Addressing& a) {
+  return with_attrs(a, kScatterNames, [&](AddressingAttrs xs) { return attrs.with(xs); });
+}
+
 Addressing mapped_operand(const Addressing& a, int rank, int at, int* block_at) {
   Addressing mapped = a.with_operand_axis(at);
   int nth = count_before(a.kept_axes(rank), at);
@@ -142,7 +150,8 @@ Dims window_sizes(const Addressing& a, TypeRef operand, TypeRef updates) {
 
 Val gather(Val x, Val indices, const Addressing& a, const Dims& sizes, std::optional<double> fill) {
   const OpDef& op = registry().get("gather");
-  std::vector<NamedAttr> attrs = to_attrs(a, kGatherNames);
+  std::vector<NamedAttr> attrs =
+      with_attrs(a, kGatherNames, [](AddressingAttrs xs) { return std::vector<NamedAttr>(xs); });
   attrs.push_back({"slice_sizes", sizes});
   if (fill) attrs.push_back({"fill_value", *fill});
   return apply(op, Vals{x, indices}, AttrRecord::make(op.name, op.attrs, attrs))[0];
@@ -163,8 +172,10 @@ Val gather_lanes(Val x, int at, Val indices, const Addressing& a, const Dims& si
 
 Val scatter(std::string_view name, Val x, Val indices, Val updates, const Addressing& a) {
   const OpDef& op = registry().get(name);
-  std::vector<NamedAttr> attrs = to_attrs(a, kScatterNames);
-  return apply(op, Vals{x, indices, updates}, AttrRecord::make(op.name, op.attrs, attrs))[0];
+  AttrsRef attrs = with_attrs(a, kScatterNames, [&](AddressingAttrs xs) {
+    return AttrRecord::make(op.name, op.attrs, xs);
+  });
+  return apply(op, Vals{x, indices, updates}, attrs)[0];
 }
 
 bool fits(const Dims& shape, DType dtype) {

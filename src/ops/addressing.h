@@ -30,6 +30,8 @@ struct Addressing {
 };
 Addressing gather_addressing(const AttrRecord& attrs);
 Addressing scatter_addressing(const AttrRecord& attrs);
+// The attributes of a scatter with another addressing.
+AttrsRef with_addressing(const AttrRecord& attrs, const Addressing& a);
 
 // Vectorised addressing. First: the array has a mapped axis at `at` which all windows span, and
 // blocks have it at *block_at. Second: the array has it at `at`, indices and blocks at 0, and they

@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "weft/registry.h"
 
 namespace weft {
 namespace {
@@ -129,28 +130,26 @@ Vals jvp_extreme(JvpCtx& c) {
 
 void batch_scatter(BatchCtx& c) {
   Addressing a = scatter_addressing(c.attr());
-  if (c.batched(1)) {
-    int at = c.batched(0) ? c.dim(0) : 0;
-    c.result(scatter(c.op.name, c.at(0, at), c.at(1, 0), c.at(2, 0), mapped_indices(a, at)), at);
-    return;
-  }
-  int at = c.batched(0) ? c.dim(0) : 0, block_at;
-  Addressing mapped = mapped_operand(a, c.in_types[0]->rank(), at, &block_at);
-  c.result(scatter(c.op.name, c.at(0, at), c.x(1), c.at(2, block_at), mapped), at);
+  int at = c.batched(0) ? c.dim(0) : 0, block_at = 0;
+  Addressing mapped = c.batched(1) ? mapped_indices(a, at)
+                                   : mapped_operand(a, c.in_types[0]->rank(), at, &block_at);
+  Val xs[] = {c.at(0, at), c.moved(1, 0), c.at(2, block_at)};
+  c.apply(xs, with_addressing(c.attr(), mapped), at);
 }
 
 // Old and new value -> what is stored.
-using Combine = Val (*)(Val, Val);
+using Combine = std::function<Val(const AttrRecord& attrs, Val old, Val update)>;
 
-GraphRef combiner(DType dtype, Combine combine) {
+std::string combining_region(EmitCtx& c, const Combine& combine) {
+  TypeRef scalar = scalar_type(c.in_type(0)->dtype());
   GraphBuilder b;
-  Val old{&b, b.input(scalar_type(dtype))}, update{&b, b.input(scalar_type(dtype))};
-  Value result = combine(old, update).value;
-  return b.finish({&result, 1});
+  Val old{&b, b.input(scalar)}, update{&b, b.input(scalar)};
+  Value result = combine(c.attr(), old, update).value;
+  return c.region(*b.finish({&result, 1}), "stablehlo.return");
 }
 
-void emit_plain(EmitCtx& c, const Addressing& a, Combine combine) {
-  std::string region = c.region(*combiner(c.in_type(0)->dtype(), combine), "stablehlo.return");
+void emit_plain(EmitCtx& c, const Addressing& a, const Combine& combine) {
+  std::string region = combining_region(c, combine);
   emit_results(c, cat("\"stablehlo.scatter\"(", operand_list(c),
                       ") <{indices_are_sorted = ", a.sorted ? "true" : "false",
                       ", scatter_dimension_numbers = #stablehlo.scatter<",
@@ -159,7 +158,7 @@ void emit_plain(EmitCtx& c, const Addressing& a, Combine combine) {
 }
 
 // XLA drops windows that are not inside, as mode "fill" wants it.
-void emit_scatter(EmitCtx& c, std::string_view op, Combine combine) {
+void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine) {
   Addressing a = scatter_addressing(c.attr());
   TypeRef updates = c.in_type(2);
   if (updates->num_elements() == 0) return c.set_out(0, c.in(0));
@@ -185,23 +184,29 @@ void emit_scatter(EmitCtx& c, std::string_view op, Combine combine) {
     indices = min(max(indices, scalar_like(indices, 0)), largest);
   }
   a.mode = "promise_in_bounds";
-  Value result = reshape(scatter(op, x, indices, blocks, a), c.out_type()->shape()).value;
+  const OpDef& same = registry().get(op);
+  Val result = apply(same, Vals{x, indices, blocks}, with_addressing(c.attr(), a))[0];
+  Value reshaped = reshape(result, c.out_type()->shape()).value;
   std::string args[] = {c.in(0), c.in(1), c.in(2)};
-  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
+  c.set_out(0, c.inline_graph(*b.finish({&reshaped, 1}), args)[0]);
 }
 
-OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine) {
+OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine,
+                 std::optional<AttrSpec> attr = std::nullopt) {
   OpDef d;
   d.name = std::move(name);
   d.doc = std::move(doc);
-  d.attrs = {{"update_window_dims", AttrType::kInts},
-             {"inserted_window_dims", AttrType::kInts},
-             {"scatter_dims_to_operand_dims", AttrType::kInts},
-             {"operand_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
-             {"scatter_indices_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
-             {"mode", AttrType::kString},
-             {"unique_indices", AttrType::kBool, AttrSpec::kHideDefault, false},
-             {"indices_are_sorted", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  std::vector<AttrSpec> attrs = {
+      {"update_window_dims", AttrType::kInts},
+      {"inserted_window_dims", AttrType::kInts},
+      {"scatter_dims_to_operand_dims", AttrType::kInts},
+      {"operand_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
+      {"scatter_indices_batching_dims", AttrType::kInts, AttrSpec::kHideDefault, Dims()},
+      {"mode", AttrType::kString},
+      {"unique_indices", AttrType::kBool, AttrSpec::kHideDefault, false},
+      {"indices_are_sorted", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  if (attr) attrs.push_back(*attr);
+  d.attrs = AttrSchema(attrs);
   d.num_operands = 3;
   d.infer = [dtypes](const InferCtx& c) { return infer_scatter(c, dtypes); };
   d.batch = batch_scatter;
@@ -216,6 +221,30 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   return d;
 }
 
+OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Val (*combine)(Val, Val)) {
+  return scatter_op(
+      std::move(name), std::move(doc), dtypes,
+      [combine](const AttrRecord&, Val old, Val update) { return combine(old, update); });
+}
+
+// scatter-apply: the graph is applied to each element as often as windows hold it. The updates only
+// say how large the windows are.
+TypeRefs infer_apply(const InferCtx& c) {
+  TypeRefs out = infer_scatter(c, kAnyDType);
+  const Graph& f = *c.attr().graph("jaxpr");
+  TypeRef scalar = scalar_type(c.in(0)->dtype());
+  std::vector<TypeRef> results = f.output_types();
+  if (f.num_inputs() != 1 || f.input_types()[0] != scalar || results.size() != 1 ||
+      results[0] != scalar)
+    c.fail(ErrorKind::kType, "expected a jaxpr that takes one ", scalar, " and returns one; got ",
+           f.num_inputs(), " inputs and ", results.size(), " outputs (", operand_types(c), ")");
+  return out;
+}
+
+Val apply_graph(const AttrRecord& attrs, Val old, Val) {
+  return {old.builder, old.builder->inline_graph(*attrs.graph("jaxpr"), {&old.value, 1})[0]};
+}
+
 void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = std::move(jvp);
@@ -226,8 +255,9 @@ void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
 
 void register_scatter(OpRegistry& r) {
   DTypeSet ordered = DTypeSet(kBools | kReals);
-  OpDef replace = scatter_op("scatter", "An array with windows replaced by updates.", kAnyDType,
-                             [](Val, Val update) { return update; });
+  OpDef replace = scatter_op(
+      "scatter", "An array with windows replaced by updates.", kAnyDType,
+      +[](Val, Val update) { return update; });
   custom(replace, jvp_replace, transpose_replace);
   r.add(std::move(replace));
 
@@ -253,6 +283,11 @@ void register_scatter(OpRegistry& r) {
       scatter_op("scatter-max", "The greater of windows of an array and updates.", ordered, max);
   custom(upper, jvp_extreme);
   r.add(std::move(upper));
+
+  OpDef apply = scatter_op("scatter-apply", "An array with a function applied to windows of it.",
+                           kAnyDType, apply_graph, AttrSpec{"jaxpr", AttrType::kGraph});
+  apply.infer = infer_apply;
+  r.add(std::move(apply));
 }
 
 }  // namespace weft

@@ -10,8 +10,10 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_ints, static_shape
+from weft._jit import jit
+from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_complex, is_inexact
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, ConcretizationTypeError, ShapeError
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -144,6 +146,32 @@ def _dims(numbers, kind, function):
     }
 
 
+def scatter_operation(
+    op,
+    operand,
+    indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted=False,
+    unique_indices=False,
+    mode=None,
+    **attrs,
+):
+    """Any member of the scatter family, by the name of its operation."""
+    return _core.bind(
+        op,
+        operand,
+        indices,
+        updates,
+        **_dims(dimension_numbers, ScatterDimensionNumbers, op),
+        mode=GatherScatterMode.from_any(mode).value,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        **attrs,
+    )
+
+
 def _scatter(op, summary, repeated):
     name = op.replace("-", "_")
 
@@ -157,15 +185,15 @@ def _scatter(op, summary, repeated):
         unique_indices=False,
         mode=None,
     ):
-        return _core.bind(
+        return scatter_operation(
             op,
             operand,
             scatter_indices,
             updates,
-            **_dims(dimension_numbers, ScatterDimensionNumbers, name),
-            mode=GatherScatterMode.from_any(mode).value,
-            indices_are_sorted=bool(indices_are_sorted),
-            unique_indices=bool(unique_indices),
+            dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
         )
 
     function.__name__ = function.__qualname__ = name
@@ -217,3 +245,61 @@ scatter_max = _scatter(
     "The operand with windows of it replaced by the greater of them and the updates.",
     "Of several updates of one element the greatest counts.",
 )
+
+
+def scatter_apply(
+    operand,
+    scatter_indices,
+    func,
+    dimension_numbers,
+    *,
+    update_shape=(),
+    indices_are_sorted=False,
+    unique_indices=False,
+    mode=None,
+):
+    """The operand with a function applied to windows of it; several times where they overlap.
+
+    Args:
+      operand: array.
+      scatter_indices: integers; the last axis holds the index vectors, the starts of the windows.
+      func: function of a scalar to a scalar of the same dtype; it may not close over arrays.
+      dimension_numbers: ScatterDimensionNumbers.
+      update_shape: the shape that updates would have in `scatter`.
+      indices_are_sorted: promise that the index vectors are in lexicographic order.
+      unique_indices: promise that windows do not overlap.
+      mode: for windows that are not within the operand, as GatherScatterMode; None drops them.
+
+    It cannot be differentiated.
+    """
+    dtype = dtype_of(operand)
+    updates = _core.broadcast_to(dtype.type(0), static_shape(update_shape, "scatter_apply"))
+    return scatter_operation(
+        "scatter-apply",
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+        jaxpr=scalar_graph(func, dtype),
+    )
+
+
+def scalar_graph(func, dtype):
+    """The graph of a function of one scalar; the result is converted to the scalar's dtype."""
+
+    def of_scalar(x):
+        y = func(x)
+        if shape_of(y):
+            raise ShapeError(f"[apply] expected a function to a scalar; got shape {shape_of(y)}")
+        return _core.astype(y, dtype)
+
+    traced = jit(of_scalar).trace(ShapeDtypeStruct((), dtype))
+    if traced.consts:
+        raise ConcretizationTypeError(
+            "[apply] expected a function that does not close over arrays; "
+            f"got one that closes over {len(traced.consts)}"
+        )
+    return traced.graph

@@ -255,6 +255,7 @@ from weft.numpy._shape import (
     swapaxes as swapaxes,
     transpose as transpose,
 )
+from weft.numpy._take import take as take, take_along_axis as take_along_axis
 from weft.numpy._ufuncs import (
     abs as abs,
     absolute as absolute,

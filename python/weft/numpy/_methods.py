@@ -8,6 +8,7 @@ from weft.lax._elementwise import bitcast_convert_type
 from weft.numpy import (
     _division_powers as powers,
     _floats as floats,
+    _indexing as indexing,
     _join as join,
     _linalg as linalg,
     _matrices as matrices,
@@ -15,8 +16,10 @@ from weft.numpy import (
     _reductions as reductions,
     _select as select,
     _shape as shape,
+    _take as taking,
     _ufuncs as ufuncs,
 )
+from weft.numpy._at import IndexedView
 
 
 def astype(x, dtype, copy=False):
@@ -68,6 +71,7 @@ METHODS = {
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
     "astype": astype,
+    "at": property(IndexedView),
     "clip": select.clip,
     "conj": ufuncs.conj,
     "conjugate": ufuncs.conj,
@@ -87,6 +91,7 @@ METHODS = {
     "std": moments.std,
     "sum": reductions.sum,
     "swapaxes": shape.swapaxes,
+    "take": taking.take,
     "trace": matrices.trace,
     "transpose": _transpose,
     "var": moments.var,
@@ -97,15 +102,6 @@ METHODS = {
 }
 
 
-def _getitem(x, index):
-    """Indexing that goes beyond integers, slices, None and `...`."""
-    raise NotImplementedError(
-        "indexing with arrays or lists of integers or of bools is not supported yet: use integers, "
-        "slices, None and ..., or weft.numpy.where for masks; "
-        f"got an index of type {type(index).__name__} into an array of shape {shape_of(x)}"
-    )
-
-
 OPERATORS = {
     "floordiv": powers.floor_divide,
     "mod": powers.remainder,
@@ -113,7 +109,7 @@ OPERATORS = {
     "pow": powers.power,
     "matmul": linalg.matmul,
     "rshift": ufuncs.right_shift,
-    "getitem": _getitem,
+    "getitem": indexing.get,
 }
 
 

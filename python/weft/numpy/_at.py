@@ -1,0 +1,87 @@
+"""`x.at[index]`: reading with options, and updated copies."""
+
+from weft.numpy import _indexing as indexing
+
+
+class IndexedView:
+    """What `x.at` is: index it to say which elements are meant."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index):
+        return IndexedElements(self.array, index)
+
+    def __repr__(self):
+        return f"IndexedView({self.array!r})"
+
+
+class IndexedElements:
+    """Elements of an array, `x.at[index]`, to be read or updated. The array itself never changes.
+
+    Updates return the updated array. Their values are broadcast to the shape of the elements and
+    converted to the dtype of the array. If an element is indexed several times all updates count,
+    but `set` keeps any one of them.
+
+    All methods take
+      indices_are_sorted, unique_indices: promises that the indices increase, and that none occurs
+        twice.
+      mode: what to do about indices out of bounds: "clip" moves them to the nearest element,
+        "drop" or "fill" makes updates of them have no effect and reads of them give `fill_value`,
+        "promise_in_bounds" asserts that there are none. Reads promise by default, updates drop.
+        Negative indices count from the end in any case.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array = array
+        self.index = index
+
+    def __repr__(self):
+        return f"IndexedElements({self.array!r}, {self.index!r})"
+
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+        """The elements, as `x[index]`, with a say in what happens out of bounds.
+
+        Args:
+          fill_value: what mode "fill" gives out of bounds; by default NaN, the lowest value of
+            signed and the highest of unsigned integers, and True.
+        """
+        return indexing.get(
+            self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted
+        )
+
+    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        """`func` applied to the elements; it takes and returns an array of any shape.
+
+        An element that is indexed several times gets it applied as often.
+        """
+        return indexing.apply(
+            self.array, self.index, func, mode, unique_indices, indices_are_sorted
+        )
+
+
+def _update(kind, name, summary):
+    def method(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+        return indexing.update(
+            kind, self.array, self.index, values, mode, unique_indices, indices_are_sorted
+        )
+
+    method.__name__ = name
+    method.__qualname__ = f"IndexedElements.{name}"
+    method.__doc__ = summary
+    setattr(IndexedElements, name, method)
+
+
+_update("set", "set", "The array with the elements replaced by `values`.")
+_update("add", "add", "The array with `values` added to the elements.")
+_update("sub", "subtract", "The array with `values` subtracted from the elements.")
+_update("mul", "multiply", "The array with the elements multiplied by `values`.")
+_update("mul", "mul", "The array with the elements multiplied by `values`.")
+_update("div", "divide", "The array with the elements divided by `values`; it becomes float.")
+_update("pow", "power", "The array with the elements raised to the power `values`.")
+_update("min", "min", "The array with the lesser of the elements and `values`.")
+_update("max", "max", "The array with the greater of the elements and `values`.")

@@ -1,0 +1,323 @@
+"""Reading and updating parts of arrays by NumPy's indices: what `x[...]` and `x.at[...]` do."""
+
+import warnings
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_complex
+from weft.errors import IndexOutOfBoundsError, ShapeError
+from weft.lax._creation import full
+from weft.lax._gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather,
+    scalar_graph,
+    scatter_operation,
+)
+from weft.numpy._creation import asarray
+from weft.numpy._division_powers import power
+from weft.numpy._index_plan import block_of, is_basic, plan_of, read_index, within
+
+
+def get(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
+    """Elements of an array; see `weft.numpy.ndarray.at`.
+
+    Without a mode indices are taken to be in bounds; in effect, those that are not clamp. With
+    `wrap`, negative ones count from the end.
+    """
+    shape = shape_of(x)
+    entries, place = read_index(shape, index)
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    fills = mode is GatherScatterMode.FILL_OR_DROP
+    if is_basic(entries) and wrap and not fills:
+        return _core.asarray(x)[index]
+    plan, operands = plan_of(shape, entries, place, wrap)
+    if 0 in plan.result:
+        return full(plan.result, 0, dtype_of(x))
+    for axis in plan.collapsed:
+        if shape[axis] == 0:
+            raise IndexOutOfBoundsError(
+                f"[index] expected an axis with elements; got an index into axis {axis} of an "
+                f"array of shape {shape}"
+            )
+    fill_value = known_fill(fill_value) if fills else None
+    return _get(
+        x,
+        operands,
+        plan=plan,
+        mode=mode.value,
+        fill_value=fill_value,
+        flags=(bool(unique), bool(ordered)),
+    )
+
+
+def known_fill(value):
+    """A fill value as a hashable number; NaN, the default where it is possible, as None."""
+    if value is None:
+        return None
+    value = np.asarray(value)
+    if value.dtype.kind == "V":
+        value = value.astype(np.float32)
+    value = value.item()
+    return None if value != value else value
+
+
+@composite(static_argnames=("plan", "mode", "fill_value", "flags"))
+def _get(x, operands, *, plan, mode, fill_value, flags):
+    unique, ordered = flags
+    dims = (plan.offset, plan.collapsed, tuple(c.axis for c in plan.components))
+    result = gather(
+        x,
+        _index_vectors(plan, operands),
+        GatherDimensionNumbers(*dims),
+        plan.sizes,
+        unique_indices=unique,
+        indices_are_sorted=ordered,
+        mode=mode,
+        fill_value=fill_value,
+    )
+    if plan.new_axes:
+        kept = tuple(i for i in range(len(plan.result)) if i not in plan.new_axes)
+        result = _core.bind(
+            "broadcast_in_dim", result, shape=plan.result, broadcast_dimensions=kept
+        )
+    return like(result, x)
+
+
+def like(result, x):
+    """The result with the weak type of x."""
+    return _core.astype(result, dtype_of(result), _core.typeof(x)[2])
+
+
+def index_dtype(operands):
+    wide = any(dtype_of(each).itemsize == 8 for each in operands)
+    return np.dtype(np.int64 if wide else np.int32)
+
+
+def wrapped(at, size, dtype):
+    """An index operand of a dtype, negative ones counted from the end."""
+    signed = dtype_of(at).kind == "i"
+    at = _core.astype(at, dtype)
+    if not size or not signed:
+        return at
+    negative = _core.bind("lt", at, dtype.type(0))
+    return _core.bind("select_n", negative, at, _core.bind("add", at, dtype.type(size)))
+
+
+def _index_vectors(plan, operands):
+    """The index vectors along the last axis of an array."""
+    dtype = index_dtype(operands)
+    parts = []
+    for c in plan.components:
+        if c.operand is None:
+            count = plan.vectors[c.dims[0]]
+            at = _core.bind("iota", dtype=dtype, shape=(count,), dimension=0)
+            at = _core.bind("mul", at, dtype.type(c.step))
+            at = _core.bind("add", at, dtype.type(c.start))
+        else:
+            at = wrapped(operands[c.operand], c.wrap, dtype)
+        shape = (*plan.vectors, 1)
+        parts.append(_core.bind("broadcast_in_dim", at, shape=shape, broadcast_dimensions=c.dims))
+    if not parts:
+        return full((*plan.vectors, 0), 0, dtype)
+    if len(parts) == 1:
+        return parts[0]
+    return _core.bind("concatenate", *parts, dimension=len(plan.vectors))
+
+
+def update(kind, x, index, values, mode=None, unique=False, ordered=False):
+    """The array with elements replaced by, or combined with, values; see `weft.numpy.ndarray.at`.
+
+    `kind` is "set", "add", "sub", "mul", "div", "pow", "min" or "max".
+    """
+    shape = shape_of(x)
+    mode = GatherScatterMode.from_any(mode)
+    entries, place = read_index(shape, index)
+    x = _core.asarray(x)
+    values = _converted(kind, asarray(values), x)
+    if is_basic(entries):
+        block, operands = block_of(shape, entries)
+        _check_broadcast(values, block.result)
+        dropped = mode is not GatherScatterMode.CLIP and not within(entries, shape)
+        kept = dropped or 0 in block.result or 0 in shape
+        if not kept:
+            return _update_block(x, operands, values, block=block, kind=kind, mode=mode.value)
+    else:
+        plan, operands = plan_of(shape, entries, place)
+        _check_broadcast(values, plan.result)
+        kept = 0 in plan.result or 0 in shape
+        if not kept:
+            flags = (bool(unique), bool(ordered))
+            return _update_windows(
+                x, operands, values, plan=plan, kind=kind, mode=mode.value, flags=flags
+            )
+    return _core.promote_dtypes_inexact(x)[0] if kind == "div" else x
+
+
+def _converted(kind, values, x):
+    dtype = dtype_of(x)
+    if _core.result_type(x, values)[0] != dtype:
+        warnings.warn(
+            f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to {dtype}, the "
+            "dtype of the array; convert them yourself with astype if that is meant",
+            stacklevel=4,
+        )
+    if is_complex(dtype_of(values)) and not is_complex(dtype):
+        values = _core.bind("real", values)
+    return _core.astype(values, dtype)
+
+
+def _check_broadcast(values, shape):
+    own = shape_of(values)
+    missing = len(shape) - len(own)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
+        raise ShapeError(
+            f"[at] expected values that broadcast to {shape}, the shape of the indexed elements; "
+            f"got shape {own}"
+        )
+
+
+_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "min": "min", "max": "max"}
+
+
+def _combined(kind, old, values):
+    if kind == "set":
+        return values
+    return power(old, values) if kind == "pow" else _core.bind(_OPS[kind], old, values)
+
+
+@composite(static_argnames=("block", "kind", "mode"))
+def _update_block(x, operands, values, *, block, kind, mode):
+    weak = _core.typeof(x)[2]
+    if kind == "div":
+        x, values = _core.promote_dtypes_inexact(x, values)
+    starts, inside = _block_starts(block, operands, shape_of(x))
+    cover = _core.bind("dynamic_slice", x, *starts, slice_sizes=block.covers)
+    counts = tuple(-(-n // k) for n, k in zip(block.covers, block.strides, strict=True))
+    values = _reversed(_block_values(values, block, counts), block.reverse)
+    if counts == block.covers:
+        new = _combined(kind, cover, values)
+    else:
+        old = _core.bind(
+            "slice",
+            cover,
+            start_indices=(0,) * len(counts),
+            limit_indices=block.covers,
+            strides=block.strides,
+        )
+        new = _core.bind(
+            "select_n",
+            _spread(_core.broadcast_to(np.True_, counts), block),
+            cover,
+            _spread(_combined(kind, old, values), block),
+        )
+    if inside is not None and mode == "fill":
+        new = _core.bind("select_n", _core.broadcast_to(inside, block.covers), cover, new)
+    result = _core.bind("dynamic_update_slice", x, new, *starts)
+    return _core.astype(result, dtype_of(result), weak)
+
+
+def _block_values(values, block, counts):
+    """Values that broadcast to the result, with the axes of the array."""
+    if None in block.axes:
+        values = _core.broadcast_to(values, block.result)
+        return _core.bind("reshape", values, new_sizes=counts)
+    missing = len(block.axes) - len(shape_of(values))
+    return _core.bind(
+        "broadcast_in_dim", values, shape=counts, broadcast_dimensions=block.axes[missing:]
+    )
+
+
+def _block_starts(block, operands, shape):
+    """The start of a block along every axis, and whether all are in bounds (None: surely)."""
+    dtype = index_dtype(operands)
+    starts, inside = [dtype.type(0)] * len(shape), None
+    for s in block.starts:
+        at = wrapped(operands[s.operand], s.wrap, dtype)
+        starts[s.axis] = at
+        if s.checked:
+            low, high = _core.bind("ge", at, dtype.type(0)), np.int64(shape[s.axis])
+            within_axis = _core.bind("and", low, _core.bind("lt", at, dtype.type(high)))
+            inside = within_axis if inside is None else _core.bind("and", inside, within_axis)
+    return starts, inside
+
+
+def _reversed(x, axes):
+    return _core.bind("rev", x, dimensions=axes) if axes else x
+
+
+def _spread(x, block):
+    """Elements in steps, with zeros between them, over all that the block covers."""
+    config = tuple((0, 0, step - 1) for step in block.strides)
+    return _core.bind("pad", x, dtype_of(x).type(0), padding_config=config)
+
+
+@composite(static_argnames=("plan", "kind", "mode", "flags"))
+def _update_windows(x, operands, values, *, plan, kind, mode, flags):
+    weak = _core.typeof(x)[2]
+    values = _window_values(plan, values)
+    if kind not in ("div", "pow"):
+        op = "scatter" if kind == "set" else f"scatter-{kind}"
+        result = _scatter(op, x, operands, values, plan, mode, flags)
+        return _core.astype(result, dtype_of(x), weak)
+    # Several updates of one element all count: their product is what x is divided by.
+    ones = _core.broadcast_to(dtype_of(x).type(1), shape_of(x))
+    factors = _scatter("scatter-mul", ones, operands, values, plan, mode, flags)
+    if kind == "pow":
+        result = power(x, factors)
+    else:
+        result = _core.bind("div", *_core.promote_dtypes_inexact(x, factors))
+    return _core.astype(result, dtype_of(result), weak)
+
+
+def _window_values(plan, values):
+    values = _core.broadcast_to(values, plan.result)
+    if not plan.new_axes:
+        return values
+    kept = tuple(n for i, n in enumerate(plan.result) if i not in plan.new_axes)
+    return _core.bind("reshape", values, new_sizes=kept)
+
+
+def _scatter(op, x, operands, values, plan, mode, flags, **attrs):
+    unique, ordered = flags
+    return scatter_operation(
+        op,
+        x,
+        _index_vectors(plan, operands),
+        values,
+        (plan.offset, plan.collapsed, tuple(c.axis for c in plan.components)),
+        mode=mode,
+        unique_indices=unique,
+        indices_are_sorted=ordered,
+        **attrs,
+    )
+
+
+def apply(x, index, function, mode=None, unique=False, ordered=False):
+    """The array with a function applied to elements; as often as an element is indexed."""
+    shape = shape_of(x)
+    entries, place = read_index(shape, index)
+    if unique or is_basic(entries):
+        values = function(get(x, index))
+        return update("set", x, index, values, mode, unique, ordered)
+    plan, operands = plan_of(shape, entries, place)
+    if 0 in plan.result or 0 in shape:
+        return _core.asarray(x)
+    return _apply(
+        x,
+        operands,
+        plan=plan,
+        graph=scalar_graph(function, dtype_of(x)),
+        mode=GatherScatterMode.from_any(mode).value,
+        flags=(False, bool(ordered)),
+    )
+
+
+@composite(static_argnames=("plan", "graph", "mode", "flags"))
+def _apply(x, operands, *, plan, graph, mode, flags):
+    values = _window_values(plan, dtype_of(x).type(0))
+    result = _scatter("scatter-apply", x, operands, values, plan, mode, flags, jaxpr=graph)
+    return like(result, x)

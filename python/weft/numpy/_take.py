@@ -1,0 +1,111 @@
+"""Functions that take elements by their indices along an axis."""
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axis, shape_of
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_integer
+from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.numpy import _indexing as indexing
+from weft.numpy._division_powers import remainder
+from weft.numpy._shape import ravel
+
+
+def take(
+    a,
+    indices,
+    axis=None,
+    out=None,
+    mode=None,
+    unique_indices=False,
+    indices_are_sorted=False,
+    fill_value=None,
+):
+    """Elements along an axis; the axes of `indices` take the place of the axis.
+
+    Args:
+      a: array or number.
+      indices: array of integers, or one.
+      axis: the axis; None takes from the flattened array.
+      mode: what to do about indices out of bounds: "fill" (the default) gives `fill_value`, "clip"
+        takes the nearest element, "wrap" the remainder. Negative indices count from the end, but
+        with "clip" they are out of bounds.
+      unique_indices, indices_are_sorted: promises about the indices.
+      fill_value: by default NaN, the lowest value of signed and the highest of unsigned integers,
+        and True.
+    """
+    if out is not None:
+        raise NotImplementedError("[take] arrays are immutable: out must be None")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise AttributeValueError(f"[take] expected mode 'fill', 'clip' or 'wrap'; got {mode!r}")
+    if not is_integer(_core.typeof(indices)[1]):
+        raise DTypeError(f"[take] expected integer indices; got {_core.typeof(indices)[1]}")
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = normalize_axis(axis, ndim_of(a), "take")
+    size = shape_of(a)[axis]
+    wrap = mode != "clip"
+    if mode == "wrap" and size:
+        indices, mode = remainder(indices, size), "promise_in_bounds"
+    index = (*(slice(None),) * axis, indices)
+    flags = {"unique": unique_indices, "ordered": indices_are_sorted, "wrap": wrap}
+    return indexing.get(a, index, mode or "fill", fill_value, **flags)
+
+
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
+    """For each line along an axis the elements that the matching line of `indices` says.
+
+    Args:
+      arr: array.
+      indices: array of integers with as many axes; sizes other than along `axis` agree, or are 1.
+      axis: the axis; None takes from the flattened array.
+      mode: what to do about indices out of bounds, as in `x.at[...].get`; "fill" by default.
+      fill_value: for mode "fill"; see `take`.
+    """
+    if not is_integer(dtype_of(indices)):
+        raise DTypeError(f"[take_along_axis] expected integer indices; got {dtype_of(indices)}")
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    axis = normalize_axis(axis, ndim_of(arr), "take_along_axis")
+    shape, wanted = shape_of(arr), shape_of(indices)
+    fits = len(shape) == len(wanted) and all(
+        n == m or 1 in (n, m) or i == axis
+        for i, (n, m) in enumerate(zip(shape, wanted, strict=False))
+    )
+    if not fits:
+        raise ShapeError(
+            f"[take_along_axis] expected indices of the shape {shape} of the array, but for axis "
+            f"{axis}; got {wanted}"
+        )
+    mode = GatherScatterMode.from_any(mode).value
+    fill_value = indexing.known_fill(fill_value)
+    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value)
+
+
+@composite(static_argnames=("axis", "mode", "fill_value"))
+def _take_along_axis(arr, indices, *, axis, mode, fill_value):
+    shape, wanted = shape_of(arr), shape_of(indices)
+    at = indexing.wrapped(indices, shape[axis], indexing.index_dtype([indices]))
+    # Along an axis of size 1 of the indices all is taken; along one of the array, always the
+    # first element; along other axes array and indices go in step.
+    offset = tuple(i for i, n in enumerate(wanted) if i != axis and n == 1 and shape[i] != 1)
+    repeated = tuple(i for i, n in enumerate(shape) if i != axis and n == 1)
+    paired = tuple(i for i in range(len(shape)) if i not in (axis, *offset, *repeated))
+    vectors = tuple(i for i in range(len(shape)) if i not in offset)
+    at = _core.bind("reshape", at, new_sizes=(*(wanted[i] for i in vectors), 1))
+    sizes = tuple(n if i in offset else min(n, 1) for i, n in enumerate(shape))
+    result = gather(
+        arr,
+        at,
+        GatherDimensionNumbers(
+            offset,
+            tuple(sorted((axis, *repeated))),
+            (axis,),
+            paired,
+            tuple(vectors.index(i) for i in paired),
+        ),
+        sizes,
+        mode=mode,
+        fill_value=fill_value,
+    )
+    return indexing.like(result, arr)
