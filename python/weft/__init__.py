@@ -53,6 +53,7 @@ from weft._autodiff import (  # noqa: E402
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from weft._compose import compose as compose, derivative as derivative  # noqa: E402
 from weft._jacobian import (  # noqa: E402
     hessian as hessian,
     jacfwd as jacfwd,

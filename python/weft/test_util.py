@@ -1,0 +1,118 @@
+"""Checks of derivatives against finite differences, for users' own functions and rules."""
+
+import numpy as np
+
+import weft
+from weft.tree_util import tree_flatten, tree_map
+
+
+def _random_like(rng, x):
+    x = np.asarray(x)
+    t = rng.standard_normal(x.shape)
+    if x.dtype.kind == "c":
+        t = t + 1j * rng.standard_normal(x.shape)
+    return t.astype(x.dtype)
+
+
+def _scaled_add(xs, ts, scale):
+    return tree_map(lambda x, t: (np.asarray(x) + scale * t).astype(np.asarray(x).dtype), xs, ts)
+
+
+def _inner(a, b):
+    """Sum of the real parts of the products of two trees' leaves."""
+    pairs = zip(tree_flatten(a)[0], tree_flatten(b)[0], strict=True)
+    return sum(
+        float(np.real(np.sum(np.asarray(x, np.complex128) * np.asarray(y, np.complex128))))
+        for x, y in pairs
+    )
+
+
+def _assert_close(got, expected, what, atol, rtol):
+    for g, e in zip(tree_flatten(got)[0], tree_flatten(expected)[0], strict=True):
+        np.testing.assert_allclose(np.asarray(g), np.asarray(e), atol=atol, rtol=rtol, err_msg=what)
+
+
+def check_jvp(f, args, atol=None, rtol=None, eps=None, seed=0):
+    """Checks jvp(f) in a random direction against central differences.
+
+    Raises AssertionError, with the values, if they differ by more than atol + rtol * |value|.
+    """
+    atol, rtol, eps = _tolerances(args, atol, rtol, eps)
+    rng = np.random.default_rng(seed)
+    args = tuple(args)
+    tangents = tree_map(lambda x: _random_like(rng, x), args)
+    _, got = weft.jvp(f, args, tangents)
+    ahead, behind = f(*_scaled_add(args, tangents, eps)), f(*_scaled_add(args, tangents, -eps))
+    expected = tree_map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * eps), ahead, behind)
+    _assert_close(got, expected, "jvp against central differences", atol, rtol)
+
+
+def check_vjp(f, args, atol=None, rtol=None, eps=None, seed=0):
+    """Checks vjp(f) by <ct, J t> = <vjp(ct), t> in random directions, J t by central differences.
+
+    Raises AssertionError, with the values, if they differ.
+    """
+    atol, rtol, eps = _tolerances(args, atol, rtol, eps)
+    rng = np.random.default_rng(seed)
+    args = tuple(args)
+    tangents = tree_map(lambda x: _random_like(rng, x), args)
+    value, pull = weft.vjp(f, *args)
+    cotangent = tree_map(lambda x: _random_like(rng, x), value)
+    ahead, behind = f(*_scaled_add(args, tangents, eps)), f(*_scaled_add(args, tangents, -eps))
+    push = tree_map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * eps), ahead, behind)
+    got, expected = _inner(pull(cotangent), tangents), _inner(cotangent, push)
+    np.testing.assert_allclose(
+        got, expected, atol=atol, rtol=rtol, err_msg="vjp against central differences"
+    )
+
+
+def _tolerances(args, atol, rtol, eps):
+    """Defaults by the widest dtype: differences in float32 are good for two digits."""
+    wide = all(np.asarray(x).dtype.itemsize >= 8 for x in tree_flatten(args)[0])
+    wide = wide and weft.config.weft_enable_x64
+    default = 1e-5 if wide else 2e-2
+    return (
+        default if atol is None else atol,
+        default if rtol is None else rtol,
+        (1e-5 if wide else 1e-2) if eps is None else eps,
+    )
+
+
+def check_grads(f, args, order=1, modes=("fwd", "rev"), atol=None, rtol=None, eps=None, seed=0):
+    """Checks the derivatives of `f` at `args` against central differences, up to an order.
+
+    Args:
+      f: a function of floating-point or complex arrays, or trees of them.
+      args: a sequence of its arguments, away from points where `f` is not differentiable.
+      order: derivatives of derivatives are checked up to this one.
+      modes: "fwd", "rev", or both; at higher orders every sequence of them.
+      atol, rtol: tolerances; by default 1e-5 in float64 and 2e-2 in float32.
+      eps: half the distance of the differences.
+      seed: of the random directions.
+
+    Raises AssertionError if a derivative is off, ValueError for another mode.
+    """
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    for mode in modes:
+        if mode not in ("fwd", "rev"):
+            raise ValueError(f"modes: expected 'fwd' and 'rev'; got {mode!r}")
+    args = tuple(args)
+    rng = np.random.default_rng(seed + 1)
+    tangents = tree_map(lambda x: _random_like(rng, x), args)
+    if "fwd" in modes:
+        check_jvp(f, args, atol, rtol, eps, seed)
+        if order > 1:
+
+            def forward(*xs):
+                return weft.jvp(f, xs, tangents)[1]
+
+            check_grads(forward, args, order - 1, modes, atol, rtol, eps, seed + 2)
+    if "rev" in modes:
+        check_vjp(f, args, atol, rtol, eps, seed)
+        if order > 1:
+            cotangent = tree_map(lambda x: _random_like(rng, x), f(*args))
+
+            def reverse(*xs):
+                return weft.vjp(f, *xs)[1](cotangent)
+
+            check_grads(reverse, args, order - 1, modes, atol, rtol, eps, seed + 3)

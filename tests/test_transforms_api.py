@@ -1,0 +1,224 @@
+"""grad, jvp, vjp, linearize, vmap and their compositions through the public API."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import errors, nn
+from weft.test_util import check_grads
+
+
+def net(params, x):
+    for w, b in params:
+        x = wnp.tanh(x @ w + b)
+    return wnp.mean(x**2)
+
+
+RNG = np.random.default_rng(0)
+PARAMS = [(RNG.standard_normal((4, 4)).astype("f"), np.zeros(4, "f")) for _ in range(3)]
+X = RNG.standard_normal((5, 4)).astype("f")
+
+
+def close(a, b, rtol=1e-5):
+    la, ta = weft.tree.flatten(a)
+    lb, tb = weft.tree.flatten(b)
+    assert ta == tb
+    for x, y in zip(la, lb, strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=1e-6)
+
+
+FUNCTIONS = {
+    "sin_of_square": (lambda x: wnp.sin(x**2), (np.float32(0.7),)),
+    "net": (lambda x: net(PARAMS, x), (X,)),
+    "softmax": (lambda x: nn.softmax(x) * wnp.arange(4.0), (X,)),
+    "logsumexp": (lambda x: nn.logsumexp(x, axis=1), (X,)),
+    "gelu": (nn.gelu, (X,)),
+    "softplus": (nn.softplus, (X,)),
+    "two": (lambda x, y: (x * wnp.cos(y), wnp.exp(x) / (2 + y**2)), (X, X[:, ::-1] + 0.3)),
+    "tree": (lambda p: {"r": p["a"] @ p["b"].T, "s": wnp.sum(p["a"])}, ({"a": X, "b": X + 1},)),
+    "slices": (lambda x: x[1:, 0] * x[:-1, 2] + x[3, 1], (X,)),
+    "calls": (lambda x: weft.jit(lambda y: wnp.sin(y) * x)(x * 2), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_against_differences(name):
+    f, args = FUNCTIONS[name]
+    with weft.enable_x64(True):
+        wide = weft.tree.map(lambda x: np.asarray(x, np.float64), args)
+        check_grads(f, wide, order=2)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_jit_agrees(name):
+    f, args = FUNCTIONS[name]
+
+    def both(*args):
+        value, pull = weft.vjp(f, *args)
+        return value, pull(weft.tree.map(wnp.ones_like, value))
+
+    close(both(*args), weft.jit(both)(*args))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_is_a_loop(name):
+    f, args = FUNCTIONS[name]
+    stacked = weft.tree.map(lambda x: np.stack([x, x * 0.5, -x]), args)
+    lanes = [f(*weft.tree.map(lambda x, i=i: x[i], stacked)) for i in range(3)]
+    expected = weft.tree.map(lambda *xs: np.stack([np.asarray(x) for x in xs]), *lanes)
+    close(weft.vmap(f)(*stacked), expected)
+    close(weft.jit(weft.vmap(f))(*stacked), expected)
+    last = weft.vmap(f, out_axes=-1)(*stacked)
+    close(weft.tree.map(lambda x: np.moveaxis(np.asarray(x), -1, 0), last), expected)
+
+
+def test_python_control_flow_under_grad():
+    def f(x):
+        y = x
+        while y < 100:
+            y = y * x
+        return y if y > 0 else -y
+
+    for x, power in ((2.0, 7), (3.0, 5), (10.0, 2)):
+        assert float(weft.grad(f)(x)) == pytest.approx(power * x ** (power - 1), rel=1e-5)
+
+
+def test_loops_of_changing_length_do_not_compile_each_time():
+    def f(x, n):
+        for _ in range(n):
+            x = wnp.sin(x)
+        return x
+
+    for n in range(3, 9):
+        weft.grad(f)(0.5, n)
+    before = weft.compiler.cache_stats()["compiles"]
+    for n in range(9, 30):
+        got = weft.grad(f)(0.5, n)
+        x, slope = 0.5, 1.0
+        for _ in range(n):
+            x, slope = np.sin(x), slope * np.cos(x)
+        assert float(got) == pytest.approx(slope, rel=1e-4)
+    assert weft.compiler.cache_stats()["compiles"] - before <= 4
+
+
+def test_repeated_calls_compile_once():
+    g = weft.value_and_grad(net)
+    g(PARAMS, X)
+    before = weft.compiler.cache_stats()["compiles"]
+    for _ in range(3):
+        g(PARAMS, X)
+    assert weft.compiler.cache_stats()["compiles"] == before
+
+
+PERTURBATIONS = [
+    (lambda x: x * weft.grad(lambda y: x + y)(1.0), 3.0, 1.0),
+    (lambda x: weft.grad(lambda y: x * y * y)(2.0), 3.0, 4.0),
+    (lambda x: x * weft.grad(lambda y: y * x)(x), 3.0, 6.0),
+    (lambda x: weft.jvp(lambda y: weft.grad(lambda z: z * y * x)(y), (x,), (1.0,))[1], 2.0, 1.0),
+]
+
+
+@pytest.mark.parametrize("i", range(len(PERTURBATIONS)))
+def test_no_perturbation_confusion(i):
+    f, x, slope = PERTURBATIONS[i]
+    assert float(weft.grad(f)(x)) == pytest.approx(slope)
+    assert float(weft.jit(weft.grad(f))(x)) == pytest.approx(slope)
+
+
+def test_hessian_both_ways():
+    f = lambda x: net(PARAMS, x[None])
+    x = X[0]
+    close(weft.hessian(f)(x), weft.jacrev(weft.jacfwd(f))(x), rtol=1e-3)
+    close(weft.hessian(f)(x), weft.jit(weft.hessian(f))(x), rtol=1e-4)
+
+
+def test_linearize_and_transpose():
+    value, push = weft.linearize(lambda x: wnp.sin(x) * 2, X)
+    close(push(np.ones_like(X)), 2 * np.cos(X))
+    (back,) = weft.linear_transpose(lambda x: x @ PARAMS[0][0], X)(np.ones((5, 4), "f"))
+    close(back, np.ones((5, 4)) @ PARAMS[0][0].T)
+
+
+def test_aux_and_argnums():
+    (value, aux), (gx, gy) = weft.value_and_grad(
+        lambda x, y: (x * y, {"x": x}), argnums=(0, 1), has_aux=True
+    )(2.0, 3.0)
+    assert (float(value), float(aux["x"]), float(gx), float(gy)) == (6, 2, 3, 2)
+    gradient, aux = weft.grad(lambda x: (x**2, x), has_aux=True)(3.0)
+    assert (float(gradient), float(aux)) == (6, 3)
+
+
+def test_integers_have_float0_gradients():
+    g = weft.grad(lambda p: p["a"] * p["n"], allow_int=True)({"a": 2.0, "n": 3})
+    assert float(g["a"]) == 3 and g["n"].dtype == weft.dtypes.float0
+
+
+def test_complex_derivatives():
+    z = np.complex64(1 + 2j)
+    close(weft.grad(lambda z: z**3, holomorphic=True)(z), 3 * z**2)
+    close(weft.grad(lambda x: wnp.abs(x * z) ** 2)(2.0), 2 * 2.0 * abs(z) ** 2)
+
+
+def test_compose_and_derivative():
+    h = weft.compose(weft.jit, weft.vmap, weft.grad)(lambda x: x**3)
+    close(h(np.arange(3.0, dtype="f")), 3 * np.arange(3.0) ** 2)
+    f = lambda x: wnp.stack([wnp.sum(x), x[0] * x[1]])
+    for mode in ("auto", "forward", "reverse"):
+        close(weft.derivative(f, mode)(X[0]), weft.jacfwd(f)(X[0]))
+    with pytest.raises(ValueError, match="mode"):
+        weft.derivative(f, "sideways")
+
+
+def test_vmap_axes():
+    a = np.arange(6.0, dtype="f").reshape(2, 3)
+    close(weft.vmap(lambda x, y: x + y, in_axes=(1, None))(a, 1.0), a.T + 1)
+    close(
+        weft.vmap(lambda p: p["x"] * p["s"], in_axes=({"x": 0, "s": None},))({"x": a, "s": 2.0}),
+        a * 2,
+    )
+    close(weft.vmap(lambda: wnp.ones(2), axis_size=3)(), np.ones((3, 2)))
+    close(weft.vmap(lambda x: x, in_axes=-1, out_axes=1)(a), a)
+    assert weft.vmap(lambda x: x * 2)(np.zeros((0, 3), "f")).shape == (0, 3)
+
+
+ERRORS = [
+    (lambda: weft.grad(lambda x: x)(X), errors.ShapeError, "scalar"),
+    (lambda: weft.grad(lambda x: 2)(1.0), errors.DTypeError, "floating-point result"),
+    (lambda: weft.grad(lambda p: p["n"])({"n": 1}), errors.DTypeError, r"p\['n'\]"),
+    (lambda: weft.grad(wnp.sin, argnums=1)(1.0), errors.ArgumentTypeError, "argnums=1"),
+    (
+        lambda: weft.vmap(lambda a, b: a)(wnp.ones(3), {"k": wnp.ones(4)}),
+        errors.ShapeError,
+        r"(?s)argument a .*3.*argument b\['k'\].*4",
+    ),
+    (lambda: weft.vmap(lambda a: a, in_axes=1)(wnp.ones(3)), errors.ShapeError, "argument a"),
+    (lambda: weft.vmap(lambda a: a if a > 0 else -a)(X), errors.TracerBoolConversionError, "where"),
+    (
+        lambda: weft.jvp(lambda x: x, (X,), (X[0],)),
+        errors.ShapeError,
+        r"argument x .*float32\[5,4\]; got float32\[4\]",
+    ),
+    (
+        lambda: weft.jvp(lambda x: x, (X,), (X.astype("i4"),)),
+        errors.DTypeError,
+        r"float32\[5,4\]; got int32\[5,4\]",
+    ),
+    (lambda: weft.jvp(lambda x: x, (X,), ((X, X),)), errors.TreeStructureError, "tangents"),
+    (lambda: weft.vjp(lambda x: (x, x), X)[1](X), errors.TreeStructureError, "cotangent"),
+    (lambda: weft.vjp(lambda x: x, X)[1](X[0]), errors.ShapeError, r"result.*got float32\[4\]"),
+]
+
+
+@pytest.mark.parametrize("i", range(len(ERRORS)))
+def test_errors(i):
+    run, kind, message = ERRORS[i]
+    with pytest.raises(kind, match=message) as caught:
+        run()
+    assert "test_transforms_api.py" in str(caught.value)
+
+
+def test_a_wrong_derivative_is_found():
+    """check_grads must be able to fail: stop_gradient hides part of the slope."""
+    with pytest.raises(AssertionError):
+        check_grads(lambda x: x * weft.lax.stop_gradient(x), (np.float32(2.0),))
