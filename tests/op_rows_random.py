@@ -57,8 +57,24 @@ def threefry2x32(key0, key1, x0, x1):
     return tuple(np.broadcast_to(v, shape).astype(np.uint32) for v in (x0, x1))
 
 
-def two(d):
-    return (d, d)
+def sort(*xs, dimension=-1, is_stable=True, num_keys=1):
+    """By the last key first: later stable sorts keep the order among equals."""
+    order = np.broadcast_to(
+        np.arange(xs[0].shape[dimension]).reshape([-1] + [1] * (xs[0].ndim - dimension - 1)),
+        xs[0].shape,
+    )
+    for key in reversed(xs[:num_keys]):
+        by = np.take_along_axis(key, order, dimension)
+        by = by.astype(np.float32) if by.dtype.kind == "V" else by
+        order = np.take_along_axis(order, np.argsort(by, dimension, kind="stable"), dimension)
+    return tuple(np.take_along_axis(x, order, dimension) for x in xs)
+
+
+def copies(count):
+    return lambda d: (d,) * count
+
+
+two = copies(2)
 
 
 ROWS = [
@@ -71,6 +87,30 @@ ROWS = [
             ("keys", ((3,), (3,), (), ())), ("empty", ((), (), (0,), (0,))),
         ]
     ],
+    *[
+        structural("sort", lambda *xs, **kw: lax.sort(xs, **kw), sort, *shapes, domain=domain,
+                   attrs={"dimension": axis, "num_keys": num_keys, **options}, dtypes=dtypes,
+                   label=label, wide=False, diff=tuple(range(len(shapes))),
+                   out=copies(len(shapes)))
+        for label, shapes, axis, num_keys, domain, dtypes, options in [
+            ("vector", ((9,),), 0, 1, "distinct", SAMPLE, {}),
+            ("rows", ((4, 3),), 0, 1, "distinct", SAMPLE, {}),
+            ("columns", ((4, 3),), 1, 1, "distinct", SAMPLE, {}),
+            ("carried", ((4, 3), (4, 3)), 0, 1, "distinct", SAMPLE, {}),
+            ("two_keys", ((4, 3), (4, 3)), 0, 2, "distinct", SAMPLE, {}),
+            ("unstable", ((4, 3),), 0, 1, "distinct", SAMPLE, {"is_stable": False}),
+            ("empty", ((0, 3),), 0, 1, "real", ("float32",), {}), ("one", ((2, 1),), 1, 1, "real",
+                                                                   ("float32",), {}),
+        ]
+    ],
+    structural("sort", lambda *xs, **kw: lax.sort(xs, **kw), sort,
+               Arg((12,), value=[0, 1, 2, 1, 0, 2, 1, 0, 1, 2, 0, 2]), (12,), (12,),
+               attrs={"dimension": 0, "num_keys": 2}, dtypes=("int32", "float32", "complex64"),
+               label="equal_keys", wide=False, out=copies(3)),
+    structural("sort", lambda *xs, **kw: lax.sort(xs, **kw), sort,
+               Arg((6,), value=[2.0, np.nan, -np.inf, np.inf, np.nan, -1.0]),
+               Arg((6,), "distinct"), attrs={"dimension": 0}, dtypes=("float32", "bfloat16"),
+               label="special", wide=False, out=two),
     structural("optimization_barrier", lambda *xs: lax.optimization_barrier(xs), lambda *xs: xs,
                (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two),
 ]  # fmt: skip

@@ -251,5 +251,6 @@ MISSING_RULES = {
     "fusion": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),
+    "sort": (("transpose",), "it is linear in nothing; a part of a jvp only"),
     "scatter-apply": (("jvp",), "an element may have the function applied more than once"),
 }

@@ -102,6 +102,7 @@ OpRegistry& registry() {
     register_cumulative(*r);
     register_rng(*r);
     register_barrier(*r);
+    register_sort(*r);
     register_dot(*r);
     register_call(*r);
     return r;

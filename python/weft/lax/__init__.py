@@ -165,3 +165,4 @@ from weft.lax._slice import (
     slice as slice,
     slice_in_dim as slice_in_dim,
 )
+from weft.lax._sort import sort as sort, sort_key_val as sort_key_val

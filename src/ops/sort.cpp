@@ -1,0 +1,143 @@
+// sort: several arrays reordered together along an axis by the first of them. NaN comes last, and
+// -0 equals 0; complex numbers go by their real, then by their imaginary parts.
+#include <cmath>
+
+#include "ops/addressing.h"
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+TypeRefs infer_sort(const InferCtx& c) {
+  int64_t axis = c.attr().integer("dimension"), keys = c.attr().integer("num_keys");
+  if (c.size() == 0) c.fail(ErrorKind::kType, "expected at least one operand; got none");
+  for (TypeRef t : c.operands)
+    if (t->shape() != c.in(0)->shape())
+      c.fail(ErrorKind::kShape, "expected operands of one shape (sort C2); got ", operand_types(c));
+  if (axis < 0 || axis >= c.in(0)->rank())
+    c.fail(ErrorKind::kValue, "expected dimension between 0 and ", c.in(0)->rank() - 1,
+           " (sort C4); got dimension=", axis, " (", operand_types(c), ")");
+  if (keys < 1 || keys > static_cast<int64_t>(c.size()))
+    c.fail(ErrorKind::kValue, "expected num_keys between 1 and ", c.size(), "; got num_keys=", keys,
+           " (", operand_types(c), ")");
+  return TypeRefs(c.operands);
+}
+
+// The real numbers that a key is compared by, one after the other.
+Vals parts(Val key) { return is_complex(key.dtype()) ? Vals{real(key), imag(key)} : Vals{key}; }
+
+Val comes_before(Val x, Val y) {
+  Val less = lt(x, y);
+  if (!is_float(x.dtype())) return less;
+  return logical_or(less, logical_and(eq(x, x), ne(y, y)));
+}
+
+Val is_equal(Val x, Val y) {
+  Val equal = eq(x, y);
+  if (!is_float(x.dtype())) return equal;
+  return logical_or(equal, logical_and(ne(x, x), ne(y, y)));
+}
+
+// Two elements of each operand in turn -> whether the first of them come before.
+GraphRef comparator(std::span<const TypeRef> types, int64_t num_keys) {
+  GraphBuilder b;
+  Vals xs, ys;
+  for (size_t i = 0; i < types.size(); ++i) {
+    Val x{&b, b.input(scalar_type(types[i]->dtype()))};
+    Val y{&b, b.input(scalar_type(types[i]->dtype()))};
+    if (static_cast<int64_t>(i) >= num_keys) continue;
+    for (Val part : parts(x)) xs.push_back(part);
+    for (Val part : parts(y)) ys.push_back(part);
+  }
+  Val before = comes_before(xs.back(), ys.back());
+  for (size_t i = xs.size() - 1; i-- > 0;)
+    before = logical_or(comes_before(xs[i], ys[i]), logical_and(is_equal(xs[i], ys[i]), before));
+  return b.finish({&before.value, 1});
+}
+
+void emit_sort(EmitCtx& c) {
+  if (c.in_type(0)->num_elements() == 0) {
+    for (size_t i = 0; i < c.size(); ++i) c.set_out(i, c.in(i));
+    return;
+  }
+  std::string region =
+      c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
+  emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
+                      ") <{dimension = ", c.attr().integer("dimension"),
+                      " : i64, is_stable = ", c.attr().boolean("is_stable") ? "true" : "false",
+                      "}> (", region, ") : ", signature(c)));
+}
+
+// x[.., indices[.., i, ..], ..] along an axis.
+Val take_along(Val x, Val indices, int axis) {
+  Addressing a{.dropped = {axis},
+               .index_map = {axis},
+               .batching = other_axes(x.rank(), {axis}),
+               .indices_batching = other_axes(x.rank(), {axis}),
+               .mode = "promise_in_bounds",
+               .unique = true};
+  Dims sizes;
+  for (int64_t n : x.shape()) sizes.push_back(std::min<int64_t>(n, 1));
+  return gather(x, expand_dim(indices, x.rank()), a, sizes);
+}
+
+// Sorts positions along, by which the tangents are then reordered.
+void differentiate_sort(GraphJvpCtx& c) {
+  int axis = static_cast<int>(c.attr().integer("dimension"));
+  TypeRef first = c.in_types[0];
+  DType dtype = index_dtype(DType::kI32, first->shape());
+  Vals xs;
+  for (Value v : c.operands) xs.push_back(c.val(v));
+  xs.push_back(iota(c.b, with_dtype(first, dtype), axis));
+  Vals sorted = apply(c.op, xs, c.attrs);
+  for (size_t i = 0; i < c.operands.size(); ++i) {
+    c.results.push_back(sorted[i].value);
+    Val t = c.val(c.tangents[i]);
+    if (t && first->num_elements() > 0) t = take_along(t, sorted.back(), axis);
+    c.result_tangents.push_back(t.value);
+  }
+}
+
+OpDef sort_op() {
+  OpDef d;
+  d.name = "sort";
+  d.doc = "Arrays reordered together along an axis, increasing in the first num_keys of them.";
+  d.attrs = {
+      {"dimension", AttrType::kInt}, {"is_stable", AttrType::kBool}, {"num_keys", AttrType::kInt}};
+  d.multiple_results = true;
+  d.infer = infer_sort;
+  d.jvp_kind = JvpKind::kGraph;
+  d.graph_jvp = differentiate_sort;
+  d.graph_linearize = differentiate_sort;
+  d.batch = [](BatchCtx& c) {
+    int at = *std::find_if(c.dims.begin(), c.dims.end(), [](int d) { return d != kNotBatched; });
+    Vals xs;
+    for (size_t i = 0; i < c.operands.size(); ++i) xs.push_back(c.at(i, at));
+    c.apply(xs, c.attrs->with({{"dimension", shifted(c.attr().integer("dimension"), at)}}), at);
+  };
+  d.emit = emit_sort;
+  d.simplify = {{"sort_one", "along an axis of size 1 -> x", [](SimplifyCtx& c) {
+                   Vals xs;
+                   if (c.in_types[0]->dim(static_cast<int>(c.attr().integer("dimension"))) > 1)
+                     return xs;
+                   for (Value v : c.operands) xs.push_back(c.val(v));
+                   return xs;
+                 }}};
+  d.cost = [](const CostCtx& c) {
+    double n =
+        static_cast<double>(c.in_types[0]->dim(static_cast<int>(c.attrs->integer("dimension"))));
+    Cost cost = cost_bytes(c);
+    cost.flops = static_cast<double>(c.in_types[0]->num_elements()) * std::log2(std::fmax(n, 2));
+    return cost;
+  };
+  return d;
+}
+
+}  // namespace
+
+void register_sort(OpRegistry& r) { r.add(sort_op()); }
+
+}  // namespace weft
