@@ -1,6 +1,6 @@
 """Compares expressions under weft and under jax, which runs in a process of its own.
 
-A case is an expression in `jnp`, `lax`, `np` and the operands defined below. Results
+A case is an expression in `jnp`, `lax`, `np`, `random` and the operands defined below. Results
 must agree in structure, shape, dtype, weak type and values; where jax raises, weft must raise too.
 """
 
@@ -62,7 +62,7 @@ def _main():
     from jax import lax
 
     expressions = json.load(sys.stdin)
-    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax}
+    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax, "random": jax.random}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(OPERANDS, names)
@@ -95,7 +95,7 @@ def operands(x64=False):
     import weft
     from weft import lax, numpy as jnp
 
-    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft}
+    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft, "random": weft.random}
     own = set(names)
     with warnings.catch_warnings(), weft.enable_x64(x64):
         warnings.simplefilter("ignore")

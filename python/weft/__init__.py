@@ -25,6 +25,7 @@ from weft import (  # noqa: E402
     lax as lax,
     nn as nn,
     numpy as numpy,
+    random as random,
     tree as tree,
     tree_util as tree_util,
 )

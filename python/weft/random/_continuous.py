@@ -1,0 +1,205 @@
+"""Random numbers of continuous distributions."""
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import shape_of, static_shape
+from weft._jit import composite
+from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
+from weft.errors import DTypeError, ShapeError
+from weft.lax._elementwise import bitcast_convert_type
+from weft.random._keys import checked_key, random_bits, split
+
+
+def float_dtype(dtype, function):
+    """The float dtype that was asked for; None is the default one."""
+    dtype = default_float() if dtype is None else requested_dtype(dtype, function)
+    if not is_float(dtype):
+        raise DTypeError(f"[{function}] expected a float dtype; got {dtype}")
+    return dtype
+
+
+def bounds_in(shape, bounds, function):
+    """Raises unless bounds broadcast to a shape."""
+    for bound in bounds:
+        own = shape_of(bound)
+        missing = len(shape) - len(own)
+        if missing < 0 or any(n not in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
+            raise ShapeError(
+                f"[{function}] expected parameters that broadcast to the shape {shape}; "
+                f"got shape {own}"
+            )
+
+
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
+    """Numbers evenly spread over minval <= x < maxval.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype.
+      minval, maxval: bounds, numbers or arrays that broadcast to the shape.
+    """
+    dtype = float_dtype(dtype, "uniform")
+    shape = static_shape(shape, "uniform")
+    bounds_in(shape, (minval, maxval), "uniform")
+    return _uniform(checked_key(key, "uniform"), minval, maxval, shape=shape, dtype=dtype)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _uniform(key, minval, maxval, *, shape, dtype):
+    return uniform_within(key, shape, dtype, minval, maxval)
+
+
+def uniform_within(key, shape, dtype, minval=0.0, maxval=1.0):
+    """`uniform`, for use in composites."""
+    minval, maxval = (_core.broadcast_to(_core.astype(v, dtype), shape) for v in (minval, maxval))
+    span = _core.bind("sub", maxval, minval)
+    x = _core.bind("add", _core.bind("mul", _from_bits(key, shape, dtype), span), minval)
+    return _core.bind("max", minval, x)
+
+
+def _from_bits(key, shape, dtype):
+    """Multiples of the rounding error in [0, 1): random bits as the mantissa of 1 <= x < 2."""
+    info = finfo(dtype)
+    container = np.dtype(f"uint{info.bits}")
+    source = container if info.nmant >= 8 else np.dtype(np.uint8)
+    bits = random_bits(key, shape, source)
+    unused = source.itemsize * 8 - info.nmant
+    mantissa = _core.bind("shift_right_logical", bits, source.type(unused))
+    one = np.ones((), dtype).view(container)[()]
+    x = _core.bind("or", _core.astype(mantissa, container), one)
+    return _core.bind("sub", bitcast_convert_type(x, dtype), dtype.type(1))
+
+
+def normal(key, shape=(), dtype=None):
+    """Numbers of the normal distribution with mean 0 and variance 1.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float or complex dtype. Complex numbers have independent parts of variance 1/2.
+    """
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
+    if not (is_float(dtype) or is_complex(dtype)):
+        raise DTypeError(f"[normal] expected a float or complex dtype; got {dtype}")
+    key = checked_key(key, "normal")
+    return _normal(key, shape=static_shape(shape, "normal"), dtype=dtype)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _normal(key, *, shape, dtype):
+    if not is_complex(dtype):
+        return _real_normal(key, shape, dtype)
+    part = real_dtype(dtype)
+    keys = split(key)
+    parts = [_real_normal(keys[i], shape, part) for i in range(2)]
+    return _core.bind("div", _core.bind("complex", *parts), dtype.type(np.sqrt(2)))
+
+
+def _real_normal(key, shape, dtype):
+    low = np.nextafter(dtype.type(-1), dtype.type(0), dtype=dtype)
+    u = uniform_within(key, shape, dtype, low, 1.0)
+    return _core.bind("mul", dtype.type(np.sqrt(2)), _core.bind("erf_inv", u))
+
+
+def truncated_normal(key, lower, upper, shape=None, dtype=None):
+    """Numbers of the normal distribution of mean 0 and variance 1, between bounds.
+
+    Args:
+      key: a key.
+      lower, upper: bounds, numbers or arrays.
+      shape: shape of the result; None for the broadcast shape of the bounds.
+      dtype: a float dtype.
+    """
+    dtype = float_dtype(dtype, "truncated_normal")
+    if shape is None:
+        shape = np.broadcast_shapes(shape_of(lower), shape_of(upper))
+    shape = static_shape(shape, "truncated_normal")
+    bounds_in(shape, (lower, upper), "truncated_normal")
+    key = checked_key(key, "truncated_normal")
+    return _truncated_normal(key, lower, upper, shape=shape, dtype=dtype)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _truncated_normal(key, lower, upper, *, shape, dtype):
+    lower, upper = (_core.astype(bound, dtype) for bound in (lower, upper))
+    root = dtype.type(np.sqrt(2))
+    low, high = (_core.bind("erf", _core.bind("div", bound, root)) for bound in (lower, upper))
+    u = uniform_within(key, shape, dtype, low, high)
+    x = _core.bind("mul", root, _core.bind("erf_inv", u))
+    above = _core.bind("nextafter", lower, _like(lower, np.inf, dtype))
+    below = _core.bind("nextafter", upper, _like(upper, -np.inf, dtype))
+    above, below = (_core.broadcast_to(bound, shape) for bound in (above, below))
+    return _core.bind("clamp", above, x, below)
+
+
+def _like(x, value, dtype):
+    return _core.broadcast_to(dtype.type(value), shape_of(x))
+
+
+def _standard(name, summary, low, transform):
+    """A distribution that is a function of one uniform number, at least low(finfo)."""
+
+    @composite(static_argnames=("shape", "dtype"))
+    def draw(key, *, shape, dtype):
+        return transform(uniform_within(key, shape, dtype, dtype.type(low(finfo(dtype)))), dtype)
+
+    def function(key, shape=(), dtype=None):
+        return draw(
+            checked_key(key, name), shape=static_shape(shape, name), dtype=float_dtype(dtype, name)
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{summary}
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype.
+    """
+    return function
+
+
+def _minus_log_complement(u, dtype):
+    return _core.bind("neg", _core.bind("log1p", _core.bind("neg", u)))
+
+
+def _signed_log(u, dtype):
+    log = _core.bind("log1p", _core.bind("neg", _core.bind("abs", u)))
+    return _core.bind("mul", _core.bind("sign", u), log)
+
+
+def _logit(u, dtype):
+    complement = _core.bind("log1p", _core.bind("neg", u))
+    return _core.bind("sub", _core.bind("log", u), complement)
+
+
+def minus_log_log(u, dtype):
+    return _core.bind("neg", _core.bind("log", _core.bind("neg", _core.bind("log", u))))
+
+
+exponential = _standard(
+    "exponential",
+    "Numbers of the exponential distribution with mean 1.",
+    lambda info: 0,
+    _minus_log_complement,
+)
+laplace = _standard(
+    "laplace",
+    "Numbers of the Laplace distribution with mean 0 and scale 1.",
+    lambda info: -1 + info.epsneg,
+    _signed_log,
+)
+logistic = _standard(
+    "logistic",
+    "Numbers of the logistic distribution with mean 0 and scale 1.",
+    lambda info: info.tiny,
+    _logit,
+)
+gumbel = _standard(
+    "gumbel",
+    "Numbers of the Gumbel distribution: -log(-log(u)) of a uniform u.",
+    lambda info: info.tiny,
+    minus_log_log,
+)

@@ -1,0 +1,307 @@
+"""Random integers, bools, and choices among things."""
+
+import math
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_shape
+from weft._jit import composite
+from weft.dtypes import (
+    default_int,
+    dtype_of,
+    is_float,
+    is_integer,
+    requested_dtype,
+    to_inexact_dtype,
+)
+from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.lax._cumulative import cumsum
+from weft.lax._reduce import argmax
+from weft.lax._shape import reshape
+from weft.lax._slice import slice_in_dim
+from weft.lax._sort import sort, sort_key_val
+from weft.numpy._shape import moveaxis
+from weft.numpy._take import take
+from weft.random._continuous import bounds_in, gumbel, uniform_within
+from weft.random._keys import checked_key, random_bits, split
+
+
+def randint(key, shape, minval, maxval, dtype=None):
+    """Integers evenly spread over minval <= x < maxval.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
+        above minval the result is minval.
+      dtype: an integer dtype.
+    """
+    dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
+    if not is_integer(dtype):
+        raise DTypeError(f"[randint] expected an integer dtype; got {dtype}")
+    shape = static_shape(shape, "randint")
+    bounds_in(shape, (minval, maxval), "randint")
+    key = checked_key(key, "randint")
+    return _randint(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
+
+
+def _as_integers(x):
+    """Bounds in an integer dtype of at least 32 bits; OverflowError for a number beyond it."""
+    wide = default_int()
+    if isinstance(x, int):
+        if not np.iinfo(wide).min <= x <= np.iinfo(wide).max:
+            raise OverflowError(f"[randint] expected bounds that {wide} holds; got {x}")
+        return wide.type(x)
+    own = dtype_of(x)
+    return x if is_integer(own) and own.itemsize >= 4 else _core.astype(x, wide)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _randint(key, minval, maxval, *, shape, dtype):
+    limits = np.iinfo(dtype)
+    # Dtypes of fewer bits are drawn as 32 bits.
+    bits = np.dtype(f"uint{max(limits.bits, 32)}")
+    beyond = False  # whether maxval is one past the largest number
+    if limits.max < np.iinfo(dtype_of(maxval)).max:
+        beyond = _core.bind("gt", maxval, dtype_of(maxval).type(limits.max))
+    minval, maxval = (_core.astype(_clipped(x, limits), bits) for x in (minval, maxval))
+    minval, maxval = _core.broadcast_arrays(minval, maxval)
+    signed = bits if limits.min == 0 else np.dtype(f"int{np.iinfo(bits).bits}")
+    empty = _core.bind("le", _core.astype(maxval, signed), _core.astype(minval, signed))
+    span = _select(empty, bits.type(1), _core.bind("sub", maxval, minval))
+    if beyond is not False:
+        longer = _core.bind("and", *_core.broadcast_arrays(beyond, _core.bind("not", empty)))
+        span = _select(longer, _core.bind("add", span, bits.type(1)), span)
+    span = _core.broadcast_to(span, shape)
+    keys = split(key)
+    high, low = (random_bits(keys[i], shape, bits) for i in range(2))
+    if beyond is False or bits.itemsize > dtype.itemsize:
+        offset = _remainder(high, low, span)
+    else:
+        # A span of all numbers of the dtype has wrapped to 0: any bits will do.
+        all_numbers = _core.bind("eq", span, bits.type(0))
+        span = _core.bind("max", span, _core.broadcast_to(bits.type(1), shape))
+        offset = _select(all_numbers, low, _remainder(high, low, span))
+    return _core.astype(_core.bind("add", _core.broadcast_to(minval, shape), offset), dtype)
+
+
+def _clipped(x, limits):
+    """Moved to the range of a dtype."""
+    own = dtype_of(x)
+    if limits.min > np.iinfo(own).min:
+        x = _core.bind("max", x, _core.broadcast_to(own.type(limits.min), shape_of(x)))
+    if limits.max < np.iinfo(own).max:
+        x = _core.bind("min", x, _core.broadcast_to(own.type(limits.max), shape_of(x)))
+    return x
+
+
+def _remainder(high, low, span):
+    """(2**n high + low) % span, in n bits."""
+    dtype, shape = dtype_of(span), shape_of(span)
+    half = _core.broadcast_to(dtype.type(1 << (4 * dtype.itemsize)), shape)
+    half = _core.bind("rem", half, span)
+    factor = _core.bind("rem", _core.bind("mul", half, half), span)
+    offset = _core.bind("mul", _core.bind("rem", high, span), factor)
+    offset = _core.bind("add", offset, _core.bind("rem", low, span))
+    return _core.bind("rem", offset, span)
+
+
+def _clipped(x, dtype):
+    """Converted to a dtype, after moving to its range."""
+    own, limits = dtype_of(x), np.iinfo(dtype)
+    if limits.min > np.iinfo(own).min:
+        x = _core.bind("max", x, own.type(limits.min))
+    if limits.max < np.iinfo(own).max:
+        x = _core.bind("min", x, own.type(limits.max))
+    return _core.astype(x, dtype)
+
+
+def _select(predicate, on_true, on_false):
+    shape = shape_of(predicate)
+    on_true, on_false = (_core.broadcast_to(x, shape) for x in (on_true, on_false))
+    return _core.bind("select_n", predicate, on_false, on_true)
+
+
+def bernoulli(key, p=0.5, shape=None):
+    """Bools that are True with probability `p`.
+
+    Args:
+      key: a key.
+      p: probabilities, a number or an array that broadcasts to the shape.
+      shape: shape of the result; None for that of `p`.
+    """
+    shape = shape_of(p) if shape is None else static_shape(shape, "bernoulli")
+    bounds_in(shape, (p,), "bernoulli")
+    return _bernoulli(checked_key(key, "bernoulli"), p, shape=shape)
+
+
+@composite(static_argnames=("shape",))
+def _bernoulli(key, p, *, shape):
+    dtype = to_inexact_dtype(_core.result_type(p)[0])
+    p = _core.broadcast_to(_core.astype(p, dtype), shape)
+    return _core.bind("lt", uniform_within(key, shape, dtype), p)
+
+
+def permutation(key, x, axis=0, independent=False):
+    """The elements of an array in random order along an axis.
+
+    Args:
+      key: a key.
+      x: array; or an integer n, for the numbers 0 to n - 1.
+      axis: the axis.
+      independent: order each line along the axis on its own, not all in the same way.
+    """
+    key = checked_key(key, "permutation")
+    if not shape_of(x):
+        if not is_integer(dtype_of(x)):
+            raise OperandError(f"[permutation] expected an array or an integer; got {x!r}")
+        return _random_order(key, count=static_int(x, "permutation", "x"))
+    axis = normalize_axis(axis, ndim_of(x), "permutation")
+    return _permutation(key, x, axis=axis, independent=bool(independent))
+
+
+@composite(static_argnames=("count",))
+def _random_order(key, *, count):
+    return _shuffled(key, _numbers(count), 0)
+
+
+def _numbers(count):
+    return _core.bind("iota", dtype=default_int(), shape=(count,), dimension=0)
+
+
+@composite(static_argnames=("axis", "independent"))
+def _permutation(key, x, *, axis, independent):
+    if independent or ndim_of(x) == 1:
+        return _shuffled(key, x, axis)
+    order = _shuffled(key, _numbers(shape_of(x)[axis]), 0)
+    return take(x, order, axis, unique_indices=True, mode="clip")
+
+
+def _shuffled(key, x, axis):
+    """Sorts by random keys, often enough that equal ones hardly leave a trace."""
+    size = max(1, math.prod(shape_of(x)))
+    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
+        keys = split(key)
+        key, bits = keys[0], random_bits(keys[1], shape_of(x), np.dtype(np.uint32))
+        x = sort_key_val(bits, x, axis)[1]
+    return x
+
+
+def categorical(key, logits, axis=-1, shape=None, replace=True):
+    """Indices along an axis, drawn with probabilities proportional to exp(logits).
+
+    Args:
+      key: a key.
+      logits: unnormalised logarithms of probabilities.
+      axis: the axis whose indices are drawn.
+      shape: shape of the result. It ends in the shape of the logits without the axis, or in one
+        that broadcasts from it, and may have more axes in front; None for that shape itself.
+      replace: whether an index may be drawn more than once along the axes in front.
+    """
+    key = checked_key(key, "categorical")
+    if not is_float(dtype_of(logits)):
+        raise DTypeError(f"[categorical] expected float logits; got {dtype_of(logits)}")
+    axis = normalize_axis(axis, ndim_of(logits), "categorical")
+    rest = tuple(n for i, n in enumerate(shape_of(logits)) if i != axis)
+    shape = rest if shape is None else static_shape(shape, "categorical")
+    bounds_in(shape, (np.broadcast_to(np.int8(0), rest),), "categorical")
+    front = shape[: len(shape) - len(rest)]
+    if not replace and math.prod(front) > shape_of(logits)[axis]:
+        raise AttributeValueError(
+            f"[categorical] expected to draw at most {shape_of(logits)[axis]} different indices; "
+            f"got {math.prod(front)}"
+        )
+    if not replace and shape[len(front) :] != rest:
+        raise ShapeError(
+            f"[categorical] expected a shape that ends in {rest} where indices may not repeat; "
+            f"got {shape}"
+        )
+    return _categorical(key, logits, axis=axis, shape=shape, replace=bool(replace))
+
+
+@composite(static_argnames=("axis", "shape", "replace"))
+def _categorical(key, logits, *, axis, shape, replace):
+    own = shape_of(logits)
+    front = shape[: len(shape) - (len(own) - 1)]
+    if not replace:
+        noisy = _core.bind("add", gumbel(key, own, dtype_of(logits)), logits)
+        order = _descending(noisy, axis, math.prod(front))
+        return reshape(moveaxis(order, axis, 0), shape)
+    # Broadcast the logits to the shape that was asked for, the axis included.
+    wanted = list(shape)
+    at = len(front) + axis
+    wanted.insert(at, own[axis])
+    noise = gumbel(key, tuple(wanted), dtype_of(logits))
+    noisy = _core.bind("add", noise, _core.broadcast_to(logits, tuple(wanted)))
+    return argmax(noisy, at, default_int())
+
+
+def _descending(x, axis, count):
+    """Indices of the `count` largest elements along an axis, the largest first."""
+    positions = _core.bind("iota", dtype=default_int(), shape=shape_of(x), dimension=axis)
+    order = sort((_core.bind("neg", x), positions), axis)[1]
+    return slice_in_dim(order, 0, count, axis=axis)
+
+
+def choice(key, a, shape=(), replace=True, p=None, axis=0):
+    """Elements drawn from an array along an axis.
+
+    Args:
+      key: a key.
+      a: array; or an integer n, for the numbers 0 to n - 1.
+      shape: how many; these axes take the place of the axis.
+      replace: whether an element may be drawn more than once.
+      p: probabilities of the elements, an array with one axis; None for equal ones.
+      axis: the axis.
+    """
+    key = checked_key(key, "choice")
+    shape = static_shape(shape, "choice")
+    if shape_of(a):
+        axis = normalize_axis(axis, ndim_of(a), "choice")
+        size = shape_of(a)[axis]
+    else:
+        size = static_int(a, "choice", "a")
+    draws = math.prod(shape)
+    if draws and size < 1:
+        raise AttributeValueError("[choice] expected something to choose from; got nothing")
+    if not replace and draws > size:
+        raise AttributeValueError(
+            f"[choice] expected at most {size} draws without replacement; got {draws}"
+        )
+    if p is not None and shape_of(p) != (size,):
+        raise ShapeError(f"[choice] expected p of shape ({size},); got {shape_of(p)}")
+    if replace and p is None:
+        order = randint(key, shape, 0, size)
+    elif p is None:
+        order = reshape(_random_order(key, count=size)[:draws], shape)
+    else:
+        order = _weighted(key, p, size=size, shape=shape, replace=bool(replace))
+    return take(a, order, axis, mode="clip") if shape_of(a) else order
+
+
+@composite(static_argnames=("size", "shape", "replace"))
+def _weighted(key, p, *, size, shape, replace):
+    dtype = to_inexact_dtype(_core.result_type(p)[0])
+    p = _core.astype(p, dtype)
+    if not replace:
+        noisy = _core.bind("add", gumbel(key, (size,), dtype), _core.bind("log", p))
+        return reshape(_descending(noisy, 0, math.prod(shape)), shape)
+    total = cumsum(p)
+    one = _core.broadcast_to(dtype.type(1), shape)
+    u = _core.bind("sub", one, uniform_within(key, shape, dtype))
+    u = _core.bind("mul", _core.broadcast_to(total[size - 1], shape), u)
+    # How many running totals lie below.
+    everywhere = (*shape, size)
+    below = _core.bind(
+        "lt",
+        _core.broadcast_to(total, everywhere),
+        _core.bind(
+            "broadcast_in_dim",
+            u,
+            shape=everywhere,
+            broadcast_dimensions=tuple(range(len(shape))),
+        ),
+    )
+    count = _core.astype(below, default_int())
+    return _core.bind("reduce_sum", count, axes=(len(shape),))

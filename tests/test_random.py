@@ -1,0 +1,255 @@
+"""weft.random: streams equal to jax's to the last bit, properties of the samples, and errors."""
+
+import numpy as np
+import pytest
+from oracle import check, check_staged, lines, needs_jax
+
+import weft
+from weft import numpy as jnp, random
+from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+
+KEYS = lines(
+    """
+    random.PRNGKey(0)
+    random.PRNGKey(-1)
+    random.PRNGKey(2**40 + 5)
+    random.PRNGKey(2**32 - 1)
+    random.PRNGKey(np.int64(2**40 + 5))
+    random.PRNGKey(np.uint32(7))
+    random.PRNGKey(jnp.int32(-1))
+    random.PRNGKey(jnp.arange(2)[1])
+    random.PRNGKey(True)
+    random.PRNGKey(1.0)
+    random.PRNGKey(jnp.arange(2))
+    random.PRNGKey(2**64)
+    random.split(random.PRNGKey(3))
+    random.split(random.PRNGKey(3), 5)
+    random.split(random.PRNGKey(3), (2, 3))
+    random.split(random.PRNGKey(3), 0)
+    random.split(random.PRNGKey(3), -1)
+    random.split(jnp.arange(3))
+    random.split(jnp.zeros((2, 2), "uint32"))
+    random.split(1)
+    random.fold_in(random.PRNGKey(3), 7)
+    random.fold_in(random.PRNGKey(3), 2**32 - 1)
+    random.fold_in(random.PRNGKey(3), -7)
+    random.fold_in(random.PRNGKey(3), 2**32)
+    random.fold_in(random.PRNGKey(3), jnp.arange(3)[2])
+    random.fold_in(random.PRNGKey(3), jnp.uint32(5))
+    random.fold_in(random.PRNGKey(3), jnp.arange(3))
+    random.key_data(random.PRNGKey(3))
+    random.bits(random.PRNGKey(3))
+    random.bits(random.PRNGKey(3), (0,))
+    random.bits(random.PRNGKey(3), (5,))
+    random.bits(random.PRNGKey(3), (3, 2), "uint8")
+    random.bits(random.PRNGKey(3), (5,), "uint16")
+    random.bits(random.PRNGKey(3), (1000,), "uint32")
+    random.bits(random.PRNGKey(3), (5,), "int32")
+    """
+)
+DISCRETE = lines(
+    """
+    random.randint(random.PRNGKey(1), (7,), 0, 10)
+    random.randint(random.PRNGKey(1), (), -3, 3)
+    random.randint(random.PRNGKey(1), (7,), -5, 300, "int8")
+    random.randint(random.PRNGKey(1), (7,), -5, 30, "int16")
+    random.randint(random.PRNGKey(1), (7,), 0, 300, "uint8")
+    random.randint(random.PRNGKey(1), (7,), -128, 127, "int8")
+    random.randint(random.PRNGKey(1), (7,), -200, 300, "int8")
+    random.randint(random.PRNGKey(1), (7,), -5, -2, "uint8")
+    random.randint(random.PRNGKey(1), (7,), 0, -2, "uint8")
+    random.randint(random.PRNGKey(1), (7,), np.uint32(3), np.uint32(2**32 - 1), "uint32")
+    random.randint(random.PRNGKey(1), (7,), jnp.int8(3), jnp.uint8(200))
+    random.randint(random.PRNGKey(1), (7,), 0, 256, "uint8")
+    random.randint(random.PRNGKey(1), (7,), 0, 128, "int8")
+    random.randint(random.PRNGKey(1), (7,), 0, 2**31 - 1)
+    random.randint(random.PRNGKey(1), (7,), 0, 2**31 - 1, "uint32")
+    random.randint(random.PRNGKey(1), (7,), -(2**31), 2**31 - 1)
+    random.randint(random.PRNGKey(1), (7,), 0, 2**31)
+    random.randint(random.PRNGKey(1), (7,), 5, 5)
+    random.randint(random.PRNGKey(1), (7,), 5, 2)
+    random.randint(random.PRNGKey(1), (2, 3), 0, jnp.array([1, 20, 300]))
+    random.randint(random.PRNGKey(1), (3, 3), jnp.array([[-1], [-20], [5]]), jnp.array([1, 20, 3]))
+    random.randint(random.PRNGKey(1), (2, 3), 0, jnp.array([1, 20]))
+    random.randint(random.PRNGKey(1), (7,), 0.0, 10.0)
+    random.randint(random.PRNGKey(1), (7,), 0, 10, "float32")
+    random.randint(random.PRNGKey(1), (0,), 0, 10)
+    random.bernoulli(random.PRNGKey(1))
+    random.bernoulli(random.PRNGKey(1), 0.3, (9,))
+    random.bernoulli(random.PRNGKey(1), jnp.array([0.1, 0.9]))
+    random.bernoulli(random.PRNGKey(1), jnp.array([0.1, 0.9]), (3, 2))
+    random.bernoulli(random.PRNGKey(1), jnp.array([0.1, 0.9]), (3,))
+    random.bernoulli(random.PRNGKey(1), jnp.float16(0.4), (9,))
+    random.permutation(random.PRNGKey(1), 9)
+    random.permutation(random.PRNGKey(1), 0)
+    random.permutation(random.PRNGKey(1), 1)
+    random.permutation(random.PRNGKey(1), 3000)
+    random.permutation(random.PRNGKey(1), jnp.arange(9.0))
+    random.permutation(random.PRNGKey(1), jnp.arange(12).reshape(6, 2))
+    random.permutation(random.PRNGKey(1), jnp.arange(12).reshape(2, 6), 1)
+    random.permutation(random.PRNGKey(1), jnp.arange(12).reshape(2, 6), axis=-1, independent=True)
+    random.permutation(random.PRNGKey(1), jnp.arange(12).reshape(2, 6), independent=True)
+    random.permutation(random.PRNGKey(1), 3.0)
+    random.permutation(random.PRNGKey(1), jnp.arange(3), axis=1)
+    random.categorical(random.PRNGKey(1), jnp.array([0.0, 1.0, 2.0]))
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)))
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), axis=0)
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), shape=(5, 4))
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), axis=0, shape=(5, 9))
+    random.categorical(random.PRNGKey(1), jnp.zeros((1, 9)), shape=(5, 4))
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), shape=(4, 5))
+    random.categorical(random.PRNGKey(1), jnp.zeros((9,)), shape=(3,), replace=False)
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), shape=(3, 4), replace=False)
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)), 0, shape=(3, 9), replace=False)
+    random.categorical(random.PRNGKey(1), jnp.zeros((2,)), shape=(3,), replace=False)
+    random.categorical(random.PRNGKey(1), jnp.array([-jnp.inf, 0.0, -jnp.inf]), shape=(5,))
+    random.choice(random.PRNGKey(1), 5)
+    random.choice(random.PRNGKey(1), 5, (3, 2))
+    random.choice(random.PRNGKey(1), 5, (3,), replace=False)
+    random.choice(random.PRNGKey(1), 5, (2, 2), replace=False)
+    random.choice(random.PRNGKey(1), 2, (3,), replace=False)
+    random.choice(random.PRNGKey(1), 0)
+    random.choice(random.PRNGKey(1), jnp.arange(6).reshape(3, 2), (2,))
+    random.choice(random.PRNGKey(1), jnp.arange(6).reshape(3, 2), (2,), axis=1)
+    random.choice(random.PRNGKey(1), jnp.arange(6.0), (4,), replace=False)
+    random.choice(random.PRNGKey(1), 5, (9,), p=jnp.array([0.1, 0.2, 0.3, 0.2, 0.2]))
+    random.choice(random.PRNGKey(1), 5, (3,), replace=False, p=jnp.array([0.1, 0.2, 0.3, 0.2, 0.2]))
+    random.choice(random.PRNGKey(1), 5, (3,), p=jnp.array([0.5, 0.5]))
+    """
+)
+
+
+def bits(function, arguments, dtype, shape):
+    """An expression for the bits of a sample, as integers."""
+    container = {"float16": "uint16", "bfloat16": "uint16", "float64": "uint64"}
+    view = container.get(dtype, "uint32")
+    dtype = "jnp.bfloat16" if dtype == "bfloat16" else f"'{dtype}'"
+    call = f"random.{function}(random.PRNGKey(9), {arguments}shape={shape}, dtype={dtype})"
+    return f"{call}.view('{view}')"
+
+
+FLOATS = ("float32", "float16", "bfloat16")
+CONTINUOUS = tuple(
+    bits(function, arguments, dtype, shape)
+    for function, arguments in [
+        ("uniform", ""), ("normal", ""), ("gumbel", ""), ("exponential", ""), ("laplace", ""),
+        ("logistic", ""), ("truncated_normal", "lower=-1.5, upper=2.0, "),
+    ]
+    for dtype in FLOATS
+    for shape in ("()", "(0,)", "(7,)", "(33, 5)", "(2, 3, 50)")
+) + lines(
+    """
+    random.uniform(random.PRNGKey(2), (50,), minval=-3.7, maxval=1.2).view("uint32")
+    random.uniform(random.PRNGKey(2), (3, 5), minval=jnp.arange(5.0), maxval=10.0).view("uint32")
+    random.uniform(random.PRNGKey(2), (3,), minval=jnp.arange(2.0))
+    random.uniform(random.PRNGKey(2), (2,), minval=5, maxval=1)
+    random.uniform(random.PRNGKey(2), (2,), int)
+    random.uniform(random.PRNGKey(2), 3)
+    random.uniform(random.PRNGKey(2), (-1,))
+    random.normal(random.PRNGKey(2), (20,), "complex64")
+    random.normal(random.PRNGKey(2), (2,), int)
+    random.truncated_normal(random.PRNGKey(2), jnp.array([-1.0, 0.0]), 1.0).view("uint32")
+    random.truncated_normal(random.PRNGKey(2), -2, 2, (3,))
+    """
+)  # fmt: skip
+WIDE = lines(
+    """
+    random.PRNGKey(-1)
+    random.PRNGKey(2**40 + 5)
+    random.PRNGKey(np.uint64(2**63 + 1))
+    random.PRNGKey(jnp.int64(2**40 + 5))
+    random.bits(random.PRNGKey(3), (5,))
+    random.bits(random.PRNGKey(3), (5,), "uint64")
+    random.uniform(random.PRNGKey(2), (50,)).view("uint64")
+    random.normal(random.PRNGKey(2), (50,)).view("uint64")
+    random.gumbel(random.PRNGKey(2), (50,)).view("uint64")
+    random.exponential(random.PRNGKey(2), (50,)).view("uint64")
+    random.randint(random.PRNGKey(1), (7,), 0, 2**40)
+    random.randint(random.PRNGKey(1), (7,), 0, 2**33, "int32")
+    random.randint(random.PRNGKey(1), (7,), 0, 10, "uint64")
+    random.permutation(random.PRNGKey(1), 9)
+    random.bernoulli(random.PRNGKey(1), 0.3, (9,))
+    random.categorical(random.PRNGKey(1), jnp.zeros((4, 9)))
+    """
+)
+TABLES = {case: table for table in (KEYS, DISCRETE, CONTINUOUS) for case in table}
+
+
+@needs_jax
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", TABLES)
+def test_as_jax(case):
+    check(TABLES[case], case)
+
+
+@needs_jax
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", WIDE)
+def test_as_jax_with_64_bits(case):
+    check(WIDE, case, x64=True)
+
+
+@pytest.mark.parametrize("case", KEYS + DISCRETE)
+def test_staged(case):
+    check_staged(case)
+
+
+def test_moments():
+    key = random.key(0)
+    n = 20_000
+    x = np.asarray(random.normal(key, (n,)))
+    assert abs(x.mean()) < 0.03 and abs(x.var() - 1) < 0.05
+    x = np.asarray(random.uniform(key, (n,), minval=-1, maxval=3))
+    assert x.min() >= -1 and x.max() < 3 and abs(x.mean() - 1) < 0.05
+    x = np.asarray(random.exponential(key, (n,)))
+    assert x.min() >= 0 and abs(x.mean() - 1) < 0.05
+    x = np.asarray(random.randint(key, (n,), -2, 5))
+    assert sorted(set(x.tolist())) == list(range(-2, 5))
+    assert np.ptp(np.bincount(x + 2)) < 0.2 * n / 7
+    x = np.asarray(random.truncated_normal(key, -1, 1, (n,)))
+    assert -1 < x.min() and x.max() < 1
+    x = np.asarray(random.permutation(key, n))
+    assert sorted(x.tolist()) == list(range(n))
+
+
+def test_keys_under_vmap_and_jit():
+    keys = random.split(random.key(1), 4)
+    rows = weft.vmap(lambda k: random.normal(k, (3,)))(keys)
+    for row, key in zip(rows, keys, strict=True):
+        np.testing.assert_array_equal(row, random.normal(key, (3,)))
+    np.testing.assert_array_equal(
+        weft.vmap(random.key)(jnp.arange(3)), jnp.stack([random.key(i) for i in range(3)])
+    )
+    jitted = weft.jit(lambda key: random.normal(random.fold_in(key, 3), (4,)))
+    np.testing.assert_array_equal(jitted(keys[0]), random.normal(random.fold_in(keys[0], 3), (4,)))
+
+
+def test_samples_have_derivatives_in_their_parameters():
+    key = random.key(0)
+
+    def sample(mean, scale):
+        return (mean + scale * random.normal(key, (5,))).sum()
+
+    mean, scale = weft.grad(sample, argnums=(0, 1))(1.0, 2.0)
+    np.testing.assert_allclose(mean, 5.0)
+    np.testing.assert_allclose(scale, random.normal(key, (5,)).sum(), rtol=1e-6)
+    width = weft.grad(lambda w: random.uniform(key, (5,), maxval=w).sum())(1.0)
+    np.testing.assert_allclose(width, random.uniform(key, (5,)).sum(), rtol=1e-6)
+
+
+def test_messages():
+    key = random.key(0)
+    with pytest.raises(DTypeError, match=r"\[normal\] expected a key.*got int32\[\]"):
+        random.normal(0)
+    with pytest.raises(ShapeError, match=r"\[uniform\] expected one key.*weft.vmap"):
+        random.uniform(random.split(key))
+    with pytest.raises(DTypeError, match=r"\[uniform\] expected a float dtype; got int32"):
+        random.uniform(key, dtype=int)
+    with pytest.raises(ShapeError, match=r"broadcast to the shape \(3,\); got shape \(2,\)"):
+        random.uniform(key, (3,), minval=jnp.zeros(2))
+    with pytest.raises(AttributeValueError, match="at most 2 draws"):
+        random.choice(key, 2, (3,), replace=False)
+    with pytest.raises(OperandError, match="an array or an integer"):
+        random.permutation(key, 2.5)
+    with pytest.raises(AttributeValueError, match="threefry2x32"):
+        random.key(0, impl="rbg")
