@@ -6,6 +6,7 @@ the work.
 """
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,14 +16,19 @@ import weft
 from weft import _core
 
 ROWS = all_rows()
+ROWS_OF_OP = Counter(row.op for row in ROWS)
 DIFFERENTIABLE = [row for row in ROWS if row.diff]
+MAPPED = [row for row in ROWS if row.batch and row.args[0]]
 # Steps of the differences, and how well they agree with a derivative in float64.
 STEP = 1e-4
 RTOL = 1e-6
 ROUGH = 2.0**-11
 LANES = 3
-# Choices of mapped axes per argument list: one batch rule serves all elementwise ops.
+# Choices of mapped axes per argument list; the rows of an op share its batch rule, and so do all
+# elementwise ops.
 MAX_CHOICES = 24
+MIN_CHOICES = 4
+MAX_CHOICES_OF_OP = 96
 MAX_ELEMENTWISE_CHOICES = 5
 MAX_SLOW_CHOICES = 2
 SLOW_TO_COMPILE = 200  # lines of StableHLO
@@ -40,6 +46,17 @@ FIRST_ORDER = {
 def x64():
     with weft.enable_x64(True):
         yield
+
+
+def few_of_each_op(rows, count=5):
+    """Rows for what depends on the op more than on the case: the first few of each op."""
+    seen = Counter()
+    out = []
+    for row in rows:
+        seen[row.op] += 1
+        if seen[row.op] <= count:
+            out.append(row)
+    return out
 
 
 def trace(fn, xs):
@@ -84,9 +101,17 @@ def wide_dtypes(row: Row):
     return out
 
 
-def some(args_lists, count):
-    """Of the argument lists of a row, the last ones: those with scalars among arrays, and large."""
-    return args_lists[-count:]
+def is_slow(row):
+    """Whether the op is a long program."""
+    graph = trace(row.call, row.cases()[0][1])
+    return _core.emit_stablehlo(graph).count("\n") > SLOW_TO_COMPILE
+
+
+def arg_lists(row):
+    """The argument lists of a row, or the last ones: large arrays, and scalars among arrays."""
+    if is_slow(row):
+        return row.args[-2:]
+    return row.args[-4:] if _core.op_info(row.op)["elementwise"] else row.args
 
 
 class Case:
@@ -240,7 +265,7 @@ def test_derivatives(row):
     """jvp and jvp of vjp against differences; reverse mode against these by dot products."""
     rng = row.rng()
     work = []
-    for dtype, args in itertools.product(wide_dtypes(row), some(row.args, 4)):
+    for dtype, args in itertools.product(wide_dtypes(row), arg_lists(row)):
         case = Case(row, dtype, args, rng)
         if any(case.active):
             work.append(Derivatives(case, rng, row.op not in FIRST_ORDER))
@@ -305,10 +330,12 @@ def stacked(lanes, dims):
     ]
 
 
-def max_choices(row, graph):
-    if _core.emit_stablehlo(graph).count("\n") > SLOW_TO_COMPILE:
+def max_choices(row):
+    if is_slow(row):
         return MAX_SLOW_CHOICES
-    return MAX_ELEMENTWISE_CHOICES if _core.op_info(row.op)["elementwise"] else MAX_CHOICES
+    if _core.op_info(row.op)["elementwise"]:
+        return MAX_ELEMENTWISE_CHOICES
+    return min(MAX_CHOICES, max(MIN_CHOICES, MAX_CHOICES_OF_OP // ROWS_OF_OP[row.op]))
 
 
 def choices(args, count, rng):
@@ -323,15 +350,15 @@ def choices(args, count, rng):
     return list(dict.fromkeys([*ends, *alone, *others]))[:count]
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.batch and r.args[0]], ids=lambda r: r.id)
+@pytest.mark.parametrize("row", MAPPED, ids=lambda r: r.id)
 def test_vmap(row):
     rng = row.rng()
     calls, checks = [], []
-    for args in row.args:
+    for args in arg_lists(row):
         lanes = draw_lanes(row, args, rng)
         single = weft.jit(row.call)
         graph = single.trace(*lanes[0]).graph
-        for dims in choices(args, max_choices(row, graph), rng):
+        for dims in choices(args, max_choices(row), rng):
             mapped, out_dims = _core.vmap_graph(graph, dims, LANES)
             mapped.verify()
             calls.append((mapped, stacked(lanes, dims)))
@@ -360,7 +387,7 @@ def assert_lane(got, want, message):
         np.testing.assert_array_equal(got, want, err_msg=message)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.batch and r.args[0]], ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(MAPPED), ids=lambda r: r.id)
 def test_nested_and_empty_vmap(row):
     rng = row.rng()
     args = max(row.args, key=lambda args: sum(len(a.shape) for a in args))
@@ -383,7 +410,8 @@ def test_nested_and_empty_vmap(row):
         assert z.shape == (0, *shape) and z.dtype == dtype
 
 
-@pytest.mark.parametrize("row", [r for r in DIFFERENTIABLE if r.batch], ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(r for r in DIFFERENTIABLE if r.batch),
+                         ids=lambda r: r.id)  # fmt: skip
 def test_vmap_of_vjp(row):
     """vmap of vjp, and vjp of vmap, against vjp lane by lane."""
     rng = row.rng()
@@ -413,7 +441,7 @@ def test_vmap_of_vjp(row):
             assert_close(b, np.stack(want), f"vjp of vmap: {label}", 1e-10)
 
 
-@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(DIFFERENTIABLE), ids=lambda r: r.id)
 def test_low_precision(row):
     """vjp in narrow dtypes: of the operands' dtypes, and near that in a wide one."""
     narrow = [d for d in ("bfloat16", "float16", "float32", "complex64") if d in row.dtypes]
