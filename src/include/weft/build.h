@@ -26,21 +26,22 @@ inline Val ones_like(Val x) { return full(*x.builder, x.type(), 1.0); }
 WEFT_API Val iota(Builder& b, TypeRef type, int dimension);
 
 // Elementwise.
-#define WEFT_UNARY_BUILDERS(X)                                                                \
-  X(neg)                                                                                      \
-  X(sign)                                                                                     \
-  X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh) X(sinh) X(cosh) \
-      X(logistic) X(square) X(real) X(imag) X(digamma) X(floor) X(ceil) X(erf) X(erfc)
+// clang-format off
+#define WEFT_UNARY_BUILDERS(X) \
+  X(neg) X(sign) X(abs) X(sqrt) X(rsqrt) X(exp) X(log) X(log1p) X(sin) X(cos) X(tan) \
+  X(tanh) X(sinh) X(cosh) X(logistic) X(square) X(real) X(imag) X(digamma) X(floor) \
+  X(ceil) X(erf) X(erfc)
+// clang-format on
 #define X(name) WEFT_API Val name(Val x);
 WEFT_UNARY_BUILDERS(X)
 #undef X
 WEFT_API Val logical_not(Val x);  // `not`
 WEFT_API Val conj(Val x);         // complex numbers only
-#define WEFT_BINARY_BUILDERS(X)                                                                \
-  X(add)                                                                                       \
-  X(add_any)                                                                                   \
-  X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex) X(eq) X(ne) X(lt) X(le) \
-      X(gt) X(ge)
+// clang-format off
+#define WEFT_BINARY_BUILDERS(X) \
+  X(add) X(add_any) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(complex) \
+  X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+// clang-format on
 #define X(name) WEFT_API Val name(Val x, Val y);
 WEFT_BINARY_BUILDERS(X)
 #undef X
