@@ -77,7 +77,7 @@ def run_case(weft_opt: WeftOpt, options: list[str], case: Case) -> tuple[str, se
     done = weft_opt(case.program(), "--verify", "--stats", *options)
     if done.returncode != 0:
         return done.stderr.strip(), set()
-    fired = re.findall(r"^ +\d+  (\w+)$", done.stderr, re.MULTILINE)
+    fired = re.findall(r"^ +\d+  ([\w-]+)$", done.stderr, re.MULTILINE)
     return done.stdout.strip(), set(fired)
 
 
