@@ -59,10 +59,12 @@ Value broadcasted(TraceContext& c, Value v, const Dims& shape) {
 }
 
 // Whether an op gives weakly typed results: if all its operands are weak (bools, such as the
-// predicate of a select, do not count) and no attribute names the result's dtype.
+// predicate of a select, do not count) and no attribute names the result's dtype. A preferred
+// accumulation dtype is a preference only.
 bool gives_weak(std::span<const Operand> xs, const AttrsRef& attrs) {
   for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
     if (!std::holds_alternative<DType>(attrs->values()[i])) continue;
+    if (attrs->schema().specs()[i].name == "preferred_element_type") continue;
     return attrs->schema().find("weak_type") >= 0 && attrs->boolean("weak_type");
   }
   bool any = false;
@@ -190,6 +192,8 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
 
 Ref astype(const Operand& x, DType dtype, bool weak) {
   if (is_bool(dtype)) weak = false;
+  // A number that is given a dtype by name has to fit it.
+  if (x.kind == OperandKind::kScalar) scalar_value(x, dtype, Wrapping::kNever);
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
   ContextRef c = context_for({&x, 1});

@@ -71,7 +71,7 @@ Operand classify_operand(PyObject* o, std::string_view op) {
               ": ", shown);
 }
 
-Literal scalar_value(const Operand& x, DType dtype) {
+Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   PyObject* o = x.object;
   Ref held;
   if (!PyLong_Check(o) && !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o)) {
@@ -115,13 +115,13 @@ Literal scalar_value(const Operand& x, DType dtype) {
   }
   bool fits = !overflow;
   if (fits && x.weak && is_integer(dtype)) {
-    // A Python int wraps into a narrower operand's dtype, as in JAX, but not into the default one.
     auto holds = [&](DType d) {
       Literal back = make_literal(d, static_cast<int64_t>(i));
       return is_unsigned_int(d) ? i >= 0 && back.lo == static_cast<uint64_t>(i)
                                 : back.as_int() == i;
     };
-    fits = holds(dtype) || holds(canonicalize(DType::kI64, x64_enabled()));
+    fits = holds(dtype) ||
+           (wrapping == Wrapping::kNarrow && holds(canonicalize(DType::kI64, x64_enabled())));
   }
   if (!fits) {
     Ref text = Ref::checked(PyObject_Str(o));

@@ -24,8 +24,10 @@ struct Operand {
 Operand classify(PyObject* o);
 // As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".
 Operand classify_operand(PyObject* o, std::string_view op);
-// The value of a kScalar operand.
-Literal scalar_value(const Operand& x, DType dtype);
+// The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;
+// with kNarrow, as in JAX's arithmetic, only if it does not fit the default integer dtype either.
+enum class Wrapping : uint8_t { kNever, kNarrow };
+Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping = Wrapping::kNarrow);
 // A device array with the operand's value (not for tracers): put() where needed. With `dtype`, a
 // scalar of that dtype.
 Ref to_device(const Operand& x, int device, std::optional<DType> dtype = std::nullopt);
