@@ -192,21 +192,20 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
 
 Ref astype(const Operand& x, DType dtype, bool weak) {
   if (is_bool(dtype)) weak = false;
-  // A number that is given a dtype by name has to fit it.
-  if (x.kind == OperandKind::kScalar) scalar_value(x, dtype, Wrapping::kNever);
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
   ContextRef c = context_for({&x, 1});
+  if (x.kind == OperandKind::kScalar) {
+    // A number that is given a dtype by name has to fit it.
+    Literal value = scalar_value(x, dtype, Wrapping::kNever);
+    if (!c) return fresh_scalar(value, current_device(), weak);
+    return Ref::steal(make_tracer(c, c->builder.literal(value), weak));
+  }
   if (!c) {
-    if (x.kind == OperandKind::kScalar && !is_bool(dtype)) {
-      return fresh_scalar(scalar_value(x, dtype), current_device(), weak);
-    }
-    if (x.type->dtype() == dtype && x.kind != OperandKind::kScalar) {
-      Ref a = to_device(x, current_device());
-      if (as_array(a.get())->weak == weak) return a;
-      Py_INCREF(as_array(a.get())->buffer);
-      return Ref::steal(make_array(as_array(a.get())->buffer, x.type, weak,
-                                   as_array(a.get())->device, as_array(a.get())->committed));
+    if (x.type->dtype() == dtype) {
+      Ref array = to_device(x, current_device());
+      ArrayObject* a = as_array(array.get());
+      return a->weak == weak ? array : copy_buffer(a, a->device, weak, a->committed);
     }
     EagerCall call{&op_convert(), convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};
     return run_eagerly(call, [&](std::span<const Operand> abstract) {
