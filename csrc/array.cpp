@@ -45,17 +45,6 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* get_shape(PyObject* self, void*) {
-  return guard([&] { return to_tuple(as_array(self)->type->shape()).release(); });
-}
-PyObject* get_dtype(PyObject* self, void*) {
-  return Py_NewRef(numpy_dtype(as_array(self)->type->dtype()));
-}
-PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_array(self)->type->rank()); }
-PyObject* get_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(as_array(self)->type->num_elements());
-}
-PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_array(self)->weak); }
 PyObject* get_committed(PyObject* self, void*) {
   return PyBool_FromLong(as_array(self)->committed);
 }
@@ -104,18 +93,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   });
 }
 
-PyGetSetDef getset[] = {
-    {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
-    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
-    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
-    {"size", get_size, nullptr, "Number of elements.", nullptr},
-    {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr},
+const PyGetSetDef own_getset[] = {
     {"committed", get_committed, nullptr, "Whether the array was put on its device by name.",
      nullptr},
     {"device", get_device, nullptr, "The device that holds the buffer.", nullptr},
     {"_device_index", get_device_index, nullptr, nullptr, nullptr},
-    {"_buffer", get_buffer_object, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    {"_buffer", get_buffer_object, nullptr, nullptr, nullptr}};
 
 PyMethodDef methods[] = {
     {"block_until_ready", block_until_ready, METH_NOARGS,
@@ -292,7 +275,7 @@ void init_array(PyObject* module) {
   int n = 0;
   auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
   add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
-  add(Py_tp_getset, getset);
+  add(Py_tp_getset, with_shared_getters(own_getset));
   add(Py_tp_methods, methods);
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));

@@ -5,6 +5,7 @@
 
 #include "array.h"
 #include "bind.h"
+#include "dtypes.h"
 #include "indexing.h"
 #include "trace.h"
 
@@ -114,7 +115,33 @@ PyObject* iterate(PyObject* x) {
   return PySeqIter_New(x);
 }
 
+PyObject* get_shape(PyObject* self, void*) {
+  return guard([&] { return to_tuple(classify(self).type->shape()).release(); });
+}
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(numpy_dtype(classify(self).type->dtype()));
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(classify(self).type->rank()); }
+PyObject* get_size(PyObject* self, void*) {
+  return PyLong_FromLongLong(classify(self).type->num_elements());
+}
+PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(classify(self).weak); }
+
+const PyGetSetDef shared_getset[] = {
+    {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr}};
+
 }  // namespace
+
+PyGetSetDef* with_shared_getters(std::span<const PyGetSetDef> own) {
+  auto* all = new std::vector<PyGetSetDef>(std::begin(shared_getset), std::end(shared_getset));
+  all->insert(all->end(), own.begin(), own.end());
+  all->push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
+  return all->data();
+}
 
 int add_operator_slots(PyType_Slot* slots, int n) {
   auto add_slot = [&](int slot, auto* f) { slots[n++] = {slot, reinterpret_cast<void*>(f)}; };

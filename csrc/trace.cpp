@@ -27,17 +27,6 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* get_shape(PyObject* self, void*) {
-  return guard([&] { return to_tuple(as_tracer(self)->type->shape()).release(); });
-}
-PyObject* get_dtype(PyObject* self, void*) {
-  return Py_NewRef(numpy_dtype(as_tracer(self)->type->dtype()));
-}
-PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(as_tracer(self)->type->rank()); }
-PyObject* get_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(as_tracer(self)->type->num_elements());
-}
-PyObject* get_weak(PyObject* self, void*) { return PyBool_FromLong(as_tracer(self)->weak); }
 PyObject* get_origin(PyObject* self, void*) {
   return guard([&] {
     std::string text = describe_tracer(as_tracer(self));
@@ -45,14 +34,8 @@ PyObject* get_origin(PyObject* self, void*) {
   });
 }
 
-PyGetSetDef getset[] = {
-    {"shape", get_shape, nullptr, "Axis sizes, a tuple of ints.", nullptr},
-    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
-    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
-    {"size", get_size, nullptr, "Number of elements.", nullptr},
-    {"weak_type", get_weak, nullptr, "Whether the dtype came from a Python scalar.", nullptr},
-    {"_origin", get_origin, nullptr, "Where the value comes from, for messages.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+const PyGetSetDef own_getset[] = {
+    {"_origin", get_origin, nullptr, "Where the value comes from, for messages.", nullptr}};
 
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(TracerObject, weakrefs), READONLY, nullptr},
@@ -184,7 +167,7 @@ void init_tracer(PyObject* module) {
   int n = 0;
   auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
   add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
-  add(Py_tp_getset, getset);
+  add(Py_tp_getset, with_shared_getters(own_getset));
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_tp_doc, const_cast<char*>("A value of a program that is being traced."));

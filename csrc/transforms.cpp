@@ -4,10 +4,7 @@
 
 #include "weft/transforms.h"
 
-#include "array.h"
 #include "attrs.h"
-#include "bind.h"
-#include "execute.h"
 
 namespace nb = nanobind;
 
@@ -51,35 +48,6 @@ nb::tuple from_dims(const BatchDims& dims) {
     }
   }
   return nb::tuple(out);
-}
-
-nb::list eval_graph(const GraphRef& graph, nb::handle arrays) {
-  std::vector<Operand> operands;
-  for (nb::handle a : arrays) operands.push_back(classify_operand(a.ptr(), "eval_graph"));
-  if (operands.size() != graph->num_inputs()) {
-    fail(ErrorKind::kType, "eval_graph expected ", graph->num_inputs(), " arrays; got ",
-         operands.size());
-  }
-  Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
-  CompileOptions options;
-  options.device = where.device;
-  std::vector<bool> weak(graph->outputs().size());
-  ProgramRef program = compile(graph, options, weak);
-  std::vector<Ref> held;
-  std::vector<PyObject*> inputs, outputs;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    TypeRef type = graph->input_types()[i];
-    if (operands[i].type != type) {
-      fail(ErrorKind::kType, "eval_graph expected input ", i, " to be ", type, "; got ",
-           operands[i].type);
-    }
-    held.push_back(on_device(to_device(operands[i], where.device), where.device));
-    inputs.push_back(held.back().get());
-  }
-  run(*program, inputs, where.committed, outputs);
-  nb::list out;
-  for (PyObject* y : outputs) out.append(nb::steal(y));
-  return out;
 }
 
 }  // namespace
@@ -127,8 +95,6 @@ void bind_transforms(nb::module_& m) {
         return nb::make_tuple(from_graph(r->graph), from_dims(r->out_dims));
       },
       nb::arg("graph"), nb::arg("in_dims"), nb::arg("size"), nb::arg("out_dims") = nb::none());
-  m.def("eval_graph",
-        [](nb::handle graph, nb::handle arrays) { return eval_graph(to_graph(graph), arrays); });
 }
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// The transforms of the core as functions of graphs, and evaluation of a graph on arrays.
+// The transforms of the core as functions of graphs.
 #pragma once
 
 #include <nanobind/nanobind.h>
