@@ -1,9 +1,9 @@
-// record() and call_graph(): the two halves of an un-jitted transform; and values on demand.
+// call_graph(), the second half of an un-jitted transform (record() is the first), and values on
+// demand.
 
 #include "deferred.h"
 
 #include <algorithm>
-#include <list>
 #include <unordered_map>
 
 #include "array.h"
@@ -13,36 +13,6 @@
 
 namespace weft::py {
 namespace {
-
-// ---- One graph object per structure
-
-// Functions are recorded anew at every call. Handing out the first graph of each structure lets the
-// transforms, which keep their results on graphs, and the programs be found again.
-GraphRef canonical(const GraphRef& graph) {
-  constexpr size_t kMaxGraphs = 512;
-  static auto* recent = new std::list<GraphRef>;
-  static auto* index = new std::unordered_multimap<uint64_t, std::list<GraphRef>::iterator>;
-  auto [first, last] = index->equal_range(graph->structural_hash());
-  for (auto it = first; it != last; ++it) {
-    if (!equal(**it->second, *graph)) continue;
-    recent->splice(recent->begin(), *recent, it->second);
-    return *it->second;
-  }
-  recent->push_front(graph);
-  index->emplace(graph->structural_hash(), recent->begin());
-  if (recent->size() > kMaxGraphs) {
-    auto oldest = std::prev(recent->end());
-    auto [from, to] = index->equal_range((*oldest)->structural_hash());
-    for (auto it = from; it != to; ++it) {
-      if (it->second == oldest) {
-        index->erase(it);
-        break;
-      }
-    }
-    recent->pop_back();
-  }
-  return graph;
-}
 
 // ---- Whole or op by op
 
@@ -175,79 +145,7 @@ bool evaluate(TraceContext& c, Value v) {
   return true;
 }
 
-// ---- record()
-
-// The tracers that a recorded function runs on.
-struct Recording {
-  GraphRef graph;
-  Ref captures;  // list
-  Ref weak;      // tuple of bools, per output
-};
-
-Recording record_function(PyObject* function, PyObject* inputs, PyObject* dims,
-                          std::string_view function_name, PyObject* describe) {
-  auto context = std::make_shared<TraceContext>();
-  context->kind = ContextKind::kDeferred;
-  context->name = std::string(function_name);
-  context->describe = Ref::borrow(describe);
-  bool maps = dims != Py_None;
-  context->one_value = !maps;
-  Py_ssize_t n = PyList_GET_SIZE(inputs);
-  context->num_args = static_cast<uint32_t>(n);
-  Recording out;
-  std::vector<Value> outputs;
-  Ref weak;
-  bool eager = true;
-  for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
-  {
-    ContextScope scope(context);
-    Ref tracers = Ref::checked(PyList_New(n));
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* object = PyList_GET_ITEM(inputs, i);
-      Operand x = classify_operand(object, function_name);
-      TypeRef type = x.type;
-      PyObject* dim = maps ? PyList_GET_ITEM(dims, i) : Py_None;
-      if (dim != Py_None) {
-        Dims shape = type->shape();
-        shape.erase(static_cast<size_t>(to_int(dim)));
-        type = with_shape(type, shape);
-      }
-      Value v = context->builder.input(type);
-      context->inputs.push_back(Ref::borrow(object));
-      PyList_SET_ITEM(tracers.get(), i, make_tracer(context, v, x.weak));
-    }
-    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers.get()));
-    Py_ssize_t count = PyList_GET_SIZE(results.get());
-    weak = Ref::checked(PyTuple_New(count));
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), function_name);
-      context_for({&x, 1});  // raises for a tracer of a finished trace
-      outputs.push_back(value_in(*context, x, x.type->dtype()));
-      PyTuple_SET_ITEM(weak.get(), i, Py_NewRef(x.weak ? Py_True : Py_False));
-    }
-  }
-  out.captures = Ref::checked(PyList_New(0));
-  for (const Ref& c : context->captures) check(PyList_Append(out.captures.get(), c.get()));
-  out.graph = context->builder.finish(outputs, context->capture_values);
-  if (eager) out.graph = canonical(out.graph);
-  out.weak = std::move(weak);
-  context->captures.clear();
-  context->inputs.clear();
-  context->known.clear();
-  return out;
-}
-
-// record(function, inputs, dims, name, describe) -> (graph, captures, weak): runs
-// function(list of tracers) -> list of results. `dims`: per input the mapped axis or None; None
-// where nothing is mapped. The graph's inputs are the captures, then the inputs.
-PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return guard([&]() -> PyObject* {
-    if (n != 5) raise_error("OperandError", "record expected 5 arguments; got ", n);
-    Recording r = record_function(args[0], args[1], args[2], utf8(args[3]), args[4]);
-    Ref graph = graph_object(r.graph);
-    return PyTuple_Pack(3, graph.get(), r.captures.get(), r.weak.get());
-  });
-}
+// ---- For Python
 
 // call_graph(graph, operands, weak) -> list of results.
 PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -278,8 +176,6 @@ PyObject* concrete_value_function(PyObject*, PyObject* o) {
 }
 
 PyMethodDef functions[] = {
-    {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(record)), METH_FASTCALL,
-     "record(function, inputs, dims, name, describe) -> (graph, captures, weak)."},
     {"call_graph", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_graph_function)),
      METH_FASTCALL, "call_graph(graph, operands, weak) -> list of results."},
     {"concrete_value", concrete_value_function, METH_O,

@@ -153,20 +153,7 @@ std::string describe_leaf(const JitState& s, const Ref& in_tree, size_t i) {
 }
 
 Operand classify_leaf(PyObject* o, bool allow_abstract) {
-  Operand x = classify(o);
-  if (x.kind != OperandKind::kInvalid || !allow_abstract || !jit_hooks.abstract_type ||
-      !PyObject_TypeCheck(o, jit_hooks.abstract_type))
-    return x;
-  Ref shape = Ref::checked(PyObject_GetAttr(o, name("shape")));
-  Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
-  Ref weak = Ref::checked(PyObject_GetAttr(o, name("weak_type")));
-  Dims dims;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
-    dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
-  x.type = make_type(to_dtype(dtype.get()), dims);
-  x.weak = PyObject_IsTrue(weak.get()) == 1;
-  x.kind = OperandKind::kInvalid;  // has a type, but no value
-  return x;
+  return allow_abstract ? classify_abstract(o) : classify(o);
 }
 
 // Splits the arguments and computes the signature.
@@ -595,6 +582,23 @@ PyGetSetDef getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
+
+Operand classify_abstract(PyObject* o) {
+  Operand x = classify(o);
+  if (x.kind != OperandKind::kInvalid || !jit_hooks.abstract_type ||
+      !PyObject_TypeCheck(o, jit_hooks.abstract_type))
+    return x;
+  Ref shape = Ref::checked(PyObject_GetAttr(o, name("shape")));
+  Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
+  Ref weak = Ref::checked(PyObject_GetAttr(o, name("weak_type")));
+  Dims dims;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
+    dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
+  x.type = make_type(to_dtype(dtype.get()), dims);
+  x.weak = PyObject_IsTrue(weak.get()) == 1;
+  x.kind = OperandKind::kInvalid;  // has a type, but no value
+  return x;
+}
 
 ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
   for (const auto& [d, program] : e.programs)

@@ -45,4 +45,7 @@ struct JitHooks {
 };
 extern JitHooks& jit_hooks;
 
+// classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
+Operand classify_abstract(PyObject* o);
+
 }  // namespace weft::py

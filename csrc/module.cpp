@@ -16,6 +16,7 @@
 #include "execute.h"
 #include "jit.h"
 #include "location.h"
+#include "recording.h"
 #include "trace.h"
 #include "transforms.h"
 
@@ -422,6 +423,7 @@ NB_MODULE(_core, m) {
   init_tracer(m.ptr());
   init_bind(m.ptr());
   init_jit(m.ptr());
+  init_recording(m.ptr());
   init_deferred(m.ptr());
   bind_graph(m);
   bind_jit(m);

@@ -1,0 +1,168 @@
+// Functions to graphs.
+
+#include "recording.h"
+
+#include <list>
+#include <unordered_map>
+
+#include "attrs.h"
+#include "jit.h"
+#include "operand.h"
+
+namespace weft::py {
+namespace {
+
+// ---- One graph object per structure
+
+// Functions are recorded anew at every call. Handing out the first graph of each structure lets the
+// transforms, which keep their results on graphs, and the programs be found again.
+GraphRef canonical(const GraphRef& graph) {
+  constexpr size_t kMaxGraphs = 512;
+  static auto* recent = new std::list<GraphRef>;
+  static auto* index = new std::unordered_multimap<uint64_t, std::list<GraphRef>::iterator>;
+  auto [first, last] = index->equal_range(graph->structural_hash());
+  for (auto it = first; it != last; ++it) {
+    if (!equal(**it->second, *graph)) continue;
+    recent->splice(recent->begin(), *recent, it->second);
+    return *it->second;
+  }
+  recent->push_front(graph);
+  index->emplace(graph->structural_hash(), recent->begin());
+  if (recent->size() > kMaxGraphs) {
+    auto oldest = std::prev(recent->end());
+    auto [from, to] = index->equal_range((*oldest)->structural_hash());
+    for (auto it = from; it != to; ++it) {
+      if (it->second == oldest) {
+        index->erase(it);
+        break;
+      }
+    }
+    recent->pop_back();
+  }
+  return graph;
+}
+
+// ---- Running the function
+
+std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view name,
+                                          PyObject* describe, size_t num_args) {
+  auto context = std::make_shared<TraceContext>();
+  context->kind = kind;
+  context->name = std::string(name);
+  if (describe != Py_None) context->describe = Ref::borrow(describe);
+  context->num_args = static_cast<uint32_t>(num_args);
+  return context;
+}
+
+// Calls the function inside the context and freezes the graph.
+Recording run(const ContextRef& context, PyObject* function, PyObject* tracers) {
+  Recording out;
+  std::vector<Value> outputs;
+  {
+    ContextScope scope(context);
+    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
+      Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), context->name);
+      context_for({&x, 1});  // raises for a tracer of a finished trace
+      outputs.push_back(value_in(*context, x, x.type->dtype()));
+      out.weak.push_back(x.weak);
+    }
+  }
+  out.graph = context->builder.finish(outputs, context->capture_values);
+  out.captures = std::move(context->captures);
+  context->captures.clear();
+  context->inputs.clear();
+  context->known.clear();
+  return out;
+}
+
+Recording record(PyObject* function, PyObject* inputs, PyObject* dims, std::string_view name,
+                 PyObject* describe) {
+  Py_ssize_t n = PyList_GET_SIZE(inputs);
+  ContextRef context = new_context(ContextKind::kDeferred, name, describe, static_cast<size_t>(n));
+  bool maps = dims != Py_None;
+  context->one_value = !maps;
+  Ref tracers = Ref::checked(PyList_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* object = PyList_GET_ITEM(inputs, i);
+    Operand x = classify_operand(object, name);
+    TypeRef type = x.type;
+    PyObject* dim = maps ? PyList_GET_ITEM(dims, i) : Py_None;
+    if (dim != Py_None) {
+      Dims shape = type->shape();
+      shape.erase(static_cast<size_t>(to_int(dim)));
+      type = with_shape(type, shape);
+    }
+    Value v = context->builder.input(type);
+    context->inputs.push_back(Ref::borrow(object));
+    PyList_SET_ITEM(tracers.get(), i, make_tracer(context, v, x.weak));
+  }
+  bool eager = true;
+  for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
+  Recording out = run(context, function, tracers.get());
+  if (eager) out.graph = canonical(out.graph);
+  return out;
+}
+
+// ---- For Python
+
+PyObject* to_python(const Recording& r) {
+  Ref graph = graph_object(r.graph);
+  Ref captures = Ref::checked(PyList_New(0));
+  for (const Ref& c : r.captures) check(PyList_Append(captures.get(), c.get()));
+  Ref weak = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(r.weak.size())));
+  for (size_t i = 0; i < r.weak.size(); ++i)
+    PyTuple_SET_ITEM(weak.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(r.weak[i] ? Py_True : Py_False));
+  return PyTuple_Pack(3, graph.get(), captures.get(), weak.get());
+}
+
+// record(function, inputs, dims, name, describe) -> (graph, captures, weak): `dims` holds per input
+// the mapped axis or None; None where nothing is mapped.
+PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 5) raise_error("OperandError", "record expected 5 arguments; got ", n);
+    return to_python(record(args[0], args[1], args[2], utf8(args[3]), args[4]));
+  });
+}
+
+// trace_body(function, types, name, describe) -> (graph, captures, weak): `types` holds per input
+// anything that has a type (ShapeDtypeStruct, array, number).
+PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 4) raise_error("OperandError", "trace_body expected 4 arguments; got ", n);
+    TypeRefs types;
+    std::vector<bool> weak;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i) {
+      Operand x = classify_abstract(PyList_GET_ITEM(args[1], i));
+      if (!x.type) raise_error("OperandError", "trace_body expected types");
+      types.push_back(x.type);
+      weak.push_back(x.weak);
+    }
+    return to_python(trace_body(args[0], types, weak, utf8(args[2]), args[3]));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(record_for_python)),
+     METH_FASTCALL, "record(function, inputs, dims, name, describe) -> (graph, captures, weak)."},
+    {"trace_body",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
+     METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+Recording trace_body(PyObject* function, std::span<const TypeRef> types,
+                     const std::vector<bool>& weak, std::string_view name, PyObject* describe) {
+  ContextRef context = new_context(ContextKind::kStaged, name, describe, types.size());
+  Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(types.size())));
+  for (size_t i = 0; i < types.size(); ++i)
+    PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
+                    make_tracer(context, context->builder.input(types[i]), weak[i]));
+  return run(context, function, tracers.get());
+}
+
+void init_recording(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::py

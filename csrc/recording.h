@@ -1,0 +1,27 @@
+// Running a Python function on tracers to get its graph: record() for un-jitted transforms, on
+// tracers of a deferred context; trace_body() for loop bodies, branches and rules that users write,
+// on tracers of a staged one.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core.h"
+#include "trace.h"
+
+namespace weft::py {
+
+struct Recording {
+  GraphRef graph;             // its inputs are the captures, then the function's
+  std::vector<Ref> captures;  // what the function closed over: arrays, tracers of outer contexts
+  std::vector<bool> weak;     // per output
+};
+
+// Runs function(list of tracers) -> list of results on tracers of the given types. `name` is the
+// function's in messages; `describe` maps the number of an input to its name there, or is None.
+Recording trace_body(PyObject* function, std::span<const TypeRef> types,
+                     const std::vector<bool>& weak, std::string_view name, PyObject* describe);
+
+void init_recording(PyObject* module);
+
+}  // namespace weft::py
