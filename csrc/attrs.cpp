@@ -3,6 +3,7 @@
 #include "attrs.h"
 
 #include "dtypes.h"
+#include "rules.h"
 
 namespace weft::py {
 namespace {
@@ -106,8 +107,11 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       }
       return out;
     }
-    case AttrType::kObject:
-      break;
+    case AttrType::kObject: {
+      ObjectRef object = object_of(value);
+      if (!object) mismatch(op, spec, "an object of the core", value);
+      return object;
+    }
   }
   mismatch(op, spec, "a supported value", value);
 }
@@ -171,7 +175,7 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       return out;
     }
     case AttrType::kObject:
-      break;
+      return object_handle(std::get<ObjectRef>(attr));
   }
   return Ref::borrow(Py_None);
 }

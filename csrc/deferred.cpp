@@ -10,6 +10,8 @@
 #include "attrs.h"
 #include "bind.h"
 #include "location.h"
+#include "rules.h"
+#include "weft/held.h"
 
 namespace weft::py {
 namespace {
@@ -65,8 +67,57 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
   return out;
 }
 
+Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
+                   const std::vector<bool>& weak);
+
+// One op at once. A call that has derivatives of its own is one of its graph, since programs are
+// looked up by attributes and every such call has a rule object of its own.
+Objects run_op(const Op& op, std::span<const Operand> xs) {
+  const OpDef& d = def(*op.info);
+  if (d.call != CallKind::kWhole) return bind_op(d, xs, op.attrs);
+  GraphRef graph;
+  for_each_graph(op.attrs, [&](const GraphRef& g) { graph = g; });
+  return call_graph(graph, xs, {});
+}
+
+// A graph in the form in which it is called, kept on the graph.
+struct Callable {
+  GraphRef lifted;    // without held values, which come first among its operands
+  GraphRef stripped;  // for running at once: also without derivative rules
+  std::vector<ObjectRef> held;
+};
+
+std::shared_ptr<const Callable> callable(const GraphRef& graph) {
+  return graph->cached<Callable>("callable", [&] {
+    auto out = std::make_shared<Callable>();
+    auto lifted = lift_constants(graph);
+    out->held = lifted->constants;
+    GraphRef current = lifted->graph;
+    // The cache of a graph must not own that graph: null stands for it.
+    if (!out->held.empty()) out->lifted = current;
+    if (has_rules(current)) {
+      const std::string pass = "strip_rules";
+      out->stripped = run_passes(current, {&pass, 1});
+    }
+    return out;
+  });
+}
+
+Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const Operand> xs,
+                   const std::vector<bool>& weak);
+
 // Results of a graph on operands, in the context they belong to.
 Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
+                   const std::vector<bool>& weak) {
+  auto form = callable(graph);
+  if (form->held.empty()) return call_plain(graph, *form, xs, weak);
+  std::vector<Operand> all;
+  for (const ObjectRef& object : form->held) all.push_back(classify(held_object(*object)));
+  all.insert(all.end(), xs.begin(), xs.end());
+  return call_plain(form->lifted, *form, all, weak);
+}
+
+Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const Operand> xs,
                    const std::vector<bool>& weak) {
   if (xs.size() != graph->num_inputs())
     fail(ErrorKind::kInternal, "call_graph expected ", graph->num_inputs(), " operands; got ",
@@ -83,6 +134,7 @@ Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
       out.push_back(Ref::steal(make_tracer(c, v, is_weak(i++))));
     return out;
   }
+  if (form.stripped) return call_graph(form.stripped, xs, weak);
   static const char what = 0;
   EagerCall call{
       &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
@@ -138,7 +190,7 @@ bool evaluate(TraceContext& c, Value v) {
                                           : known[operand.id]);
       xs.push_back(classify(held.back().get()));
     }
-    Objects results = bind_op(def(*op.info), xs, op.attrs);
+    Objects results = run_op(op, xs);
     known.resize(std::max<size_t>(known.size(), op.results_begin + op.num_results));
     for (uint32_t r = 0; r < op.num_results; ++r) known[op.results_begin + r] = results[r];
   }

@@ -17,6 +17,7 @@
 #include "jit.h"
 #include "location.h"
 #include "recording.h"
+#include "rules.h"
 #include "trace.h"
 #include "transforms.h"
 
@@ -411,6 +412,8 @@ GraphRef graph_of(PyObject* o) {
 
 NB_MODULE(_core, m) {
   using namespace weft::py;
+  // Caches live as long as the process (csrc/README.md), and may hold objects of these classes.
+  nb::set_leak_warnings(false);
   // Errors of the core and Python errors raised through it.
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
@@ -429,4 +432,5 @@ NB_MODULE(_core, m) {
   bind_jit(m);
   bind_runtime(m);
   bind_transforms(m);
+  bind_rules(m);
 }

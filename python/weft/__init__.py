@@ -18,6 +18,7 @@ from weft import _array as _arrays  # noqa: E402
 _arrays.install()
 
 from weft import (  # noqa: E402
+    ad_checkpoint as ad_checkpoint,
     compiler as compiler,
     config as _config,
     dtypes as dtypes,
@@ -54,7 +55,18 @@ from weft._autodiff import (  # noqa: E402
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from weft._checkpoint import (  # noqa: E402
+    checkpoint as checkpoint,
+    checkpoint_policies as checkpoint_policies,
+    remat as remat,
+)
 from weft._compose import compose as compose, derivative as derivative  # noqa: E402
+from weft._custom_rules import (  # noqa: E402
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
+    custom_jvp as custom_jvp,
+    custom_vjp as custom_vjp,
+)
 from weft._jacobian import (  # noqa: E402
     hessian as hessian,
     jacfwd as jacfwd,

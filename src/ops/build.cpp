@@ -207,6 +207,10 @@ Val dot_general(Val x, Val y, const DotDims& dims, std::optional<DType> preferre
                       {"preferred_element_type", preferred_element_type.value_or(x.dtype())}}));
 }
 
+Vals optimization_barrier(std::span<const Val> xs) {
+  return append(*xs[0].builder, WEFT_OP("optimization_barrier"), xs, nullptr);
+}
+
 #undef WEFT_OP
 
 }  // namespace weft

@@ -1,6 +1,8 @@
 // Ops that call a graph: jit, made by a jitted function called inside another program, and fusion,
 // made by passes to keep a group of ops together. Effects are those of the graph. A transform of a
 // call is a call of the transformed graph.
+#include "ops/call.h"
+
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/walk.h"
@@ -20,23 +22,6 @@ TypeRefs infer_call(const InferCtx& c, std::string_view attr) {
              ", as input ", i, " of ", attr, "; got ", c.in(i));
   TypeRefs out;
   for (TypeRef t : callee.output_types()) out.push_back(t);
-  return out;
-}
-
-Values call(const RuleCtx& c, std::span<const Value> args, const GraphRef& graph) {
-  return c.b.add_typed(c.op, args, with_callee(c.attrs, graph), graph->output_types());
-}
-
-void append_present(Values& to, std::span<const Value> from) {
-  for (Value v : from)
-    if (v) to.push_back(v);
-}
-
-// One value per entry of the mask, none where it does not hold.
-Values scattered(const Mask& mask, std::span<const Value> values) {
-  Values out;
-  size_t next = 0;
-  for (bool present : mask) out.push_back(present ? values[next++] : Value{});
   return out;
 }
 
@@ -65,14 +50,30 @@ void linearize_call(GraphJvpCtx& c) {
 }
 
 void transpose_call(TransposeCtx& c) {
+  TransposedCall t = transposed_call(c);
+  add_cotangents(c, *t.transposed, call(c, t.args, t.transposed->graph));
+}
+
+}  // namespace
+
+Values call(const RuleCtx& c, std::span<const Value> args, const GraphRef& graph) {
+  return c.b.add_typed(c.op, args, with_callee(c.attrs, graph), graph->output_types());
+}
+
+TransposedCall transposed_call(const TransposeCtx& c) {
   TransposeOptions options;
-  Values args;
-  append_present(args, c.operands);
-  append_present(args, c.cotangents);
+  TransposedCall out;
+  append_present(out.args, c.operands);
+  append_present(out.args, c.cotangents);
   for (size_t i = 0; i < c.size(); ++i) options.linear.push_back(c.linear(i));
   for (Value ct : c.cotangents) options.cotangents.push_back(static_cast<bool>(ct));
-  auto transposed = c.transforms->transpose(callee(c.op, c.attrs), options);
-  Values cts = scattered(transposed->out_mask, call(c, args, transposed->graph));
+  out.transposed = c.transforms->transpose(callee(c.op, c.attrs), options);
+  return out;
+}
+
+void add_cotangents(TransposeCtx& c, const TransposedGraph& transposed,
+                    std::span<const Value> results) {
+  Values cts = scattered(transposed.out_mask, results);
   size_t next = 0;
   for (size_t i = 0; i < c.size(); ++i) {
     if (!c.linear(i)) continue;
@@ -111,8 +112,6 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   };
   return d;
 }
-
-}  // namespace
 
 void register_call(OpRegistry& r) {
   r.add(call_op("jit", "Calls a graph.", "jaxpr", CallKind::kInline));

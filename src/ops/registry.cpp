@@ -105,6 +105,9 @@ OpRegistry& registry() {
     register_sort(*r);
     register_dot(*r);
     register_call(*r);
+    register_constant(*r);
+    register_custom_rules(*r);
+    register_checkpoint(*r);
     return r;
   }();
   return built_in;

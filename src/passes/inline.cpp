@@ -1,3 +1,4 @@
+// strip_rules: calls of functions with rules of their own, which nobody needs any more.
 // inline: replaces calls by the callee's ops where the callee is tiny or called from one place.
 // Not in the default pipeline: XLA inlines anyway, and a callee that stays one function is emitted
 // and parsed once.
@@ -9,6 +10,7 @@ namespace {
 
 constexpr size_t kTinyOps = 8;
 const std::string kInlineCall = "inline_call";
+const std::string kStripRule = "strip_rule";
 
 class InlineRun {
  public:
@@ -68,7 +70,71 @@ class InlineRun {
   uint32_t num_inlined_ = 0;
 };
 
+// Calls that have derivatives of their own become the ops of their graphs.
+class StripRun {
+ public:
+  GraphRef run(const GraphRef& graph) {
+    GraphBuilder b;
+    ValueMap map(*graph, b);
+    std::vector<Value> inputs = copy_inputs(*graph, b, map);
+    bool changed = false;
+    for (const Op& op : graph->ops()) {
+      b.set_loc(op.loc);
+      AttrsRef attrs = op.attrs;
+      if (attrs && takes_graphs(*op.info)) {
+        attrs = map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); });
+        changed |= attrs != op.attrs;
+        if (def(*op.info).call == CallKind::kWhole) {
+          ++num_stripped_;
+          changed = true;
+          Values args = map(graph->operands(op));
+          map.set_results(op, b.inline_graph(*callee(*op.info, attrs), args));
+          continue;
+        }
+      }
+      map.set_results(
+          op, b.add_typed(*op.info, map(graph->operands(op)), attrs, graph->result_types(op)));
+    }
+    return changed ? finish_copy(*graph, b, map, inputs) : graph;
+  }
+
+  // Whether there is anything to do: most programs have no such call, and are not copied.
+  bool applies(const Graph& graph) {
+    for (const Op& op : graph.ops()) {
+      if (!op.attrs || !takes_graphs(*op.info)) continue;
+      if (def(*op.info).call == CallKind::kWhole) return true;
+      bool found = false;
+      for_each_graph(op.attrs, [&](const GraphRef& g) { found |= applies(distinct_(g)); });
+      if (found) return true;
+    }
+    return false;
+  }
+  uint32_t num_stripped() const { return num_stripped_; }
+
+ private:
+  bool applies(const GraphRef& graph) {
+    auto [known, fresh] = applies_.try_emplace(graph.get(), false);
+    if (fresh && applies(*graph)) applies_[graph.get()] = true;
+    return applies_[graph.get()];
+  }
+
+  GraphMemo regions_{[this](const GraphRef& graph) { return run(graph); }};
+  GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};
+  std::unordered_map<const Graph*, bool> applies_;
+  uint32_t num_stripped_ = 0;
+};
+
 }  // namespace
+
+bool has_rules(const GraphRef& graph) { return StripRun().applies(*graph); }
+
+GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
+  StripRun run;
+  if (!run.applies(*graph)) return graph;
+  GraphRef result = run.run(graph);
+  stats.rewrites.push_back({kStripRule, run.num_stripped()});
+  return result;
+}
 
 GraphRef inline_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
   InlineRun run(graph);

@@ -5,6 +5,7 @@
 
 namespace weft {
 
+GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);

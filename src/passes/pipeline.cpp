@@ -40,6 +40,8 @@ void verify_after(const Pass& pass, const Graph& graph) {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
+      {"strip_rules", "Replaces calls that have derivatives of their own by the function's ops.",
+       strip_rules_pass},
       {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
        inline_pass},
       {"fold", "Evaluates ops on scalar constants.", fold_pass},
@@ -55,7 +57,7 @@ const std::vector<Pass>& all_passes() {
 const std::vector<std::string>& default_pipeline() {
   // The first dce spares canonicalize the dead ops that derivatives leave; the second one takes
   // what rewrites made dead.
-  static const std::vector<std::string> names = {"dce", "canonicalize", "dce"};
+  static const std::vector<std::string> names = {"strip_rules", "dce", "canonicalize", "dce"};
   return names;
 }
 
@@ -94,6 +96,7 @@ std::vector<RewriteInfo> all_rewrites() {
   rewrites.push_back(
       {"", "forward_call_result",
        "a call's result that is its argument, a literal or an earlier result -> that"});
+  rewrites.push_back({"", "strip_rule", "a call that has derivatives of its own -> its ops"});
   rewrites.push_back({"", "prune_call", "unused results and inputs of a callee -> dropped"});
   rewrites.push_back({"", "inline_call", "a call of a tiny or only once called graph -> its ops"});
   return rewrites;

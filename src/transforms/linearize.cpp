@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/dependence.h"
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"
@@ -11,25 +12,6 @@
 
 namespace weft {
 namespace {
-
-// Which outputs of a graph depend on the masked inputs.
-std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
-  std::string key = "dependent_outputs";
-  append_key(key, inputs);
-  return graph->cached<Mask>(key, [&] {
-    std::vector<bool> depends(inputs.begin(), inputs.end());
-    depends.resize(graph->num_values());
-    auto is_dependent = [&](Value v) { return !v.is_literal() && depends[v.id]; };
-    for (const Op& op : graph->ops()) {
-      std::span<const Value> xs = graph->operands(op);
-      bool any = std::any_of(xs.begin(), xs.end(), is_dependent);
-      for (uint32_t i = 0; i < op.num_results; ++i) depends[op.results_begin + i] = any;
-    }
-    auto outputs = std::make_shared<Mask>();
-    for (Value v : graph->outputs()) outputs->push_back(is_dependent(v));
-    return outputs;
-  });
-}
 
 // Values of the forward builder keep their ids; those of the linear graph have kLinearBit set.
 class SplitBuilder final : public Builder {

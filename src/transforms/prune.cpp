@@ -74,7 +74,7 @@ Pruner::Plan Pruner::analyze(const Graph& graph, std::vector<bool> kept_outputs)
     plan.live_ops[index] = live;
     plan.changes |= !live;
     if (!live) continue;
-    if (has_graphs && is_call(op)) {
+    if (has_graphs && is_call(op) && def(*op.info).call != CallKind::kWhole) {
       analyze_call(graph, index, plan);
       continue;
     }

@@ -83,6 +83,7 @@ WEFT_API Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes
 WEFT_API Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts);
 
 // Reductions.
+WEFT_API Vals optimization_barrier(std::span<const Val> xs);  // at least one
 WEFT_API Val reduce_sum(Val x, const Dims& axes);
 WEFT_API Val reduce_max(Val x, const Dims& axes);
 WEFT_API Val reduce_min(Val x, const Dims& axes);

@@ -221,6 +221,8 @@ enum class CallKind : uint8_t {
   kNone,    // not such an op
   kInline,  // may be pruned of unused inputs and results, and replaced by the graph's ops
   kKeep,    // may be pruned only
+  kWhole,   // has derivatives of its own, which go by inputs and results as they are: is not
+            // pruned, and replaced by the graph's ops once all derivatives have been taken
 };
 
 struct OpDef : OpInfo {

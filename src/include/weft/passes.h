@@ -46,6 +46,9 @@ WEFT_API GraphRef run_passes(const GraphRef& graph, std::span<const std::string>
 // The default pipeline.
 WEFT_API GraphRef optimize(const GraphRef& graph);
 
+// Whether it calls functions that have derivatives of their own, which the pass strip_rules drops.
+WEFT_API bool has_rules(const GraphRef& graph);
+
 struct RewriteInfo {
   std::string op;    // empty: not tied to an op
   std::string name;  // as in PassStats and PassOptions

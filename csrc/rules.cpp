@@ -1,0 +1,274 @@
+// Rules in Python behind the interfaces of weft/custom_rules.h. The transforms run under the
+// interpreter's lock, like everything that can reach a rule.
+
+#include "rules.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+
+#include "array.h"
+#include "attrs.h"
+#include "jit.h"
+#include "operand.h"
+#include "weft/custom_rules.h"
+#include "weft/held.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+// ---- Held values
+
+struct PyHeld final : HeldValue {
+  Ref object;
+  TypeRef value_type;
+
+  TypeRef type() const override { return value_type; }
+  uint64_t hash() const override { return reinterpret_cast<uintptr_t>(object.get()); }
+  bool equals(const AttrObject& other) const override {
+    const auto* held = dynamic_cast<const PyHeld*>(&other);
+    return held && held->object.get() == object.get();
+  }
+  std::string text() const override { return cat(value_type); }
+  std::string bytes() const override {
+    if (is_tracer(object.get()))
+      raise_error("UnexpectedTracerError", "a rule closes over ",
+                  describe_tracer(as_tracer(object.get())),
+                  ", where it becomes part of a loop or branch"
+                  "\n  Pass the value as an argument of the function instead.");
+    Ref array = Ref::checked(PyObject_CallMethodNoArgs(object.get(), name("__array__")));
+    Ref bytes = Ref::checked(PyObject_CallMethodNoArgs(array.get(), name("tobytes")));
+    return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+  }
+};
+
+// ---- Derivatives
+
+nb::tuple to_tuple(const Mask& mask) {
+  nb::list out;
+  for (bool m : mask) out.append(m);
+  return nb::tuple(out);
+}
+
+GraphRef rule_graph(nb::handle o) {
+  GraphRef graph = graph_of(o.ptr());
+  if (!graph) raise_error("OperandError", "expected a graph from a rule");
+  return graph;
+}
+
+// What a Python function of a mask gives, remembered per mask.
+template <typename T>
+class PerMask {
+ public:
+  explicit PerMask(nb::object function) : function_(std::move(function)) {}
+
+  template <typename F>
+  std::shared_ptr<const T> get(const Mask& mask, F&& convert) const {
+    std::vector<bool> key(mask.begin(), mask.end());
+    auto known = made_.find(key);
+    if (known != made_.end()) return known->second;
+    std::shared_ptr<const T> made = convert(nb::object(function_(to_tuple(mask))));
+    made_.emplace(std::move(key), made);
+    return made;
+  }
+
+ private:
+  nb::object function_;
+  mutable std::map<std::vector<bool>, std::shared_ptr<const T>> made_;
+};
+
+struct PyJvp final : CustomJvp {
+  // mask of inputs -> (graph, mask of outputs)
+  explicit PyJvp(nb::object f) : graphs(std::move(f)) {}
+  PerMask<JvpGraph> graphs;
+
+  std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
+    return graphs.get(in_mask, [](nb::object made) {
+      auto out = std::make_shared<JvpGraph>();
+      out->graph = rule_graph(made[0]);
+      for (nb::handle m : made[1]) out->out_mask.push_back(nb::cast<bool>(m));
+      return out;
+    });
+  }
+};
+
+struct PyBackward final : CustomBackward {
+  // mask of cotangents -> graph
+  explicit PyBackward(nb::object f) : graphs(std::move(f)) {}
+  PerMask<Graph> graphs;
+  TypeRefs types;
+
+  GraphRef backward(const Mask& cotangents) const override {
+    return graphs.get(cotangents, [](nb::object made) { return rule_graph(made); });
+  }
+  TypeRefs out_types() const override { return types; }
+};
+
+struct PyVjp final : CustomVjp {
+  // mask of inputs -> (forward graph, function of a mask of cotangents, types of the results that
+  // have cotangents)
+  explicit PyVjp(nb::object f) : graphs(std::move(f)) {}
+  PerMask<CustomForward> graphs;
+
+  std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
+    return graphs.get(in_mask, [](nb::object made) {
+      auto out = std::make_shared<CustomForward>();
+      out->forward = rule_graph(made[0]);
+      auto backward = std::make_shared<PyBackward>(nb::object(made[1]));
+      for (nb::handle t : made[2]) backward->types.push_back(classify_abstract(t.ptr()).type);
+      out->backward = std::move(backward);
+      return out;
+    });
+  }
+};
+
+// ---- Policies
+
+struct PyPolicy final : SavePolicy {
+  // (op name, attributes as a dict) -> bool
+  nb::object function;
+
+  bool saves(const OpInfo& op, const AttrsRef& attrs) const override {
+    nb::dict params;
+    for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
+      const AttrSpec& spec = attrs->schema().specs()[i];
+      params[spec.name.c_str()] = nb::steal(from_attr(spec, attrs->values()[i]).release());
+    }
+    int truth = PyObject_IsTrue(nb::object(function(op.name, params)).ptr());
+    check(truth);
+    return truth == 1;
+  }
+};
+
+struct ObjectHolder {
+  ObjectRef object;
+};
+
+// Records an op that calls a function, in the context of its operands; `weak` tells which of the
+// function's results are. At least one operand is a tracer.
+nb::list results_of(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
+                    nb::tuple weak) {
+  ContextRef context = context_for(xs);
+  if (!context) raise_error("OperandError", "[", op.name, "] expected a traced operand");
+  Values operands;
+  for (const Operand& x : xs) operands.push_back(value_in(*context, x, x.type->dtype()));
+  nb::list out;
+  size_t i = 0;
+  for (Value v : record(*context, op, operands, attrs))
+    out.append(nb::steal(make_tracer(context, v, nb::cast<bool>(weak[i++]))));
+  return out;
+}
+
+}  // namespace
+
+GraphRef hold_captures(const Recording& r) {
+  if (r.captures.empty()) return r.graph;
+  static const OpDef& constant = registry().get("constant");
+  GraphBuilder b;
+  Values args;
+  for (const Ref& object : r.captures) {
+    auto held = std::make_shared<PyHeld>();
+    held->object = object;
+    held->value_type = classify(object.get()).type;
+    AttrsRef attrs =
+        AttrRecord::make(constant.name, constant.attrs, {{"value", ObjectRef(std::move(held))}});
+    args.push_back(b.add(constant, {}, attrs)[0]);
+  }
+  for (size_t i = r.captures.size(); i < r.graph->num_inputs(); ++i)
+    args.push_back(b.input(r.graph->input_types()[i]));
+  Values outputs = b.inline_graph(*r.graph, args);
+  return b.finish(outputs);
+}
+
+PyObject* held_object(const AttrObject& held) {
+  return static_cast<const PyHeld&>(held).object.get();
+}
+
+ObjectRef object_of(PyObject* o) {
+  ObjectHolder* holder = nullptr;
+  return nb::try_cast(nb::handle(o), holder) && holder ? holder->object : nullptr;
+}
+
+Ref object_handle(const ObjectRef& object) {
+  return Ref::steal(nb::cast(ObjectHolder{object}).release().ptr());
+}
+
+void bind_rules(nb::module_& m) {
+  nb::class_<ObjectHolder>(m, "Object", "A value that an attribute of an op holds.")
+      .def("__repr__", [](const ObjectHolder& h) { return h.object->text(); });
+  m.def("jvp_rule",
+        [](nb::object f) { return ObjectHolder{std::make_shared<PyJvp>(std::move(f))}; });
+  m.def("vjp_rule",
+        [](nb::object f) { return ObjectHolder{std::make_shared<PyVjp>(std::move(f))}; });
+  m.def("save_policy", [](nb::object f) {
+    auto policy = std::make_shared<PyPolicy>();
+    policy->function = std::move(f);
+    return ObjectHolder{policy};
+  });
+  m.def("builtin_policy", [](const std::string& kind, std::vector<std::string> names) {
+    return ObjectHolder{save_policy(kind, std::move(names))};
+  });
+  m.def("policy_saves", [](const ObjectHolder& policy, const std::string& op, nb::dict params) {
+    const OpDef& info = registry().get(op);
+    nb::list values;
+    nb::list names;
+    for (auto [key, value] : params) {
+      names.append(key);
+      values.append(value);
+    }
+    std::vector<PyObject*> items;
+    for (nb::handle v : values) items.push_back(v.ptr());
+    AttrsRef attrs = make_attrs(info, nb::tuple(names).ptr(), items.data());
+    return dynamic_cast<const SavePolicy&>(*policy.object).saves(info, attrs);
+  });
+  m.def(
+      "trace_rule",
+      [](nb::handle function, nb::list types, const std::string& name, nb::handle describe) {
+        TypeRefs inputs;
+        std::vector<bool> weak;
+        for (nb::handle t : types) {
+          Operand x = classify_abstract(t.ptr());
+          inputs.push_back(x.type);
+          weak.push_back(x.weak);
+        }
+        Recording r = trace_body(function.ptr(), inputs, weak, name, describe.ptr());
+        return nb::steal(graph_object(hold_captures(r)).release());
+      },
+      nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("describe").none());
+  m.def("call_with_rule",
+        [](const std::string& op_name, const std::string& function_name, nb::handle graph,
+           nb::list operands, nb::tuple weak, const ObjectHolder& rule, int64_t num_consts) {
+          const OpDef& op = registry().get(op_name);
+          std::vector<Operand> xs;
+          for (nb::handle x : operands) xs.push_back(classify_operand(x.ptr(), op_name));
+          AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
+                                            {{"call_jaxpr", rule_graph(graph)},
+                                             {"name", function_name},
+                                             {"num_consts", num_consts},
+                                             {"rule", rule.object}});
+          return results_of(op, xs, attrs, weak);
+        });
+  m.def(
+      "call_checkpoint",
+      [](const std::string& function_name, nb::handle graph, nb::list operands, nb::tuple weak,
+         nb::handle policy, bool prevent_cse) {
+        static const OpDef& op = registry().get("checkpoint");
+        std::vector<Operand> xs;
+        for (nb::handle x : operands) xs.push_back(classify_operand(x.ptr(), op.name));
+        Attr policy_attr;
+        if (!policy.is_none()) policy_attr = nb::cast<const ObjectHolder&>(policy).object;
+        AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
+                                          {{"jaxpr", rule_graph(graph)},
+                                           {"name", function_name},
+                                           {"policy", policy_attr},
+                                           {"prevent_cse", prevent_cse}});
+        return results_of(op, xs, attrs, weak);
+      },
+      nb::arg("name"), nb::arg("graph"), nb::arg("operands"), nb::arg("weak"),
+      nb::arg("policy").none(), nb::arg("prevent_cse"));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,565 @@
+"""Derivatives that users write: custom_jvp, custom_vjp, custom_gradient, closure_convert.
+
+A call of such a function on traced values is one op that holds the function's graph and its rule
+(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it, once for
+each set of arguments that have a derivative; without a derivative it never runs.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+
+from weft import _core, numpy as wnp
+from weft._autodiff import _is_inexact
+from weft._recording import (
+    Recording,
+    call,
+    check_callable,
+    check_leaves,
+    function_name,
+    leaf_paths,
+    name_argument,
+)
+from weft._staging import ShapedArray, typeof
+from weft.dtypes import float0
+from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.runtime.pytree import registry
+from weft.tree_util import register_pytree_node, tree_flatten
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, for rules that ask for symbolic zeros.
+
+    Attributes: aval (ShapedArray; of dtype float0 for integers), shape, dtype.
+    """
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: len(self.aval.shape))
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval})"
+
+
+class CustomVJPPrimal:
+    """An argument as the forward rule of a custom_vjp with symbolic zeros gets it.
+
+    Attributes: value (the array), perturbed (whether a derivative with respect to it is taken).
+    """
+
+    def __init__(self, value, perturbed):
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self):
+        return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
+
+
+def _zero(aval, symbolic):
+    if not _is_inexact(aval.dtype):
+        aval = ShapedArray(aval.shape, float0)
+    if symbolic:
+        return SymbolicZero(aval)
+    return (
+        np.zeros(aval.shape, float0) if aval.dtype == float0 else wnp.zeros(aval.shape, aval.dtype)
+    )
+
+
+def _is_zero(x):
+    return x is None or isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0
+
+
+def _checked(x, aval, where):
+    """x as an array of the type `aval`; `where` says who made it and for what."""
+    check_leaves([x], lambda _: where)
+    got = typeof(x)
+    expected = ShapedArray(aval.shape, aval.dtype)
+    if got.shape != aval.shape:
+        raise ShapeError(f"expected {where} to be {expected}; got {got}")
+    if got.dtype != aval.dtype and not got.weak_type:
+        raise DTypeError(f"expected {where} to be {expected}; got {got}")
+    return _core.astype(x, aval.dtype)
+
+
+def _pair(result, rule, expected):
+    if not (isinstance(result, (tuple, list)) and len(result) == 2):
+        raise TreeStructureError(f"{rule}: expected a pair ({expected}); got {result!r:.80}")
+    return result
+
+
+class _CustomFunction:
+    """A function with a rule: arguments by position, those that have no derivative apart."""
+
+    _kind = ""
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        check_callable(fun, self._kind)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._name = function_name(fun)
+        try:
+            self._signature = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self._signature = None
+        nums = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
+        names = [nondiff_argnames] if isinstance(nondiff_argnames, str) else nondiff_argnames
+        parameters = list(self._signature.parameters) if self._signature else []
+        for name in names:
+            if name not in parameters:
+                raise ArgumentTypeError(
+                    f"{self._kind}: expected nondiff_argnames to be parameters of '{self._name}' "
+                    f"({', '.join(parameters)}); got {name!r}"
+                )
+            nums.append(parameters.index(name))
+        self.nondiff_argnums = tuple(sorted(set(nums)))
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def _positional(self, args, kwargs):
+        if self._signature is None:
+            if kwargs:
+                raise ArgumentTypeError(
+                    f"{self._kind}: expected positional arguments for '{self._name}', whose "
+                    f"signature is unknown; got {', '.join(kwargs)} by name"
+                )
+            return args
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise ArgumentTypeError(
+                f"{self._kind}: expected arguments of '{self._name}' that have positions; got "
+                f"{', '.join(bound.kwargs)}, by name only"
+            )
+        return bound.args
+
+    def __call__(self, *args, **kwargs):
+        self._check_rule()
+        args = self._positional(args, kwargs)
+        for n in self.nondiff_argnums:
+            if not -len(args) <= n < len(args):
+                raise ArgumentTypeError(
+                    f"{self._kind}: '{self._name}' was called with {len(args)} arguments; got "
+                    f"nondiff_argnums={self.nondiff_argnums}"
+                )
+        fixed = {n % len(args) for n in self.nondiff_argnums}
+        one = _Call(self, args, [i for i in range(len(args)) if i not in fixed])
+        if not any(isinstance(x, _core.Tracer) for x in one.leaves):
+            return self.fun(*args)
+        check_leaves(one.leaves, one.where)
+        one.record()
+        rec = one.rec
+        results = _core.call_with_rule(
+            f"{self._kind}_call",
+            self._name,
+            rec.graph,
+            [*rec.captures, *one.leaves],
+            rec.weak,
+            self._rule(one),
+            len(rec.captures),
+        )
+        return rec.out_tree.unflatten(results)
+
+
+class _Call:
+    """One call of a function with a rule: what its rule needs to be traced."""
+
+    def __init__(self, custom, args, positions):
+        self.custom, self.args, self.positions = custom, args, positions
+        self.nondiff = [x for i, x in enumerate(args) if i not in set(positions)]
+        self.leaves, self.tree = registry.flatten(tuple(args[i] for i in positions))
+
+    def record(self):
+        self.avals = [typeof(x) for x in self.leaves]
+        self.rec = Recording(
+            self.custom.fun,
+            self.leaves,
+            lambda tracers: (self.full(self.tree.unflatten(tracers)), {}),
+            describe=self.where,
+        )
+        self.out_tree, self.out_avals = self.rec.out_tree, self.rec.out_avals()
+
+    def full(self, diff):
+        """All arguments, with `diff` in the places of those that have a derivative."""
+        args = list(self.args)
+        for i, x in zip(self.positions, diff, strict=True):
+            args[i] = x
+        return args
+
+    def where(self, i):
+        """Names leaf i of the arguments that have a derivative."""
+        sizes = [len(registry.flatten(x)[0]) for x in self.args]
+        for n in self.positions:
+            if i < sizes[n]:
+                break
+            i -= sizes[n]
+        return name_argument(
+            self.custom.fun, registry.flatten((self.args, {}))[1], sum(sizes[:n]) + i
+        )
+
+    def results(self, values, rule):
+        """The leaves of what a rule gives for the function's value, checked."""
+        leaves, tree = registry.flatten(values)
+        if tree != self.out_tree:
+            raise TreeStructureError(
+                f"{rule}: expected the result of '{self.custom._name}', of structure "
+                f"{self.out_tree}; got {tree}"
+            )
+        return [
+            _checked(x, aval, f"result{path} of {rule}")
+            for x, aval, path in zip(leaves, self.out_avals, leaf_paths(tree), strict=True)
+        ]
+
+
+def _trace(function, avals, rule):
+    return _core.trace_rule(function, avals, rule, None)
+
+
+class custom_jvp(_CustomFunction):
+    """Gives a function a derivative of its own, for forward and reverse mode.
+
+    Args:
+      fun: a function of arrays or trees of arrays.
+      nondiff_argnums: positions of arguments that are no arrays or have no derivative; the rule gets
+        them first.
+      nondiff_argnames: the same by name.
+
+    Set the rule with `defjvp` or `defjvps`. Calls that no derivative is taken of run `fun`.
+    Differentiating with respect to a value that `fun` closes over raises TypeError: pass it as an
+    argument (`closure_convert` helps).
+    """
+
+    _kind = "custom_jvp"
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp, symbolic_zeros=False):
+        """Sets the rule and returns it.
+
+        Args:
+          jvp: jvp(*nondiff, primals, tangents) -> (result, tangent). `primals` and `tangents` are
+            tuples like the arguments; `result` is what the function returns, and `tangent` has the
+            same tree, shapes and dtypes. It must be linear in the tangents.
+          symbolic_zeros: tangents that are known to be zero are passed as SymbolicZero objects (and
+            may be returned so); else as arrays of zeros.
+        """
+        check_callable(jvp, "defjvp")
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps):
+        """Sets the rule argument by argument.
+
+        Each of `jvps` is a function jvp(tangent, result, *primals) that gives one argument's
+        contribution to the tangent of the result, or None where that is zero.
+        """
+        if self.nondiff_argnums:
+            raise TypeError("defjvps cannot be used with nondiff_argnums; use defjvp")
+
+        def jvp(primals, tangents):
+            if len(jvps) != len(primals):
+                raise ArgumentTypeError(
+                    f"defjvps: expected one rule per argument of '{self._name}', "
+                    f"{len(primals)}; got {len(jvps)}"
+                )
+            result = self(*primals)
+            leaves, tree = registry.flatten(result)
+            sums = [None] * len(leaves)
+            for rule, t in zip(jvps, tangents, strict=True):
+                ts, t_tree = registry.flatten(t)
+                if rule is None or all(map(_is_zero, ts)):
+                    continue
+                whole = t_tree.unflatten([_zero(x.aval, False) if _is_zero(x) else x for x in ts])
+                part, part_tree = registry.flatten(rule(whole, result, *primals))
+                if part_tree != tree:
+                    raise TreeStructureError(
+                        f"{function_name(rule)}: expected a tangent of the result of "
+                        f"'{self._name}', of structure {tree}; got {part_tree}"
+                    )
+                sums = [p if s is None else s + p for s, p in zip(sums, part, strict=True)]
+            tangent = [
+                SymbolicZero(typeof(x)) if s is None else s
+                for s, x in zip(sums, leaves, strict=True)
+            ]
+            return result, tree.unflatten(tangent)
+
+        self.defjvp(jvp, symbolic_zeros=True)
+
+    def _check_rule(self):
+        if self.jvp is None:
+            raise AttributeError(f"'{self._name}' has no jvp rule: set one with defjvp")
+
+    def _rule(self, one):
+        name = f"the jvp rule of '{self._name}'"
+        jvp, symbolic = self.jvp, self.symbolic_zeros
+
+        def trace(mask):
+            out_mask = None
+
+            def flat(values):
+                nonlocal out_mask
+                primals, given = values[: len(mask)], iter(values[len(mask) :])
+                tangents = [
+                    next(given) if m else _zero(aval, symbolic)
+                    for m, aval in zip(mask, one.avals, strict=True)
+                ]
+                result = jvp(
+                    *one.nondiff, one.tree.unflatten(primals), one.tree.unflatten(tangents)
+                )
+                value, tangent = _pair(result, name, "result, tangent")
+                outputs = one.results(value, name)
+                leaves, tree = registry.flatten(tangent)
+                if tree != one.out_tree:
+                    raise TreeStructureError(
+                        f"{name}: expected a tangent of the same structure as the result, "
+                        f"{one.out_tree}; got {tree}"
+                    )
+                paths = leaf_paths(tree)
+                out_mask = [
+                    _is_inexact(a.dtype) and not _is_zero(t)
+                    for a, t in zip(one.out_avals, leaves, strict=True)
+                ]
+                dots = [
+                    _checked(t, a, f"the tangent of result{p} from {name}")
+                    for t, a, p, m in zip(leaves, one.out_avals, paths, out_mask, strict=True)
+                    if m
+                ]
+                return outputs + dots
+
+            moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
+            return _trace(flat, [*one.avals, *moving], name), out_mask
+
+        return _core.jvp_rule(trace)
+
+
+class custom_vjp(_CustomFunction):
+    """Gives a function a reverse-mode derivative of its own.
+
+    Args:
+      fun: a function of arrays or trees of arrays.
+      nondiff_argnums: positions of arguments that are no arrays or have no derivative; `bwd` gets
+        them first, `fwd` where the function does.
+      nondiff_argnames: the same by name.
+
+    Set the rule with `defvjp`. Calls that no derivative is taken of run `fun`. Forward mode (jvp,
+    jacfwd, linearize) of such a function raises TypeError; derivatives of its derivatives are those
+    of `fwd` and `bwd`.
+    """
+
+    _kind = "custom_vjp"
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd = self.bwd = None
+        self.symbolic_zeros = False
+
+    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        """Sets the rule.
+
+        Args:
+          fwd: takes what the function takes; returns (result, residuals), where the residuals are
+            any tree of arrays.
+          bwd: bwd(*nondiff, residuals, cotangent) -> a tuple with one entry per argument that has a
+            derivative, like that argument; None in place of an entry or of a part of it is zero.
+          symbolic_zeros: `fwd` gets its arguments' leaves as CustomVJPPrimal objects, and `bwd` a
+            SymbolicZero for every cotangent that is known to be zero.
+          optimize_remat: accepted for compatibility; has no effect.
+        """
+        check_callable(fwd, "defvjp")
+        check_callable(bwd, "defvjp")
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def _check_rule(self):
+        if self.fwd is None:
+            raise AttributeError(f"'{self._name}' has no vjp rule: set one with defvjp")
+
+    def _rule(self, one):
+        fwd, symbolic = self.fwd, self.symbolic_zeros
+        name = f"the forward rule of '{self._name}'"
+
+        def trace(mask):
+            residual_tree = None
+
+            def flat(values):
+                nonlocal residual_tree
+                if symbolic:
+                    values = [CustomVJPPrimal(x, m) for x, m in zip(values, mask, strict=True)]
+                result = fwd(*one.full(one.tree.unflatten(values)))
+                value, residuals = _pair(result, name, "result, residuals")
+                outputs = one.results(value, name)
+                leaves, residual_tree = registry.flatten(residuals)
+                paths = leaf_paths(residual_tree)
+                check_leaves(leaves, lambda i: f"residuals{paths[i]} of {name}")
+                return [*outputs, *leaves]
+
+            graph = _trace(flat, one.avals, name)
+            kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
+            differentiable = [a for a in one.out_avals if _is_inexact(a.dtype)]
+            return graph, self._backward(one, mask, residual_tree, kept), differentiable
+
+        return _core.vjp_rule(trace)
+
+    def _backward(self, one, mask, residual_tree, kept):
+        bwd, symbolic = self.bwd, self.symbolic_zeros
+        name = f"the backward rule of '{self._name}'"
+
+        def trace(ct_mask):
+            inexact = iter(ct_mask)
+            present = [_is_inexact(a.dtype) and next(inexact) for a in one.out_avals]
+
+            def flat(values):
+                residuals = residual_tree.unflatten(values[: len(kept)])
+                given = iter(values[len(kept) :])
+                cts = [
+                    next(given) if p else _zero(a, symbolic)
+                    for p, a in zip(present, one.out_avals, strict=True)
+                ]
+                result = bwd(*one.nondiff, residuals, one.out_tree.unflatten(cts))
+                leaves = self._cotangents(one, result, name)
+                return [
+                    _zero(aval, False)
+                    if _is_zero(ct)
+                    else _checked(ct, aval, f"the cotangent of {one.where(i)} from {name}")
+                    for i, (ct, aval, m) in enumerate(zip(leaves, one.avals, mask, strict=True))
+                    if m
+                ]
+
+            moving = [a for a, p in zip(one.out_avals, present, strict=True) if p]
+            return _trace(flat, [*kept, *moving], name)
+
+        return trace
+
+    def _cotangents(self, one, result, name):
+        """One cotangent per leaf of the arguments, None where it is zero."""
+        count = len(one.positions)
+        if not isinstance(result, (tuple, list)) or len(result) != count:
+            got = (
+                f"a tuple of {len(result)}"
+                if isinstance(result, (tuple, list))
+                else f"{type(result).__name__}"
+            )
+            raise TreeStructureError(
+                f"{name}: expected a tuple of {count}, one entry per argument that has a "
+                f"derivative; got {got}"
+            )
+        out = []
+        arguments = one.tree.unflatten(range(one.tree.num_leaves))
+        for position, argument, cotangent in zip(one.positions, arguments, result, strict=True):
+            leaves, tree = tree_flatten(cotangent, is_leaf=lambda x: x is None)
+            try:
+                parts = tree.flatten_up_to(argument)
+            except (ValueError, TypeError):
+                parts = None
+            sizes = parts and [len(registry.flatten(p)[0]) for p in parts]
+            if parts is None or any(
+                n != 1 and ct is not None for n, ct in zip(sizes or [], leaves, strict=True)
+            ):
+                raise TreeStructureError(
+                    f"{name}: expected a cotangent of the structure of argument {position} of "
+                    f"'{self._name}', {registry.flatten(argument)[1]}; got {tree}"
+                )
+            for ct, n in zip(leaves, sizes or [], strict=True):
+                out += [ct] if ct is not None else [None] * n
+        return out
+
+
+class _Rule:
+    """What the forward rule of a custom_gradient passes on: a traced function and its captures."""
+
+    def __init__(self, graph, captures, out_tree):
+        self.graph, self.captures, self.out_tree = graph, captures, out_tree
+
+
+register_pytree_node(
+    _Rule,
+    lambda r: (tuple(r.captures), (r.graph, r.out_tree)),
+    lambda static, captures: _Rule(static[0], list(captures), static[1]),
+)
+
+
+def custom_gradient(fun):
+    """Gives a function a derivative of its own, which it returns beside its value.
+
+    Args:
+      fun: returns (result, vjp), where vjp(cotangent) returns a tuple of cotangents of the
+        arguments (for one argument it may be that cotangent itself).
+
+    Returns a function of the same arguments that gives the result. Forward mode through it raises
+    TypeError.
+    """
+    check_callable(fun, "custom_gradient")
+    name = function_name(fun)
+
+    @functools.wraps(fun)
+    def value(*args):
+        return _pair(fun(*args), f"'{name}'", "result, vjp")[0]
+
+    wrapped = custom_vjp(value)
+
+    def fwd(*args):
+        result, vjp = _pair(fun(*args), f"'{name}'", "result, vjp")
+        leaves, tree = registry.flatten(result)
+        out_tree = None
+
+        def flat(cotangents):
+            nonlocal out_tree
+            cts = vjp(tree.unflatten(cotangents))
+            whole = isinstance(cts, (tuple, list)) and len(cts) == len(args)
+            cts = tuple(cts) if whole and (len(args) != 1 or not isinstance(cts, list)) else (cts,)
+            leaves, out_tree = registry.flatten(cts)
+            return leaves
+
+        graph, captures, _ = _core.trace_body(flat, [typeof(x) for x in leaves], name, None)
+        return result, _Rule(graph, captures, out_tree)
+
+    def bwd(rule, cotangent):
+        cts = registry.flatten(cotangent)[0]
+        return rule.out_tree.unflatten(call(rule.graph, [*rule.captures, *cts]))
+
+    wrapped.defvjp(fwd, bwd)
+    return wrapped
+
+
+def closure_convert(fun, *example_args):
+    """Makes the differentiated values that a function closes over arguments of it.
+
+    Args:
+      fun: a function of arrays or trees of arrays.
+      example_args: arguments of the types that it will be called with.
+
+    Returns (converted, values): converted(*args, *values) is fun(*args), with `values` the traced
+    floating-point arrays that `fun` closes over; so custom rules can differentiate with respect to
+    them.
+    """
+    check_callable(fun, "closure_convert")
+    leaves, tree = registry.flatten(example_args)
+    out_tree = None
+
+    def flat(values):
+        nonlocal out_tree
+        leaves, out_tree = registry.flatten(fun(*tree.unflatten(values)))
+        return leaves
+
+    avals = [typeof(x) for x in leaves]
+    graph, captures, weak = _core.trace_body(flat, avals, function_name(fun), None)
+    hoisted = [isinstance(c, _core.Tracer) and _is_inexact(typeof(c).dtype) for c in captures]
+    values = [c for c, h in zip(captures, hoisted, strict=True) if h]
+
+    def converted(*args):
+        count = len(args) - len(values)
+        given, closed = args[:count], iter(args[count:])
+        leaves, got = registry.flatten(given)
+        if got != tree:
+            raise TreeStructureError(
+                f"'{function_name(fun)}' was converted for arguments of structure {tree}; got {got}"
+            )
+        consts = [next(closed) if h else c for c, h in zip(captures, hoisted, strict=True)]
+        return out_tree.unflatten(call(graph, [*consts, *leaves], weak))
+
+    return converted, values

@@ -1,0 +1,235 @@
+// checkpoint: a call whose values are computed again in the backward pass, but for those that its
+// policy keeps; and name, which marks a value for a policy.
+#include <algorithm>
+#include <array>
+
+#include "ops/call.h"
+#include "ops/families.h"
+#include "ops/walk.h"
+#include "weft/build.h"
+#include "weft/custom_rules.h"
+
+namespace weft {
+namespace {
+
+const SavePolicy* policy_of(const AttrRecord& attrs) {
+  const ObjectRef* object = std::get_if<ObjectRef>(&attrs.at("policy"));
+  if (!object) return nullptr;
+  const auto* policy = dynamic_cast<const SavePolicy*>(object->get());
+  if (!policy) fail(ErrorKind::kType, "[checkpoint] expected a policy of another kind");
+  return policy;
+}
+
+struct NamedPolicy final : SavePolicy {
+  std::string kind;
+  std::vector<std::string> names;
+  bool (*rule)(const NamedPolicy&, const OpInfo&, const AttrsRef&);
+
+  bool saves(const OpInfo& op, const AttrsRef& attrs) const override {
+    return rule(*this, op, attrs);
+  }
+  std::string text() const override { return kind; }
+  bool lists(const AttrsRef& attrs) const {
+    return std::find(names.begin(), names.end(), attrs->string("name")) != names.end();
+  }
+};
+bool is_name(const OpInfo& op) { return op.name == "name"; }
+bool is_dot(const OpInfo& op) { return op.name == "dot_general"; }
+
+const std::pair<std::string_view, decltype(NamedPolicy::rule)> kPolicies[] = {
+    {"everything_saveable",
+     [](const NamedPolicy&, const OpInfo&, const AttrsRef&) { return true; }},
+    {"nothing_saveable", [](const NamedPolicy&, const OpInfo&, const AttrsRef&) { return false; }},
+    {"dots_saveable",
+     [](const NamedPolicy&, const OpInfo& op, const AttrsRef&) { return is_dot(op); }},
+    {"dots_with_no_batch_dims_saveable",
+     [](const NamedPolicy&, const OpInfo& op, const AttrsRef& attrs) {
+       // (contracting of both, batch of both)
+       return is_dot(op) && attrs->ints_list("dimension_numbers")[2].empty();
+     }},
+    {"save_only_these_names", [](const NamedPolicy& p, const OpInfo& op,
+                                 const AttrsRef& attrs) { return is_name(op) && p.lists(attrs); }},
+    {"save_any_names_but_these",
+     [](const NamedPolicy& p, const OpInfo& op, const AttrsRef& attrs) {
+       return is_name(op) && !p.lists(attrs);
+     }},
+    {"save_anything_except_these_names",
+     [](const NamedPolicy& p, const OpInfo& op, const AttrsRef& attrs) {
+       return !is_name(op) || !p.lists(attrs);
+     }},
+};
+
+// The graph without calls of jit: a policy looks at the ops in them.
+GraphRef without_calls(const GraphRef& graph) {
+  auto is_inlined = [](const Op& op) { return def(*op.info).call == CallKind::kInline; };
+  if (std::none_of(graph->ops().begin(), graph->ops().end(), is_inlined)) return graph;
+  return graph->cached<Graph>("without_calls", [&] {
+    GraphBuilder b;
+    ValueMap map(*graph, b);
+    std::vector<Value> inputs = copy_inputs(*graph, b, map);
+    for (const Op& op : graph->ops()) {
+      b.set_loc(op.loc);
+      Values operands = map(graph->operands(op));
+      map.set_results(op, is_inlined(op)
+                              ? b.inline_graph(*without_calls(callee(op)), operands)
+                              : b.add_typed(*op.info, operands, op.attrs, graph->result_types(op)));
+    }
+    return finish_copy(*graph, b, map, inputs);
+  });
+}
+
+// What the backward pass starts from, and what it computes again.
+class Recomputation {
+ public:
+  // `needed`: the values of the forward graph that the linear graph takes.
+  Recomputation(const Graph& forward, const SavePolicy* policy, std::span<const Value> needed)
+      : forward_(forward), repeats_(forward.ops().size()) {
+    std::vector<bool> seen(forward.num_values());
+    std::vector<Value> pending(needed.begin(), needed.end());
+    while (!pending.empty()) {
+      Value v = pending.back();
+      pending.pop_back();
+      const Op* op = forward.producer(v);
+      if (!op || seen[v.id]) continue;
+      seen[v.id] = true;
+      if (policy && policy->saves(*op->info, op->attrs)) {
+        saved_.push_back(v);
+        continue;
+      }
+      size_t index = static_cast<size_t>(op - forward.ops().data());
+      if (repeats_[index]) continue;
+      repeats_[index] = true;
+      for (Value operand : forward.operands(*op)) pending.push_back(operand);
+    }
+  }
+
+  // Values of the forward graph that are kept for the backward pass.
+  const std::vector<Value>& saved() const { return saved_; }
+
+  // Appends the repeated ops; returns where `needed` are.
+  Values append(GraphBuilder& b, std::span<const Value> inputs, std::span<const Value> saved,
+                std::span<const Value> needed) const {
+    ValueMap map(forward_, b);
+    for (uint32_t i = 0; i < inputs.size(); ++i) map.set(forward_.input(i), inputs[i]);
+    for (size_t i = 0; i < saved.size(); ++i) map.set(saved_[i], saved[i]);
+    for (uint32_t i = 0; i < forward_.ops().size(); ++i) {
+      if (!repeats_[i]) continue;
+      const Op& op = forward_.op(i);
+      b.set_loc(op.loc);
+      map.set_results(op, b.add_typed(*op.info, map(forward_.operands(op)), op.attrs,
+                                      forward_.result_types(op)));
+    }
+    return map(needed);
+  }
+
+ private:
+  const Graph& forward_;
+  std::vector<Value> saved_;
+  std::vector<bool> repeats_;  // per op
+};
+
+void linearize_checkpoint(GraphJvpCtx& c) {
+  const SavePolicy* policy = policy_of(c.attr());
+  GraphRef source = callee(c.op, c.attrs);
+  if (policy) source = without_calls(source);
+  auto split = c.transforms->linearize(source, {.in_mask = c.tangent_mask()});
+  const Graph& forward = *split->forward;
+  size_t num_results = c.out_types.size();
+  Values needed;
+  for (const Residual& r : split->residuals)
+    needed.push_back(r.is_input ? forward.input(r.index) : forward.outputs()[r.index]);
+  Recomputation again(forward, policy, needed);
+
+  // The forward pass, with what is kept as further results.
+  GraphBuilder first;
+  std::vector<Value> inputs;
+  for (TypeRef t : forward.input_types()) inputs.push_back(first.input(t));
+  ValueMap map(forward, first);
+  for (uint32_t i = 0; i < inputs.size(); ++i) map.set(forward.input(i), inputs[i]);
+  for (const Op& op : forward.ops()) {
+    first.set_loc(op.loc);
+    map.set_results(op, first.add_typed(*op.info, map(forward.operands(op)), op.attrs,
+                                        forward.result_types(op)));
+  }
+  Values outputs = map(forward.outputs().first(num_results));
+  for (Value v : again.saved()) outputs.push_back(map(v));
+  Values made = call(c, c.operands, first.finish(outputs));
+  std::span<const Value> results(made);
+  c.results = Values(results.first(num_results));
+
+  // The linear map: operands, what was kept, tangents -> tangents.
+  if (split->linear->outputs().empty()) {
+    c.result_tangents = Values(num_results);
+    return;
+  }
+  GraphBuilder second;
+  inputs.clear();
+  for (TypeRef t : forward.input_types()) inputs.push_back(second.input(t));
+  std::vector<Value> kept, linear_args;
+  for (Value v : again.saved()) kept.push_back(second.input(forward.type(v)));
+  for (Value v : again.append(second, inputs, kept, needed)) linear_args.push_back(v);
+  for (size_t i = linear_args.size(); i < split->linear->num_inputs(); ++i)
+    linear_args.push_back(second.input(split->linear->input_types()[i]));
+  GraphRef linear = second.finish(second.inline_graph(*split->linear, linear_args));
+  Values args(c.operands);
+  for (Value v : results.subspan(num_results)) args.push_back(v);
+  append_present(args, c.tangents);
+  c.result_tangents = scattered(split->out_mask, call(c, args, linear));
+}
+
+// The barrier makes what is computed again wait for the cotangents; without it the compiler would
+// find the values of the forward pass equal, and keep those.
+void transpose_checkpoint(TransposeCtx& c) {
+  TransposedCall t = transposed_call(c);
+  if (c.attr().boolean("prevent_cse")) {
+    Vals args;
+    for (Value v : t.args) args.push_back(c.val(v));
+    args = optimization_barrier(args);
+    for (size_t i = 0; i < args.size(); ++i) t.args[i] = args[i].value;
+  }
+  add_cotangents(c, *t.transposed, call(c, t.args, t.transposed->graph));
+}
+
+}  // namespace
+
+std::shared_ptr<const SavePolicy> save_policy(std::string_view kind,
+                                              std::vector<std::string> names) {
+  for (const auto& [name, rule] : kPolicies) {
+    if (name != kind) continue;
+    auto policy = std::make_shared<NamedPolicy>();
+    policy->kind = std::string(kind);
+    policy->names = std::move(names);
+    policy->rule = rule;
+    return policy;
+  }
+  fail(ErrorKind::kValue, "[checkpoint] expected a policy that exists; got ", kind);
+}
+
+void register_checkpoint(OpRegistry& r) {
+  OpDef d = call_op("checkpoint", "Calls a graph whose values are computed again when needed.",
+                    "jaxpr", CallKind::kKeep);
+  std::vector<AttrSpec> attrs = d.attrs.specs();
+  attrs.push_back({"policy", AttrType::kObject, AttrSpec::kOptional});
+  attrs.push_back({"prevent_cse", AttrType::kBool, AttrSpec::kHideDefault, true});
+  d.attrs = AttrSchema(std::move(attrs));
+  d.graph_linearize = linearize_checkpoint;
+  d.transpose = transpose_checkpoint;
+  r.add(std::move(d));
+
+  OpDef name;
+  name.name = "name";
+  name.doc = "The operand, under a name that checkpoint policies know it by.";
+  name.attrs = {{"name", AttrType::kString}};
+  name.num_operands = 1;
+  name.elementwise = true;
+  name.jvp_kind = JvpKind::kArgs;
+  name.jvp_args = {[](const JvpArgCtx& c) { return c.t(); }};
+  name.batch = [](BatchCtx& c) { c.apply(std::array{c.x(0)}, c.attrs, c.dim(0)); };
+  name.infer = [](const InferCtx& c) -> TypeRefs { return {c.in(0)}; };
+  name.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
+  name.cost = [](const CostCtx&) { return Cost{}; };
+  name.simplify = {{"drop_name", "name(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }}};
+  r.add(std::move(name));
+}
+
+}  // namespace weft

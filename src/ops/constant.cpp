@@ -1,0 +1,125 @@
+// constant: a value that the embedding language holds (weft/held.h), and lifting those out of a
+// graph.
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/families.h"
+#include "ops/walk.h"
+#include "weft/held.h"
+#include "weft/op_def.h"
+
+namespace weft {
+namespace {
+
+const HeldValue& held(const AttrRecord& attrs) {
+  const ObjectRef* object = std::get_if<ObjectRef>(&attrs.at("value"));
+  const auto* value = object ? dynamic_cast<const HeldValue*>(object->get()) : nullptr;
+  if (!value) fail(ErrorKind::kType, "[constant] expected a held value");
+  return *value;
+}
+
+std::string hex(std::string_view bytes) {
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string text = "\"0x";
+  for (unsigned char byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text + '"';
+}
+
+void emit_constant(EmitCtx& c) {
+  TypeRef type = c.out_type();
+  std::string bytes = held(c.attr()).bytes();
+  // How MLIR packs bools is its own affair.
+  bool is_bool = type->dtype() == DType::kBool;
+  TypeRef stored = is_bool ? with_dtype(type, DType::kU8) : type;
+  std::string elements = type->num_elements() == 0 ? std::string() : hex(bytes);
+  std::string name = c.line(cat("stablehlo.constant dense<", elements, "> : ", mlir_type(stored)));
+  if (is_bool)
+    name = c.line(
+        cat("stablehlo.convert ", name, " : (", mlir_type(stored), ") -> ", mlir_type(type)));
+  c.set_out(0, name);
+}
+
+bool is_constant(const Op& op) { return op.info->name == "constant"; }
+bool can_lift_through(const Op& op) {
+  return is_call(op) && def(*op.info).call != CallKind::kWhole;
+}
+
+bool has_constants(const Graph& graph) {
+  return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) {
+    return is_constant(op) ||
+           (can_lift_through(op) && !lift_constants(callee(op))->constants.empty());
+  });
+}
+
+std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
+  auto result = std::make_shared<LiftedGraph>();
+  GraphBuilder b;
+  ValueMap map(graph, b);
+  std::vector<Value> inputs = copy_inputs(graph, b, map), lifted;
+  std::unordered_map<const AttrObject*, Value> known;
+  auto input_for = [&](const ObjectRef& object) {
+    auto [it, fresh] = known.try_emplace(object.get());
+    if (fresh) {
+      it->second = b.input(static_cast<const HeldValue&>(*object).type());
+      lifted.push_back(it->second);
+      result->constants.push_back(object);
+    }
+    return it->second;
+  };
+  for (const Op& op : graph.ops()) {
+    b.set_loc(op.loc);
+    if (is_constant(op)) {
+      map.set(graph.result(op), input_for(std::get<ObjectRef>(op.attrs->at("value"))));
+      continue;
+    }
+    Values operands = map(graph.operands(op));
+    AttrsRef attrs = op.attrs;
+    if (can_lift_through(op)) {
+      auto inner = lift_constants(callee(op));
+      if (!inner->constants.empty()) {
+        Values all;
+        for (const ObjectRef& object : inner->constants) all.push_back(input_for(object));
+        for (Value v : operands) all.push_back(v);
+        operands = std::move(all);
+        attrs = with_callee(attrs, inner->graph);
+      }
+    }
+    map.set_results(op, b.add_typed(*op.info, operands, attrs, graph.result_types(op)));
+  }
+  std::vector<Value> outputs;
+  for (Value v : graph.outputs()) outputs.push_back(map(v));
+  for (Value v : inputs) lifted.push_back(v);
+  result->graph = b.finish_ordered(outputs, lifted);
+  return result;
+}
+
+}  // namespace
+
+std::shared_ptr<const LiftedGraph> lift_constants(const GraphRef& graph) {
+  // Most graphs have none; only for others is a result kept on the graph, which must not own
+  // itself.
+  if (!has_constants(*graph)) {
+    auto same = std::make_shared<LiftedGraph>();
+    same->graph = graph;
+    return same;
+  }
+  return graph->cached<LiftedGraph>("lift_constants", [&] { return make_lifted(*graph); });
+}
+
+void register_constant(OpRegistry& r) {
+  OpDef d;
+  d.name = "constant";
+  d.doc = "A value held outside the program.";
+  d.num_operands = 0;
+  d.attrs = {{"value", AttrType::kObject}};
+  d.jvp_kind = JvpKind::kZero;
+  d.infer = [](const InferCtx& c) -> TypeRefs { return {held(c.attr()).type()}; };
+  d.emit = emit_constant;
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  r.add(std::move(d));
+}
+
+}  // namespace weft

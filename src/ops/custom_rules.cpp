@@ -1,0 +1,319 @@
+// Calls of functions whose derivatives users wrote: custom_jvp_call, custom_vjp_call, and
+// custom_lin, what differentiating the latter leaves in a linear graph until it is transposed.
+#include "weft/custom_rules.h"
+
+#include <algorithm>
+
+#include "ops/axes.h"
+#include "ops/call.h"
+#include "ops/dependence.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/walk.h"
+#include "weft/build.h"
+
+namespace weft {
+namespace {
+
+template <typename T>
+std::shared_ptr<const T> rule_of(const OpInfo& op, const AttrRecord& attrs) {
+  const ObjectRef* object = std::get_if<ObjectRef>(&attrs.at("rule"));
+  auto rule = object ? std::dynamic_pointer_cast<const T>(*object) : nullptr;
+  if (!rule)
+    fail(ErrorKind::kType, "[", op.name, "] expected '", attrs.string("name"),
+         "' to have a rule; got a program whose rules were lost as it was written as text");
+  return rule;
+}
+template <typename T>
+std::shared_ptr<const T> rule_of(const RuleCtx& c) {
+  return rule_of<T>(c.op, c.attr());
+}
+
+bool is_differentiable(TypeRef type) { return is_inexact(type->dtype()); }
+
+// Of operands, what stands for the function's own inputs.
+template <typename T>
+std::span<const T> inputs_of(const RuleCtx& c, std::span<const T> per_operand) {
+  return per_operand.subspan(static_cast<size_t>(c.attr().integer("num_consts")));
+}
+
+// The mask of inputs with a tangent. What the function closed over must not have one: the rule says
+// nothing about that.
+Mask input_mask(const GraphJvpCtx& c) {
+  auto num_consts = static_cast<size_t>(c.attr().integer("num_consts"));
+  for (size_t i = 0; i < num_consts; ++i) {
+    if (!c.tangents[i]) continue;
+    fail(ErrorKind::kType, "[", c.op.name, "] expected '", c.attr().string("name"),
+         "' to be differentiated with respect to its arguments only; got a derivative with respect "
+         "to a value of type ",
+         c.in_types[i],
+         " that it closes over\n  Pass that value as an argument, or use closure_convert.");
+  }
+  Mask mask;
+  for (Value t : inputs_of(c, c.tangents)) mask.push_back(static_cast<bool>(t));
+  return mask;
+}
+
+// ---- custom_jvp_call
+
+void jvp_custom(GraphJvpCtx& c) {
+  auto jvp = rule_of<CustomJvp>(c)->jvp(input_mask(c));
+  Values args(inputs_of(c, c.operands));
+  append_present(args, inputs_of(c, c.tangents));
+  Values made = c.b.inline_graph(*jvp->graph, args);
+  std::span<const Value> results(made);
+  size_t n = c.out_types.size();
+  c.results = Values(results.first(n));
+  c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
+}
+
+// The same, since the builder of a linearization keeps what depends on tangents apart; but results
+// must not.
+void linearize_custom_jvp(GraphJvpCtx& c) {
+  Mask mask = input_mask(c);
+  auto jvp = rule_of<CustomJvp>(c)->jvp(mask);
+  Mask tangents(mask.size());
+  tangents.resize(jvp->graph->num_inputs(), true);
+  auto depends = dependent_outputs(jvp->graph, tangents);
+  for (size_t i = 0; i < c.out_types.size(); ++i) {
+    if (!(*depends)[i]) continue;
+    fail(ErrorKind::kNotImplemented, "[", c.op.name, "] expected the jvp rule of '",
+         c.attr().string("name"), "' to compute its result without the tangents; got result ", i,
+         " from an op that takes both\n  Keep them apart: a loop or branch that computes both has "
+         "to be split in two.");
+  }
+  jvp_custom(c);
+}
+
+struct BatchedJvp final : CustomJvp {
+  std::shared_ptr<const CustomJvp> base;
+  VmapOptions options;  // without out_dims
+  const Transforms* transforms;
+
+  std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
+    auto single = base->jvp(in_mask);
+    VmapOptions both = options;
+    for (size_t i = 0; i < in_mask.size(); ++i)
+      if (in_mask[i]) both.in_dims.push_back(options.in_dims[i]);
+    both.out_dims = BatchDims(single->graph->outputs().size(), 0);
+    auto mapped = std::make_shared<JvpGraph>();
+    mapped->graph = transforms->vmap(single->graph, both)->graph;
+    mapped->out_mask = single->out_mask;
+    return mapped;
+  }
+};
+
+VmapOptions batch_options(const BatchCtx& c, std::span<const int> dims) {
+  return {.in_dims = BatchDims(dims),
+          .size = c.size,
+          .axis_name = std::string(c.axis_name),
+          .spmd_axis_name = std::string(c.spmd_axis_name)};
+}
+
+// The vectorised call with `rule` in place of the rule. All results are mapped at axis 0, so that
+// values and derivatives agree whatever each of them depends on.
+void batch_custom(BatchCtx& c, ObjectRef rule) {
+  VmapOptions options = batch_options(c, c.dims);
+  options.out_dims = BatchDims(c.out_types.size(), 0);
+  GraphRef mapped = c.transforms->vmap(callee(c.op, c.attrs), options)->graph;
+  AttrsRef attrs = c.attrs->with({{"call_jaxpr", mapped}, {"rule", std::move(rule)}});
+  for (Value v : c.b.add_typed(c.op, c.operands, attrs, mapped->output_types()))
+    c.result(c.val(v), 0);
+}
+
+void batch_custom_jvp(BatchCtx& c) {
+  auto batched = std::make_shared<BatchedJvp>();
+  batched->base = rule_of<CustomJvp>(c);
+  batched->options = batch_options(c, inputs_of(c, c.dims));
+  batched->transforms = c.transforms;
+  batch_custom(c, batched);
+}
+
+// A call that is itself linear needs no rule.
+void transpose_custom(TransposeCtx& c) {
+  TransposedCall t = transposed_call(c);
+  add_cotangents(c, *t.transposed, c.b.inline_graph(*t.transposed->graph, t.args));
+}
+
+// ---- custom_vjp_call
+
+[[noreturn]] void no_forward_mode(std::string_view op, const std::string& name) {
+  fail(ErrorKind::kType, "[", op, "] expected reverse mode for '", name,
+       "', whose derivative custom_vjp gives; got forward mode (jvp, jacfwd, linearize)\n"
+       "  Use grad, vjp or jacrev, or give the derivative with custom_jvp, which serves both.");
+}
+
+void jvp_custom_vjp(GraphJvpCtx& c) { no_forward_mode(c.op.name, c.attr().string("name")); }
+
+const OpDef& custom_lin() {
+  static const OpDef& op = registry().get("custom_lin");
+  return op;
+}
+
+void linearize_custom_vjp(GraphJvpCtx& c) {
+  auto rule = rule_of<CustomVjp>(c)->forward(input_mask(c));
+  Values args(inputs_of(c, c.operands));
+  Values made = c.b.inline_graph(*rule->forward, args);
+  std::span<const Value> results(made);
+  size_t n = c.out_types.size();
+  c.results = Values(results.first(n));
+  Values operands(results.subspan(n));
+  auto num_residuals = static_cast<int64_t>(operands.size());
+  append_present(operands, inputs_of(c, c.tangents));
+  TypeRefs types;
+  Mask differentiable;
+  for (TypeRef t : c.out_types) {
+    differentiable.push_back(is_differentiable(t));
+    if (is_differentiable(t)) types.push_back(t);
+  }
+  AttrsRef attrs = AttrRecord::make(custom_lin().name, custom_lin().attrs,
+                                    {{"name", c.attr().string("name")},
+                                     {"num_residuals", num_residuals},
+                                     {"rule", ObjectRef(rule->backward)}});
+  c.result_tangents =
+      scattered(differentiable, c.b.add_typed(custom_lin(), operands, attrs, types));
+}
+
+struct BatchedBackward final : CustomBackward {
+  std::shared_ptr<const CustomBackward> base;
+  VmapOptions options;     // in_dims: of the residuals
+  BatchDims tangent_dims;  // of the tangents, and so of the cotangents that come out
+  const Transforms* transforms;
+
+  GraphRef backward(const Mask& cotangents) const override {
+    GraphRef single = base->backward(cotangents);
+    VmapOptions mapping = options;
+    mapping.in_dims.resize(single->num_inputs(), 0);
+    for (int dim : tangent_dims) mapping.out_dims.push_back(std::max(dim, 0));
+    GraphRef mapped = transforms->vmap(single, mapping)->graph;
+    GraphBuilder b;
+    std::vector<Value> args;
+    for (TypeRef t : mapped->input_types()) args.push_back(b.input(t));
+    Values outputs = b.inline_graph(*mapped, args);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      // All lanes contribute to the cotangent of an input that they share.
+      if (tangent_dims[i] == kNotBatched) outputs[i] = reduce_sum({&b, outputs[i]}, {0}).value;
+    }
+    return b.finish(outputs);
+  }
+  TypeRefs out_types() const override {
+    TypeRefs types = base->out_types();
+    for (TypeRef& t : types) t = with_shape(t, inserted(t->shape(), 0, options.size));
+    return types;
+  }
+};
+
+std::shared_ptr<const CustomBackward> batched_backward(std::shared_ptr<const CustomBackward> base,
+                                                       VmapOptions options, BatchDims tangent_dims,
+                                                       const Transforms* transforms) {
+  auto batched = std::make_shared<BatchedBackward>();
+  batched->base = std::move(base);
+  options.out_dims = {};
+  batched->options = std::move(options);
+  batched->tangent_dims = std::move(tangent_dims);
+  batched->transforms = transforms;
+  return batched;
+}
+
+struct BatchedVjp final : CustomVjp {
+  std::shared_ptr<const CustomVjp> base;
+  VmapOptions options;  // without out_dims
+  size_t num_outputs;
+  const Transforms* transforms;
+
+  std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
+    auto single = base->forward(in_mask);
+    VmapOptions mapping = options;
+    mapping.out_dims = BatchDims(num_outputs, 0);
+    mapping.out_dims.resize(single->forward->outputs().size(), kAnyDim);
+    auto mapped = transforms->vmap(single->forward, mapping);
+    BatchDims tangent_dims;
+    for (size_t i = 0; i < in_mask.size(); ++i)
+      if (in_mask[i]) tangent_dims.push_back(options.in_dims[i]);
+    std::span<const int> dims(mapped->out_dims);
+    mapping.in_dims = BatchDims(dims.subspan(num_outputs));
+    auto result = std::make_shared<CustomForward>();
+    result->forward = mapped->graph;
+    result->backward =
+        batched_backward(single->backward, mapping, std::move(tangent_dims), transforms);
+    return result;
+  }
+};
+
+void batch_custom_vjp(BatchCtx& c) {
+  auto batched = std::make_shared<BatchedVjp>();
+  batched->base = rule_of<CustomVjp>(c);
+  batched->options = batch_options(c, inputs_of(c, c.dims));
+  batched->num_outputs = c.out_types.size();
+  batched->transforms = c.transforms;
+  batch_custom(c, batched);
+}
+
+// ---- custom_lin: residuals, tangents -> tangents
+
+void transpose_custom_lin(TransposeCtx& c) {
+  auto num_residuals = static_cast<size_t>(c.attr().integer("num_residuals"));
+  Mask mask;
+  for (Value ct : c.cotangents) mask.push_back(static_cast<bool>(ct));
+  GraphRef backward = rule_of<CustomBackward>(c)->backward(mask);
+  Values args(c.operands.first(num_residuals));
+  append_present(args, c.cotangents);
+  Values cts = c.b.inline_graph(*backward, args);
+  for (size_t i = num_residuals; i < c.size(); ++i)
+    if (c.linear(i)) c.add(i, c.val(cts[i - num_residuals]));
+}
+
+void batch_custom_lin(BatchCtx& c) {
+  auto num_residuals = static_cast<size_t>(c.attr().integer("num_residuals"));
+  auto rule =
+      batched_backward(rule_of<CustomBackward>(c), batch_options(c, c.dims.first(num_residuals)),
+                       BatchDims(c.dims.subspan(num_residuals)), c.transforms);
+  AttrsRef attrs = c.attrs->with({{"rule", ObjectRef(rule)}});
+  for (Value v : c.b.add_typed(c.op, c.operands, attrs, rule->out_types())) c.result(c.val(v), 0);
+}
+
+OpDef custom_call(std::string name, std::string doc) {
+  OpDef d = call_op(std::move(name), std::move(doc), "call_jaxpr", CallKind::kWhole);
+  std::vector<AttrSpec> attrs = d.attrs.specs();
+  attrs.push_back({"num_consts", AttrType::kInt});
+  attrs.push_back({"rule", AttrType::kObject, AttrSpec::kOptional});
+  d.attrs = AttrSchema(std::move(attrs));
+  d.transpose = transpose_custom;
+  return d;
+}
+
+}  // namespace
+
+void register_custom_rules(OpRegistry& r) {
+  OpDef jvp = custom_call("custom_jvp_call", "Calls a graph whose jvp rule is given.");
+  jvp.graph_jvp = jvp_custom;
+  jvp.graph_linearize = linearize_custom_jvp;
+  jvp.batch = batch_custom_jvp;
+  r.add(std::move(jvp));
+
+  OpDef vjp = custom_call("custom_vjp_call", "Calls a graph whose vjp rule is given.");
+  vjp.graph_jvp = jvp_custom_vjp;
+  vjp.graph_linearize = linearize_custom_vjp;
+  vjp.batch = batch_custom_vjp;
+  r.add(std::move(vjp));
+
+  OpDef lin;
+  lin.name = "custom_lin";
+  lin.doc = "The linear map whose transpose a vjp rule gives.";
+  lin.attrs = {{"name", AttrType::kString, AttrSpec::kCosmetic, std::string("f")},
+               {"num_residuals", AttrType::kInt},
+               {"rule", AttrType::kObject}};
+  lin.multiple_results = true;
+  lin.jvp_kind = JvpKind::kGraph;
+  lin.graph_jvp = lin.graph_linearize = jvp_custom_vjp;
+  lin.transpose = transpose_custom_lin;
+  lin.batch = batch_custom_lin;
+  lin.infer = [](const InferCtx& c) {
+    return rule_of<CustomBackward>(c.op, c.attr())->out_types();
+  };
+  lin.emit = [](EmitCtx& c) { no_forward_mode("custom_lin", c.attr().string("name")); };
+  lin.cost = [](const CostCtx&) { return Cost{}; };
+  r.add(std::move(lin));
+}
+
+}  // namespace weft
