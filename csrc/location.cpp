@@ -5,11 +5,13 @@
 #include "location.h"
 
 #include <unordered_map>
+#include <utility>
 
 namespace weft::py {
 namespace {
 
 std::string package_directory;
+thread_local std::string scope;
 
 struct CodeEntry {
   bool framework;
@@ -44,7 +46,9 @@ void set_package_directory(std::string directory) {
   code_cache.clear();
 }
 
-Loc current_loc() {
+std::string set_scope(std::string name) { return std::exchange(scope, std::move(name)); }
+
+static Loc line_loc() {
   PyFrameObject* top = PyEval_GetFrame();
   if (!top) return kNoLoc;
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(top));
@@ -65,6 +69,13 @@ Loc current_loc() {
     frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
   }
   return kNoLoc;
+}
+
+Loc current_loc() {
+  Loc loc = line_loc();
+  if (scope.empty()) return loc;
+  const LocInfo& info = loc_info(loc);
+  return make_loc(info.file, info.line, info.function, scope);
 }
 
 }  // namespace weft::py

@@ -7,6 +7,9 @@ namespace weft::py {
 
 // Innermost Python frame outside the framework's own files; kNoLoc if there is none.
 Loc current_loc();
+// Names the part of the program that follows in all locations made by this thread ("" for none);
+// returns the name before.
+std::string set_scope(std::string scope);
 // Frames of files below `directory` (with a trailing separator) are the framework's.
 void set_package_directory(std::string directory);
 

@@ -303,6 +303,7 @@ void bind_runtime(nb::module_& m) {
     for (int i = 0; i < kNumDTypes; ++i) out.append(std::string(kDTypeInfo[i].numpy_name));
     return out;
   });
+  m.def("set_scope", [](std::string name) { return set_scope(std::move(name)); });
   m.def("set_package_directory", [](std::string dir) { set_package_directory(std::move(dir)); });
   m.def("register_device", [](nb::object device, nb::object sharding, nb::object device_list,
                               std::string platform) {

@@ -243,11 +243,20 @@ def all_rows() -> list[Row]:
 
 # Ops without a row, with the reason.
 NO_ROW = {
+    "checkpoint": "a call of a graph; test_checkpoint.py covers it",
+    "constant": "made where a rule closes over an array; test_custom_rules.py covers it",
+    "custom_jvp_call": "a call of a graph; test_custom_rules.py covers it",
+    "custom_lin": "made by differentiating custom_vjp_call; test_custom_rules.py covers it",
+    "custom_vjp_call": "a call of a graph; test_custom_rules.py covers it",
     "fusion": "made by the fuse pass only; tests/ir covers it",
     "jit": "a call of a graph; test_jit.py covers it",
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {
+    "checkpoint": (("cost",), "its cost is its body's"),
+    "constant": (("batch",), "without operands, nothing of it is ever mapped"),
+    "custom_jvp_call": (("cost",), "its cost is its body's"),
+    "custom_vjp_call": (("cost",), "its cost is its body's"),
     "fusion": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),

@@ -74,6 +74,7 @@ from weft._jacobian import (  # noqa: E402
     jacrev as jacrev,
 )
 from weft._jit import jit as jit  # noqa: E402
+from weft._scope import named_call as named_call, named_scope as named_scope  # noqa: E402
 from weft._staging import ShapeDtypeStruct as ShapeDtypeStruct, typeof as typeof  # noqa: E402
 from weft._vmap import vmap as vmap  # noqa: E402
 from weft.config import (  # noqa: E402

@@ -1,8 +1,8 @@
 """Derivatives that users write: custom_jvp, custom_vjp, custom_gradient, closure_convert.
 
 A call of such a function on traced values is one op that holds the function's graph and its rule
-(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it, once for
-each set of arguments that have a derivative; without a derivative it never runs.
+(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it, once
+for each set of arguments that have a derivative; without a derivative it never runs.
 """
 
 import functools
@@ -223,8 +223,8 @@ class custom_jvp(_CustomFunction):
 
     Args:
       fun: a function of arrays or trees of arrays.
-      nondiff_argnums: positions of arguments that are no arrays or have no derivative; the rule gets
-        them first.
+      nondiff_argnums: positions of arguments that are no arrays or have no derivative; the rule
+        gets them first.
       nondiff_argnames: the same by name.
 
     Set the rule with `defjvp` or `defjvps`. Calls that no derivative is taken of run `fun`.

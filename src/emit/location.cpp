@@ -17,8 +17,9 @@ void LocationTable::append_reference(Text& out, Loc loc) {
 void LocationTable::append_definitions(Text& out) const {
   for (size_t i = 0; i < locs_.size(); ++i) {
     const LocInfo& where = loc_info(locs_[i]);
-    out << "#loc" << i << " = loc(" << mlir_string(where.function) << '(' << mlir_string(where.file)
-        << ':' << where.line << ":0))\n";
+    std::string name = where.scope.empty() ? where.function : cat(where.scope, "/", where.function);
+    out << "#loc" << i << " = loc(" << mlir_string(name) << '(' << mlir_string(where.file) << ':'
+        << where.line << ":0))\n";
   }
 }
 

@@ -25,18 +25,20 @@ struct LocTable {
 
 }  // namespace
 
-Loc make_loc(std::string_view file, int line, std::string_view function) {
+Loc make_loc(std::string_view file, int line, std::string_view function, std::string_view scope) {
   uint64_t hash = hash_combine(hash_combine(hash_bytes(file), hash_bytes(function)),
                                static_cast<uint64_t>(line));
+  if (!scope.empty()) hash = hash_combine(hash, hash_bytes(scope));
   LocTable& table = LocTable::get();
   std::lock_guard lock(table.mutex);
   Loc found = table.index.find(hash, [&](uint32_t i) {
     const LocInfo& info = table.infos[i];
-    return info.line == line && info.file == file && info.function == function;
+    return info.line == line && info.file == file && info.function == function &&
+           info.scope == scope;
   });
   if (found != IndexTable::kAbsent) return found;
   Loc loc = static_cast<Loc>(table.infos.size());
-  table.infos.push_back({std::string(file), line, std::string(function)});
+  table.infos.push_back({std::string(file), line, std::string(function), std::string(scope)});
   table.index.insert(hash, loc);
   return loc;
 }

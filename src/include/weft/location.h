@@ -17,9 +17,11 @@ struct LocInfo {
   std::string file;
   int line = 0;
   std::string function;
+  std::string scope;  // names that the program gave this part of itself: "encoder/layer_1"
 };
 
-WEFT_API Loc make_loc(std::string_view file, int line, std::string_view function);
+WEFT_API Loc make_loc(std::string_view file, int line, std::string_view function,
+                      std::string_view scope = {});
 // The reference stays valid for the life of the process.
 WEFT_API const LocInfo& loc_info(Loc loc);
 // "file.py:12 (function)", or "<unknown>".
