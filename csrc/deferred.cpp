@@ -61,7 +61,12 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
   Objects out;
   for (Value v : graph.outputs()) {
     Ref r = value(v);
-    if (as_array(r.get())->cached) r = fresh_scalar(graph.literal(v), current_device(), false);
+    // Scalars of the cache are shared; a result is the caller's own.
+    if (as_array(r.get())->cached) {
+      Literal x = v.is_literal() ? graph.literal(v)
+                                 : scalar_value(inputs[v.id], graph.type(v)->dtype());
+      r = fresh_scalar(x, current_device(), false);
+    }
     out.push_back(std::move(r));
   }
   return out;

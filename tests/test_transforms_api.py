@@ -73,6 +73,15 @@ def test_vmap_is_a_loop(name):
     close(weft.tree.map(lambda x: np.moveaxis(np.asarray(x), -1, 0), last), expected)
 
 
+def test_an_argument_as_result_where_ops_run_one_by_one():
+    def f(x, n):
+        return x, sum(wnp.sin(x * k) for k in range(n))
+
+    for n in range(8):  # more structures at one line than are compiled whole
+        value, dot = weft.jvp(lambda x, n=n: f(x, n), (2.0,), (3.0,))
+        assert value[0] == 2 and dot[0] == 3
+
+
 def test_python_control_flow_under_grad():
     def f(x):
         y = x

@@ -21,6 +21,7 @@ from weft import (  # noqa: E402
     ad_checkpoint as ad_checkpoint,
     compiler as compiler,
     config as _config,
+    custom_derivatives as custom_derivatives,
     dtypes as dtypes,
     errors as errors,
     lax as lax,

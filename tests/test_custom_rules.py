@@ -1,0 +1,572 @@
+"""custom_jvp, custom_vjp, custom_gradient and closure_convert: values, nesting, mistakes."""
+
+import gc
+import weakref
+
+import numpy as np
+import programs_oracle
+import pytest
+from oracle import needs_jax
+
+import weft
+import weft.numpy as wnp
+from weft import errors
+
+# Each runs under weft and under jax (programs_oracle.py).
+DEFINITIONS = """
+@fw.custom_jvp
+def f(x, y):
+    return np.sin(x) * y
+
+@f.defjvp
+def f_jvp(primals, tangents):
+    x, y = primals
+    dx, dy = tangents
+    return f(x, y), 3 * np.cos(x) * dx * y + np.sin(x) * dy
+
+@fw.custom_vjp
+def g(x, p):
+    return {"a": np.cos(x) * p["w"], "n": p["n"] + 1}
+
+def g_fwd(x, p):
+    return g(x, p), (np.sin(x), p["w"], x)
+
+def g_bwd(residuals, ct):
+    s, w, x = residuals
+    return -5 * s * w * ct["a"], {"w": np.cos(x) * ct["a"], "n": None}
+
+g.defvjp(g_fwd, g_bwd)
+
+def g_loss(x, w):
+    return np.sum(g(x, {"w": w, "n": np.arange(3)})["a"] ** 2)
+
+xs = np.arange(3.0) / 2 + 0.3
+ys = np.linspace(1.0, 2.0, 3)
+"""
+PROGRAMS = {
+    "value": "result = f(xs, ys), g(xs, {'w': ys, 'n': np.arange(3)})",
+    "keywords": "result = fw.grad(lambda x: f(y=2.0, x=x))(0.4)",
+    "jvp": "result = fw.jvp(f, (xs, ys), (ys, xs))",
+    "jvp_one": "result = fw.jvp(lambda x: f(x, ys), (xs,), (ys,))",
+    "grad": "result = fw.grad(lambda x, y: f(x, y).sum(), (0, 1))(xs, ys)",
+    "grad_grad": "result = fw.grad(fw.grad(f))(0.7, 1.5)",
+    "third": "result = fw.grad(fw.grad(fw.grad(f)), 1)(0.7, 1.5)",
+    "hessian": "result = fw.hessian(lambda x: f(x, ys).sum())(xs)",
+    "jacfwd": "result = fw.jacfwd(f, (0, 1))(xs, ys)",
+    "linearize": "y, lin = fw.linearize(f, xs, ys); result = y, lin(ys, xs)",
+    "vmap": "result = fw.vmap(f)(xs, ys), fw.vmap(f, (0, None))(xs, 2.0)",
+    "vmap_grad": "result = fw.vmap(fw.grad(f), (0, None))(xs, 2.0)",
+    "grad_vmap": "result = fw.grad(lambda x: fw.vmap(f, (0, None))(x, 2.0).sum())(xs)",
+    "grad_vmap_shared": "result = fw.grad(lambda y: fw.vmap(f, (0, None))(xs, y).sum())(2.0)",
+    "nested_vmap": """
+m = np.arange(6.0).reshape(2, 3)
+h = fw.vmap(fw.vmap(f, (0, None)), (1, 0), 1)
+result = h(m, np.arange(3.0)), fw.grad(lambda m: h(m, np.arange(3.0)).sum())(m)
+""",
+    "jit": "result = fw.jit(fw.grad(f))(0.7, 1.5), fw.grad(fw.jit(f))(0.7, 1.5)",
+    "vjp_grad": "result = fw.grad(g_loss, (0, 1))(xs, ys)",
+    "vjp_jit": "result = fw.jit(fw.grad(g_loss, (0, 1)))(xs, ys)",
+    "vjp_grad_grad": "h = lambda x: fw.grad(g_loss)(x, ys).sum(); result = fw.grad(h)(xs)",
+    "forward_over_reverse": """
+@fw.custom_vjp
+def h(x):
+    return np.sin(x)
+h.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (3 * ct * np.cos(x),))
+loss = lambda x: np.sum(h(x) * ys)
+result = fw.jacfwd(fw.jacrev(loss))(xs), fw.jvp(fw.grad(loss), (xs,), (ys,))
+""",
+    "vjp_vmap_grad": """
+w = np.arange(6.0).reshape(2, 3)
+result = fw.vmap(fw.grad(g_loss, (0, 1)), (None, 0))(xs, w)
+""",
+    "vjp_grad_vmap": """
+w = np.arange(6.0).reshape(2, 3) / 7
+h = lambda x, w: fw.vmap(g_loss, (None, 0))(x, w).sum()
+result = fw.grad(h, (0, 1))(xs, w), fw.jit(fw.grad(h))(xs, w)
+""",
+    "vjp_nested_vmap": """
+w = np.arange(12.0).reshape(2, 2, 3) / 7
+h = lambda x, w: fw.vmap(fw.vmap(g_loss, (None, 0)), (None, 1))(x, w).sum()
+result = fw.grad(h, (0, 1))(xs, w)
+""",
+    "vjp_closure": """
+def outer(x, scale):
+    @fw.custom_vjp
+    def h(x):
+        return x * x
+    h.defvjp(lambda x: (h(x), x), lambda x, ct: (ct * x * scale,))
+    return h(x)
+result = fw.jit(lambda x, s: fw.grad(outer)(x, s))(2.0, 5.0)
+""",
+    "closure_over_array": """
+table = np.array([1.0, 2.0, 3.0])
+@fw.custom_jvp
+def h(x):
+    return x
+h.defjvp(lambda p, t: (p[0], t[0] * table.sum() + (t[0] * table)[1]))
+result = fw.grad(h)(1.0), fw.jit(fw.grad(h))(1.0), fw.vmap(fw.grad(h))(xs)
+""",
+    "nondiff": """
+from functools import partial
+@partial(fw.custom_jvp, nondiff_argnums=(0, 2))
+def app(fun, x, n):
+    return fun(x) * n
+@app.defjvp
+def app_jvp(fun, n, primals, tangents):
+    return app(fun, primals[0], n), 10.0 * n * tangents[0]
+@partial(fw.custom_vjp, nondiff_argnums=(0,))
+def vapp(fun, x):
+    return fun(x)
+vapp.defvjp(lambda fun, x: (fun(x), x), lambda fun, x, ct: (ct * fun(x) * 2,))
+result = (fw.grad(lambda x: app(np.sin, x, 3))(1.0), fw.grad(lambda x: vapp(np.cos, x))(1.0),
+          app(np.sin, 2.0, 2))
+""",
+    "defjvps": """
+@fw.custom_jvp
+def h(x, y):
+    return x * y
+h.defjvps(lambda t, ans, x, y: 2 * t * y, None)
+@fw.custom_jvp
+def k(x, y):
+    return x * y
+k.defjvps(lambda t, ans, x, y: 2 * t * y + 0 * ans, lambda t, ans, x, y: 3 * t * x)
+result = fw.grad(h, (0, 1))(2.0, 3.0), fw.grad(k, (0, 1))(2.0, 3.0), fw.jvp(k, (1., 2.), (3., 4.))
+""",
+    "clip_gradient": """
+@fw.custom_vjp
+def clip(lo, hi, x):
+    return x
+clip.defvjp(lambda lo, hi, x: (x, (lo, hi)),
+            lambda r, ct: (None, None, np.clip(ct, r[0], r[1])))
+result = fw.vmap(fw.grad(lambda x: clip(-0.75, 0.75, np.sin(x) * 3)))(np.linspace(0, 6, 7))
+""",
+    "log1pexp": """
+@fw.custom_jvp
+def softplus(x):
+    return np.log(1. + np.exp(x))
+@softplus.defjvp
+def rule(primals, tangents):
+    x, = primals
+    t, = tangents
+    return softplus(x), (1 - 1 / (1 + np.exp(x))) * t
+result = fw.grad(softplus)(100.), fw.jit(fw.vmap(fw.grad(softplus)))(np.array([-3., 100.]))
+""",
+    "integer_input": """
+@fw.custom_jvp
+def h(x, n):
+    return x * n
+h.defjvp(lambda p, t: (h(*p), t[0] * 7.0 * p[1]))
+result = fw.grad(h)(2.0, 3), fw.jvp(lambda x: h(x, np.arange(2)), (2.0,), (1.0,))
+""",
+    "integer_input_of_vjp": """
+@fw.custom_vjp
+def h(x, n):
+    return x * n
+h.defvjp(lambda x, n: (h(x, n), n),
+         lambda n, ct: (ct * n * 2, onp.zeros(np.shape(n), fw.dtypes.float0)))
+result = fw.grad(h)(2.0, 3)
+""",
+    "rule_calls_jit": """
+@fw.custom_jvp
+def h(x):
+    return x ** 3
+h.defjvp(fw.jit(lambda p, t: (h(p[0]), t[0] * np.cos(p[0]))))
+result = fw.grad(h)(2.0), fw.grad(fw.grad(h))(2.0)
+""",
+    "custom_inside_custom": """
+@fw.custom_vjp
+def inner(x):
+    return x ** 2
+inner.defvjp(lambda x: (inner(x), x), lambda x, ct: (ct * 11 * x,))
+@fw.custom_vjp
+def outer(x):
+    return inner(x) * 2
+outer.defvjp(lambda x: (outer(x), fw.grad(inner)(x)), lambda d, ct: (ct * d,))
+result = fw.grad(outer)(3.0), fw.grad(inner)(3.0), fw.grad(lambda x: outer(inner(x)))(3.0)
+""",
+    "custom_gradient": """
+@fw.custom_gradient
+def h(x):
+    return x ** 2, lambda ct: (ct * x,)
+@fw.custom_gradient
+def k(x, y):
+    return x * y, lambda ct: (y, ct * 2)
+result = (h(3.0), fw.grad(h)(3.0), fw.grad(fw.grad(h))(3.0), k(3.0, 4.0),
+          fw.grad(k, (0, 1))(3.0, 4.0), fw.vmap(fw.grad(h))(xs), fw.jit(fw.grad(h))(2.0))
+""",
+    "closure_convert": """
+def minimize(objective, x0):
+    converted, values = fw.closure_convert(objective, x0)
+    return solve(converted, x0, *values)
+from functools import partial
+@partial(fw.custom_vjp, nondiff_argnums=(0,))
+def solve(objective, x0, *values):
+    return x0 - 0.1 * fw.grad(objective)(x0, *values)
+def fwd(objective, x0, *values):
+    y = solve(objective, x0, *values)
+    return y, (y, values)
+def bwd(objective, res, ct):
+    y, values = res
+    return (ct, *(7 * ct * v for v in values))
+solve.defvjp(fwd, bwd)
+result = fw.grad(lambda a: minimize(lambda x: (x - a) ** 2, 1.0))(3.0)
+""",
+    "stop_gradient": "result = fw.grad(lambda x: x * lax.stop_gradient(f(x, 2.0)))(0.5)",
+    "under_checkpoint": """
+h = fw.checkpoint(lambda x: f(np.sin(x), ys).sum() + g_loss(x, ys))
+result = fw.grad(h)(xs), fw.jit(fw.grad(h))(xs)
+""",
+    "tree_arguments": """
+@fw.custom_jvp
+def h(p, q):
+    return {"s": p["a"] * q[0], "t": (q[1],)}
+@h.defjvp
+def rule(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    return h(p, q), {"s": dp["a"] * 3 + dq[0], "t": (dq[1] * 2,)}
+result = fw.jvp(h, ({"a": 2.0}, (3.0, 4.0)), ({"a": 1.0}, (10.0, 100.0)))
+""",
+}
+PROGRAMS = {name: DEFINITIONS + source for name, source in PROGRAMS.items()}
+
+
+@needs_jax
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_jax(name):
+    programs_oracle.check(PROGRAMS, name)
+
+
+@weft.custom_jvp
+def scaled(x):
+    return wnp.sin(x)
+
+
+@scaled.defjvp
+def _(primals, tangents):
+    return scaled(*primals), 2 * wnp.cos(primals[0]) * tangents[0]
+
+
+@weft.custom_vjp
+def reverse_only(x):
+    return wnp.sin(x)
+
+
+reverse_only.defvjp(lambda x: (reverse_only(x), x), lambda x, ct: (3 * wnp.cos(x) * ct,))
+
+
+def test_rules_run_only_for_derivatives():
+    calls = []
+
+    @weft.custom_vjp
+    def f(x):
+        return x * 2
+
+    def fwd(x):
+        calls.append("fwd")
+        return f(x), x
+
+    def bwd(x, ct):
+        calls.append("bwd")
+        return (ct * 5,)
+
+    f.defvjp(fwd, bwd)
+    assert f(3.0) == 6 and weft.jit(f)(3.0) == 6 and not calls
+    np.testing.assert_array_equal(weft.vmap(f)(np.arange(3.0)), [0, 2, 4])
+    assert not calls
+    assert weft.grad(f)(1.0) == 5
+    assert calls == ["fwd", "bwd"]
+
+
+def test_rules_are_looked_at_again_at_every_call():
+    scale = 2.0
+
+    @weft.custom_jvp
+    def f(x):
+        return x
+
+    f.defjvp(lambda p, t: (p[0], t[0] * scale))
+    assert weft.grad(f)(1.0) == 2
+    scale = 3.0
+    assert weft.grad(f)(1.0) == 3
+
+
+def test_python_control_flow_in_the_function():
+    @weft.custom_jvp
+    def f(x):
+        return x if x > 0 else -x
+
+    f.defjvp(lambda p, t: (f(*p) if False else wnp.abs(p[0]), 7 * t[0]))
+    assert weft.grad(f)(-2.0) == 7 and f(-2.0) == 2
+
+
+def test_symbolic_zeros_of_a_jvp_rule():
+    seen = []
+
+    @weft.custom_jvp
+    def f(x, y, n):
+        return x * y
+
+    def rule(primals, tangents):
+        seen.append([type(t).__name__ for t in tangents])
+        dx, dy, _ = tangents
+        return f(*primals), 5 * dx if isinstance(dy, weft.custom_derivatives.SymbolicZero) else dx
+
+    f.defjvp(rule, symbolic_zeros=True)
+    assert weft.grad(lambda x: f(x, 2.0, 3))(1.0) == 5
+    assert seen == [["Tracer", "SymbolicZero", "SymbolicZero"]]
+
+
+def test_symbolic_zeros_of_a_vjp_rule():
+    seen = []
+
+    @weft.custom_vjp
+    def f(x, y):
+        return x * y, x + y
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        return (x.value * y.value, x.value + y.value), (x.value, y.value)
+
+    def bwd(res, cts):
+        seen.append([type(ct).__name__ for ct in cts])
+        return 10 * cts[0] * res[1], None
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    assert weft.grad(lambda x: f(x, 2.0)[0])(1.0) == 20
+    assert seen == [(True, False), ["Tracer", "SymbolicZero"]]
+
+
+def test_forward_mode_of_a_vjp_rule_names_the_function():
+    for transform in (
+        lambda: weft.jvp(reverse_only, (1.0,), (1.0,)),
+        lambda: weft.jacfwd(reverse_only)(1.0),
+        lambda: weft.linearize(reverse_only, 1.0)[1](1.0),
+        lambda: weft.jit(lambda x: weft.jvp(reverse_only, (x,), (x,)))(1.0),
+    ):
+        with pytest.raises(TypeError, match=r"(?s)'reverse_only'.*custom_jvp.*test_custom_rules"):
+            transform()
+
+
+def test_derivatives_by_closed_over_values_are_refused():
+    def f(x, y):
+        @weft.custom_jvp
+        def inner(x):
+            return x * y
+
+        inner.defjvp(lambda p, t: (inner(*p), t[0]))
+        return inner(x)
+
+    assert weft.grad(f)(2.0, 3.0) == 1
+    with pytest.raises(TypeError, match=r"(?s)'inner'.*closes over.*closure_convert"):
+        weft.grad(f, (0, 1))(2.0, 3.0)
+
+
+def test_rules_that_close_over_differentiated_values():
+    def outer(x, scale):
+        @weft.custom_jvp
+        def h(x):
+            return x * x
+
+        h.defjvp(lambda p, t: (p[0] * p[0], t[0] * p[0] * scale * scale))
+        return weft.grad(h)(x)
+
+    assert outer(2.0, 5.0) == 50
+    assert weft.grad(outer, (0, 1))(2.0, 5.0) == (25, 20)
+
+
+def rule(fun, jvp):
+    f = weft.custom_jvp(fun)
+    f.defjvp(jvp)
+    return lambda *args: weft.jvp(f, args, args)
+
+
+def vjp_rule(fun, fwd, bwd):
+    f = weft.custom_vjp(fun)
+    f.defvjp(fwd, bwd)
+    return lambda *args: weft.vjp(f, *args)[1](f(*args))
+
+
+ARRAY = np.ones(3, "f")
+MISTAKES = {
+    "no_rule": (lambda: weft.custom_jvp(wnp.sin)(1.0), AttributeError, "sin.*defjvp"),
+    "no_vjp_rule": (lambda: weft.custom_vjp(wnp.sin)(1.0), AttributeError, "sin.*defvjp"),
+    "not_a_function": (lambda: weft.custom_jvp(3), TypeError, "custom_jvp expected a function"),
+    "rule_is_no_function": (lambda: scaled.defjvp(3), TypeError, "expected a function"),
+    "jvp_no_pair": (
+        lambda: rule(lambda x: x, lambda p, t: t[0])(ARRAY),
+        errors.TreeStructureError,
+        "the jvp rule of '<lambda>'.*pair",
+    ),
+    "jvp_value_tree": (
+        lambda: rule(lambda x: x, lambda p, t: ((p[0], p[0]), t[0]))(ARRAY),
+        errors.TreeStructureError,
+        "expected the result of '<lambda>'",
+    ),
+    "jvp_tangent_tree": (
+        lambda: rule(lambda x: x, lambda p, t: (p[0], [t[0]]))(ARRAY),
+        errors.TreeStructureError,
+        "a tangent of the same structure",
+    ),
+    "jvp_value_shape": (
+        lambda: rule(lambda x: {"r": x}, lambda p, t: ({"r": p[0][:2]}, {"r": t[0]}))(ARRAY),
+        errors.ShapeError,
+        r"result\['r'\] of the jvp rule.*float32\[3\].*float32\[2\]",
+    ),
+    "jvp_tangent_shape": (
+        lambda: rule(lambda x: x, lambda p, t: (p[0], t[0][:2]))(ARRAY),
+        errors.ShapeError,
+        r"the tangent of result.*float32\[3\].*float32\[2\]",
+    ),
+    "jvp_tangent_dtype": (
+        lambda: rule(lambda x: x, lambda p, t: (p[0], t[0].astype("float16")))(ARRAY),
+        errors.DTypeError,
+        r"float32\[3\].*float16\[3\]",
+    ),
+    "argument": (
+        lambda: weft.grad(lambda y: scaled({"a": y, "b": "text"}))(1.0),
+        errors.ArgumentTypeError,
+        r"argument x\['b'\] of 'scaled'.*str",
+    ),
+    "nondiff_argnums": (
+        lambda: weft.custom_jvp(lambda x: x, nondiff_argnums=(3,)).__call__(1.0),
+        AttributeError,
+        "defjvp",
+    ),
+    "nondiff_argnames": (
+        lambda: weft.custom_jvp(lambda x: x, nondiff_argnames=("z",)),
+        errors.ArgumentTypeError,
+        r"parameters of '<lambda>' \(x\); got 'z'",
+    ),
+    "vjp_no_pair": (
+        lambda: vjp_rule(lambda x: x, lambda x: x, lambda r, ct: (ct,))(ARRAY),
+        errors.TreeStructureError,
+        "the forward rule of '<lambda>'.*pair",
+    ),
+    "vjp_value_tree": (
+        lambda: vjp_rule(lambda x: x, lambda x: ([x], None), lambda r, ct: (ct,))(ARRAY),
+        errors.TreeStructureError,
+        "expected the result of '<lambda>'",
+    ),
+    "vjp_residual": (
+        lambda: vjp_rule(lambda x: x, lambda x: (x, {"r": "no"}), lambda r, ct: (ct,))(ARRAY),
+        errors.ArgumentTypeError,
+        r"residuals\['r'\] of the forward rule",
+    ),
+    "vjp_count": (
+        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: (ct, ct))(ARRAY),
+        errors.TreeStructureError,
+        "the backward rule.*a tuple of 1.*a tuple of 2",
+    ),
+    "vjp_not_a_tuple": (
+        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: ct)(ARRAY),
+        errors.TreeStructureError,
+        "a tuple of 1.*Tracer",
+    ),
+    "vjp_tree": (
+        lambda: vjp_rule(lambda x: x["a"], lambda x: (x["a"], 1.0), lambda r, ct: ({"b": ct},))(
+            {"a": ARRAY}
+        ),
+        errors.TreeStructureError,
+        "argument 0 of '<lambda>'",
+    ),
+    "vjp_shape": (
+        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: (ct.sum(),))(ARRAY),
+        errors.ShapeError,
+        r"the cotangent of argument x of '<lambda>'.*float32\[3\].*float32\[\]",
+    ),
+    "vjp_dtype": (
+        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: (ct.astype("float16"),))(
+            ARRAY
+        ),
+        errors.DTypeError,
+        r"float32\[3\].*float16\[3\]",
+    ),
+    "by_name_only": (
+        lambda: weft.grad(lambda y: KEYWORD_ONLY(x=y))(1.0),
+        errors.ArgumentTypeError,
+        "positions; got x",
+    ),
+    "defjvps_count": (
+        lambda: defjvps_of_two(1.0),
+        errors.ArgumentTypeError,
+        "one rule per argument of '<lambda>', 1; got 2",
+    ),
+}
+KEYWORD_ONLY = weft.custom_jvp(lambda *, x: x)
+KEYWORD_ONLY.defjvp(lambda p, t: (p, t))
+
+
+def defjvps_of_two(x):
+    f = weft.custom_jvp(lambda x: x)
+    f.defjvps(None, None)
+    return weft.grad(f)(x)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name):
+    call, error, message = MISTAKES[name]
+    with pytest.raises(error, match=f"(?s){message}"):
+        call()
+
+
+def test_mistakes_name_the_line():
+    with pytest.raises(errors.ShapeError, match=r"at .*test_custom_rules\.py:\d+"):
+        rule(lambda x: x, lambda p, t: (p[0], t[0][:2]))(ARRAY)
+
+
+def test_a_rule_that_mixes_values_and_tangents():
+    @weft.custom_jvp
+    def f(x):
+        return x
+
+    f.defjvp(lambda p, t: (p[0] + 0 * t[0], t[0]))
+    assert weft.jvp(f, (1.0,), (2.0,)) == (1, 2)
+    with pytest.raises(NotImplementedError, match="(?s)rule of 'f'.*without the tangents"):
+        weft.grad(f)(1.0)
+
+
+def test_methods_and_partial_application():
+    class Model:
+        @weft.custom_jvp
+        def apply(self, x):
+            return x * 2
+
+        apply = weft.custom_jvp(apply.fun, nondiff_argnums=(0,))
+
+        @apply.defjvp
+        def _rule(self, primals, tangents):
+            return self.apply(*primals), 9 * tangents[0]
+
+    assert weft.grad(Model().apply)(1.0) == 9
+
+
+def test_what_rules_hold_is_freed():
+    def run():
+        table = wnp.arange(4.0)
+        watch = weakref.ref(table)
+
+        @weft.custom_jvp
+        def f(x):
+            return x
+
+        f.defjvp(lambda p, t: (p[0], t[0] * table.sum()))
+        assert weft.grad(f)(1.0) == 6
+        return watch
+
+    watch = run()
+    gc.collect()
+    assert watch() is None
+
+
+def test_data_dependent_loops_do_not_compile_each_time():
+    def f(x, n):
+        for _ in range(n):
+            x = scaled(x)
+        return x
+
+    for n in range(1, 6):
+        weft.grad(f)(0.3, n)
+    before = weft._core.cache_stats()["eager_misses"]
+    for n in range(6, 12):
+        weft.grad(f)(0.3, n)
+    assert weft._core.cache_stats()["eager_misses"] - before <= 6
