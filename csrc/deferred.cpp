@@ -11,7 +11,6 @@
 #include "bind.h"
 #include "location.h"
 #include "rules.h"
-#include "weft/held.h"
 
 namespace weft::py {
 namespace {

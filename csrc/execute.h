@@ -17,6 +17,7 @@ struct Executable {
   std::vector<TypeRef> inputs;
   std::vector<TypeRef> outputs;
   int device = 0;
+  int smallest_output = -1;  // if it is small enough to be held on to; see last_run()
 };
 using ExecutableRef = std::shared_ptr<const Executable>;
 
@@ -52,6 +53,13 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
 // Runs; appends one owned Array per output to `out`. `inputs` are live Arrays of the right types.
 void run(const Program& program, std::span<PyObject* const> inputs, bool committed,
          std::vector<PyObject*>& out);
+
+// What to wait for before the process ends. Runs of one thread end in order.
+struct LastRun {
+  bool any = false;
+  Ref buffer;  // a small result of the last run; unset if all were large
+};
+LastRun& last_run();
 
 struct CacheStats {
   uint64_t compiles = 0, hits = 0, size = 0;

@@ -387,6 +387,11 @@ void bind_runtime(nb::module_& m) {
     d["eager_size"] = e.size;
     return d;
   });
+  // (whether anything ran, a result to wait for or None); forgets both.
+  m.def("take_last_run", [] {
+    LastRun last = std::exchange(last_run(), LastRun());
+    return nb::make_tuple(last.any, or_none(last.buffer));
+  });
   m.def("clear_caches", [] {
     clear_eager_cache();
     clear_executable_cache();

@@ -12,8 +12,6 @@
 #include "attrs.h"
 #include "jit.h"
 #include "operand.h"
-#include "weft/custom_rules.h"
-#include "weft/held.h"
 
 namespace nb = nanobind;
 

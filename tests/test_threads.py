@@ -1,5 +1,7 @@
 """Threads, very long programs, and the cache of compiled programs."""
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -234,3 +236,22 @@ def test_million_ops_within_4_gib(run_python):
         timeout=300,
     )
     assert int(out) * 1024 < 4 << 30
+
+
+PENDING_AT_EXIT = """
+import weft, weft.numpy as wnp
+def block(x):
+    for _ in range(24):
+        x = wnp.sin(x @ wnp.eye(8))
+    return wnp.sum(x)
+weft.grad(weft.checkpoint(block))(wnp.ones((16, 8)))
+weft.jit(lambda a: wnp.sin(a @ a @ a))(wnp.ones((LARGE, LARGE)))
+"""
+
+
+@pytest.mark.parametrize("large", (8, 700))
+def test_a_process_may_end_while_computations_run(large):
+    for _ in range(2):
+        program = PENDING_AT_EXIT.replace("LARGE", str(large))
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+        assert done.returncode == 0, (done.returncode, done.stderr.decode()[-2000:])

@@ -3,6 +3,7 @@
 `install` runs at import of weft and costs nothing; `_start` runs when a device is first needed.
 """
 
+import atexit
 import os
 import threading
 
@@ -167,6 +168,22 @@ def install():
             dtypes.append(np.dtype(getattr(ml_dtypes, name, None) or name))
     _core.set_numpy_dtypes(dtypes)
     _core.set_runtime(_put_hooks())
+    atexit.register(_finish)
+
+
+def _finish():
+    """Waits for what still runs: XLA's threads would outlive the data of the process they use."""
+    ran, result = _core.take_last_run()
+    if not ran:
+        return
+    try:
+        if result is None or result.is_deleted():
+            # Runs of a thread end in order, so one that comes last is waited for instead.
+            _core.bind("copy", 0.0)
+            result = _core.take_last_run()[1]
+        result.block_until_ready()
+    except Exception:
+        pass  # what a computation raised is no matter any more
 
 
 def memory_stats():

@@ -1,14 +1,16 @@
 // Everything a program that embeds weft needs.
 #pragma once
 
-#include "weft/build.h"       // IWYU pragma: export
-#include "weft/builder.h"     // IWYU pragma: export
-#include "weft/emit.h"        // IWYU pragma: export
-#include "weft/error.h"       // IWYU pragma: export
-#include "weft/format.h"      // IWYU pragma: export
-#include "weft/graph.h"       // IWYU pragma: export
-#include "weft/op_def.h"      // IWYU pragma: export
-#include "weft/passes.h"      // IWYU pragma: export
-#include "weft/registry.h"    // IWYU pragma: export
-#include "weft/transforms.h"  // IWYU pragma: export
-#include "weft/type.h"        // IWYU pragma: export
+#include "weft/build.h"         // IWYU pragma: export
+#include "weft/builder.h"       // IWYU pragma: export
+#include "weft/custom_rules.h"  // IWYU pragma: export
+#include "weft/emit.h"          // IWYU pragma: export
+#include "weft/error.h"         // IWYU pragma: export
+#include "weft/format.h"        // IWYU pragma: export
+#include "weft/graph.h"         // IWYU pragma: export
+#include "weft/held.h"          // IWYU pragma: export
+#include "weft/op_def.h"        // IWYU pragma: export
+#include "weft/passes.h"        // IWYU pragma: export
+#include "weft/registry.h"      // IWYU pragma: export
+#include "weft/transforms.h"    // IWYU pragma: export
+#include "weft/type.h"          // IWYU pragma: export
