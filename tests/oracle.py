@@ -62,7 +62,7 @@ def _main():
     from jax import lax
 
     expressions = json.load(sys.stdin)
-    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax, "random": jax.random}
+    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax, "random": jax.random, "nn": jax.nn}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(OPERANDS, names)
@@ -95,7 +95,7 @@ def operands(x64=False):
     import weft
     from weft import lax, numpy as jnp
 
-    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft, "random": weft.random}
+    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft, "random": weft.random, "nn": weft.nn}
     own = set(names)
     with warnings.catch_warnings(), weft.enable_x64(x64):
         warnings.simplefilter("ignore")

@@ -17,14 +17,15 @@ def _inexact(x):
 def relu(x):
     """max(x, 0), elementwise; the derivative at 0 is 0."""
     x = _core.asarray(x)
-    return jnp.where(x > 0, x, jnp.zeros((), x.dtype))
+    return jnp.where(x <= 0, jnp.zeros((), x.dtype), x)  # NaN stays
 
 
 @composite
 def relu6(x):
     """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
     x = _core.asarray(x)
-    return jnp.where((x > 0) & (x < 6), x, jnp.where(x > 0, 6, 0).astype(x.dtype))
+    bound = jnp.where(x <= 0, 0, 6).astype(x.dtype)
+    return jnp.where((x <= 0) | (x >= 6), bound, x)  # NaN stays
 
 
 @composite
