@@ -56,16 +56,17 @@ Mask input_mask(const GraphJvpCtx& c) {
 
 // ---- custom_jvp_call
 
-void jvp_custom(GraphJvpCtx& c) {
-  auto jvp = rule_of<CustomJvp>(c)->jvp(input_mask(c));
+void append_jvp(GraphJvpCtx& c, const JvpGraph& jvp) {
   Values args(inputs_of(c, c.operands));
   append_present(args, inputs_of(c, c.tangents));
-  Values made = c.b.inline_graph(*jvp->graph, args);
+  Values made = c.b.inline_graph(*jvp.graph, args);
   std::span<const Value> results(made);
   size_t n = c.out_types.size();
   c.results = Values(results.first(n));
-  c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
+  c.result_tangents = scattered(jvp.out_mask, results.subspan(n));
 }
+
+void jvp_custom(GraphJvpCtx& c) { append_jvp(c, *rule_of<CustomJvp>(c)->jvp(input_mask(c))); }
 
 // The same, since the builder of a linearization keeps what depends on tangents apart; but results
 // must not.
@@ -82,7 +83,7 @@ void linearize_custom_jvp(GraphJvpCtx& c) {
          " from an op that takes both\n  Keep them apart: a loop or branch that computes both has "
          "to be split in two.");
   }
-  jvp_custom(c);
+  append_jvp(c, *jvp);
 }
 
 struct BatchedJvp final : CustomJvp {

@@ -98,7 +98,7 @@ TEST(a_vjp_rule_has_no_forward_mode) {
   GraphRef g = call_with_rule("custom_vjp_call",
                               "{ lambda ; x:f32[3] w:f32[3]. let y:f32[3] = mul x w in (y,) }",
                               std::make_shared<Product>());
-  CHECK_THROWS(ErrorKind::kType, "reverse mode for 'f'", jvp(g, {.in_mask = {true, false}}));
+  CHECK_THROWS(kType, "reverse mode for 'f'", jvp(g, {.in_mask = {true, false}}));
   auto reverse = vjp(g, {.in_mask = {true, true}});
   verify(*reverse->graph);
   CHECK_EQ(count(*reverse->graph, "custom_lin"), 0u);
@@ -114,7 +114,7 @@ TEST(a_rule_that_was_lost_is_named) {
   GraphRef g = parse(
       "{ lambda ; a:f32[3]. let b:f32[3] = custom_jvp_call[name=lost call_jaxpr={ lambda ; "
       "x:f32[3]. let y:f32[3] = sin x in (y,) } num_consts=0 rule=None] a in (b,) }");
-  CHECK_THROWS(ErrorKind::kType, "'lost' to have a rule", jvp(g, {.in_mask = {true}}));
+  CHECK_THROWS(kType, "'lost' to have a rule", jvp(g, {.in_mask = {true}}));
 }
 
 TEST(held_values_become_inputs_through_calls) {
@@ -154,5 +154,5 @@ TEST(a_checkpoint_keeps_what_its_policy_says) {
   GraphRef saving = b.finish(b.add(*op.info, Values{a}, attrs));
   CHECK_EQ(linearize(saving, {.in_mask = {true}})->residuals.size(), size_t{2});
   verify(*vjp(saving, {.in_mask = {true}})->graph);
-  CHECK_THROWS(ErrorKind::kValue, "expected a policy that exists; got dots", save_policy("dots"));
+  CHECK_THROWS(kValue, "expected a policy that exists; got dots", save_policy("dots"));
 }

@@ -34,6 +34,7 @@ std::vector<AttrsRef> attrs_of(const OpDef& op) {
   static const std::map<std::string, std::vector<std::vector<NamedAttr>>> kChoices = {
       {"round", {{{"rounding_method", int64_t{0}}}, {{"rounding_method", int64_t{1}}}}},
       {"integer_pow", {{{"y", int64_t{0}}}, {{"y", int64_t{1}}}, {{"y", int64_t{-3}}}}},
+      {"name", {{{"name", std::string("n")}}}},
       {"reduce_precision", {{{"exponent_bits", int64_t{5}}, {"mantissa_bits", int64_t{7}}}}},
       {"convert_element_type",
        {{{"new_dtype", DType::kF32}},
