@@ -397,9 +397,13 @@ def generate(seed):
     rng = np.random.default_rng(seed)
     writer = Writer(rng)
     shape = writer.choose([(), (2,), (3,), (4,), (2, 2)])
-    kinds = [writer.choose(TRANSFORMS) for _ in range(rng.choice([1, 2, 3], p=[0.2, 0.4, 0.4]))]
-    heavy = sum(kind in HEAVY for kind in kinds) + kinds.count("hessian")
-    writer.program(shape, int(rng.integers(3, 9 - heavy)))
+    depth = rng.choice([1, 2, 3], p=[0.2, 0.4, 0.4])
+    while True:
+        kinds = [writer.choose(TRANSFORMS) for _ in range(depth)]
+        if kinds.count("hessian") < 2:
+            break
+    heavy = sum(kind in HEAVY for kind in kinds) + 2 * kinds.count("hessian")
+    writer.program(shape, int(rng.integers(3, max(4, 9 - heavy))))
     lines = [f"x = jnp.array({writer.numbers(shape)})", *writer.constants, "", "def f0(x):"]
     lines += [f"    {line}" for line in writer.lines]
     for i, kind in enumerate(kinds):

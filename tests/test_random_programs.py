@@ -24,7 +24,7 @@ import random_programs
 from oracle import needs_jax
 
 CHUNK = 40
-CHUNKS = range(0, 240, CHUNK)
+CHUNKS = range(0, 200, CHUNK)
 
 QUICK_COMPILE = [
     "--xla_backend_optimization_level=0",
