@@ -18,6 +18,7 @@ def net(params, x):
 RNG = np.random.default_rng(0)
 PARAMS = [(RNG.standard_normal((4, 4)).astype("f"), np.zeros(4, "f")) for _ in range(3)]
 X = RNG.standard_normal((5, 4)).astype("f")
+X0 = X[0]
 
 
 def close(a, b, rtol=1e-5):
@@ -125,6 +126,28 @@ PERTURBATIONS = [
     (lambda x: weft.grad(lambda y: x * y * y)(2.0), 3.0, 4.0),
     (lambda x: x * weft.grad(lambda y: y * x)(x), 3.0, 6.0),
     (lambda x: weft.jvp(lambda y: weft.grad(lambda z: z * y * x)(y), (x,), (1.0,))[1], 2.0, 1.0),
+    (lambda x: weft.jvp(lambda y: y * y * x, (x,), (x,))[1], 2.0, 24.0),
+    (lambda x: weft.vjp(lambda y: x * y, 3.0)[1](x)[0], 2.0, 4.0),
+    (lambda x: weft.linearize(lambda y: y * y * x, x)[1](x), 2.0, 24.0),
+    (lambda x: weft.hessian(lambda y: x * y**3)(x), 2.0, 24.0),
+    (lambda x: weft.grad(lambda y: y * weft.grad(lambda z: x * y * z)(1.0))(x), 2.0, 8.0),
+    (lambda x: weft.jit(lambda y: weft.grad(lambda z: x * y * z)(5.0))(x), 2.0, 4.0),
+    # the classic, with vmap between the two derivatives
+    (
+        lambda x: wnp.sum(weft.vmap(lambda a: weft.grad(lambda y: a * x * y**2)(x))(wnp.arange(3))),
+        2.0,
+        24.0,
+    ),
+    (
+        lambda x: wnp.sum(weft.vmap(weft.grad(lambda y: x * weft.grad(lambda z: z * x)(y) * y))(X0)),
+        2.0,
+        4 * 4.0,
+    ),
+    (
+        lambda x: weft.jacfwd(lambda y: weft.vmap(lambda a: a * x * y)(X0))(x)[1],
+        2.0,
+        float(X[0, 1]),
+    ),
 ]
 
 
@@ -133,6 +156,15 @@ def test_no_perturbation_confusion(i):
     f, x, slope = PERTURBATIONS[i]
     assert float(weft.grad(f)(x)) == pytest.approx(slope)
     assert float(weft.jit(weft.grad(f))(x)) == pytest.approx(slope)
+    assert float(weft.jvp(f, (x,), (1.0,))[1]) == pytest.approx(slope)
+    assert float(weft.vmap(weft.grad(f))(np.full(2, x))[1]) == pytest.approx(slope)
+
+
+def test_a_linear_map_is_used_inside_another_derivative():
+    push = weft.linearize(lambda x: x**3, 2.0)[1]
+    pull = weft.vjp(lambda x: x**3, 2.0)[1]
+    assert float(weft.grad(lambda t: push(t * t))(5.0)) == pytest.approx(12 * 10)
+    assert float(weft.grad(lambda t: pull(t * t)[0])(5.0)) == pytest.approx(12 * 10)
 
 
 def test_hessian_both_ways():
