@@ -2,21 +2,16 @@
 
 usage: foundation.py [--rounds N] [--json OUT]     compares; prints a table of medians and ratios
        foundation.py --measure FRAMEWORK           one round in this process; prints JSON
-
-Each round runs every framework in a process of its own, in turn, so that a slow minute of the
-machine hits both. Only the ratios mean something.
 """
 
-import argparse
 import importlib
-import json
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+import sitting
 
 # name: (what it is, unit, factor from seconds, the ratio asked for)
 ROWS = {
@@ -97,49 +92,5 @@ def measure(name):
     return result
 
 
-def compare(rounds):
-    runs = {"weft": [], "jax": []}
-    for i in range(rounds):
-        for name, results in runs.items():
-            command = [sys.executable, __file__, "--measure", name]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(f"{name} failed:\n{done.stderr}")
-            results.append(json.loads(done.stdout))
-        print(f"round {i + 1} of {rounds}", file=sys.stderr)
-    return {
-        key: {name: statistics.median(r[key] for r in results) for name, results in runs.items()}
-        for key in ROWS
-    }
-
-
-def print_table(medians):
-    print("| measured | weft | jax | ratio | asked for | reached |")
-    print("|---|---|---|---|---|---|")
-    for key, (label, unit, factor, target) in ROWS.items():
-        ours, theirs = medians[key]["weft"], medians[key]["jax"]
-        ratio = ours / theirs
-        cells = [label, f"{ours * factor:.3g} {unit}", f"{theirs * factor:.3g} {unit}"]
-        cells.append(f"{ratio:.3f}")
-        if target is not None:
-            cells += [f"{target:.2f}", "yes" if ratio <= target else "NO"]
-        print("| " + " | ".join(cells) + " |")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--measure", metavar="FRAMEWORK")
-    parser.add_argument("--json", type=Path, metavar="OUT")
-    options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(options.measure)))
-        return
-    medians = compare(options.rounds)
-    print_table(medians)
-    if options.json:
-        options.json.write_text(json.dumps(medians, indent=1))
-
-
 if __name__ == "__main__":
-    main()
+    sitting.run(__doc__, __file__, ROWS, measure, rounds=5)
