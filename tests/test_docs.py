@@ -1,0 +1,57 @@
+"""The Python code in the documents runs, and gives what it says.
+
+The blocks of a document are one program. A line `expression  # -> text` shows the expression's value.
+"""
+
+import ast
+import re
+
+import pytest
+from conftest import ROOT
+
+DOCUMENTS = [
+    str(path.relative_to(ROOT))
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if "```python" in path.read_text()
+]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"#\s*->\s*(.*)$")
+
+
+def program(text):
+    """The blocks of a document, each on the lines where it stands there."""
+    code = ""
+    for block in BLOCK.finditer(text):
+        start = text.count("\n", 0, block.start(1))
+        code += "\n" * (start - code.count("\n")) + block[1]
+    return code
+
+
+def run(code, name):
+    lines = code.split("\n")
+    names = {"__name__": name}
+    for node in ast.parse(code).body:
+        shown = SHOWN.search(lines[node.end_lineno - 1])
+        if shown and isinstance(node, ast.Expr):
+            value = eval(compile(ast.Expression(node.value), name, "eval"), names)
+            assert str(value) == shown[1], f"{name}:{node.lineno}: {value}, not {shown[1]}"
+        else:
+            assert not shown, f"{name}:{node.lineno}: a statement has no value to show"
+            exec(compile(ast.Module([node], []), name, "exec"), names)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_code_runs(name):
+    run(program((ROOT / name).read_text()), name)
+
+
+def test_every_block_is_found():
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text()
+        assert text.count("```python") == len(BLOCK.findall(text)), name
+
+
+def test_a_wrong_value_is_found():
+    run("x = 1\nx + 1  # -> 2", "right")
+    with pytest.raises(AssertionError, match="wrong:2: 2, not 3"):
+        run("x = 1\nx + 1  # -> 3", "wrong")
