@@ -331,7 +331,7 @@ def _swapped(shape):
     return tuple(swapped)
 
 
-# How a transform (a name, or a name and how it is used) is applied at x to `lambda y: inner(y, x)`, whose `total` is a scalar.
+# A transform, or a way of using it, at x: of `lambda y: inner(y, x)`, or of its `total`, a scalar.
 TRANSFORMS = {
     "jit": ["return jax.jit(lambda y: inner(y, x))(x)"],
     "grad": ["return jax.grad(lambda y: total(inner(y, x)))(x)"],

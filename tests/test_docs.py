@@ -1,6 +1,6 @@
 """The Python code in the documents runs, and gives what it says.
 
-The blocks of a document are one program. A line `expression  # -> text` shows the expression's value.
+The blocks of a document are one program. A line `expression  # -> text` shows what it gives.
 """
 
 import ast

@@ -3,8 +3,8 @@
 What a nest gives is compared with differences of, or loops over, the function inside its outermost
 transform; with the same nest compiled; in float32; and under jax.
 
-A chunk of programs runs in a process of its own, where XLA optimises little: what is tested is above
-XLA, and compiling would take most of the time.
+A chunk of programs runs in a process of its own, where XLA optimises little: what is tested is
+above XLA, and compiling would take most of the time.
 
 usage: test_random_programs.py SEED [SEED ...]     compares these programs alone, with jax too
 """

@@ -139,7 +139,9 @@ PERTURBATIONS = [
         24.0,
     ),
     (
-        lambda x: wnp.sum(weft.vmap(weft.grad(lambda y: x * weft.grad(lambda z: z * x)(y) * y))(X0)),
+        lambda x: wnp.sum(
+            weft.vmap(weft.grad(lambda y: x * y * weft.grad(lambda z: x * z)(y)))(X0)
+        ),
         2.0,
         4 * 4.0,
     ),

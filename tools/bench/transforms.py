@@ -11,8 +11,8 @@ operations of many kinds, and the time that differentiating it adds to tracing i
   lowering of the longer program in it.
 - weft transforms the recorded graph: this is the time of the call into the core that does so.
 
-Both frameworks could remember what they did for an equal program, so every time is that of a program
-with another constant in it.
+Both frameworks could remember what they did for an equal program, so every time is that of a
+program with another constant in it.
 """
 
 import importlib
