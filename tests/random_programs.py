@@ -295,6 +295,8 @@ class Writer:
         ways = [
             "{f}({a})",
             "jax.jit({f})({a})",
+            "jax.checkpoint({f})({a})",
+            "jax.checkpoint(lambda z: jnp.cos({f}(z)) * {f}(z))({a})",
             "jax.grad(lambda z: jnp.sum({f}(z)))({a})",
             "jax.jvp({f}, ({a},), (jnp.cos({a}),))[1]",
             "jax.vjp({f}, {a})[1](jnp.sin({a}))[0]",
@@ -303,11 +305,23 @@ class Writer:
         way = self.choose(ways)
         return way.format(f=name, a=v.name), v.shape, 9
 
+    def custom(self):
+        """A function with a derivative of its own; of forward mode, which serves every nest."""
+        v = self.pick()
+        name = f"g{len(self.lines)}"
+        self.lines += [
+            f"{name} = jax.custom_jvp(lambda z, s: jnp.sin(z) * s)",
+            f"{name}.defjvps(lambda t, y, z, s: jnp.cos(z) * s * t,",
+            "              lambda t, y, z, s: jnp.sin(z) * t)",
+        ]
+        return f"{name}({v.name}, jnp.cos(jnp.sum({v.name})))", v.shape, BOUND
+
     # -- the program
 
     def statement(self):
         kinds = [self.unary, self.binary, self.reduce, self.along, self.product]
-        made = self.choose([*kinds, self.reshaped, self.indexed, self.closure])()
+        kinds += [self.reshaped, self.indexed, self.closure, self.custom]
+        made = self.choose(kinds)()
         if made is None or math.prod(made[1]) > SIZE or len(made[1]) > 3:
             return
         text, shape, bound = made
