@@ -62,16 +62,19 @@ def phases(folder, programs, rounds):
         print(f"| {program} | " + " | ".join(cells) + " |")
 
 
-def eager(folder):
-    results = {name: run(folder / "eager.py", name) for name in FRAMEWORKS}
-    for name, (lines, complaint) in results.items():
-        if not lines:
-            print(f"\neager.py does not run on {name}: {complaint}")
-            return
-    ours, theirs = (results[name][0][0] for name in FRAMEWORKS)
+def eager(folder, rounds):
+    measured = defaultdict(list)
+    for _ in range(rounds):
+        for name in FRAMEWORKS:
+            lines, complaint = run(folder / "eager.py", name)
+            if not lines:
+                print(f"\neager.py does not run on {name}: {complaint}")
+                return
+            measured[name].append(lines[0])
     print("\n| eager | weft | jax | ratio |\n|---|---|---|---|")
-    for key, value in ours.items():
-        print(f"| {key} | {value:.4g} | {theirs[key]:.4g} | {value / theirs[key]:.3f} |")
+    for key in measured["weft"][0]:
+        a, b = (statistics.median(r[key] for r in measured[name]) for name in FRAMEWORKS)
+        print(f"| {key} | {a:.4g} | {b:.4g} | {a / b:.3f} |")
 
 
 def main():
@@ -83,7 +86,7 @@ def main():
     if not (options.dir / "phases.py").exists():
         sys.exit(f"no phases.py in {options.dir}; give its folder with --dir")
     phases(options.dir, options.programs or program_names(options.dir), options.rounds)
-    eager(options.dir)
+    eager(options.dir, options.rounds)
 
 
 if __name__ == "__main__":
