@@ -94,6 +94,43 @@ def test_python_control_flow_under_grad():
         assert float(weft.grad(f)(x)) == pytest.approx(power * x ** (power - 1), rel=1e-5)
 
 
+def newton_square_root(c):
+    x = 1.0
+    while abs(x * x - c) > 1e-5:
+        f = lambda x: x * x - c
+        x = x - f(x) / weft.grad(f)(x)
+    return x
+
+
+def branch_on_inner_gradient(x):
+    slope = weft.grad(lambda y: x * y * y)(x)
+    return slope * x if slope > 0 else -slope
+
+
+def branch_on_linearised_value(x):
+    value, push = weft.linearize(lambda y: y * y, x)
+    return push(x) * value if value > 0 else value
+
+
+def branch_around_vmap(x):
+    return wnp.sum(weft.vmap(lambda a: a * x * x if x > 0 else -a * x)(np.arange(1.0, 4.0)))
+
+
+@pytest.mark.parametrize(
+    "f, first, second",
+    [
+        (newton_square_root, 0.5 * 2**-0.5, -0.25 * 2**-1.5),
+        (branch_on_inner_gradient, 24, 24),
+        (branch_on_linearised_value, 64, 96),
+        (branch_around_vmap, 24, 12),
+    ],
+)
+def test_python_control_flow_under_nested_derivatives(f, first, second):
+    assert float(weft.grad(f)(2.0)) == pytest.approx(first, rel=1e-3)
+    assert float(weft.grad(weft.grad(f))(2.0)) == pytest.approx(second, rel=2e-3)
+    assert float(weft.jvp(weft.grad(f), (2.0,), (1.0,))[1]) == pytest.approx(second, rel=2e-3)
+
+
 def test_loops_of_changing_length_do_not_compile_each_time():
     def f(x, n):
         for _ in range(n):
