@@ -73,22 +73,22 @@ REDUCE = {
     "jnp.prod(1 + 0.3 * jnp.sin({a}), axis={d})": 9,
     "nn.logsumexp({a}, axis={d})": 6,
     "jnp.sqrt(1 + jnp.sum({a} ** 2, axis={d}))": 9,
-    "jnp.max(jnp.tanh({a}) + {ties}, axis={d})": 30,
-    "jnp.min(jnp.tanh({a}) + {ties}, axis={d})": 30,
+    "jnp.max(jnp.tanh({a}) + {apart}, axis={d})": 30,
+    "jnp.min(jnp.tanh({a}) + {apart}, axis={d})": 30,
 }
 # along one axis, of the same shape
 ALONG = {
     "lax.cumsum({a}, axis={d})": 9,
     "lax.cumprod(1 + 0.3 * jnp.sin({a}), axis={d})": 9,
     "lax.cumlogsumexp({a}, axis={d})": 6,
-    "lax.cummax(jnp.tanh({a}) + {ties}, axis={d})": 30,
-    "lax.sort(jnp.tanh({a}) + {ties}, dimension={d})": 30,
+    "lax.cummax(jnp.tanh({a}) + {apart}, axis={d})": 30,
+    "lax.sort(jnp.tanh({a}) + {apart}, dimension={d})": 30,
     "lax.rev({a}, ({d},))": 3,
     "jnp.roll({a}, 1, axis={d})": 3,
     "nn.softmax({a}, axis={d})": 1,
     "nn.log_softmax({a}, axis={d})": 9,
-    "jnp.take_along_axis({a}, jnp.argmax(jnp.sin({a}) + {ties}, {d}, keepdims=True), {d}) + {a}": 6,
-    "lax.sort_key_val(jnp.sin({a}) + {ties}, {a}, dimension={d})[1]": 3,
+    "jnp.take_along_axis({a}, jnp.argmax(jnp.sin({a}) + {apart}, {d}, keepdims=True), {d}) + {a}": 6,
+    "lax.sort_key_val(jnp.sin({a}) + {apart}, {a}, dimension={d})[1]": 3,
     "jax.vmap(lambda r: jnp.cos(r) * jnp.sum(r), in_axes={d}, out_axes={d})({a})": 9,
 }
 
@@ -159,7 +159,7 @@ class Writer:
             return f"{self.rng.uniform(-1.5, 1.5):.2f}"
         return self.constant(v.shape)
 
-    def ties(self, shape):
+    def apart(self, shape):
         """Numbers three apart, so that no sum with something in [-1, 1] comes near another."""
         size = math.prod(shape)
         order = self.rng.permutation(size).reshape(shape) * 3
@@ -191,7 +191,7 @@ class Writer:
         text = self.choose(REDUCE)
         d = self.choose([None, *range(len(v.shape))])
         shape = () if d is None else v.shape[:d] + v.shape[d + 1 :]
-        return text.format(a=v.name, d=d, ties=self.ties(v.shape)), shape, REDUCE[text]
+        return text.format(a=v.name, d=d, apart=self.apart(v.shape)), shape, REDUCE[text]
 
     def along(self):
         v = self.pick(1)
@@ -199,7 +199,7 @@ class Writer:
             return None
         text = self.choose(ALONG)
         d = self.choose(range(len(v.shape)))
-        return text.format(a=v.name, d=d, ties=self.ties(v.shape)), v.shape, ALONG[text]
+        return text.format(a=v.name, d=d, apart=self.apart(v.shape)), v.shape, ALONG[text]
 
     def product(self):
         v = self.pick(1)
@@ -259,7 +259,7 @@ class Writer:
         a, n, rest = v.name, v.shape[0], v.shape[1:]
         count = int(self.rng.integers(1, 4))
         where = self.rng.integers(-n, n, count).tolist()
-        traced = f"jnp.argmax(jnp.sin({a}).reshape({n}, -1)[:, 0] + {self.ties((n,))})"
+        traced = f"jnp.argmax(jnp.sin({a}).reshape({n}, -1)[:, 0] + {self.apart((n,))})"
         first = int(self.rng.integers(n))
         b = self.other(v)
         options = [
