@@ -87,7 +87,8 @@ ALONG = {
     "jnp.roll({a}, 1, axis={d})": 3,
     "nn.softmax({a}, axis={d})": 1,
     "nn.log_softmax({a}, axis={d})": 9,
-    "jnp.take_along_axis({a}, jnp.argmax(jnp.sin({a}) + {apart}, {d}, keepdims=True), {d}) + {a}": 6,
+    "{a} + jnp.take_along_axis("
+    "{a}, jnp.argmax(jnp.sin({a}) + {apart}, {d}, keepdims=True), {d})": 6,
     "lax.sort_key_val(jnp.sin({a}) + {apart}, {a}, dimension={d})[1]": 3,
     "jax.vmap(lambda r: jnp.cos(r) * jnp.sum(r), in_axes={d}, out_axes={d})({a})": 9,
 }
