@@ -109,11 +109,14 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         )
         out_tree = rec.out_tree
         avals = rec.out_avals()
+
+        def result_name(i):
+            return f"a result {avals[i]} with the mapped axis"
+
+        placed = _axes(out_axes, out_tree.unflatten(avals), "vmap out_axes")
         wanted = [
-            _normal(axis, len(a.shape) + 1, f"a result {a} with the mapped axis", "vmap out_axes")
-            for axis, a in zip(
-                _axes(out_axes, out_tree.unflatten(avals), "vmap out_axes"), avals, strict=True
-            )
+            _normal(axis, len(a.shape) + 1, _Named(result_name, i), "vmap out_axes")
+            for i, (axis, a) in enumerate(zip(placed, avals, strict=True))
         ]
         graph, _ = _core.vmap_graph(rec.graph, rec.mask_dims(in_dims), size, wanted)
         operands = [*rec.captures, *(leaves[i] for i in batched)]
@@ -123,7 +126,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
 
 
 class _Named:
-    """An argument's name, looked up only if a message needs it."""
+    """A name, made only if a message needs it."""
 
     def __init__(self, name_of, i):
         self._name_of, self._i = name_of, i
