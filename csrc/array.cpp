@@ -200,7 +200,7 @@ Ref cached_scalar(const Literal& x, int device) {
   return array;
 }
 
-Ref fresh_scalar(const Literal& x, int device, bool weak) {
+Ref numpy_scalar(const Literal& x) {
   DTypeKind k = kind(x.dtype);
   Ref number;
   if (k == DTypeKind::kComplex) {
@@ -214,8 +214,11 @@ Ref fresh_scalar(const Literal& x, int device, bool weak) {
   } else {
     number = Ref::borrow(x.as_bool() ? Py_True : Py_False);
   }
-  Ref host = Ref::checked(PyObject_CallOneArg(numpy_scalar_type(x.dtype), number.get()));
-  return Ref::steal(put(host.get(), scalar_type(x.dtype), weak, device, false));
+  return Ref::checked(PyObject_CallOneArg(numpy_scalar_type(x.dtype), number.get()));
+}
+
+Ref fresh_scalar(const Literal& x, int device, bool weak) {
+  return Ref::steal(put(numpy_scalar(x).get(), scalar_type(x.dtype), weak, device, false));
 }
 
 Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed) {

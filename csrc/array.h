@@ -41,6 +41,8 @@ inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*
 PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);
 // Copies host data (a NumPy array or scalar of the type's dtype and shape) to a device.
 PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed);
+// A literal as a NumPy scalar of its dtype.
+Ref numpy_scalar(const Literal& x);
 // A 0-d array that holds a literal: from a cache per (literal, device), or one of its own. Only the
 // latter may reach a user or be donated, since deleting it must not delete it for others.
 Ref cached_scalar(const Literal& x, int device);

@@ -2,8 +2,13 @@
 
 #include "attrs.h"
 
+#include <bit>
+
 #include "dtypes.h"
+#include "jaxpr_view.h"
+#include "jit.h"
 #include "rules.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
@@ -107,10 +112,20 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       }
       return out;
     }
+    case AttrType::kTypes: {
+      const char* expected = "a sequence of ShapeDtypeStructs";
+      std::vector<TypeRef> out;
+      Ref items = Ref::steal(PySequence_Fast(value, ""));
+      if (!items) mismatch(op, spec, expected, value);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        out.push_back(classify_abstract(PySequence_Fast_GET_ITEM(items.get(), i)).type);
+        if (!out.back()) mismatch(op, spec, expected, value);
+      }
+      return out;
+    }
     case AttrType::kObject: {
-      ObjectRef object = object_of(value);
-      if (!object) mismatch(op, spec, "an object of the core", value);
-      return object;
+      if (ObjectRef object = object_of(value)) return object;
+      return std::make_shared<PythonObject>(Ref::borrow(value), op, spec.name);
     }
   }
   mismatch(op, spec, "a supported value", value);
@@ -165,19 +180,129 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
                          from_list(list.subspan(2 * i, 2)).release());
       return out;
     }
+    case AttrType::kTypes: {
+      const auto& types = std::get<std::vector<TypeRef>>(attr);
+      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(types.size())));
+      for (size_t i = 0; i < types.size(); ++i)
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(shaped_array(types[i])));
+      return out;
+    }
     case AttrType::kGraph:
-      return graph_object(std::get<GraphRef>(attr));
+      return closed_jaxpr(std::get<GraphRef>(attr));
     case AttrType::kGraphs: {
       const auto& graphs = std::get<std::vector<GraphRef>>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(graphs.size())));
       for (size_t i = 0; i < graphs.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), graph_object(graphs[i]).release());
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), closed_jaxpr(graphs[i]).release());
       return out;
     }
-    case AttrType::kObject:
-      return object_handle(std::get<ObjectRef>(attr));
+    case AttrType::kObject: {
+      const ObjectRef& object = std::get<ObjectRef>(attr);
+      if (auto own = std::dynamic_pointer_cast<const PythonObject>(object))
+        return Ref::borrow(own->get());
+      return object_handle(object);
+    }
   }
   return Ref::borrow(Py_None);
+}
+
+// ---- Python values
+
+namespace {
+
+bool same_value(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a))
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (PyTuple_CheckExact(a)) {
+    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+      if (!same_value(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    return true;
+  }
+  if (GraphRef graph = graph_of(a)) {
+    GraphRef other = graph_of(b);
+    return other && equal(*graph, *other);
+  }
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  check(equal);
+  return equal == 1;
+}
+
+bool same_items(PyObject* a, PyObject* b) {
+  if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(a, &at, &key, &value);) {
+    PyObject* other = PyDict_GetItemWithError(b, key);
+    if (!other) {
+      if (PyErr_Occurred()) throw PythonError{};
+      return false;
+    }
+    if (!same_value(value, other)) return false;
+  }
+  return true;
+}
+
+uint64_t hash_value(PyObject* o) {
+  if (PyTuple_CheckExact(o)) {
+    uint64_t h = static_cast<uint64_t>(PyTuple_GET_SIZE(o));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      h = hash_combine(h, hash_value(PyTuple_GET_ITEM(o, i)));
+    return h;
+  }
+  if (GraphRef graph = graph_of(o)) return graph->structural_hash();
+  Py_hash_t h = PyObject_Hash(o);
+  if (h == -1) throw PythonError{};
+  return static_cast<uint64_t>(h);
+}
+
+// Functions go by their names: their repr has an address, which differs from run to run.
+std::string value_text(PyObject* o) {
+  Ref shown = PyCallable_Check(o) ? Ref::steal(PyObject_GetAttr(o, name("__name__"))) : Ref();
+  PyErr_Clear();
+  if (!shown || !PyUnicode_Check(shown.get())) shown = Ref::checked(PyObject_Repr(o));
+  return std::string(utf8(shown.get()));
+}
+
+}  // namespace
+
+PythonObject::PythonObject(Ref object, std::string_view op, std::string_view name)
+    : object_(std::move(object)), hash_(0) {
+  auto hash_item = [&](std::string_view item, PyObject* value) {
+    try {
+      return hash_value(value);
+    } catch (const PythonError&) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+      PyErr_Clear();
+      raise_error("OperandError", "[", op, "] expected a hashable value for parameter ", item,
+                  "; got ", Py_TYPE(value)->tp_name, ": ", value_text(value).substr(0, 60));
+    }
+  };
+  if (!PyDict_CheckExact(object_.get())) {
+    hash_ = hash_item(name, object_.get());
+    return;
+  }
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(object_.get(), &at, &key, &value);)
+    hash_ += hash_combine(hash_value(key), hash_item(utf8(key), value));  // whatever the order
+}
+
+bool PythonObject::equals(const AttrObject& other) const {
+  auto* object = dynamic_cast<const PythonObject*>(&other);
+  if (!object || hash_ != object->hash_ || Py_TYPE(get()) != Py_TYPE(object->get())) return false;
+  return PyDict_CheckExact(get()) ? same_items(get(), object->get())
+                                  : same_value(get(), object->get());
+}
+
+std::string PythonObject::text() const {
+  if (!PyDict_CheckExact(get())) return value_text(get());
+  Text out;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(get(), &at, &key, &value);)
+    out << (out.size() ? " " : "") << utf8(key) << '=' << value_text(value);
+  return out.take();
 }
 
 }  // namespace weft::py

@@ -13,6 +13,24 @@ AttrsRef make_attrs(const OpDef& op, PyObject* names, PyObject* const* values);
 // The attribute as Python sees it: eqn.params[...].
 Ref from_attr(const AttrSpec& spec, const Attr& attr);
 
+// A Python value as an attribute. Equal are values of one type that Python finds equal: 1, 1.0 and
+// True make different programs. Tuples and graphs are looked into; anything else has to be
+// hashable. A dict stands for the named parameters of an op: it is compared and hashed by its
+// items, and prints as name=value.
+class PythonObject final : public AttrObject {
+ public:
+  // `op` and `name` are for the message about a value that cannot be hashed.
+  PythonObject(Ref object, std::string_view op, std::string_view name);
+  PyObject* get() const { return object_.get(); }
+  uint64_t hash() const override { return hash_; }
+  bool equals(const AttrObject& other) const override;
+  std::string text() const override;
+
+ private:
+  Ref object_;
+  uint64_t hash_;
+};
+
 // The Python object of a graph (weft._core.Graph) and back; null if it is none.
 Ref graph_object(const GraphRef& graph);
 GraphRef graph_of(PyObject* o);

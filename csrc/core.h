@@ -107,7 +107,7 @@ struct Runtime {
   Ref put_semantics;   // HostBufferSemantics that copies
   Ref make_aval;       // (shape, dtype) -> object with shape, dtype, weak_type
   Ref make_handler;    // (aval, sharding) -> result handler
-  Ref compile;         // (text, device index) -> loaded executable
+  Ref compile;         // (text, device index, host functions) -> loaded executable
   Ref to_numpy;        // (buffer, dtype, shape) -> numpy array
   Ref copy_to_device;  // (buffer, device list, sharding) -> buffer
   Ref start;           // () -> None: makes the client and registers its devices

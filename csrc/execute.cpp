@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <list>
 #include <unordered_map>
+
+#include "attrs.h"
+#include "dtypes.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -139,6 +142,26 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
   return aliases;
 }
 
+// What a program calls on the host: a list of (function, ((shape, dtype), ...), "file.py:12 (f)").
+Ref host_functions(const std::vector<HostCallback>& callbacks) {
+  Ref list = Ref::checked(PyList_New(0));
+  for (const HostCallback& c : callbacks) {
+    Ref types = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(c.results.size())));
+    for (size_t i = 0; i < c.results.size(); ++i) {
+      Ref shape = to_tuple(c.results[i]->shape());
+      PyTuple_SET_ITEM(
+          types.get(), static_cast<Py_ssize_t>(i),
+          Ref::checked(PyTuple_Pack(2, shape.get(), numpy_dtype(c.results[i]->dtype()))).release());
+    }
+    auto function = std::dynamic_pointer_cast<const PythonObject>(c.function);
+    if (!function) throw Error(ErrorKind::kInternal, "host function that is none of Python");
+    Ref item = Ref::checked(Py_BuildValue("(OOs)", function->get(), types.get(),
+                                          c.loc == kNoLoc ? "" : loc_text(c.loc).c_str()));
+    check(PyList_Append(list.get(), item.get()));
+  }
+  return list;
+}
+
 ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
                     const CompileOptions& options) {
   EmitOptions emit;
@@ -146,13 +169,15 @@ ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
   emit.platform = device_table()[static_cast<size_t>(options.device)].platform;
   emit.locations = true;
   emit.aliases = aliases;
-  std::string text = emit_stablehlo(*graph, emit);
+  std::vector<HostCallback> callbacks;
+  std::string text = emit_stablehlo(*graph, emit, &callbacks);
   Ref text_object = Ref::checked(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  Ref functions = host_functions(callbacks);
   Ref device = Ref::checked(PyLong_FromLong(options.device));
   auto e = std::make_shared<Executable>();
   e->loaded = Ref::checked(PyObject_CallFunctionObjArgs(runtime.compile.get(), text_object.get(),
-                                                        device.get(), nullptr));
+                                                        device.get(), functions.get(), nullptr));
   e->device = options.device;
   auto inputs = graph->input_types();
   e->inputs.assign(inputs.begin(), inputs.end());

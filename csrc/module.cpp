@@ -14,8 +14,10 @@
 #include "deferred.h"
 #include "dtypes.h"
 #include "execute.h"
+#include "jaxpr_view.h"
 #include "jit.h"
 #include "location.h"
+#include "primitive.h"
 #include "recording.h"
 #include "rules.h"
 #include "trace.h"
@@ -411,7 +413,8 @@ Ref graph_object(const GraphRef& graph) {
 
 GraphRef graph_of(PyObject* o) {
   GraphObject* g = nullptr;
-  return nb::try_cast(nb::handle(o), g) && g ? g->graph : nullptr;
+  if (nb::try_cast(nb::handle(o), g) && g) return g->graph;
+  return graph_of_jaxpr(o);
 }
 
 }  // namespace weft::py
@@ -439,4 +442,6 @@ NB_MODULE(_core, m) {
   bind_runtime(m);
   bind_transforms(m);
   bind_rules(m);
+  bind_jaxpr_view(m);
+  bind_primitive(m);
 }

@@ -21,9 +21,12 @@ from weft import (  # noqa: E402
     ad_checkpoint as ad_checkpoint,
     compiler as compiler,
     config as _config,
+    core as core,
     custom_derivatives as custom_derivatives,
     dtypes as dtypes,
     errors as errors,
+    extend as extend,
+    interpreters as interpreters,
     lax as lax,
     nn as nn,
     numpy as numpy,
@@ -56,6 +59,7 @@ from weft._autodiff import (  # noqa: E402
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from weft._callback import pure_callback as pure_callback  # noqa: E402
 from weft._checkpoint import (  # noqa: E402
     checkpoint as checkpoint,
     checkpoint_policies as checkpoint_policies,

@@ -60,6 +60,9 @@ class ShapedArray(ShapeDtypeStruct):
         return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
 
 
+_core.set_shaped_array(ShapedArray)
+
+
 def typeof(x):
     """The shape, dtype and weak type of an array, number or ShapeDtypeStruct: a ShapedArray."""
     if isinstance(x, ShapeDtypeStruct):
@@ -184,7 +187,8 @@ class Traced:
 
     @property
     def jaxpr(self):
-        return ClosedGraph(self._core)
+        weak = [w for _, _, w in self._core.out_avals]
+        return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak)
 
     @property
     def out_info(self):
@@ -197,34 +201,6 @@ class Traced:
 
     def __repr__(self):
         return f"<Traced {self.fun_name}>"
-
-
-class ClosedGraph:
-    """A traced program with the arrays it closed over, as `make_jaxpr` returns it.
-
-    `str()` is the program in jaxpr notation. Attributes: graph, consts, in_avals, out_avals.
-    """
-
-    def __init__(self, core):
-        self._core = core
-
-    graph = property(lambda self: self._core.graph)
-    consts = property(lambda self: self._core.consts)
-    literals = consts
-
-    @property
-    def in_avals(self):
-        types = self._core.graph.in_types[self._core.graph.num_consts :]
-        return [ShapedArray(shape, dtype) for shape, dtype in types]
-
-    @property
-    def out_avals(self):
-        return [ShapedArray(s, d, weak_type=w) for s, d, w in self._core.out_avals]
-
-    def __str__(self):
-        return str(self._core.graph)
-
-    __repr__ = __str__
 
 
 class Lowered:

@@ -215,6 +215,17 @@ class DeletedArrayError(WeftError, RuntimeError):
     """
 
 
+class CallbackError(WeftError, RuntimeError):
+    """A Python function that a program calls on the host returned something else than promised.
+
+    The results' number, shapes and dtypes are part of the compiled program::
+
+        shape = weft.ShapeDtypeStruct(x.shape, x.dtype)
+        weft.pure_callback(lambda x: np.sum(x), shape, x)            # error
+        weft.pure_callback(lambda x: np.cumsum(x, -1, x.dtype), shape, x)
+    """
+
+
 class DeviceMismatchError(WeftError, ValueError):
     """Operands are committed to different devices. Move one of them with `device_put`."""
 

@@ -193,6 +193,28 @@ std::string FunctionWriter::region(const Graph& graph, std::string_view terminat
   return block.text.take();
 }
 
+void FunctionWriter::host_callback(const ObjectRef& function) {
+  if (platform() != "cpu")
+    fail(ErrorKind::kNotImplemented, "[", frame_->op->info->name,
+         "] expected platform cpu for a call of a host function; got ", platform());
+  std::vector<HostCallback>& all = module_.host_callbacks();
+  Text text;
+  text << "\"stablehlo.custom_call\"(";
+  for (size_t i = 0; i < size(); ++i) text << (i ? ", " : "") << in(i);
+  text << ") <{api_version = 4 : i32, backend_config = {index = " << all.size()
+       << " : ui64}, call_target_name = \"xla_ffi_python_cpu_callback\", has_side_effect = "
+       << (frame_->op->info->effects == kPure ? "false" : "true") << "}> : (";
+  for (size_t i = 0; i < size(); ++i) text << (i ? ", " : "") << module_.type_text(in_types[i]);
+  text << ") -> (";
+  for (size_t i = 0; i < out_types.size(); ++i)
+    text << (i ? ", " : "") << module_.type_text(out_types[i]);
+  text << ')';
+  all.push_back({function, {out_types.begin(), out_types.end()}, loc_});
+  size_t n = out_types.size();
+  std::string name = line(text.view(), static_cast<int>(n));
+  for (size_t i = 0; i < n; ++i) set_out(i, n == 1 ? name : cat(name, '#', i));
+}
+
 void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,
                                       std::span<const std::string> outputs) {
   Text text;

@@ -172,8 +172,12 @@ std::string ModuleWriter::write(const Graph& graph) {
   return out.take();
 }
 
-std::string emit_stablehlo(const Graph& graph, const EmitOptions& options) {
-  return ModuleWriter(options).write(graph);
+std::string emit_stablehlo(const Graph& graph, const EmitOptions& options,
+                           std::vector<HostCallback>* host_callbacks) {
+  ModuleWriter module(options);
+  std::string text = module.write(graph);
+  if (host_callbacks) *host_callbacks = std::move(module.host_callbacks());
+  return text;
 }
 
 }  // namespace weft

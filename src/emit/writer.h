@@ -37,6 +37,7 @@ class ModuleWriter {
 
   const EmitOptions& options() const { return options_; }
   LocationTable& locations() { return locations_; }
+  std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
   const std::string& type_text(TypeRef type);
   // Name of the private function that holds `graph`, "@f_0"; written on first use.
   std::string function(const GraphRef& graph, std::string_view name);
@@ -62,6 +63,7 @@ class ModuleWriter {
 
   const EmitOptions& options_;
   LocationTable locations_;
+  std::vector<HostCallback> host_callbacks_;
   std::unordered_map<TypeRef, std::string> types_;
   std::vector<Function> functions_;
   std::unordered_map<const Graph*, size_t> by_pointer_;
@@ -86,6 +88,7 @@ class FunctionWriter final : public EmitCtx {
   std::vector<std::string> inline_graph(const Graph& graph,
                                         std::span<const std::string> args) override;
   std::string region(const Graph& graph, std::string_view terminator) override;
+  void host_callback(const ObjectRef& function) override;
   std::string_view platform() const override { return module_.options().platform; }
 
  private:

@@ -32,6 +32,8 @@ std::string_view describe(AttrType type) {
       return "a tuple of tuples of integers";
     case AttrType::kIntsPairs:
       return "pairs of tuples of integers";
+    case AttrType::kTypes:
+      return "a tuple of types";
     case AttrType::kGraph:
       return "a graph";
     case AttrType::kGraphs:
@@ -51,6 +53,7 @@ std::string_view describe(const Attr& value) {
                                                 "a dtype",
                                                 "a tuple of integers",
                                                 "a tuple of tuples of integers",
+                                                "a tuple of types",
                                                 "a graph",
                                                 "a tuple of graphs",
                                                 "an object"};
@@ -97,6 +100,8 @@ bool has_type(AttrType type, const Attr& value) {
       return std::holds_alternative<std::vector<Dims>>(value);
     case AttrType::kIntsPairs:
       return is_pairs(value);
+    case AttrType::kTypes:
+      return std::holds_alternative<std::vector<TypeRef>>(value);
     case AttrType::kGraph: {
       const GraphRef* graph = std::get_if<GraphRef>(&value);
       return graph && *graph;
@@ -147,6 +152,7 @@ struct HashAttr {
   uint64_t operator()(const std::string& x) const { return hash_bytes(x); }
   uint64_t operator()(DType x) const { return static_cast<uint64_t>(x); }
   uint64_t operator()(const Dims& x) const { return hash_ints(std::span<const int64_t>(x)); }
+  uint64_t operator()(TypeRef x) const { return x->hash(); }
   uint64_t operator()(const GraphRef& x) const { return x->structural_hash(); }
   uint64_t operator()(const ObjectRef& x) const { return x->hash(); }
   template <typename T>

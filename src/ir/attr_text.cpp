@@ -103,6 +103,13 @@ Attr parse_pairs(Scanner& in) {
   return lists;
 }
 
+Attr parse_types(Scanner& in) {
+  in.expect("(", "to begin the types");
+  std::vector<TypeRef> types;
+  parse_items(in, ")", [&] { types.push_back(parse_type_at(in)); });
+  return types;
+}
+
 Attr parse_dtype_name(Scanner& in) {
   size_t begin = in.position();
   std::optional<DType> dtype = parse_dtype(in.identifier());
@@ -112,6 +119,15 @@ Attr parse_dtype_name(Scanner& in) {
 }
 
 }  // namespace
+
+TypeRef parse_type_at(Scanner& in) {
+  in.skip_space();
+  size_t begin = in.position();
+  std::string_view text = in.type_text();
+  try {
+    return parse_type(text);
+  } catch (const Error& error) { in.fail_at(begin, error.what()); }
+}
 
 void print_value(Text& out, AttrType type, const Attr& value) {
   if (std::holds_alternative<std::monostate>(value)) {
@@ -158,6 +174,11 @@ void print_value(Text& out, AttrType type, const Attr& value) {
       });
       return;
     }
+    case AttrType::kTypes: {
+      const auto& types = std::get<std::vector<TypeRef>>(value);
+      print_tuple(out, types.size(), [&](size_t i) { out << types[i]; });
+      return;
+    }
     case AttrType::kObject:
       out << std::get<ObjectRef>(value)->text();
       return;
@@ -192,6 +213,8 @@ Attr parse_value(Scanner& in, AttrType type) {
       return parse_ints_list(in);
     case AttrType::kIntsPairs:
       return parse_pairs(in);
+    case AttrType::kTypes:
+      return parse_types(in);
     case AttrType::kObject:
       in.fail_at(in.position(), "expected a value that can be written as text; got an object");
     case AttrType::kGraph:

@@ -7,6 +7,8 @@
 namespace weft {
 
 void print_value(Text& out, AttrType type, const Attr& value);
+// Reads a type such as f32[3,4].
+TypeRef parse_type_at(Scanner& in);
 // Reads what print_value() writes, None excepted.
 Attr parse_value(Scanner& in, AttrType type);
 

@@ -196,7 +196,7 @@ class Parser {
     std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("an input such as a:f32[3]");
     in_.expect(":", "after the name of an input");
-    Value v = scope.builder.input(parse_type_here());
+    Value v = scope.builder.input(parse_type_at(in_));
     bind(scope, name, begin, v);
     return v;
   }
@@ -207,15 +207,6 @@ class Parser {
     if (!scope.values.try_emplace(name, v).second) {
       in_.fail_at(position, cat("expected a new name; got ", name, " twice"));
     }
-  }
-
-  TypeRef parse_type_here() {
-    in_.skip_space();
-    size_t begin = in_.position();
-    std::string_view text = in_.type_text();
-    try {
-      return parse_type(text);
-    } catch (const Error& error) { in_.fail_at(begin, error.what()); }
   }
 
   void parse_op(Scope& scope) {
@@ -273,7 +264,7 @@ class Parser {
       in_.seek(begin);
       return std::nullopt;
     }
-    return ResultText{name, begin, parse_type_here()};
+    return ResultText{name, begin, parse_type_at(in_)};
   }
 
   AttrsRef parse_attrs(const OpInfo& op, TypeRef result_type) {
@@ -352,7 +343,7 @@ class Parser {
     size_t begin = in_.position();
     std::string_view text = in_.word(":");
     in_.expect(":", "and a type after a literal");
-    TypeRef type = parse_type_here();
+    TypeRef type = parse_type_at(in_);
     std::optional<Literal> x;
     if (type->rank() == 0) x = to_literal(type->dtype(), text);
     if (!x) in_.fail_at(begin, cat("expected a literal of type ", type, "; got \"", text, '"'));

@@ -89,8 +89,10 @@ class Printer {
   }
 
   std::string op(const Graph& graph, const Op& op) {
-    flat_ = true;
-    limit_ = std::string::npos;
+    if (!shared_) {
+      flat_ = true;
+      limit_ = std::string::npos;
+    }
     print_op(graph, Names(graph), op, 0);
     return out_.take();
   }
@@ -262,7 +264,7 @@ class Printer {
   void print_attr(const AttrRecord& attrs, size_t i, int indent) {
     const AttrSpec& spec = attrs.schema().specs()[i];
     const Attr& value = attrs.values()[i];
-    out_ << spec.name << '=';
+    if (!spec.name.empty()) out_ << spec.name << '=';
     if (const GraphRef* graph = std::get_if<GraphRef>(&value)) {
       print_region(**graph, indent);
     } else if (const auto* graphs = std::get_if<std::vector<GraphRef>>(&value)) {
@@ -308,6 +310,19 @@ std::string print(const Graph& graph, const PrintOptions& options) {
 
 std::string print_op(const Graph& graph, const Op& op) {
   return Printer(PrintOptions{}, nullptr).op(graph, op);
+}
+
+std::string print_op(const Graph& graph, const Op& op, const PrintOptions& options) {
+  SharedGraphs shared;
+  return Printer(options, &shared).op(graph, op);
+}
+
+std::vector<std::string> value_names(const Graph& graph) {
+  Names names(graph);
+  std::vector<std::string> out;
+  out.reserve(graph.num_values());
+  for (uint32_t i = 0; i < graph.num_values(); ++i) out.push_back(names[Value{i}]);
+  return out;
 }
 
 }  // namespace weft

@@ -18,6 +18,8 @@ class SharedGraphs {
   };
 
   explicit SharedGraphs(const Graph& program);
+  // Defines nothing: every region is printed in place.
+  SharedGraphs() = default;
 
   // In order of first use, a definition before those that it uses itself.
   const std::vector<Definition>& definitions() const { return definitions_; }

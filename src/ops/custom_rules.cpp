@@ -6,7 +6,6 @@
 
 #include "ops/axes.h"
 #include "ops/call.h"
-#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/walk.h"

@@ -1,5 +1,4 @@
-#include "ops/dependence.h"
-
+// Which outputs of a graph depend on which inputs.
 #include <algorithm>
 
 #include "ops/walk.h"

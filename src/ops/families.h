@@ -29,5 +29,6 @@ void register_call(OpRegistry& r);
 void register_constant(OpRegistry& r);
 void register_custom_rules(OpRegistry& r);
 void register_checkpoint(OpRegistry& r);
+void register_callback(OpRegistry& r);
 
 }  // namespace weft

@@ -108,6 +108,7 @@ OpRegistry& registry() {
     register_constant(*r);
     register_custom_rules(*r);
     register_checkpoint(*r);
+    register_callback(*r);
     return r;
   }();
   return built_in;

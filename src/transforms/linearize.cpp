@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ops/dependence.h"
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"

@@ -6,8 +6,12 @@ from jaxlib import _jax, xla_client
 from weft.runtime import client as _client
 
 
-def compile_text(text, device_index):
-    """Compiles a module for one device; returns jaxlib's loaded executable."""
+def compile_text(text, device_index, host_functions=()):
+    """Compiles a module for one device; returns jaxlib's loaded executable.
+
+    `host_functions` are those that the module calls, in the order of their numbers in it:
+    (function, ((shape, dtype) of each result, ...), the user's line).
+    """
     client = _client.client_of(device_index)
     device = _client.device_at(device_index)
     options = xla_client.CompileOptions()
@@ -18,7 +22,16 @@ def compile_text(text, device_index):
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained.
         options.env_option_overrides = [("xla_disable_hlo_passes", "cse_barrier_expander")]
-    return client.compile_and_load(text, _jax.DeviceList((device,)), options)
+    if not host_functions:
+        return client.compile_and_load(text, _jax.DeviceList((device,)), options)
+    from weft.runtime.callback import checked
+    from weft.runtime.mlir import parse_module
+
+    # Only the parsed form of a module is accepted together with functions.
+    functions = [checked(*f) for f in host_functions]
+    return client.compile_and_load(
+        parse_module(text), _jax.DeviceList((device,)), options, host_callbacks=functions
+    )
 
 
 def optimized_hlo(loaded):

@@ -17,6 +17,7 @@
 #include "weft/dtype.h"
 #include "weft/small_vector.h"
 #include "weft/text.h"
+#include "weft/type.h"
 
 namespace weft {
 
@@ -33,6 +34,7 @@ enum class AttrType : uint8_t {
   kBools,      // (False, True); held as Dims of 0 and 1
   kIntsList,   // ((0, 1, 0), (2, 2, 0))
   kIntsPairs,  // (([1], [0]), ([], [])): an even number of int lists, grouped in twos
+  kTypes,      // (f32[3], i32[])
   kGraph,      // { lambda ; ... }
   kGraphs,     // ({ lambda ; ... }, { lambda ; ... })
   kObject,     // a value of the embedding language, compared by its own equality
@@ -47,9 +49,11 @@ struct AttrObject {
 };
 using ObjectRef = std::shared_ptr<const AttrObject>;
 
-// monostate prints as None. AttrType says how a Dims or a vector<Dims> is to be read.
-using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims,
-                          std::vector<Dims>, GraphRef, std::vector<GraphRef>, ObjectRef>;
+// monostate prints as None; an attribute without a name prints as its object's text alone. AttrType
+// says how a Dims or a vector<Dims> is to be read.
+using Attr =
+    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims, std::vector<Dims>,
+                 std::vector<TypeRef>, GraphRef, std::vector<GraphRef>, ObjectRef>;
 
 struct AttrSpec {
   std::string name;
@@ -116,6 +120,10 @@ class WEFT_API AttrRecord {
   const std::vector<Dims>& ints_list(std::string_view name) const {
     return std::get<std::vector<Dims>>(at(name));
   }
+  const std::vector<TypeRef>& types(std::string_view name) const {
+    return std::get<std::vector<TypeRef>>(at(name));
+  }
+  const ObjectRef& object(std::string_view name) const { return std::get<ObjectRef>(at(name)); }
   const GraphRef& graph(std::string_view name) const { return std::get<GraphRef>(at(name)); }
   const std::vector<GraphRef>& graphs(std::string_view name) const {
     return std::get<std::vector<GraphRef>>(at(name));

@@ -10,6 +10,13 @@
 
 namespace weft {
 
+// A function on the host that a module calls; the module knows it by its position.
+struct HostCallback {
+  ObjectRef function;
+  std::vector<TypeRef> results;
+  Loc loc;
+};
+
 struct EmitOptions {
   std::string module_name = "jit_f";  // printed as @name, quoted if need be
   std::string platform = "cpu";
@@ -22,6 +29,8 @@ struct EmitOptions {
   std::vector<std::string> result_info;
 };
 
-WEFT_API std::string emit_stablehlo(const Graph& graph, const EmitOptions& options = {});
+// `host_callbacks`, if not null, is given the host functions that the module calls.
+WEFT_API std::string emit_stablehlo(const Graph& graph, const EmitOptions& options = {},
+                                    std::vector<HostCallback>* host_callbacks = nullptr);
 
 }  // namespace weft

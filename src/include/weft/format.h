@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/api.h"
 #include "weft/graph.h"
@@ -20,6 +21,10 @@ struct PrintOptions {
 WEFT_API std::string print(const Graph& graph, const PrintOptions& options = {});
 // One op as it stands in a printed program, on one line and without its regions, for messages.
 WEFT_API std::string print_op(const Graph& graph, const Op& op);
+// The same laid out over lines as in a program, regions in place.
+WEFT_API std::string print_op(const Graph& graph, const Op& op, const PrintOptions& options);
+// The name of every value in the printed program; "_" for a result without a use.
+WEFT_API std::vector<std::string> value_names(const Graph& graph);
 
 using OpLookup = std::function<const OpInfo*(std::string_view name)>;
 // Reads what print() writes: equal(*parse(print(g), lookup), *g). Result types are taken from the

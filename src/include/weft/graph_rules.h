@@ -73,6 +73,9 @@ struct VmapGraph {
   BatchDims out_dims;
 };
 
+// Outputs that depend on any of the masked inputs; looks through calls. Kept on the graph.
+WEFT_API std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs);
+
 class Transforms {
  public:
   virtual ~Transforms() = default;

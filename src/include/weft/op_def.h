@@ -166,6 +166,8 @@ class WEFT_API EmitCtx {
                                                 std::span<const std::string> args) = 0;
   // A region "{ ^bb0(%a: tensor<f32>, ...): ... <terminator> }" holding a graph.
   virtual std::string region(const Graph& graph, std::string_view terminator) = 0;
+  // The op as a call of a function on the host, on all operands; names the results.
+  virtual void host_callback(const ObjectRef& function) = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
 };
 using EmitRule = std::function<void(EmitCtx&)>;

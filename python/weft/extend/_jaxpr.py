@@ -1,0 +1,67 @@
+"""Running programs given as Jaxpr objects."""
+
+from typing import NamedTuple
+
+from weft import _core
+from weft._staging import ShapedArray, typeof
+from weft.errors import ArgumentTypeError
+
+
+class SourceInfo(NamedTuple):
+    """Where in the user's program an operation was made; file and function None if unknown."""
+
+    file: str | None
+    line: int
+    function: str | None
+
+    def __str__(self):
+        return f"{self.file}:{self.line} ({self.function})" if self.file else "<unknown>"
+
+
+def eval_jaxpr(jaxpr, consts, *args):
+    """The results of a program, a list: run at once, or as part of the program being traced.
+
+    Args:
+      jaxpr: a Jaxpr; or a ClosedJaxpr, whose own constants are used if `consts` is empty.
+      consts: a value for each of jaxpr.constvars.
+      args: a value for each of jaxpr.invars, of its shape and dtype.
+
+    Raises ArgumentTypeError for values of another number or type.
+    """
+    if isinstance(jaxpr, _core.ClosedJaxpr):
+        consts = list(consts) or jaxpr.consts
+        jaxpr = jaxpr.jaxpr
+    graph = jaxpr.graph
+    values = [*consts, *args]
+    if len(values) != len(graph.in_types) or len(args) != len(graph.in_types) - graph.num_consts:
+        raise ArgumentTypeError(
+            f"eval_jaxpr expected {graph.num_consts} constants and "
+            f"{len(graph.in_types) - graph.num_consts} arguments; "
+            f"got {len(values) - len(args)} and {len(args)}"
+        )
+    for i, (value, expected) in enumerate(zip(values, graph.in_types, strict=True)):
+        values[i] = _adapted(value, expected, i - graph.num_consts)
+    return _core.call_graph(graph, values, ())
+
+
+def _adapted(value, expected, number):
+    """The value if it has the type of an input; a weakly typed one is converted."""
+    shape, dtype, weak = _core.typeof(value)
+    if shape == expected[0] and dtype != expected[1] and weak:
+        if _core.result_type(value, expected[1])[0] == expected[1]:
+            return _core.astype(value, expected[1])
+    elif shape == expected[0] and dtype == expected[1]:
+        return value
+    what = f"argument {number}" if number >= 0 else "a constant"
+    raise ArgumentTypeError(
+        f"eval_jaxpr expected {what} of type {ShapedArray(*expected)}; got {typeof(value)}"
+    )
+
+
+def jaxpr_as_fun(closed):
+    """The function of a ClosedJaxpr: its arguments are those of `eval_jaxpr`, its result a list."""
+
+    def fun(*args):
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    return fun

@@ -1,0 +1,61 @@
+"""Differentiation rules of primitives.
+
+Rules set here see zeros as `Zero` objects, as `def_jvp(rule, symbolic_zeros=True)` has it.
+"""
+
+from weft import lax
+from weft.extend._zeros import (
+    UndefinedPrimal as UndefinedPrimal,
+    Zero as Zero,
+    instantiate_zeros as instantiate_zeros,
+    is_undefined_primal as is_undefined_primal,
+)
+from weft.interpreters._rules import Rules
+
+primitive_jvps = Rules("jvp", lambda p, rule: p.def_jvp(rule, symbolic_zeros=True))
+primitive_transposes = Rules(
+    "transpose", lambda p, rule: p.def_transpose(rule, symbolic_zeros=True)
+)
+
+
+def defjvp(primitive, *rules):
+    """A jvp from one rule per operand: rule(tangent, *operands, **params) -> its contribution.
+
+    None for an operand of which the result is locally independent. One result only.
+    """
+    with_result = [r and (lambda t, _, *xs, r=r, **params: r(t, *xs, **params)) for r in rules]
+    defjvp2(primitive, *with_result)
+
+
+def defjvp2(primitive, *rules):
+    """As `defjvp`, with rule(tangent, result, *operands, **params)."""
+
+    def jvp(primals, tangents, **params):
+        result = primitive.bind(*primals, **params)
+        total = None
+        for rule, t in zip(rules, tangents, strict=True):
+            if rule is None or isinstance(t, Zero):
+                continue
+            part = rule(t, result, *primals, **params)
+            total = part if total is None else lax.add(total, part)
+        return result, Zero(None) if total is None else total
+
+    primitive_jvps[primitive] = jvp
+
+
+def deflinear(primitive, transpose):
+    """Declares that the primitive is linear; transpose(ct, **params) -> a cotangent per operand."""
+    deflinear2(primitive, lambda ct, *_, **params: transpose(ct, **params))
+
+
+def deflinear2(primitive, transpose):
+    """As `deflinear`, with transpose(ct, *operands, **params)."""
+
+    def jvp(primals, tangents, **params):
+        result = primitive.bind(*primals, **params)
+        if all(isinstance(t, Zero) for t in tangents):
+            return result, [Zero(None)] * len(result) if primitive.multiple_results else Zero(None)
+        return result, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    primitive_jvps[primitive] = jvp
+    primitive_transposes[primitive] = transpose

@@ -1,0 +1,98 @@
+// pure_callback: a function on the host, given by the embedding language, as an op of a program.
+// The function takes and returns arrays; it must be free of side effects, since calls may be
+// dropped, shared or repeated.
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/presets.h"
+#include "weft/build.h"
+
+namespace weft {
+namespace {
+
+TypeRefs infer_callback(const InferCtx& c) {
+  TypeRefs out;
+  for (TypeRef t : c.attr().types("result_avals")) out.push_back(t);
+  return out;
+}
+
+// The op on operands whose leading axis is mapped, results alike.
+void apply_batched(BatchCtx& c, const Vals& xs) {
+  std::vector<TypeRef> types;
+  for (TypeRef t : c.out_types) types.push_back(with_shape(t, inserted(t->shape(), 0, c.size)));
+  c.apply(xs, c.attrs->with({{"result_avals", types}}), 0);
+}
+
+// One call per element.
+void batch_unrolled(BatchCtx& c) {
+  std::vector<Vals> rows(c.out_types.size());
+  for (int64_t i = 0; i < c.size; ++i) {
+    Values args;
+    for (size_t k = 0; k < c.operands.size(); ++k) {
+      Val x = c.moved(k, 0);
+      if (c.batched(k)) {
+        Dims begin(x.shape().size(), 0), end = x.shape();
+        begin[0] = i;
+        end[0] = i + 1;
+        x = squeeze(slice(x, begin, end), {0});
+      }
+      args.push_back(x.value);
+    }
+    Values made = c.b.add_typed(c.op, args, c.attrs, c.out_types);
+    for (size_t r = 0; r < rows.size(); ++r) rows[r].push_back(expand_dim(c.val(made[r]), 0));
+  }
+  for (size_t r = 0; r < rows.size(); ++r) {
+    TypeRef empty = with_shape(c.out_types[r], inserted(c.out_types[r]->shape(), 0, 0));
+    c.result(c.size > 0 ? concatenate(rows[r], 0) : zeros(c.b, empty), 0);
+  }
+}
+
+void batch_callback(BatchCtx& c) {
+  if (c.attr().is_none("vmap_method"))
+    fail(ErrorKind::kNotImplemented,
+         "[pure_callback] expected a vmap_method to be given, since the call is under vmap; got "
+         "None");
+  const std::string& method = c.attr().string("vmap_method");
+  if (method == "sequential_unrolled") return batch_unrolled(c);
+  if (method == "sequential")
+    fail(ErrorKind::kNotImplemented,
+         "[pure_callback] vmap_method 'sequential' needs a loop in the program, which is not "
+         "implemented; use 'sequential_unrolled', 'expand_dims' or 'broadcast_all'");
+  Vals xs;
+  for (size_t i = 0; i < c.operands.size(); ++i) {
+    if (c.batched(i) || method == "broadcast_all") {
+      xs.push_back(c.at(i, 0));
+    } else if (method == "expand_dims") {
+      xs.push_back(expand_dim(c.x(i), 0));
+    } else {  // legacy_vectorized
+      xs.push_back(c.x(i));
+    }
+  }
+  apply_batched(c, xs);
+}
+
+OpDef callback_op() {
+  OpDef d;
+  d.name = "pure_callback";
+  d.doc = "The results of a function on the host.";
+  d.attrs = {{"callback", AttrType::kObject},
+             {"result_avals", AttrType::kTypes},
+             {"vmap_method", AttrType::kString, AttrSpec::kOptional}};
+  d.multiple_results = true;
+  d.infer = infer_callback;
+  d.jvp_kind = JvpKind::kCustom;
+  d.jvp = [](JvpCtx&) -> Vals {
+    fail(ErrorKind::kNotImplemented,
+         "[pure_callback] expected no derivative to be asked of a function on the host; give the "
+         "function that calls it one with custom_jvp or custom_vjp");
+  };
+  d.batch = batch_callback;
+  d.emit = [](EmitCtx& c) { c.host_callback(c.attr().object("callback")); };
+  d.cost = [](const CostCtx& c) { return cost_bytes(c); };
+  return d;
+}
+
+}  // namespace
+
+void register_callback(OpRegistry& r) { r.add(callback_op()); }
+
+}  // namespace weft
