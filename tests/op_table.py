@@ -250,6 +250,7 @@ NO_ROW = {
     "custom_vjp_call": "a call of a graph; test_custom_rules.py covers it",
     "fusion": "made by the fuse pass only; tests/ir covers it",
     "jit": "a call of a graph; test_jit.py covers it",
+    "pure_callback": "its function is of Python; test_callback.py covers it",
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {

@@ -7,7 +7,7 @@ rule and the user's line.
 from weft import _core
 from weft._staging import ShapedArray, ShapeDtypeStruct
 from weft.dtypes import float0, is_inexact
-from weft.errors import ArgumentTypeError, NotImplementedRuleError, ShapeError
+from weft.errors import ArgumentTypeError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.extend._zeros import UndefinedPrimal, Zero, instantiate_zeros
 
 
@@ -72,7 +72,8 @@ class Application:
             return value
         if weak and shape == aval.shape and _core.result_type(value, aval.dtype)[0] == aval.dtype:
             return _core.astype(value, aval.dtype)
-        raise self._wrong(slot, f"{what} to be {aval}", ShapedArray(shape, dtype), ShapeError)
+        error = DTypeError if shape == aval.shape else ShapeError
+        raise self._wrong(slot, f"{what} to be {aval}", ShapedArray(shape, dtype), error)
 
     def _checked_results(self, slot, value):
         values = self._listed(slot, "results", value)

@@ -57,7 +57,7 @@ class Primitive:
 
     def __reduce__(self):
         if self._built_in:
-            return _core.primitive, (self.name,)
+            return _built_in, (self.name,)
         raise TypeError(
             f"primitive '{self.name}' is defined by its Python object; cannot pickle it"
         )
@@ -169,6 +169,10 @@ class Primitive:
         name = {"gpu": "cuda"}.get(platform, platform)
         self._rules.setdefault("lowerings", {})[name] = (kind, rule)
         return rule
+
+
+def _built_in(name):
+    return _core.primitive(name)
 
 
 def _avals(types):
