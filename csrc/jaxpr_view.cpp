@@ -88,13 +88,14 @@ struct ClosedJaxpr {
 
 nb::object take(Ref r) { return nb::steal(r.release()); }
 
-PyObject*& shaped_array_class() {
-  static PyObject* type = nullptr;
-  return type;
-}
+// Of weft._staging.
+struct Classes {
+  PyObject* shaped_array = nullptr;
+  PyObject* source_info = nullptr;
+} classes;
 
 nb::object new_shaped_array(TypeRef type, bool weak) {
-  return nb::borrow(shaped_array_class())(take(to_tuple(type->shape())),
+  return nb::borrow(classes.shaped_array)(take(to_tuple(type->shape())),
                                           nb::borrow(numpy_dtype(type->dtype())),
                                           nb::arg("weak_type") = weak);
 }
@@ -166,11 +167,11 @@ nb::object literal_value(const LiteralAtom& l) {
 }
 
 nb::object source_info(const Eqn& e) {
-  static auto* cls = new nb::object(nb::module_::import_("weft.extend.core").attr("SourceInfo"));
+  nb::handle cls = classes.source_info;
   Loc loc = e.op().loc;
-  if (loc == kNoLoc) return (*cls)(nb::none(), 0, nb::none());
+  if (loc == kNoLoc) return cls(nb::none(), 0, nb::none());
   const LocInfo& info = loc_info(loc);
-  return (*cls)(info.file, info.line, info.function);
+  return cls(info.file, info.line, info.function);
 }
 
 nb::object jaxpr_of(nb::handle h) {
@@ -316,7 +317,9 @@ void bind_jaxpr_view(nb::module_& m) {
   bind_atoms(m);
   bind_eqn(m);
   bind_jaxprs(m);
-  m.def("set_shaped_array", [](nb::handle cls) { shaped_array_class() = cls.inc_ref().ptr(); });
+  m.def("set_view_classes", [](nb::handle shaped_array, nb::handle source_info) {
+    classes = {shaped_array.inc_ref().ptr(), source_info.inc_ref().ptr()};
+  });
 }
 
 }  // namespace weft::py

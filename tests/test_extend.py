@@ -1,9 +1,12 @@
 """Primitives that users define, with all their rules."""
 
 import gc
+import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import weft
 import weft.numpy as wnp
@@ -133,6 +136,15 @@ def test_programs_are_shared():
     p.bind(X, k=3.5)
     p.bind(X, k=3.5)
     assert traces == [3.5]
+
+
+def test_primitives_of_one_name_are_told_apart():
+    pair = [Primitive("namesake"), Primitive("namesake")]
+    for i, p in enumerate(pair):
+        p.def_abstract_eval(same_type)
+        p.def_lowering(lambda x, i=i: x + i)
+    assert [float(weft.jit(p.bind)(1.0)) for p in pair] == [1.0, 2.0]
+    close(weft.jit(lambda x: [p.bind(x) for p in pair])(X), [X, X + 1])
 
 
 def test_jaxprs_and_functions_as_parameters():
@@ -581,6 +593,28 @@ def test_errors_in_rules_are_the_users():
 
     with pytest.raises(ZeroDivisionError, match="in my rule"):
         weft.jit(weft.grad(lambda x: bare(jvp=rule).bind(x).sum()))(X)
+
+
+def test_documented_code_runs(run_python):
+    text = (ROOT / "docs" / "extending.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 6
+    printed = run_python("\n".join(blocks))
+    assert "sin {} [Var(a:f32[3])] [Var(b:f32[3])]" in printed
+
+
+def test_from_several_threads():
+    def work(seed):
+        x = np.full(4, seed, np.float32)
+        g = weft.jit(weft.grad(lambda x: (f(x) * float(seed)).sum()))
+        for _ in range(5):
+            close(g(x), 2 * np.cos(x) * seed)
+            close(weft.vmap(f)(x), 2 * np.sin(x))
+            assert len(weft.make_jaxpr(f)(x).eqns) == 1
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(1, 9)))
 
 
 def test_primitives_outlive_their_names():

@@ -114,6 +114,11 @@ def test_equations():
     assert add.primitive is primitives.add_p
     assert weft.make_jaxpr(lambda x: x + x)(X).eqns[0].primitive is primitives.add_p
     assert isinstance(add.primitive, Primitive)
+    assert lax.add_p is primitives.add_p and lax.scatter_add_p.name == "scatter-add"
+    assert "scatter_add_p" in dir(primitives)
+    assert add.primitive.get_bind_params(add.params) == ([], {})
+    with pytest.raises(AttributeError, match="no_such_p"):
+        lax.no_such_p  # noqa: B018
     with pytest.raises(AttributeError, match="no_such_p"):
         primitives.no_such_p  # noqa: B018
 
@@ -202,6 +207,13 @@ def test_eval_jaxpr_takes_numbers_and_closed_jaxprs():
     assert core.eval_jaxpr(closed, [], 3.5) == [7.0]
     region = weft.make_jaxpr(layer)(X).eqns[0].params["jaxpr"]
     np.testing.assert_allclose(eval_jaxpr(region, [], X)[0], 2 * np.sin(X), rtol=1e-6)
+
+
+def test_avals():
+    aval = core.ShapedArray((2, 3), np.float32)
+    assert aval.update(shape=(3,)) == core.ShapedArray((3,), np.float32)
+    assert aval.update(weak_type=True).weak_type and isinstance(aval.update(), core.ShapedArray)
+    assert core.get_aval(X) == weft.make_jaxpr(lambda x: x)(X).in_avals[0]
 
 
 def test_eval_jaxpr_errors():

@@ -8,7 +8,17 @@ import weft
 from weft import _core, dtypes, lax, numpy as wnp, tree, tree_util
 
 # Operations without a function in weft.lax: internal ones, and those of other modules.
-NOT_IN_LAX = {"add_any", "copy", "eq_to", "fusion", "jit", "le_to", "lt_to", "threefry2x32"}
+NOT_IN_LAX = {
+    "add_any",
+    "copy",
+    "eq_to",
+    "fusion",
+    "jit",
+    "le_to",
+    "lt_to",
+    "pure_callback",
+    "threefry2x32",
+}
 RENAMED = {
     "and": "bitwise_and",
     "or": "bitwise_or",

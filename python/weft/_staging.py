@@ -29,6 +29,11 @@ class ShapeDtypeStruct:
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
+    def update(self, **changes):
+        """The same with shape, dtype or weak_type replaced."""
+        own = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        return type(self)(**{**own, **changes})
+
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
@@ -60,7 +65,18 @@ class ShapedArray(ShapeDtypeStruct):
         return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
 
 
-_core.set_shaped_array(ShapedArray)
+class SourceInfo(NamedTuple):
+    """Where in the user's program an operation was made; file and function None if unknown."""
+
+    file: str | None
+    line: int
+    function: str | None
+
+    def __str__(self):
+        return f"{self.file}:{self.line} ({self.function})" if self.file else "<unknown>"
+
+
+_core.set_view_classes(ShapedArray, SourceInfo)
 
 
 def typeof(x):

@@ -109,7 +109,9 @@ TEST(every_kind_of_attribute) {
         "graphs=({ lambda ; . let  in () } { lambda ; a:f32[]. let  in (a,) }) int=1 ints=() "
         "list=() pairs=() string=<lambda>",
         "bool=False bools=() dtype=int4 float=3.0 graphs=() int=1 ints=() list=() pairs=() "
-        "string=\"None\""}) {
+        "string=\"None\" types=()",
+        "bool=False bools=() dtype=int4 float=3.0 int=1 ints=() list=() pairs=() string=x "
+        "types=(f32[3,4], i32[])"}) {
     GraphRef g = parse_test(cat("{ lambda ; . let a:f32[] = everything[", attrs, "] in (a,) }"));
     check_round_trip(g);
   }
@@ -218,6 +220,7 @@ TEST(attribute_errors) {
               "expected a dtype such as float32; got \"f33\"");
   check_fails("{ lambda ; . let a:f32[] = everything[pairs=(([1] [0]))] in () }",
               "expected \",\" between the lists of a pair");
+  check_fails("{ lambda ; . let a:f32[] = everything[types=(f33[3],)] in () }", "f33");
   check_fails("{ lambda ; . let a:f32[] = everything[object=<thing>] in () }",
               "line 1, column 46: expected a value that can be written as text; got an object");
 }

@@ -98,6 +98,7 @@ const OpInfo kEverything{
               {"pairs", AttrType::kIntsPairs},
               {"graph", AttrType::kGraph, AttrSpec::kOptional},
               {"graphs", AttrType::kGraphs, AttrSpec::kOptional},
+              {"types", AttrType::kTypes, AttrSpec::kHideDefault},
               {"object", AttrType::kObject, AttrSpec::kHideDefault}},
     .num_operands = 0,
     .infer = [](const InferCtx&) -> TypeRefs { return {scalar_type(DType::kF32)}; }};

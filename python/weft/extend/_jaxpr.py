@@ -1,21 +1,8 @@
 """Running programs given as Jaxpr objects."""
 
-from typing import NamedTuple
-
 from weft import _core
 from weft._staging import ShapedArray, typeof
 from weft.errors import ArgumentTypeError
-
-
-class SourceInfo(NamedTuple):
-    """Where in the user's program an operation was made; file and function None if unknown."""
-
-    file: str | None
-    line: int
-    function: str | None
-
-    def __str__(self):
-        return f"{self.file}:{self.line} ({self.function})" if self.file else "<unknown>"
 
 
 def eval_jaxpr(jaxpr, consts, *args):

@@ -15,6 +15,7 @@ class Primitive:
     may be used as a decorator. Of these only `def_abstract_eval`, and `def_impl` or a lowering, are
     needed to use it under `jit`; the other rules when a transform asks for them. Rules are to be
     defined before the primitive is used: programs that are compiled already keep the old ones.
+    A primitive lives as long as the process.
 
     Attributes:
       name: as in printed programs.
@@ -91,6 +92,10 @@ class Primitive:
             results = [results]
         results = [_core.asarray(r) for r in results]
         return results if self.multiple_results else results[0]
+
+    def get_bind_params(self, params):
+        """([], params): what to give `bind` before and by name, for interpreters."""
+        return [], dict(params)
 
     # ---- Rules
 

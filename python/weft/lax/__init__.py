@@ -166,3 +166,13 @@ from weft.lax._slice import (
     slice_in_dim as slice_in_dim,
 )
 from weft.lax._sort import sort as sort, sort_key_val as sort_key_val
+
+
+def __getattr__(name):
+    # lax.add_p: the primitive of an operation.
+    if name.endswith("_p"):
+        from weft.extend.core import primitives
+
+        if hasattr(primitives, name):
+            return getattr(primitives, name)
+    raise AttributeError(f"module 'weft.lax' has no attribute {name!r}")

@@ -7,11 +7,8 @@ from weft._core import (
     Literal as Literal,
     Var as Var,
 )
-from weft.extend._jaxpr import (
-    SourceInfo as SourceInfo,
-    eval_jaxpr as eval_jaxpr,
-    jaxpr_as_fun as jaxpr_as_fun,
-)
+from weft._staging import SourceInfo as SourceInfo
+from weft.extend._jaxpr import eval_jaxpr as eval_jaxpr, jaxpr_as_fun as jaxpr_as_fun
 from weft.extend._primitive import Primitive as Primitive
 from weft.extend.core import primitives as primitives
 
