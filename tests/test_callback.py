@@ -75,6 +75,18 @@ def test_arguments_may_be_kept_and_are_not_aliased():
         np.testing.assert_array_equal(a, 2 * (X + i))
 
 
+@pytest.mark.parametrize("wrap", [weft.jit, lambda f: f], ids=["jit", "eager"])
+def test_arguments_are_read_only(wrap):
+    def host(a):
+        a[0] = 5
+        return a
+
+    x = X.copy()
+    with pytest.raises((RuntimeError, ValueError), match="read-only"):
+        wrap(lambda x: weft.pure_callback(host, x, x))(x).block_until_ready()
+    np.testing.assert_array_equal(x, X)
+
+
 def test_programs_are_shared_by_function():
     f = lambda n: weft.jit(lambda x: weft.pure_callback(host_sin, x, x) * n)
     f(3.25)(X)

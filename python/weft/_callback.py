@@ -1,12 +1,10 @@
 """pure_callback: functions on the host within compiled programs."""
 
-import numpy as np
-
 from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft.errors import ArgumentTypeError
-from weft.runtime.callback import check_results
+from weft.runtime.callback import check_results, host_argument
 from weft.runtime.pytree import registry
 
 _VMAP_METHODS = (
@@ -92,14 +90,10 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
         )
     else:
         types = [(a.shape, a.dtype) for a in avals]
-        arrays = [_host_value(x) for x in leaves]
+        arrays = [host_argument(x, _core.typeof(x)[1]) for x in leaves]
         x64 = _core.get_state()[0]
         out = [_core.asarray(r) for r in check_results(flat, flat(*arrays), types, "", x64)]
     return out_tree.unflatten(out)
-
-
-def _host_value(x):
-    return np.array(x, _core.typeof(x)[1])
 
 
 def _result_aval(x):

@@ -1,11 +1,9 @@
 """Primitive: an op, of the library or of the user, as a Python object."""
 
-import numpy as np
-
 from weft import _core
 from weft._staging import ShapedArray
 from weft.extend._application import Application
-from weft.runtime.callback import check_results
+from weft.runtime.callback import check_results, host_argument
 
 
 class Primitive:
@@ -82,7 +80,9 @@ class Primitive:
             types = [_core.typeof(a) for a in args]
         except TypeError:
             return _core.bind_op(self._op, *args, **params)  # raises, with this primitive's name
-        results = impl(*(np.asarray(a, t[1]) for a, t in zip(args, types, strict=True)), **params)
+        results = impl(
+            *(host_argument(a, t[1]) for a, t in zip(args, types, strict=True)), **params
+        )
         if "abstract_eval" in self._rules:
             application = Application(self, params, _avals(types), None, "")
             expected = [(a.shape, a.dtype) for a in application.infer()]

@@ -23,11 +23,21 @@ def checked(function, types, place):
     x64 = _core.get_state()[0]
 
     def call(*args):
-        # The arguments' memory is the program's and is used again after the call.
-        results = function(*(np.array(a) for a in args))
+        # Memory of the program is used again after the call. jaxlib copies it, so far.
+        results = function(*(a if a.flags.owndata else a.copy() for a in args))
         return check_results(function, results, types, place, x64)
 
     return call
+
+
+def host_argument(x, dtype):
+    """An array or number as a function on the host gets it when no program is involved.
+
+    Read-only, as the arguments that a program passes.
+    """
+    array = np.asarray(x, dtype).view()
+    array.flags.writeable = False
+    return array
 
 
 def check_results(function, results, types, place, x64):
