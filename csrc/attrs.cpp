@@ -188,7 +188,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       return out;
     }
     case AttrType::kGraph:
-      return closed_jaxpr(std::get<GraphRef>(attr));
+      return spec.flags & AttrSpec::kOpen ? jaxpr(std::get<GraphRef>(attr))
+                                          : closed_jaxpr(std::get<GraphRef>(attr));
     case AttrType::kGraphs: {
       const auto& graphs = std::get<std::vector<GraphRef>>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(graphs.size())));

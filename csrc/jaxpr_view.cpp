@@ -308,8 +308,12 @@ GraphRef graph_of_jaxpr(PyObject* o) {
   return nullptr;
 }
 
+Ref jaxpr(const GraphRef& graph) {
+  return Ref::steal(nb::cast(Jaxpr{view_of(graph), {}}).release().ptr());
+}
+
 Ref closed_jaxpr(const GraphRef& graph) {
-  ClosedJaxpr closed{nb::cast(Jaxpr{view_of(graph), {}}), {}, {}};
+  ClosedJaxpr closed{take(jaxpr(graph)), {}, {}};
   return Ref::steal(nb::cast(std::move(closed)).release().ptr());
 }
 

@@ -12,7 +12,8 @@ void bind_jaxpr_view(nanobind::module_& m);
 
 // The graph behind a Jaxpr, or a ClosedJaxpr without constants; null for anything else.
 GraphRef graph_of_jaxpr(PyObject* o);
-// A region as `eqn.params` shows it: a ClosedJaxpr without constants.
+// A region as `eqn.params` shows it: a Jaxpr, a ClosedJaxpr without constants.
+Ref jaxpr(const GraphRef& graph);
 Ref closed_jaxpr(const GraphRef& graph);
 // The ShapedArray of a type; borrowed, one per type.
 PyObject* shaped_array(TypeRef type);

@@ -5,8 +5,10 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import programs_oracle
 import pytest
 from conftest import ROOT
+from oracle import needs_jax
 
 import weft
 import weft.numpy as wnp
@@ -628,3 +630,156 @@ def test_primitives_outlive_their_names():
     close(g(X), 2 * X)
     close(jaxpr_as_fun(closed)(X), [2 * X])
     assert lax.neg(closed.eqns[0].primitive.bind(X)).shape == (4,)
+
+
+# ---- As under jax (programs_oracle.py)
+
+DEFINITIONS = """
+import importlib
+core = importlib.import_module(fw.__name__ + ".extend.core")
+ad, batching, mlir = (
+    importlib.import_module(f"{fw.__name__}.interpreters.{m}") for m in ("ad", "batching", "mlir")
+)
+mul = core.Primitive("my_mul")
+mul.def_impl(lambda x, y, *, scale: np.asarray(x) * np.asarray(y) * scale)
+mul.def_abstract_eval(lambda x, y, *, scale: fw.core.ShapedArray(x.shape, x.dtype))
+mlir.register_lowering(
+    mul, mlir.lower_fun(lambda x, y, *, scale: x * y * scale, multiple_results=False)
+)
+
+def mul_jvp(primals, tangents, *, scale):
+    (x, y), (tx, ty) = primals, tangents
+    out = mul.bind(x, y, scale=scale)
+    parts = []
+    if type(tx) is not ad.Zero:
+        parts.append(mul.bind(tx, y, scale=scale))
+    if type(ty) is not ad.Zero:
+        parts.append(mul.bind(x, ty, scale=scale))
+    return out, sum(parts[1:], parts[0])
+
+def mul_transpose(ct, x, y, *, scale):
+    if ad.is_undefined_primal(x):
+        assert x.aval.shape == ct.shape and not ad.is_undefined_primal(y)
+        return mul.bind(ct, y, scale=scale), None
+    return None, mul.bind(x, ct, scale=scale)
+
+def mul_batch(args, dims, *, scale):
+    (x, y), (dx, dy) = args, dims
+    size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
+    x = np.broadcast_to(x, (size, *x.shape)) if dx is None else np.moveaxis(x, dx, 0)
+    y = np.broadcast_to(y, (size, *y.shape)) if dy is None else np.moveaxis(y, dy, 0)
+    return mul.bind(x, y, scale=scale), 0
+
+ad.primitive_jvps[mul] = mul_jvp
+ad.primitive_transposes[mul] = mul_transpose
+batching.primitive_batchers[mul] = mul_batch
+
+parts = core.Primitive("my_parts")
+parts.multiple_results = True
+parts.def_abstract_eval(lambda x: [fw.core.ShapedArray((), x.dtype), x])
+parts.def_impl(lambda x: [np.sum(x), 2 * x])
+mlir.register_lowering(parts, mlir.lower_fun(lambda x: [np.sum(x), 2 * x], multiple_results=True))
+
+def parts_transpose(cts, x):
+    total, double = map(ad.instantiate_zeros, cts)
+    return [np.full(x.aval.shape, total) + 2 * double]
+
+ad.deflinear2(parts, parts_transpose)
+
+f = lambda x, y: mul.bind(x, np.sin(y), scale=2.0)
+xs, ys = np.arange(3.0) + 1, np.linspace(0.5, 2.0, 3)
+mat = np.arange(6.0).reshape(3, 2)
+
+def interpret(jaxpr, consts, *args):
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args]))
+    read = lambda v: v.val if isinstance(v, core.Literal) else env[v]
+    for eqn in jaxpr.eqns:
+        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+    return [read(v) for v in jaxpr.outvars]
+
+def program(x):
+    y = fw.jit(lambda x: np.sin(x) * 2)(x) + mat[:, 0]
+    return lax.sort(y)[1], lax.cumsum(y), y[np.array([2, 0])], lax.reduce(y, 0.0, lax.max, (0,))
+"""
+PROGRAMS = {
+    "value": "result = f(xs, ys), fw.jit(f)(xs, ys)",
+    "grad": "result = fw.grad(lambda x, y: f(x, y).sum(), (0, 1))(xs, ys)",
+    "grad_of_one": "result = fw.jit(fw.grad(lambda y: f(xs, y).sum()))(ys)",
+    "hessian": "result = fw.hessian(lambda z: f(z[0], z[1] * z[0]).sum())((xs, ys))",
+    "jvp": "result = fw.jvp(f, (xs, ys), (ys, xs))",
+    "linear_transpose": "result = fw.linear_transpose(lambda x: f(x, ys), xs)(ys)",
+    "vmap": "result = fw.vmap(f, (1, None), 1)(mat, ys), fw.jit(fw.vmap(f, (1, 0)))(mat, mat.T)",
+    "vmap_grad": "result = fw.vmap(fw.grad(lambda x, y: f(x, y).sum(), 1), (1, None))(mat, ys)",
+    "grad_vmap": "result = fw.grad(lambda y: fw.vmap(f, (1, None))(mat, y).sum())(ys)",
+    "parts": "result = parts.bind(xs), fw.jit(parts.bind)(xs)",
+    "parts_grad": "result = fw.grad(lambda x: parts.bind(x * x)[0] * parts.bind(x)[1].sum())(xs)",
+    "parts_one": "result = fw.jit(fw.grad(lambda x: parts.bind(x * x)[1][0]))(xs)",
+    "defjvp": """
+q = core.Primitive("q")
+q.def_abstract_eval(lambda x, y: x)
+q.def_impl(lambda x, y: x * y)
+ad.defjvp(q, lambda t, x, y: t * y * 3, None)
+result = fw.jvp(q.bind, (xs, ys), (ys, xs))
+""",
+    "defvectorized": """
+q = core.Primitive("q")
+q.def_abstract_eval(lambda x: x)
+mlir.register_lowering(q, mlir.lower_fun(lambda x: x + 1, multiple_results=False))
+batching.defvectorized(q)
+result = fw.jit(fw.vmap(q.bind, 1, 1))(mat), fw.jit(fw.vmap(q.bind, 1))(mat)
+""",
+    "interpret": """
+closed = fw.make_jaxpr(program)(xs)
+again = lambda x: interpret(closed.jaxpr, closed.consts, x)
+result = again(xs), fw.jit(again)(xs), core.jaxpr_as_fun(closed)(xs)
+result += ([str(a) for a in closed.in_avals] == ["float32[3]"], len(closed.jaxpr.invars))
+""",
+    "interpret_grad": """
+closed = fw.make_jaxpr(lambda x: f(x, ys).sum())(xs)
+again = lambda x: interpret(closed.jaxpr, closed.consts, x)[0]
+result = fw.grad(again)(xs), fw.vmap(again)(mat.T)
+""",
+    "eval_jaxpr": """
+closed = fw.make_jaxpr(program)(xs)
+result = fw.core.eval_jaxpr(closed.jaxpr, closed.consts, ys)
+""",
+    "inverse": """
+inverses = {lax.exp_p: np.log, lax.tanh_p: np.arctanh, lax.neg_p: np.negative}
+
+def inverse(fun):
+    def wrapped(*args):
+        jaxpr = fw.make_jaxpr(fun)(*args).jaxpr
+        env = dict(zip(jaxpr.outvars, args))
+        for eqn in reversed(jaxpr.eqns):
+            env[eqn.invars[0]] = inverses[eqn.primitive](env[eqn.outvars[0]])
+        return env[jaxpr.invars[0]]
+    return wrapped
+
+g = inverse(lambda x: np.exp(np.tanh(-x)))
+result = g(xs / 3 + 0.5), fw.jit(fw.vmap(fw.grad(g)))(xs / 3 + 0.5)
+""",
+    "callback": """
+import numpy as onp
+shapes = []
+def host(x, y):
+    x, y = onp.asarray(x), onp.asarray(y)
+    shapes.extend([*x.shape, *y.shape])
+    return {"a": x * y, "b": (x + y).sum(-1)}
+def call(x, y, method):
+    out = {"a": fw.ShapeDtypeStruct((3,), xs.dtype), "b": fw.ShapeDtypeStruct((), xs.dtype)}
+    return fw.pure_callback(host, out, x, y, vmap_method=method)
+result = [call(xs, ys, None), fw.jit(lambda x, y: call(x, y, None))(xs, ys)]
+for method in ("expand_dims", "broadcast_all", "legacy_vectorized"):
+    g = fw.vmap(lambda x, y: call(x, y, method), (1, None))
+    result.append(fw.jit(g)(mat, ys))
+result.append(shapes)
+""",
+}
+PROGRAMS = {name: DEFINITIONS + source for name, source in PROGRAMS.items()}
+
+
+@needs_jax
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_jax(name):
+    programs_oracle.check(PROGRAMS, name)

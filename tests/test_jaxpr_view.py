@@ -166,7 +166,12 @@ def test_interpreter_goes_through_calls_with_rules():
     def block(x):
         return wnp.sin(square(x)) + C
 
-    check_interpreter(block, X)
+    closed = check_interpreter(block, X)
+    region = closed.eqns[0].params["jaxpr"]
+    assert closed.eqns[0].primitive.name == "checkpoint"
+    assert isinstance(region, Jaxpr) and len(region.invars) == 2 and not region.constvars
+    values = eval_jaxpr(region, [], *closed.consts, X)
+    np.testing.assert_allclose(values[0], np.sin(X * X) + C, rtol=1e-6)
     closed = weft.make_jaxpr(lambda x: block(x).sum())(X)
     gradient = weft.grad(lambda x: interpret(closed.jaxpr, closed.consts, x)[0])(X)
     np.testing.assert_allclose(gradient, 3 * X * np.cos(X * X), rtol=1e-5)

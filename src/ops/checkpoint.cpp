@@ -209,6 +209,8 @@ void register_checkpoint(OpRegistry& r) {
   OpDef d = call_op("checkpoint", "Calls a graph whose values are computed again when needed.",
                     "jaxpr", CallKind::kKeep);
   std::vector<AttrSpec> attrs = d.attrs.specs();
+  for (AttrSpec& spec : attrs)
+    if (spec.type == AttrType::kGraph) spec.flags |= AttrSpec::kOpen;
   attrs.push_back({"policy", AttrType::kObject, AttrSpec::kOptional});
   attrs.push_back({"prevent_cse", AttrType::kBool, AttrSpec::kHideDefault, true});
   d.attrs = AttrSchema(std::move(attrs));

@@ -64,6 +64,7 @@ struct AttrSpec {
     kHideDefault = 2,  // not printed when equal to the default
     kFromResult = 4,   // shape or dtype of the result: not printed, read off the result's type
     kCosmetic = 8,     // ignored by equality and hashing (names)
+    kOpen = 16,        // a graph that is shown to programs as a jaxpr, not as a closed one
   };
   uint8_t flags = kRequired;
   Attr default_value = std::monostate{};
