@@ -11,6 +11,7 @@
 #include "array.h"
 #include "dtypes.h"
 #include "location.h"
+#include "recording.h"
 #include "tree_memo.h"
 #include "weft/hash.h"
 
@@ -389,16 +390,9 @@ EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional) {
 // The graph as a region: captured values are inputs like the others.
 const AttrsRef& call_attrs(const Entry& e) {
   if (!e.call_attrs) {
-    GraphRef body = e.graph;
-    if (body->num_consts() > 0) {
-      GraphBuilder b;
-      std::vector<Value> args;
-      for (TypeRef t : body->input_types()) args.push_back(b.input(t));
-      Values outputs = b.inline_graph(*body, args);
-      body = b.finish(outputs);
-    }
     const OpDef& op = registry().get("jit");
-    e.call_attrs = AttrRecord::make(op.name, op.attrs, {{"name", e.name}, {"jaxpr", body}});
+    e.call_attrs =
+        AttrRecord::make(op.name, op.attrs, {{"name", e.name}, {"jaxpr", as_region(e.graph)}});
   }
   return e.call_attrs;
 }

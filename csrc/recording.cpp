@@ -164,6 +164,15 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
   return run(context, function, tracers.get());
 }
 
+GraphRef as_region(const GraphRef& graph) {
+  if (graph->num_consts() == 0) return graph;
+  GraphBuilder b;
+  std::vector<Value> args;
+  for (TypeRef t : graph->input_types()) args.push_back(b.input(t));
+  Values outputs = b.inline_graph(*graph, args);
+  return b.finish(outputs);
+}
+
 void init_recording(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace weft::py

@@ -22,6 +22,9 @@ struct Recording {
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe);
 
+// A traced graph as a region of an op: what the function closed over are inputs like the others.
+GraphRef as_region(const GraphRef& graph);
+
 void init_recording(PyObject* module);
 
 }  // namespace weft::py

@@ -243,7 +243,7 @@ void bind_rules(nb::module_& m) {
           std::vector<Operand> xs;
           for (nb::handle x : operands) xs.push_back(classify_operand(x.ptr(), op_name));
           AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                            {{"call_jaxpr", rule_graph(graph)},
+                                            {{"call_jaxpr", as_region(rule_graph(graph))},
                                              {"name", function_name},
                                              {"num_consts", num_consts},
                                              {"rule", rule.object}});
@@ -259,7 +259,7 @@ void bind_rules(nb::module_& m) {
         Attr policy_attr;
         if (!policy.is_none()) policy_attr = nb::cast<const ObjectHolder&>(policy).object;
         AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                          {{"jaxpr", rule_graph(graph)},
+                                          {{"jaxpr", as_region(rule_graph(graph))},
                                            {"name", function_name},
                                            {"policy", policy_attr},
                                            {"prevent_cse", prevent_cse}});
