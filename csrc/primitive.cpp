@@ -193,7 +193,26 @@ void emit_text(EmitCtx& c, nb::handle function) {
     c.set_out(i++, nb::cast<std::string>(name));
 }
 
+// A lowering may apply its own primitive (to other parameters), as long as that ends.
+class Nesting {
+ public:
+  explicit Nesting(const UserOp& op) {
+    constexpr int kMaxDepth = 100;
+    if (depth_ >= kMaxDepth)
+      fail(ErrorKind::kValue, "[", op.name, "] def_lowering: expected at most ", kMaxDepth,
+           " lowerings within each other; got more. Does it apply '", op.name, "' to itself?");
+    ++depth_;
+  }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+
+ private:
+  static thread_local int depth_;
+};
+thread_local int Nesting::depth_ = 0;
+
 void emit(const UserOp& op, EmitCtx& c) {
+  Nesting nesting(op);
   nb::object applied = application(op, c.attrs, c.in_types, avals(c.out_types), kNoLoc);
   std::string platform(c.platform());
   nb::tuple chosen = nb::cast<nb::tuple>(applied.attr("lowering")(platform));
@@ -259,6 +278,7 @@ AttrsRef user_attrs(const OpDef& op, PyObject* names, PyObject* const* values) {
 // bind_op(op, *operands, **params)
 PyObject* bind_op_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
+    if (n < 1) raise_error("OperandError", "bind_op expected an op first");
     const OpDef& op = op_of(args[0]);
     std::vector<Operand> xs;
     for (Py_ssize_t i = 1; i < n; ++i) xs.push_back(classify_operand(args[i], op.name));

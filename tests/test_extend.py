@@ -578,6 +578,19 @@ def test_wrong_results_of_impl():
             wrap(lambda x: p.bind(x))(X).block_until_ready()
 
 
+def test_lowerings_that_apply_their_own_primitive():
+    p = Primitive("recursive")
+    p.def_abstract_eval(same_type)
+    p.def_lowering(lambda x, *, n: p.bind(x + 1, n=n - 1) if n > 0 else x)
+    close(p.bind(X, n=20), X + 20)
+    text = message_of(errors.AttributeValueError, lambda: p.bind(X, n=10**9))
+    assert "[recursive] def_lowering: expected at most 100 lowerings within each other" in text
+    q = Primitive("endless")
+    q.def_abstract_eval(lambda x: weft.eval_shape(lambda x: q.bind(x), x))
+    with pytest.raises(RecursionError):
+        weft.jit(q.bind)(X)
+
+
 def test_wrong_use():
     for wrap in (weft.jit, lambda f: f):
         text = message_of(errors.OperandError, wrap(lambda x: bare().bind(x, k=[1])), X)
