@@ -10,12 +10,18 @@ from weft import _core, dtypes, lax, numpy as wnp, tree, tree_util
 # Operations without a function in weft.lax: internal ones, and those of other modules.
 NOT_IN_LAX = {
     "add_any",
+    "checkpoint",
+    "constant",
     "copy",
+    "custom_jvp_call",
+    "custom_lin",
+    "custom_vjp_call",
     "eq_to",
     "fusion",
     "jit",
     "le_to",
     "lt_to",
+    "name",
     "pure_callback",
     "threefry2x32",
 }
