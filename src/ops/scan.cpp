@@ -511,10 +511,9 @@ Vals as_loop(RuleCtx& c) {
   auto counter = [](Builder& b, int64_t i) {
     return Val{&b, b.literal(make_literal(DType::kI32, i))};
   };
-  // The n-th iteration: its slices are at n, or at length - 1 - n.
+  // An iteration whose slices are at `at`.
   auto step = [&](Builder& b, std::span<const Val> consts, std::span<const Val> xs,
-                  const Vals& state, Val n) {
-    Val at = s.reverse ? counter(b, s.length - 1) - n : n;
+                  const Vals& state, Val at) {
     Vals slices;
     for (Val v : xs) {
       Dims sizes = v.shape();
@@ -546,8 +545,11 @@ Vals as_loop(RuleCtx& c) {
     auto inner_consts = read.take(s.num_consts), xs = read.take(s.num_xs);
     Val n = read.next();
     Vals state(read.rest());
-    for (int64_t i = 0; i < s.unroll; ++i)
-      state = step(b, inner_consts, xs, state, i ? n + counter(b, i) : n);
+    Val first = s.reverse ? counter(b, s.length - 1) - n : n;
+    for (int64_t i = 0; i < s.unroll; ++i) {
+      Val at = i == 0 ? first : s.reverse ? first - counter(b, i) : first + counter(b, i);
+      state = step(b, inner_consts, xs, state, at);
+    }
     Vals out{n + counter(b, s.unroll)};
     out.append(state);
     return out;
@@ -563,7 +565,7 @@ Vals as_loop(RuleCtx& c) {
   Vals made = vals_of(c.b, c.b.add(loop, values_of(operands), attrs));
   Vals state(std::span<const Val>(made).subspan(1));
   for (int64_t i = s.length - rest; i < s.length; ++i)
-    state = step(c.b, x.consts, x.xs, state, counter(c.b, i));
+    state = step(c.b, x.consts, x.xs, state, counter(c.b, s.reverse ? s.length - 1 - i : i));
   return state;
 }
 
@@ -584,6 +586,57 @@ Vals hoist_from_body(SimplifyCtx& c) {
   consts.append(x.consts);
   x.consts = consts;
   return apply_scan(c, hoisted.body, x);
+}
+
+// The value whose broadcast has equal slices along axis 0, if xs is one.
+Val source_of_slices(const SimplifyCtx& c, Val xs) {
+  const Op* op = c.producer(xs, "broadcast_in_dim");
+  bool equal = op && !has_axis(op->attrs->ints("broadcast_dimensions"), 0);
+  return equal ? c.operand(*op, 0) : Val{};
+}
+
+// Arrays of equal slices are no xs: the body makes the slice of what they were made of.
+Vals unstack(SimplifyCtx& c) {
+  Scan s(c.attr());
+  Operands x(c, s);
+  Vals xs = x.xs, sources;
+  Mask keeps;
+  std::vector<Dims> axes;  // of each source, in the slice
+  for (Val v : xs) {
+    Val source = source_of_slices(c, v);
+    keeps.push_back(!source.builder);
+    if (!source.builder) continue;
+    sources.push_back(source);
+    axes.push_back(c.producer(v, "broadcast_in_dim")->attrs->ints("broadcast_dimensions"));
+    for (int64_t& axis : axes.back()) --axis;
+  }
+  if (sources.empty()) return {};
+  x.xs = picked(xs, keeps);
+  std::vector<std::optional<Literal>> literals;  // stand in the body
+  for (Val v : sources) {
+    const Literal* literal = c.b.as_literal(v.value);
+    literals.push_back(literal ? std::optional(*literal) : std::nullopt);
+    if (!literal) x.consts.push_back(v);
+  }
+  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
+    Reader read(in);
+    Vals args(read.take(s.num_consts));
+    Reader passed(read.take(x.consts.size() - s.num_consts));
+    args.append(read.take(s.num_carry));
+    size_t k = 0;
+    for (size_t i = 0; i < s.num_xs; ++i) {
+      if (keeps[i]) {
+        args.push_back(read.next());
+        continue;
+      }
+      Val v = literals[k] ? Val{&b, b.literal(*literals[k])} : passed.next();
+      const Dims& shape = s.body->input_types()[s.first_xs() + i]->shape();
+      args.push_back(v.shape() == shape ? v : broadcast_in_dim(v, shape, axes[k]));
+      ++k;
+    }
+    return inlined(b, s.body, args);
+  });
+  return apply_scan(c, body, x);
 }
 
 // Carries that the body returns as they were become constants of it.
@@ -635,6 +688,7 @@ OpDef scan_op() {
   d.simplify = {
       {"scan_short", "scan of length 0 or 1 -> the body's ops", unroll_short},
       {"scan_fixed_carry", "a carry that the body returns as it was -> a constant", fix_carries},
+      {"scan_equal_slices", "xs of equal slices -> a constant", unstack},
       {"scan_hoist", "what the body makes of constants alone -> made before the loop",
        hoist_from_body}};
   d.cost = [](const CostCtx& c) {
