@@ -4,6 +4,7 @@
 programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 """
 
+from weft.lax._associative import associative_scan as associative_scan
 from weft.lax._barrier import optimization_barrier as optimization_barrier
 from weft.lax._branches import cond as cond, switch as switch
 from weft.lax._creation import (

@@ -125,7 +125,7 @@ def _bind(what, index, bodies, operands, names, first):
             f"[{what}] expected {name} ('{body.name}') to return what {names[first]} "
             f"('{model.name}') returns"
         )
-        check_same_tree(model.structure(), body.structure(), message)
+        check_same_tree(model.structure(), body.structure(), message, "result")
         check_same_types(model.out_tree, model.out_types, body.out_types, message, "result")
     graphs, captures = regions(*bodies)
     weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))

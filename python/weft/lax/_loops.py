@@ -2,10 +2,7 @@
 
 import operator
 
-import numpy as np
-
 from weft import _core
-from weft._array import Array
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
 from weft.errors import ConcretizationTypeError, ControlFlowTypeError
@@ -54,6 +51,7 @@ def while_loop(cond_fun, body_fun, init_val):
             tree.unflatten([typeof(x) for x in leaves]),
             body.structure(),
             f"[while_loop] expected '{body.name}' to return a value of the structure it takes",
+            "val",
         )
         leaves, changed = promoted_carry(leaves, body.out_types)
         if not changed:
@@ -66,7 +64,7 @@ def while_loop(cond_fun, body_fun, init_val):
     results = _core.bind_graphs(
         "while",
         [*cond_consts, *body_consts, *leaves],
-        tuple(typeof(x).weak_type and w for x, w in zip(leaves, body.weak, strict=True)),
+        body.weak,
         cond_jaxpr=cond_graph,
         cond_nconsts=len(cond_consts),
         body_jaxpr=body_graph,
@@ -162,6 +160,4 @@ def _check_bounds(lower, upper):
 
 def _known(bound):
     """The bound as a Python integer; None if it is traced."""
-    if isinstance(bound, (int, np.integer, np.ndarray, Array)):
-        return operator.index(bound)
-    return None
+    return None if isinstance(bound, _core.Tracer) else operator.index(bound)

@@ -72,8 +72,11 @@ def runs_in_python():
     return _core.get_state()[1]
 
 
-def check_same_tree(expected, got, message):
-    """Raises ControlFlowTypeError(message, place) where two trees differ in structure."""
+def check_same_tree(expected, got, message, name):
+    """Raises ControlFlowTypeError(message, place) where two trees differ in structure.
+
+    `name` is what the trees are called: "carry".
+    """
     if registry.flatten(expected)[1] == registry.flatten(got)[1]:
         return
     found = first_mismatch(expected, got)
@@ -81,8 +84,8 @@ def check_same_tree(expected, got, message):
         path, want, have = found
     else:  # a leaf where a node is
         path, have, want = first_mismatch(got, expected)
-    place = "at " + "".join(map(str, path)) if path else "at the root"
-    text = f"{place} expected {want}; got {have}".replace("a leaf of type ShapedArray", "an array")
+    place = name + "".join(map(str, path))
+    text = f"{place}: expected {want}, got {have}".replace("a leaf of type ShapedArray", "an array")
     raise ControlFlowTypeError(f"{message}\n  {text}")
 
 

@@ -66,11 +66,10 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     check_carry(body, tree, leaves, "carry")
     (graph,), consts = regions(body)
     num_carry = len(leaves)
-    weak = [typeof(x).weak_type and w for x, w in zip(leaves, body.weak, strict=False)]
     results = _core.bind_graphs(
         "scan",
         [*consts, *leaves, *xs_leaves],
-        (*weak, *body.weak[num_carry:]),
+        body.weak,
         jaxpr=graph,
         length=length,
         reverse=bool(reverse),
@@ -138,6 +137,7 @@ def _check_result(body, tree, types):
         tree.unflatten(types),
         result[0],
         f"[scan] expected '{body.name}' to return a carry of the structure it takes",
+        "carry",
     )
     return registry.flatten(result[1])[1]
 
