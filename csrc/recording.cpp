@@ -190,7 +190,8 @@ PyMethodDef functions[] = {
     {"trace_body",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
      METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},
-    {"regions", regions_for_python, METH_O, "regions([(graph, captures), ...]) -> (graphs, captures)."},
+    {"regions", regions_for_python, METH_O,
+     "regions([(graph, captures), ...]) -> (graphs, captures)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

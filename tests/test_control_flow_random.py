@@ -317,8 +317,8 @@ def test_vmap(seed, pattern):
     np.testing.assert_allclose(mapped(*batched), expected, rtol=1e-9)
     if pattern != "all":
         return
-    slopes = weft.jit(weft.vmap(lambda *xs: weft.jvp(compiled_at(compiled, xs[3]), xs[:3], xs[:3])[1],
-                                axes))  # fmt: skip
+    slope = lambda *xs: weft.jvp(lambda *at: compiled(*at, xs[3]), xs[:3], xs[:3])[1]
+    slopes = weft.jit(weft.vmap(slope, axes))
     wanted = [
         difference(lambda *xs, k=k: plain(*xs, k), (v, s, e), (v, s, e))
         for v, s, e, k in zip(*per_lane, strict=True)
@@ -337,7 +337,3 @@ def test_vmap(seed, pattern):
         np.testing.assert_allclose(got, np.moveaxis(one, 0, axis), rtol=1e-9, atol=1e-12)
     along_values = sum((g * x).sum() for g, x in zip(of_total, batched[:3], strict=True))
     np.testing.assert_allclose(along_values, np.sum(wanted), rtol=1e-5, atol=1e-6)
-
-
-def compiled_at(loss, n):
-    return lambda *xs: loss(*xs, n)

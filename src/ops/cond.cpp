@@ -103,8 +103,8 @@ size_t index_in(std::vector<uint32_t>& list, uint32_t x) {
   return at;
 }
 
-BranchResiduals place_residuals(
-    std::span<const std::shared_ptr<const LinearizedGraph>> splits, size_t num_results) {
+BranchResiduals place_residuals(std::span<const std::shared_ptr<const LinearizedGraph>> splits,
+                                size_t num_results) {
   BranchResiduals out;
   for (const auto& split : splits)
     for (const Residual& r : split->residuals) {
@@ -158,17 +158,16 @@ void linearize_cond(GraphJvpCtx& c) {
   std::vector<GraphRef> forward, linear;
   for (size_t k = 0; k < splits.size(); ++k) {
     const GraphRef& graph = splits[k]->forward;
-    forward.push_back(
-        make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
-          Vals made = inlined(b, graph, xs);
-          Vals out(std::span<const Val>(made).first(num_results));
-          for (size_t slot = 0; slot < residuals.slots.size(); ++slot) {
-            int filler = residuals.fillers[k][slot];
-            out.push_back(filler < 0 ? zeros(b, residuals.slots[slot])
-                                     : made[static_cast<size_t>(filler)]);
-          }
-          return out;
-        }));
+    forward.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
+      Vals made = inlined(b, graph, xs);
+      Vals out(std::span<const Val>(made).first(num_results));
+      for (size_t slot = 0; slot < residuals.slots.size(); ++slot) {
+        int filler = residuals.fillers[k][slot];
+        out.push_back(filler < 0 ? zeros(b, residuals.slots[slot])
+                                 : made[static_cast<size_t>(filler)]);
+      }
+      return out;
+    }));
   }
   Vals results = apply_cond(c, branch_operands(c), std::move(forward));
   c.results = values_of(std::span<const Val>(results).first(num_results));
@@ -241,9 +240,9 @@ void batch_by_select(BatchCtx& c) {
   BatchDims out_dims(c.out_types.size(), 0);
   std::vector<Vals> cases;
   for (const GraphRef& graph : branches(c.attr()))
-    cases.push_back(inlined(
-        c.b, c.transforms->vmap(graph, vmap_options(c, in_dims, out_dims))->graph,
-        branch_operands(c)));
+    cases.push_back(inlined(c.b,
+                            c.transforms->vmap(graph, vmap_options(c, in_dims, out_dims))->graph,
+                            branch_operands(c)));
   Val index = c.x(0);
   for (size_t i = 0; i < c.out_types.size(); ++i) {
     Vals xs{broadcast_in_dim(index, cases[0][i].shape(), {0})};
@@ -327,7 +326,7 @@ Val known_result(SimplifyCtx& c, size_t i, std::span<const Val> earlier) {
   }
   if (v.id < first.num_inputs())
     return all_agree([&](const GraphRef& g) { return g->outputs()[i] == v; }) ? c.x(v.id + 1)
-                                                                                : Val{};
+                                                                              : Val{};
   for (size_t k = 0; k < i; ++k)
     if (all_agree([&](const GraphRef& g) { return g->outputs()[i] == g->outputs()[k]; }))
       return earlier[k];
@@ -345,8 +344,8 @@ Vals forward_results(SimplifyCtx& c) {
     graphs.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
       return picked(inlined(b, graph, xs), kept);
     }));
-  Vals results = Reader(any(kept) ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{})
-                     .take(kept);
+  Vals results =
+      Reader(any(kept) ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{}).take(kept);
   for (size_t i = 0; i < n; ++i)
     if (!kept[i]) results[i] = known_result(c, i, results);
   return results;
@@ -377,9 +376,9 @@ OpDef cond_op() {
   d.batch = batch_cond;
   d.prune = prune_cond;
   d.emit = emit_cond;
-  d.simplify = {{"cond_index", "cond(constant, ...) -> the branch", fold_index},
-                {"cond_forward", "what all branches return of their operands -> that",
-                 forward_results}};
+  d.simplify = {
+      {"cond_index", "cond(constant, ...) -> the branch", fold_index},
+      {"cond_forward", "what all branches return of their operands -> that", forward_results}};
   d.cost = cost_cond;
   return d;
 }

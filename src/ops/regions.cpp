@@ -13,8 +13,8 @@ void copy_ops(const Graph& graph, Builder& b, ValueMap& map, Keep&& keep) {
     if (!keep(index)) continue;
     const Op& op = graph.op(index);
     b.set_loc(op.loc != kNoLoc ? op.loc : outer);
-    map.set_results(op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs,
-                                    graph.result_types(op)));
+    map.set_results(
+        op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op)));
   }
   b.set_loc(outer);
 }

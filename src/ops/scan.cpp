@@ -72,8 +72,8 @@ Vals apply_scan(const RuleCtx& c, const AttrsRef& like, const GraphRef& body, co
   Values operands = values_of(x.consts);
   operands.append(values_of(x.carry));
   operands.append(values_of(x.xs));
-  return vals_of(
-      c.b, c.b.add(c.op, operands, make_attrs(like, body, x.consts.size(), x.carry.size())));
+  return vals_of(c.b,
+                 c.b.add(c.op, operands, make_attrs(like, body, x.consts.size(), x.carry.size())));
 }
 Vals apply_scan(const RuleCtx& c, const GraphRef& body, const Operands& x) {
   return apply_scan(c, c.attrs, body, x);
@@ -85,8 +85,8 @@ TypeRefs infer_scan(const InferCtx& c) {
   int64_t num_inputs = body.num_inputs(), num_outputs = static_cast<int64_t>(body.outputs().size());
   if (consts < 0 || carry < 0 || consts + carry > num_inputs || carry > num_outputs)
     c.fail(ErrorKind::kValue, "expected constants and carries among the ", num_inputs,
-           " inputs, and carries among the ", num_outputs, " outputs of jaxpr; got num_consts=",
-           consts, ", num_carry=", carry);
+           " inputs, and carries among the ", num_outputs,
+           " outputs of jaxpr; got num_consts=", consts, ", num_carry=", carry);
   Scan s(c.attr());
   if (s.length < 0) c.fail(ErrorKind::kValue, "expected length >= 0; got ", s.length);
   if (s.unroll < 1) c.fail(ErrorKind::kValue, "expected unroll >= 1; got ", s.unroll);
@@ -105,7 +105,8 @@ TypeRefs infer_scan(const InferCtx& c) {
     }
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (i < s.num_carry) check_region_type(c, "jaxpr", "output", i, c.in(s.num_consts + i), outputs[i]);
+    if (i < s.num_carry)
+      check_region_type(c, "jaxpr", "output", i, c.in(s.num_consts + i), outputs[i]);
     results.push_back(i < s.num_carry ? outputs[i] : s.stacked(outputs[i]));
   }
   return results;
@@ -201,9 +202,9 @@ void linearize_scan(GraphJvpCtx& c) {
   }
   std::vector<bool> varies = dependent_values(forward, changes);
 
-  Operands linear;                 // of the linear scan
-  Values before_loop, per_slice;   // of the forward graph
-  std::vector<size_t> slice_of;    // per entry of per_slice: its place among the linear xs
+  Operands linear;                // of the linear scan
+  Values before_loop, per_slice;  // of the forward graph
+  std::vector<size_t> slice_of;   // per entry of per_slice: its place among the linear xs
   std::vector<ResidualPlace> places;
   for (const Residual& r : split->residuals) {
     Value v = r.is_input ? forward.input(r.index) : forward.outputs()[r.index];
@@ -644,8 +645,7 @@ Vals fix_carries(SimplifyCtx& c) {
   Scan s(c.attr());
   Mask moves;
   for (size_t i = 0; i < s.num_carry; ++i)
-    moves.push_back(s.body->outputs()[i] !=
-                    s.body->input(static_cast<uint32_t>(s.num_consts + i)));
+    moves.push_back(s.body->outputs()[i] != s.body->input(static_cast<uint32_t>(s.num_consts + i)));
   if (count(moves) == s.num_carry) return {};
   Operands x(c, s);
   Vals start = x.carry;
@@ -673,9 +673,9 @@ OpDef scan_op() {
   OpDef d;
   d.name = "scan";
   d.doc = "A loop that carries values, reads slices of arrays and stacks results.";
-  d.attrs = {{"jaxpr", AttrType::kGraph},      {"length", AttrType::kInt},
-             {"num_consts", AttrType::kInt},   {"num_carry", AttrType::kInt},
-             {"reverse", AttrType::kBool},     {"unroll", AttrType::kInt}};
+  d.attrs = {{"jaxpr", AttrType::kGraph},    {"length", AttrType::kInt},
+             {"num_consts", AttrType::kInt}, {"num_carry", AttrType::kInt},
+             {"reverse", AttrType::kBool},   {"unroll", AttrType::kInt}};
   d.multiple_results = true;
   d.infer = infer_scan;
   d.jvp_kind = JvpKind::kGraph;

@@ -102,8 +102,8 @@ Vals loop_of_tangents(const GraphJvpCtx& c, Mask& carry_mask) {
   auto jvp = carry_fixpoint(
       carry_mask,
       [&](const Mask& carry) {
-        return c.transforms->jvp(
-            w.body, {.in_mask = joined({const_mask, carry}), .instantiate = carry});
+        return c.transforms->jvp(w.body,
+                                 {.in_mask = joined({const_mask, carry}), .instantiate = carry});
       },
       [](const JvpGraph& made, size_t i) { return made.out_mask[i]; });
 
@@ -157,16 +157,17 @@ void linearize_while(GraphJvpCtx& c) {
 }
 
 void transpose_while(TransposeCtx&) {
-  fail(ErrorKind::kNotImplemented,
-       "[while] while_loop has no reverse-mode derivative, for nothing bounds what it would have to "
-       "keep\n  Use scan, fori_loop with Python numbers as bounds, or forward mode (jvp, jacfwd).");
+  fail(
+      ErrorKind::kNotImplemented,
+      "[while] while_loop has no reverse-mode derivative, for nothing bounds what it would have to "
+      "keep\n  Use scan, fori_loop with Python numbers as bounds, or forward mode (jvp, jacfwd).");
 }
 
 // Lanes that stop at different times: the loop runs while any lane is live, and the others keep
 // their carry. Which lanes are live is a carry of its own, so the condition is evaluated once per
 // iteration.
-void batch_by_lanes(BatchCtx& c, const While& w, const Mask& carry_mask,
-                    const VmapGraph& condition, const VmapGraph& body) {
+void batch_by_lanes(BatchCtx& c, const While& w, const Mask& carry_mask, const VmapGraph& condition,
+                    const VmapGraph& body) {
   Operands x(c, w);
   Vals consts = x.cond_consts;
   consts.append(x.body_consts);
@@ -254,8 +255,7 @@ void batch_while(BatchCtx& c) {
   for (size_t i = 0; i < w.num_carry; ++i)
     carry.push_back(carry_mask[i] ? c.at(w.first_carry() + i, 0) : x.carry[i]);
   Vals results = apply_while(c, condition->graph, x.cond_consts, body->graph, x.body_consts, carry);
-  for (size_t i = 0; i < w.num_carry; ++i)
-    c.result(results[i], carry_mask[i] ? 0 : kNotBatched);
+  for (size_t i = 0; i < w.num_carry; ++i) c.result(results[i], carry_mask[i] ? 0 : kNotBatched);
 }
 
 PrunedOp prune_while(PruneCtx& c) {

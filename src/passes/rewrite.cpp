@@ -36,7 +36,9 @@ class RewriteRun {
   GraphRef run(const GraphRef& graph);
   // The attributes with graphs that are rewritten.
   AttrsRef rewritten(const OpInfo& op, const AttrsRef& attrs) {
-    return attrs && takes_graphs(op) ? map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); }) : attrs;
+    return attrs && takes_graphs(op)
+               ? map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); })
+               : attrs;
   }
 
   const RewriteKinds& kinds() const { return kinds_; }

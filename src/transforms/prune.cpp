@@ -174,8 +174,8 @@ GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {
     b.set_loc(op.loc);
     auto changed = plan.ops.find(index);
     if (changed == plan.ops.end()) {
-      map.set_results(op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs,
-                                      graph.result_types(op)));
+      map.set_results(
+          op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op)));
       continue;
     }
     const PrunedOp& pruned = changed->second;

@@ -84,9 +84,7 @@ class _Prefixes:
         inner = [
             concatenate([slice_in_dim(r, 0, 1), y], 0) for r, y in zip(rows, inner, strict=True)
         ]
-        inner = [
-            _join(_from_front(y, a + 1), a) for y, a in zip(inner, self.axes, strict=True)
-        ]
+        inner = [_join(_from_front(y, a + 1), a) for y, a in zip(inner, self.axes, strict=True)]
         totals = self(totals)
         before = [
             _repeat(x, a, block)
@@ -137,7 +135,7 @@ class _Prefixes:
 
 
 def _split(x, axis, count, block):
-    """An axis as two: blocks, and the elements of each; count -1 stands for as many as there are."""
+    """An axis as two: blocks, and the elements of each; count -1: as many as there are."""
     shape = _core.typeof(x)[0]
     count = shape[axis] // block if count < 0 else count
     return reshape(x, (*shape[:axis], count, block, *shape[axis + 1 :]))

@@ -55,9 +55,8 @@ class Body:
 
 def _leaf_names(trees, names):
     def all_names():
-        return [
-            name + path for tree, name in zip(trees, names, strict=True) for path in leaf_paths(tree)
-        ]
+        pairs = zip(trees, names, strict=True)
+        return [name + path for tree, name in pairs for path in leaf_paths(tree)]
 
     return all_names
 

@@ -85,7 +85,7 @@ def _length(leaves, tree, length):
     paths = [f"xs{path}" for path in leaf_paths(tree)] if leaves else []
     for path, shape in zip(paths, shapes, strict=True):
         if not shape:
-            raise ShapeError(f"[scan] expected arrays with a leading axis in xs; {path} is a scalar")
+            raise ShapeError(f"[scan] expected xs with a leading axis; {path} is a scalar")
     sizes = [shape[0] for shape in shapes]
 
     def listed():
