@@ -86,12 +86,12 @@ def program(rng, depth):
 
 
 def statement(rng, depth):
-    kinds = ["vector", "scalar", "mixed", "integer", "closure"]
+    kinds = ["vector", "scalar", "mixed", "integer", "closure", "matrix"]
     if depth:
         kinds += ["scan", "fori", "while", "cond", "switch"] * 2
     kind = str(rng.choice(kinds))
     number = float(np.round(rng.uniform(0.2, 0.9), 2))
-    if kind in ("vector", "scalar", "mixed", "integer", "closure"):
+    if kind in ("vector", "scalar", "mixed", "integer", "closure", "matrix"):
         return kind, number
     if kind == "scan":
         length = int(rng.choice([0, 1, 2, 3, 5]))
@@ -134,12 +134,21 @@ def closure(api, val, env, a):
     return {**val, "v": val["v"] + a * env, "s": val["s"] - a * api.xp.sin(env[1] * val["s"])}
 
 
+def matrix(api, val, env, a):
+    return {**val, "v": api.xp.tanh(val["v"] @ (MATRIX * val["s"]) + a * (MATRIX @ env))}
+
+
+MATRIX = np.array([[0.3, -0.6, 0.2], [1.1, 0.4, -0.5], [-0.7, 0.1, 0.9]])
+
+
 def scan(api, val, env, length, reads, reverse, unroll, inner):
     xs = api.xp.outer(np.linspace(-1.0, 1.0, length), env) if reads else None
 
     def body(carry, x):
-        carry = run(api, inner, carry, env if x is None else env * x)
-        return carry, carry["v"] * carry["s"]
+        # Products that the compiled program moves out of the loop.
+        weights = MATRIX * env
+        carry = run(api, inner, carry, env if x is None else env * (x @ weights))
+        return carry, api.xp.sin(carry["v"] + carry["s"]) @ weights
 
     val, ys = api.scan(
         body, val, xs, length=None if reads else length, reverse=reverse, unroll=unroll
@@ -176,6 +185,7 @@ def switch(api, val, env, by, bound, branches):
 
 STATEMENTS = {
     "vector": vector, "scalar": scalar, "mixed": mixed, "integer": integer, "closure": closure,
+    "matrix": matrix,
     "scan": scan, "fori": fori, "while": while_, "cond": cond, "switch": switch,
 }  # fmt: skip
 

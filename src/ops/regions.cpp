@@ -5,44 +5,56 @@
 namespace weft {
 namespace {
 
-// Copies the ops for which keep(index) holds.
-template <typename Keep>
-void copy_ops(const Graph& graph, Builder& b, ValueMap& map, Keep&& keep) {
-  Loc outer = b.loc();
-  for (uint32_t index = 0; index < graph.ops().size(); ++index) {
-    if (!keep(index)) continue;
-    const Op& op = graph.op(index);
-    b.set_loc(op.loc != kNoLoc ? op.loc : outer);
-    map.set_results(
-        op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op)));
-  }
-  b.set_loc(outer);
-}
-
-}  // namespace
-
-Vals inlined_part(Builder& b, const Graph& graph, std::span<const Val> args,
-                  std::span<const Value> wanted) {
+Vals inlined_ops(Builder& b, const Graph& graph, std::span<const Val> args,
+                 std::span<const Value> wanted, std::span<const Value> given,
+                 std::span<const Val> by, bool with_effects) {
   std::vector<bool> live(graph.num_values());
   auto mark = [&](Value v) {
     if (!v.is_literal()) live[v.id] = true;
   };
+  std::vector<bool> is_given(graph.num_values());
+  for (Value v : given) is_given[v.id] = true;
   for (Value v : wanted) mark(v);
   std::vector<bool> needed(graph.ops().size());
   for (uint32_t index = static_cast<uint32_t>(graph.ops().size()); index-- > 0;) {
     const Op& op = graph.op(index);
-    for (uint32_t i = 0; i < op.num_results; ++i)
-      needed[index] = needed[index] || live[op.results_begin + i];
+    needed[index] = with_effects && effects_of(*op.info, op.attrs) != kPure;
+    for (uint32_t i = op.results_begin; i < op.results_begin + op.num_results; ++i)
+      needed[index] = needed[index] || (live[i] && !is_given[i]);
     if (!needed[index]) continue;
     for (Value v : graph.operands(op)) mark(v);
   }
   ValueMap map(graph, b);
   for (uint32_t i = 0; i < args.size(); ++i)
     if (args[i].builder) map.set(graph.input(i), args[i].value);
-  copy_ops(graph, b, map, [&](uint32_t index) { return needed[index]; });
+  for (size_t i = 0; i < given.size(); ++i) map.set(given[i], by[i].value);
+  Loc outer = b.loc();
+  for (uint32_t index = 0; index < graph.ops().size(); ++index) {
+    if (!needed[index]) continue;
+    const Op& op = graph.op(index);
+    b.set_loc(op.loc != kNoLoc ? op.loc : outer);
+    Values results = b.add_typed(*op.info, map(graph.operands(op)), op.attrs,
+                                 graph.result_types(op));
+    for (uint32_t i = 0; i < op.num_results; ++i)
+      if (!is_given[op.results_begin + i]) map.set(graph.result(op, i), results[i]);
+  }
+  b.set_loc(outer);
   Vals out;
   for (Value v : wanted) out.push_back({&b, map(v)});
   return out;
+}
+
+}  // namespace
+
+Vals inlined_part(Builder& b, const Graph& graph, std::span<const Val> args,
+                  std::span<const Value> wanted) {
+  return inlined_ops(b, graph, args, wanted, {}, {}, false);
+}
+
+Vals inlined_with(Builder& b, const Graph& graph, std::span<const Val> args,
+                  std::span<const Value> outputs, std::span<const Value> given,
+                  std::span<const Val> by) {
+  return inlined_ops(b, graph, args, outputs, given, by, true);
 }
 
 Hoisted hoist(const GraphRef& body, size_t num_consts) {
@@ -89,12 +101,8 @@ Hoisted hoist(const GraphRef& body, size_t num_consts) {
   if (hoisted.values.empty()) return {};
   types.append(graph.input_types());
   hoisted.body = make_graph(types, [&](Builder& b, std::span<const Val> xs) {
-    ValueMap map(graph, b);
     size_t n = hoisted.values.size();
-    for (size_t i = 0; i < n; ++i) map.set(hoisted.values[i], xs[i].value);
-    for (uint32_t i = 0; i < graph.num_inputs(); ++i) map.set(graph.input(i), xs[n + i].value);
-    copy_ops(graph, b, map, [&](uint32_t index) { return !is_hoisted[index]; });
-    return vals_of(b, map(graph.outputs()));
+    return inlined_with(b, graph, xs.subspan(n), graph.outputs(), hoisted.values, xs.first(n));
   });
   return hoisted;
 }

@@ -46,6 +46,11 @@ inline Vals inlined(Builder& b, const GraphRef& graph, std::span<const Val> args
 // none. Returns the wanted values.
 Vals inlined_part(Builder& b, const Graph& graph, std::span<const Val> args,
                   std::span<const Value> wanted);
+// The graph with other outputs: the ops that these need and those with effects. Values in `given`
+// are replaced by the values in `by`.
+Vals inlined_with(Builder& b, const Graph& graph, std::span<const Val> args,
+                  std::span<const Value> outputs, std::span<const Value> given = {},
+                  std::span<const Val> by = {});
 
 // Reads a list piece by piece.
 class Reader {
