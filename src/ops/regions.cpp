@@ -33,8 +33,8 @@ Vals inlined_ops(Builder& b, const Graph& graph, std::span<const Val> args,
     if (!needed[index]) continue;
     const Op& op = graph.op(index);
     b.set_loc(op.loc != kNoLoc ? op.loc : outer);
-    Values results = b.add_typed(*op.info, map(graph.operands(op)), op.attrs,
-                                 graph.result_types(op));
+    Values results =
+        b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op));
     for (uint32_t i = 0; i < op.num_results; ++i)
       if (!is_given[op.results_begin + i]) map.set(graph.result(op, i), results[i]);
   }
@@ -47,8 +47,9 @@ Vals inlined_ops(Builder& b, const Graph& graph, std::span<const Val> args,
 }  // namespace
 
 Vals inlined_part(Builder& b, const Graph& graph, std::span<const Val> args,
-                  std::span<const Value> wanted) {
-  return inlined_ops(b, graph, args, wanted, {}, {}, false);
+                  std::span<const Value> wanted, std::span<const Value> given,
+                  std::span<const Val> by) {
+  return inlined_ops(b, graph, args, wanted, given, by, false);
 }
 
 Vals inlined_with(Builder& b, const Graph& graph, std::span<const Val> args,

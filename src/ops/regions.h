@@ -43,11 +43,11 @@ inline Vals inlined(Builder& b, const GraphRef& graph, std::span<const Val> args
   return vals_of(b, b.inline_graph(*graph, values_of(args)));
 }
 // Only the ops that the `wanted` values of the graph need; an argument that they do not need may be
-// none. Returns the wanted values.
+// none. Values in `given` are replaced by the values in `by`. Returns the wanted values.
 Vals inlined_part(Builder& b, const Graph& graph, std::span<const Val> args,
-                  std::span<const Value> wanted);
-// The graph with other outputs: the ops that these need and those with effects. Values in `given`
-// are replaced by the values in `by`.
+                  std::span<const Value> wanted, std::span<const Value> given = {},
+                  std::span<const Val> by = {});
+// The graph with other outputs: as inlined_part, but ops with effects stay.
 Vals inlined_with(Builder& b, const Graph& graph, std::span<const Val> args,
                   std::span<const Value> outputs, std::span<const Value> given = {},
                   std::span<const Val> by = {});

@@ -100,13 +100,73 @@ void jvp_scan(GraphJvpCtx& c) {
   c.result_tangents = values_of(tangents);
 }
 
-// Where the linear body of a scan gets a residual from.
-struct ResidualPlace {
-  enum Kind {
-    kConst,   // the same in all iterations: made before the loop
-    kStacked  // one per iteration
-  } kind;
-  size_t index;  // among the constants or the xs of the linear scan
+// What the linear loop is given of the forward one, as values of the forward body.
+struct Kept {
+  Values early;    // the same in all iterations
+  Values stacked;  // one per iteration
+
+  Values all() const {
+    Values out = early;
+    out.append(stacked);
+    return out;
+  }
+};
+
+// Chooses what is kept. A residual that a few cheap element-wise ops make of others is not stacked:
+// to compute it again costs less than to write and to read it.
+class ResidualChoice {
+ public:
+  ResidualChoice(const Graph& forward, const std::vector<bool>& varies, Values residuals)
+      : forward_(forward), varies_(varies), wanted_(std::move(residuals)) {
+    std::sort(wanted_.begin(), wanted_.end(), [](Value a, Value b) { return a.id < b.id; });
+    for (size_t i = wanted_.size(); i-- > 0;) {
+      Value v = wanted_[i];
+      Values needed;
+      if (v.is_literal()) continue;
+      if (!varies_[v.id]) {
+        keep(kept_.early, v);
+      } else if (is_cheap(v, 0, needed)) {
+        for (Value early : needed) keep(kept_.early, early);
+      } else {
+        keep(kept_.stacked, v);
+      }
+    }
+  }
+  const Kept& kept() const { return kept_; }
+
+ private:
+  static constexpr int kMaxDepth = 3;
+
+  static void keep(Values& list, Value v) {
+    if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
+  }
+  // Whether the ops behind v, down to other residuals and to constants, are cheap and few.
+  bool is_cheap(Value v, int depth, Values& early) const {
+    const Op* op = forward_.producer(v);
+    if (!op || depth == kMaxDepth || !def(*op->info).elementwise || !is_light(*op)) return false;
+    for (Value x : forward_.operands(*op)) {
+      if (x.is_literal()) continue;
+      if (!varies_[x.id]) {
+        early.push_back(x);
+      } else if (std::find(wanted_.begin(), wanted_.end(), x) == wanted_.end() &&
+                 !is_cheap(x, depth + 1, early)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool is_light(const Op& op) const {
+    TypeRefs types;
+    for (Value v : forward_.operands(op)) types.push_back(forward_.type(v));
+    CostCtx c{types, forward_.result_types(op), op.attrs.get(), nullptr};
+    const CostRule& cost = def(*op.info).cost;
+    return cost && cost(c).transcendentals == 0;
+  }
+
+  const Graph& forward_;
+  const std::vector<bool>& varies_;
+  Values wanted_;
+  Kept kept_;
 };
 
 // Residuals that are constants of the loop, or made of them alone, are not stacked, nor are those
@@ -135,37 +195,21 @@ void linearize_scan(GraphJvpCtx& c) {
     changes[input] = forward.outputs()[i] != forward.input(static_cast<uint32_t>(input));
   }
   std::vector<bool> varies = dependent_values(forward, changes);
+  Values residuals;
+  for (const Residual& r : split->residuals)
+    residuals.push_back(r.is_input ? forward.input(r.index) : forward.outputs()[r.index]);
+  ResidualChoice choice(forward, varies, residuals);
+  const Kept& kept = choice.kept();
 
-  Operands linear;                // of the linear scan
-  Values before_loop, per_slice;  // of the forward graph
-  std::vector<size_t> slice_of;   // per entry of per_slice: its place among the linear xs
-  std::vector<ResidualPlace> places;
-  for (const Residual& r : split->residuals) {
-    Value v = r.is_input ? forward.input(r.index) : forward.outputs()[r.index];
-    if (v.is_literal() || !varies[v.id]) {
-      places.push_back({ResidualPlace::kConst, before_loop.size()});
-      before_loop.push_back(v);
-      continue;
-    }
-    places.push_back({ResidualPlace::kStacked, linear.xs.size()});
-    if (r.is_input && r.index >= s.first_xs()) {
-      linear.xs.push_back(x.xs[r.index - s.first_xs()]);
-      continue;
-    }
-    slice_of.push_back(linear.xs.size());
-    linear.xs.push_back({});
-    per_slice.push_back(v);
-  }
-
+  // What is stacked anyway, as xs or ys, is not stacked twice.
   Values outputs(forward.outputs().first(num_outputs));
-  // A slice that the loop returns anyway is not stacked twice.
-  SmallVector<size_t, 8> result_of;
-  for (Value v : per_slice) {
-    auto ys = outputs.begin() + s.num_carry;
-    auto found = std::find(ys, outputs.end(), v);
-    result_of.push_back(static_cast<size_t>(found - outputs.begin()));
-    if (found == outputs.end()) outputs.push_back(v);
-  }
+  auto is_xs = [&](Value v) { return v.id >= s.first_xs() && v.id < forward.num_inputs(); };
+  auto stacked_output = [&](Value v) {
+    return static_cast<size_t>(std::find(outputs.begin() + s.num_carry, outputs.end(), v) -
+                               outputs.begin());
+  };
+  for (Value v : kept.stacked)
+    if (!is_xs(v) && stacked_output(v) == outputs.size()) outputs.push_back(v);
   GraphRef body = make_graph(forward.input_types(), [&](Builder& b, std::span<const Val> in) {
     return inlined_with(b, forward, in, outputs);
   });
@@ -174,12 +218,13 @@ void linearize_scan(GraphJvpCtx& c) {
   c.result_tangents = Values(num_outputs);
   if (split->linear->outputs().empty()) return;
 
-  for (size_t i = 0; i < per_slice.size(); ++i) linear.xs[slice_of[i]] = results[result_of[i]];
+  Operands linear;
   Vals first_args = x.consts;
   first_args.append(x.carry);
   first_args.resize(forward.num_inputs());
-  linear.consts = inlined_part(c.b, forward, first_args, before_loop);
-  size_t num_early = linear.consts.size(), num_stacked = linear.xs.size();
+  linear.consts = inlined_part(c.b, forward, first_args, kept.early);
+  for (Value v : kept.stacked)
+    linear.xs.push_back(is_xs(v) ? x.xs[v.id - s.first_xs()] : results[stacked_output(v)]);
   Vals ts = vals_of(c.b, c.tangents);
   append_present(linear.consts, std::span<const Val>(ts).first(s.num_consts));
   for (size_t i = 0; i < s.num_carry; ++i) {
@@ -190,11 +235,10 @@ void linearize_scan(GraphJvpCtx& c) {
   append_present(linear.xs, std::span<const Val>(ts).subspan(s.first_xs()));
   GraphRef linear_body = make_graph(body_types(linear), [&](Builder& b, std::span<const Val> in) {
     Reader read(in);
-    auto early = read.take(num_early), const_ts = read.take(count(consts));
-    auto carry_ts = read.take(linear.carry.size()), stacked = read.take(num_stacked);
-    Vals args;
-    for (const ResidualPlace& place : places)
-      args.push_back((place.kind == ResidualPlace::kConst ? early : stacked)[place.index]);
+    Vals given(read.take(kept.early.size()));
+    auto const_ts = read.take(count(consts)), carry_ts = read.take(linear.carry.size());
+    given.append(read.take(kept.stacked.size()));
+    Vals args = inlined_part(b, forward, {}, residuals, kept.all(), given);
     args.append(const_ts);
     args.append(carry_ts);
     args.append(read.rest());

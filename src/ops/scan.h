@@ -57,13 +57,14 @@ inline TypeRefs body_types(const Operands& x) {
 }
 
 inline AttrsRef make_attrs(const AttrsRef& like, const GraphRef& body, size_t num_consts,
-                    size_t num_carry) {
+                           size_t num_carry) {
   return like->with({{"jaxpr", body},
                      {"num_consts", static_cast<int64_t>(num_consts)},
                      {"num_carry", static_cast<int64_t>(num_carry)}});
 }
 
-inline Vals apply_scan(const RuleCtx& c, const AttrsRef& like, const GraphRef& body, const Operands& x) {
+inline Vals apply_scan(const RuleCtx& c, const AttrsRef& like, const GraphRef& body,
+                       const Operands& x) {
   Values operands = values_of(x.consts);
   operands.append(values_of(x.carry));
   operands.append(values_of(x.xs));

@@ -160,17 +160,15 @@ class ProductMover {
       for (size_t side : {0, 1}) numbers[side].insert(0, 0);
       attrs = sum.op->attrs->with({{"dimension_numbers", numbers}});
     } else {
-      attrs = sum.op->attrs->with(
-          {{"axes", inserted(shifted(sum.op->attrs->ints("axes"), 0), 0, 0)}});
+      attrs =
+          sum.op->attrs->with({{"axes", inserted(shifted(sum.op->attrs->ints("axes"), 0), 0, 0)}});
     }
     Val made = apply(def(*sum.op->info), operands, attrs)[0];
     for (const Op* op : sum.after) made = apply(def(*op->info), Vals{made}, op->attrs)[0];
     return made;
   }
 
-  Val stack_of(Value v) {
-    return is_xs(v) ? x_.xs[v.id - s_.first_xs()] : stacks_.at(v.id);
-  }
+  Val stack_of(Value v) { return is_xs(v) ? x_.xs[v.id - s_.first_xs()] : stacks_.at(v.id); }
 
   Vals rebuilt() {
     Mask keeps_carry(s_.num_carry, true), keeps_y(s_.num_ys, true);
@@ -205,8 +203,7 @@ class ProductMover {
     for (const Late& late : late_) {
       Value factor = body_.operand(*late.op, static_cast<uint32_t>(late.stacked));
       Value constant = body_.operand(*late.op, static_cast<uint32_t>(1 - late.stacked));
-      ys[late.y] =
-          product(*late.op, late.stacked, stack_of(factor), x_.consts[constant.id]);
+      ys[late.y] = product(*late.op, late.stacked, stack_of(factor), x_.consts[constant.id]);
     }
     carries.append(ys);
     return carries;
