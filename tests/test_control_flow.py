@@ -231,6 +231,68 @@ def test_linear_transpose_of_a_counting_loop():
     assert back == f(x) / x
 
 
+@weft.custom_vjp
+def clipped(x, w):
+    return wnp.sin(x) * w
+
+
+clipped.defvjp(
+    lambda x, w: (wnp.sin(x) * w, (x, w)),
+    lambda r, g: (2 * g * wnp.cos(r[0]) * r[1], g * wnp.sin(r[0])),
+)
+
+
+@weft.custom_jvp
+def squared(x):
+    return x * x
+
+
+squared.defjvp(lambda primals, tangents: (primals[0] ** 2, 3 * primals[0] * tangents[0]))
+
+
+def test_rules_of_users_in_bodies():
+    def loss(loop):
+        def body(c, x):
+            c = clipped(c[0], c[1]) + x, c[1]
+            return c, squared(c[0])
+
+        return lambda x, w: sum(part.sum() for part in loop(body, (x, w)))
+
+    def compiled(body, c):
+        c, ys = lax.scan(body, c, wnp.arange(4.0))
+        return c[0], ys
+
+    def plain(body, c):
+        ys = []
+        for x in range(4):
+            c, y = body(c, float(x))
+            ys.append(y)
+        return c[0], wnp.stack(ys)
+
+    expected = weft.grad(loss(plain), (0, 1))(0.5, 0.7)
+    for gradient in (
+        weft.grad(loss(compiled), (0, 1)),
+        weft.jit(weft.grad(loss(compiled), (0, 1))),
+    ):
+        np.testing.assert_allclose(gradient(0.5, 0.7), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(), (3,), (100,)])
+def test_checkpoint_in_a_body(size):
+    """Loops of few bytes too, which XLA would turn into kernels that cannot hold a barrier."""
+
+    def loss(wrap):
+        def body(c, x):
+            return wnp.sin(c * w) * wnp.exp(-c) + x, c * c
+
+        return lambda x: sum(y.sum() for y in lax.scan(wrap(body), x, np.arange(4.0, dtype="f4")))
+
+    w = wnp.full(size, 0.7)
+    x = wnp.full(size, 0.3)
+    expected = weft.jit(weft.grad(loss(lambda body: body)))(x)
+    np.testing.assert_allclose(weft.jit(weft.grad(loss(weft.checkpoint)))(x), expected, rtol=1e-5)
+
+
 # ---- caches, devices, printing
 
 
