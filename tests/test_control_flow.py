@@ -293,6 +293,49 @@ def test_checkpoint_in_a_body(size):
     np.testing.assert_allclose(weft.jit(weft.grad(loss(weft.checkpoint)))(x), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("every", [1, 2, 3, 7, 20])
+def test_scan_in_checkpointed_segments(every, reverse):
+    xs = np.linspace(-1, 1, 7, dtype=np.float32)[:, None] * np.ones(3, np.float32)
+
+    def loss(c, xs, **options):
+        step = lambda c, x: (wnp.sin(c) * x + c, {"y": c * x})
+        c, ys = lax.scan(step, c, xs, reverse=reverse, **options)
+        return (c * c).sum() + (ys["y"] * xs).sum()
+
+    c = np.array([0.1, 0.5, -0.4], np.float32)
+    expected = weft.value_and_grad(loss, (0, 1))(c, xs)
+    got = weft.jit(weft.value_and_grad(lambda *a: loss(*a, checkpoint=every), (0, 1)))(c, xs)
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-5)
+    for g, e in zip(got[1], expected[1], strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-6)
+
+
+def test_segments_keep_less():
+    step = lambda c, _: (wnp.sin(c @ c), None)
+    loss = lambda c, **options: lax.scan(step, c, length=64, **options)[0].sum()
+    x = np.eye(16, dtype=np.float32)
+
+    def largest(**options):
+        text = weft.jit(weft.grad(lambda c: loss(c, **options))).lower(x).as_text()
+        return max(int(n) for n in re.findall(r"tensor<(\d+)x16x16xf32>", text))
+
+    assert largest() == 64
+    assert largest(checkpoint=8) == 8
+    assert lax.scan(step, x, length=0, checkpoint=3)[0].shape == (16, 16)
+
+
+def test_bounded_while_has_a_reverse_mode():
+    f = lambda x: lax.while_loop(lambda v: v < 10, lambda v: v * v, x, max_steps=8)
+    assert f(2.0) == 16
+    assert weft.grad(f)(2.0) == 32
+    assert weft.grad(f)(11.0) == 1
+    np.testing.assert_allclose(weft.vmap(weft.grad(f))(np.array([2.0, 3.0, 20.0])), [32, 108, 1])
+    count = lambda n: lax.while_loop(lambda v: True, lambda v: v + 1, 0, max_steps=n)
+    assert [int(count(n)) for n in (0, 1, 5)] == [0, 1, 5]
+    assert lax.while_loop(lambda v: v < 3, lambda v: v + 0.5, 1, max_steps=9) == 3
+
+
 # ---- caches, devices, printing
 
 
@@ -489,6 +532,16 @@ ERRORS = {
         lambda: lax.while_loop(
             lambda v: True, lambda v: {"a": v["a"][:2], "b": (v["b"][0] * 0.5, v["b"][1])}, CARRY
         ),
+    ),
+    "while_loop, negative max_steps": (
+        errors.AttributeValueError,
+        ("[while_loop] expected max_steps >= 0; got -1",),
+        lambda: lax.while_loop(lambda x: True, lambda x: x, 1.0, max_steps=-1),
+    ),
+    "scan, checkpoint": (
+        errors.AttributeValueError,
+        ("[scan] expected checkpoint >= 1; got 0",),
+        lambda: lax.scan(lambda c, _: (c, None), 1.0, length=3, checkpoint=0),
     ),
     "fori_loop, float bounds": (
         errors.ControlFlowTypeError,

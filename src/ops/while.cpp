@@ -160,7 +160,9 @@ void transpose_while(TransposeCtx&) {
   fail(
       ErrorKind::kNotImplemented,
       "[while] while_loop has no reverse-mode derivative, for nothing bounds what it would have to "
-      "keep\n  Use scan, fori_loop with Python numbers as bounds, or forward mode (jvp, jacfwd).");
+      "keep\n  Give it max_steps, use scan or fori_loop with Python numbers as bounds, or forward "
+      "mode "
+      "(jvp, jacfwd).");
 }
 
 // Lanes that stop at different times: the loop runs while any lane is live, and the others keep

@@ -3,7 +3,7 @@
 from weft import _core
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
-from weft.errors import AttributeValueError, ControlFlowTypeError
+from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._regions import (
     Body,
     check_same_tree,
@@ -35,8 +35,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
     check_callable(false_fun, "cond")
     operands = _operands("cond", operands, operand)
     _check_predicate(pred)
-    if runs_in_python():
-        return (true_fun if pred else false_fun)(*operands)
+    if runs_in_python() and (known := _value(pred, bool)) is not None:
+        return (true_fun if known else false_fun)(*operands)
     index = _core.astype(_core.astype(pred, bool), "int32")
     bodies = _trace("cond", (false_fun, true_fun), operands)
     return _bind("cond", index, bodies, operands, ("false_fun", "true_fun"), first=1)
@@ -67,8 +67,8 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     if len(branches) == 1:
         return branches[0](*operands)
     last = len(branches) - 1
-    if runs_in_python():
-        return branches[min(max(int(index), 0), last)](*operands)
+    if runs_in_python() and (known := _value(index, int)) is not None:
+        return branches[min(max(known, 0), last)](*operands)
     index = _core.bind("clamp", *_core.promote_dtypes(0, _narrow(index), last))
     bodies = _trace("switch", branches, operands)
     names = [f"branches[{k}]" for k in range(len(branches))]
@@ -81,6 +81,14 @@ def _operands(what, operands, operand):
     if operands:
         raise TypeError(f"[{what}] expected operands by position or by name; got both")
     return (operand,)
+
+
+def _value(x, kind):
+    """The value of a scalar as bool or int; None if it has not one value (vmap, jit)."""
+    try:
+        return kind(x)
+    except ConcretizationTypeError:
+        return None
 
 
 def _check_predicate(pred):

@@ -1,11 +1,14 @@
 """while_loop and fori_loop."""
 
+import itertools
 import operator
 
 from weft import _core
+from weft._arguments import static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
-from weft.errors import ConcretizationTypeError, ControlFlowTypeError
+from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
+from weft.lax._branches import cond
 from weft.lax._regions import (
     Body,
     check_carry,
@@ -18,27 +21,37 @@ from weft.lax._scan import scan
 from weft.runtime.pytree import registry
 
 
-def while_loop(cond_fun, body_fun, init_val):
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     """Repeats `val = body_fun(val)` while `cond_fun(val)` holds, from `init_val`; returns `val`.
 
     Forward-mode derivatives and `vmap` work; under `vmap` with a condition that differs between
-    lanes, the loop runs until no lane is left, and lanes that have stopped keep their value. There
-    is no reverse-mode derivative: use `scan`, or `fori_loop` with bounds that are known.
+    lanes, the loop runs until no lane is left, and lanes that have stopped keep their value. A
+    reverse-mode derivative has to keep something of every step, and needs a bound: `max_steps`, or
+    use `scan`, or `fori_loop` with bounds that are known.
 
     Args:
       cond_fun: function from the loop's value to a bool scalar.
       body_fun: function from the loop's value to one of the same structure, shapes and dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
+      max_steps: at most so many steps are made; the loop is a `scan` of this length then, whose
+        steps do nothing once `cond_fun` has failed, and has a reverse-mode derivative.
 
     Raises ControlFlowTypeError if `cond_fun` returns something else, or if the value changes its
     type.
     """
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
+    if max_steps is not None:
+        max_steps = static_int(max_steps, "while_loop", "max_steps")
+        if max_steps < 0:
+            raise AttributeValueError(f"[while_loop] expected max_steps >= 0; got {max_steps}")
     if runs_in_python():
         try:
             val = init_val
-            while cond_fun(val):
+            steps = itertools.count() if max_steps is None else range(max_steps)
+            for _ in steps:
+                if not cond_fun(val):
+                    break
                 val = body_fun(val)
             return val
         except ConcretizationTypeError:
@@ -59,6 +72,8 @@ def while_loop(cond_fun, body_fun, init_val):
     check_carry(body, tree, leaves, "val")
     condition = Body(cond_fun, [tree], leaves, "while_loop", ["val"])
     _check_condition(condition)
+    if max_steps is not None:
+        return _bounded(cond_fun, body_fun, tree.unflatten(leaves), max_steps)
     (cond_graph,), cond_consts = regions(condition)
     (body_graph,), body_consts = regions(body)
     results = _core.bind_graphs(
@@ -71,6 +86,13 @@ def while_loop(cond_fun, body_fun, init_val):
         body_nconsts=len(body_consts),
     )
     return tree.unflatten(results)
+
+
+def _bounded(cond_fun, body_fun, val, max_steps):
+    def step(val, _):
+        return cond(cond_fun(val), body_fun, lambda val: val, val), None
+
+    return scan(step, val, length=max_steps)[0]
 
 
 def _check_condition(condition):

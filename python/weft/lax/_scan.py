@@ -1,10 +1,12 @@
 """scan and map."""
 
+import functools
 import operator
 
 import numpy as np
 
-from weft import _core
+from weft import _checkpoint, _core
+from weft._arguments import static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._vmap import vmap
@@ -22,7 +24,7 @@ from weft.lax._slice import index_in_dim, slice_in_dim
 from weft.runtime.pytree import registry
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=None):
     """Loops over the leading axis of arrays, carrying a value along.
 
     It computes what this does, as one loop of the compiled program:
@@ -41,6 +43,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
       length: number of iterations; needed without xs.
       reverse: start with the last slice of xs. Slices of ys stand where those of xs stood.
       unroll: how many iterations are one of the loop in the compiled program; 0 or True for all.
+      checkpoint: reverse-mode derivatives keep the carry of every so many iterations only, and
+        compute what lies between again. The square root of the length needs least memory.
 
     Returns (last carry, ys). Reverse-mode derivatives keep what each iteration needs, once.
 
@@ -52,6 +56,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     check_leaves(xs_leaves, lambda i: f"xs{leaf_paths(xs_tree)[i]} of scan")
     length = _length(xs_leaves, xs_tree, length)
     unroll = _unroll(unroll, length)
+    if checkpoint is not None:
+        return _in_segments(f, init, xs_leaves, xs_tree, length, reverse, unroll, checkpoint)
     if runs_in_python() and length > 0:
         return _run(f, init, xs_leaves, xs_tree, length, reverse)
     leaves, tree = registry.flatten(init)
@@ -119,6 +125,56 @@ def _unroll(unroll, length):
     if unroll < 0:
         raise AttributeValueError(f"[scan] expected unroll >= 0; got {unroll}")
     return max(unroll or length, 1)
+
+
+def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
+    """scan(..., checkpoint=size): a scan over segments, each a scan that is computed again."""
+    size = static_int(size, "scan", "checkpoint")
+    if size < 1:
+        raise AttributeValueError(f"[scan] expected checkpoint >= 1; got {size}")
+    name = getattr(f, "__name__", "f")
+
+    def segment(carry, xs, length):
+        return scan(f, carry, xs, length, reverse, unroll)
+
+    def part(begin, end):
+        return [slice_in_dim(x, begin, end) for x in xs]
+
+    count, rest = divmod(length, size)
+    whole = count * size
+    pieces = []
+
+    def run_segments(carry):
+        rows = [reshape(x, (count, size, *_core.typeof(x)[0][1:])) for x in part(0, whole)]
+        body = _rematerialized(functools.partial(segment, length=size), name)
+        carry, ys = scan(body, carry, xs_tree.unflatten(rows), count, reverse)
+        leaves, tree = registry.flatten(ys)
+        pieces.append([reshape(y, (whole, *_core.typeof(y)[0][2:])) for y in leaves])
+        return carry, tree
+
+    def run_rest(carry):
+        body = _rematerialized(functools.partial(segment, length=rest), name)
+        carry, ys = body(carry, xs_tree.unflatten(part(whole, length)))
+        leaves, tree = registry.flatten(ys)
+        pieces.append(leaves)
+        return carry, tree
+
+    stages = [run for run, n in ((run_segments, count), (run_rest, rest)) if n]
+    for run in reversed(stages) if reverse else stages:
+        carry, tree = run(carry)
+    if not stages:
+        return scan(f, carry, xs_tree.unflatten(xs), 0, reverse)
+    if reverse:
+        pieces.reverse()
+    joined = (
+        pieces[0] if len(pieces) == 1 else [concatenate(p, 0) for p in zip(*pieces, strict=True)]
+    )
+    return carry, tree.unflatten(joined)
+
+
+def _rematerialized(fun, name):
+    fun.__name__ = name
+    return _checkpoint.checkpoint(fun)
 
 
 def _slice_type(x):
