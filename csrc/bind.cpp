@@ -190,6 +190,26 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
   return wrap(c, record(*c, op, values, attrs), gives_weak(xs, attrs));
 }
 
+Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
+                    const std::vector<bool>& weak) {
+  ContextRef c = context_for(xs);
+  if (!c) {
+    EagerCall call{&op, attrs, {}, xs, {}};
+    for (const Operand& x : xs) call.scalar_dtypes.push_back(x.type->dtype());
+    for (bool w : weak) call.extra.push_back(w);
+    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+      return bind_graphs(op, abstract, attrs, weak);
+    });
+  }
+  Values values;
+  for (const Operand& x : xs) values.push_back(value_in(*c, x, x.type->dtype()));
+  Values results = record(*c, op, values, attrs);
+  Objects out;
+  for (size_t i = 0; i < results.size(); ++i)
+    out.push_back(Ref::steal(make_tracer(c, results[i], weak[i])));
+  return out;
+}
+
 Ref astype(const Operand& x, DType dtype, bool weak) {
   if (is_bool(dtype)) weak = false;
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;

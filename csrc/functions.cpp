@@ -123,6 +123,13 @@ PyObject* make_elementwise(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* to_list(Objects results) {
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
+  for (size_t i = 0; i < results.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
+  return list.release();
+}
+
 // bind(op, *operands, **attrs)
 PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
@@ -132,10 +139,23 @@ PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     std::vector<Operand> xs = classify_all(args + 1, n - 1, op.name);
     Objects results = bind_op(op, xs, make_attrs(op, kwnames, args + n));
     if (!op.multiple_results) return results[0].release();
-    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
-    for (size_t i = 0; i < results.size(); ++i)
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
-    return list.release();
+    return to_list(std::move(results));
+  });
+}
+
+// bind_graphs(name, operands, weak, **attrs) -> list of results: for ops that hold graphs. `weak`
+// says which results are weakly typed.
+PyObject* bind_graphs_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    if (n != 3) raise_error("OperandError", "bind_graphs expected 3 arguments; got ", n);
+    const OpDef& op = registry().get(utf8(args[0]));
+    std::vector<Operand> xs;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
+      xs.push_back(classify_operand(PyList_GET_ITEM(args[1], i), op.name));
+    std::vector<bool> weak;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i)
+      weak.push_back(PyTuple_GET_ITEM(args[2], i) == Py_True);
+    return to_list(bind_graphs(op, xs, make_attrs(op, kwnames, args + n), weak));
   });
 }
 
@@ -227,6 +247,10 @@ PyMethodDef functions[] = {
      "elementwise(op, policy, name, doc, module, bool_op=None): a function of arrays."},
     {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_function)),
      METH_FASTCALL | METH_KEYWORDS, "bind(op, *operands, **attrs): runs or records one op."},
+    {"bind_graphs",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_graphs_function)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "bind_graphs(op, operands, weak, **attrs): runs or records an op that holds graphs."},
     {"typeof", typeof_function, METH_O, "(shape, dtype, weak_type) of anything array-like."},
     {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
      METH_FASTCALL, "(dtype, weak) that the arguments promote to."},

@@ -144,12 +144,54 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
   });
 }
 
+// regions([(graph, captures), ...]) -> (graphs, captures): the graphs with one list of captures,
+// which are inputs like the others.
+PyObject* regions_for_python(PyObject*, PyObject* traced) {
+  return guard([&]() -> PyObject* {
+    std::vector<GraphRef> graphs;
+    std::vector<std::vector<size_t>> places;  // of each graph's captures among all
+    std::unordered_map<PyObject*, size_t> known;
+    TypeRefs types;
+    Ref all = Ref::checked(PyList_New(0));
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(traced); ++k) {
+      PyObject* pair = PyList_GET_ITEM(traced, k);
+      graphs.push_back(graph_of(PyTuple_GET_ITEM(pair, 0)));
+      if (!graphs.back()) raise_error("OperandError", "regions expected graphs");
+      PyObject* captures = PyTuple_GET_ITEM(pair, 1);
+      places.emplace_back();
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captures); ++i) {
+        PyObject* capture = PyList_GET_ITEM(captures, i);
+        auto [it, fresh] = known.try_emplace(capture, types.size());
+        if (fresh) {
+          types.push_back(graphs.back()->input_types()[static_cast<size_t>(i)]);
+          check(PyList_Append(all.get(), capture));
+        }
+        places.back().push_back(it->second);
+      }
+    }
+    Ref out = Ref::checked(PyList_New(0));
+    for (size_t k = 0; k < graphs.size(); ++k) {
+      const Graph& graph = *graphs[k];
+      GraphBuilder b;
+      Values captures, args;
+      for (TypeRef t : types) captures.push_back(b.input(t));
+      for (size_t place : places[k]) args.push_back(captures[place]);
+      for (TypeRef t : graph.input_types().subspan(args.size())) args.push_back(b.input(t));
+      Values outputs = b.inline_graph(graph, args);
+      check(PyList_Append(out.get(), graph_object(b.finish(outputs)).get()));
+    }
+    return PyTuple_Pack(2, out.get(), all.get());
+  });
+}
+
 PyMethodDef functions[] = {
     {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(record_for_python)),
      METH_FASTCALL, "record(function, inputs, dims, name, describe) -> (graph, captures, weak)."},
     {"trace_body",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
      METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},
+    {"regions", regions_for_python, METH_O,
+     "regions([(graph, captures), ...]) -> (graphs, captures)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

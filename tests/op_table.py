@@ -226,6 +226,7 @@ def structural(
 
 
 def all_rows() -> list[Row]:
+    import op_rows_control
     import op_rows_elementwise
     import op_rows_gather
     import op_rows_random
@@ -238,6 +239,7 @@ def all_rows() -> list[Row]:
         *op_rows_reduce.ROWS,
         *op_rows_gather.ROWS,
         *op_rows_random.ROWS,
+        *op_rows_control.ROWS,
     ]
 
 

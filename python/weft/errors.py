@@ -240,6 +240,17 @@ class ArgumentTypeError(WeftError, TypeError):
     """
 
 
+class ControlFlowTypeError(WeftError, TypeError):
+    """A branch or the body of a loop returns something else than the construct needs.
+
+    Branches must return the same tree of shapes and dtypes, the body of a loop what it takes; the
+    message lists the parts that differ. Convert or reshape them in the function::
+
+        lax.fori_loop(0, 3, lambda i, x: x / 2, jnp.int32(8))      # error: int32 becomes float32
+        lax.fori_loop(0, 3, lambda i, x: x // 2, jnp.int32(8))
+    """
+
+
 class TreeStructureError(WeftError, ValueError, TypeError):
     """Pytrees that should have the same structure do not; the message names the key path.
 

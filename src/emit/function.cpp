@@ -23,7 +23,7 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header) {
   block_ = &body;
   std::vector<std::string> args;
   args.reserve(graph.num_inputs());
-  for (uint32_t i = 0; i < graph.num_inputs(); ++i) args.push_back(numbered("%arg", next_arg_++));
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) args.push_back(fresh_argument());
   std::vector<std::string> outputs = write_ops(graph, args);
   write_terminator("return", graph, outputs);
   body.text << "  }\n";
@@ -172,20 +172,31 @@ std::vector<std::string> FunctionWriter::inline_graph(const Graph& graph,
   return write_ops(graph, args);
 }
 
+std::string FunctionWriter::fresh_argument() { return numbered("%arg", next_arg_++); }
+
 std::string FunctionWriter::region(const Graph& graph, std::string_view terminator) {
+  Text header;
+  std::vector<std::string> args;
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    args.push_back(fresh_argument());
+    header << (i ? ", " : "^bb0(") << args.back() << ": "
+           << module_.type_text(graph.type(graph.input(i)));
+  }
+  if (!args.empty()) header << "):";
+  return write_region(graph, args, header.view(), terminator);
+}
+
+std::string FunctionWriter::region_on(const Graph& graph, std::span<const std::string> args,
+                                      std::string_view terminator) {
+  return write_region(graph, args, "", terminator);
+}
+
+std::string FunctionWriter::write_region(const Graph& graph, std::span<const std::string> args,
+                                         std::string_view header, std::string_view terminator) {
   Block block{.text = {}, .indent = block_->indent + kRegionIndent, .constants = {}};
   Block* outer = std::exchange(block_, &block);
   block.text << "{\n";
-  std::vector<std::string> args;
-  if (graph.num_inputs() > 0) {
-    block.text.spaces(block.indent - 2) << "^bb0(";
-    for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
-      args.push_back(numbered("%arg", next_arg_++));
-      if (i) block.text << ", ";
-      block.text << args.back() << ": " << module_.type_text(graph.type(graph.input(i)));
-    }
-    block.text << "):\n";
-  }
+  if (!header.empty()) block.text.spaces(block.indent - 2) << header << '\n';
   std::vector<std::string> outputs = write_ops(graph, args);
   write_terminator(terminator, graph, outputs);
   block_ = outer;

@@ -89,6 +89,9 @@ class FunctionWriter final : public EmitCtx {
                                         std::span<const std::string> args) override;
   std::string region(const Graph& graph, std::string_view terminator) override;
   void host_callback(const ObjectRef& function) override;
+  std::string region_on(const Graph& graph, std::span<const std::string> args,
+                        std::string_view terminator) override;
+  std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
 
  private:
@@ -103,7 +106,7 @@ class FunctionWriter final : public EmitCtx {
     }
   };
   // A block of text under construction: the function's body or a region's. Constants are shared
-  // within a block only, so that regions capture nothing.
+  // within a block only: a region refers to no value that it was not given.
   struct Block {
     Text text;
     int indent;
@@ -122,6 +125,8 @@ class FunctionWriter final : public EmitCtx {
     const Op* op = nullptr;
   };
 
+  std::string write_region(const Graph& graph, std::span<const std::string> args,
+                           std::string_view header, std::string_view terminator);
   std::vector<std::string> write_ops(const Graph& graph, std::span<const std::string> args);
   void write_op(const Op& op);
   void write_decomposed(const OpDef& op);

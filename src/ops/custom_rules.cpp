@@ -279,6 +279,7 @@ OpDef custom_call(std::string name, std::string doc) {
   attrs.push_back({"rule", AttrType::kObject, AttrSpec::kOptional});
   d.attrs = AttrSchema(std::move(attrs));
   d.transpose = transpose_custom;
+  d.prune = nullptr;
   return d;
 }
 

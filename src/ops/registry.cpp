@@ -109,6 +109,9 @@ OpRegistry& registry() {
     register_custom_rules(*r);
     register_checkpoint(*r);
     register_callback(*r);
+    register_cond(*r);
+    register_while(*r);
+    register_scan(*r);
     return r;
   }();
   return built_in;

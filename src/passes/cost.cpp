@@ -31,7 +31,8 @@ Cost cost_of(const Graph& graph, CostMemo& memo) {
     if (op_def.cost && op_def.call == CallKind::kNone) {
       in_types.clear();
       for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
-      add_to(sum, op_def.cost(CostCtx{in_types, graph.result_types(op), op.attrs.get()}));
+      add_to(sum, op_def.cost(CostCtx{in_types, graph.result_types(op), op.attrs.get(),
+                                      [&](const Graph& g) { return cost_of(g, memo); }}));
     } else if (op.attrs && takes_graphs(*op.info)) {
       for_each_graph(op.attrs, [&](const GraphRef& g) { add_to(sum, cost_of(*g, memo)); });
     } else {

@@ -1,4 +1,5 @@
-// dce: drops ops whose results nobody needs, and prunes calls. src/transforms/prune.cpp does it.
+// dce: drops ops whose results nobody needs, and prunes ops that hold graphs.
+// src/transforms/prune.cpp does it.
 #include "passes/pass_list.h"
 #include "transforms/prune.h"
 
@@ -6,7 +7,7 @@ namespace weft {
 
 GraphRef dce_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
   Pruned pruned = prune(graph);
-  if (pruned.num_pruned_calls) stats.rewrites.push_back({"prune_call", pruned.num_pruned_calls});
+  if (pruned.num_pruned_ops) stats.rewrites.push_back({"prune_op", pruned.num_pruned_ops});
   return pruned.graph;
 }
 

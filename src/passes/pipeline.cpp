@@ -97,7 +97,8 @@ std::vector<RewriteInfo> all_rewrites() {
       {"", "forward_call_result",
        "a call's result that is its argument, a literal or an earlier result -> that"});
   rewrites.push_back({"", "strip_rule", "a call that has derivatives of its own -> its ops"});
-  rewrites.push_back({"", "prune_call", "unused results and inputs of a callee -> dropped"});
+  rewrites.push_back(
+      {"", "prune_op", "unused results and operands of an op that holds graphs -> dropped"});
   rewrites.push_back({"", "inline_call", "a call of a tiny or only once called graph -> its ops"});
   return rewrites;
 }

@@ -34,6 +34,12 @@ class RewriteRun {
         regions_([this](const GraphRef& graph) { return run(graph); }) {}
 
   GraphRef run(const GraphRef& graph);
+  // The attributes with graphs that are rewritten.
+  AttrsRef rewritten(const OpInfo& op, const AttrsRef& attrs) {
+    return attrs && takes_graphs(op)
+               ? map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); })
+               : attrs;
+  }
 
   const RewriteKinds& kinds() const { return kinds_; }
   bool enabled(const std::string& name) const {
@@ -70,7 +76,8 @@ class RewriteBuilder final : public Builder {
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
     TypeRefs in_types;
     for (Value v : operands) in_types.push_back(type(v));
-    return place(op, operands, attrs, infer_types(op, in_types, attrs));
+    TypeRefs out_types = infer_types(op, in_types, attrs);
+    return place(op, operands, run_.rewritten(op, attrs), out_types);
   }
   Value literal(const Literal& x) override { return dest_.literal(x); }
   TypeRef type(Value v) const override { return dest_.type(v); }
@@ -78,7 +85,7 @@ class RewriteBuilder final : public Builder {
   const Op* producer(Value v) const override { return dest_.producer(v); }
   std::span<const Value> operands(const Op& op) const override { return dest_.operands(op); }
 
-  // As add(), with result types known.
+  // As add(), with result types known and graphs rewritten already.
   Values place(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                std::span<const TypeRef> out_types) {
     const OpDef& op_def = def(op);
@@ -181,11 +188,7 @@ GraphRef RewriteRun::run(const GraphRef& graph) {
   for (const Op& op : graph->ops()) {
     Values operands = map(graph->operands(op));
     b.set_loc(op.loc);
-    if (!op.attrs || !takes_graphs(*op.info)) {
-      map.set_results(op, b.place(*op.info, operands, op.attrs, graph->result_types(op)));
-      continue;
-    }
-    AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) { return regions_(g); });
+    AttrsRef attrs = rewritten(*op.info, op.attrs);
     changed |= attrs != op.attrs;
     Values results = b.place(*op.info, operands, attrs, graph->result_types(op));
     if (forwards && is_call(op)) {

@@ -176,7 +176,7 @@ Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Val
   b.set_loc(loc);
   result.outputs = std::move(duals.outputs);
   uint32_t num_residuals = static_cast<uint32_t>(split.residuals().size());
-  Pruned linear = prune(split.finish(linear_outputs), {}, num_residuals);
+  Pruned linear = prune(split.finish(linear_outputs), num_residuals);
   result.linear = std::move(linear.graph);
   for (size_t i = 0; i < num_residuals; ++i) {
     if (linear.kept_inputs[i]) result.residuals.push_back(split.residuals()[i]);

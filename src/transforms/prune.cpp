@@ -1,68 +1,95 @@
-// Ops whose results nobody needs are dropped, and calls are pruned: results that no caller uses
-// leave the callee, then the inputs that only they needed, then whatever made these in the caller.
+// Ops whose results nobody needs are dropped. Ops that hold graphs are pruned by the rules in their
+// OpDefs: results that nobody uses leave the graphs, then the inputs that only they needed, then
+// whatever made these outside.
 #include "transforms/prune.h"
 
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "ops/walk.h"
 
 namespace weft {
 namespace {
 
+bool all(const Mask& mask) {
+  return std::all_of(mask.begin(), mask.end(), [](bool kept) { return kept; });
+}
+
+// Masks as keys of maps.
+std::vector<bool> key_of(const Mask& mask) { return std::vector<bool>(mask.begin(), mask.end()); }
+
+// Whether two records of one op hold the same graph objects.
+bool hold_same_graphs(const AttrsRef& a, const AttrsRef& b) {
+  std::vector<const Graph*> of_a, of_b;
+  for_each_graph(a, [&](const GraphRef& graph) { of_a.push_back(graph.get()); });
+  for_each_graph(b, [&](const GraphRef& graph) { of_b.push_back(graph.get()); });
+  return of_a == of_b;
+}
+
 class Pruner {
  public:
-  Pruned run(const GraphRef& graph, std::vector<bool> kept_outputs, uint32_t num_droppable) {
+  Pruned run(const GraphRef& graph, Mask kept_outputs, uint32_t num_droppable) {
     Plan plan = analyze(*graph, std::move(kept_outputs));
-    plan.num_droppable = num_droppable;
-    Pruned pruned{.graph = graph, .kept_inputs = kept_inputs(*graph, plan)};
-    for (bool kept : pruned.kept_inputs) plan.changes |= !kept;
-    if (plan.changes) pruned.graph = rebuild(*graph, plan);
-    pruned.num_pruned_calls = num_pruned_calls_;
+    for (uint32_t i = 0; i < num_droppable; ++i) plan.kept_inputs[i] = plan.live_values[i];
+    Pruned pruned{.graph = rebuilt(graph, plan), .kept_inputs = plan.kept_inputs};
+    pruned.num_pruned_ops = num_pruned_ops_;
     return pruned;
   }
 
  private:
-  struct PrunedCallee {
-    GraphRef source;  // kept, so that its address stays unique
-    Pruned pruned;
-  };
-  // What is to be kept of a graph, and what its kept region ops become.
+  // What is to be kept of a graph, and what its ops that hold graphs become.
   struct Plan {
-    std::vector<bool> kept_outputs;
+    Mask kept_inputs;
+    Mask kept_outputs;
     std::vector<bool> live_values;
     std::vector<bool> live_ops;
-    std::unordered_map<uint32_t, const Pruned*> calls;  // by op index
-    std::unordered_map<uint32_t, AttrsRef> attrs;       // by op index
-    uint32_t num_droppable = 0;  // of the first inputs, those that are not live are dropped
-    bool changes = false;
+    std::unordered_map<uint32_t, PrunedOp> ops;  // by op index
+    bool changes = false;                        // in ops
   };
 
-  GraphRef run(const GraphRef& graph) {
-    return run(graph, std::vector<bool>(graph->outputs().size(), true), 0).graph;
-  }
-  Plan analyze(const Graph& graph, std::vector<bool> kept_outputs);
-  void analyze_call(const Graph& graph, uint32_t index, Plan& plan);
-  static std::vector<bool> kept_inputs(const Graph& graph, const Plan& plan);
-  GraphRef rebuild(const Graph& graph, const Plan& plan);
-  const Pruned& prune_callee(const GraphRef& graph, std::vector<bool> kept_outputs);
+  class RuleCtx final : public PruneCtx {
+   public:
+    RuleCtx(Pruner& pruner, const AttrsRef& op_attrs, Mask needed)
+        : PruneCtx(op_attrs, std::move(needed)), pruner_(pruner) {}
+    Mask needed_inputs(const GraphRef& graph, const Mask& outputs) override {
+      return pruner_.needed_inputs(graph, outputs);
+    }
+    GraphRef narrowed(const GraphRef& graph, const Mask& outputs, const Mask& inputs) override {
+      return pruner_.narrowed(graph, outputs, inputs);
+    }
 
-  GraphMemo regions_{[this](const GraphRef& graph) { return run(graph); }};
-  GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};
-  std::map<std::pair<const Graph*, std::vector<bool>>, PrunedCallee> callees_;
-  uint32_t num_pruned_calls_ = 0;
+   private:
+    Pruner& pruner_;
+  };
+
+  Plan analyze(const Graph& graph, Mask kept_outputs);
+  void prune_op(const Graph& graph, uint32_t index, Plan& plan);
+  GraphRef rebuilt(const GraphRef& graph, const Plan& plan);
+  Mask needed_inputs(const GraphRef& any_graph, const Mask& outputs);
+  GraphRef narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs);
+
+  GraphMemo regions_{
+      [this](const GraphRef& graph) { return rebuilt(graph, analyze(*graph, whole(*graph))); }};
+  GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};  // also keeps them alive
+  std::map<std::pair<const Graph*, std::vector<bool>>, Mask> needed_;
+  std::map<std::tuple<const Graph*, std::vector<bool>, std::vector<bool>>, GraphRef> narrowed_;
+  uint32_t num_pruned_ops_ = 0;
+
+  static Mask whole(const Graph& graph) { return Mask(graph.outputs().size(), true); }
 };
 
 void mark(std::vector<bool>& live, Value v) {
   if (!v.is_literal()) live[v.id] = true;
 }
 
-Pruner::Plan Pruner::analyze(const Graph& graph, std::vector<bool> kept_outputs) {
+Pruner::Plan Pruner::analyze(const Graph& graph, Mask kept_outputs) {
   Plan plan;
   plan.live_values.resize(graph.num_values());
   plan.live_ops.resize(graph.ops().size());
+  plan.kept_inputs.resize(graph.num_inputs(), true);
   for (size_t i = 0; i < kept_outputs.size(); ++i) {
     if (kept_outputs[i]) mark(plan.live_values, graph.outputs()[i]);
-    plan.changes |= !kept_outputs[i];
   }
   plan.kept_outputs = std::move(kept_outputs);
 
@@ -74,61 +101,69 @@ Pruner::Plan Pruner::analyze(const Graph& graph, std::vector<bool> kept_outputs)
     plan.live_ops[index] = live;
     plan.changes |= !live;
     if (!live) continue;
-    if (has_graphs && is_call(op) && def(*op.info).call != CallKind::kWhole) {
-      analyze_call(graph, index, plan);
-      continue;
-    }
-    for (Value v : graph.operands(op)) mark(plan.live_values, v);
-    if (!has_graphs) continue;
-    AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) { return regions_(g); });
-    if (attrs != op.attrs) {
-      plan.attrs.emplace(index, attrs);
-      plan.changes = true;
+    if (has_graphs) {
+      prune_op(graph, index, plan);
+    } else {
+      for (Value v : graph.operands(op)) mark(plan.live_values, v);
     }
   }
   return plan;
 }
 
-void Pruner::analyze_call(const Graph& graph, uint32_t index, Plan& plan) {
+void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
   const Op& op = graph.op(index);
-  std::vector<bool> kept_results(op.num_results);
-  for (uint32_t i = 0; i < op.num_results; ++i) {
-    kept_results[i] = plan.live_values[op.results_begin + i];
+  PrunedOp pruned;
+  if (const PruneRule& rule = def(*op.info).prune) {
+    Mask needed;
+    for (uint32_t i = 0; i < op.num_results; ++i) {
+      needed.push_back(plan.live_values[op.results_begin + i]);
+    }
+    RuleCtx ctx(*this, op.attrs, std::move(needed));
+    pruned = rule(ctx);
+  } else {
+    AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) { return regions_(g); });
+    pruned = {attrs, Mask(op.num_operands, true), Mask(op.num_results, true)};
   }
-  const Pruned& pruned = prune_callee(callee(op), std::move(kept_results));
-  std::span<const Value> operands = graph.operands(op);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (pruned.kept_inputs[i]) mark(plan.live_values, operands[i]);
+  for (uint32_t i = 0; i < op.num_operands; ++i) {
+    if (pruned.operands[i]) mark(plan.live_values, graph.operand(op, i));
   }
-  if (pruned.graph == callee(op)) return;
-  plan.calls.emplace(index, &pruned);
+  if (all(pruned.operands) && all(pruned.results) && hold_same_graphs(pruned.attrs, op.attrs)) {
+    return;
+  }
   plan.changes = true;
-  ++num_pruned_calls_;
+  plan.ops.emplace(index, std::move(pruned));
 }
 
-const Pruned& Pruner::prune_callee(const GraphRef& any_graph, std::vector<bool> kept_outputs) {
+Mask Pruner::needed_inputs(const GraphRef& any_graph, const Mask& outputs) {
   GraphRef graph = distinct_(any_graph);
-  auto key = std::pair(graph.get(), kept_outputs);
-  auto known = callees_.find(key);
-  if (known == callees_.end()) {
-    Pruned pruned = run(graph, std::move(kept_outputs), graph->num_inputs());
-    known = callees_.emplace(std::move(key), PrunedCallee{graph, std::move(pruned)}).first;
+  auto [known, fresh] = needed_.try_emplace(std::pair(graph.get(), key_of(outputs)));
+  if (fresh) {
+    Plan plan = analyze(*graph, outputs);
+    for (uint32_t i = 0; i < graph->num_inputs(); ++i) known->second.push_back(plan.live_values[i]);
   }
-  return known->second.pruned;
+  return known->second;
 }
 
-std::vector<bool> Pruner::kept_inputs(const Graph& graph, const Plan& plan) {
-  std::vector<bool> kept(graph.num_inputs(), true);
-  for (uint32_t i = 0; i < plan.num_droppable; ++i) kept[i] = plan.live_values[i];
-  return kept;
+GraphRef Pruner::narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs) {
+  GraphRef graph = distinct_(any_graph);
+  auto [known, fresh] =
+      narrowed_.try_emplace(std::tuple(graph.get(), key_of(outputs), key_of(inputs)));
+  if (fresh) {
+    Plan plan = analyze(*graph, outputs);
+    plan.kept_inputs = inputs;
+    known->second = rebuilt(graph, plan);
+  }
+  return known->second == graph ? any_graph : known->second;
 }
 
-GraphRef Pruner::rebuild(const Graph& graph, const Plan& plan) {
+GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {
+  if (!plan.changes && all(plan.kept_inputs) && all(plan.kept_outputs)) return source;
+  const Graph& graph = *source;
   GraphBuilder b;
   ValueMap map(graph, b);
   std::vector<Value> consts;
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
-    if (i < plan.num_droppable && !plan.live_values[i]) continue;
+    if (!plan.kept_inputs[i]) continue;
     Value input = b.input(graph.type(graph.input(i)));
     map.set(graph.input(i), input);
     if (i < graph.num_consts()) consts.push_back(input);
@@ -137,25 +172,27 @@ GraphRef Pruner::rebuild(const Graph& graph, const Plan& plan) {
     if (!plan.live_ops[index]) continue;
     const Op& op = graph.op(index);
     b.set_loc(op.loc);
-    auto call = plan.calls.find(index);
-    if (call == plan.calls.end()) {
-      auto changed = plan.attrs.find(index);
-      map.set_results(op, b.add_typed(*op.info, map(graph.operands(op)),
-                                      changed == plan.attrs.end() ? op.attrs : changed->second,
-                                      graph.result_types(op)));
+    auto changed = plan.ops.find(index);
+    if (changed == plan.ops.end()) {
+      map.set_results(
+          op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op)));
       continue;
     }
-    const Pruned& pruned = *call->second;
+    const PrunedOp& pruned = changed->second;
     Values args;
+    TypeRefs types;
     for (uint32_t i = 0; i < op.num_operands; ++i) {
-      if (pruned.kept_inputs[i]) args.push_back(map(graph.operand(op, i)));
+      if (pruned.operands[i]) args.push_back(map(graph.operand(op, i)));
     }
-    Values results = b.add_typed(*op.info, args, with_callee(op.attrs, pruned.graph),
-                                 pruned.graph->output_types());
+    for (uint32_t i = 0; i < op.num_results; ++i) {
+      if (pruned.results[i]) types.push_back(graph.type(graph.result(op, i)));
+    }
+    Values results = b.add_typed(*op.info, args, pruned.attrs, types);
     uint32_t next = 0;
     for (uint32_t i = 0; i < op.num_results; ++i) {
-      if (plan.live_values[op.results_begin + i]) map.set(graph.result(op, i), results[next++]);
+      if (pruned.results[i]) map.set(graph.result(op, i), results[next++]);
     }
+    if (!all(pruned.operands) || !all(pruned.results)) ++num_pruned_ops_;
   }
   std::vector<Value> outputs;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -166,9 +203,8 @@ GraphRef Pruner::rebuild(const Graph& graph, const Plan& plan) {
 
 }  // namespace
 
-Pruned prune(const GraphRef& graph, std::vector<bool> kept_outputs, uint32_t num_droppable) {
-  if (kept_outputs.empty()) kept_outputs.assign(graph->outputs().size(), true);
-  return Pruner().run(graph, std::move(kept_outputs), num_droppable);
+Pruned prune(const GraphRef& graph, uint32_t num_droppable) {
+  return Pruner().run(graph, Mask(graph->outputs().size(), true), num_droppable);
 }
 
 }  // namespace weft

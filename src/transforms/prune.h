@@ -1,5 +1,5 @@
-// Pruning: drops what nothing needs, through call boundaries. The pass dce, and what linearize does
-// to residuals that no tangent depends on.
+// Pruning: drops what nothing needs, also in and around the graphs that ops hold. The pass dce, and
+// what linearize does to residuals that no tangent depends on.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,12 @@ namespace weft {
 
 struct Pruned {
   GraphRef graph;  // the graph given, if nothing could be dropped
-  std::vector<bool> kept_inputs;
-  uint32_t num_pruned_calls = 0;
+  Mask kept_inputs;
+  uint32_t num_pruned_ops = 0;  // ops with graphs that lost operands or results
 };
 
-// Drops the outputs that are not kept (empty: all are), then ops and results of calls that nothing
-// needs, and those of the first `num_droppable` inputs that are not used any more.
-Pruned prune(const GraphRef& graph, std::vector<bool> kept_outputs = {},
-             uint32_t num_droppable = 0);
+// Drops ops, and results and operands of ops that hold graphs, that nothing needs, then those of
+// the first `num_droppable` inputs that are not used any more.
+Pruned prune(const GraphRef& graph, uint32_t num_droppable = 0);
 
 }  // namespace weft

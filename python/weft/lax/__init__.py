@@ -4,7 +4,9 @@
 programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 """
 
+from weft.lax._associative import associative_scan as associative_scan
 from weft.lax._barrier import optimization_barrier as optimization_barrier
+from weft.lax._branches import cond as cond, switch as switch
 from weft.lax._creation import (
     broadcasted_iota as broadcasted_iota,
     dtype as dtype,
@@ -123,6 +125,7 @@ from weft.lax._gather import (
     scatter_mul as scatter_mul,
     scatter_sub as scatter_sub,
 )
+from weft.lax._loops import fori_loop as fori_loop, while_loop as while_loop
 from weft.lax._reduce import (
     argmax as argmax,
     argmin as argmin,
@@ -135,6 +138,7 @@ from weft.lax._reduce import (
     reduce_sum as reduce_sum,
     reduce_xor as reduce_xor,
 )
+from weft.lax._scan import map as map, scan as scan
 from weft.lax._shape import (
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,

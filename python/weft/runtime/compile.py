@@ -20,8 +20,10 @@ def compile_text(text, device_index, host_functions=()):
     options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
     if device.platform == "cpu" and "stablehlo.optimization_barrier" in text:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
-        # to compute again equal to what it computed before: nothing would be gained.
-        options.env_option_overrides = [("xla_disable_hlo_passes", "cse_barrier_expander")]
+        # to compute again equal to what it computed before: nothing would be gained. The kernels
+        # that small loops become cannot hold a barrier; XLA would abort the process.
+        passes = "cse_barrier_expander,small-while-loop-hoisting"
+        options.env_option_overrides = [("xla_disable_hlo_passes", passes)]
     if not host_functions:
         return client.compile_and_load(text, _jax.DeviceList((device,)), options)
     from weft.runtime.callback import checked

@@ -168,6 +168,11 @@ class WEFT_API EmitCtx {
   virtual std::string region(const Graph& graph, std::string_view terminator) = 0;
   // The op as a call of a function on the host, on all operands; names the results.
   virtual void host_callback(const ObjectRef& function) = 0;
+  // A region without arguments of its own: `args` are values that are in scope where it stands.
+  virtual std::string region_on(const Graph& graph, std::span<const std::string> args,
+                                std::string_view terminator) = 0;
+  // A name for an argument of regions, "%arg7", that is used nowhere else in the function.
+  virtual std::string fresh_argument() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
 };
 using EmitRule = std::function<void(EmitCtx&)>;
@@ -211,8 +216,33 @@ struct CostCtx {
   std::span<const TypeRef> in_types;
   std::span<const TypeRef> out_types;
   const AttrRecord* attrs;
+  std::function<Cost(const Graph&)> graph_cost;  // of a graph that the op holds
 };
 using CostRule = std::function<Cost(const CostCtx&)>;
+
+// Pruning of an op that holds graphs: given the results that are needed, what else has to stay.
+// The rule returns the op without the rest. A result may stay though nobody needs it (a carry that
+// another one depends on).
+struct PrunedOp {
+  AttrsRef attrs;
+  Mask operands;  // kept
+  Mask results;   // kept
+};
+class PruneCtx {
+ public:
+  const AttrsRef& attrs;
+  Mask results;  // needed
+
+  virtual ~PruneCtx() = default;
+  // The inputs that these outputs of a graph, and its effects, depend on.
+  virtual Mask needed_inputs(const GraphRef& graph, const Mask& outputs) = 0;
+  // The graph with these outputs and inputs only; the inputs include the needed ones.
+  virtual GraphRef narrowed(const GraphRef& graph, const Mask& outputs, const Mask& inputs) = 0;
+
+ protected:
+  PruneCtx(const AttrsRef& op_attrs, Mask needed) : attrs(op_attrs), results(std::move(needed)) {}
+};
+using PruneRule = std::function<PrunedOp(PruneCtx&)>;
 
 // How an op differentiates. kNone differentiates to an error that names the op.
 enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
@@ -221,8 +251,8 @@ enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
 // that graph's outputs.
 enum class CallKind : uint8_t {
   kNone,    // not such an op
-  kInline,  // may be pruned of unused inputs and results, and replaced by the graph's ops
-  kKeep,    // may be pruned only
+  kInline,  // may be replaced by the graph's ops
+  kKeep,    // may not
   kWhole,   // has derivatives of its own, which go by inputs and results as they are: is not
             // pruned, and replaced by the graph's ops once all derivatives have been taken
 };
@@ -245,6 +275,7 @@ struct OpDef : OpInfo {
   FoldRule fold;
   std::vector<Rewrite> simplify;
   CostRule cost;
+  PruneRule prune;  // null: all operands and results of the op stay
   CallKind call = CallKind::kNone;
   bool elementwise = false;  // result element i depends on element i of each operand only
 

@@ -1,0 +1,141 @@
+"""cond and switch."""
+
+from weft import _core
+from weft._recording import check_callable, check_leaves, leaf_paths
+from weft._staging import typeof
+from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
+from weft.lax._regions import (
+    Body,
+    check_same_tree,
+    check_same_types,
+    regions,
+    runs_in_python,
+)
+from weft.runtime.pytree import registry
+
+_NO_OPERAND = object()
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
+    """The result of `true_fun(*operands)` if `pred` holds, else that of `false_fun(*operands)`.
+
+    Both functions are traced, and one of them runs. Under `vmap` with a predicate that differs
+    between lanes both run, for all lanes, and each lane selects its results.
+
+    Args:
+      pred: scalar bool, or a number, which holds unless it is zero.
+      true_fun, false_fun: functions to trees of arrays of the same structure, shapes and dtypes.
+        What they close over may be traced.
+      operands: any trees of arrays.
+      operand: in place of `operands`, a single one.
+
+    Raises ControlFlowTypeError if pred is no scalar, or if the functions return different types.
+    """
+    check_callable(true_fun, "cond")
+    check_callable(false_fun, "cond")
+    operands = _operands("cond", operands, operand)
+    _check_predicate(pred)
+    if runs_in_python() and (known := _value(pred, bool)) is not None:
+        return (true_fun if known else false_fun)(*operands)
+    index = _core.astype(_core.astype(pred, bool), "int32")
+    bodies = _trace("cond", (false_fun, true_fun), operands)
+    return _bind("cond", index, bodies, operands, ("false_fun", "true_fun"), first=1)
+
+
+def switch(index, branches, *operands, operand=_NO_OPERAND):
+    """The result of `branches[index](*operands)`.
+
+    All branches are traced, and one of them runs. Under `vmap` with an index that differs between
+    lanes all of them run.
+
+    Args:
+      index: integer scalar, clamped to 0 .. len(branches) - 1.
+      branches: sequence of functions to trees of the same structure, shapes and dtypes.
+      operands: any trees of arrays.
+      operand: in place of `operands`, a single one.
+
+    Raises ControlFlowTypeError if the index is no integer scalar, or if the branches return
+    different types; AttributeValueError without branches.
+    """
+    branches = tuple(branches)
+    for branch in branches:
+        check_callable(branch, "switch")
+    operands = _operands("switch", operands, operand)
+    if not branches:
+        raise AttributeValueError("[switch] expected at least one branch; got none")
+    _check_index(index)
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = len(branches) - 1
+    if runs_in_python() and (known := _value(index, int)) is not None:
+        return branches[min(max(known, 0), last)](*operands)
+    index = _core.bind("clamp", *_core.promote_dtypes(0, _narrow(index), last))
+    bodies = _trace("switch", branches, operands)
+    names = [f"branches[{k}]" for k in range(len(branches))]
+    return _bind("switch", _core.astype(index, "int32"), bodies, operands, names, first=0)
+
+
+def _operands(what, operands, operand):
+    if operand is _NO_OPERAND:
+        return operands
+    if operands:
+        raise TypeError(f"[{what}] expected operands by position or by name; got both")
+    return (operand,)
+
+
+def _value(x, kind):
+    """The value of a scalar as bool or int; None if it has not one value (vmap, jit)."""
+    try:
+        return kind(x)
+    except ConcretizationTypeError:
+        return None
+
+
+def _check_predicate(pred):
+    try:
+        aval = typeof(pred)
+    except TypeError:
+        raise ControlFlowTypeError(f"[cond] expected a scalar pred; got {pred!r:.60}") from None
+    if aval.shape:
+        raise ControlFlowTypeError(
+            f"[cond] expected a scalar pred; got {aval}\n"
+            "  Reduce it (all, any), or choose by element with where."
+        )
+
+
+def _check_index(index):
+    try:
+        aval = typeof(index)
+    except TypeError:
+        raise ControlFlowTypeError(f"[switch] expected an index; got {index!r:.60}") from None
+    if aval.shape or aval.dtype.kind not in "iu":
+        raise ControlFlowTypeError(f"[switch] expected an integer scalar as index; got {aval}")
+
+
+def _narrow(index):
+    """An index whose dtype holds the numbers of branches."""
+    return _core.astype(index, "int32") if _core.typeof(index)[1].itemsize < 4 else index
+
+
+def _trace(what, functions, operands):
+    leaves, tree = registry.flatten(operands)
+    check_leaves(leaves, lambda i: f"operand{leaf_paths(tree)[i]} of {what}")
+    trees = [registry.flatten(x)[1] for x in operands]
+    names = [f"operand {i}" for i in range(len(operands))]
+    return [Body(f, trees, leaves, what, names) for f in functions]
+
+
+def _bind(what, index, bodies, operands, names, first):
+    """Binds the op; results are compared to those of bodies[first]."""
+    model = bodies[first]
+    for body, name in zip(bodies, names, strict=True):
+        message = (
+            f"[{what}] expected {name} ('{body.name}') to return what {names[first]} "
+            f"('{model.name}') returns"
+        )
+        check_same_tree(model.structure(), body.structure(), message, "result")
+        check_same_types(model.out_tree, model.out_types, body.out_types, message, "result")
+    graphs, captures = regions(*bodies)
+    weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))
+    inputs = [index, *captures, *registry.flatten(operands)[0]]
+    return model.out_tree.unflatten(_core.bind_graphs("cond", inputs, weak, branches=graphs))

@@ -1,0 +1,185 @@
+"""while_loop and fori_loop."""
+
+import itertools
+import operator
+
+from weft import _core
+from weft._arguments import static_int
+from weft._recording import check_callable, check_leaves, leaf_paths
+from weft._staging import typeof
+from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
+from weft.lax._branches import cond
+from weft.lax._regions import (
+    Body,
+    check_carry,
+    check_same_tree,
+    promoted_carry,
+    regions,
+    runs_in_python,
+)
+from weft.lax._scan import scan
+from weft.runtime.pytree import registry
+
+
+def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
+    """Repeats `val = body_fun(val)` while `cond_fun(val)` holds, from `init_val`; returns `val`.
+
+    Forward-mode derivatives and `vmap` work; under `vmap` with a condition that differs between
+    lanes, the loop runs until no lane is left, and lanes that have stopped keep their value. A
+    reverse-mode derivative has to keep something of every step, and needs a bound: `max_steps`, or
+    use `scan`, or `fori_loop` with bounds that are known.
+
+    Args:
+      cond_fun: function from the loop's value to a bool scalar.
+      body_fun: function from the loop's value to one of the same structure, shapes and dtypes.
+      init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
+      max_steps: at most so many steps are made; the loop is a `scan` of this length then, whose
+        steps do nothing once `cond_fun` has failed, and has a reverse-mode derivative.
+
+    Raises ControlFlowTypeError if `cond_fun` returns something else, or if the value changes its
+    type.
+    """
+    check_callable(cond_fun, "while_loop")
+    check_callable(body_fun, "while_loop")
+    if max_steps is not None:
+        max_steps = static_int(max_steps, "while_loop", "max_steps")
+        if max_steps < 0:
+            raise AttributeValueError(f"[while_loop] expected max_steps >= 0; got {max_steps}")
+    if runs_in_python():
+        try:
+            val = init_val
+            steps = itertools.count() if max_steps is None else range(max_steps)
+            for _ in steps:
+                if not cond_fun(val):
+                    break
+                val = body_fun(val)
+            return val
+        except ConcretizationTypeError:
+            pass  # a condition without one value (vmap): only the loop itself can decide
+    leaves, tree = registry.flatten(init_val)
+    check_leaves(leaves, lambda i: f"init_val{leaf_paths(tree)[i]} of while_loop")
+    while True:
+        body = Body(body_fun, [tree], leaves, "while_loop", ["val"])
+        check_same_tree(
+            tree.unflatten([typeof(x) for x in leaves]),
+            body.structure(),
+            f"[while_loop] expected '{body.name}' to return a value of the structure it takes",
+            "val",
+        )
+        leaves, changed = promoted_carry(leaves, body.out_types)
+        if not changed:
+            break
+    check_carry(body, tree, leaves, "val")
+    condition = Body(cond_fun, [tree], leaves, "while_loop", ["val"])
+    _check_condition(condition)
+    if max_steps is not None:
+        return _bounded(cond_fun, body_fun, tree.unflatten(leaves), max_steps)
+    (cond_graph,), cond_consts = regions(condition)
+    (body_graph,), body_consts = regions(body)
+    results = _core.bind_graphs(
+        "while",
+        [*cond_consts, *body_consts, *leaves],
+        body.weak,
+        cond_jaxpr=cond_graph,
+        cond_nconsts=len(cond_consts),
+        body_jaxpr=body_graph,
+        body_nconsts=len(body_consts),
+    )
+    return tree.unflatten(results)
+
+
+def _bounded(cond_fun, body_fun, val, max_steps):
+    def step(val, _):
+        return cond(cond_fun(val), body_fun, lambda val: val, val), None
+
+    return scan(step, val, length=max_steps)[0]
+
+
+def _check_condition(condition):
+    leaf = registry.flatten(0)[1]
+    types = condition.out_types
+    if condition.out_tree != leaf:
+        got = f"the tree {condition.out_tree}"
+    elif types[0].shape or types[0].dtype != bool:
+        got = types[0]
+    else:
+        return
+    raise ControlFlowTypeError(
+        f"[while_loop] expected '{condition.name}' to return a bool scalar; got {got}"
+    )
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+    """Repeats `val = body_fun(i, val)` for i = lower .. upper - 1, from `init_val`; returns `val`.
+
+    With bounds whose values are known it is a `scan` and has derivatives in both modes; with traced
+    bounds it is a `while_loop`.
+
+    Args:
+      lower, upper: integer scalars.
+      body_fun: function of the index and the loop's value to one of the same structure, shapes and
+        dtypes.
+      init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
+      unroll: for known bounds, as for `scan`.
+
+    Raises ControlFlowTypeError for bounds that are no integers or of two dtypes, or if the value
+    changes its type; ValueError for `unroll` with traced bounds.
+    """
+    check_callable(body_fun, "fori_loop")
+    _check_bounds(lower, upper)
+    if runs_in_python():
+        try:
+            val = init_val
+            for i in range(int(lower), int(upper)):
+                val = body_fun(i, val)
+            return val
+        except ConcretizationTypeError:
+            pass
+    first, last = _known(lower), _known(upper)
+    name = getattr(body_fun, "__name__", "body_fun")
+    if first is None or last is None:
+        if unroll not in (None, False, 1):
+            raise ValueError("[fori_loop] expected bounds of known values with unroll; got traced")
+        lower, upper = _core.promote_dtypes(lower, upper)
+
+        def step(state):
+            i, val = state
+            return i + 1, body_fun(i, val)
+
+        step.__name__ = name
+        return while_loop(lambda state: state[0] < upper, step, (lower, init_val))[1]
+
+    def step(state, _):
+        i, val = state
+        return (i + 1, body_fun(i, val)), None
+
+    step.__name__ = name
+    length = max(last - first, 0)
+    unroll = 1 if unroll is None else unroll
+    return scan(step, (first, init_val), None, length=length, unroll=unroll)[0][1]
+
+
+def _check_bounds(lower, upper):
+    types = []
+    for bound in (lower, upper):
+        try:
+            types.append(typeof(bound))
+        except TypeError:
+            raise ControlFlowTypeError(
+                f"[fori_loop] expected integer bounds; got {bound!r:.60}"
+            ) from None
+    for aval in types:
+        if aval.shape or aval.dtype.kind not in "iu":
+            raise ControlFlowTypeError(
+                f"[fori_loop] expected integer scalars as bounds; got {types[0]} and {types[1]}"
+            )
+    strong = {aval.dtype for aval in types if not aval.weak_type}
+    if len(strong) > 1:
+        raise ControlFlowTypeError(
+            f"[fori_loop] expected bounds of one dtype; got {types[0]} and {types[1]}"
+        )
+
+
+def _known(bound):
+    """The bound as a Python integer; None if it is traced."""
+    return None if isinstance(bound, _core.Tracer) else operator.index(bound)

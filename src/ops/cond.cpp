@@ -1,0 +1,390 @@
+// cond: one of several graphs, chosen by an index. Operand 0 is the index, an i32 scalar that must
+// be in range; the others are the inputs of every branch.
+#include <algorithm>
+#include <map>
+
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/regions.h"
+
+namespace weft {
+namespace {
+
+const std::vector<GraphRef>& branches(const AttrRecord& attrs) { return attrs.graphs("branches"); }
+
+TypeRefs infer_cond(const InferCtx& c) {
+  const std::vector<GraphRef>& graphs = branches(c.attr());
+  if (c.size() == 0 || c.in(0) != scalar_type(DType::kI32))
+    c.fail(ErrorKind::kType, "expected an index of type i32[] first; got ", operand_types(c));
+  if (graphs.empty()) c.fail(ErrorKind::kValue, "expected at least one branch; got none");
+  std::vector<TypeRef> results = graphs[0]->output_types();
+  for (size_t k = 0; k < graphs.size(); ++k) {
+    const Graph& graph = *graphs[k];
+    std::string name = cat("branch ", k);
+    if (graph.num_inputs() != c.size() - 1)
+      c.fail(ErrorKind::kType, "expected ", c.size() - 1, " inputs of ", name,
+             ", one per operand after the index; got ", graph.num_inputs());
+    if (graph.outputs().size() != results.size())
+      c.fail(ErrorKind::kType, "expected ", results.size(), " outputs of ", name,
+             ", as of branch 0; got ", graph.outputs().size());
+    for (uint32_t i = 0; i < graph.num_inputs(); ++i)
+      check_region_type(c, name, "input", i, c.in(i + 1), graph.input_types()[i]);
+    std::vector<TypeRef> outputs = graph.output_types();
+    for (size_t i = 0; i < results.size(); ++i)
+      check_region_type(c, name, "output", i, results[i], outputs[i]);
+  }
+  return TypeRefs(std::span<const TypeRef>(results));
+}
+
+AttrsRef with_branches(const AttrsRef& attrs, std::vector<GraphRef> graphs) {
+  return attrs->with({{"branches", std::move(graphs)}});
+}
+
+// The op with other branches and operands.
+Vals apply_cond(const RuleCtx& c, Vals operands, std::vector<GraphRef> graphs) {
+  operands.insert(0, c.x(0));
+  AttrsRef attrs = with_branches(c.attrs, std::move(graphs));
+  return vals_of(c.b, c.b.add(c.op, values_of(operands), attrs));
+}
+
+Vals branch_operands(const RuleCtx& c) {
+  Vals out;
+  for (size_t i = 1; i < c.size(); ++i) out.push_back(c.x(i));
+  return out;
+}
+
+// One result per branch, all with the outputs that any of them has: transform(graph, instantiate).
+template <typename Transform>
+auto transform_branches(const RuleCtx& c, Transform&& transform) {
+  Mask outputs(c.out_types.size());
+  for (const GraphRef& graph : branches(c.attr())) {
+    auto result = transform(graph, Mask());
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i] || result->out_mask[i];
+  }
+  std::vector<decltype(transform(branches(c.attr())[0], outputs))> results;
+  for (const GraphRef& graph : branches(c.attr())) results.push_back(transform(graph, outputs));
+  return std::pair(std::move(results), outputs);
+}
+
+void jvp_cond(GraphJvpCtx& c) {
+  Mask in_mask = c.tangent_mask();
+  in_mask.erase(0);
+  auto [made, out_mask] =
+      transform_branches(c, [&](const GraphRef& graph, const Mask& instantiate) {
+        return c.transforms->jvp(graph, {.in_mask = in_mask, .instantiate = instantiate});
+      });
+  std::vector<GraphRef> graphs;
+  for (const auto& jvp : made) graphs.push_back(jvp->graph);
+  Vals operands = branch_operands(c);
+  append_present(operands, vals_of(c.b, c.tangents));
+  Vals results = apply_cond(c, operands, std::move(graphs));
+  Reader read(results);
+  c.results = values_of(read.take(c.out_types.size()));
+  c.result_tangents = values_of(read.take(out_mask));
+}
+
+// What the linear branches need of the forward ones. Residuals that are operands or results of the
+// cond are passed on; the others become results, and branches share these by type, since only one
+// of them runs.
+struct BranchResiduals {
+  std::vector<uint32_t> operands;  // inputs of the branches
+  std::vector<uint32_t> results;   // outputs of the branches
+  TypeRefs slots;
+  // Per branch and residual: which of the operands, then results, then slots it is.
+  std::vector<std::vector<size_t>> places;
+  // Per branch: the output of the forward graph that fills each slot, -1 for none.
+  std::vector<std::vector<int>> fillers;
+};
+
+size_t index_in(std::vector<uint32_t>& list, uint32_t x) {
+  size_t at = static_cast<size_t>(std::find(list.begin(), list.end(), x) - list.begin());
+  if (at == list.size()) list.push_back(x);
+  return at;
+}
+
+BranchResiduals place_residuals(std::span<const std::shared_ptr<const LinearizedGraph>> splits,
+                                size_t num_results) {
+  BranchResiduals out;
+  for (const auto& split : splits)
+    for (const Residual& r : split->residuals) {
+      if (r.is_input) {
+        index_in(out.operands, r.index);
+      } else if (r.index < num_results) {
+        index_in(out.results, r.index);
+      }
+    }
+  size_t first_slot = out.operands.size() + out.results.size();
+  for (const auto& split : splits) {
+    std::vector<bool> taken(out.slots.size());
+    std::vector<size_t>& places = out.places.emplace_back();
+    std::vector<int>& fillers = out.fillers.emplace_back(out.slots.size(), -1);
+    for (const Residual& r : split->residuals) {
+      if (r.is_input) {
+        places.push_back(index_in(out.operands, r.index));
+        continue;
+      }
+      if (r.index < num_results) {
+        places.push_back(out.operands.size() + index_in(out.results, r.index));
+        continue;
+      }
+      TypeRef type = split->forward->type(split->forward->outputs()[r.index]);
+      size_t slot = 0;
+      while (slot < out.slots.size() && (taken[slot] || out.slots[slot] != type)) ++slot;
+      if (slot == out.slots.size()) {
+        out.slots.push_back(type);
+        taken.push_back(false);
+        fillers.push_back(-1);
+      }
+      taken[slot] = true;
+      fillers[slot] = static_cast<int>(r.index);
+      places.push_back(first_slot + slot);
+    }
+  }
+  for (std::vector<int>& fillers : out.fillers) fillers.resize(out.slots.size(), -1);
+  return out;
+}
+
+void linearize_cond(GraphJvpCtx& c) {
+  Mask in_mask = c.tangent_mask();
+  in_mask.erase(0);
+  auto [splits, out_mask] =
+      transform_branches(c, [&](const GraphRef& graph, const Mask& instantiate) {
+        return c.transforms->linearize(graph, {.in_mask = in_mask, .instantiate = instantiate});
+      });
+  size_t num_results = c.out_types.size();
+  BranchResiduals residuals = place_residuals(splits, num_results);
+
+  std::vector<GraphRef> forward, linear;
+  for (size_t k = 0; k < splits.size(); ++k) {
+    const GraphRef& graph = splits[k]->forward;
+    forward.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
+      Vals made = inlined(b, graph, xs);
+      Vals out(std::span<const Val>(made).first(num_results));
+      for (size_t slot = 0; slot < residuals.slots.size(); ++slot) {
+        int filler = residuals.fillers[k][slot];
+        out.push_back(filler < 0 ? zeros(b, residuals.slots[slot])
+                                 : made[static_cast<size_t>(filler)]);
+      }
+      return out;
+    }));
+  }
+  Vals results = apply_cond(c, branch_operands(c), std::move(forward));
+  c.results = values_of(std::span<const Val>(results).first(num_results));
+  c.result_tangents = Values(num_results);
+  if (!any(out_mask)) return;
+
+  Vals operands;
+  for (uint32_t i : residuals.operands) operands.push_back(c.x(i + 1));
+  for (uint32_t i : residuals.results) operands.push_back(results[i]);
+  for (size_t i = num_results; i < results.size(); ++i) operands.push_back(results[i]);
+  size_t num_residuals = operands.size();
+  append_present(operands, vals_of(c.b, c.tangents));
+  TypeRefs types = types_of(operands);
+  for (size_t k = 0; k < splits.size(); ++k)
+    linear.push_back(make_graph(types, [&](Builder& b, std::span<const Val> xs) {
+      Vals args;
+      for (size_t place : residuals.places[k]) args.push_back(xs[place]);
+      args.append(xs.subspan(num_residuals));
+      return inlined(b, splits[k]->linear, args);
+    }));
+  Vals tangents = apply_cond(c, operands, std::move(linear));
+  c.result_tangents = values_of(Reader(tangents).take(out_mask));
+}
+
+void transpose_cond(TransposeCtx& c) {
+  TransposeOptions options;
+  Vals operands;
+  for (size_t i = 1; i < c.size(); ++i) {
+    options.linear.push_back(c.linear(i));
+    if (!c.linear(i)) operands.push_back(c.x(i));
+  }
+  for (Value ct : c.cotangents) options.cotangents.push_back(static_cast<bool>(ct));
+  append_present(operands, vals_of(c.b, c.cotangents));
+
+  std::vector<std::shared_ptr<const TransposedGraph>> made;
+  Mask out_mask(count(options.linear));
+  for (const GraphRef& graph : branches(c.attr())) {
+    made.push_back(c.transforms->transpose(graph, options));
+    for (size_t i = 0; i < out_mask.size(); ++i)
+      out_mask[i] = out_mask[i] || made.back()->out_mask[i];
+  }
+  if (!any(out_mask)) return;
+  SmallVector<size_t, 8> linear;  // operands
+  for (size_t i = 1; i < c.size(); ++i)
+    if (c.linear(i)) linear.push_back(i);
+
+  std::vector<GraphRef> graphs;
+  for (const auto& transposed : made)
+    graphs.push_back(
+        make_graph(transposed->graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
+          Vals cts = inlined(b, transposed->graph, xs);
+          Vals scattered = Reader(cts).take(transposed->out_mask);
+          Vals out;
+          for (size_t i = 0; i < out_mask.size(); ++i) {
+            if (!out_mask[i]) continue;
+            bool is_zero = !transposed->out_mask[i];
+            out.push_back(is_zero ? zeros(b, c.in_types[linear[i]]) : scattered[i]);
+          }
+          return out;
+        }));
+  Vals cts = apply_cond(c, operands, std::move(graphs));
+  Vals scattered = Reader(cts).take(out_mask);
+  for (size_t i = 0; i < out_mask.size(); ++i)
+    if (out_mask[i]) c.add(linear[i], scattered[i]);
+}
+
+// Lanes that choose differently: every branch runs, for all lanes, and each lane selects.
+void batch_by_select(BatchCtx& c) {
+  BatchDims in_dims(c.dims.subspan(1));
+  BatchDims out_dims(c.out_types.size(), 0);
+  std::vector<Vals> cases;
+  for (const GraphRef& graph : branches(c.attr()))
+    cases.push_back(inlined(c.b,
+                            c.transforms->vmap(graph, vmap_options(c, in_dims, out_dims))->graph,
+                            branch_operands(c)));
+  Val index = c.x(0);
+  for (size_t i = 0; i < c.out_types.size(); ++i) {
+    Vals xs{broadcast_in_dim(index, cases[0][i].shape(), {0})};
+    for (const Vals& results : cases) xs.push_back(results[i]);
+    c.result(apply(registry().get("select_n"), xs, nullptr)[0], 0);
+  }
+}
+
+void batch_cond(BatchCtx& c) {
+  if (c.batched(0)) return batch_by_select(c);
+  BatchDims in_dims(c.dims.subspan(1));
+  size_t n = c.out_types.size();
+  // A result is mapped if it is in any branch, at axis 0 unless all agree on another.
+  BatchDims out_dims;
+  for (const GraphRef& graph : branches(c.attr())) {
+    auto mapped = c.transforms->vmap(graph, vmap_options(c, in_dims, BatchDims(n, kAnyDim)));
+    if (out_dims.empty()) out_dims = mapped->out_dims;
+    for (size_t i = 0; i < n; ++i)
+      if (out_dims[i] != mapped->out_dims[i]) out_dims[i] = 0;
+  }
+  std::vector<GraphRef> graphs;
+  for (const GraphRef& graph : branches(c.attr()))
+    graphs.push_back(c.transforms->vmap(graph, vmap_options(c, in_dims, out_dims))->graph);
+  Vals results = apply_cond(c, branch_operands(c), std::move(graphs));
+  for (size_t i = 0; i < n; ++i) c.result(results[i], out_dims[i]);
+}
+
+PrunedOp prune_cond(PruneCtx& c) {
+  PrunedOp out{.attrs = {}, .operands = {true}, .results = c.results};
+  Mask inputs;
+  for (const GraphRef& graph : branches(*c.attrs)) {
+    Mask needed = c.needed_inputs(graph, c.results);
+    inputs.resize(needed.size(), false);
+    for (size_t i = 0; i < needed.size(); ++i) inputs[i] = inputs[i] || needed[i];
+  }
+  std::vector<GraphRef> graphs;
+  for (const GraphRef& graph : branches(*c.attrs))
+    graphs.push_back(c.narrowed(graph, c.results, inputs));
+  out.operands.append(inputs);
+  out.attrs = with_branches(c.attrs, std::move(graphs));
+  return out;
+}
+
+void emit_cond(EmitCtx& c) {
+  std::string index = c.in(0);
+  std::vector<std::string> args;
+  for (size_t i = 1; i < c.size(); ++i) args.push_back(c.in(i));
+  Text text;
+  text << "\"stablehlo.case\"(" << index << ") (";
+  bool first = true;
+  for (const GraphRef& graph : branches(c.attr())) {
+    text << (first ? "" : ", ") << c.region_on(*graph, args, "stablehlo.return");
+    first = false;
+  }
+  text << ") : " << signature(c.in_types.first(1), c.out_types);
+  emit_results(c, text.view());
+}
+
+Vals fold_index(SimplifyCtx& c) {
+  const std::vector<GraphRef>& graphs = branches(c.attr());
+  std::optional<Literal> index = c.splat(c.x(0));
+  if (!index && graphs.size() > 1) return {};
+  int64_t last = static_cast<int64_t>(graphs.size()) - 1;
+  int64_t chosen = index ? std::clamp<int64_t>(index->as_int(), 0, last) : 0;
+  return inlined(c.b, graphs[static_cast<size_t>(chosen)], branch_operands(c));
+}
+
+// What result i is if all branches return the same operand or literal there, or return there what
+// they return for an earlier result.
+Val known_result(SimplifyCtx& c, size_t i, std::span<const Val> earlier) {
+  const std::vector<GraphRef>& graphs = branches(c.attr());
+  auto all_agree = [&](auto&& is_it) { return std::all_of(graphs.begin(), graphs.end(), is_it); };
+  const Graph& first = *graphs[0];
+  Value v = first.outputs()[i];
+  if (v.is_literal()) {
+    Literal x = first.literal(v);
+    bool same = all_agree([&](const GraphRef& g) {
+      return g->outputs()[i].is_literal() && g->literal(g->outputs()[i]) == x;
+    });
+    return same ? Val{&c.b, c.b.literal(x)} : Val{};
+  }
+  if (v.id < first.num_inputs())
+    return all_agree([&](const GraphRef& g) { return g->outputs()[i] == v; }) ? c.x(v.id + 1)
+                                                                              : Val{};
+  for (size_t k = 0; k < i; ++k)
+    if (all_agree([&](const GraphRef& g) { return g->outputs()[i] == g->outputs()[k]; }))
+      return earlier[k];
+  return {};
+}
+
+Vals forward_results(SimplifyCtx& c) {
+  size_t n = c.out_types.size();
+  Mask kept(n, true);
+  Vals placeholders(n, c.x(0));
+  for (size_t i = 0; i < n; ++i) kept[i] = !known_result(c, i, placeholders).builder;
+  if (count(kept) == n) return {};
+  std::vector<GraphRef> graphs;
+  for (const GraphRef& graph : branches(c.attr()))
+    graphs.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
+      return picked(inlined(b, graph, xs), kept);
+    }));
+  Vals results =
+      Reader(any(kept) ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{}).take(kept);
+  for (size_t i = 0; i < n; ++i)
+    if (!kept[i]) results[i] = known_result(c, i, results);
+  return results;
+}
+
+Cost cost_cond(const CostCtx& c) {
+  Cost most;
+  for (const GraphRef& graph : branches(*c.attrs)) {
+    Cost cost = c.graph_cost(*graph);
+    most.flops = std::max(most.flops, cost.flops);
+    most.transcendentals = std::max(most.transcendentals, cost.transcendentals);
+    most.bytes = std::max(most.bytes, cost.bytes);
+  }
+  return most;
+}
+
+OpDef cond_op() {
+  OpDef d;
+  d.name = "cond";
+  d.doc = "The results of one of several graphs, chosen by an index.";
+  d.attrs = {{"branches", AttrType::kGraphs}};
+  d.multiple_results = true;
+  d.infer = infer_cond;
+  d.jvp_kind = JvpKind::kGraph;
+  d.graph_jvp = jvp_cond;
+  d.graph_linearize = linearize_cond;
+  d.transpose = transpose_cond;
+  d.batch = batch_cond;
+  d.prune = prune_cond;
+  d.emit = emit_cond;
+  d.simplify = {
+      {"cond_index", "cond(constant, ...) -> the branch", fold_index},
+      {"cond_forward", "what all branches return of their operands -> that", forward_results}};
+  d.cost = cost_cond;
+  return d;
+}
+
+}  // namespace
+
+void register_cond(OpRegistry& r) { r.add(cond_op()); }
+
+}  // namespace weft
