@@ -62,8 +62,8 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
     Ref r = value(v);
     // Scalars of the cache are shared; a result is the caller's own.
     if (as_array(r.get())->cached) {
-      Literal x = v.is_literal() ? graph.literal(v)
-                                 : scalar_value(inputs[v.id], graph.type(v)->dtype());
+      Literal x =
+          v.is_literal() ? graph.literal(v) : scalar_value(inputs[v.id], graph.type(v)->dtype());
       r = fresh_scalar(x, current_device(), false);
     }
     out.push_back(std::move(r));

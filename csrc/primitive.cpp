@@ -72,17 +72,6 @@ nb::object params_of(const AttrRecord* attrs) {
   return nb::dict();
 }
 
-// nanobind's errors become ours, which the drivers let through.
-template <typename F>
-auto calling_python(F&& f) {
-  try {
-    return f();
-  } catch (nb::python_error& e) {
-    e.restore();
-    throw PythonError{};
-  }
-}
-
 nb::object application(const UserOp& op, const AttrRecord* attrs, std::span<const TypeRef> in_types,
                        nb::object out_avals, Loc loc) {
   return classes().application(nb::handle(op.primitive), params_of(attrs), avals(in_types),

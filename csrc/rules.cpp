@@ -68,7 +68,8 @@ class PerMask {
     std::vector<bool> key(mask.begin(), mask.end());
     auto known = made_.find(key);
     if (known != made_.end()) return known->second;
-    std::shared_ptr<const T> made = convert(nb::object(function_(to_tuple(mask))));
+    std::shared_ptr<const T> made =
+        calling_python([&] { return convert(nb::object(function_(to_tuple(mask)))); });
     made_.emplace(std::move(key), made);
     return made;
   }
@@ -135,7 +136,8 @@ struct PyPolicy final : SavePolicy {
       const AttrSpec& spec = attrs->schema().specs()[i];
       params[spec.name.c_str()] = nb::steal(from_attr(spec, attrs->values()[i]).release());
     }
-    int truth = PyObject_IsTrue(nb::object(function(op.name, params)).ptr());
+    int truth = calling_python(
+        [&] { return PyObject_IsTrue(nb::object(function(op.name, params)).ptr()); });
     check(truth);
     return truth == 1;
   }
@@ -144,21 +146,6 @@ struct PyPolicy final : SavePolicy {
 struct ObjectHolder {
   ObjectRef object;
 };
-
-// Records an op that calls a function, in the context of its operands; `weak` tells which of the
-// function's results are. At least one operand is a tracer.
-nb::list results_of(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
-                    nb::tuple weak) {
-  ContextRef context = context_for(xs);
-  if (!context) raise_error("OperandError", "[", op.name, "] expected a traced operand");
-  Values operands;
-  for (const Operand& x : xs) operands.push_back(value_in(*context, x, x.type->dtype()));
-  nb::list out;
-  size_t i = 0;
-  for (Value v : record(*context, op, operands, attrs))
-    out.append(nb::steal(make_tracer(context, v, nb::cast<bool>(weak[i++]))));
-  return out;
-}
 
 }  // namespace
 
@@ -236,37 +223,6 @@ void bind_rules(nb::module_& m) {
         return nb::steal(graph_object(hold_captures(r)).release());
       },
       nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("describe").none());
-  m.def("call_with_rule",
-        [](const std::string& op_name, const std::string& function_name, nb::handle graph,
-           nb::list operands, nb::tuple weak, const ObjectHolder& rule, int64_t num_consts) {
-          const OpDef& op = registry().get(op_name);
-          std::vector<Operand> xs;
-          for (nb::handle x : operands) xs.push_back(classify_operand(x.ptr(), op_name));
-          AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                            {{"call_jaxpr", as_region(rule_graph(graph))},
-                                             {"name", function_name},
-                                             {"num_consts", num_consts},
-                                             {"rule", rule.object}});
-          return results_of(op, xs, attrs, weak);
-        });
-  m.def(
-      "call_checkpoint",
-      [](const std::string& function_name, nb::handle graph, nb::list operands, nb::tuple weak,
-         nb::handle policy, bool prevent_cse) {
-        static const OpDef& op = registry().get("checkpoint");
-        std::vector<Operand> xs;
-        for (nb::handle x : operands) xs.push_back(classify_operand(x.ptr(), op.name));
-        Attr policy_attr;
-        if (!policy.is_none()) policy_attr = nb::cast<const ObjectHolder&>(policy).object;
-        AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                          {{"jaxpr", as_region(rule_graph(graph))},
-                                           {"name", function_name},
-                                           {"policy", policy_attr},
-                                           {"prevent_cse", prevent_cse}});
-        return results_of(op, xs, attrs, weak);
-      },
-      nb::arg("name"), nb::arg("graph"), nb::arg("operands"), nb::arg("weak"),
-      nb::arg("policy").none(), nb::arg("prevent_cse"));
 }
 
 }  // namespace weft::py

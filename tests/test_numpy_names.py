@@ -26,6 +26,7 @@ NOT_IN_LAX = {
     "threefry2x32",
 }
 RENAMED = {
+    "while": "while_loop",
     "and": "bitwise_and",
     "or": "bitwise_or",
     "xor": "bitwise_xor",

@@ -145,8 +145,15 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
             return whole, keywords
 
         rec = Recording(fun, leaves, rebuild, describe=where)
-        results = _core.call_checkpoint(
-            name, rec.graph, [*rec.captures, *leaves], rec.weak, saves, prevent_cse
+        (graph,), captures = _core.regions([(rec.graph, rec.captures)])
+        results = _core.bind_graphs(
+            "checkpoint",
+            [*captures, *leaves],
+            rec.weak,
+            jaxpr=graph,
+            name=name,
+            policy=saves,
+            prevent_cse=prevent_cse,
         )
         return rec.out_tree.unflatten(results)
 

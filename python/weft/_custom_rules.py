@@ -152,14 +152,15 @@ class _CustomFunction:
         check_leaves(one.leaves, one.where)
         one.record()
         rec = one.rec
-        results = _core.call_with_rule(
+        (graph,), captures = _core.regions([(rec.graph, rec.captures)])
+        results = _core.bind_graphs(
             f"{self._kind}_call",
-            self._name,
-            rec.graph,
-            [*rec.captures, *one.leaves],
+            [*captures, *one.leaves],
             rec.weak,
-            self._rule(one),
-            len(rec.captures),
+            call_jaxpr=graph,
+            name=self._name,
+            num_consts=len(captures),
+            rule=self._rule(one),
         )
         return rec.out_tree.unflatten(results)
 
