@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/presets.h"
 #include "weft/build.h"
+#include "weft/registry.h"
 
 namespace weft {
 namespace {
@@ -46,6 +47,31 @@ void batch_unrolled(BatchCtx& c) {
   }
 }
 
+// One call per element, in a loop.
+void batch_sequential(BatchCtx& c) {
+  static const OpDef& scan = registry().get("scan");
+  GraphBuilder body;
+  Values args(c.operands.size()), operands;
+  int64_t num_consts = 0;
+  for (bool mapped : {false, true}) {
+    for (size_t i = 0; i < c.operands.size(); ++i) {
+      if (c.batched(i) != mapped) continue;
+      args[i] = body.input(c.in_types[i]);
+      operands.push_back(c.moved(i, 0).value);
+      num_consts += !mapped;
+    }
+  }
+  GraphRef graph = body.finish(body.add_typed(c.op, args, c.attrs, c.out_types));
+  AttrsRef attrs = AttrRecord::make(scan.name, scan.attrs,
+                                    {{"jaxpr", graph},
+                                     {"length", c.size},
+                                     {"reverse", false},
+                                     {"unroll", int64_t{1}},
+                                     {"num_consts", num_consts},
+                                     {"num_carry", int64_t{0}}});
+  for (Value v : c.b.add(scan, operands, attrs)) c.result(c.val(v), 0);
+}
+
 void batch_callback(BatchCtx& c) {
   if (c.attr().is_none("vmap_method"))
     fail(ErrorKind::kNotImplemented,
@@ -53,10 +79,7 @@ void batch_callback(BatchCtx& c) {
          "None");
   const std::string& method = c.attr().string("vmap_method");
   if (method == "sequential_unrolled") return batch_unrolled(c);
-  if (method == "sequential")
-    fail(ErrorKind::kNotImplemented,
-         "[pure_callback] vmap_method 'sequential' needs a loop in the program, which is not "
-         "implemented; use 'sequential_unrolled', 'expand_dims' or 'broadcast_all'");
+  if (method == "sequential") return batch_sequential(c);
   Vals xs;
   for (size_t i = 0; i < c.operands.size(); ++i) {
     if (c.batched(i) || method == "broadcast_all") {
