@@ -277,6 +277,43 @@ def test_rules_of_users_in_bodies():
         np.testing.assert_allclose(gradient(0.5, 0.7), expected, rtol=1e-5)
 
 
+def with_vjp_rule(k):
+    f = weft.custom_vjp(lambda x: wnp.sin(x) * k)
+    f.defvjp(lambda x: (wnp.sin(x) * k, x), lambda x, g: (g * wnp.cos(x) * k,))
+    return f
+
+
+def with_jvp_rule(k):
+    f = weft.custom_jvp(lambda x: wnp.sin(x) * k)
+    f.defjvp(lambda x, t: (wnp.sin(x[0]) * k, wnp.cos(x[0]) * k * t[0]))
+    return f
+
+
+LOSSES = {
+    "scan": lambda f, x: lax.scan(lambda c, y: (f(c) + y, c), x, wnp.arange(3.0))[1].sum(),
+    "cond": lambda f, x: lax.cond(x > 0, lambda x: f(x) * 2, lambda x: x * 3, x),
+    "while": lambda f, x: lax.while_loop(
+        lambda s: f(s[0]) + s[0] < 3, lambda s: (s[0] + 1, f(s[1])), (0.0, x), max_steps=5
+    )[1],
+    "nested": lambda f, x: lax.fori_loop(0, 2, lambda i, c: lax.cond(c > 0, f, lambda c: c, c), x),
+}
+
+
+@pytest.mark.parametrize("make", [with_vjp_rule, with_jvp_rule])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rules_that_close_over_values_in_bodies(loss, make):
+    """What a rule closes over, arrays and values of an outer trace, leaves the body with it."""
+    plain = lambda k: lambda x: wnp.sin(x) * k
+    of = lambda make, k: weft.grad(lambda x: LOSSES[loss](make(k), x))
+    k = wnp.asarray(0.7)
+    expected = of(plain, k)(0.5)
+    assert of(make, k)(0.5) == pytest.approx(expected)
+    assert weft.jit(of(make, k))(0.5) == pytest.approx(expected)
+    assert weft.jit(lambda k, x: of(make, k)(x))(k, 0.5) == pytest.approx(expected)
+    mapped = weft.jit(weft.vmap(lambda k, x: of(make, k)(x)))(np.full(2, 0.7), np.full(2, 0.5))
+    np.testing.assert_allclose(mapped, [expected] * 2, rtol=1e-5)
+
+
 @pytest.mark.parametrize("size", [(), (3,), (100,)])
 def test_checkpoint_in_a_body(size):
     """Loops of few bytes too, which XLA would turn into kernels that cannot hold a barrier."""

@@ -6,6 +6,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/walk.h"
+#include "weft/held.h"
 #include "weft/op_def.h"
 
 namespace weft {
@@ -112,6 +113,12 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   d.graph_linearize = linearize_call;
   d.transpose = transpose_call;
   d.batch = batch_call;
+  d.lift = [attr](const AttrsRef& attrs) {
+    auto inner = lift_constants(attrs->graph(attr));
+    LiftedOp lifted{attrs->with({{attr, inner->graph}}), {}};
+    for (const ObjectRef& object : inner->constants) lifted.operands.push_back({0, object});
+    return lifted;
+  };
   d.prune = [attr](PruneCtx& c) { return prune_call(c, attr); };
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
   d.emit = [attr](EmitCtx& c) {

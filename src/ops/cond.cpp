@@ -286,6 +286,38 @@ PrunedOp prune_cond(PruneCtx& c) {
   return out;
 }
 
+// What any branch held becomes an input of all of them.
+LiftedOp lift_from_branches(const AttrsRef& attrs) {
+  LiftedOp lifted;
+  std::vector<std::shared_ptr<const LiftedGraph>> inner;
+  std::vector<std::vector<size_t>> places;
+  TypeRefs types;
+  for (const GraphRef& graph : branches(*attrs)) {
+    inner.push_back(lift_constants(graph));
+    places.emplace_back();
+    for (const ObjectRef& object : inner.back()->constants) {
+      auto found = std::find_if(lifted.operands.begin(), lifted.operands.end(),
+                                [&](const auto& known) { return known.second == object; });
+      places.back().push_back(static_cast<size_t>(found - lifted.operands.begin()));
+      if (found != lifted.operands.end()) continue;
+      lifted.operands.push_back({1, object});
+      types.push_back(static_cast<const HeldValue&>(*object).type());
+    }
+  }
+  size_t num_lifted = types.size();
+  types.append(branches(*attrs)[0]->input_types());
+  std::vector<GraphRef> graphs;
+  for (size_t k = 0; k < inner.size(); ++k)
+    graphs.push_back(make_graph(types, [&](Builder& b, std::span<const Val> xs) {
+      Vals args;
+      for (size_t place : places[k]) args.push_back(xs[place]);
+      args.append(xs.subspan(num_lifted));
+      return inlined(b, inner[k]->graph, args);
+    }));
+  lifted.attrs = with_branches(attrs, std::move(graphs));
+  return lifted;
+}
+
 void emit_cond(EmitCtx& c) {
   std::string index = c.in(0);
   std::vector<std::string> args;
@@ -375,6 +407,7 @@ OpDef cond_op() {
   d.transpose = transpose_cond;
   d.batch = batch_cond;
   d.prune = prune_cond;
+  d.lift = lift_from_branches;
   d.emit = emit_cond;
   d.simplify = {
       {"cond_index", "cond(constant, ...) -> the branch", fold_index},

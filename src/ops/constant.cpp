@@ -43,15 +43,19 @@ void emit_constant(EmitCtx& c) {
 }
 
 bool is_constant(const Op& op) { return op.info->name == "constant"; }
-bool can_lift_through(const Op& op) {
-  return is_call(op) && def(*op.info).call != CallKind::kWhole;
+// Whether graphs of the op hold constants that can become operands of it.
+bool holds_constants(const Op& op) {
+  bool found = false;
+  if (def(*op.info).lift)
+    for_each_graph(op.attrs, [&](const GraphRef& graph) {
+      found = found || !lift_constants(graph)->constants.empty();
+    });
+  return found;
 }
 
 bool has_constants(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) {
-    return is_constant(op) ||
-           (can_lift_through(op) && !lift_constants(callee(op))->constants.empty());
-  });
+  return std::any_of(graph.ops().begin(), graph.ops().end(),
+                     [](const Op& op) { return is_constant(op) || holds_constants(op); });
 }
 
 std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
@@ -77,15 +81,17 @@ std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
     }
     Values operands = map(graph.operands(op));
     AttrsRef attrs = op.attrs;
-    if (can_lift_through(op)) {
-      auto inner = lift_constants(callee(op));
-      if (!inner->constants.empty()) {
-        Values all;
-        for (const ObjectRef& object : inner->constants) all.push_back(input_for(object));
-        for (Value v : operands) all.push_back(v);
-        operands = std::move(all);
-        attrs = with_callee(attrs, inner->graph);
+    if (holds_constants(op)) {
+      LiftedOp inner = def(*op.info).lift(op.attrs);
+      Values all;
+      size_t next = 0;
+      for (const auto& [before, object] : inner.operands) {
+        for (; next < before; ++next) all.push_back(operands[next]);
+        all.push_back(input_for(object));
       }
+      for (; next < operands.size(); ++next) all.push_back(operands[next]);
+      operands = std::move(all);
+      attrs = inner.attrs;
     }
     map.set_results(op, b.add_typed(*op.info, operands, attrs, graph.result_types(op)));
   }

@@ -280,6 +280,7 @@ OpDef custom_call(std::string name, std::string doc) {
   d.attrs = AttrSchema(std::move(attrs));
   d.transpose = transpose_custom;
   d.prune = nullptr;
+  d.lift = nullptr;
   return d;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ops/walk.h"
 #include "weft/build.h"
+#include "weft/held.h"
 #include "weft/op_def.h"
 
 namespace weft {

@@ -509,6 +509,15 @@ Vals as_loop(RuleCtx& c) {
   return state;
 }
 
+LiftedOp lift_from_body(const AttrsRef& attrs) {
+  Scan s(*attrs);
+  auto inner = lift_constants(s.body);
+  size_t num_consts = s.num_consts + inner->constants.size();
+  LiftedOp lifted{make_attrs(attrs, inner->graph, num_consts, s.num_carry), {}};
+  for (const ObjectRef& object : inner->constants) lifted.operands.push_back({0, object});
+  return lifted;
+}
+
 OpDef scan_op() {
   OpDef d;
   d.name = "scan";
@@ -524,6 +533,7 @@ OpDef scan_op() {
   d.transpose = transpose_scan;
   d.batch = batch_scan;
   d.prune = prune_scan;
+  d.lift = lift_from_body;
   d.decompose = as_loop;
   d.simplify = rewrites();
   d.cost = [](const CostCtx& c) {

@@ -286,6 +286,18 @@ PrunedOp prune_while(PruneCtx& c) {
           joined({cond_consts, body_consts, carry}), carry};
 }
 
+LiftedOp lift_from_graphs(const AttrsRef& attrs) {
+  While w(*attrs);
+  auto condition = lift_constants(w.condition), body = lift_constants(w.body);
+  size_t cond_consts = w.num_cond_consts + condition->constants.size();
+  size_t body_consts = w.num_body_consts + body->constants.size();
+  LiftedOp lifted{make_attrs(attrs, condition->graph, cond_consts, body->graph, body_consts), {}};
+  for (const ObjectRef& object : condition->constants) lifted.operands.push_back({0, object});
+  for (const ObjectRef& object : body->constants)
+    lifted.operands.push_back({w.first_body_const(), object});
+  return lifted;
+}
+
 void emit_while(EmitCtx& c) {
   While w(c.attr());
   std::vector<std::string> cond_args, body_args, carry;
@@ -379,6 +391,7 @@ OpDef while_op() {
   d.transpose = transpose_while;
   d.batch = batch_while;
   d.prune = prune_while;
+  d.lift = lift_from_graphs;
   d.emit = emit_while;
   d.simplify = {
       {"while_fixed_carry", "a carry that the body returns as it was -> a constant", fix_carries},

@@ -21,8 +21,7 @@ struct HeldValue : AttrObject {
   virtual std::string bytes() const = 0;
 };
 
-// Held values become inputs, in front of the others: programs do not depend on them then. Those in
-// the bodies of loops and branches stay.
+// Held values become inputs, in front of the others: programs do not depend on them then.
 struct LiftedGraph {
   GraphRef graph;
   std::vector<ObjectRef> constants;  // HeldValue, one per new input

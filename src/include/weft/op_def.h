@@ -244,6 +244,14 @@ class PruneCtx {
 };
 using PruneRule = std::function<PrunedOp(PruneCtx&)>;
 
+// An op whose graphs take as inputs what they held as constants (lift_constants in weft/held.h).
+struct LiftedOp {
+  AttrsRef attrs;
+  // New operands, in order, each with the number of the old operand in front of which it stands.
+  std::vector<std::pair<size_t, ObjectRef>> operands;
+};
+using LiftRule = std::function<LiftedOp(const AttrsRef&)>;
+
 // How an op differentiates. kNone differentiates to an error that names the op.
 enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
 
@@ -276,6 +284,7 @@ struct OpDef : OpInfo {
   std::vector<Rewrite> simplify;
   CostRule cost;
   PruneRule prune;  // null: all operands and results of the op stay
+  LiftRule lift;    // null: constants stay in the graphs of the op
   CallKind call = CallKind::kNone;
   bool elementwise = false;  // result element i depends on element i of each operand only
 
