@@ -17,8 +17,9 @@
 namespace weft::scan {
 namespace {
 
-// At most this many times the bytes that xs had are written for the first case.
-constexpr int64_t kMaxGrowth = 8;
+// New arrays take at most this many times the bytes of xs and ys, so that a loop which sums up what
+// it never stores does not begin to store it.
+constexpr int64_t kMaxGrowth = 4;
 
 bool is(const Op* op, std::string_view name) { return op && op->info->name == name; }
 
@@ -32,6 +33,9 @@ class ProductMover {
     Mask changes(body_.num_inputs(), true);
     for (size_t i = 0; i < s_.num_consts; ++i) changes[i] = false;
     varies_ = dependent_values(body_, changes);
+    for (size_t i = 0; i < s_.num_xs; ++i) budget_ += bytes(body_.input(input_of_xs(i)));
+    for (Value v : body_.outputs().subspan(s_.num_carry)) budget_ += bytes(v);
+    budget_ *= kMaxGrowth;
   }
 
   Vals run() {
@@ -67,6 +71,7 @@ class ProductMover {
   bool is_xs(Value v) const {
     return !v.is_literal() && v.id >= s_.first_xs() && v.id < body_.num_inputs();
   }
+  uint32_t input_of_xs(size_t i) const { return static_cast<uint32_t>(s_.first_xs() + i); }
   bool is_const(Value v) const { return !v.is_literal() && v.id < s_.num_consts; }
   // Whether slices of v are stacked: as xs, as ys, or for another product.
   bool is_stacked(Value v) const {
@@ -76,6 +81,12 @@ class ProductMover {
   }
   void stack(Value v) {
     if (!is_stacked(v)) extra_.push_back(v);
+  }
+  // Takes the bytes of a slice from what may be written.
+  bool afford(int64_t slice) {
+    if (slice > budget_) return false;
+    budget_ -= slice;
+    return true;
   }
 
   // Which operand of a product changes while the other is a constant; -1 if it is no such product.
@@ -92,7 +103,7 @@ class ProductMover {
     Value slice = body_.operand(op, static_cast<uint32_t>(stacked));
     Value constant = body_.operand(op, static_cast<uint32_t>(1 - stacked));
     int64_t made = bytes(body_.result(op));
-    if (!is_xs(slice) || made > bytes(constant) || made > kMaxGrowth * bytes(slice)) return;
+    if (!is_xs(slice) || made > bytes(constant) || !afford(made)) return;
     early_.push_back({&op, static_cast<size_t>(stacked)});
   }
 
@@ -105,6 +116,7 @@ class ProductMover {
     Value factor = body_.operand(*op, static_cast<uint32_t>(stacked));
     Value constant = body_.operand(*op, static_cast<uint32_t>(1 - stacked));
     if (is_xs(factor) || bytes(factor) > bytes(constant)) return;
+    if (!is_stacked(factor) && !afford(bytes(factor))) return;
     stack(factor);
     late_.push_back({y, op, static_cast<size_t>(stacked)});
   }
@@ -132,7 +144,7 @@ class ProductMover {
       if (!varies(v)) return;
       if (!is_stacked(v)) written += bytes(v);
     }
-    if (written > made) return;
+    if (written > made || !afford(written)) return;
     for (Value v : body_.operands(*sum.op)) stack(v);
     sums_.push_back(std::move(sum));
   }
@@ -218,7 +230,8 @@ class ProductMover {
   std::vector<Early> early_;
   std::vector<Late> late_;
   std::vector<Sum> sums_;
-  Values extra_;  // of the body: stacked for the products alone
+  int64_t budget_ = 0;  // bytes that may be written per iteration
+  Values extra_;        // of the body: stacked for the products alone
   std::unordered_map<uint32_t, Val> stacks_;
 };
 
