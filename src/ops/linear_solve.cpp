@@ -151,9 +151,11 @@ void transpose_solve(TransposeCtx& c) {
   size_t n = s.num_b();
   for (size_t i = 0; i < s.first_b(); ++i)
     if (c.linear(i))
-      fail(ErrorKind::kType, "[", c.op.name, "] expected '", name,
-           "' to be transposed in b, in which alone it is linear; got a value of type ",
-           c.in_types[i], " that its functions close over");
+      fail(ErrorKind::kType, "[", c.op.name,
+           "] expected a transpose in b, in which alone the "
+           "solution of '",
+           name, "' is linear; got one in a value of type ", c.in_types[i],
+           " that its functions close over");
   for (size_t r = n; r < c.out_types.size(); ++r)
     if (c.has_ct(r))
       fail(ErrorKind::kType, "[", c.op.name, "] expected a cotangent of the solution of '", name,

@@ -1,12 +1,12 @@
 """custom_linear_solve and custom_root: derivatives by the implicit function theorem."""
 
 from weft import _core
-from weft._autodiff import linear_transpose, linearize
+from weft._autodiff import _is_inexact, linear_transpose, linearize
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
-from weft.errors import ControlFlowTypeError
-from weft.lax._regions import Body, check_same_tree, check_same_types, regions
+from weft.errors import ControlFlowTypeError, DTypeError
+from weft.lax._regions import Body, check_same_tree, check_same_types, plain, regions
 from weft.runtime.pytree import registry
 
 
@@ -31,7 +31,8 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     Returns x, with has_aux (x, aux). aux has no derivative.
 
     Raises ControlFlowTypeError if a function returns another structure, shape or dtype than `b`
-    has. A derivative in reverse mode without `transpose_solve` raises TypeError.
+    has; DTypeError for `transpose_solve` with a `b` of integers. A derivative in reverse mode
+    without `transpose_solve` raises TypeError.
     """
     what = "custom_linear_solve"
     given = {"matvec": matvec, "solve": solve}
@@ -47,10 +48,11 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
         return body
 
     def solver(function, linear, name):
-        return _solver(function, linear, b, has_aux, what, name, "b")
+        return _solver(function, linear, tree, leaves, has_aux, what, name, "b")
 
     bodies = [apply(matvec, "matvec"), solver(solve, matvec, "solve")]
     if transpose_solve is not None:
+        _check_inexact(what, "b", tree, leaves)
         vecmat = matvec if symmetric else _transposed(matvec, b)
         bodies.insert(1, bodies[0] if symmetric else apply(vecmat, "the transpose of matvec"))
         bodies.append(solver(transpose_solve, vecmat, "transpose_solve"))
@@ -69,8 +71,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
         const_lengths=tuple(map(len, consts)),
         symmetric=symmetric and transpose_solve is None,
     )
-    x, aux = solved.out_tree.unflatten(results)
-    return (x, aux) if has_aux else x
+    return solved.out_tree.unflatten(results)
 
 
 def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
@@ -92,12 +93,13 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     Returns x, with has_aux (x, aux). aux has no derivative.
 
     Raises ControlFlowTypeError if a function returns another structure, shape or dtype than
-    `initial_guess` has.
+    `initial_guess` has; DTypeError for an `initial_guess` of integers.
     """
     what, like = "custom_root", "initial_guess"
     _check_functions(what, {"f": f, "solve": solve, "tangent_solve": tangent_solve})
     guess, tree = registry.flatten(initial_guess)
     check_leaves(guess, lambda i: f"{like}{leaf_paths(tree)[i]} of {what}")
+    _check_inexact(what, like, tree, guess)
 
     def linearize_and_solve(x, y):
         return tangent_solve(linearize(f, x)[1], y)
@@ -105,7 +107,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     linearize_and_solve.__name__ = function_name(tangent_solve)
     equation = Body(f, [tree], guess, what, ["x"])
     _check_like(equation, equation.out_tree, tree, guess, "f", like)
-    solver = _solver(solve, f, initial_guess, has_aux, what, "solve", like)
+    solver = _solver(solve, f, tree, guess, has_aux, what, "solve", like)
     tangent = Body(linearize_and_solve, [tree, tree], [*guess, *guess], what, ["x", "y"])
     _check_like(tangent, tangent.out_tree, tree, guess, "tangent_solve", like)
 
@@ -139,8 +141,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 
     root.defjvp(jvp, symbolic_zeros=True)
     results = root(equation.captures, tangent.captures, solver.captures, guess)
-    x, aux = solver.out_tree.unflatten(results)
-    return (x, aux) if has_aux else x
+    return solver.out_tree.unflatten(results)
 
 
 def _check_functions(what, functions):
@@ -148,35 +149,45 @@ def _check_functions(what, functions):
         check_callable(function, f"[{what}] {name}:")
 
 
-def _check_like(body, got, tree, leaves, name, like):
+def _check_inexact(what, name, tree, leaves):
+    for path, x in zip(leaf_paths(tree), map(typeof, leaves), strict=True):
+        if not _is_inexact(x.dtype):
+            raise DTypeError(
+                f"[{what}] expected {name}{path} to be of a floating-point or complex dtype, in "
+                f"which there are derivatives; got {plain(x)}"
+            )
+
+
+def _check_like(body, got, tree, leaves, name, like, place="result"):
     """Checks that the first results of a body, of structure `got`, are like the input `like`."""
     message = f"[{body.what}] expected {name} ('{body.name}') to return a tree like {like}"
     types = [typeof(x) for x in leaves]
     results = body.out_types[: got.num_leaves]
-    check_same_tree(tree.unflatten(types), got.unflatten(results), message, "result")
-    check_same_types(tree, types, results, message, "result")
+    check_same_tree(tree.unflatten(types), got.unflatten(results), message, place)
+    check_same_types(tree, types, results, message, place)
 
 
-def _solver(function, argument, start, has_aux, what, name, like):
-    """The Body of function(argument, start), which returns (x, aux)."""
+def _solver(function, argument, tree, leaves, has_aux, what, name, like):
+    """The Body of function(argument, start), where `start` is the input `like`."""
     solution = None
 
     def solved(start):
         nonlocal solution
         result = function(argument, start)
-        if has_aux and not (isinstance(result, (tuple, list)) and len(result) == 2):
+        if not has_aux:
+            solution = registry.flatten(result)[1]
+            return result
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise ControlFlowTypeError(
                 f"[{what}] expected {name} ('{function_name(function)}') to return a pair "
                 f"(x, aux), as has_aux says; got {result!r:.60}"
             )
-        x, aux = result if has_aux else (result, None)
-        solution = registry.flatten(x)[1]
-        return x, aux
+        solution = registry.flatten(result[0])[1]
+        return tuple(result)
 
     solved.__name__ = function_name(function)
-    leaves, tree = registry.flatten(start)
     body = Body(solved, [tree], leaves, what, [like])
-    _check_like(body, solution, tree, leaves, name, like)
+    _check_like(body, solution, tree, leaves, name, like, "result[0]" if has_aux else "result")
     return body
 
 
