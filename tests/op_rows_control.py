@@ -107,6 +107,41 @@ def while_row(label, n, **attrs):
     )
 
 
+def solve(a, b, *, symmetric=False):
+    """The 2 x 2 system of 3 I + a, or with `symmetric` of 3 I + a + a^T, by the inverse."""
+
+    def matvec(x):
+        return 3 * x + a @ x + (x @ a if symmetric else 0 * x)
+
+    def invert(matvec, b):
+        # Columns of the matrix; zeros of b's dtype keep that.
+        (p, r), (q, s) = (matvec(b * 0 + np.eye(2, dtype=b.dtype)[i]) for i in range(2))
+        return wnp.stack([s * b[0] - q * b[1], p * b[1] - r * b[0]]) / (p * s - q * r)
+
+    transposed = None if symmetric else invert
+    return lax.custom_linear_solve(matvec, b, invert, transposed, symmetric)
+
+
+def solve_ref(a, b, *, symmetric=False):
+    return np.linalg.solve(3 * np.eye(2) + a + (a.T if symmetric else 0), b)
+
+
+def solve_row(label, **attrs):
+    return structural(
+        "custom_linear_solve",
+        solve,
+        solve_ref,
+        Arg((2, 2), "unit"),
+        (2,),
+        dtypes=(*FLOATS, "complex64"),
+        ulps=64,
+        attrs=attrs,
+        label=label,
+        diff=(0, 1),
+        linear_in=((1,),),
+    )
+
+
 ROWS = [
     scan_row("plain"),
     scan_row("scale", scale=3),
@@ -129,4 +164,6 @@ ROWS = [
     while_row("never", 0),
     while_row("thrice", 3, step=1),
     while_row("by_two", 3, step=2),
+    solve_row("general"),
+    solve_row("symmetric", symmetric=True),
 ]  # fmt: skip

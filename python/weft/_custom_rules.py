@@ -10,7 +10,7 @@ import inspect
 
 import numpy as np
 
-from weft import _core, numpy as wnp
+from weft import _core
 from weft._autodiff import _is_inexact
 from weft._recording import (
     Recording,
@@ -63,9 +63,12 @@ def _zero(aval, symbolic):
         aval = ShapedArray(aval.shape, float0)
     if symbolic:
         return SymbolicZero(aval)
-    return (
-        np.zeros(aval.shape, float0) if aval.dtype == float0 else wnp.zeros(aval.shape, aval.dtype)
-    )
+    if aval.dtype == float0:
+        return np.zeros(aval.shape, float0)
+    zero = _core.astype(0, aval.dtype)
+    if not aval.shape:
+        return zero
+    return _core.bind("broadcast_in_dim", zero, shape=aval.shape, broadcast_dimensions=())
 
 
 def _is_zero(x):

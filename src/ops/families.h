@@ -33,5 +33,6 @@ void register_callback(OpRegistry& r);
 void register_cond(OpRegistry& r);
 void register_while(OpRegistry& r);
 void register_scan(OpRegistry& r);
+void register_linear_solve(OpRegistry& r);
 
 }  // namespace weft

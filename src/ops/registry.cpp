@@ -112,6 +112,7 @@ OpRegistry& registry() {
     register_cond(*r);
     register_while(*r);
     register_scan(*r);
+    register_linear_solve(*r);
     return r;
   }();
   return built_in;

@@ -169,6 +169,10 @@ from weft.lax._slice import (
     slice as slice,
     slice_in_dim as slice_in_dim,
 )
+from weft.lax._solve import (
+    custom_linear_solve as custom_linear_solve,
+    custom_root as custom_root,
+)
 from weft.lax._sort import sort as sort, sort_key_val as sort_key_val
 
 
