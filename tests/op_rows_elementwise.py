@@ -225,7 +225,11 @@ CONVERSION = [
           ("int8",), attrs={"new_dtype": np.dtype("int32")}, label="wider", ulps=0,
           domain="bits", out=lambda d: np.dtype("int32"), shapes=((4,), (3, 4))),
     unary("copy", np.array, ANY, fn=bind("copy"), ulps=0, **linear()),
-    unary("name", np.array, ANY, fn=bind("name"), attrs={"name": "n"}, ulps=0, **linear()),
+    *[
+        unary("name", lambda x, name: x.copy(), ANY, fn=bind("name"), attrs={"name": name},
+              label=name, ulps=0, **linear())
+        for name in ("one", "other")
+    ],
     unary("stop_gradient", np.array, ANY, fn=bind("stop_gradient"), ulps=0),
     *[
         unary("reduce_precision", reduce_precision, ("float32", "float64"), ulps=0,

@@ -373,6 +373,37 @@ def test_bounded_while_has_a_reverse_mode():
     assert lax.while_loop(lambda v: v < 3, lambda v: v + 0.5, 1, max_steps=9) == 3
 
 
+def test_bounded_loops_keep_little_and_agree_with_unrolled_ones():
+    def step(v):
+        return wnp.sin(v) * 1.1 + 0.1 * v @ v
+
+    def bounded(v, n):
+        state = lax.while_loop(
+            lambda s: s[0] < n, lambda s: (s[0] + 1, step(s[1])), (0, v), max_steps=100
+        )
+        return state[1].sum()
+
+    def counted(v, n):
+        return lax.fori_loop(0, n, lambda i, v: step(v), v, max_steps=100).sum()
+
+    def unrolled(v, n):
+        for _ in range(n):
+            v = step(v)
+        return v.sum()
+
+    x = np.linspace(-0.5, 0.5, 16, dtype=np.float32).reshape(4, 4)
+    for n in (0, 1, 9, 37):
+        expected = weft.grad(unrolled)(x, n)
+        for f in (bounded, counted):
+            np.testing.assert_allclose(weft.jit(weft.grad(f))(x, n), expected, rtol=2e-4, atol=1e-5)
+    dots = [weft.jvp(lambda v, f=f: f(v, 9), (x,), (x,))[1] for f in (bounded, unrolled)]
+    np.testing.assert_allclose(*dots, rtol=1e-4)
+    text = weft.jit(weft.grad(bounded)).lower(x, 9).as_text()
+    assert max(int(n) for n in re.findall(r"tensor<(\d+)x4x4xf32>", text)) <= 11
+    with pytest.raises(NotImplementedError, match="max_steps"):
+        weft.jit(weft.grad(lambda v, n: lax.fori_loop(0, n, lambda i, v: step(v), v).sum()))(x, 3)
+
+
 # ---- caches, devices, printing
 
 

@@ -61,9 +61,10 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
       result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
       args, kwargs: trees of arrays.
       vmap_method: how the call is made under vmap. "sequential": once per element, in a loop;
-        "sequential_unrolled": each of these calls an operation of its own. "expand_dims", "broadcast_all": one call on arrays with a
-        leading axis for the mapped one, of size 1 (or broadcast to its size) where an argument is
-        not mapped. "legacy_vectorized": the same, arguments that are not mapped as they are.
+        "sequential_unrolled": once per element, each call an operation of its own.
+        "expand_dims", "broadcast_all": one call on arrays with a leading axis for the mapped one,
+        of size 1 (or broadcast to its size) where an argument is not mapped.
+        "legacy_vectorized": the same, arguments that are not mapped as they are.
         None raises.
 
     Returns a tree of arrays. Raises NotImplementedRuleError when differentiated (give the calling

@@ -5,6 +5,7 @@
 // are x, and after it whatever else solve returns, of which there is no derivative.
 #include "ops/families.h"
 #include "ops/regions.h"
+#include "weft/held.h"
 
 namespace weft {
 namespace {
@@ -245,6 +246,22 @@ PrunedOp prune_solve(PruneCtx& c) {
   return out;
 }
 
+LiftedOp lift_from_graphs(const AttrsRef& attrs) {
+  Solve s(*attrs);
+  LiftedOp out;
+  std::vector<GraphRef> graphs;
+  Dims lengths;
+  for (size_t k = 0; k < s.size(); ++k) {
+    auto inner = lift_constants(s.graphs[k]);
+    graphs.push_back(inner->graph);
+    lengths.push_back(s.lengths[k] + static_cast<int64_t>(inner->constants.size()));
+    for (const ObjectRef& object : inner->constants)
+      out.operands.push_back({s.first_const(k), object});
+  }
+  out.attrs = attrs->with({{"jaxprs", std::move(graphs)}, {"const_lengths", lengths}});
+  return out;
+}
+
 // What is left once all derivatives have been taken: a call of solve.
 Vals as_call(RuleCtx& c) {
   Solve s(c.attr());
@@ -275,6 +292,7 @@ void register_linear_solve(OpRegistry& r) {
   d.transpose = transpose_solve;
   d.batch = batch_solve;
   d.prune = prune_solve;
+  d.lift = lift_from_graphs;
   d.decompose = as_call;
   d.simplify = {{"solve_call", "custom_linear_solve -> a call of its solve",
                  [](SimplifyCtx& c) { return as_call(c); }}};

@@ -1,10 +1,12 @@
 """while_loop and fori_loop."""
 
 import itertools
+import math
 import operator
 
 from weft import _core
 from weft._arguments import static_int
+from weft._checkpoint import checkpoint
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
@@ -33,8 +35,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
       cond_fun: function from the loop's value to a bool scalar.
       body_fun: function from the loop's value to one of the same structure, shapes and dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
-      max_steps: at most so many steps are made; the loop is a `scan` of this length then, whose
-        steps do nothing once `cond_fun` has failed, and has a reverse-mode derivative.
+      max_steps: at most so many steps are made, and there is a reverse-mode derivative, which
+        keeps about twice the square root of max_steps values and makes each step once more.
 
     Raises ControlFlowTypeError if `cond_fun` returns something else, or if the value changes its
     type.
@@ -89,10 +91,18 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
 
 def _bounded(cond_fun, body_fun, val, max_steps):
-    def step(val, _):
-        return cond(cond_fun(val), body_fun, lambda val: val, val), None
+    """The loop as a scan over segments, which are skipped once the condition has failed."""
+    size = max(math.isqrt(max_steps), 1)
+    count, rest = divmod(max_steps, size)
 
-    return scan(step, val, length=max_steps)[0]
+    def while_true(fun):
+        return lambda val, _: (cond(cond_fun(val), fun, lambda val: val, val), None)
+
+    def segment(val):
+        return scan(while_true(body_fun), val, length=size)[0]
+
+    val = scan(while_true(checkpoint(segment)), val, length=count)[0]
+    return scan(while_true(body_fun), val, length=rest)[0]
 
 
 def _check_condition(condition):
@@ -109,11 +119,11 @@ def _check_condition(condition):
     )
 
 
-def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     """Repeats `val = body_fun(i, val)` for i = lower .. upper - 1, from `init_val`; returns `val`.
 
     With bounds whose values are known it is a `scan` and has derivatives in both modes; with traced
-    bounds it is a `while_loop`.
+    bounds it is a `while_loop`, which needs `max_steps` for a reverse-mode derivative.
 
     Args:
       lower, upper: integer scalars.
@@ -121,6 +131,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
       unroll: for known bounds, as for `scan`.
+      max_steps: for traced bounds, as for `while_loop`: at most so many steps are made.
 
     Raises ControlFlowTypeError for bounds that are no integers or of two dtypes, or if the value
     changes its type; ValueError for `unroll` with traced bounds.
@@ -147,7 +158,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
             return i + 1, body_fun(i, val)
 
         step.__name__ = name
-        return while_loop(lambda state: state[0] < upper, step, (lower, init_val))[1]
+        below = lambda state: state[0] < upper
+        return while_loop(below, step, (lower, init_val), max_steps=max_steps)[1]
 
     def step(state, _):
         i, val = state
