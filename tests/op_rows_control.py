@@ -114,8 +114,8 @@ def solve(a, b, *, symmetric=False):
         return 3 * x + a @ x + (x @ a if symmetric else 0 * x)
 
     def invert(matvec, b):
-        # Columns of the matrix; zeros of b's dtype keep that.
-        (p, r), (q, s) = (matvec(b * 0 + np.eye(2, dtype=b.dtype)[i]) for i in range(2))
+        second = wnp.arange(2).astype(b.dtype)
+        (p, r), (q, s) = matvec(1 - second), matvec(second)  # the columns
         return wnp.stack([s * b[0] - q * b[1], p * b[1] - r * b[0]]) / (p * s - q * r)
 
     transposed = None if symmetric else invert

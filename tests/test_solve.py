@@ -300,6 +300,25 @@ def test_vmap_in_all_patterns(mapped_a, mapped_b, jitted):
         np.testing.assert_allclose(got_a[i], -np.outer(dual, x), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, weft.jit], ids=["plain", "jit"])
+def test_the_transposed_system_has_closures_of_its_own(transform):
+    upper = np.array([[2.0, 1.0], [0.0, 4.0]], np.float32)
+    inverse, transposed = np.linalg.inv(upper), np.linalg.inv(upper.T)
+
+    def f(b, inverse, transposed, shift):
+        forward = lambda matvec, b: inverse @ b
+        backward = lambda vecmat, b: transposed @ b + 0 * shift
+        return lax.custom_linear_solve(lambda x: upper @ x, b, forward, backward)
+
+    back = lambda ct, *xs: weft.vjp(lambda b: f(b, *xs), ct)[1](ct)[0]
+    args = inverse, transposed, np.ones(2, np.float32)
+    ct = np.array([1.0, -3.0], np.float32)
+    np.testing.assert_allclose(transform(back)(ct, *args), transposed @ ct, rtol=1e-6)
+    # The transpose of the transpose is the system itself.
+    again = lambda ct, *xs: weft.vjp(lambda ct: back(ct, *xs), ct)[1](ct)[0]
+    np.testing.assert_allclose(transform(again)(ct, *args), inverse @ ct, rtol=1e-6)
+
+
 def test_vmap_over_what_the_solver_alone_closes_over():
     f = lambda steps: lax.custom_linear_solve(lambda x: 2 * x, 3.0, lambda mv, b: b / 2 + steps)
     np.testing.assert_allclose(weft.vmap(f)(np.arange(3.0, dtype=np.float32)), [1.5, 2.5, 3.5])
@@ -340,6 +359,30 @@ def test_aux_of_integers():
     value, dot, aux = weft.jvp(f, (8.0,), (1.0,), has_aux=True)
     np.testing.assert_allclose((value, dot), (2, 1 / 12), rtol=1e-5)
     assert weft.grad(lambda m: f(m)[1]["m"])(8.0) == 0
+
+
+def test_rules_of_functions_that_the_solver_differentiates():
+    """Such a rule may close over arrays and values of an outer trace."""
+
+    def solved(c, a):
+        @weft.custom_jvp
+        def double(x):
+            return 2.0 * x
+
+        double.defjvp(lambda x, t: (double(*x), c * t[0]))
+
+        def invert(matvec, b):
+            return b / weft.jvp(matvec, (b,), (b,))[1]
+
+        return lax.custom_linear_solve(lambda x: a * double(x), wnp.ones(3), invert)
+
+    c = wnp.arange(3.0) + 2
+    expected = 1 / (3 * np.arange(2.0, 5.0))
+    np.testing.assert_allclose(solved(c, 3.0), expected, rtol=1e-6)
+    np.testing.assert_allclose(weft.jit(lambda a: solved(c, a))(3.0), expected, rtol=1e-6)
+    np.testing.assert_allclose(weft.jit(solved)(c, 3.0), expected, rtol=1e-6)
+    mapped = weft.jit(weft.vmap(solved, (None, 0)))(c, np.full(2, 3.0, np.float32))
+    np.testing.assert_allclose(mapped, [expected] * 2, rtol=1e-6)
 
 
 def test_of_nothing():
