@@ -100,8 +100,13 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
     avals, out_tree = _promised(result_shape_dtypes)
     leaves, flat = _flat(callback, args, kwargs, out_tree, "pure_callback")
     if _is_recorded(leaves):
-        out = _core.bind(
-            "pure_callback", *leaves, callback=flat, result_avals=avals, vmap_method=vmap_method
+        out = _recorded(
+            "pure_callback",
+            leaves,
+            avals,
+            callback=flat,
+            result_avals=avals,
+            vmap_method=vmap_method,
         )
     else:
         out = _called_at_once(flat, leaves, avals)
@@ -128,8 +133,8 @@ def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
     avals, out_tree = _promised(result_shape_dtypes)
     leaves, flat = _flat(callback, args, kwargs, out_tree, "io_callback")
     if _is_recorded(leaves, ordered):
-        out = _core.bind(
-            "io_callback", *leaves, callback=flat, result_avals=avals, ordered=bool(ordered)
+        out = _recorded(
+            "io_callback", leaves, avals, callback=flat, result_avals=avals, ordered=bool(ordered)
         )
     else:
         out = _called_at_once(flat, leaves, avals, ordered)
@@ -143,7 +148,7 @@ def debug_callback(callback, args, kwargs, ordered):
     flat = _FlatCallback(callback, in_tree, None, "debug.callback", static)
     leaves = [x for x in leaves if _is_array(x)]
     if _is_recorded(leaves, ordered):
-        _core.bind("debug_callback", *leaves, callback=flat, ordered=bool(ordered))
+        _recorded("debug_callback", leaves, (), callback=flat, ordered=bool(ordered))
     else:
         _called_at_once(flat, leaves, (), ordered)
 
@@ -177,6 +182,11 @@ def _flat(callback, args, kwargs, out_tree, op):
     flat = _FlatCallback(callback, in_tree, out_tree, op)
     check_leaves(leaves, lambda i: f"argument {i} of '{flat.__name__}'")
     return leaves, flat
+
+
+def _recorded(op, leaves, avals, **attrs):
+    # Not `bind`, under which a Python number takes the dtype of the arrays beside it.
+    return _core.bind_graphs(op, leaves, (False,) * len(avals), **attrs)
 
 
 def _called_at_once(flat, leaves, avals, ordered=False):

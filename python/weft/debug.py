@@ -25,15 +25,14 @@ def callback(callback=None, *args, ordered=False, **kwargs):
         else as it is. Programs that call equal functions are the same program, so that a function
         defined once costs less than a new lambda per call.
       args, kwargs: trees of arrays and other values.
-      ordered: whether calls come in the order of the program, with other ordered ones. If not, they
-        may come in another; they are never left out.
+      ordered: whether calls come in the order of the program, with other ordered ones, and in the
+        order of the elements that vmap maps. If not, they may come in another; none is left out.
 
     `callback(ordered=True)` gives a function that takes the rest.
 
-    Raises TypeError if `callback` cannot be called, NotImplementedRuleError for an ordered call on
-    values that vmap maps. An error of the function arrives as a RuntimeError that holds its
-    traceback, where the program's results are used or at weft.effects_barrier(); un-jitted, as it
-    is.
+    Raises TypeError if `callback` cannot be called. An error of the function arrives as a
+    RuntimeError that holds its traceback, where the program's results are used or at
+    weft.effects_barrier(); un-jitted, as it is.
     """
     if callback is None:
         _check_alone("callback", args, kwargs)

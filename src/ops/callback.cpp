@@ -94,13 +94,12 @@ void batch_callback(BatchCtx& c) {
   apply_batched(c, xs);
 }
 
-// Lanes have no order among each other.
-void batch_effect(BatchCtx& c) {
+// Which element comes first must not decide what an element gets.
+void batch_io(BatchCtx& c) {
   if (c.attr().boolean("ordered"))
-    fail(
-        ErrorKind::kNotImplemented, "[", c.op.name,
-        "] expected ordered=False under vmap, since the elements of the mapped axis have no order; "
-        "got an ordered call on a mapped value");
+    fail(ErrorKind::kNotImplemented,
+         "[io_callback] expected ordered=False under vmap, since the elements of the mapped axis "
+         "have no order; got an ordered call on a mapped value");
   batch_sequential(c);
 }
 
@@ -134,7 +133,6 @@ OpDef effectful_op(std::string name, std::string doc) {
   OpDef d = callback_op(std::move(name), std::move(doc));
   d.effects = kUnordered;
   d.ordered_by = "ordered";
-  d.batch = batch_effect;
   return d;
 }
 
@@ -143,6 +141,7 @@ OpDef io_callback_op() {
   d.attrs = {{"callback", AttrType::kObject},
              {"result_avals", AttrType::kTypes},
              {"ordered", AttrType::kBool}};
+  d.batch = batch_io;
   return d;
 }
 
@@ -152,6 +151,7 @@ OpDef debug_callback_op() {
   d.infer = [](const InferCtx&) -> TypeRefs { return {}; };
   d.jvp_kind = JvpKind::kZero;
   d.jvp = nullptr;
+  d.batch = batch_sequential;
   return d;
 }
 
