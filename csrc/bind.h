@@ -34,7 +34,8 @@ struct Elementwise {
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs);
 // `results` as a list in Python for ops with several.
 Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs);
-// For ops that hold graphs: operands are taken as they are, and `weak` says which results are weak.
+// For ops that hold graphs or functions: operands are taken as they are, and `weak` says which
+// results are weak.
 Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
                     const std::vector<bool>& weak);
 

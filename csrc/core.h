@@ -111,6 +111,7 @@ struct Runtime {
   Ref to_numpy;        // (buffer, dtype, shape) -> numpy array
   Ref copy_to_device;  // (buffer, device list, sharding) -> buffer
   Ref start;           // () -> None: makes the client and registers its devices
+  Ref keep_token;      // (token of a run with effects) -> None: effects_barrier waits for it
 };
 extern Runtime& runtime;
 

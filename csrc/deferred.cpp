@@ -127,7 +127,7 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
     fail(ErrorKind::kInternal, "call_graph expected ", graph->num_inputs(), " operands; got ",
          xs.size());
   auto is_weak = [&](size_t i) { return i < weak.size() && weak[i]; };
-  if (ContextRef c = context_for(xs)) {
+  if (ContextRef c = context_for(xs, graph->effects())) {
     Values args;
     for (size_t i = 0; i < xs.size(); ++i)
       args.push_back(value_in(*c, xs[i], graph->input_types()[i]->dtype()));
@@ -186,7 +186,10 @@ bool evaluate(TraceContext& c, Value v) {
   }
   std::sort(needed.begin(), needed.end(), [](Value x, Value y) { return x.id < y.id; });
   for (Value first : needed) {
-    const Op op = *b.producer(first);
+    Op op = *b.producer(first);
+    // The effects come when the recorded graph is run.
+    op.attrs = without_effects(op.attrs);
+    if (effects_of(*op.info, op.attrs) != kPure) return false;
     std::vector<Ref> held;
     std::vector<Operand> xs;
     for (Value operand : b.operands(op)) {

@@ -142,7 +142,8 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
   return aliases;
 }
 
-// What a program calls on the host: a list of (function, ((shape, dtype), ...), "file.py:12 (f)").
+// What a program calls on the host: a list of (function, ((shape, dtype), ...), "file.py:12 (f)",
+// whether it takes and returns a token).
 Ref host_functions(const std::vector<HostCallback>& callbacks) {
   Ref list = Ref::checked(PyList_New(0));
   for (const HostCallback& c : callbacks) {
@@ -155,8 +156,9 @@ Ref host_functions(const std::vector<HostCallback>& callbacks) {
     }
     auto function = std::dynamic_pointer_cast<const PythonObject>(c.function);
     if (!function) throw Error(ErrorKind::kInternal, "host function that is none of Python");
-    Ref item = Ref::checked(Py_BuildValue("(OOs)", function->get(), types.get(),
-                                          c.loc == kNoLoc ? "" : loc_text(c.loc).c_str()));
+    Ref item = Ref::checked(Py_BuildValue("(OOsO)", function->get(), types.get(),
+                                          c.loc == kNoLoc ? "" : loc_text(c.loc).c_str(),
+                                          c.is_ordered ? Py_True : Py_False));
     check(PyList_Append(list.get(), item.get()));
   }
   return list;
@@ -179,6 +181,7 @@ ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
   e->loaded = Ref::checked(PyObject_CallFunctionObjArgs(runtime.compile.get(), text_object.get(),
                                                         device.get(), functions.get(), nullptr));
   e->device = options.device;
+  e->has_effects = graph->effects() != kPure;
   auto inputs = graph->input_types();
   e->inputs.assign(inputs.begin(), inputs.end());
   e->outputs = graph->output_types();
@@ -264,9 +267,15 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
             raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
                         as_array(inputs[d])->type, " as inputs ", d, " and ", i);
     }
-    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get()};
+    bool has_effects = p.executable->has_effects;
+    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get(), Py_True};
+    size_t num_args = has_effects ? 3 : 2;  // the last: with a token
     Ref execution = Ref::checked(PyObject_VectorcallMethod(
-        name("execute_sharded"), execute_args, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+        name("execute_sharded"), execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (has_effects) {
+      Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
+      Ref::checked(PyObject_CallOneArg(runtime.keep_token.get(), token.get()));
+    }
     PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
     results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
                                                      2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));

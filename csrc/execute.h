@@ -17,6 +17,7 @@ struct Executable {
   std::vector<TypeRef> inputs;
   std::vector<TypeRef> outputs;
   int device = 0;
+  bool has_effects = false;
   int smallest_output = -1;  // if it is small enough to be held on to; see last_run()
 };
 using ExecutableRef = std::shared_ptr<const Executable>;

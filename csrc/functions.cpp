@@ -143,8 +143,8 @@ PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   });
 }
 
-// bind_graphs(name, operands, weak, **attrs) -> list of results: for ops that hold graphs. `weak`
-// says which results are weakly typed.
+// bind_graphs(name, operands, weak, **attrs) -> list of results: for ops that hold graphs or
+// functions. `weak` says which results are weakly typed.
 PyObject* bind_graphs_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     if (n != 3) raise_error("OperandError", "bind_graphs expected 3 arguments; got ", n);
@@ -250,7 +250,8 @@ PyMethodDef functions[] = {
     {"bind_graphs",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_graphs_function)),
      METH_FASTCALL | METH_KEYWORDS,
-     "bind_graphs(op, operands, weak, **attrs): runs or records an op that holds graphs."},
+     "bind_graphs(op, operands, weak, **attrs): runs or records an op that holds graphs or "
+     "functions."},
     {"typeof", typeof_function, METH_O, "(shape, dtype, weak_type) of anything array-like."},
     {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
      METH_FASTCALL, "(dtype, weak) that the arguments promote to."},

@@ -474,7 +474,7 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
       with_captures.insert(with_captures.end(), call.operands.begin(), call.operands.end());
       operands = with_captures;
     }
-    ContextRef c = context_for(operands);
+    ContextRef c = context_for(operands, entry->graph->effects());
     Ref result = c ? record_call(s, *entry, c, operands) : execute(s, *entry, operands);
     return result.release();
   });

@@ -298,6 +298,7 @@ void bind_runtime(nb::module_& m) {
     runtime.to_numpy = ref(hooks["to_numpy"]);
     runtime.copy_to_device = ref(hooks["copy_to_device"]);
     runtime.start = ref(hooks["start"]);
+    runtime.keep_token = ref(hooks["keep_token"]);
   });
   m.def("set_numpy_dtypes", [](nb::handle dtypes) { set_numpy_dtypes(dtypes.ptr()); });
   m.def("dtype_names", [] {
@@ -348,6 +349,8 @@ void bind_runtime(nb::module_& m) {
     return take(copy_buffer(a, a->device, a->weak, a->committed));
   });
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
+  // Whether any function is being traced, or recorded for an un-jitted transform.
+  m.def("in_context", [] { return !context_stack().empty(); });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
   m.def("get_state", [] {
     int d = default_device();

@@ -77,7 +77,7 @@ std::vector<ContextRef>& context_stack() {
   return stack;
 }
 
-ContextRef context_for(std::span<const Operand> operands) {
+ContextRef context_for(std::span<const Operand> operands, uint32_t effects) {
   std::vector<ContextRef>& stack = context_stack();
   for (const Operand& x : operands) {
     if (x.kind != OperandKind::kTracer) continue;
@@ -87,6 +87,7 @@ ContextRef context_for(std::span<const Operand> operands) {
     for (const ContextRef& c : stack) open |= c.get() == t->context;
     if (!open) raise_leaked(t);
   }
+  if ((effects & kOrdered) && !stack.empty()) return stack.back();
   for (size_t i = stack.size(); i-- > 0;) {
     const ContextRef& c = stack[i];
     if (c->kind == ContextKind::kStaged) return c;

@@ -59,8 +59,9 @@ PyObject* make_tracer(const ContextRef& context, Value value, bool weak);
 // The stack of the current thread, innermost last.
 std::vector<ContextRef>& context_stack();
 // The context that an op on these operands is recorded in; null: it runs eagerly. Raises
-// UnexpectedTracerError for a tracer of a finished context.
-ContextRef context_for(std::span<const Operand> operands);
+// UnexpectedTracerError for a tracer of a finished context. Ordered effects are recorded in the
+// innermost context whatever they touch: run at once, they would overtake those recorded before.
+ContextRef context_for(std::span<const Operand> operands, uint32_t effects = kPure);
 // Same with no operands: the innermost staged context, if it is the innermost of all.
 ContextRef innermost_staged();
 

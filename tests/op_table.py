@@ -253,6 +253,8 @@ NO_ROW = {
     "fusion": "made by the fuse pass only; tests/ir covers it",
     "jit": "a call of a graph; test_jit.py covers it",
     "pure_callback": "its function is of Python; test_callback.py covers it",
+    "io_callback": "its function is of Python; test_debug.py covers it",
+    "debug_callback": "its function is of Python; test_debug.py covers it",
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {

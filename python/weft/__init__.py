@@ -23,8 +23,10 @@ from weft import (  # noqa: E402
     config as _config,
     core as core,
     custom_derivatives as custom_derivatives,
+    debug as debug,
     dtypes as dtypes,
     errors as errors,
+    experimental as experimental,
     extend as extend,
     interpreters as interpreters,
     lax as lax,
@@ -88,5 +90,6 @@ from weft.config import (  # noqa: E402
     disable_jit as disable_jit,
     enable_x64 as enable_x64,
 )
+from weft.runtime.callback import effects_barrier as effects_barrier  # noqa: E402
 
 __version__ = "0.1.0"

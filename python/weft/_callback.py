@@ -1,10 +1,14 @@
-"""pure_callback: functions on the host within compiled programs."""
+"""Functions on the host within programs: pure_callback, io_callback, and what weft.debug stands on.
+
+A function of trees becomes one of lists of arrays (`_FlatCallback`), an attribute of the op that
+stands for the call. With nothing being traced the function is called at once.
+"""
 
 from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft.errors import ArgumentTypeError
-from weft.runtime.callback import check_results, host_argument
+from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
 from weft.runtime.pytree import registry
 
 _VMAP_METHODS = (
@@ -20,30 +24,46 @@ _VMAP_METHODS = (
 class _FlatCallback:
     """A function of trees as one of lists of arrays.
 
-    Equal if function and trees are, so that programs that call the same function are the same.
+    Equal if function, trees and static arguments are, so that programs that call the same function
+    are the same. One that holds something unhashable is equal to itself only.
     """
 
-    def __init__(self, fun, in_tree, out_tree, name):
+    def __init__(self, fun, in_tree, out_tree, op, static=()):
         self.fun = fun
         self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.__name__ = name
-
-    def _key(self):
-        return self.fun, self.in_tree, self.out_tree
+        self.out_tree = out_tree  # None: what the function returns is dropped
+        self.op = op
+        self.static = static  # (position among the leaves, value)
+        self.__name__ = function_name(fun)
+        self._key = (fun, in_tree, out_tree, static)
+        try:
+            self._hash = hash(self._key)
+        except TypeError:
+            self._key = None
+            self._hash = id(self)
 
     def __eq__(self, other):
-        return isinstance(other, _FlatCallback) and self._key() == other._key()
+        if self is other:
+            return True
+        if not isinstance(other, _FlatCallback) or self._key is None:
+            return False
+        return self._hash == other._hash and self._key == other._key
 
     def __hash__(self):
-        return hash(self._key())
+        return self._hash
 
     def __call__(self, *arrays):
-        args, kwargs = self.in_tree.unflatten(list(arrays))
-        leaves, tree = registry.flatten(self.fun(*args, **kwargs))
+        leaves = list(arrays)
+        for i, value in self.static:
+            leaves.insert(i, value)
+        args, kwargs = self.in_tree.unflatten(leaves)
+        result = self.fun(*args, **kwargs)
+        if self.out_tree is None:
+            return []
+        leaves, tree = registry.flatten(result)
         if tree != self.out_tree:
             raise ArgumentTypeError(
-                f"pure_callback expected '{self.__name__}' to return the tree {self.out_tree}, as "
+                f"{self.op} expected '{self.__name__}' to return the tree {self.out_tree}, as "
                 f"promised; got {tree}"
             )
         return leaves
@@ -77,24 +97,105 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
             f"vmap_method: expected one of {', '.join(map(repr, _VMAP_METHODS))}; "
             f"got {vmap_method!r}"
         )
-    if not callable(callback):
-        raise TypeError(f"pure_callback expected a function; got {callback!r}")
-    results, out_tree = registry.flatten(result_shape_dtypes)
-    avals = tuple(_result_aval(r) for r in results)
-    leaves, in_tree = registry.flatten((args, kwargs))
-    name = function_name(callback)
-    check_leaves(leaves, lambda i: f"argument {i} of '{name}'")
-    flat = _FlatCallback(callback, in_tree, out_tree, name)
-    if _core.in_trace() or any(type(x) is _core.Tracer for x in leaves):
-        out = _core.bind(
-            "pure_callback", *leaves, callback=flat, result_avals=avals, vmap_method=vmap_method
+    avals, out_tree = _promised(result_shape_dtypes)
+    leaves, flat = _flat(callback, args, kwargs, out_tree, "pure_callback")
+    if _is_recorded(leaves):
+        out = _recorded(
+            "pure_callback",
+            leaves,
+            avals,
+            callback=flat,
+            result_avals=avals,
+            vmap_method=vmap_method,
         )
     else:
-        types = [(a.shape, a.dtype) for a in avals]
-        arrays = [host_argument(x, _core.typeof(x)[1]) for x in leaves]
-        x64 = _core.get_state()[0]
-        out = [_core.asarray(r) for r in check_results(flat, flat(*arrays), types, "", x64)]
+        out = _called_at_once(flat, leaves, avals)
     return out_tree.unflatten(out)
+
+
+def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
+    """The result of a Python function on the host that has effects, such as reading from a file.
+
+    Each time the program gets there the function is called once, whether its result is used or
+    not. Programs with callbacks run on CPU only.
+
+    Args:
+      callback: takes NumPy arrays in place of the arrays of `args` and `kwargs`, returns what
+        `result_shape_dtypes` says.
+      result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
+      args, kwargs: trees of arrays.
+      ordered: whether calls come in the order of the program, with other ordered ones.
+
+    Returns a tree of arrays. Under vmap: one call per element; NotImplementedRuleError if ordered.
+    Raises NotImplementedRuleError when differentiated, CallbackError if the function returns
+    something else than was promised; errors of the function arrive as with `pure_callback`.
+    """
+    avals, out_tree = _promised(result_shape_dtypes)
+    leaves, flat = _flat(callback, args, kwargs, out_tree, "io_callback")
+    if _is_recorded(leaves, ordered):
+        out = _recorded(
+            "io_callback", leaves, avals, callback=flat, result_avals=avals, ordered=bool(ordered)
+        )
+    else:
+        out = _called_at_once(flat, leaves, avals, ordered)
+    return out_tree.unflatten(out)
+
+
+def debug_callback(callback, args, kwargs, ordered):
+    """Calls a function on the host for its effects; see weft.debug.callback."""
+    leaves, in_tree = registry.flatten((args, kwargs))
+    static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
+    flat = _FlatCallback(callback, in_tree, None, "debug.callback", static)
+    leaves = [x for x in leaves if _is_array(x)]
+    if _is_recorded(leaves, ordered):
+        _recorded("debug_callback", leaves, (), callback=flat, ordered=bool(ordered))
+    else:
+        _called_at_once(flat, leaves, (), ordered)
+
+
+def _is_recorded(leaves, ordered=False):
+    """Whether a call becomes an op of a graph that is being made."""
+    if _core.in_trace() or any(type(x) is _core.Tracer for x in leaves):
+        return True
+    return ordered and _core.in_context()
+
+
+def _is_array(x):
+    try:
+        _core.typeof(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _promised(result_shape_dtypes):
+    """The types of results, and their tree."""
+    results, out_tree = registry.flatten(result_shape_dtypes)
+    return tuple(_result_aval(r) for r in results), out_tree
+
+
+def _flat(callback, args, kwargs, out_tree, op):
+    """The arrays among the arguments, and the function of them."""
+    if not callable(callback):
+        raise TypeError(f"{op} expected a function; got {callback!r}")
+    leaves, in_tree = registry.flatten((args, kwargs))
+    flat = _FlatCallback(callback, in_tree, out_tree, op)
+    check_leaves(leaves, lambda i: f"argument {i} of '{flat.__name__}'")
+    return leaves, flat
+
+
+def _recorded(op, leaves, avals, **attrs):
+    # Not `bind`, under which a Python number takes the dtype of the arrays beside it.
+    return _core.bind_graphs(op, leaves, (False,) * len(avals), **attrs)
+
+
+def _called_at_once(flat, leaves, avals, ordered=False):
+    if ordered and not inside_callback():
+        effects_barrier()  # of programs that were started before
+    types = [(a.shape, a.dtype) for a in avals]
+    arrays = [host_argument(x, _core.typeof(x)[1]) for x in leaves]
+    x64 = _core.get_state()[0]
+    return [_core.asarray(r) for r in check_results(flat, flat(*arrays), types, "", x64)]
 
 
 def _result_aval(x):

@@ -6,7 +6,15 @@ from weft import _core
 from weft._recording import Recording, call, check_callable, check_leaves, name_argument
 from weft.errors import ArgumentTypeError, ShapeError
 from weft.runtime.pytree import registry
-from weft.tree_util import tree_broadcast, tree_leaves
+from weft.tree_util import tree_broadcast, tree_leaves, tree_map
+
+
+class _Unmapped:
+    def __repr__(self):
+        return "None"
+
+
+_UNMAPPED = _Unmapped()
 
 
 def _is_none(x):
@@ -14,12 +22,16 @@ def _is_none(x):
 
 
 def _axes(axes, tree_of, what):
-    """One axis per leaf of a tree; `axes` is a prefix of it with ints and None as leaves."""
+    """One axis per leaf of a tree; `axes` is a prefix of it with ints and None as leaves.
+
+    A None in the tree itself is no leaf.
+    """
+    prefix = tree_map(lambda axis: _UNMAPPED if axis is None else axis, axes, is_leaf=_is_none)
     try:
-        spread = tree_broadcast(axes, tree_of, is_leaf=_is_none)
+        spread = tree_broadcast(prefix, tree_of)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{what}: expected a prefix of the tree; {error}") from None
-    found = tree_leaves(spread, is_leaf=_is_none)
+    found = [None if axis is _UNMAPPED else axis for axis in tree_leaves(spread)]
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
             raise TypeError(f"{what}: expected ints or None; got {axis!r}")

@@ -16,7 +16,7 @@ std::string numbered(std::string_view prefix, uint32_t n) { return cat(prefix, n
 
 }  // namespace
 
-std::string FunctionWriter::write(const Graph& graph, std::string_view header) {
+std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
   Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
   body.text.reserve(header.size() + 80 * graph.ops().size());
   body.text << "  " << header << " {\n";
@@ -24,8 +24,11 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header) {
   std::vector<std::string> args;
   args.reserve(graph.num_inputs());
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) args.push_back(fresh_argument());
+  bool is_ordered = graph.effects() & kOrdered;
+  if (is_ordered)
+    token_ = is_main ? line(cat("stablehlo.create_token : ", kTokenType)) : fresh_argument();
   std::vector<std::string> outputs = write_ops(graph, args);
-  write_terminator("return", graph, outputs);
+  write_terminator("return", graph, outputs, is_ordered && !is_main);
   body.text << "  }\n";
   block_ = nullptr;
   return body.text.take();
@@ -172,9 +175,22 @@ std::vector<std::string> FunctionWriter::inline_graph(const Graph& graph,
   return write_ops(graph, args);
 }
 
+// Most graphs have no ordered effects, so that the attributes of few ops are looked at.
+std::string FunctionWriter::token() {
+  const Op& op = *frame_->op;
+  bool is_ordered =
+      (frame_->graph->effects() & kOrdered) && (effects_of(*op.info, op.attrs) & kOrdered);
+  return is_ordered ? token_ : std::string();
+}
+
 std::string FunctionWriter::fresh_argument() { return numbered("%arg", next_arg_++); }
 
+// Graphs that XLA may apply as often, and in what order, it likes.
 std::string FunctionWriter::region(const Graph& graph, std::string_view terminator) {
+  if (graph.effects() != kPure)
+    fail(ErrorKind::kNotImplemented, "[", frame_->op->info->name,
+         "] expected a graph without effects; got one that calls a function on the host for its "
+         "effects");
   Text header;
   std::vector<std::string> args;
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
@@ -183,22 +199,25 @@ std::string FunctionWriter::region(const Graph& graph, std::string_view terminat
            << module_.type_text(graph.type(graph.input(i)));
   }
   if (!args.empty()) header << "):";
-  return write_region(graph, args, header.view(), terminator);
+  return write_region(graph, args, header.view(), terminator, {});
 }
 
 std::string FunctionWriter::region_on(const Graph& graph, std::span<const std::string> args,
-                                      std::string_view terminator) {
-  return write_region(graph, args, "", terminator);
+                                      std::string_view terminator, std::string_view token) {
+  return write_region(graph, args, "", terminator, token);
 }
 
 std::string FunctionWriter::write_region(const Graph& graph, std::span<const std::string> args,
-                                         std::string_view header, std::string_view terminator) {
+                                         std::string_view header, std::string_view terminator,
+                                         std::string_view token) {
   Block block{.text = {}, .indent = block_->indent + kRegionIndent, .constants = {}};
   Block* outer = std::exchange(block_, &block);
   block.text << "{\n";
   if (!header.empty()) block.text.spaces(block.indent - 2) << header << '\n';
+  std::string outer_token = std::exchange(token_, std::string(token));
   std::vector<std::string> outputs = write_ops(graph, args);
-  write_terminator(terminator, graph, outputs);
+  write_terminator(terminator, graph, outputs, !token.empty());
+  token_ = std::move(outer_token);
   block_ = outer;
   block.text.spaces(outer->indent) << '}';
   return block.text.take();
@@ -210,30 +229,25 @@ void FunctionWriter::host_callback(const ObjectRef& function) {
          "] expected platform cpu for a call of a host function; got ", platform());
   std::vector<HostCallback>& all = module_.host_callbacks();
   Text text;
-  text << "\"stablehlo.custom_call\"(";
-  for (size_t i = 0; i < size(); ++i) text << (i ? ", " : "") << in(i);
-  text << ") <{api_version = 4 : i32, backend_config = {index = " << all.size()
+  bool is_ordered = !token().empty();
+  text << "\"stablehlo.custom_call\"(" << operand_list(*this)
+       << ") <{api_version = 4 : i32, backend_config = {index = " << all.size()
        << " : ui64}, call_target_name = \"xla_ffi_python_cpu_callback\", has_side_effect = "
-       << (frame_->op->info->effects == kPure ? "false" : "true") << "}> : (";
-  for (size_t i = 0; i < size(); ++i) text << (i ? ", " : "") << module_.type_text(in_types[i]);
-  text << ") -> (";
-  for (size_t i = 0; i < out_types.size(); ++i)
-    text << (i ? ", " : "") << module_.type_text(out_types[i]);
-  text << ')';
-  all.push_back({function, {out_types.begin(), out_types.end()}, loc_});
-  size_t n = out_types.size();
-  std::string name = line(text.view(), static_cast<int>(n));
-  for (size_t i = 0; i < n; ++i) set_out(i, n == 1 ? name : cat(name, '#', i));
+       << (frame_->op->info->effects == kPure ? "false" : "true") << "}> : " << signature(*this);
+  all.push_back({function, {out_types.begin(), out_types.end()}, loc_, is_ordered});
+  emit_results(*this, text.view());
 }
 
 void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,
-                                      std::span<const std::string> outputs) {
+                                      std::span<const std::string> outputs, bool with_token) {
   Text text;
   text << terminator;
   for (size_t i = 0; i < outputs.size(); ++i) text << (i ? ", " : " ") << outputs[i];
+  if (with_token) text << (outputs.empty() ? " " : ", ") << token_;
   for (size_t i = 0; i < outputs.size(); ++i) {
     text << (i ? ", " : " : ") << module_.type_text(graph.type(graph.outputs()[i]));
   }
+  if (with_token) text << (outputs.empty() ? " : " : ", ") << kTokenType;
   line(text.view(), 0);
 }
 

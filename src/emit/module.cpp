@@ -83,12 +83,17 @@ std::string ModuleWriter::function(const GraphRef& graph, std::string_view name)
   for (uint32_t i = 0; i < graph->num_inputs(); ++i) {
     header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph->type(graph->input(i)));
   }
+  bool is_ordered = graph->effects() & kOrdered;
+  uint32_t num_inputs = graph->num_inputs();
+  if (is_ordered) header << (num_inputs ? ", " : "") << "%arg" << num_inputs << ": " << kTokenType;
   header << ')';
-  for (size_t i = 0; i < graph->outputs().size(); ++i) {
-    header << (i ? ", " : " -> (") << type_text(graph->type(graph->outputs()[i]));
-  }
-  if (!graph->outputs().empty()) header << ')';
-  std::string text = FunctionWriter(*this).write(*graph, header.view());
+  bool any_result = is_ordered || !graph->outputs().empty();
+  if (any_result) header << " -> (";
+  for (size_t i = 0; i < graph->outputs().size(); ++i)
+    header << (i ? ", " : "") << type_text(graph->type(graph->outputs()[i]));
+  if (is_ordered) header << (graph->outputs().empty() ? "" : ", ") << kTokenType;
+  if (any_result) header << ')';
+  std::string text = FunctionWriter(*this).write(*graph, header.view(), false);
   functions_[index].text = std::move(text);
   return functions_[index].name;
 }
@@ -156,7 +161,7 @@ std::string ModuleWriter::write(const Graph& graph) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one result_info per output (",
          graph.outputs().size(), "); got ", options_.result_info.size());
   }
-  std::string main = FunctionWriter(*this).write(graph, main_signature(graph));
+  std::string main = FunctionWriter(*this).write(graph, main_signature(graph), true);
   size_t size = main.size() + 200;
   for (const Function& f : functions_) size += f.text.size();
 

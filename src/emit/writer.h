@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ops/hlo_text.h"
 #include "weft/emit.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"
@@ -76,8 +77,9 @@ class FunctionWriter final : public EmitCtx {
  public:
   explicit FunctionWriter(ModuleWriter& module) : module_(module) {}
 
-  // The whole function; `header` is everything up to the opening brace.
-  std::string write(const Graph& graph, std::string_view header);
+  // The whole function; `header` is everything up to the opening brace. The chain of ordered
+  // effects starts in main; other functions are given a token, last, and return one.
+  std::string write(const Graph& graph, std::string_view header, bool is_main);
 
   std::string in(size_t i) override;
   std::string in_as(size_t i, const Dims& shape) override;
@@ -90,7 +92,9 @@ class FunctionWriter final : public EmitCtx {
   std::string region(const Graph& graph, std::string_view terminator) override;
   void host_callback(const ObjectRef& function) override;
   std::string region_on(const Graph& graph, std::span<const std::string> args,
-                        std::string_view terminator) override;
+                        std::string_view terminator, std::string_view token) override;
+  std::string token() override;
+  void set_token(std::string name) override { token_ = std::move(name); }
   std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
 
@@ -126,12 +130,13 @@ class FunctionWriter final : public EmitCtx {
   };
 
   std::string write_region(const Graph& graph, std::span<const std::string> args,
-                           std::string_view header, std::string_view terminator);
+                           std::string_view header, std::string_view terminator,
+                           std::string_view token);
   std::vector<std::string> write_ops(const Graph& graph, std::span<const std::string> args);
   void write_op(const Op& op);
   void write_decomposed(const OpDef& op);
   void write_terminator(std::string_view terminator, const Graph& graph,
-                        std::span<const std::string> outputs);
+                        std::span<const std::string> outputs, bool with_token);
   std::string typed_constant(const Literal& x, TypeRef type);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
@@ -139,6 +144,7 @@ class FunctionWriter final : public EmitCtx {
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;
+  std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;

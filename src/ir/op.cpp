@@ -32,6 +32,7 @@ TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operands, const 
 
 uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs) {
   uint32_t effects = op.effects;
+  if (attrs && !op.ordered_by.empty() && attrs->boolean(op.ordered_by)) effects |= kOrdered;
   if (attrs) for_each_graph(attrs, [&](const GraphRef& graph) { effects |= graph->effects(); });
   return effects;
 }

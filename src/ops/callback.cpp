@@ -1,6 +1,7 @@
-// pure_callback: a function on the host, given by the embedding language, as an op of a program.
-// The function takes and returns arrays; it must be free of side effects, since calls may be
-// dropped, shared or repeated.
+// Functions on the host, given by the embedding language, as ops of a program; they take and return
+// arrays. pure_callback: free of side effects, since calls may be dropped, shared or repeated.
+// io_callback: called once each time the program gets there, for results and effects.
+// debug_callback: the same, for effects alone; it is invisible to derivatives.
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/presets.h"
@@ -93,29 +94,73 @@ void batch_callback(BatchCtx& c) {
   apply_batched(c, xs);
 }
 
-OpDef callback_op() {
+// Which element comes first must not decide what an element gets.
+void batch_io(BatchCtx& c) {
+  if (c.attr().boolean("ordered"))
+    fail(ErrorKind::kNotImplemented,
+         "[io_callback] expected ordered=False under vmap, since the elements of the mapped axis "
+         "have no order; got an ordered call on a mapped value");
+  batch_sequential(c);
+}
+
+OpDef callback_op(std::string name, std::string doc) {
   OpDef d;
-  d.name = "pure_callback";
-  d.doc = "The results of a function on the host.";
-  d.attrs = {{"callback", AttrType::kObject},
-             {"result_avals", AttrType::kTypes},
-             {"vmap_method", AttrType::kString, AttrSpec::kOptional}};
+  d.name = std::move(name);
+  d.doc = std::move(doc);
   d.multiple_results = true;
   d.infer = infer_callback;
   d.jvp_kind = JvpKind::kCustom;
-  d.jvp = [](JvpCtx&) -> Vals {
-    fail(ErrorKind::kNotImplemented,
-         "[pure_callback] expected no derivative to be asked of a function on the host; give the "
-         "function that calls it one with custom_jvp or custom_vjp");
+  d.jvp = [](JvpCtx& c) -> Vals {
+    fail(ErrorKind::kNotImplemented, "[", c.op.name,
+         "] expected no derivative to be asked of a function on the host; give the function that "
+         "calls it one with custom_jvp or custom_vjp");
   };
-  d.batch = batch_callback;
   d.emit = [](EmitCtx& c) { c.host_callback(c.attr().object("callback")); };
   d.cost = [](const CostCtx& c) { return cost_bytes(c); };
   return d;
 }
 
+OpDef pure_callback_op() {
+  OpDef d = callback_op("pure_callback", "The results of a function on the host.");
+  d.attrs = {{"callback", AttrType::kObject},
+             {"result_avals", AttrType::kTypes},
+             {"vmap_method", AttrType::kString, AttrSpec::kOptional}};
+  d.batch = batch_callback;
+  return d;
+}
+
+OpDef effectful_op(std::string name, std::string doc) {
+  OpDef d = callback_op(std::move(name), std::move(doc));
+  d.effects = kUnordered;
+  d.ordered_by = "ordered";
+  return d;
+}
+
+OpDef io_callback_op() {
+  OpDef d = effectful_op("io_callback", "The results of a function on the host with effects.");
+  d.attrs = {{"callback", AttrType::kObject},
+             {"result_avals", AttrType::kTypes},
+             {"ordered", AttrType::kBool}};
+  d.batch = batch_io;
+  return d;
+}
+
+OpDef debug_callback_op() {
+  OpDef d = effectful_op("debug_callback", "Calls a function on the host that gives nothing.");
+  d.attrs = {{"callback", AttrType::kObject}, {"ordered", AttrType::kBool}};
+  d.infer = [](const InferCtx&) -> TypeRefs { return {}; };
+  d.jvp_kind = JvpKind::kZero;
+  d.jvp = nullptr;
+  d.batch = batch_sequential;
+  return d;
+}
+
 }  // namespace
 
-void register_callback(OpRegistry& r) { r.add(callback_op()); }
+void register_callback(OpRegistry& r) {
+  r.add(pure_callback_op());
+  r.add(io_callback_op());
+  r.add(debug_callback_op());
+}
 
 }  // namespace weft

@@ -92,7 +92,8 @@ class Recomputation {
       const Op* op = forward.producer(v);
       if (!op || seen[v.id]) continue;
       seen[v.id] = true;
-      if (policy && policy->saves(*op->info, op->attrs)) {
+      bool is_repeatable = effects_of(*op->info, without_effects(op->attrs)) == kPure;
+      if (!is_repeatable || (policy && policy->saves(*op->info, op->attrs))) {
         saved_.push_back(v);
         continue;
       }

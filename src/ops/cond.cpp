@@ -319,17 +319,17 @@ LiftedOp lift_from_branches(const AttrsRef& attrs) {
 }
 
 void emit_cond(EmitCtx& c) {
-  std::string index = c.in(0);
+  std::string index = c.in(0), token = c.token();
   std::vector<std::string> args;
   for (size_t i = 1; i < c.size(); ++i) args.push_back(c.in(i));
   Text text;
   text << "\"stablehlo.case\"(" << index << ") (";
   bool first = true;
   for (const GraphRef& graph : branches(c.attr())) {
-    text << (first ? "" : ", ") << c.region_on(*graph, args, "stablehlo.return");
+    text << (first ? "" : ", ") << c.region_on(*graph, args, "stablehlo.return", token);
     first = false;
   }
-  text << ") : " << signature(c.in_types.first(1), c.out_types);
+  text << ") : " << signature(c.in_types.first(1), c.out_types, false, !token.empty());
   emit_results(c, text.view());
 }
 
@@ -376,8 +376,10 @@ Vals forward_results(SimplifyCtx& c) {
     graphs.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
       return picked(inlined(b, graph, xs), kept);
     }));
+  bool has_effects = effects_of(c.op, c.attrs) != kPure;
+  bool stays = any(kept) || has_effects;
   Vals results =
-      Reader(any(kept) ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{}).take(kept);
+      Reader(stays ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{}).take(kept);
   for (size_t i = 0; i < n; ++i)
     if (!kept[i]) results[i] = known_result(c, i, results);
   return results;

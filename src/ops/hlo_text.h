@@ -7,25 +7,38 @@
 
 namespace weft {
 
-// "%0, %1": all operands.
+// "%0, %1": all operands; the token of an op with ordered effects comes last.
 inline std::string operand_list(EmitCtx& c) {
   Text t;
   for (size_t i = 0; i < c.size(); ++i) t << (i ? ", " : "") << c.in(i);
+  if (std::string token = c.token(); !token.empty()) t << (c.size() ? ", " : "") << token;
   return t.take();
 }
 
-// "(tensor<3xf32>) -> tensor<3xf32>": operand and result types; several results in parentheses.
-inline std::string signature(std::span<const TypeRef> in, std::span<const TypeRef> out) {
+inline constexpr std::string_view kTokenType = "!stablehlo.token";
+
+// "(tensor<3xf32>) -> tensor<3xf32>": operand and result types; several results in parentheses. A
+// token is taken or given last.
+inline std::string signature(std::span<const TypeRef> in, std::span<const TypeRef> out,
+                             bool token_in = false, bool token_out = false) {
   Text t;
+  auto list = [&](std::span<const TypeRef> types, bool token) {
+    for (size_t i = 0; i < types.size(); ++i) t << (i ? ", " : "") << mlir_type(types[i]);
+    if (token) t << (types.empty() ? "" : ", ") << kTokenType;
+  };
   t << '(';
-  for (size_t i = 0; i < in.size(); ++i) t << (i ? ", " : "") << mlir_type(in[i]);
+  list(in, token_in);
   t << ") -> ";
-  if (out.size() != 1) t << '(';
-  for (size_t i = 0; i < out.size(); ++i) t << (i ? ", " : "") << mlir_type(out[i]);
-  if (out.size() != 1) t << ')';
+  bool single = out.size() + token_out == 1;
+  if (!single) t << '(';
+  list(out, token_out);
+  if (!single) t << ')';
   return t.take();
 }
-inline std::string signature(const EmitCtx& c) { return signature(c.in_types, c.out_types); }
+inline std::string signature(EmitCtx& c) {
+  bool token = !c.token().empty();
+  return signature(c.in_types, c.out_types, token, token);
+}
 
 // "[0, 1]"
 inline std::string bracketed(std::span<const int64_t> xs) {
@@ -36,15 +49,15 @@ inline std::string bracketed(std::span<const int64_t> xs) {
   return t.take();
 }
 
-// Appends one op line and declares its values to be the results.
+// Appends one op line and declares its values to be the results, and the token after them.
 inline void emit_results(EmitCtx& c, std::string_view text) {
   size_t n = c.out_types.size();
-  std::string name = c.line(text, static_cast<int>(n));
-  if (n == 1) {
-    c.set_out(0, name);
-  } else {
-    for (size_t i = 0; i < n; ++i) c.set_out(i, cat(name, "#", i));
-  }
+  bool token = !c.token().empty();
+  size_t all = n + token;
+  std::string name = c.line(text, static_cast<int>(all));
+  auto nth = [&](size_t i) { return all == 1 ? name : cat(name, "#", i); };
+  for (size_t i = 0; i < n; ++i) c.set_out(i, nth(i));
+  if (token) c.set_token(nth(n));
 }
 
 }  // namespace weft

@@ -33,8 +33,10 @@ Vals inlined_ops(Builder& b, const Graph& graph, std::span<const Val> args,
     if (!needed[index]) continue;
     const Op& op = graph.op(index);
     b.set_loc(op.loc != kNoLoc ? op.loc : outer);
-    Values results =
-        b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op));
+    // What is computed for its values alone, next to the graph itself, must not run callbacks
+    // again.
+    AttrsRef attrs = with_effects ? op.attrs : without_effects(op.attrs);
+    Values results = b.add_typed(*op.info, map(graph.operands(op)), attrs, graph.result_types(op));
     for (uint32_t i = 0; i < op.num_results; ++i)
       if (!is_given[op.results_begin + i]) map.set(graph.result(op, i), results[i]);
   }

@@ -195,6 +195,8 @@ void linearize_scan(GraphJvpCtx& c) {
     changes[input] = forward.outputs()[i] != forward.input(static_cast<uint32_t>(input));
   }
   std::vector<bool> varies = dependent_values(forward, changes);
+  // What io_callback gives differs from call to call.
+  if (without_effects(split->forward)->effects() != kPure) varies.assign(varies.size(), true);
   Values residuals;
   for (const Residual& r : split->residuals)
     residuals.push_back(r.is_input ? forward.input(r.index) : forward.outputs()[r.index]);

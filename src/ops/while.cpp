@@ -298,8 +298,52 @@ LiftedOp lift_from_graphs(const AttrsRef& attrs) {
   return lifted;
 }
 
+// The loop with what the condition gives in its carry. In StableHLO a condition returns a predicate
+// alone, no token, and what it calls might be thought free of effects.
+GraphRef with_carried_condition(const EmitCtx& c, const While& w) {
+  return make_graph(c.in_types, [&](Builder& b, std::span<const Val> xs) {
+    auto decide = [&](Builder& to, std::span<const Val> consts, std::span<const Val> carry) {
+      Vals args(consts);
+      args.append(carry);
+      return inlined(to, w.condition, args)[0];
+    };
+    auto consts = xs.first(w.first_carry()), start = xs.subspan(w.first_carry());
+    Vals carry{decide(b, consts.first(w.num_cond_consts), start)};
+    carry.append(start);
+    TypeRefs types = types_of(consts);
+    types.append(types_of(carry));
+    GraphRef body = make_graph(types, [&](Builder& to, std::span<const Val> in) {
+      Vals args(in.subspan(w.first_body_const(), w.num_body_consts));
+      args.append(in.subspan(w.first_carry() + 1));
+      Vals next = inlined(to, w.body, args);
+      Vals out{decide(to, in.first(w.num_cond_consts), next)};
+      out.append(next);
+      return out;
+    });
+    GraphRef condition =
+        make_graph(types_of(carry), [](Builder&, std::span<const Val> in) { return Vals{in[0]}; });
+    Values operands = values_of(consts);
+    operands.append(values_of(carry));
+    const OpDef& loop = registry().get("while");
+    AttrsRef attrs = AttrRecord::make(loop.name, loop.attrs,
+                                      {{"cond_jaxpr", condition},
+                                       {"cond_nconsts", int64_t{0}},
+                                       {"body_jaxpr", body},
+                                       {"body_nconsts", static_cast<int64_t>(w.first_carry())}});
+    Vals made = vals_of(b, b.add(loop, operands, attrs));
+    return Vals(std::span<const Val>(made).subspan(1));
+  });
+}
+
 void emit_while(EmitCtx& c) {
   While w(c.attr());
+  if (w.condition->effects() != kPure) {
+    std::vector<std::string> args;
+    for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
+    std::vector<std::string> results = c.inline_graph(*with_carried_condition(c, w), args);
+    for (size_t i = 0; i < results.size(); ++i) c.set_out(i, std::move(results[i]));
+    return;
+  }
   std::vector<std::string> cond_args, body_args, carry;
   for (size_t i = 0; i < w.first_carry(); ++i)
     (i < w.num_cond_consts ? cond_args : body_args).push_back(c.in(i));
@@ -311,11 +355,18 @@ void emit_while(EmitCtx& c) {
     cond_args.push_back(arg);
     body_args.push_back(arg);
   }
+  std::string token = c.token();
+  if (!token.empty()) {
+    std::string arg = c.fresh_argument();
+    text << (w.num_carry ? ", " : "") << arg << " = " << token;
+    token = arg;
+  }
   text << ')';
   for (size_t i = 0; i < w.num_carry; ++i)
     text << (i ? ", " : " : ") << mlir_type(c.in_type(w.first_carry() + i));
+  if (!token.empty()) text << (w.num_carry ? ", " : " : ") << kTokenType;
   text << " cond " << c.region_on(*w.condition, cond_args, "stablehlo.return");
-  text << " do " << c.region_on(*w.body, body_args, "stablehlo.return");
+  text << " do " << c.region_on(*w.body, body_args, "stablehlo.return", token);
   emit_results(c, text.view());
 }
 
@@ -338,7 +389,7 @@ Vals fix_carries(SimplifyCtx& c) {
   for (size_t i = 0; i < w.num_carry; ++i) moves.push_back(!is_fixed(w, i));
   if (count(moves) == w.num_carry) return {};
   Operands x(c, w);
-  if (!any(moves)) return x.carry;
+  if (!any(moves)) return effects_of(c.op, c.attrs) == kPure ? x.carry : Vals{};
   Vals fixed = picked(x.carry, moves, false), carry = picked(x.carry, moves);
   auto without_fixed = [&](const GraphRef& graph, const Vals& consts, bool is_body) {
     TypeRefs types = types_of(consts);

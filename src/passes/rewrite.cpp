@@ -94,8 +94,7 @@ class RewriteBuilder final : public Builder {
       if (folded) return {folded};
     }
     if (run_.kinds().simplify && !op_def.simplify.empty() && depth_ < kMaxDepth) {
-      Values replaced = simplify(op_def, operands, attrs, out_types);
-      if (!replaced.empty()) return replaced;
+      if (auto replaced = simplify(op_def, operands, attrs, out_types)) return *replaced;
     }
     dest_.set_loc(loc());
     uint32_t num_ops = dest_.num_ops();
@@ -119,24 +118,26 @@ class RewriteBuilder final : public Builder {
     return dest_.literal(*x);
   }
 
-  Values simplify(const OpDef& op, std::span<const Value> operands, const AttrsRef& attrs,
-                  std::span<const TypeRef> out_types) {
+  std::optional<Values> simplify(const OpDef& op, std::span<const Value> operands,
+                                 const AttrsRef& attrs, std::span<const TypeRef> out_types) {
     TypeRefs in_types;
     for (Value v : operands) in_types.push_back(dest_.type(v));
     SimplifyCtx ctx{{*this, op, attrs, operands, in_types, out_types}};
     for (const Rewrite& rewrite : op.simplify) {
       if (!run_.enabled(rewrite.name)) continue;
       ++depth_;
+      uint32_t num_ops = dest_.num_ops();
       Vals vals = rewrite.apply(ctx);
       --depth_;
-      if (vals.empty()) continue;
+      // An op without results is there for its effects: what replaces it is ops, not values.
+      if (out_types.empty() ? dest_.num_ops() == num_ops : vals.empty()) continue;
       Values results;
       for (Val v : vals) results.push_back(v.value);
       check_types(rewrite, op, results, out_types);
       run_.hit(rewrite.name);
       return results;
     }
-    return {};
+    return std::nullopt;
   }
 
   void check_types(const Rewrite& rewrite, const OpDef& op, std::span<const Value> results,

@@ -176,7 +176,13 @@ Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Val
   b.set_loc(loc);
   result.outputs = std::move(duals.outputs);
   uint32_t num_residuals = static_cast<uint32_t>(split.residuals().size());
-  Pruned linear = prune(split.finish(linear_outputs), num_residuals);
+  // Callbacks belong to the forward pass, also those of ops that the linear graph repeats.
+  GraphRef repeated = without_effects(split.finish(linear_outputs));
+  if (repeated->effects() != kPure)
+    fail(ErrorKind::kNotImplemented,
+         "linearize expected results of io_callback to be computed once; got one that the loop or "
+         "call around it would compute again for the derivative");
+  Pruned linear = prune(repeated, num_residuals);
   result.linear = std::move(linear.graph);
   for (size_t i = 0; i < num_residuals; ++i) {
     if (linear.kept_inputs[i]) result.residuals.push_back(split.residuals()[i]);

@@ -1,8 +1,11 @@
-"""Functions on the host, as compiled programs call them.
+"""Functions on the host, as compiled programs call them, and waiting for their effects.
 
 jaxlib copies what a function returns into buffers of the promised size without looking at it, so
 results are checked here: a wrong shape would overwrite memory.
 """
+
+import collections
+import threading
 
 import numpy as np
 
@@ -12,20 +15,70 @@ from weft.errors import CallbackError
 _NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
 
-def checked(function, types, place):
+# Tokens of runs with effects that nobody has waited for. Only so many: a loop that runs programs
+# and never waits must not collect tokens without end.
+_MAX_PENDING = 64
+_pending = collections.deque()
+_thread = threading.local()
+
+
+def inside_callback():
+    """Whether this thread runs a host function for a program."""
+    return getattr(_thread, "depth", 0) > 0
+
+
+def keep_token(token):
+    """Remembers a run for effects_barrier. Raises the error of an old run, if there are many."""
+    _pending.append(token)
+    # A host function must not wait: it may be the program that called it that is waited for.
+    if len(_pending) > _MAX_PENDING and not inside_callback():
+        _pending.popleft().block_until_ready()
+
+
+def effects_barrier():
+    """Waits until all host functions of programs that were started have run.
+
+    Raises the first error of those that nobody has seen yet, a RuntimeError that holds the
+    function's traceback; RuntimeError when called by a host function, which would wait for itself.
+    """
+    if inside_callback():
+        raise RuntimeError(
+            "effects_barrier: expected to be called by the program that waits; got a call from a "
+            "function on the host, which the barrier would wait for"
+        )
+    first_error = None
+    while _pending:
+        try:
+            _pending.popleft().block_until_ready()
+        except IndexError:
+            break  # another thread took it
+        except Exception as error:
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+
+
+def checked(function, types, place, ordered):
     """The function as jaxlib calls it: arrays in, a tuple of arrays of the promised types out.
 
     Args:
       function: takes NumPy arrays, returns a list or tuple of arrays or numbers.
       types: (shape, dtype) of each result.
       place: the user's line that the call comes from, or "".
+      ordered: whether a token comes after the arguments, and goes after the results.
     """
     x64 = _core.get_state()[0]
 
     def call(*args):
-        # Memory of the program is used again after the call. jaxlib copies it, so far.
-        results = function(*(a if a.flags.owndata else a.copy() for a in args))
-        return check_results(function, results, types, place, x64)
+        token = args[-1:] if ordered else ()
+        args = args[: len(args) - len(token)]
+        _thread.depth = getattr(_thread, "depth", 0) + 1
+        try:
+            # Memory of the program is used again after the call. jaxlib copies it, so far.
+            results = function(*(a if a.flags.owndata else a.copy() for a in args))
+        finally:
+            _thread.depth -= 1
+        return check_results(function, results, types, place, x64) + token
 
     return call
 

@@ -137,7 +137,7 @@ def _put_hooks():
     import jaxlib
     from jaxlib import _jax
 
-    from weft.runtime import buffers, compile
+    from weft.runtime import buffers, callback, compile
 
     major_minor = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
     # jaxlib 0.10 checks shardings in Python unless told not to; later versions never do.
@@ -153,6 +153,7 @@ def _put_hooks():
         "to_numpy": buffers.to_numpy,
         "copy_to_device": buffers.copy_to_device,
         "start": _start,
+        "keep_token": callback.keep_token,
     }
 
 
@@ -172,7 +173,19 @@ def install():
 
 
 def _finish():
-    """Waits for what still runs: XLA's threads would outlive the data of the process they use."""
+    """Waits for what still runs: XLA's threads would outlive the data of the process they use.
+
+    An error of a host function that nobody has seen is raised, and printed by the interpreter.
+    """
+    from weft.runtime.callback import effects_barrier
+
+    try:
+        effects_barrier()
+    finally:
+        _wait_for_last_run()
+
+
+def _wait_for_last_run():
     ran, result = _core.take_last_run()
     if not ran:
         return

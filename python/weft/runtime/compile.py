@@ -10,7 +10,7 @@ def compile_text(text, device_index, host_functions=()):
     """Compiles a module for one device; returns jaxlib's loaded executable.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
-    (function, ((shape, dtype) of each result, ...), the user's line).
+    (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     """
     client = _client.client_of(device_index)
     device = _client.device_at(device_index)

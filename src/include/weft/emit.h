@@ -15,6 +15,7 @@ struct HostCallback {
   ObjectRef function;
   std::vector<TypeRef> results;
   Loc loc;
+  bool is_ordered;  // takes a token after its arguments and returns it after its results
 };
 
 struct EmitOptions {

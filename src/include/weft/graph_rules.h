@@ -76,6 +76,12 @@ struct VmapGraph {
 // Outputs that depend on any of the masked inputs; looks through calls. Kept on the graph.
 WEFT_API std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs);
 
+// The graph without what gives no values and is there for its effects alone: the calls of
+// debug_callback, also in graphs that it holds. Where values are computed a second time, callbacks
+// must not run a second time. Kept on the graph.
+WEFT_API GraphRef without_effects(const GraphRef& graph);
+WEFT_API AttrsRef without_effects(const AttrsRef& attrs);
+
 class Transforms {
  public:
   virtual ~Transforms() = default;

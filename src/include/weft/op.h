@@ -45,6 +45,7 @@ struct OpInfo {
   int num_operands = -1;          // -1: variadic
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
+  std::string ordered_by;  // the boolean attribute that makes the effects ordered ones too
   InferRule infer;
 };
 

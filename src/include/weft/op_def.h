@@ -169,8 +169,14 @@ class WEFT_API EmitCtx {
   // The op as a call of a function on the host, on all operands; names the results.
   virtual void host_callback(const ObjectRef& function) = 0;
   // A region without arguments of its own: `args` are values that are in scope where it stands.
+  // If a token is given, ordered effects in the region start from it, and the region returns the
+  // last token after its outputs.
   virtual std::string region_on(const Graph& graph, std::span<const std::string> args,
-                                std::string_view terminator) = 0;
+                                std::string_view terminator, std::string_view token = {}) = 0;
+  // Ordered effects form a chain: each takes a token and gives the next. The token that this op
+  // takes, "" if it has no ordered effects; and the one that it gives.
+  virtual std::string token() = 0;
+  virtual void set_token(std::string name) = 0;
   // A name for an argument of regions, "%arg7", that is used nowhere else in the function.
   virtual std::string fresh_argument() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
