@@ -120,7 +120,6 @@ METHODS = {
     "legacy_vectorized": [((4, 3), (3,))],
     "sequential": [((3,), (3,))] * 4,
     "sequential_unrolled": [((3,), (3,))] * 4,
-    "sequential": [((3,), (3,))] * 4,
 }
 
 
