@@ -27,6 +27,10 @@ class Plain:
     xp = np
 
     @staticmethod
+    def checkpoint(fun):
+        return fun
+
+    @staticmethod
     def cond(pred, true_fun, false_fun, *operands):
         return (true_fun if pred else false_fun)(*operands)
 
@@ -60,6 +64,7 @@ class Compiled:
     """The constructs of weft."""
 
     xp = wnp
+    checkpoint = staticmethod(weft.checkpoint)
     cond, switch = lax.cond, lax.switch
     while_loop, fori_loop, scan = lax.while_loop, lax.fori_loop, lax.scan
 
@@ -88,11 +93,13 @@ def program(rng, depth):
 def statement(rng, depth):
     kinds = ["vector", "scalar", "mixed", "integer", "closure", "matrix"]
     if depth:
-        kinds += ["scan", "fori", "while", "cond", "switch"] * 2
+        kinds += ["scan", "fori", "while", "cond", "switch"] * 2 + ["remat"]
     kind = str(rng.choice(kinds))
     number = float(np.round(rng.uniform(0.2, 0.9), 2))
     if kind in ("vector", "scalar", "mixed", "integer", "closure", "matrix"):
         return kind, number
+    if kind == "remat":
+        return kind, program(rng, depth - 1)
     if kind == "scan":
         length = int(rng.choice([0, 1, 2, 3, 5]))
         reads = bool(rng.integers(2))
@@ -183,10 +190,15 @@ def switch(api, val, env, by, bound, branches):
     return api.switch(index, functions, val)
 
 
+def remat(api, val, env, inner):
+    return api.checkpoint(lambda val: run(api, inner, val, env))(val)
+
+
 STATEMENTS = {
     "vector": vector, "scalar": scalar, "mixed": mixed, "integer": integer, "closure": closure,
     "matrix": matrix,
     "scan": scan, "fori": fori, "while": while_, "cond": cond, "switch": switch,
+    "remat": remat,
 }  # fmt: skip
 
 
@@ -203,7 +215,7 @@ def contains(statements, kind):
 def random_program(seed):
     """(program, state, env) of a seed; every construct stands outermost for some seed."""
     rng = np.random.default_rng(seed)
-    kinds = ["scan", "fori", "while", "cond", "switch"]
+    kinds = ["scan", "fori", "while", "cond", "switch", "remat"]
     first = statement(rng, 2)
     while first[0] != kinds[seed % len(kinds)]:
         first = statement(rng, 2)

@@ -227,6 +227,7 @@ void register_checkpoint(OpRegistry& r) {
   name.elementwise = true;
   name.jvp_kind = JvpKind::kArgs;
   name.jvp_args = {[](const JvpArgCtx& c) { return c.t(); }};
+  name.transpose = [](TransposeCtx& c) { c.add(0, c.ct()); };
   name.batch = [](BatchCtx& c) { c.apply(std::array{c.x(0)}, c.attrs, c.dim(0)); };
   name.infer = [](const InferCtx& c) -> TypeRefs { return {c.in(0)}; };
   name.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
