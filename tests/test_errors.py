@@ -137,6 +137,77 @@ def test_tracer_in_if():
     check(info, "asks_bool", "bool[]", "weft.lax.cond", mark="line of asks_bool")
 
 
+def asks_while(x):
+    while x < 3:  # line of asks_while
+        x = x + 1
+    return x
+
+
+def asks_for(n):
+    total = 0
+    for i in range(n):  # line of asks_for
+        total += i
+    return total
+
+
+def asks_in_a_comprehension(n):
+    return [2 * i for i in range(n)]  # line of asks_in_a_comprehension
+
+
+def asks_expression(x):
+    return (
+        x
+        if x > 0  # line of asks_expression
+        else -x
+    )
+
+
+def asks_assert(x):
+    assert x > 0  # line of asks_assert
+    return x
+
+
+def asks_and(x):
+    if x > 0 and x < 3:  # line of asks_and
+        return x
+    return -x
+
+
+def asks_not(x):
+    return not x  # line of asks_not
+
+
+def asks_elsewhere(x):
+    return [1.0, 2.0][x]  # line of asks_elsewhere
+
+
+CONSTRUCTS = {
+    asks_bool: "weft.lax.cond instead of this `if`",
+    asks_while: "weft.lax.while_loop instead of this `while`",
+    asks_for: "weft.lax.fori_loop or weft.lax.scan instead of this `for`",
+    asks_in_a_comprehension: "weft.lax.fori_loop or weft.lax.scan instead of this `for`",
+    asks_expression: "weft.numpy.where instead of this `if ... else`",
+    asks_assert: "This `assert` would check once",
+    asks_and: "Use `&` (weft.numpy.logical_and) instead of this `and`",
+    asks_not: "Use `~` (weft.numpy.logical_not) instead of this `not`",
+    asks_elsewhere: "Shapes, axes and slice bounds must be known while tracing",
+}
+
+
+@pytest.mark.parametrize("f", CONSTRUCTS, ids=lambda f: f.__name__)
+def test_constructs_are_named(f):
+    with pytest.raises(errors.ConcretizationTypeError) as info:
+        weft.jit(f)(1)
+    check(info, f.__name__, CONSTRUCTS[f], mark=f"line of {f.__name__}")
+
+
+def test_constructs_without_source():
+    names = {}
+    exec("def f(x):\n    while x < 3:\n        x = x + 1\n    return x", names)
+    with pytest.raises(errors.TracerBoolConversionError, match="weft.lax.while_loop instead of `w"):
+        weft.jit(names["f"])(1)
+
+
 def asks_float(x):
     return float(x) + 1.0  # line of asks_float
 

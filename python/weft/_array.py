@@ -175,9 +175,13 @@ def _on_demand(error, wanted, hint, convert):
 
 def _refuse(error, wanted, hint):
     def conversion(self, *_, **__):
+        from weft._construct import construct  # parses Python: nothing that import should load
+
+        asked_by = construct() if hint in (_BRANCH, _INDEX) else None
+        way_out = _CONSTRUCTS.get(asked_by, hint)
         raise error(
             f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
-            f"any value while the function is traced\n  {hint}"
+            f"any value while the function is traced\n  {way_out}"
         )
 
     return conversion
@@ -187,6 +191,19 @@ _BRANCH = (
     "Use weft.numpy.where or weft.lax.cond instead of `if`, weft.lax.while_loop instead of "
     "`while`, or make the argument static (static_argnums)."
 )
+_STATIC = ", or make the argument static (static_argnums)."
+_CONSTRUCTS = {
+    "if": "Use weft.lax.cond instead of this `if`, or weft.numpy.where to select" + _STATIC,
+    "if expression": "Use weft.numpy.where instead of this `if ... else`, or weft.lax.cond"
+    + _STATIC,
+    "while": "Use weft.lax.while_loop instead of this `while`" + _STATIC,
+    "for": "Use weft.lax.fori_loop or weft.lax.scan instead of this `for`" + _STATIC,
+    "assert": "This `assert` would check once, while the function is traced. To look at values as "
+    "the program runs, use weft.debug.callback.",
+    "and": "Use `&` (weft.numpy.logical_and) instead of this `and`" + _STATIC,
+    "or": "Use `|` (weft.numpy.logical_or) instead of this `or`" + _STATIC,
+    "not": "Use `~` (weft.numpy.logical_not) instead of this `not`" + _STATIC,
+}
 _NUMBER = "Keep it an array (.astype converts dtypes), or make the argument static."
 _INDEX = (
     "Shapes, axes and slice bounds must be known while tracing: make the argument static, or use "
