@@ -30,7 +30,7 @@ struct KeyHash {
   size_t operator()(const Key& k) const { return k.hash; }
 };
 
-constexpr size_t kMaxPrograms = 8192;
+constexpr size_t kMaxPrograms = 4096;
 
 // Least recently used first out.
 struct Cache {

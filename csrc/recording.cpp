@@ -14,15 +14,33 @@ namespace {
 
 // ---- One graph object per structure
 
-// Functions are recorded anew at every call. Handing out the first graph of each structure lets the
-// transforms, which keep their results on graphs, and the programs be found again.
+// Whether the ops of equal graphs come from the same lines, which errors of transforms name.
+bool same_places(const Graph& a, const Graph& b) {
+  for (uint32_t i = 0; i < a.ops().size(); ++i) {
+    const Op &x = a.op(i), &y = b.op(i);
+    if (x.loc != y.loc) return false;
+    std::vector<GraphRef> inner;
+    for_each_graph(x.attrs, [&](const GraphRef& g) { inner.push_back(g); });
+    size_t next = 0;
+    bool same = true;
+    for_each_graph(y.attrs, [&](const GraphRef& g) {
+      const GraphRef& other = inner[next++];
+      same = same && (other == g || same_places(*other, *g));
+    });
+    if (!same) return false;
+  }
+  return true;
+}
+
+// Functions are recorded anew at every call. Handing out the first graph of each structure (and
+// place) lets the transforms, which keep their results on graphs, and the programs be found again.
 GraphRef canonical(const GraphRef& graph) {
   constexpr size_t kMaxGraphs = 512;
   static auto* recent = new std::list<GraphRef>;
   static auto* index = new std::unordered_multimap<uint64_t, std::list<GraphRef>::iterator>;
   auto [first, last] = index->equal_range(graph->structural_hash());
   for (auto it = first; it != last; ++it) {
-    if (!equal(**it->second, *graph)) continue;
+    if (!equal(**it->second, *graph) || !same_places(**it->second, *graph)) continue;
     recent->splice(recent->begin(), *recent, it->second);
     return *it->second;
   }

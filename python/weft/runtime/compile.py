@@ -3,7 +3,30 @@
 import numpy as np
 from jaxlib import _jax, xla_client
 
+from weft import _core
 from weft.runtime import client as _client
+
+# How many programs are compiled between two looks at the process's memory maps.
+_LOOK_EVERY = 256
+_compiled = 0
+
+
+def _make_room():
+    """Drops compiled programs before the process has as many memory maps as Linux allows.
+
+    Every program takes several. When one cannot be mapped, XLA does not fail: the process crashes.
+    """
+    global _compiled
+    _compiled += 1
+    if _compiled % _LOOK_EVERY:
+        return
+    try:
+        with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps", "rb") as maps:
+            crowded = sum(1 for _ in maps) > int(limit.read()) // 2
+    except OSError:
+        return  # another system
+    if crowded:
+        _core.clear_caches()
 
 
 def compile_text(text, device_index, host_functions=()):
@@ -12,6 +35,7 @@ def compile_text(text, device_index, host_functions=()):
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     """
+    _make_room()
     client = _client.client_of(device_index)
     device = _client.device_at(device_index)
     options = xla_client.CompileOptions()
