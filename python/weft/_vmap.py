@@ -26,6 +26,8 @@ def _axes(axes, tree_of, what):
 
     A None in the tree itself is no leaf.
     """
+    if type(axes) is int:  # by far the most common, and not worth spreading
+        return [axes] * len(registry.flatten(tree_of)[0])
     prefix = tree_map(lambda axis: _UNMAPPED if axis is None else axis, axes, is_leaf=_is_none)
     try:
         spread = tree_broadcast(prefix, tree_of)
@@ -101,7 +103,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             return name_argument(fun, tree, i)
 
         check_leaves(leaves, name_of)
-        axes = [*_axes(in_axes, args, "vmap in_axes"), *_axes(0, kwargs, "vmap in_axes")]
+        axes = _axes(in_axes, args, "vmap in_axes")
+        if kwargs:
+            axes += _axes(0, kwargs, "vmap in_axes")
         dims = [
             _normal(axis, len(_core.typeof(x)[0]), _Named(name_of, i), "vmap in_axes")
             for i, (axis, x) in enumerate(zip(axes, leaves, strict=True))
