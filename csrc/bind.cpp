@@ -98,6 +98,13 @@ DType adapt(const Operand& x, std::span<const Operand> xs) {
 
 }  // namespace
 
+PyObject* to_list(Objects results) {
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
+  for (size_t i = 0; i < results.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
+  return list.release();
+}
+
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
   if (policy == Promotion::kBool) return {DType::kBool, false};
   std::optional<PromotionType> common;

@@ -15,6 +15,9 @@ namespace weft::py {
 // Owned results of an op.
 using Objects = std::vector<Ref>;
 
+// The same as a Python list; a new reference.
+PyObject* to_list(Objects results);
+
 // What operands have in common before an op runs.
 enum class Promotion : uint8_t {
   kLax,      // equal dtypes (Python scalars adapt), equal shapes or scalars

@@ -218,11 +218,7 @@ PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
     std::vector<bool> weak;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i)
       weak.push_back(PyTuple_GET_ITEM(args[2], i) == Py_True);
-    Objects results = call_graph(graph, xs, weak);
-    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
-    for (size_t i = 0; i < results.size(); ++i)
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
-    return list.release();
+    return to_list(call_graph(graph, xs, weak));
   });
 }
 

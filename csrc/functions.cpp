@@ -123,13 +123,6 @@ PyObject* make_elementwise(PyObject*, PyObject* args) {
   });
 }
 
-PyObject* to_list(Objects results) {
-  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
-  for (size_t i = 0; i < results.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
-  return list.release();
-}
-
 // bind(op, *operands, **attrs)
 PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {

@@ -275,10 +275,7 @@ PyObject* bind_op_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
         is_user_op(op) ? user_attrs(op, kwnames, args + n) : make_attrs(op, kwnames, args + n);
     Objects results = bind_op(op, xs, attrs);
     if (!op.multiple_results) return results[0].release();
-    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(results.size())));
-    for (size_t i = 0; i < results.size(); ++i)
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), results[i].release());
-    return list.release();
+    return to_list(std::move(results));
   });
 }
 

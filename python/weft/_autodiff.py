@@ -20,18 +20,13 @@ from weft._recording import (
     name_argument,
 )
 from weft._staging import ShapedArray, typeof
-from weft.dtypes import float0
+from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 
 
-def _is_inexact(dtype):
-    # ml_dtypes' floats have kind "V" or "f"; integers "i", "u"; bool "b".
-    return dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name and dtype != float0)
-
-
 def _inexact_leaf(leaf):
-    return _is_inexact(_core.typeof(leaf)[1])
+    return is_inexact(_core.typeof(leaf)[1])
 
 
 def _zero_tangent(leaf):
@@ -67,7 +62,7 @@ def _check_gradient_input(leaf, where, holomorphic, allow_int):
             f"grad expected real {where}; got {dtype}\n"
             "  For a holomorphic function pass holomorphic=True; else use vjp."
         )
-    elif not _is_inexact(dtype) and not allow_int:
+    elif not is_inexact(dtype) and not allow_int:
         raise DTypeError(
             f"grad expected floating-point {where}; got {dtype}\n"
             "  Convert it (x.astype(float)), or pass allow_int=True to get an empty gradient."
@@ -84,7 +79,7 @@ def _check_loss(aval, name, holomorphic):
         raise DTypeError(
             f"grad with holomorphic=True expected a complex result of '{name}'; got {aval}"
         )
-    if not holomorphic and (aval.dtype.kind == "c" or not _is_inexact(aval.dtype)):
+    if not holomorphic and (aval.dtype.kind == "c" or not is_inexact(aval.dtype)):
         raise DTypeError(f"grad expected a real floating-point result of '{name}'; got {aval}")
 
 
@@ -219,7 +214,7 @@ def _tangent_inputs(primals, tangents, names, what):
     inputs, mask = [], []
     for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
         shape, dtype, _ = _core.typeof(x)
-        if not _is_inexact(dtype):
+        if not is_inexact(dtype):
             t_dtype = getattr(t, "dtype", None)
             if t_dtype != float0:
                 raise DTypeError(
@@ -317,7 +312,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     directions, _ = _tangent_inputs(leaves, tangent_leaves, names, "jvp")
     avals = rec.out_avals()
     num_values = trees["value"].num_leaves
-    wanted = [i < num_values and _is_inexact(a.dtype) for i, a in enumerate(avals)]
+    wanted = [i < num_values and is_inexact(a.dtype) for i, a in enumerate(avals)]
     graph, out_mask = _core.jvp_graph(rec.graph, rec.mask([True] * len(inputs)), wanted)
     results = call(graph, [*rec.captures, *inputs, *directions], rec.weak)
     outputs, found = results[: len(avals)], iter(results[len(avals) :])
@@ -385,7 +380,7 @@ def linearize(fun, *primals, has_aux=False):
         out = []
         for dot, aval in zip(lin.apply(directions), lin.avals, strict=True):
             if dot is None:
-                inexact = _is_inexact(aval.dtype)
+                inexact = is_inexact(aval.dtype)
                 dot = np.zeros(aval.shape, aval.dtype if inexact else float0)
                 dot = _core.asarray(dot) if inexact else dot
             out.append(dot)
@@ -418,7 +413,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
             [_Typed(a) for a in lin.avals], leaves, lambda i: f"result{paths[i]}", "vjp"
         )
         inexact = iter(cts)
-        all_cts = [next(inexact) if _is_inexact(a.dtype) else None for a in lin.avals]
+        all_cts = [next(inexact) if is_inexact(a.dtype) else None for a in lin.avals]
         used = [ct for ct, m in zip(all_cts, lin.out_mask, strict=False) if m]
         found = iter(lin.transpose(used))
         return lin.tree.unflatten(

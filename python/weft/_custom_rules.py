@@ -11,7 +11,6 @@ import inspect
 import numpy as np
 
 from weft import _core
-from weft._autodiff import _is_inexact
 from weft._recording import (
     Recording,
     call,
@@ -22,7 +21,7 @@ from weft._recording import (
     name_argument,
 )
 from weft._staging import ShapedArray, typeof
-from weft.dtypes import float0
+from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node, tree_flatten
@@ -59,7 +58,7 @@ class CustomVJPPrimal:
 
 
 def _zero(aval, symbolic):
-    if not _is_inexact(aval.dtype):
+    if not is_inexact(aval.dtype):
         aval = ShapedArray(aval.shape, float0)
     if symbolic:
         return SymbolicZero(aval)
@@ -326,7 +325,7 @@ class custom_jvp(_CustomFunction):
                     )
                 paths = leaf_paths(tree)
                 out_mask = [
-                    _is_inexact(a.dtype) and not _is_zero(t)
+                    is_inexact(a.dtype) and not _is_zero(t)
                     for a, t in zip(one.out_avals, leaves, strict=True)
                 ]
                 dots = [
@@ -404,7 +403,7 @@ class custom_vjp(_CustomFunction):
 
             graph = _trace(flat, one.avals, name)
             kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
-            differentiable = [a for a in one.out_avals if _is_inexact(a.dtype)]
+            differentiable = [a for a in one.out_avals if is_inexact(a.dtype)]
             return graph, self._backward(one, mask, residual_tree, kept), differentiable
 
         return _core.vjp_rule(trace)
@@ -415,7 +414,7 @@ class custom_vjp(_CustomFunction):
 
         def trace(ct_mask):
             inexact = iter(ct_mask)
-            present = [_is_inexact(a.dtype) and next(inexact) for a in one.out_avals]
+            present = [is_inexact(a.dtype) and next(inexact) for a in one.out_avals]
 
             def flat(values):
                 residuals = residual_tree.unflatten(values[: len(kept)])
@@ -552,7 +551,7 @@ def closure_convert(fun, *example_args):
 
     avals = [typeof(x) for x in leaves]
     graph, captures, weak = _core.trace_body(flat, avals, function_name(fun), None)
-    hoisted = [isinstance(c, _core.Tracer) and _is_inexact(typeof(c).dtype) for c in captures]
+    hoisted = [isinstance(c, _core.Tracer) and is_inexact(typeof(c).dtype) for c in captures]
     values = [c for c, h in zip(captures, hoisted, strict=True) if h]
 
     def converted(*args):

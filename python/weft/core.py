@@ -1,16 +1,14 @@
 """What programs about programs import most: types, tracers, jaxprs and their evaluation."""
 
-from weft._core import (
+from weft._core import Tracer as Tracer
+from weft._staging import ShapedArray as ShapedArray, typeof as get_aval
+from weft.extend.core import (
     ClosedJaxpr as ClosedJaxpr,
     Jaxpr as Jaxpr,
     JaxprEqn as JaxprEqn,
     Literal as Literal,
-    Tracer as Tracer,
-    Var as Var,
-)
-from weft._staging import ShapedArray as ShapedArray, typeof as get_aval
-from weft.extend.core import (
     Primitive as Primitive,
+    Var as Var,
     eval_jaxpr as eval_jaxpr,
     jaxpr_as_fun as jaxpr_as_fun,
 )

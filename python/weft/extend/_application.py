@@ -155,11 +155,7 @@ class _Jvp:
         rule, symbolic_zeros = a._rule("jvp", "differentiation")
         primals = tracers[: len(a.in_avals)]
         given = iter(tracers[len(a.in_avals) :])
-        tangents = []
-        for aval, has in zip(a.in_avals, self.has_tangent, strict=True):
-            zero = Zero(_tangent_aval(aval))
-            tangent = next(given) if has else zero if symbolic_zeros else instantiate_zeros(zero)
-            tangents.append(tangent)
+        tangents = _or_zeros(a.in_avals, self.has_tangent, given, symbolic_zeros)
         pair = a._pair(
             "jvp", rule(tuple(primals), tuple(tangents), **a.params), "results, their tangents"
         )
@@ -190,10 +186,7 @@ class _Transpose:
             UndefinedPrimal(aval) if linear else next(given)
             for aval, linear in zip(a.in_avals, self.linear, strict=True)
         ]
-        cts = []
-        for aval, has in zip(a.out_avals, self.has_cotangent, strict=True):
-            zero = Zero(_tangent_aval(aval))
-            cts.append(next(given) if has else zero if symbolic_zeros else instantiate_zeros(zero))
+        cts = _or_zeros(a.out_avals, self.has_cotangent, given, symbolic_zeros)
         value = rule(cts if a.primitive.multiple_results else cts[0], *args, **a.params)
         if not isinstance(value, (list, tuple)) or len(value) != len(args):
             expected = f"a list of {len(args)} cotangents, one per operand (None for zero)"
@@ -232,6 +225,15 @@ class _Batch:
             what = f"{_name(i, len(results))}, mapped at {dim},"
             out.append(a._typed("batching", what, r, ShapedArray(shape, aval.dtype)))
         return out
+
+
+def _or_zeros(avals, present, given, symbolic_zeros):
+    """Tangents (or cotangents) of values: the next of `given` where present, else a zero."""
+    out = []
+    for aval, has in zip(avals, present, strict=True):
+        zero = Zero(_tangent_aval(aval))
+        out.append(next(given) if has else zero if symbolic_zeros else instantiate_zeros(zero))
+    return out
 
 
 def _tangent_aval(aval):

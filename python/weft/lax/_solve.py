@@ -1,10 +1,11 @@
 """custom_linear_solve and custom_root: derivatives by the implicit function theorem."""
 
 from weft import _core
-from weft._autodiff import _is_inexact, linear_transpose, linearize
+from weft._autodiff import linear_transpose, linearize
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
+from weft.dtypes import is_inexact
 from weft.errors import ControlFlowTypeError, DTypeError
 from weft.lax._regions import Body, check_same_tree, check_same_types, plain, regions
 from weft.runtime.pytree import registry
@@ -151,7 +152,7 @@ def _check_functions(what, functions):
 
 def _check_inexact(what, name, tree, leaves):
     for path, x in zip(leaf_paths(tree), map(typeof, leaves), strict=True):
-        if not _is_inexact(x.dtype):
+        if not is_inexact(x.dtype):
             raise DTypeError(
                 f"[{what}] expected {name}{path} to be of a floating-point or complex dtype, in "
                 f"which there are derivatives; got {plain(x)}"
