@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "dtypes.h"
+#include "hooks.h"
 #include "location.h"
-#include "operators.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -118,7 +118,7 @@ PyObject* aval_for(TypeRef type) {
   auto it = avals->find(type);
   if (it == avals->end()) {
     Ref shape = to_tuple(type->shape());
-    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(runtime.make_aval.get(), shape.get(),
+    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(hooks.make_aval.get(), shape.get(),
                                                          numpy_dtype(type->dtype()), nullptr));
     it = avals->emplace(type, std::move(aval)).first;
   }
@@ -133,7 +133,7 @@ std::vector<Device>& device_table() {
 }
 
 int current_device() {
-  if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(runtime.start.get()));
+  if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(hooks.start.get()));
   int d = default_device();
   return d < 0 ? 0 : d;
 }
@@ -163,15 +163,9 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
   PyList_SET_ITEM(xs.get(), 0, Py_NewRef(host));
   Ref devices = Ref::checked(PyList_New(1));
   PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
-  PyObject* args[] = {aval_for(type),
-                      d.sharding.get(),
-                      xs.get(),
-                      devices.get(),
-                      Py_True,
-                      Py_False,
-                      runtime.put_semantics.get(),
-                      Py_True};
-  Ref buffer = Ref::checked(PyObject_Vectorcall(runtime.put.get(), args, 8, nullptr));
+  PyObject* args[] = {aval_for(type), d.sharding.get(),          xs.get(), devices.get(), Py_True,
+                      Py_False,       hooks.put_semantics.get(), Py_True};
+  Ref buffer = Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr));
   return make_array(buffer.release(), type, weak, device, committed);
 }
 
@@ -225,7 +219,7 @@ Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed) {
   check_live(a);
   const Device& d = device_table()[static_cast<size_t>(device)];
   Ref buffer = Ref::checked(PyObject_CallFunctionObjArgs(
-      runtime.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
+      hooks.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
   return Ref::steal(make_array(buffer.release(), a->type, weak, device, committed));
 }
 
@@ -244,7 +238,7 @@ Ref to_numpy(ArrayObject* a) {
   check_live(a);
   Ref shape = to_tuple(a->type->shape());
   return Ref::checked(PyObject_CallFunctionObjArgs(
-      runtime.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
+      hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
 }
 
 PyObject* result_handler(TypeRef type, int device) {
@@ -258,7 +252,7 @@ PyObject* result_handler(TypeRef type, int device) {
   if (it == handlers->end()) {
     const Device& d = device_table()[static_cast<size_t>(device)];
     Ref handler = Ref::checked(PyObject_CallFunctionObjArgs(
-        runtime.make_handler.get(), aval_for(type), d.sharding.get(), nullptr));
+        hooks.make_handler.get(), aval_for(type), d.sharding.get(), nullptr));
     it = handlers->emplace(std::pair{type, device}, std::move(handler)).first;
   }
   return it->second.get();
@@ -273,22 +267,20 @@ PyObject* live_arrays() {
   });
 }
 
-void init_array(PyObject* module) {
-  PyType_Slot slots[64];
-  int n = 0;
-  auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
+void init_array(PyObject* module, const TypeSlots& shared) {
+  std::vector<PyType_Slot> slots = shared.slots;
+  auto add = [&](int slot, void* f) { slots.push_back({slot, f}); };
   add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
-  add(Py_tp_getset, with_shared_getters(own_getset));
+  add(Py_tp_getset, with_getters(shared, own_getset));
   add(Py_tp_methods, methods);
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer));
   add(Py_tp_doc,
       const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
-  n = add_operator_slots(slots, n);
-  slots[n] = {0, nullptr};
+  add(0, nullptr);
   PyType_Spec spec = {"weft.Array", sizeof(ArrayObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
   PyObject* type = PyType_FromSpec(&spec);
   if (!type) throw PythonError{};
   array_type = reinterpret_cast<PyTypeObject*>(type);

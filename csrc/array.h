@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core.h"
+#include "type_slots.h"
 
 namespace weft::py {
 
@@ -32,7 +33,7 @@ struct ArrayObject {
 };
 
 extern PyTypeObject* array_type;
-void init_array(PyObject* module);
+void init_array(PyObject* module, const TypeSlots& shared);
 
 inline bool is_array(PyObject* o) { return Py_TYPE(o) == array_type; }
 inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*>(o); }
@@ -55,6 +56,9 @@ Ref to_numpy(ArrayObject* a);
 void check_live(ArrayObject* a, std::string_view what = "a live array");
 // The buffer is gone as of the user's current line.
 void mark_deleted(ArrayObject* a);
+
+// A list of the arrays whose buffers are held; a new reference.
+PyObject* live_arrays();
 
 // jaxlib's handler that wraps results of a type on a device; borrowed, cached.
 PyObject* result_handler(TypeRef type, int device);

@@ -5,9 +5,9 @@
 #include <bit>
 
 #include "dtypes.h"
+#include "graph_object.h"
 #include "jaxpr_view.h"
-#include "jit.h"
-#include "rules.h"
+#include "operand.h"
 #include "weft/hash.h"
 
 namespace weft::py {

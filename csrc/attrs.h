@@ -31,8 +31,4 @@ class PythonObject final : public AttrObject {
   uint64_t hash_;
 };
 
-// The Python object of a graph (weft._core.Graph) and back; null if it is none.
-Ref graph_object(const GraphRef& graph);
-GraphRef graph_of(PyObject* o);
-
 }  // namespace weft::py

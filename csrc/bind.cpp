@@ -5,6 +5,7 @@
 #include "array.h"
 #include "attrs.h"
 #include "location.h"
+#include "trace.h"
 
 namespace weft::py {
 namespace {

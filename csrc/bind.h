@@ -3,17 +3,12 @@
 // run eagerly from a cache of compiled ops.
 #pragma once
 
-#include <functional>
 #include <vector>
 
-#include "core.h"
+#include "eager.h"
 #include "operand.h"
-#include "trace.h"
 
 namespace weft::py {
-
-// Owned results of an op.
-using Objects = std::vector<Ref>;
 
 // The same as a Python list; a new reference.
 PyObject* to_list(Objects results);
@@ -50,39 +45,6 @@ Ref broadcast_to(const Operand& x, const Dims& shape);
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op);
 // The common shape under NumPy's rules; throws kShape.
 Dims common_shape(std::span<const Operand> xs, std::string_view op);
-
-// Runs a computation on concrete operands as one compiled program. The program is cached under
-// (what, attrs, extra, types of operands); on a miss build() is called with abstract operands in
-// a trace and returns the results. A scalar operand i is passed as a 0-d array of scalar_dtypes[i].
-struct EagerCall {
-  const void* what;
-  AttrsRef attrs;
-  SmallVector<int64_t, 8> extra;  // anything else that build() depends on
-  std::span<const Operand> operands;
-  SmallVector<DType, 4> scalar_dtypes;
-};
-Objects run_eagerly(const EagerCall& call,
-                    const std::function<Objects(std::span<const Operand>)>& build);
-
-// The device that operands must be on, and whether one of them insists on it.
-struct Placement {
-  int device;
-  bool committed;
-};
-// describe(i) names an operand in messages.
-using Describe = std::function<std::string(size_t)>;
-Placement placement(std::span<const Operand> xs, const Describe& describe);
-// The array, or a copy of it on `device`.
-Ref on_device(Ref array, int device);
-
-// Whether run_eagerly would find the program.
-bool is_cached(const EagerCall& call);
-
-struct EagerStats {
-  uint64_t hits = 0, misses = 0, size = 0;
-};
-EagerStats eager_cache_stats();
-void clear_eager_cache();
 
 void init_bind(PyObject* module);
 

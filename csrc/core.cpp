@@ -10,9 +10,6 @@
 
 namespace weft::py {
 
-// Never destroyed: at exit there is no interpreter left to release references to.
-Runtime& runtime = *new Runtime;
-
 namespace {
 
 const char* error_class(ErrorKind kind) {
@@ -85,24 +82,6 @@ bool x64_enabled() { return thread_config().x64.value_or(process_config().x64); 
 bool jit_disabled() { return thread_config().disable_jit.value_or(process_config().disable_jit); }
 int default_device() {
   return thread_config().default_device.value_or(process_config().default_device);
-}
-
-namespace {
-std::unordered_map<std::string, Ref>& operator_functions() {
-  static auto* table = new std::unordered_map<std::string, Ref>;
-  return *table;
-}
-}  // namespace
-
-Ref operator_function(const char* name) {
-  auto it = operator_functions().find(name);
-  if (it == operator_functions().end())
-    raise_error("NotImplementedRuleError", "operator '", name, "' needs weft.numpy to be imported");
-  return it->second;
-}
-
-void set_operator_function(const char* name, PyObject* function) {
-  operator_functions()[name] = Ref::borrow(function);
 }
 
 PyObject* name(const char* s) {

@@ -1,6 +1,6 @@
-// Shared by all files of the extension module: owned references, error translation, and the state
-// that Python installs at import. C++ code throws; every function that Python calls directly runs
-// its body under guard(), which turns exceptions into Python errors.
+// Shared by all files of the extension module: owned references, error translation and settings.
+// C++ code throws; every function that Python calls directly runs its body under guard(), which
+// turns exceptions into Python errors.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -100,24 +100,6 @@ struct ProcessConfig {
   int default_device = -1;
 };
 ProcessConfig& process_config();
-
-// Callables that python/weft/runtime installs; the module never imports jaxlib itself.
-struct Runtime {
-  Ref put;             // jaxlib's batched_device_put
-  Ref put_semantics;   // HostBufferSemantics that copies
-  Ref make_aval;       // (shape, dtype) -> object with shape, dtype, weak_type
-  Ref make_handler;    // (aval, sharding) -> result handler
-  Ref compile;         // (text, device index, host functions) -> loaded executable
-  Ref to_numpy;        // (buffer, dtype, shape) -> numpy array
-  Ref copy_to_device;  // (buffer, device list, sharding) -> buffer
-  Ref start;           // () -> None: makes the client and registers its devices
-  Ref keep_token;      // (token of a run with effects) -> None: effects_barrier waits for it
-};
-extern Runtime& runtime;
-
-// Functions that implement operators which are more than one op: "floordiv", "getitem", ...
-Ref operator_function(const char* name);
-void set_operator_function(const char* name, PyObject* function);
 
 // Interned attribute names; `s` must be a string literal.
 PyObject* name(const char* s);

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "array.h"
-#include "attrs.h"
 #include "bind.h"
+#include "graph_object.h"
 #include "location.h"
 #include "rules.h"
 

@@ -4,6 +4,8 @@
 
 #include <unordered_map>
 
+#include "hooks.h"
+
 namespace weft::py {
 namespace {
 
@@ -11,8 +13,6 @@ PyObject* dtype_objects[kNumDTypes];
 PyObject* scalar_types[kNumDTypes];
 std::unordered_map<PyObject*, DType> by_identity;  // dtypes and scalar types, kept alive above
 PyObject* numpy_dtype_class;                       // numpy.dtype
-
-}  // namespace
 
 void set_numpy_dtypes(PyObject* dtypes) {
   if (PySequence_Size(dtypes) != kNumDTypes) {
@@ -39,6 +39,10 @@ void set_numpy_dtypes(PyObject* dtypes) {
   python_type(PyFloat_Type, DType::kF64);
   python_type(PyComplex_Type, DType::kC128);
 }
+
+}  // namespace
+
+void init_dtypes() { hooks.numpy_dtypes.on_install(set_numpy_dtypes); }
 
 PyObject* numpy_dtype(DType d) { return dtype_objects[static_cast<int>(d)]; }
 PyObject* numpy_scalar_type(DType d) { return scalar_types[static_cast<int>(d)]; }

@@ -5,8 +5,8 @@
 
 namespace weft::py {
 
-// Installs the NumPy dtype objects, in the order of weft::DType.
-void set_numpy_dtypes(PyObject* dtypes);
+// Takes the NumPy dtype objects when they are installed.
+void init_dtypes();
 // Borrowed.
 PyObject* numpy_dtype(DType d);
 // The scalar type object (numpy.float32), borrowed.

@@ -1,12 +1,15 @@
 // The cache of eagerly run computations: a bounded map from (function, attributes, operand types)
 // to a compiled program. Values of scalars are operands, never part of the key.
 
+#include "eager.h"
+
 #include <list>
 #include <unordered_map>
 
 #include "array.h"
-#include "bind.h"
-#include "execute.h"
+#include "compile.h"
+#include "run.h"
+#include "trace.h"
 #include "weft/hash.h"
 
 namespace weft::py {

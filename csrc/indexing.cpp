@@ -8,6 +8,7 @@
 
 #include "array.h"
 #include "bind.h"
+#include "hooks.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -276,8 +277,7 @@ Ref getitem(PyObject* object, PyObject* index) {
   Operand x = classify(object);
   Plan plan;
   if (!make_plan(x.type, index, plan)) {
-    return Ref::checked(
-        PyObject_CallFunctionObjArgs(operator_function("getitem").get(), object, index, nullptr));
+    return Ref::checked(PyObject_CallFunctionObjArgs(hooks.getitem.get(), object, index, nullptr));
   }
   return run_plan(x, plan);
 }

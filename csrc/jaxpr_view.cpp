@@ -11,7 +11,9 @@
 #include "array.h"
 #include "attrs.h"
 #include "dtypes.h"
-#include "primitive.h"
+#include "graph_object.h"
+#include "hooks.h"
+#include "primitive_object.h"
 #include "weft/format.h"
 
 namespace nb = nanobind;
@@ -86,18 +88,10 @@ struct ClosedJaxpr {
   const GraphRef& graph() const { return nb::cast<const Jaxpr&>(jaxpr).view->graph; }
 };
 
-nb::object take(Ref r) { return nb::steal(r.release()); }
-
-// Of weft._staging.
-struct Classes {
-  PyObject* shaped_array = nullptr;
-  PyObject* source_info = nullptr;
-} classes;
-
 nb::object new_shaped_array(TypeRef type, bool weak) {
-  return nb::borrow(classes.shaped_array)(take(to_tuple(type->shape())),
-                                          nb::borrow(numpy_dtype(type->dtype())),
-                                          nb::arg("weak_type") = weak);
+  return nb::handle(hooks.shaped_array.get())(take(to_tuple(type->shape())),
+                                              nb::borrow(numpy_dtype(type->dtype())),
+                                              nb::arg("weak_type") = weak);
 }
 
 nb::object atom(const ViewRef& view, Value v) {
@@ -167,7 +161,7 @@ nb::object literal_value(const LiteralAtom& l) {
 }
 
 nb::object source_info(const Eqn& e) {
-  nb::handle cls = classes.source_info;
+  nb::handle cls = hooks.source_info.get();
   Loc loc = e.op().loc;
   if (loc == kNoLoc) return cls(nb::none(), 0, nb::none());
   const LocInfo& info = loc_info(loc);
@@ -321,9 +315,6 @@ void bind_jaxpr_view(nb::module_& m) {
   bind_atoms(m);
   bind_eqn(m);
   bind_jaxprs(m);
-  m.def("set_view_classes", [](nb::handle shaped_array, nb::handle source_info) {
-    classes = {shaped_array.inc_ref().ptr(), source_info.inc_ref().ptr()};
-  });
 }
 
 }  // namespace weft::py

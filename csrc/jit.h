@@ -5,9 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "bind.h"
+#include "compile.h"
 #include "core.h"
-#include "execute.h"
 
 namespace weft::py {
 
@@ -34,18 +33,5 @@ void init_jit(PyObject* module);
 EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs);
 // The program of an entry on a device, compiled at first use.
 ProgramRef program_for(const Entry& entry, int device, bool keep_unused);
-
-// Callables of Python's that the jit path needs.
-struct JitHooks {
-  Ref flatten;            // registry.flatten: tree -> (leaves, treedef)
-  Ref describe;           // (function, in_tree, static_argnums, leaf) -> "argument x['w'] of f"
-  Ref describe_output;    // (function name, out_tree, leaf number) -> "output [0] of f"
-  Ref describe_position;  // (function, position) -> "argument n of f"
-  PyTypeObject* abstract_type = nullptr;  // ShapeDtypeStruct
-};
-extern JitHooks& jit_hooks;
-
-// classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
-Operand classify_abstract(PyObject* o);
 
 }  // namespace weft::py

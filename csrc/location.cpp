@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "hooks.h"
+
 namespace weft::py {
 namespace {
 
@@ -38,13 +40,15 @@ CodeEntry& entry_for(PyCodeObject* code) {
   return code_cache.emplace(code, CodeEntry{framework, {}}).first->second;
 }
 
-}  // namespace
-
-void set_package_directory(std::string directory) {
-  package_directory = std::move(directory);
+void set_package_directory(PyObject* directory) {
+  package_directory = std::string(utf8(directory));
   for (auto& item : code_cache) Py_DECREF(item.first);
   code_cache.clear();
 }
+
+}  // namespace
+
+void init_location() { hooks.package_directory.on_install(set_package_directory); }
 
 std::string set_scope(std::string name) { return std::exchange(scope, std::move(name)); }
 

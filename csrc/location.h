@@ -10,7 +10,7 @@ Loc current_loc();
 // Names the part of the program that follows in all locations made by this thread ("" for none);
 // returns the name before.
 std::string set_scope(std::string scope);
-// Frames of files below `directory` (with a trailing separator) are the framework's.
-void set_package_directory(std::string directory);
+// Takes the directory whose files are the framework's when it is installed.
+void init_location();
 
 }  // namespace weft::py

@@ -4,6 +4,7 @@
 
 #include "array.h"
 #include "dtypes.h"
+#include "hooks.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -59,6 +60,22 @@ Operand classify(PyObject* o) {
   if (PyFloat_Check(o)) return python_scalar(o, DType::kF64, true);
   if (PyComplex_Check(o)) return python_scalar(o, DType::kC128, true);
   return {o, OperandKind::kInvalid, nullptr, false};
+}
+
+Operand classify_abstract(PyObject* o) {
+  Operand x = classify(o);
+  if (x.kind != OperandKind::kInvalid || !PyObject_TypeCheck(o, hooks.abstract_type.type()))
+    return x;
+  Ref shape = Ref::checked(PyObject_GetAttr(o, name("shape")));
+  Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
+  Ref weak = Ref::checked(PyObject_GetAttr(o, name("weak_type")));
+  Dims dims;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
+    dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
+  x.type = make_type(to_dtype(dtype.get()), dims);
+  x.weak = PyObject_IsTrue(weak.get()) == 1;
+  x.kind = OperandKind::kInvalid;  // has a type, but no value
+  return x;
 }
 
 Operand classify_operand(PyObject* o, std::string_view op) {

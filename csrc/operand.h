@@ -22,6 +22,8 @@ struct Operand {
 
 // Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported.
 Operand classify(PyObject* o);
+// classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
+Operand classify_abstract(PyObject* o);
 // As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".
 Operand classify_operand(PyObject* o, std::string_view op);
 // The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;

@@ -6,6 +6,7 @@
 #include "array.h"
 #include "bind.h"
 #include "dtypes.h"
+#include "hooks.h"
 #include "indexing.h"
 #include "trace.h"
 
@@ -27,11 +28,11 @@ PyObject* call(const Elementwise& f, std::initializer_list<PyObject*> objects) {
   });
 }
 
-PyObject* call_python(const char* op, PyObject* x, PyObject* y) {
+PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
   return guard([&]() -> PyObject* {
     if (classify(x).kind == OperandKind::kInvalid || classify(y).kind == OperandKind::kInvalid)
       return Py_NewRef(Py_NotImplemented);
-    return PyObject_CallFunctionObjArgs(operator_function(op).get(), x, y, nullptr);
+    return PyObject_CallFunctionObjArgs(function.get(), x, y, nullptr);
   });
 }
 
@@ -63,17 +64,17 @@ WEFT_UNARY(absolute, "abs")
 
 PyObject* positive(PyObject* x) { return Py_NewRef(x); }
 
-PyObject* floor_divide(PyObject* x, PyObject* y) { return call_python("floordiv", x, y); }
-PyObject* remainder(PyObject* x, PyObject* y) { return call_python("mod", x, y); }
-PyObject* divmod(PyObject* x, PyObject* y) { return call_python("divmod", x, y); }
-PyObject* matmul(PyObject* x, PyObject* y) { return call_python("matmul", x, y); }
-PyObject* shift_right(PyObject* x, PyObject* y) { return call_python("rshift", x, y); }
+PyObject* floor_divide(PyObject* x, PyObject* y) { return call_python(hooks.floordiv, x, y); }
+PyObject* remainder(PyObject* x, PyObject* y) { return call_python(hooks.mod, x, y); }
+PyObject* divmod(PyObject* x, PyObject* y) { return call_python(hooks.divmod, x, y); }
+PyObject* matmul(PyObject* x, PyObject* y) { return call_python(hooks.matmul, x, y); }
+PyObject* shift_right(PyObject* x, PyObject* y) { return call_python(hooks.rshift, x, y); }
 PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
   if (modulus != Py_None) {
     PyErr_SetString(PyExc_TypeError, "pow() with a modulus is not defined for arrays");
     return nullptr;
   }
-  return call_python("pow", x, y);
+  return call_python(hooks.pow, x, y);
 }
 
 PyObject* compare(PyObject* x, PyObject* y, int op) {
@@ -136,15 +137,12 @@ const PyGetSetDef shared_getset[] = {
 
 }  // namespace
 
-PyGetSetDef* with_shared_getters(std::span<const PyGetSetDef> own) {
-  auto* all = new std::vector<PyGetSetDef>(std::begin(shared_getset), std::end(shared_getset));
-  all->insert(all->end(), own.begin(), own.end());
-  all->push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
-  return all->data();
-}
-
-int add_operator_slots(PyType_Slot* slots, int n) {
-  auto add_slot = [&](int slot, auto* f) { slots[n++] = {slot, reinterpret_cast<void*>(f)}; };
+TypeSlots operator_slots() {
+  TypeSlots out;
+  out.getters.assign(std::begin(shared_getset), std::end(shared_getset));
+  auto add_slot = [&](int slot, auto* f) {
+    out.slots.push_back({slot, reinterpret_cast<void*>(f)});
+  };
   add_slot(Py_nb_add, add);
   add_slot(Py_nb_subtract, subtract);
   add_slot(Py_nb_multiply, multiply);
@@ -170,7 +168,7 @@ int add_operator_slots(PyType_Slot* slots, int n) {
   add_slot(Py_sq_item, sequence_item);
   add_slot(Py_sq_length, length);
   add_slot(Py_tp_iter, iterate);
-  return n;
+  return out;
 }
 
 }  // namespace weft::py

@@ -7,12 +7,13 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "attrs.h"
 #include "bind.h"
+#include "graph_object.h"
+#include "hooks.h"
 #include "jaxpr_view.h"
-#include "jit.h"
+#include "primitive_object.h"
 #include "recording.h"
 #include "rules.h"
 
@@ -25,27 +26,6 @@ namespace {
 struct UserOp : OpDef {
   PyObject* primitive;
 };
-
-// The Primitive of every op that was asked for.
-std::unordered_map<const OpInfo*, Ref>& primitives() {
-  static auto* all = new std::unordered_map<const OpInfo*, Ref>;
-  return *all;
-}
-std::unordered_map<const OpInfo*, const UserOp*>& user_ops() {
-  static auto* all = new std::unordered_map<const OpInfo*, const UserOp*>;
-  return *all;
-}
-
-struct Classes {
-  nb::object application;  // weft.extend._application.Application
-  nb::object primitive;    // weft.extend.core.Primitive
-};
-Classes& classes() {
-  static auto* c = new Classes;
-  return *c;
-}
-
-nb::object take(Ref r) { return nb::steal(r.release()); }
 
 nb::tuple avals(std::span<const TypeRef> types) {
   nb::list out;
@@ -74,8 +54,9 @@ nb::object params_of(const AttrRecord* attrs) {
 
 nb::object application(const UserOp& op, const AttrRecord* attrs, std::span<const TypeRef> in_types,
                        nb::object out_avals, Loc loc) {
-  return classes().application(nb::handle(op.primitive), params_of(attrs), avals(in_types),
-                               out_avals, loc == kNoLoc ? std::string() : loc_text(loc));
+  return nb::handle(hooks.application.get())(nb::handle(op.primitive), params_of(attrs),
+                                             avals(in_types), out_avals,
+                                             loc == kNoLoc ? std::string() : loc_text(loc));
 }
 nb::object application(const RuleCtx& c) {
   return application(static_cast<const UserOp&>(c.op), c.attrs.get(), c.in_types,
@@ -220,18 +201,6 @@ void emit(const UserOp& op, EmitCtx& c) {
 
 // ---- For Python
 
-constexpr const char* kCapsule = "weft.op";
-
-const OpDef& op_of(PyObject* capsule) {
-  auto* op = static_cast<const OpDef*>(PyCapsule_GetPointer(capsule, kCapsule));
-  if (!op) throw PythonError{};
-  return *op;
-}
-
-nb::object capsule_of(const OpDef& op) {
-  return nb::steal(PyCapsule_New(const_cast<OpDef*>(&op), kCapsule, nullptr));
-}
-
 nb::object new_op(const std::string& op_name, nb::handle primitive) {
   auto* op = new UserOp;
   op->name = op_name;
@@ -249,9 +218,8 @@ nb::object new_op(const std::string& op_name, nb::handle primitive) {
   op->transpose = slot([](const UserOp&, TransposeCtx& c) { transpose(c); });
   op->batch = slot([](const UserOp&, BatchCtx& c) { batch(c); });
   op->emit = slot([](const UserOp& o, EmitCtx& c) { emit(o, c); });
-  user_ops()[op] = op;
-  primitives()[op] = Ref::borrow(primitive.ptr());
-  return capsule_of(*op);
+  add_user_op(*op, primitive.ptr());
+  return take(op_capsule(*op));
 }
 
 AttrsRef user_attrs(const OpDef& op, PyObject* names, PyObject* const* values) {
@@ -313,18 +281,6 @@ void bind_emit_context(nb::module_& m) {
 
 }  // namespace
 
-bool is_user_op(const OpInfo& op) { return user_ops().count(&op) > 0; }
-
-Ref primitive_object(const OpDef& op) {
-  Ref& known = primitives()[&op];
-  if (!known) {
-    nb::object made =
-        classes().primitive.attr("_of_op")(op.name, capsule_of(op), op.multiple_results);
-    known = Ref::steal(made.release().ptr());
-  }
-  return known;
-}
-
 void bind_primitive(nb::module_& m) {
   check(PyModule_AddFunctions(m.ptr(), functions));
   bind_emit_context(m);
@@ -334,9 +290,6 @@ void bind_primitive(nb::module_& m) {
   });
   m.def("primitive",
         [](const std::string& op_name) { return take(primitive_object(registry().get(op_name))); });
-  m.def("set_primitive_classes", [](nb::object primitive, nb::object application) {
-    classes() = {std::move(application), std::move(primitive)};
-  });
 }
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// Ops that users define in Python, and every op as the Python object `Primitive`.
+// Ops that users define in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,10 +8,5 @@
 namespace weft::py {
 
 void bind_primitive(nanobind::module_& m);
-
-// Whether the op is one that a user defined: its only attribute is then the dict of its parameters.
-bool is_user_op(const OpInfo& op);
-// The Primitive of an op, one per op.
-Ref primitive_object(const OpDef& op);
 
 }  // namespace weft::py

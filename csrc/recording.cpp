@@ -5,8 +5,7 @@
 #include <list>
 #include <unordered_map>
 
-#include "attrs.h"
-#include "jit.h"
+#include "graph_object.h"
 #include "operand.h"
 
 namespace weft::py {

@@ -10,7 +10,7 @@
 
 #include "array.h"
 #include "attrs.h"
-#include "jit.h"
+#include "graph_object.h"
 #include "operand.h"
 
 namespace nb = nanobind;
@@ -134,17 +134,13 @@ struct PyPolicy final : SavePolicy {
     nb::dict params;
     for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
       const AttrSpec& spec = attrs->schema().specs()[i];
-      params[spec.name.c_str()] = nb::steal(from_attr(spec, attrs->values()[i]).release());
+      params[spec.name.c_str()] = take(from_attr(spec, attrs->values()[i]));
     }
     int truth = calling_python(
         [&] { return PyObject_IsTrue(nb::object(function(op.name, params)).ptr()); });
     check(truth);
     return truth == 1;
   }
-};
-
-struct ObjectHolder {
-  ObjectRef object;
 };
 
 }  // namespace
@@ -172,18 +168,7 @@ PyObject* held_object(const AttrObject& held) {
   return static_cast<const PyHeld&>(held).object.get();
 }
 
-ObjectRef object_of(PyObject* o) {
-  ObjectHolder* holder = nullptr;
-  return nb::try_cast(nb::handle(o), holder) && holder ? holder->object : nullptr;
-}
-
-Ref object_handle(const ObjectRef& object) {
-  return Ref::steal(nb::cast(ObjectHolder{object}).release().ptr());
-}
-
 void bind_rules(nb::module_& m) {
-  nb::class_<ObjectHolder>(m, "Object", "A value that an attribute of an op holds.")
-      .def("__repr__", [](const ObjectHolder& h) { return h.object->text(); });
   m.def("jvp_rule",
         [](nb::object f) { return ObjectHolder{std::make_shared<PyJvp>(std::move(f))}; });
   m.def("vjp_rule",
@@ -220,7 +205,7 @@ void bind_rules(nb::module_& m) {
           weak.push_back(x.weak);
         }
         Recording r = trace_body(function.ptr(), inputs, weak, name, describe.ptr());
-        return nb::steal(graph_object(hold_captures(r)).release());
+        return take(graph_object(hold_captures(r)));
       },
       nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("describe").none());
 }

@@ -5,7 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "core.h"
+#include "bound.h"
 #include "recording.h"
 
 namespace weft::py {
@@ -15,23 +15,6 @@ namespace weft::py {
 GraphRef hold_captures(const Recording& r);
 // The Python object that a `constant` op holds; borrowed.
 PyObject* held_object(const AttrObject& held);
-
-// Runs f, which calls Python through nanobind; its errors become ours, which the drivers let
-// through.
-template <typename F>
-auto calling_python(F&& f) {
-  try {
-    return f();
-  } catch (nanobind::python_error& e) {
-    e.restore();
-    throw PythonError{};
-  }
-}
-
-// An object of the core as Python passes it around (attributes of type kObject); null if it is
-// none.
-ObjectRef object_of(PyObject* o);
-Ref object_handle(const ObjectRef& object);
 
 void bind_rules(nanobind::module_& m);
 

@@ -8,9 +8,8 @@
 
 #include "array.h"
 #include "dtypes.h"
-#include "jit.h"
+#include "hooks.h"
 #include "location.h"
-#include "operators.h"
 
 namespace weft::py {
 
@@ -152,7 +151,7 @@ std::string describe_tracer(TracerObject* t) {
     PyObject* described = t->owner->describe.get();
     Ref path = Ref::checked(
         PyTuple_Check(described)
-            ? PyObject_CallFunctionObjArgs(jit_hooks.describe.get(), PyTuple_GET_ITEM(described, 0),
+            ? PyObject_CallFunctionObjArgs(hooks.describe.get(), PyTuple_GET_ITEM(described, 0),
                                            PyTuple_GET_ITEM(described, 1),
                                            PyTuple_GET_ITEM(described, 2), number.get(), nullptr)
             : PyObject_CallOneArg(described, number.get()));
@@ -163,19 +162,17 @@ std::string describe_tracer(TracerObject* t) {
   return text;
 }
 
-void init_tracer(PyObject* module) {
-  PyType_Slot slots[64];
-  int n = 0;
-  auto add = [&](int slot, void* f) { slots[n++] = {slot, f}; };
+void init_tracer(PyObject* module, const TypeSlots& shared) {
+  std::vector<PyType_Slot> slots = shared.slots;
+  auto add = [&](int slot, void* f) { slots.push_back({slot, f}); };
   add(Py_tp_dealloc, reinterpret_cast<void*>(dealloc));
-  add(Py_tp_getset, with_shared_getters(own_getset));
+  add(Py_tp_getset, with_getters(shared, own_getset));
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_tp_doc, const_cast<char*>("A value of a program that is being traced."));
-  n = add_operator_slots(slots, n);
-  slots[n] = {0, nullptr};
+  add(0, nullptr);
   PyType_Spec spec = {"weft.Tracer", sizeof(TracerObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
   PyObject* type = PyType_FromSpec(&spec);
   if (!type) throw PythonError{};
   tracer_type = reinterpret_cast<PyTypeObject*>(type);

@@ -8,6 +8,7 @@
 
 #include "core.h"
 #include "operand.h"
+#include "type_slots.h"
 
 namespace weft::py {
 
@@ -50,7 +51,7 @@ struct TracerObject {
 };
 
 extern PyTypeObject* tracer_type;
-void init_tracer(PyObject* module);
+void init_tracer(PyObject* module, const TypeSlots& shared);
 inline bool is_tracer(PyObject* o) { return Py_TYPE(o) == tracer_type; }
 inline TracerObject* as_tracer(PyObject* o) { return reinterpret_cast<TracerObject*>(o); }
 

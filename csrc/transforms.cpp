@@ -4,7 +4,7 @@
 
 #include "weft/transforms.h"
 
-#include "attrs.h"
+#include "graph_object.h"
 
 namespace nb = nanobind;
 
@@ -17,7 +17,7 @@ GraphRef to_graph(nb::handle h) {
   return graph;
 }
 
-nb::object from_graph(const GraphRef& graph) { return nb::steal(graph_object(graph).release()); }
+nb::object from_graph(const GraphRef& graph) { return take(graph_object(graph)); }
 
 Mask to_mask(nb::handle h) {
   Mask mask;

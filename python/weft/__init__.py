@@ -7,7 +7,7 @@ import os as _os
 
 from weft import _core as _core
 
-_core.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_core.install(package_directory=_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from weft.runtime import client as _client  # noqa: E402
 

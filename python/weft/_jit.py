@@ -18,8 +18,12 @@ from weft._staging import (
 )
 from weft.runtime.pytree import registry
 
-_core.set_jit_hooks(
-    registry.flatten, describe_argument, describe_output, describe_position, ShapeDtypeStruct
+_core.install(
+    flatten=registry.flatten,
+    describe=describe_argument,
+    describe_output=describe_output,
+    describe_position=describe_position,
+    abstract_type=ShapeDtypeStruct,
 )
 
 

@@ -76,7 +76,7 @@ class SourceInfo(NamedTuple):
         return f"{self.file}:{self.line} ({self.function})" if self.file else "<unknown>"
 
 
-_core.set_view_classes(ShapedArray, SourceInfo)
+_core.install(shaped_array=ShapedArray, source_info=SourceInfo)
 
 
 def typeof(x):

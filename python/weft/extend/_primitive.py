@@ -184,4 +184,4 @@ def _avals(types):
     return tuple(ShapedArray(s, d, weak_type=w) for s, d, w in types)
 
 
-_core.set_primitive_classes(Primitive, Application)
+_core.install(primitive=Primitive, application=Application)

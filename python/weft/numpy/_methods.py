@@ -115,5 +115,4 @@ OPERATORS = {
 
 def install():
     """Gives arrays and traced values these methods, properties and operators."""
-    _core.set_methods(METHODS)
-    _core.set_operators(OPERATORS)
+    _core.install(methods=METHODS, **OPERATORS)

@@ -132,7 +132,7 @@ def _hlo_replicated():
     return _hlo.HloSharding.replicate()
 
 
-def _put_hooks():
+def _runtime_hooks():
     """Late-bound, so that importing weft does not load jaxlib's client."""
     import jaxlib
     from jaxlib import _jax
@@ -167,8 +167,7 @@ def install():
             dtypes.append(np.dtype([("float0", np.void, 0)]))
         else:
             dtypes.append(np.dtype(getattr(ml_dtypes, name, None) or name))
-    _core.set_numpy_dtypes(dtypes)
-    _core.set_runtime(_put_hooks())
+    _core.install(numpy_dtypes=dtypes, **_runtime_hooks())
     atexit.register(_finish)
 
 

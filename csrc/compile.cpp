@@ -1,13 +1,15 @@
-// Optimise, split off what needs no device, look the structure up, emit, compile; and run.
+// Optimise, split off what needs no device, look the structure up, emit, compile.
 
-#include "execute.h"
+#include "compile.h"
 
-#include <algorithm>
 #include <list>
 #include <unordered_map>
 
+#include "array.h"
 #include "attrs.h"
 #include "dtypes.h"
+#include "hooks.h"
+#include "split.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -70,78 +72,6 @@ void insert(uint64_t hash, CacheEntry entry) {
   c.entries.erase(last);
 }
 
-// What reaches the device: the graph without unused inputs and handed-through outputs.
-struct Split {
-  GraphRef graph;  // null when no output has to be computed
-  std::vector<uint32_t> kept;
-  std::vector<int> from_input;
-};
-
-Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated) {
-  Split s;
-  std::vector<bool> used(graph->num_inputs(), keep_unused);
-  std::vector<Value> outputs;
-  for (Value v : graph->outputs()) {
-    bool input = !v.is_literal() && v.id < graph->num_inputs();
-    // A donated input is gone after the call, so it cannot be its own result.
-    bool through = input && !(v.id < donated.size() && donated[v.id]);
-    s.from_input.push_back(through ? static_cast<int>(v.id) : -1);
-    if (!through) outputs.push_back(v);
-    if (input && !through) used[v.id] = true;
-  }
-  for (const Op& op : graph->ops())
-    for (Value v : graph->operands(op))
-      if (!v.is_literal() && v.id < graph->num_inputs()) used[v.id] = true;
-  for (uint32_t i = 0; i < graph->num_inputs(); ++i)
-    if (used[i]) s.kept.push_back(i);
-  if (outputs.empty() && graph->effects() == kPure) {
-    s.kept.clear();
-    return s;
-  }
-  if (outputs.size() == graph->outputs().size() && s.kept.size() == graph->num_inputs() &&
-      graph->num_consts() == 0) {
-    s.graph = graph;
-    return s;
-  }
-  GraphBuilder b;
-  std::vector<Value> args(graph->num_inputs());
-  for (uint32_t i : s.kept) args[i] = b.input(graph->type(graph->input(i)));
-  Values all = b.inline_graph(*graph, args);
-  outputs.clear();
-  for (size_t i = 0; i < all.size(); ++i)
-    if (s.from_input[i] < 0) outputs.push_back(all[i]);
-  s.graph = b.finish(outputs);
-  return s;
-}
-
-// Gives each donated input an output of its type to live on in.
-std::vector<int> match_donations(const Split& s, const std::vector<bool>& donated,
-                                 std::vector<uint32_t>& consumed) {
-  std::vector<int> aliases;
-  if (!s.graph || std::find(donated.begin(), donated.end(), true) == donated.end()) return aliases;
-  aliases.assign(s.kept.size(), -1);
-  std::vector<bool> taken(s.graph->outputs().size(), false);
-  std::string unusable;
-  for (size_t i = 0; i < s.kept.size(); ++i) {
-    if (s.kept[i] >= donated.size() || !donated[s.kept[i]]) continue;
-    TypeRef type = s.graph->type(s.graph->input(static_cast<uint32_t>(i)));
-    for (size_t r = 0; r < taken.size() && aliases[i] < 0; ++r)
-      if (!taken[r] && s.graph->type(s.graph->outputs()[r]) == type)
-        aliases[i] = static_cast<int>(r);
-    if (aliases[i] >= 0) {
-      taken[static_cast<size_t>(aliases[i])] = true;
-      consumed.push_back(s.kept[i]);
-    } else {
-      unusable += cat(unusable.empty() ? "" : ", ", type);
-    }
-  }
-  if (!unusable.empty()) {
-    check(PyErr_WarnFormat(PyExc_UserWarning, 2, "donated buffers that no output can reuse: %s",
-                           unusable.c_str()));
-  }
-  return aliases;
-}
-
 // What a program calls on the host: a list of (function, ((shape, dtype), ...), "file.py:12 (f)",
 // whether it takes and returns a token).
 Ref host_functions(const std::vector<HostCallback>& callbacks) {
@@ -178,7 +108,7 @@ ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
   Ref functions = host_functions(callbacks);
   Ref device = Ref::checked(PyLong_FromLong(options.device));
   auto e = std::make_shared<Executable>();
-  e->loaded = Ref::checked(PyObject_CallFunctionObjArgs(runtime.compile.get(), text_object.get(),
+  e->loaded = Ref::checked(PyObject_CallFunctionObjArgs(hooks.compile.get(), text_object.get(),
                                                         device.get(), functions.get(), nullptr));
   e->device = options.device;
   e->has_effects = graph->effects() != kPure;
@@ -197,15 +127,6 @@ ExecutableRef build(const GraphRef& graph, const std::vector<int>& aliases,
     PyList_SET_ITEM(e->handlers.get(), static_cast<Py_ssize_t>(i),
                     Py_NewRef(result_handler(e->outputs[i], options.device)));
   return e;
-}
-
-// An input that is also a result: the array itself, so that deleting either is seen by both, unless
-// it differs in more than its buffer or is not the user's.
-PyObject* handed_through(ArrayObject* a, bool weak, bool committed) {
-  check_live(a);
-  if (a->weak == weak && a->committed == committed && !a->cached)
-    return Py_NewRef(reinterpret_cast<PyObject*>(a));
-  return copy_buffer(a, a->device, weak, committed).release();
 }
 
 }  // namespace
@@ -248,61 +169,6 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
   // The text shows every output, also those that the runtime hands through.
   emit.result_info = options.result_info;
   return emit_stablehlo(*optimized, emit);
-}
-
-void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
-         std::vector<PyObject*>& out) {
-  Ref results;
-  if (p.executable) {
-    Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
-    for (size_t i = 0; i < p.kept.size(); ++i) {
-      ArrayObject* a = as_array(inputs[p.kept[i]]);
-      if (a->deleted) check_live(a);
-      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
-    }
-    if (!p.donated.empty()) {
-      for (uint32_t d : p.donated)
-        for (size_t i = 0; i < inputs.size(); ++i)
-          if (i != d && as_array(inputs[i])->buffer == as_array(inputs[d])->buffer)
-            raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
-                        as_array(inputs[d])->type, " as inputs ", d, " and ", i);
-    }
-    bool has_effects = p.executable->has_effects;
-    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get(), Py_True};
-    size_t num_args = has_effects ? 3 : 2;  // the last: with a token
-    Ref execution = Ref::checked(PyObject_VectorcallMethod(
-        name("execute_sharded"), execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    if (has_effects) {
-      Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
-      Ref::checked(PyObject_CallOneArg(runtime.keep_token.get(), token.get()));
-    }
-    PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
-    results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
-                                                     2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    LastRun& last = last_run();
-    last.any = true;
-    int held = p.executable->smallest_output;
-    last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
-    for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
-  }
-  size_t first = out.size();
-  out.reserve(first + p.outputs.size());
-  Py_ssize_t next = 0;
-  for (size_t i = 0; i < p.outputs.size(); ++i) {
-    int from = p.from_input[i];
-    if (from >= 0) {
-      out.push_back(
-          handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
-    } else {
-      PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
-      out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
-    }
-  }
-}
-
-LastRun& last_run() {
-  static auto* last = new LastRun;
-  return *last;
 }
 
 CacheStats executable_cache_stats() {

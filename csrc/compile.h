@@ -1,11 +1,10 @@
-// From a graph to a loaded program, and running it. One process-wide cache maps the structure of
-// optimised graphs to executables, so programs that differ in names only are compiled once.
+// From a graph to a loaded program. One process-wide cache maps the structure of optimised graphs
+// to executables, so programs that differ in names only are compiled once.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "array.h"
 #include "core.h"
 
 namespace weft::py {
@@ -50,17 +49,6 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
                    std::vector<bool> weak_outputs);
 // StableHLO text of the program as it would be compiled (lower().as_text()).
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
-
-// Runs; appends one owned Array per output to `out`. `inputs` are live Arrays of the right types.
-void run(const Program& program, std::span<PyObject* const> inputs, bool committed,
-         std::vector<PyObject*>& out);
-
-// What to wait for before the process ends. Runs of one thread end in order.
-struct LastRun {
-  bool any = false;
-  Ref buffer;  // a small result of the last run; unset if all were large
-};
-LastRun& last_run();
 
 struct CacheStats {
   uint64_t compiles = 0, hits = 0, size = 0;

@@ -1,0 +1,51 @@
+// For python/weft's conversions: what is called once per array, not once per op.
+
+#include "array_functions.h"
+
+#include <nanobind/stl/string.h>
+
+#include "array.h"
+#include "bound.h"
+#include "dtypes.h"
+#include "operand.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+
+void bind_array_functions(nb::module_& m) {
+  m.def("dtype_names", [] {
+    nb::list out;
+    for (int i = 0; i < kNumDTypes; ++i) out.append(std::string(kDTypeInfo[i].numpy_name));
+    return out;
+  });
+  m.def(
+      "put",
+      [](nb::handle host, bool weak, int device, bool committed) {
+        Operand x = classify_operand(host.ptr(), "put");
+        return nb::steal(put(host.ptr(), x.type, weak, device, committed));
+      },
+      nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
+  m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,
+                          int device, bool committed) {
+    Dims dims;
+    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    std::optional<DType> d = from_numpy_dtype(dtype.ptr());
+    if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
+    return nb::steal(
+        make_array(buffer.release().ptr(), make_type(*d, dims), weak, device, committed));
+  });
+  // The array on a device, committed to it.
+  m.def("commit", [](nb::handle array, int device) {
+    ArrayObject* a = as_array(array.ptr());
+    if (a->device == device && a->committed) return nb::borrow(array);
+    return take(copy_buffer(a, device, a->weak, true));
+  });
+  m.def("copy_array", [](nb::handle array) {
+    ArrayObject* a = as_array(array.ptr());
+    return take(copy_buffer(a, a->device, a->weak, a->committed));
+  });
+  m.def("live_arrays", [] { return nb::steal(live_arrays()); });
+}
+
+}  // namespace weft::py

@@ -1,0 +1,48 @@
+// Computations that run without a trace, from a cache of compiled programs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core.h"
+#include "operand.h"
+
+namespace weft::py {
+
+// Owned results of an op.
+using Objects = std::vector<Ref>;
+
+// Runs a computation on concrete operands as one compiled program. The program is cached under
+// (what, attrs, extra, types of operands); on a miss build() is called with abstract operands in
+// a trace and returns the results. A scalar operand i is passed as a 0-d array of scalar_dtypes[i].
+struct EagerCall {
+  const void* what;
+  AttrsRef attrs;
+  SmallVector<int64_t, 8> extra;  // anything else that build() depends on
+  std::span<const Operand> operands;
+  SmallVector<DType, 4> scalar_dtypes;
+};
+Objects run_eagerly(const EagerCall& call,
+                    const std::function<Objects(std::span<const Operand>)>& build);
+
+// The device that operands must be on, and whether one of them insists on it.
+struct Placement {
+  int device;
+  bool committed;
+};
+// describe(i) names an operand in messages.
+using Describe = std::function<std::string(size_t)>;
+Placement placement(std::span<const Operand> xs, const Describe& describe);
+// The array, or a copy of it on `device`.
+Ref on_device(Ref array, int device);
+
+// Whether run_eagerly would find the program.
+bool is_cached(const EagerCall& call);
+
+struct EagerStats {
+  uint64_t hits = 0, misses = 0, size = 0;
+};
+EagerStats eager_cache_stats();
+void clear_eager_cache();
+
+}  // namespace weft::py

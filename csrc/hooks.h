@@ -1,0 +1,85 @@
+// What the Python side gives the extension at import, each under a name: `_core.install(name=...)`.
+// jaxlib and weft's own Python classes are reached through these slots only.
+#pragma once
+
+#include "core.h"
+
+namespace weft::py {
+
+// One slot. It is a member of `Hooks` and nowhere else.
+class Hook {
+ public:
+  enum Kind : uint8_t { kCallable, kClass, kObject };
+  using Listener = void (*)(PyObject*);
+
+  Hook(const char* name, Kind kind);
+  Hook(const Hook&) = delete;
+
+  // Borrowed; raises InternalError naming the slot if nothing was installed.
+  PyObject* get() const {
+    if (!object_) raise_missing();
+    return object_.get();
+  }
+  PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(get()); }
+  explicit operator bool() const { return static_cast<bool>(object_); }
+  const char* name() const { return name_; }
+
+  // What to do with an object when it is installed.
+  void on_install(Listener f) { listener_ = f; }
+  // Raises TypeError for an object of another kind.
+  void install(PyObject* object);
+
+ private:
+  [[noreturn]] void raise_missing() const;
+
+  const char* name_;
+  Kind kind_;
+  Listener listener_ = nullptr;
+  Ref object_;
+};
+
+struct Hooks {
+  Hook package_directory{"package_directory", Hook::kObject};  // with a trailing separator
+  Hook numpy_dtypes{"numpy_dtypes", Hook::kObject};  // a list, in the order of weft::DType
+  Hook methods{"methods", Hook::kObject};            // dict: attributes that arrays and tracers get
+
+  // weft.runtime, in terms of jaxlib.
+  Hook put{"put", Hook::kCallable};                    // batched_device_put
+  Hook put_semantics{"put_semantics", Hook::kObject};  // HostBufferSemantics that copies
+  Hook make_aval{"make_aval", Hook::kCallable};        // (shape, dtype) -> shape, dtype, weak_type
+  Hook make_handler{"make_handler", Hook::kCallable};  // (aval, sharding) -> result handler
+  Hook compile{"compile", Hook::kCallable};    // (text, device index, host functions) -> executable
+  Hook to_numpy{"to_numpy", Hook::kCallable};  // (buffer, dtype, shape) -> numpy array
+  Hook copy_to_device{"copy_to_device", Hook::kCallable};  // (buffer, devices, sharding) -> buffer
+  Hook start{"start", Hook::kCallable};  // () -> None: makes the client, registers its devices
+  Hook keep_token{"keep_token", Hook::kCallable};  // (token) -> None: effects_barrier waits for it
+
+  // Trees of arguments and results, and their names in messages.
+  Hook flatten{"flatten", Hook::kCallable};    // tree -> (leaves, treedef)
+  Hook describe{"describe", Hook::kCallable};  // (function, in_tree, static_argnums, leaf) -> text
+  Hook describe_output{"describe_output", Hook::kCallable};  // (function, out_tree, leaf) -> text
+  Hook describe_position{"describe_position", Hook::kCallable};  // (function, position) -> text
+
+  // Classes of weft.
+  Hook abstract_type{"abstract_type", Hook::kClass};  // ShapeDtypeStruct
+  Hook shaped_array{"shaped_array", Hook::kClass};
+  Hook source_info{"source_info", Hook::kClass};
+  Hook primitive{"primitive", Hook::kClass};
+  Hook application{"application", Hook::kClass};
+
+  // Operators that are more than one op.
+  Hook floordiv{"floordiv", Hook::kCallable};
+  Hook mod{"mod", Hook::kCallable};
+  Hook divmod{"divmod", Hook::kCallable};
+  Hook pow{"pow", Hook::kCallable};
+  Hook matmul{"matmul", Hook::kCallable};
+  Hook rshift{"rshift", Hook::kCallable};
+  Hook getitem{"getitem", Hook::kCallable};
+};
+// Never destroyed: at exit there is no interpreter left to release references to.
+extern Hooks& hooks;
+
+// Fills the slot of that name; raises AttributeValueError with the known names for another.
+void install(std::string_view name, PyObject* object);
+
+}  // namespace weft::py

@@ -1,0 +1,101 @@
+// The classes Traced and Program, behind weft's Traced, Lowered and Compiled.
+
+#include "jit_stages.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "dtypes.h"
+#include "eager.h"
+#include "graph_object.h"
+#include "jit.h"
+#include "run.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+struct TracedObject {
+  EntryRef entry;
+};
+struct ProgramObject {
+  ProgramRef program;
+};
+
+// One output of a traced function, as Python sees it: (shape, dtype, weak).
+nb::list output_avals(const Entry& e) {
+  nb::list out;
+  std::vector<TypeRef> types = e.graph->output_types();
+  for (size_t i = 0; i < types.size(); ++i)
+    out.append(nb::make_tuple(take(to_tuple(types[i]->shape())),
+                              nb::borrow(numpy_dtype(types[i]->dtype())), bool(e.weak[i])));
+  return out;
+}
+
+}  // namespace
+
+void bind_stages(nb::module_& m) {
+  nb::class_<TracedObject>(m, "Traced", "A function traced for one signature.")
+      .def_prop_ro("graph", [](const TracedObject& t) { return GraphObject{t.entry->graph}; })
+      .def_prop_ro("name", [](const TracedObject& t) { return t.entry->name; })
+      .def_prop_ro("in_tree", [](const TracedObject& t) { return or_none(t.entry->in_tree); })
+      .def_prop_ro("out_tree", [](const TracedObject& t) { return or_none(t.entry->out_tree); })
+      .def_prop_ro("out_avals", [](const TracedObject& t) { return output_avals(*t.entry); })
+      .def_prop_ro("consts",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (const Ref& c : t.entry->captures) out.append(nb::borrow(c.get()));
+                     return out;
+                   })
+      .def_prop_ro("donated",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (bool d : t.entry->donated) out.append(nb::bool_(d));
+                     return out;
+                   })
+      .def("stablehlo",
+           [](const TracedObject& t, int device, bool keep_unused, bool locations,
+              const std::vector<std::string>& result_info) {
+             CompileOptions options;
+             options.device = device;
+             options.name = t.entry->name;
+             options.donated = t.entry->donated;
+             options.keep_unused = keep_unused;
+             options.result_info = result_info;
+             return lowered_text(t.entry->graph, options, locations);
+           })
+      .def("compile", [](const TracedObject& t, int device, bool keep_unused) {
+        return ProgramObject{program_for(*t.entry, device, keep_unused)};
+      });
+  nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
+      .def_prop_ro("graph",
+                   [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
+      .def_prop_ro("loaded",
+                   [](const ProgramObject& p) {
+                     return p.program->executable ? or_none(p.program->executable->loaded)
+                                                  : nb::none();
+                   })
+      .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
+      .def("run", [](const ProgramObject& p, nb::list arrays) {
+        std::vector<Operand> operands;
+        for (nb::handle a : arrays)
+          operands.push_back(classify_operand(a.ptr(), "compiled program"));
+        Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
+        std::vector<Ref> held;
+        std::vector<PyObject*> inputs, outputs;
+        for (const Operand& x : operands) {
+          held.push_back(on_device(to_device(x, p.program->device), p.program->device));
+          inputs.push_back(held.back().get());
+        }
+        run(*p.program, inputs, where.committed, outputs);
+        nb::list out;
+        for (PyObject* o : outputs) out.append(nb::steal(o));
+        return out;
+      });
+  m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
+    return TracedObject{trace_entry(f.ptr(), args.ptr(), kwargs.ptr())};
+  });
+}
+
+}  // namespace weft::py

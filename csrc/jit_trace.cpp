@@ -1,0 +1,144 @@
+// The function runs on tracers; what it returns are the outputs of the graph.
+
+#include "jit_trace.h"
+
+#include "array.h"
+#include "hooks.h"
+#include "trace.h"
+
+namespace weft::py {
+namespace {
+
+// Calls the user's function on tracers.
+Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers) {
+  if (!call.dynamic) {
+    std::vector<PyObject*> args;
+    for (Ref& t : tracers) args.push_back(t.get());
+    return Ref::checked(PyObject_Vectorcall(s.function.get(), args.data(), args.size(), nullptr));
+  }
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(tracers.size())));
+  for (size_t i = 0; i < tracers.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(tracers[i].get()));
+  Ref dynamic = Ref::checked(
+      PyObject_CallMethodOneArg(call.signature.tree.get(), name("unflatten"), list.get()));
+  PyObject* positional = PyTuple_GET_ITEM(dynamic.get(), 0);
+  Ref kwargs = Ref::checked(PyDict_Copy(PyTuple_GET_ITEM(dynamic.get(), 1)));
+  std::vector<std::pair<Py_ssize_t, PyObject*>> static_args;
+  if (call.signature.statics) {
+    PyObject* statics = call.signature.statics.get();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(statics); i += 2) {
+      PyObject* key = PyTuple_GET_ITEM(statics, i);
+      PyObject* value = PyTuple_GET_ITEM(statics, i + 1);
+      if (PyUnicode_Check(key)) {
+        check(PyDict_SetItem(kwargs.get(), key, value));
+      } else {
+        static_args.emplace_back(PyLong_AsSsize_t(key), value);
+      }
+    }
+  }
+  Py_ssize_t n = PyTuple_GET_SIZE(positional) + static_cast<Py_ssize_t>(static_args.size());
+  Ref args = Ref::checked(PyTuple_New(n));
+  Py_ssize_t next = 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* value = nullptr;
+    for (auto& [at, v] : static_args)
+      if (at == i) value = v;
+    if (!value) value = PyTuple_GET_ITEM(positional, next++);
+    PyTuple_SET_ITEM(args.get(), i, Py_NewRef(value));
+  }
+  return Ref::checked(PyObject_Call(s.function.get(), args.get(), kwargs.get()));
+}
+
+// Which graph inputs are donated: those of arguments named by the donate_* options.
+std::vector<bool> donated_inputs(const JitState& s, const Call& call, Py_ssize_t num_positional,
+                                 size_t num_captures) {
+  std::vector<bool> donated(num_captures + call.leaves.size(), false);
+  if (s.donate_argnums.empty() && s.donate_argnames.empty()) return {};
+  size_t leaf = num_captures;
+  auto mark = [&](size_t count, bool on) {
+    for (size_t i = 0; i < count; ++i) donated[leaf++] = on;
+  };
+  auto leaves_of = [&](PyObject* tree) -> size_t {
+    Ref flat = Ref::checked(PyObject_CallOneArg(hooks.flatten.get(), tree));
+    return static_cast<size_t>(PyList_GET_SIZE(PyTuple_GET_ITEM(flat.get(), 0)));
+  };
+  auto donates = [&](int64_t i) {
+    for (int64_t d : s.donate_argnums)
+      if (d == i || d + num_positional == i) return true;
+    return false;
+  };
+  if (!call.dynamic) {
+    for (size_t i = 0; i < call.leaves.size(); ++i) mark(1, donates(static_cast<int64_t>(i)));
+    return donated;
+  }
+  PyObject* positional = PyTuple_GET_ITEM(call.dynamic.get(), 0);
+  int64_t at = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional); ++i, ++at) {
+    while (is_static_position(s, at, num_positional)) ++at;
+    mark(leaves_of(PyTuple_GET_ITEM(positional, i)), donates(at));
+  }
+  // Keyword arguments flatten in sorted order of their names.
+  Ref keys = Ref::checked(PyDict_Keys(PyTuple_GET_ITEM(call.dynamic.get(), 1)));
+  check(PyList_Sort(keys.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
+    PyObject* key = PyList_GET_ITEM(keys.get(), i);
+    PyObject* value = PyDict_GetItem(PyTuple_GET_ITEM(call.dynamic.get(), 1), key);
+    mark(leaves_of(value), contains_name(s.donate_argnames, key));
+  }
+  return donated;
+}
+
+}  // namespace
+
+EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional) {
+  auto context = std::make_shared<TraceContext>();
+  context->name = s.name;
+  context->locations = !s.library;
+  context->num_args = static_cast<uint32_t>(call.operands.size());
+  Ref tree = call.signature.tree ? call.signature.tree : Ref::borrow(Py_None);
+  context->describe =
+      Ref::checked(PyTuple_Pack(3, s.function.get(), tree.get(), s.static_argnums_object.get()));
+  auto entry = std::make_shared<Entry>();
+  entry->name = s.name;
+  entry->in_tree = call.signature.tree;
+  std::vector<Value> outputs;
+  {
+    ContextScope scope(context);
+    std::vector<Ref> tracers;
+    tracers.reserve(call.operands.size());
+    for (const Operand& x : call.operands)
+      tracers.push_back(Ref::steal(make_tracer(context, context->builder.input(x.type), x.weak)));
+    Ref result = call_function(s, call, tracers);
+    std::vector<Ref> leaves;
+    if (is_tracer(result.get()) || is_array(result.get())) {
+      leaves.push_back(std::move(result));
+    } else {
+      Ref flat = Ref::checked(PyObject_CallOneArg(hooks.flatten.get(), result.get()));
+      PyObject* list = PyTuple_GET_ITEM(flat.get(), 0);
+      entry->out_tree = Ref::borrow(PyTuple_GET_ITEM(flat.get(), 1));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+        leaves.push_back(Ref::borrow(PyList_GET_ITEM(list, i)));
+    }
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      Operand x = classify(leaves[i].get());
+      if (x.kind == OperandKind::kInvalid) {
+        Ref number = Ref::checked(PyLong_FromSize_t(i));
+        Ref out_tree = entry->out_tree ? entry->out_tree : Ref::borrow(Py_None);
+        Ref path = Ref::checked(PyObject_CallFunctionObjArgs(
+            hooks.describe_output.get(), s.function.get(), out_tree.get(), number.get(), nullptr));
+        raise_error("ArgumentTypeError", "expected arrays and numbers in ", utf8(path.get()),
+                    "; got ", Py_TYPE(leaves[i].get())->tp_name);
+      }
+      context_for({&x, 1});  // raises for a tracer of a finished trace
+      outputs.push_back(value_in(*context, x, x.type->dtype()));
+      entry->weak.push_back(x.weak);
+    }
+  }
+  entry->captures = context->captures;
+  for (const Ref& c : entry->captures) entry->captures_tracers |= is_tracer(c.get());
+  entry->graph = context->builder.finish(outputs, context->capture_values);
+  entry->donated = donated_inputs(s, call, num_positional, entry->captures.size());
+  return entry;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,77 @@
+// Buffers in, arrays out.
+
+#include "run.h"
+
+#include "array.h"
+#include "hooks.h"
+
+namespace weft::py {
+namespace {
+
+// An input that is also a result: the array itself, so that deleting either is seen by both, unless
+// it differs in more than its buffer or is not the user's.
+PyObject* handed_through(ArrayObject* a, bool weak, bool committed) {
+  check_live(a);
+  if (a->weak == weak && a->committed == committed && !a->cached)
+    return Py_NewRef(reinterpret_cast<PyObject*>(a));
+  return copy_buffer(a, a->device, weak, committed).release();
+}
+
+}  // namespace
+
+void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
+         std::vector<PyObject*>& out) {
+  Ref results;
+  if (p.executable) {
+    Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
+    for (size_t i = 0; i < p.kept.size(); ++i) {
+      ArrayObject* a = as_array(inputs[p.kept[i]]);
+      if (a->deleted) check_live(a);
+      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
+    }
+    if (!p.donated.empty()) {
+      for (uint32_t d : p.donated)
+        for (size_t i = 0; i < inputs.size(); ++i)
+          if (i != d && as_array(inputs[i])->buffer == as_array(inputs[d])->buffer)
+            raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
+                        as_array(inputs[d])->type, " as inputs ", d, " and ", i);
+    }
+    bool has_effects = p.executable->has_effects;
+    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get(), Py_True};
+    size_t num_args = has_effects ? 3 : 2;  // the last: with a token
+    Ref execution = Ref::checked(PyObject_VectorcallMethod(
+        name("execute_sharded"), execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (has_effects) {
+      Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
+      Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
+    }
+    PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
+    results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
+                                                     2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    LastRun& last = last_run();
+    last.any = true;
+    int held = p.executable->smallest_output;
+    last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
+    for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
+  }
+  size_t first = out.size();
+  out.reserve(first + p.outputs.size());
+  Py_ssize_t next = 0;
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    int from = p.from_input[i];
+    if (from >= 0) {
+      out.push_back(
+          handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
+    } else {
+      PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
+      out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
+    }
+  }
+}
+
+LastRun& last_run() {
+  static auto* last = new LastRun;
+  return *last;
+}
+
+}  // namespace weft::py

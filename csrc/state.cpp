@@ -1,0 +1,101 @@
+// For weft.config, weft.runtime and weft.clear_caches.
+
+#include "state.h"
+
+#include <nanobind/stl/string.h>
+
+#include "array.h"
+#include "bound.h"
+#include "compile.h"
+#include "eager.h"
+#include "location.h"
+#include "run.h"
+#include "trace.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+namespace {
+
+Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
+
+// Position of a jaxlib device in the device table.
+int device_index(nb::handle device) {
+  current_device();  // starts the runtime
+  std::vector<Device>& table = device_table();
+  for (size_t i = 0; i < table.size(); ++i)
+    if (table[i].device.get() == device.ptr()) return static_cast<int>(i);
+  Ref text = Ref::checked(PyObject_Repr(device.ptr()));
+  raise_error("AttributeValueError", "expected a device of weft.devices(); got ", utf8(text.get()));
+}
+
+}  // namespace
+
+void bind_state(nb::module_& m) {
+  m.def("set_scope", [](std::string name) { return set_scope(std::move(name)); });
+  m.def("register_device", [](nb::object device, nb::object sharding, nb::object device_list,
+                              std::string platform) {
+    device_table().push_back({ref(device), ref(sharding), ref(device_list), std::move(platform)});
+    return device_table().size() - 1;
+  });
+  m.def("current_device", [] { return current_device(); });
+  m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
+  // Whether any function is being traced, or recorded for an un-jitted transform.
+  m.def("in_context", [] { return !context_stack().empty(); });
+  m.def("get_state", [] {
+    int d = default_device();
+    return nb::make_tuple(x64_enabled(), jit_disabled(),
+                          d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()));
+  });
+  // None: the thread follows the process again.
+  m.def("set_state", [](nb::kwargs settings) {
+    ThreadConfig& c = thread_config();
+    for (auto [key, value] : settings) {
+      std::string_view k = utf8(key.ptr());
+      bool unset = value.is_none();
+      if (k == "x64") c.x64 = unset ? std::nullopt : std::optional(nb::cast<bool>(value));
+      if (k == "disable_jit")
+        c.disable_jit = unset ? std::nullopt : std::optional(nb::cast<bool>(value));
+      if (k == "default_device")
+        c.default_device = unset ? std::nullopt : std::optional(device_index(value));
+    }
+  });
+  m.def("set_global_state", [](nb::kwargs settings) {
+    ProcessConfig& c = process_config();
+    for (auto [key, value] : settings) {
+      std::string_view k = utf8(key.ptr());
+      if (k == "x64") c.x64 = nb::cast<bool>(value);
+      if (k == "disable_jit") c.disable_jit = nb::cast<bool>(value);
+      if (k == "default_device") c.default_device = value.is_none() ? -1 : device_index(value);
+    }
+  });
+  m.def("device_index", [](nb::handle device) { return device_index(device); });
+  m.def("cache_stats", [] {
+    CacheStats c = executable_cache_stats();
+    EagerStats e = eager_cache_stats();
+    nb::dict d;
+    d["compiles"] = c.compiles;
+    d["hits"] = c.hits;
+    d["size"] = c.size;
+    d["eager_hits"] = e.hits;
+    d["eager_misses"] = e.misses;
+    d["eager_size"] = e.size;
+    return d;
+  });
+  // (whether anything ran, a result to wait for or None); forgets both.
+  m.def("take_last_run", [] {
+    LastRun last = std::exchange(last_run(), LastRun());
+    return nb::make_tuple(last.any, or_none(last.buffer));
+  });
+  m.def("clear_caches", [] {
+    clear_eager_cache();
+    clear_executable_cache();
+  });
+  // "file.py:12 (f)", or "" outside of any user code.
+  m.def("user_location", [] {
+    Loc loc = current_loc();
+    return loc == kNoLoc ? std::string() : loc_text(loc);
+  });
+}
+
+}  // namespace weft::py
