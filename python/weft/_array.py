@@ -252,11 +252,73 @@ _BOTH = {
     "nbytes": property(lambda self: self.size * self.dtype.itemsize),
     # NumPy's operators leave the operation to ours.
     "__array_priority__": 100,
+    "__dir__": lambda self: _dir(self),
 }
+
+
+# ---- what is not there
+
+
+class _Absent:
+    """In the place of an attribute of the JAX API: says that it is not there, and what is."""
+
+    def __init__(self, name, traced):
+        self._name, self._traced = name, traced
+
+    def __get__(self, instance, owner):
+        from weft._absent import absent_method  # reads a table: nothing that import should do
+
+        raise absent_method(self._name, self._traced)
+
+
+def _dir(self):
+    kind = type(self)
+    return [n for n in object.__dir__(self) if not isinstance(vars(kind).get(n), _Absent)]
+
+
+_ABSENT = (
+    "addressable_data",
+    "addressable_shards",
+    "argpartition",
+    "argsort",
+    "byteswap",
+    "choose",
+    "compress",
+    "copy_to_host_async",
+    "cumprod",
+    "cumsum",
+    "flat",
+    "global_shards",
+    "is_fully_addressable",
+    "is_fully_replicated",
+    "nonzero",
+    "searchsorted",
+    "sharding",
+    "sort",
+    "to_device",
+)
+# A value has these only where it is, on a device.
+_CONCRETE_ONLY = (
+    "committed",
+    "delete",
+    "device",
+    "devices",
+    "is_deleted",
+    "is_ready",
+    "on_device_size_in_bytes",
+    "tobytes",
+    "unsafe_buffer_pointer",
+)
 
 
 def install():
     """Sets the methods on the types."""
-    for kind, table in ((_core.Array, _ARRAY), (Tracer, _TRACER)):
-        for name, method in {**_BOTH, **table}.items():
-            setattr(kind, name, method)
+    absent = {name: _Absent(name, False) for name in _ABSENT}
+    absent_traced = {name: _Absent(name, True) for name in _CONCRETE_ONLY}
+    for kind, *tables in (
+        (_core.Array, absent, _BOTH, _ARRAY),
+        (Tracer, absent, absent_traced, _BOTH, _TRACER),
+    ):
+        for table in tables:
+            for name, method in table.items():
+                setattr(kind, name, method)

@@ -1,8 +1,12 @@
 """Recomputation in the backward pass: checkpoint, its policies, and names for values."""
 
 from weft._checkpoint import (
-    checkpoint as checkpoint,
-    checkpoint_name as checkpoint_name,
-    checkpoint_policies as checkpoint_policies,
-    remat as remat,
+    checkpoint,
+    checkpoint_name,
+    checkpoint_policies,
+    remat,
 )
+from weft._surface import public as _public
+
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "remat"]
+__getattr__, __dir__ = _public(__name__, __all__)

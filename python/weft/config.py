@@ -11,6 +11,10 @@ import threading
 from contextlib import ContextDecorator
 
 from weft import _core
+from weft._surface import public as _public
+
+__all__ = ["Config", "config", "default_device", "disable_jit", "enable_x64"]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 
 def _parse_bool(text):

@@ -1,16 +1,17 @@
 """What programs about programs import most: types, tracers, jaxprs and their evaluation."""
 
-from weft._core import Tracer as Tracer
-from weft._staging import ShapedArray as ShapedArray, typeof as get_aval
+from weft._core import Tracer
+from weft._staging import ShapedArray, typeof as get_aval
+from weft._surface import public as _public
 from weft.extend.core import (
-    ClosedJaxpr as ClosedJaxpr,
-    Jaxpr as Jaxpr,
-    JaxprEqn as JaxprEqn,
-    Literal as Literal,
-    Primitive as Primitive,
-    Var as Var,
-    eval_jaxpr as eval_jaxpr,
-    jaxpr_as_fun as jaxpr_as_fun,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Var,
+    eval_jaxpr,
+    jaxpr_as_fun,
 )
 
 __all__ = [
@@ -26,3 +27,4 @@ __all__ = [
     "get_aval",
     "jaxpr_as_fun",
 ]
+__getattr__, __dir__ = _public(__name__, __all__)

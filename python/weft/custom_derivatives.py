@@ -1,10 +1,21 @@
 """Derivatives that users write, under the names of the module that JAX has for them."""
 
 from weft._custom_rules import (
-    CustomVJPPrimal as CustomVJPPrimal,
-    SymbolicZero as SymbolicZero,
-    closure_convert as closure_convert,
-    custom_gradient as custom_gradient,
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
+    CustomVJPPrimal,
+    SymbolicZero,
+    closure_convert,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
 )
+from weft._surface import public as _public
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+]
+__getattr__, __dir__ = _public(__name__, __all__)

@@ -10,6 +10,10 @@ import functools
 import string
 
 from weft._callback import debug_callback as _debug_callback
+from weft._surface import public as _public
+
+__all__ = ["callback", "print"]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 
 def callback(callback=None, *args, ordered=False, **kwargs):

@@ -11,7 +11,40 @@ import ml_dtypes
 import numpy as np
 
 from weft import _core
+from weft._surface import public as _public
 from weft.errors import DTypeError
+
+__all__ = [
+    "SUPPORTED",
+    "as_dtype",
+    "bfloat16",
+    "canonicalize_dtype",
+    "default_float",
+    "default_int",
+    "dtype_of",
+    "finfo",
+    "float0",
+    "highest_value",
+    "iinfo",
+    "is_bool",
+    "is_complex",
+    "is_float",
+    "is_inexact",
+    "is_integer",
+    "isdtype",
+    "issubdtype",
+    "itemsize_bits",
+    "lowest_value",
+    "promote_types",
+    "real_dtype",
+    "requested_dtype",
+    "result_type",
+    "scalar_type_of",
+    "to_inexact_dtype",
+    "x64_enabled",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
 
 _EXTENSIONS = {
     np.signedinteger: ("int2", "int4"),

@@ -6,6 +6,35 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 """
 
 from weft import _core
+from weft._surface import public as _public
+
+__all__ = [
+    "ArgumentTypeError",
+    "AttributeValueError",
+    "CallbackError",
+    "ConcretizationTypeError",
+    "ControlFlowTypeError",
+    "DTypeError",
+    "DeletedArrayError",
+    "DeviceMismatchError",
+    "IndexOutOfBoundsError",
+    "InternalError",
+    "NonConcreteBooleanIndexError",
+    "NonHashableStaticArgumentError",
+    "NotImplementedRuleError",
+    "OperandError",
+    "ParseError",
+    "ShapeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TreeStructureError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+    "WeftError",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
 
 _AT = "\n  at "
 

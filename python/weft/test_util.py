@@ -3,7 +3,11 @@
 import numpy as np
 
 import weft
+from weft._surface import public as _public
 from weft.tree_util import tree_flatten, tree_map
+
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 
 def _random_like(rng, x):

@@ -5,6 +5,7 @@ weft.tree.map(lambda x: 2 * x, {"w": w, "b": b})
 
 import dataclasses as _dataclasses
 
+from weft._surface import public as _public
 from weft.tree_util import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -37,6 +38,7 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 
 def static(*, metadata=None, **kwargs):

@@ -8,6 +8,7 @@ instance of a registered class) whose children are pytrees. dict children stand 
 import dataclasses
 import functools
 
+from weft._surface import public as _public
 from weft._tree_mismatch import explain_mismatch
 from weft.errors import TreeStructureError
 from weft.runtime.pytree import (
@@ -60,6 +61,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 default_registry = registry
 KeyEntry = DictKey | SequenceKey | GetAttrKey | FlattenedIndexKey

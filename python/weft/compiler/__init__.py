@@ -5,6 +5,25 @@ print(weft.compiler.optimize(graph, passes=["simplify", "cse", "dce"]))
 """
 
 from weft import _core
+from weft._surface import public as _public
+
+__all__ = [
+    "Graph",
+    "cache_stats",
+    "cost",
+    "default_pipeline",
+    "emit_stablehlo",
+    "fusion_report",
+    "optimize",
+    "parse",
+    "passes",
+    "registry",
+    "rewrites",
+    "to_hlo",
+    "verify_stablehlo",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
 
 Graph = _core.Graph
 

@@ -1,3 +1,7 @@
 """Names that other frameworks of this kind keep under `experimental`."""
 
-from weft._callback import io_callback as io_callback
+from weft._callback import io_callback
+from weft._surface import public as _public
+
+__all__ = ["io_callback"]
+__getattr__, __dir__ = _public(__name__, __all__)

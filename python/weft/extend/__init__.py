@@ -1,3 +1,7 @@
 """What programs that extend weft build on: its programs as objects, and primitives of their own."""
 
-from weft.extend import core as core
+from weft._surface import public as _public
+from weft.extend import core
+
+__all__ = ["core"]
+__getattr__, __dir__ = _public(__name__, __all__)

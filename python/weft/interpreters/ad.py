@@ -4,13 +4,29 @@ Rules set here see zeros as `Zero` objects, as `def_jvp(rule, symbolic_zeros=Tru
 """
 
 from weft import lax
+from weft._surface import public as _public
 from weft.extend._zeros import (
-    UndefinedPrimal as UndefinedPrimal,
-    Zero as Zero,
-    instantiate_zeros as instantiate_zeros,
-    is_undefined_primal as is_undefined_primal,
+    UndefinedPrimal,
+    Zero,
+    instantiate_zeros,
+    is_undefined_primal,
 )
 from weft.interpreters._rules import Rules
+
+__all__ = [
+    "UndefinedPrimal",
+    "Zero",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
 
 primitive_jvps = Rules("jvp", lambda p, rule: p.def_jvp(rule, symbolic_zeros=True))
 primitive_transposes = Rules(

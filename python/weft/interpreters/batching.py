@@ -1,7 +1,12 @@
 """Vectorisation rules of primitives."""
 
 from weft import lax
+from weft._surface import public as _public
 from weft.interpreters._rules import Rules
+
+__all__ = ["defvectorized", "moveaxis", "not_mapped", "primitive_batchers"]
+__getattr__, __dir__ = _public(__name__, __all__)
+
 
 not_mapped = None
 primitive_batchers = Rules("batching", lambda p, rule: p.def_batching(rule))

@@ -1,6 +1,10 @@
 """Lowerings of primitives: rules that write StableHLO text, or functions of weft."""
 
+from weft._surface import public as _public
 from weft.extend.core import Primitive
+
+__all__ = ["lower_fun", "register_lowering"]
+__getattr__, __dir__ = _public(__name__, __all__)
 
 
 class _Lowering:

@@ -8,28 +8,52 @@ There is no hidden state: the same key always gives the same numbers. Make a key
     x = weft.random.normal(subkey, (3,))
 """
 
+from weft._surface import public as _public
 from weft.random._continuous import (
-    exponential as exponential,
-    gumbel as gumbel,
-    laplace as laplace,
-    logistic as logistic,
-    normal as normal,
-    truncated_normal as truncated_normal,
-    uniform as uniform,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    normal,
+    truncated_normal,
+    uniform,
 )
 from weft.random._discrete import (
-    bernoulli as bernoulli,
-    categorical as categorical,
-    choice as choice,
-    permutation as permutation,
-    randint as randint,
+    bernoulli,
+    categorical,
+    choice,
+    permutation,
+    randint,
 )
 from weft.random._keys import (
-    PRNGKey as PRNGKey,
-    bits as bits,
-    fold_in as fold_in,
-    key as key,
-    key_data as key_data,
-    split as split,
-    wrap_key_data as wrap_key_data,
+    PRNGKey,
+    bits,
+    fold_in,
+    key,
+    key_data,
+    split,
+    wrap_key_data,
 )
+
+__all__ = [
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "key_data",
+    "laplace",
+    "logistic",
+    "normal",
+    "permutation",
+    "randint",
+    "split",
+    "truncated_normal",
+    "uniform",
+    "wrap_key_data",
+]
+__getattr__, __dir__ = _public(__name__, __all__)

@@ -1,16 +1,17 @@
 """Programs as objects (Jaxpr, JaxprEqn, Var, ...), and primitives that users define."""
 
 from weft._core import (
-    ClosedJaxpr as ClosedJaxpr,
-    Jaxpr as Jaxpr,
-    JaxprEqn as JaxprEqn,
-    Literal as Literal,
-    Var as Var,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
 )
-from weft._staging import SourceInfo as SourceInfo
-from weft.extend._jaxpr import eval_jaxpr as eval_jaxpr, jaxpr_as_fun as jaxpr_as_fun
-from weft.extend._primitive import Primitive as Primitive
-from weft.extend.core import primitives as primitives
+from weft._staging import SourceInfo
+from weft._surface import public as _public
+from weft.extend._jaxpr import eval_jaxpr, jaxpr_as_fun
+from weft.extend._primitive import Primitive
+from weft.extend.core import primitives
 
 __all__ = [
     "ClosedJaxpr",
@@ -24,3 +25,4 @@ __all__ = [
     "jaxpr_as_fun",
     "primitives",
 ]
+__getattr__, __dir__ = _public(__name__, __all__)

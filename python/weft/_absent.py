@@ -1,0 +1,280 @@
+"""Names of the JAX API that weft does not have: why, and what to use.
+
+Which names there are is read from `jax_names.txt`, which ones weft has is asked of weft, and a
+function of NumPy or SciPy is found by its name. This file holds only what cannot be computed:
+REASONS and INSTEAD, whose keys are paths below `weft` (`Array` for methods of arrays).
+"""
+
+import functools
+import importlib.util
+import os
+import sys
+from typing import NamedTuple
+
+# Why a name, or all that is below it, is not to come.
+_INSIDE = "it is part of the inside of JAX"
+_SWITCH = "it switches something that weft does not have"
+_ACCELERATOR = "it writes kernels for GPUs and TPUs"
+REASONS = {
+    "allow_f16_reductions": _SWITCH,
+    "api_util": _INSIDE,
+    "array_garbage_collection_guard": _SWITCH,
+    "auto_pcast": _SWITCH,
+    "core": _INSIDE,
+    "custom_derivatives": _INSIDE,
+    "enable_checks": _SWITCH,
+    "enable_custom_prng": _SWITCH,
+    "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
+    "example_libraries": "it is an example; see the folder examples/",
+    "experimental.pallas": _ACCELERATOR,
+    "extend.core": _INSIDE,
+    "extend.linear_util": _INSIDE,
+    "extend.source_info_util": _INSIDE,
+    "interpreters": _INSIDE,
+    "jax2tf_associative_scan_reductions": _SWITCH,
+    "legacy_prng_key": _SWITCH,
+    "lib": _INSIDE,
+    "no_execution": _SWITCH,
+    "no_tracing": _SWITCH,
+    "remove_size_one_mesh_axis_from_type": _SWITCH,
+    "softmax_custom_jvp": _SWITCH,
+    "thread_guard": _SWITCH,
+    "threefry_partitionable": _SWITCH,
+}
+
+# What to use in place of a name, or of all that is below it.
+_ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
+_BY_VALUE = (
+    "weft.numpy.where, or NumPy outside of traced functions: the result's size depends on values"
+)
+_ADD_AT = "weft.numpy.zeros(n).at[indices].add(values)"
+INSTEAD = {
+    "Array.argsort": "weft.lax.sort_key_val(x, weft.lax.iota('int32', x.size))[1] along one axis",
+    "Array.copy_to_host_async": "numpy.asarray(x), which waits",
+    "Array.cumprod": "weft.lax.cumprod(x, axis)",
+    "Array.cumsum": "weft.lax.cumsum(x, axis)",
+    "Array.flat": "x.ravel()",
+    "Array.sharding": "x.device",
+    "Array.addressable_data": "x itself: an array lies on one device",
+    "Array.addressable_shards": "x itself: an array lies on one device",
+    "Array.global_shards": "x itself: an array lies on one device",
+    "Array.sort": "weft.lax.sort(x)",
+    "Array.to_device": "weft.device_put(x, device)",
+    "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
+    "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
+    "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
+    "debug_nans": "weft.debug.callback to look at values, or weft.disable_jit",
+    "debug_infs": "weft.debug.callback to look at values, or weft.disable_jit",
+    "dlpack": "weft.numpy.from_dlpack, and numpy.from_dlpack or torch.from_dlpack the other way",
+    "errors.JAXIndexError": "weft.errors.IndexOutOfBoundsError",
+    "errors.JAXTypeError": "weft.errors.WeftError",
+    "errors.JaxRuntimeError": "RuntimeError",
+    "experimental.compilation_cache": "the cache in memory, which is always on",
+    "experimental.shard_map": _ONE_DEVICE,
+    "explain_cache_misses": "weft.compiler.cache_stats()",
+    "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
+    "flatten_util": "weft.tree.flatten, and weft.numpy.concatenate of the raveled leaves",
+    "float0": "weft.dtypes.float0",
+    "lax.all_gather": _ONE_DEVICE,
+    "lax.all_to_all": _ONE_DEVICE,
+    "lax.axis_index": "an argument weft.numpy.arange(n) that weft.vmap maps too",
+    "lax.axis_size": "the shape of the argument that weft.vmap maps",
+    "lax.approx_max_k": "weft.lax.sort",
+    "lax.approx_min_k": "weft.lax.sort",
+    "lax.pmax": _ONE_DEVICE,
+    "lax.pmean": _ONE_DEVICE,
+    "lax.pmin": _ONE_DEVICE,
+    "lax.ppermute": _ONE_DEVICE,
+    "lax.psum": _ONE_DEVICE,
+    "lax.psum_scatter": _ONE_DEVICE,
+    "lax.rng_uniform": "weft.random.uniform",
+    "lax.rng_bit_generator": "weft.random.bits",
+    "lax.top_k": "weft.lax.sort, and a slice of its end",
+    "lax.with_sharding_constraint": _ONE_DEVICE,
+    "log_compiles": "weft.compiler.cache_stats()",
+    "make_mesh": _ONE_DEVICE,
+    "NamedSharding": _ONE_DEVICE,
+    "nn.dot_product_attention": "weft.nn.softmax(q @ k.mT / sqrt(d)) @ v",
+    "nn.hard_silu": "x * weft.nn.hard_sigmoid(x)",
+    "nn.hard_swish": "x * weft.nn.hard_sigmoid(x)",
+    "nn.initializers": "scale * weft.random.normal(key, shape)",
+    "nn.mish": "x * weft.numpy.tanh(weft.nn.softplus(x))",
+    "nn.squareplus": "(x + weft.numpy.sqrt(x * x + 4)) / 2",
+    "numpy.apply_along_axis": "weft.vmap",
+    "numpy.argsort": "weft.lax.sort_key_val(x, weft.lax.iota('int32', n))[1] for one axis",
+    "numpy.argwhere": _BY_VALUE,
+    "numpy.array_repr": "repr(x)",
+    "numpy.array_str": "str(x)",
+    "numpy.bincount": _ADD_AT,
+    "numpy.c_": "weft.numpy.column_stack",
+    "numpy.choose": "weft.numpy.select",
+    "numpy.compress": _BY_VALUE,
+    "numpy.cumprod": "weft.lax.cumprod(x, axis)",
+    "numpy.cumsum": "weft.lax.cumsum(x, axis)",
+    "numpy.cumulative_prod": "weft.lax.cumprod(x, axis)",
+    "numpy.cumulative_sum": "weft.lax.cumsum(x, axis)",
+    "numpy.delete": "weft.numpy.concatenate of slices",
+    "numpy.diag_indices_from": "weft.numpy.diag_indices(x.shape[0], x.ndim)",
+    "numpy.extract": _BY_VALUE,
+    "numpy.fill_diagonal": "x.at[weft.numpy.diag_indices(n)].set(value)",
+    "numpy.flatnonzero": _BY_VALUE,
+    "numpy.insert": "weft.numpy.concatenate of slices",
+    "numpy.mgrid": "weft.numpy.meshgrid(..., indexing='ij')",
+    "numpy.nonzero": _BY_VALUE,
+    "numpy.ogrid": "weft.numpy.meshgrid(..., indexing='ij', sparse=True)",
+    "numpy.piecewise": "weft.numpy.select",
+    "numpy.place": "weft.numpy.where",
+    "numpy.put": "x.at[indices].set(values)",
+    "numpy.put_along_axis": "x.at[indices].set(values)",
+    "numpy.r_": "weft.numpy.concatenate",
+    "numpy.sort": "weft.lax.sort(x)",
+    "numpy.tril_indices_from": "weft.numpy.tril_indices(*x.shape)",
+    "numpy.triu_indices_from": "weft.numpy.triu_indices(*x.shape)",
+    "numpy.unique": _BY_VALUE,
+    "numpy.vectorize": "weft.vmap",
+    "ops": _ADD_AT,
+    "P": _ONE_DEVICE,
+    "pmap": _ONE_DEVICE,
+    "random.lognormal": "weft.numpy.exp(weft.random.normal(key, shape))",
+    "random.multivariate_normal": "mean + weft.random.normal(key, (n,)) @ factor.T",
+    "random.rademacher": "2 * weft.random.bernoulli(key, 0.5, shape).astype(int) - 1",
+    "reshard": _ONE_DEVICE,
+    "scipy.special.betainc": "weft.lax.betainc",
+    "scipy.special.digamma": "weft.lax.digamma",
+    "scipy.special.erf": "weft.lax.erf",
+    "scipy.special.erfc": "weft.lax.erfc",
+    "scipy.special.erfinv": "weft.lax.erf_inv",
+    "scipy.special.expit": "weft.nn.sigmoid",
+    "scipy.special.gammainc": "weft.lax.igamma",
+    "scipy.special.gammaincc": "weft.lax.igammac",
+    "scipy.special.gammaln": "weft.lax.lgamma",
+    "scipy.special.log_softmax": "weft.nn.log_softmax",
+    "scipy.special.logsumexp": "weft.nn.logsumexp",
+    "scipy.special.polygamma": "weft.lax.polygamma",
+    "scipy.special.softmax": "weft.nn.softmax",
+    "scipy.special.zeta": "weft.lax.zeta",
+    "set_mesh": _ONE_DEVICE,
+    "shard_map": _ONE_DEVICE,
+    "sharding": _ONE_DEVICE,
+    "smap": _ONE_DEVICE,
+    "stages": "what weft.jit(f).trace(...), .lower(...) and .compile() return",
+    "typing": "weft.Array",
+}
+
+
+class Name(NamedTuple):
+    """A public name of jax."""
+
+    parameters: tuple  # names of the parameters, if it is a function
+    deprecated: bool  # by jax itself
+
+
+@functools.cache
+def jax_names():
+    """The version of jax, and its names: a dict from section ("jax.numpy") to dict of Names."""
+    path = os.path.join(os.path.dirname(__file__), "jax_names.txt")
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    version = lines[0].split("jax ")[1].split(",")[0]
+    sections = {}
+    for line in lines:
+        if line.startswith("["):
+            section = sections[line[1:-1]] = {}
+        elif line and not line.startswith("#"):
+            name, *parameters = line.split(" ")
+            section[name.removeprefix("!")] = Name(tuple(parameters), name.startswith("!"))
+    return version, sections
+
+
+def is_known(path):
+    """Whether a path below `weft` ("numpy.interp", "scipy") is a name or a module of jax."""
+    sections = jax_names()[1]
+    owner, _, name = path.rpartition(".")
+    return f"jax.{path}" in sections or name in sections.get(f"jax.{owner}" if owner else "jax", ())
+
+
+def _nearest(table, path):
+    """The entry for a path, or for the nearest of those above it."""
+    while path:
+        if path in table:
+            return table[path]
+        path = path.rpartition(".")[0]
+    return None
+
+
+def _of_numpy_or_scipy(path):
+    """The name in NumPy or SciPy that a path stands for, if these have it."""
+    package, _, rest = path.partition(".")
+    if package == "Array":
+        package, path = "numpy", f"numpy.{rest}"
+    if package not in ("numpy", "scipy"):
+        return None
+    found = sys.modules.get(package)
+    if found is None:  # SciPy is not loaded for the sake of a message
+        return path if importlib.util.find_spec(package) is not None else None
+    for part in rest.split(".") if rest else ():
+        found = getattr(found, part, None)
+    return None if found is None else path
+
+
+def reason(path):
+    """Why a name of jax is not there and not to come; None if it is just not there yet."""
+    owner, _, name = path.rpartition(".")
+    known = jax_names()[1].get(f"jax.{owner}" if owner else "jax", {}).get(name)
+    if known is not None and known.deprecated:
+        return "JAX has deprecated it"
+    return None if path in INSTEAD else _nearest(REASONS, path)
+
+
+def instead(path):
+    """What to use in place of a name; None where there is nothing."""
+    found = _nearest(INSTEAD, path)
+    if found is not None:
+        return found
+    similar = _of_numpy_or_scipy(path)
+    return None if similar is None else f"{similar} outside of traced functions"
+
+
+def explanation(path):
+    """The message for a name of jax that weft lacks."""
+    why = reason(path)
+    text = f"weft.{path} is not in weft" + (" yet" if why is None else f": {why}")
+    other = instead(path)
+    return text if other is None else f"{text}\n  Use {other}."
+
+
+def absent_name(module, name, frame):
+    """The error for an attribute that a module lacks; `frame` is the code that asks for it."""
+    path = f"{module}.{name}".removeprefix("weft.")
+    if not is_known(path):
+        text = f"module {module!r} has no attribute {name!r}"
+        return AttributeError(text, name=name, obj=sys.modules[module])
+    text = explanation(path)
+    if _imports(frame):
+        # The statement drops the text of an AttributeError.
+        return ImportError(text, name=f"{module}.{name}", path=None)
+    return AttributeError(text)
+
+
+def _imports(frame):
+    """Whether a frame is at `from module import name`, fetching the name."""
+    import opcode
+
+    at = frame.f_lasti
+    return at >= 0 and frame.f_code.co_code[at] == opcode.opmap["IMPORT_FROM"]
+
+
+def absent_module(name):
+    """The error for `import` of a module of jax that weft lacks; None for other modules."""
+    path = name.removeprefix("weft.")
+    return ModuleNotFoundError(explanation(path), name=name) if is_known(path) else None
+
+
+def absent_method(name, traced):
+    """The error for an attribute of the JAX API that arrays, or only traced ones, lack."""
+    if not traced:
+        return AttributeError(explanation(f"Array.{name}"))
+    return AttributeError(
+        f"a traced array has no {name!r}: it stands for any value, which is on a device only when "
+        "the program runs"
+    )

@@ -1,0 +1,175 @@
+"""Public modules: what they show, and what they say of names of the JAX API that weft lacks."""
+
+import importlib
+import pkgutil
+import runpy
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle import needs_jax
+
+import weft
+import weft.numpy as wnp
+import weft.test_util
+from weft import _absent
+
+ROOT = Path(__file__).resolve().parent.parent
+INTERNAL = ("weft.runtime", "weft.cli")
+
+
+def public_modules(package=weft):
+    yield package
+    for info in pkgutil.iter_modules(getattr(package, "__path__", ()), package.__name__ + "."):
+        if not info.name.startswith(INTERNAL) and not info.name.split(".")[-1].startswith("_"):
+            yield from public_modules(importlib.import_module(info.name))
+
+
+MODULES = {module.__name__: module for module in public_modules()}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_shows_its_public_names_only(name):
+    module = MODULES[name]
+    assert sorted(module.__all__) == dir(module)
+    assert len(set(module.__all__)) == len(module.__all__)
+    for each in module.__all__:
+        assert not each.startswith("_")
+        value = getattr(module, each)
+        if isinstance(value, types.ModuleType):
+            assert value.__name__ == f"{name}.{each}", "an import shows"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_star_imports_give_the_public_names(name):
+    names = {}
+    exec(f"from {name} import *", names)
+    assert {n for n in names if n != "__builtins__"} == set(MODULES[name].__all__)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_of_public_modules_have_docstrings(name):
+    for each in MODULES[name].__all__:
+        value = getattr(MODULES[name], each)
+        ours = getattr(value, "__module__", "").startswith("weft")
+        if ours and isinstance(value, (types.FunctionType, type)):
+            assert value.__doc__, f"{name}.{each}"
+
+
+def test_modules_have_an_attribute_only_if_they_have_it():
+    assert not hasattr(wnp, "interp")
+    assert getattr(weft, "pmap", None) is None
+    assert hasattr(weft.lax, "add_p") and not hasattr(weft.lax, "psum_p")
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        ("wnp.no_such_name", AttributeError, ["module 'weft.numpy' has no attribute"]),
+        ("from weft.numpy import no_such_name", ImportError, ["cannot import name"]),
+        ("import weft.no_such_module", ModuleNotFoundError, ["No module named"]),
+        ("weft.debug.builtin", AttributeError, ["module 'weft.debug' has no attribute"]),
+        ("x.no_such_method", AttributeError, ["'weft.Array' object has no attribute"]),
+    ],
+)
+def test_other_names_are_just_unknown(statement, error, words):
+    with pytest.raises(error) as info:
+        exec(statement, {"weft": weft, "wnp": wnp, "x": wnp.ones(3)})
+    assert all(word in str(info.value) for word in words)
+    assert "yet" not in str(info.value)
+
+
+def absent_paths():
+    """Names of jax that weft lacks: (path, whether it is a module)."""
+    support = runpy.run_path(str(ROOT / "tools" / "support"), run_name="support")
+    sections = _absent.jax_names()[1]
+    for section, names in sections.items():
+        path = section.removeprefix("jax").removeprefix(".")
+        owner = support["owner_of"](section)
+        if owner is None:
+            yield path, None
+        elif isinstance(owner, types.ModuleType):
+            yield from ((f"{path}.{n}".strip("."), owner) for n in names if not hasattr(owner, n))
+
+
+def test_every_absent_name_says_so():
+    count = 0
+    for path, owner in absent_paths():
+        name = path.rpartition(".")[2]
+        expected = f"weft.{path} is not in weft"
+        if owner is not None:
+            with pytest.raises(AttributeError) as info:
+                getattr(owner, name)
+            assert str(info.value).startswith(expected)
+            with pytest.raises(ImportError) as info:
+                exec(f"from {owner.__name__} import {name}", {})
+            assert str(info.value).startswith(expected)
+        else:
+            with pytest.raises(ModuleNotFoundError) as info:
+                importlib.import_module(f"weft.{path}")
+            # Of a module in a package that is not there, the package is what is missing.
+            missing = str(info.value).split(" ")[0]
+            assert f"weft.{path}".startswith(missing) and " is not in weft" in str(info.value)
+        count += 1
+    assert count > 0
+
+
+@pytest.mark.parametrize("name", ["interp", "linalg", "fft", "sort", "median"])
+def test_numpy_names_tell_what_to_use(name):
+    if name in wnp.__all__:
+        pytest.skip("it is there")
+    with pytest.raises(AttributeError, match=f"weft.numpy.{name} is not in weft yet") as info:
+        getattr(wnp, name)
+    assert "Use " in str(info.value)
+
+
+def test_absent_methods_of_arrays_say_so():
+    x = wnp.ones((2, 2))
+    for name in _absent.jax_names()[1]["jax.Array"]:
+        for value in (x, *traced(x)):
+            if name not in dir(value):
+                with pytest.raises(AttributeError, match="is not in weft|a traced array has no"):
+                    getattr(value, name)
+                assert not hasattr(value, name)
+
+
+def traced(x):
+    kept = []
+    weft.make_jaxpr(lambda y: kept.append(y) or y)(x)
+    return kept
+
+
+def test_a_traced_array_says_why_it_has_no_device():
+    with pytest.raises(AttributeError, match="a traced array has no 'device'"):
+        weft.jit(lambda x: x.device)(1.0)
+
+
+def test_docs_support_is_up_to_date():
+    support = runpy.run_path(str(ROOT / "tools" / "support"), run_name="support")
+    assert support["stale"]() == [], "remove these from weft/_absent.py"
+    assert (ROOT / "docs" / "support.md").read_text() == support["text"](), "run tools/support"
+
+
+@needs_jax
+def test_the_names_are_those_of_the_jax_that_is_installed():
+    import importlib.metadata
+
+    if importlib.metadata.version("jax") != _absent.jax_names()[0]:
+        pytest.skip("another version of jax")
+    names = runpy.run_path(str(ROOT / "tools" / "jax_names"), run_name="names")
+    expected = names["written"](names["collect"](sys.executable))
+    assert names["OUTPUT"].read_text() == expected, "run tools/jax_names"
+
+
+def test_the_table_of_names_is_not_read_at_import():
+    code = "import sys, weft; print('weft._absent' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_numpy_functions_take_arrays_where_the_message_says_so():
+    x = wnp.asarray([0.5, 1.5])
+    assert np.interp(x, wnp.arange(3.0), wnp.arange(3.0) * 2).tolist() == [1.0, 3.0]
