@@ -57,9 +57,6 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
   for (const Operand& x : operands) {
     if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
       inputs.push_back(x.object);
-    } else if (x.kind == OperandKind::kScalar && !program->donated.empty()) {
-      held.push_back(fresh_scalar(scalar_value(x, x.type->dtype()), where.device, x.weak));
-      inputs.push_back(held.back().get());
     } else {
       held.push_back(on_device(to_device(x, where.device), where.device));
       inputs.push_back(held.back().get());

@@ -2,6 +2,8 @@
 
 #include "run.h"
 
+#include <unordered_map>
+
 #include "array.h"
 #include "hooks.h"
 
@@ -17,24 +19,44 @@ PyObject* handed_through(ArrayObject* a, bool weak, bool committed) {
   return copy_buffer(a, a->device, weak, committed).release();
 }
 
+// The inputs with a copy in place of every donated array that is not the caller's to give away: the
+// shared one of a scalar. Raises for a buffer that is donated and passed twice.
+std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject* const> inputs,
+                                           std::vector<PyObject*>& owned,
+                                           std::vector<Ref>& copies) {
+  owned.assign(inputs.begin(), inputs.end());
+  std::vector<bool> donated(inputs.size(), false);
+  for (uint32_t d : p.donated) {
+    donated[d] = true;
+    ArrayObject* a = as_array(owned[d]);
+    if (!a->cached) continue;
+    copies.push_back(copy_buffer(a, a->device, a->weak, a->committed));
+    owned[d] = copies.back().get();
+  }
+  std::unordered_map<PyObject*, size_t> passed;
+  for (size_t i = 0; i < owned.size(); ++i) {
+    auto [first, added] = passed.try_emplace(as_array(owned[i])->buffer, i);
+    if (!added && (donated[i] || donated[first->second]))
+      raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
+                  as_array(owned[i])->type, " as inputs ", first->second, " and ", i);
+  }
+  return owned;
+}
+
 }  // namespace
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
          std::vector<PyObject*>& out) {
   Ref results;
+  std::vector<PyObject*> owned;
+  std::vector<Ref> copies;
+  if (!p.donated.empty()) inputs = owned_donations(p, inputs, owned, copies);
   if (p.executable) {
     Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
     for (size_t i = 0; i < p.kept.size(); ++i) {
       ArrayObject* a = as_array(inputs[p.kept[i]]);
       if (a->deleted) check_live(a);
       PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
-    }
-    if (!p.donated.empty()) {
-      for (uint32_t d : p.donated)
-        for (size_t i = 0; i < inputs.size(); ++i)
-          if (i != d && as_array(inputs[i])->buffer == as_array(inputs[d])->buffer)
-            raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
-                        as_array(inputs[d])->type, " as inputs ", d, " and ", i);
     }
     bool has_effects = p.executable->has_effects;
     PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get(), Py_True};

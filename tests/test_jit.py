@@ -122,6 +122,40 @@ def test_donation_of_a_numpy_array_leaves_it_alone():
     assert x.sum() == 256
 
 
+@pytest.mark.parametrize("how", ["call", "compiled", "static", "keyword", "twice", "tree"])
+def test_donated_scalars_stay_usable(how):
+    value = 7.0 + len(how)  # each case has a scalar of its own
+    kept = wnp.ones(3, wnp.float32) * value
+    if how == "call":
+        weft.jit(lambda x: x + 1, donate_argnums=0)(value)
+    elif how == "compiled":
+        f = weft.jit(lambda x: x + 1, donate_argnums=0).lower(value).compile()
+        assert float(f(value)) == float(f(value)) == value + 1
+    elif how == "static":
+        f = weft.jit(lambda x, n: x + n, donate_argnums=0, static_argnums=1)
+        assert float(f(value, 1)) == float(f(value, 1)) == value + 1
+    elif how == "keyword":
+        weft.jit(lambda *, x: x + 1, donate_argnames="x").lower(x=value).compile()(x=value)
+    elif how == "twice":
+        f = weft.jit(lambda x, y, z: (x + y, y * 2, z), donate_argnums=(0, 1))
+        assert [float(r) for r in f(value, value, value)] == [2 * value, 2 * value, value]
+    else:
+        f = weft.jit(lambda t: [t[0] + 1, t[1]["a"] * 2], donate_argnums=0)
+        f.lower([value, {"a": value}]).compile()([value, {"a": value}])
+    np.testing.assert_array_equal(wnp.ones(3, wnp.float32) * value, kept)
+
+
+def test_a_donated_array_passed_twice_is_refused():
+    x, y = weft.device_put(np.ones(8, np.float32)), weft.device_put(np.ones(8, np.float32))
+    f = weft.jit(lambda a, b, c: (a + c, b), donate_argnums=2)
+    for args in ((x, y, x), (y, x, x)):
+        with pytest.raises(weft.errors.ArgumentTypeError, match="inputs . and 2"):
+            f(*args)
+    assert not x.is_deleted()
+    f(x, x, y)
+    assert y.is_deleted() and not x.is_deleted()
+
+
 def test_unused_arguments():
     f = weft.jit(lambda x, y: x + 1)
     assert "%arg1" not in f.lower(F, F).as_text().split("return")[0].split("{")[2]
