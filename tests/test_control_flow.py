@@ -98,6 +98,89 @@ def test_fori_loop_static_and_traced_bounds_agree():
     assert names == ["scan"]
 
 
+FEW_OF_MANY = {
+    "from 0": (2**31 - 2, 2**31 + 2),
+    "up to the largest": (2**31 - 3, 2**31 - 1),
+    "one beyond": (2**31 - 2, 2**31),
+    "below the smallest": (-(2**31) - 2, -(2**31) + 2),
+    "the largest of 64 bits": (2**63 - 4, 2**63 - 1),
+    "the smallest of 64 bits": (-(2**63), -(2**63) + 3),
+    "unsigned only": (2**63 - 2, 2**63 + 1),
+    "backwards": (2**40, -(2**40)),
+    "uint32": (np.uint32(2**32 - 3), np.uint32(2**32 - 1)),
+    "int8": (np.int8(-128), np.int8(127)),
+    "number and int8": (0, np.int8(127)),
+    "int8 and number": (np.int8(120), 300),
+    "uint8 and number": (np.uint8(250), 300),
+    "number and uint8": (-3, np.uint8(5)),
+    "int64": (np.int64(2**31 - 1), np.int64(2**31 + 3)),
+}
+
+
+@pytest.mark.parametrize("name", FEW_OF_MANY)
+def test_fori_loop_counts_in_a_type_that_holds_its_bounds(name):
+    lower, upper = FEW_OF_MANY[name]
+    numbers = range(int(lower), int(upper))
+    body = lambda i, v: (v[0] + 1, v[1] + i * np.float32(2.0**-40), i * np.float32(1))
+    start = (0, 0.0, np.float32(7))
+    expected = (
+        len(numbers),
+        sum(np.float32(i) * np.float32(2.0**-40) for i in numbers),
+        np.float32(numbers[-1] if numbers else 7),
+    )
+    loops = {
+        "known": lambda: lax.fori_loop(lower, upper, body, start),
+        "jit": lambda: weft.jit(lambda v: lax.fori_loop(lower, upper, body, v))(start),
+    }
+    # An argument of jit has 32 bits.
+    fits = lambda bound: not isinstance(bound, (int, np.int64)) or abs(bound) < 2**31
+    one_type = isinstance(lower, int) or np.dtype(type(lower)).kind != "u"
+    if fits(lower) and one_type and not isinstance(upper, np.uint8):
+        loops["lower traced"] = lambda: weft.jit(
+            lambda n: lax.fori_loop(n, upper, body, start, max_steps=600)
+        )(lower)
+    if fits(upper) and not isinstance(upper, int) and isinstance(lower, type(upper)):
+        loops["upper traced"] = lambda: weft.jit(
+            lambda n: lax.fori_loop(lower, n, body, start, max_steps=600)
+        )(upper)
+    for kind, loop in loops.items():
+        for have, want in zip(loop(), expected, strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-5, err_msg=kind)
+
+
+def test_loops_longer_than_an_int32_counts_run():
+    class Enough(Exception):
+        pass
+
+    calls = []
+
+    def stop(x):
+        calls.append(int(x))
+        if len(calls) == 3:
+            raise Enough
+        return x
+
+    def call(x):
+        return weft.experimental.io_callback(stop, weft.ShapeDtypeStruct((), "int32"), x)
+
+    many = 2**31 + 5
+    slices = wnp.zeros((many, 0), "int8")
+    loops = {
+        "fori_loop": lambda c: lax.fori_loop(0, 3_000_000_000, lambda i, c: call(c) + 1, c),
+        "scan": lambda c: lax.scan(lambda c, _: (call(c) + 1, None), c, length=many)[0],
+        "scan, reverse": lambda c: lax.scan(lambda c, x: (call(c) + 1, x), c, slices, reverse=True),
+        "scan, unrolled": lambda c: lax.scan(lambda c, x: (call(c) + 1, x), c, slices, unroll=2),
+        "max_steps": lambda c: lax.while_loop(
+            lambda c: c >= 0, lambda c: call(c) + 1, c, max_steps=many
+        ),
+    }
+    for name, loop in loops.items():
+        calls.clear()
+        with pytest.raises(Exception, match="Enough"):
+            np.asarray(weft.jit(loop)(0))
+        assert calls == [0, 1, 2], name
+
+
 def test_scan_reads_stacks_and_reverses():
     xs = {"a": np.arange(4.0), "b": np.arange(8.0).reshape(4, 2)}
     step = lambda c, x: (c + x["a"], (c, x["b"] * 2))
@@ -621,6 +704,20 @@ ERRORS = {
         ("[fori_loop] expected bounds of one dtype", "int8[]", "int32[]"),
         lambda: lax.fori_loop(np.int8(0), np.int32(3), lambda i, x: x, 1.0),
     ),
+    "fori_loop, a traced bound of another sign": (
+        errors.ControlFlowTypeError,
+        ("[fori_loop] expected bounds of one dtype", "int32[]", "uint8[]"),
+        lambda: weft.jit(lambda n: lax.fori_loop(n, np.uint8(3), lambda i, x: x, 1.0))(-3),
+    ),
+    "fori_loop, bounds beyond 64 bits": (
+        errors.ControlFlowTypeError,
+        (
+            "[fori_loop] expected bounds that an integer of 64 bits can count between",
+            "-1",
+            str(2**63),
+        ),
+        lambda: lax.fori_loop(-1, 2**63, lambda i, x: x, 1.0),
+    ),
     "fori_loop, bounds no numbers": (
         errors.ControlFlowTypeError,
         ("[fori_loop] expected integer bounds", "'3'"),
@@ -670,8 +767,13 @@ ERRORS = {
     ),
     "scan, negative length": (
         errors.AttributeValueError,
-        ("[scan] expected a length of at least 0; got -1",),
+        ("[scan] expected a length between 0 and 2**63 - 1; got -1",),
         lambda: lax.scan(lambda c, x: (c, None), 1.0, length=-1),
+    ),
+    "scan, length beyond 64 bits": (
+        errors.AttributeValueError,
+        ("[scan] expected a length between 0 and 2**63 - 1; got 9223372036854775808",),
+        lambda: lax.scan(lambda c, x: (c, None), 1.0, length=2**63),
     ),
     "scan, negative unroll": (
         errors.AttributeValueError,

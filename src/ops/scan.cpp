@@ -3,6 +3,7 @@
 // the carry, then xs; the body takes them in this order and returns the carry, then a slice of each
 // ys. With `reverse` the last slices come first, of xs and of ys.
 #include <algorithm>
+#include <limits>
 
 #include "ops/axes.h"
 #include "ops/dependence.h"
@@ -450,9 +451,8 @@ Vals as_loop(RuleCtx& c) {
   Operands x(c, s);
   if (s.length <= s.unroll) return unrolled(c.b, s, x, c.out_types);
   int64_t rest = s.length % s.unroll;
-  auto counter = [](Builder& b, int64_t i) {
-    return Val{&b, b.literal(make_literal(DType::kI32, i))};
-  };
+  DType counts = s.length <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
+  auto counter = [&](Builder& b, int64_t i) { return Val{&b, b.literal(make_literal(counts, i))}; };
   // An iteration whose slices are at `at`.
   auto step = [&](Builder& b, std::span<const Val> consts, std::span<const Val> xs,
                   const Vals& state, Val at) {

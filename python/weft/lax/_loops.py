@@ -1,14 +1,18 @@
 """while_loop and fori_loop."""
 
+import contextlib
 import itertools
 import math
 import operator
+
+import numpy as np
 
 from weft import _core
 from weft._arguments import static_int
 from weft._checkpoint import checkpoint
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
+from weft.config import enable_x64
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._branches import cond
 from weft.lax._regions import (
@@ -126,15 +130,17 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     bounds it is a `while_loop`, which needs `max_steps` for a reverse-mode derivative.
 
     Args:
-      lower, upper: integer scalars.
+      lower, upper: integer scalars of one dtype, which the index has; a Python number takes the
+        other's. Where a bound does not fit that dtype, the index is an int64 (also in 32-bit
+        mode), or as wide as it takes.
       body_fun: function of the index and the loop's value to one of the same structure, shapes and
         dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
       unroll: for known bounds, as for `scan`.
       max_steps: for traced bounds, as for `while_loop`: at most so many steps are made.
 
-    Raises ControlFlowTypeError for bounds that are no integers or of two dtypes, or if the value
-    changes its type; ValueError for `unroll` with traced bounds.
+    Raises ControlFlowTypeError for bounds that are no integers, of two dtypes or beyond 64 bits, or
+    if the value changes its type; ValueError for `unroll` with traced bounds.
     """
     check_callable(body_fun, "fori_loop")
     _check_bounds(lower, upper)
@@ -146,29 +152,76 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
             return val
         except ConcretizationTypeError:
             pass
+    dtype = _index_dtype(lower, upper)
     first, last = _known(lower), _known(upper)
     name = getattr(body_fun, "__name__", "body_fun")
     if first is None or last is None:
         if unroll not in (None, False, 1):
             raise ValueError("[fori_loop] expected bounds of known values with unroll; got traced")
-        lower, upper = _core.promote_dtypes(lower, upper)
+        with _counting_in(dtype):
+            if dtype is not None:
+                lower, upper = _weak(lower, dtype), _weak(upper, dtype)
+            elif typeof(lower).dtype != typeof(upper).dtype:
+                lower, upper = _core.promote_dtypes(lower, upper)
 
         def step(state):
             i, val = state
-            return i + 1, body_fun(i, val)
+            return _next(i, dtype), body_fun(i, val)
+
+        def below(state):
+            with _counting_in(dtype):
+                return state[0] < upper
 
         step.__name__ = name
-        below = lambda state: state[0] < upper
         return while_loop(below, step, (lower, init_val), max_steps=max_steps)[1]
 
     def step(state, _):
         i, val = state
-        return (i + 1, body_fun(i, val)), None
+        return (_next(i, dtype), body_fun(i, val)), None
 
     step.__name__ = name
     length = max(last - first, 0)
     unroll = 1 if unroll is None else unroll
+    if dtype is not None:
+        with _counting_in(dtype):
+            first = _weak(first, dtype)
     return scan(step, (first, init_val), None, length=length, unroll=unroll)[0][1]
+
+
+def _index_dtype(lower, upper):
+    """The dtype to count in, if that of the bounds does not hold one of them; else None."""
+    bounds = [(bound, typeof(bound), _known(bound)) for bound in (lower, upper)]
+    is_traced = any(value is None for _, _, value in bounds)
+    strong = [aval.dtype for _, aval, _ in bounds if is_traced and not aval.weak_type]
+    own = strong[0] if strong else _core.canonical_dtype(int)
+    limits = [own if value is None else value for _, _, value in bounds]
+    lowest = min(np.iinfo(x).min if x is own else x for x in limits)
+    highest = max(np.iinfo(x).max if x is own else x for x in limits)
+    for dtype in (own, *map(np.dtype, ("int32", "int64", "uint64"))):
+        if np.iinfo(dtype).min <= lowest and highest <= np.iinfo(dtype).max:
+            return None if dtype == own == _core.canonical_dtype(own) else dtype
+    raise ControlFlowTypeError(
+        "[fori_loop] expected bounds that an integer of 64 bits can count between; got "
+        + " and ".join(str(aval if value is None else value) for _, aval, value in bounds)
+    )
+
+
+def _counting_in(dtype):
+    """Where arithmetic on an index of such a dtype keeps it, also in 32-bit mode."""
+    wide = dtype is not None and dtype.itemsize == 8
+    return enable_x64(True) if wide else contextlib.nullcontext()
+
+
+def _next(i, dtype):
+    with _counting_in(dtype):
+        return i + 1
+
+
+def _weak(x, dtype):
+    """x, which may be a Python integer of any size, as a weakly typed scalar of the dtype."""
+    if not isinstance(x, _core.Tracer):
+        x = dtype.type(x)
+    return _core.bind("convert_element_type", x, new_dtype=dtype, weak_type=True)
 
 
 def _check_bounds(lower, upper):
@@ -186,7 +239,13 @@ def _check_bounds(lower, upper):
                 f"[fori_loop] expected integer scalars as bounds; got {types[0]} and {types[1]}"
             )
     strong = {aval.dtype for aval in types if not aval.weak_type}
-    if len(strong) > 1:
+    # A number that is only known when the program runs does not change its sign.
+    traced = {
+        aval.dtype.kind
+        for aval, bound in zip(types, (lower, upper), strict=True)
+        if isinstance(bound, _core.Tracer)
+    }
+    if len(strong) > 1 or (strong and traced - {dtype.kind for dtype in strong}):
         raise ControlFlowTypeError(
             f"[fori_loop] expected bounds of one dtype; got {types[0]} and {types[1]}"
         )

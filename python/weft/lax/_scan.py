@@ -108,8 +108,8 @@ def _length(leaves, tree, length):
         length = operator.index(length)
     except TypeError:
         raise TypeError(f"[scan] expected an integer as length; got {length!r}") from None
-    if length < 0:
-        raise AttributeValueError(f"[scan] expected a length of at least 0; got {length}")
+    if not 0 <= length < 2**63:
+        raise AttributeValueError(f"[scan] expected a length between 0 and 2**63 - 1; got {length}")
     if sizes and length != sizes[0]:
         raise ShapeError(f"[scan] expected xs of the given length {length}; got{listed()}")
     return length
