@@ -624,6 +624,57 @@ def test_io_callback_under_transforms():
         weft.linearize(loop, 1.0)
 
 
+CHOSEN_BY_LANES = {
+    "cond": lambda io, x: lax.cond(x > 1, io, lambda x: x, x),
+    "cond, one value for all": lambda io, x: lax.cond(x > 1, lambda: io(2.0), lambda: 0.0),
+    "cond, in a call": lambda io, x: lax.cond(x > 1, weft.jit(io), lambda x: x, x),
+    "cond in cond": lambda io, x: lax.cond(
+        x > 1, lambda x: lax.cond(True, io, wnp.sin, x), lambda x: x, x
+    ),
+    "switch": lambda io, x: lax.switch(x.astype(int), [wnp.sin, io, io], x),
+    "while": lambda io, x: lax.while_loop(lambda c: c < 3, lambda c: io(c) + 1, x),
+    "while, condition": lambda io, x: lax.while_loop(lambda c: io(c) < 3, lambda c: c + 1, x),
+    "fori": lambda io, x: lax.fori_loop(0, x.astype(int), lambda i, c: io(c), 1.0),
+    "max_steps": lambda io, x: lax.while_loop(lambda c: c < 3, lambda c: io(c) + 1, x, max_steps=5),
+    "scan": lambda io, x: lax.scan(
+        lambda c, _: (lax.cond(c > 1, io, wnp.sin, c) + 1, None), x, length=2
+    )[0],
+}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("name", CHOSEN_BY_LANES)
+def test_io_callback_runs_for_no_lane_that_did_not_choose_it(name, ordered):
+    calls = []
+
+    def io(x):
+        return io_callback(lambda x: (calls.append(0), x)[1], F32, x, ordered=ordered)
+
+    f = lambda x: CHOSEN_BY_LANES[name](io, x)
+    twice = lambda x: weft.vmap(weft.vmap(f))(x[None])
+    for mapped in (weft.vmap(f), weft.jit(weft.vmap(f)), twice):
+        with pytest.raises(errors.NotImplementedRuleError) as caught:
+            mapped(X)
+        assert "test_debug.py" in str(caught.value)
+    assert not calls
+    # One lane after the other, each gets what the function alone gives.
+    np.testing.assert_allclose(lax.map(f, X), [f(x) for x in X])
+
+
+@both_ways
+def test_io_callback_in_what_all_lanes_choose(wrap):
+    calls = []
+    io = lambda x: io_callback(lambda x: (calls.append(float(x)), x)[1], F32, x)
+    f = lambda p, x: lax.cond(p, io, wnp.sin, x)
+    np.testing.assert_array_equal(wrap(weft.vmap(f, (None, 0)))(True, X), X)
+    weft.effects_barrier()
+    assert sorted(calls) == list(X)
+    loop = lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, io(c[1])), (0, x))[1]
+    np.testing.assert_array_equal(wrap(weft.vmap(loop))(X), X)
+    weft.effects_barrier()
+    assert sorted(calls) == sorted([*X, *X, *X])
+
+
 def test_io_callback_of_a_recorded_value():
     def f(x):
         y = io_callback(lambda x: x, F32, lax.stop_gradient(x))

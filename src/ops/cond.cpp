@@ -236,6 +236,7 @@ void transpose_cond(TransposeCtx& c) {
 
 // Lanes that choose differently: every branch runs, for all lanes, and each lane selects.
 void batch_by_select(BatchCtx& c) {
+  check_lanes_may_run(c, branches(c.attr()), "the predicate or index");
   BatchDims in_dims(c.dims.subspan(1));
   BatchDims out_dims(c.out_types.size(), 0);
   std::vector<Vals> cases;

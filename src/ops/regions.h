@@ -125,6 +125,11 @@ inline VmapOptions vmap_options(const BatchCtx& c, BatchDims in_dims, BatchDims 
           .spmd_axis_name = std::string(c.spmd_axis_name)};
 }
 
+// Throws if one of the graphs calls on the host for more than to report (io_callback): all lanes
+// would call, also those for which the program says that the graph does not run.
+void check_lanes_may_run(const BatchCtx& c, std::span<const GraphRef> graphs,
+                         std::string_view chosen_by);
+
 // Values that a loop's body makes of its first `num_consts` inputs alone, and that are better made
 // once, before the loop: pure ops, whose results are not larger than what they are made of.
 struct Hoisted {

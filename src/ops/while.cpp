@@ -1,6 +1,7 @@
 // while: repeats a body on a carry as long as a condition holds. Operands are the constants of the
 // condition, those of the body, then the carry.
 #include <algorithm>
+#include <array>
 
 #include "ops/axes.h"
 #include "ops/families.h"
@@ -247,6 +248,7 @@ void batch_while(BatchCtx& c) {
   auto body = map_body();
   auto condition = map_condition(kAnyDim);
   if (condition->out_dims[0] != kNotBatched) {
+    check_lanes_may_run(c, std::array{w.condition, w.body}, "the condition");
     // What the body changes depends on when a lane stops, so it differs between lanes.
     for (size_t i = 0; i < w.num_carry; ++i) carry_mask[i] = carry_mask[i] || !is_fixed(w, i);
     body = map_body();
