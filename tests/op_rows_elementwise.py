@@ -273,6 +273,11 @@ def gamma_density(a, x):
     return np.exp((a - 1) * np.log(x) - x - scipy.special.gammaln(a))
 
 
+def beta_density(a, b, x):
+    log_density = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x)
+    return np.exp(log_density - scipy.special.betaln(a, b))
+
+
 SPECIAL_FUNCTIONS = [
     unary("erf", scipy.special.erf, domain="small", special=SPECIAL, ulps=16, diff=(0,)),
     unary("erfc", scipy.special.erfc, domain="small", special=SPECIAL, ulps=64, diff=(0,)),
@@ -302,6 +307,14 @@ SPECIAL_FUNCTIONS = [
         ]
         for dtype, ulps in [("float32", 256), ("float64", doubles)]
     ],
+    *[
+        elementwise("igamma_grad_x", bind("igamma_grad_x"), gamma_density, (dtype,), arity=2,
+                    domain="positive", label=dtype, ulps=256, diff=(0, 1))
+        for dtype in ("float32", "float64")
+    ],
+    elementwise("regularized_incomplete_beta_grad_x", bind("regularized_incomplete_beta_grad_x"),
+                beta_density, ("float32", "float64"), arity=3, ulps=1024,
+                domain=("positive", "positive", "fraction"), diff=(0, 1, 2)),
     elementwise("regularized_incomplete_beta", bind("regularized_incomplete_beta"),
                 scipy.special.betainc, ("float32", "float64"), arity=3, ulps=1024,
                 domain=("positive", "positive", "fraction"), diff=(2,)),

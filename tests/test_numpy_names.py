@@ -19,12 +19,14 @@ NOT_IN_LAX = {
     "debug_callback",
     "eq_to",
     "fusion",
+    "igamma_grad_x",
     "io_callback",
     "jit",
     "le_to",
     "lt_to",
     "name",
     "pure_callback",
+    "regularized_incomplete_beta_grad_x",
     "threefry2x32",
 }
 RENAMED = {
