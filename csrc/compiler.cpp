@@ -2,16 +2,178 @@
 
 #include "compiler.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
+#include "attrs.h"
+#include "dtypes.h"
 #include "graph_object.h"
 
 namespace nb = nanobind;
 
 namespace weft::py {
+namespace {
+
+// Counts are doubles in the core, beyond any integer where calls of calls multiply.
+nb::object count(double x) {
+  if (!std::isfinite(x)) return nb::float_(x);
+  return nb::steal(PyLong_FromDouble(std::round(x)));
+}
+
+nb::dict counts_of(const std::vector<std::pair<std::string, Tally>>& tallies) {
+  nb::dict out;
+  for (const auto& [name, tally] : tallies) out[nb::cast(name)] = count(tally.ops);
+  return out;
+}
+
+nb::dict costs_of(const std::vector<std::pair<std::string, Tally>>& tallies) {
+  nb::dict out;
+  for (const auto& [name, tally] : tallies) {
+    nb::dict cost;
+    cost["flops"] = count(tally.cost.flops);
+    cost["transcendentals"] = count(tally.cost.transcendentals);
+    cost["bytes"] = count(tally.cost.bytes);
+    out[nb::cast(name)] = cost;
+  }
+  return out;
+}
+
+void bind_analysis(nb::module_& m) {
+  auto figure = [](double Analysis::* of) {
+    return [of](const Analysis& a) { return count(a.*of); };
+  };
+  auto cost = [](double Cost::* of) {
+    return [of](const Analysis& a) { return count(a.total.cost.*of); };
+  };
+  nb::class_<Analysis>(m, "Analysis", "What one run of a program takes.")
+      .def_prop_ro("ops", [](const Analysis& a) { return count(a.total.ops); })
+      .def_prop_ro("flops", cost(&Cost::flops))
+      .def_prop_ro("transcendentals", cost(&Cost::transcendentals))
+      .def_prop_ro("bytes", cost(&Cost::bytes))
+      .def_prop_ro("peak_bytes", figure(&Analysis::peak_bytes))
+      .def_prop_ro("input_bytes", figure(&Analysis::input_bytes))
+      .def_prop_ro("output_bytes", figure(&Analysis::output_bytes))
+      .def_prop_ro("critical_path", figure(&Analysis::critical_path))
+      .def_prop_ro("levels", figure(&Analysis::levels))
+      .def_prop_ro("width", figure(&Analysis::width))
+      .def_prop_ro("by_op", [](const Analysis& a) { return counts_of(a.by_op); })
+      .def_prop_ro("by_line", [](const Analysis& a) { return counts_of(a.by_line); })
+      .def_prop_ro("cost_by_op", [](const Analysis& a) { return costs_of(a.by_op); })
+      .def_prop_ro("cost_by_line", [](const Analysis& a) { return costs_of(a.by_line); })
+      .def("__str__", [](const Analysis& a) { return to_text(a); })
+      .def("__repr__", [](const Analysis& a) { return to_text(a); });
+  m.def("analyze", [](const GraphObject& g) { return analyze(*g.graph); });
+}
+
+const char* type_name(AttrType type) {
+  switch (type) {
+    case AttrType::kBool:
+      return "bool";
+    case AttrType::kInt:
+      return "int";
+    case AttrType::kFloat:
+      return "float";
+    case AttrType::kString:
+      return "str";
+    case AttrType::kDType:
+      return "dtype";
+    case AttrType::kInts:
+      return "ints";
+    case AttrType::kBools:
+      return "bools";
+    case AttrType::kIntsList:
+      return "tuple of ints";
+    case AttrType::kIntsPairs:
+      return "pairs of ints";
+    case AttrType::kTypes:
+      return "types";
+    case AttrType::kGraph:
+      return "graph";
+    case AttrType::kGraphs:
+      return "graphs";
+    case AttrType::kObject:
+      return "object";
+  }
+  return "object";
+}
+
+nb::list attributes_of(const OpDef& op) {
+  nb::list out;
+  for (const AttrSpec& a : op.attrs.specs()) {
+    nb::dict d;
+    d["name"] = a.name;
+    d["type"] = type_name(a.type);
+    d["required"] = !a.has_default();
+    d["default"] = a.has_default() ? take(from_attr(a, a.default_value)) : nb::none();
+    out.append(d);
+  }
+  return out;
+}
+
+// The dtypes that an element-wise op takes, each with the dtype of its result, as its inference
+// says; empty for ops of other kinds, whose types follow from more than a dtype.
+nb::list dtypes_of(const OpDef& op) {
+  nb::list out;
+  if (!op.elementwise || op.num_operands < 1) return out;
+  for (const AttrSpec& a : op.attrs.specs())
+    if (!a.has_default()) return out;
+  AttrsRef attrs = op.attrs.size() ? AttrRecord::make(op.name, op.attrs, {}) : nullptr;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    std::vector<TypeRef> operands(static_cast<size_t>(op.num_operands),
+                                  make_type(static_cast<DType>(i), Dims{2}));
+    try {
+      TypeRefs results = infer_types(op, operands, attrs);
+      out.append(nb::make_tuple(nb::borrow(numpy_dtype(static_cast<DType>(i))),
+                                nb::borrow(numpy_dtype(results[0]->dtype()))));
+    } catch (const Error&) {}  // not one that it takes
+  }
+  return out;
+}
+
+nb::dict rules_of(const OpDef& op) {
+  static constexpr const char* kJvpKinds[] = {"none", "zero", "linear", "args", "custom", "graph"};
+  nb::dict d;
+  nb::list rewrites;
+  for (const Rewrite& r : op.simplify) rewrites.append(nb::make_tuple(r.name, r.rule));
+  d["jvp"] = kJvpKinds[static_cast<int>(op.jvp_kind)];
+  d["transpose"] = static_cast<bool>(op.transpose);
+  d["batch"] = static_cast<bool>(op.batch);
+  d["emit"] = op.emit ? "emit" : op.decompose ? "decompose" : "none";
+  d["fold"] = static_cast<bool>(op.fold);
+  d["cost"] = static_cast<bool>(op.cost);
+  d["prune"] = static_cast<bool>(op.prune);
+  d["simplify"] = rewrites;
+  return d;
+}
+
+nb::dict op_info(const OpDef& op) {
+  static constexpr const char* kEffects[] = {"none", "unordered", "ordered", "ordered"};
+  nb::dict d;
+  nb::list attrs;
+  for (const AttrSpec& a : op.attrs.specs()) attrs.append(a.name.c_str());
+  nb::dict rules = rules_of(op);
+  d["name"] = op.name;
+  d["doc"] = op.doc;
+  d["attrs"] = attrs;
+  d["attributes"] = attributes_of(op);
+  d["num_operands"] = op.num_operands;
+  d["elementwise"] = op.elementwise;
+  d["multiple_results"] = op.multiple_results;
+  d["effects"] = kEffects[op.effects & 3];
+  d["dtypes"] = dtypes_of(op);
+  d["jvp_kind"] = rules["jvp"];
+  d["rules"] = rules;
+  d["missing"] = op.missing_rules();
+  return d;
+}
+
+}  // namespace
 
 void bind_compiler(nb::module_& m) {
+  bind_analysis(m);
   m.def("parse", [](const std::string& text) { return GraphObject{parse(text)}; });
   m.def(
       "emit_stablehlo",
@@ -86,23 +248,7 @@ void bind_compiler(nb::module_& m) {
     for (const OpDef* op : registry().all()) out.append(op->name.c_str());
     return out;
   });
-  m.def("op_info", [](const std::string& name) {
-    const OpDef& op = registry().get(name);
-    nb::dict d;
-    nb::list attrs;
-    for (const AttrSpec& a : op.attrs.specs()) attrs.append(a.name.c_str());
-    d["name"] = op.name;
-    d["doc"] = op.doc;
-    d["attrs"] = attrs;
-    d["num_operands"] = op.num_operands;
-    d["elementwise"] = op.elementwise;
-    d["multiple_results"] = op.multiple_results;
-    static constexpr const char* kJvpKinds[] = {"none", "zero",   "linear",
-                                                "args", "custom", "graph"};
-    d["jvp_kind"] = kJvpKinds[static_cast<int>(op.jvp_kind)];
-    d["missing"] = op.missing_rules();
-    return d;
-  });
+  m.def("op_info", [](const std::string& name) { return op_info(registry().get(name)); });
 }
 
 }  // namespace weft::py

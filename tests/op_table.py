@@ -262,7 +262,6 @@ MISSING_RULES = {
     "constant": (("batch",), "without operands, nothing of it is ever mapped"),
     "custom_jvp_call": (("cost",), "its cost is its body's"),
     "custom_vjp_call": (("cost",), "its cost is its body's"),
-    "fusion": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),
     "sort": (("transpose",), "it is linear in nothing; a part of a jvp only"),

@@ -1,5 +1,6 @@
 // weft-opt: runs transforms and passes on a program in text form and prints the result. Used by
 // tests/ir, and by anyone who wants to see what the compiler makes of a program.
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -25,6 +26,7 @@ Reads a program (from the file, or from stdin), runs transforms, then passes on 
   --forward=MASK      the forward graph of linearize: values, then residuals
   --linear=MASK       its linear graph: residuals and tangents to tangents
   --transpose=MASK    transpose of a program that is linear in the inputs in MASK
+  --grad=INPUTS       gradients of a scalar output with respect to the inputs numbered: 0,2
   --vmap=SIZE:AXES    all elements of a mapped axis at once; AXES has one per input: 0,-,1
   --passes=a,b,c      passes to run, in this order
   --default           run the default pipeline
@@ -35,7 +37,7 @@ Reads a program (from the file, or from stdin), runs transforms, then passes on 
   --platform=NAME     platform to emit for: cpu (the default), cuda, tpu
   --locations         emit or print source locations
   --stats             ops, time and rewrites of each pass, on stderr
-  --cost              flops and bytes of the result, on stderr
+  --report            what one run of the result takes, on stderr
   --fusions           what each fusion of the result costs, on stderr
   --list-passes       list the passes
   --list-rewrites     list the rewrites: name, op, rule
@@ -52,7 +54,7 @@ struct Options {
   bool verify = false;
   bool locations = false;
   bool stats = false;
-  bool cost = false;
+  bool report = false;
   bool fusions = false;
   std::function<void()> list;  // set by the --list options: print that and nothing else
 };
@@ -80,6 +82,18 @@ weft::Mask parse_mask(std::string_view text) {
     mask.push_back(part == "1");
   }
   return mask;
+}
+
+std::vector<uint32_t> parse_inputs(std::string_view text) {
+  std::vector<uint32_t> inputs;
+  for (const std::string& part : split(text)) {
+    uint32_t input = 0;
+    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), input);
+    if (error != std::errc() || end != part.data() + part.size())
+      weft::fail(weft::ErrorKind::kValue, "expected numbers of inputs such as 0,2; got ", text);
+    inputs.push_back(input);
+  }
+  return inputs;
 }
 
 weft::VmapOptions parse_vmap(std::string_view text) {
@@ -160,6 +174,11 @@ const std::vector<Flag>& flags() {
        [](Options& o, std::string_view v) {
          o.transforms.push_back([mask = parse_mask(v)](auto& g) { return transposed(g, mask); });
        }},
+      {"--grad=",
+       [](Options& o, std::string_view v) {
+         o.transforms.push_back(
+             [inputs = parse_inputs(v)](auto& g) { return weft::grad(g, inputs); });
+       }},
       {"--vmap=",
        [](Options& o, std::string_view v) {
          o.transforms.push_back(
@@ -177,7 +196,7 @@ const std::vector<Flag>& flags() {
       {"--platform=", [](Options& o, std::string_view v) { o.emit_options.platform = v; }},
       {"--locations", [](Options& o, std::string_view) { o.locations = true; }},
       {"--stats", [](Options& o, std::string_view) { o.stats = true; }},
-      {"--cost", [](Options& o, std::string_view) { o.cost = true; }},
+      {"--report", [](Options& o, std::string_view) { o.report = true; }},
       {"--fusions", [](Options& o, std::string_view) { o.fusions = true; }},
       {"--list-passes", [](Options& o, std::string_view) { o.list = list_passes; }},
       {"--list-rewrites", [](Options& o, std::string_view) { o.list = list_rewrites; }},
@@ -218,12 +237,6 @@ void print_stats(const std::vector<weft::PassStats>& all) {
   }
 }
 
-void print_cost(const weft::Graph& graph) {
-  weft::Cost cost = weft::graph_cost(graph);
-  std::fprintf(stderr, "flops %.0f transcendentals %.0f bytes %.0f\n", cost.flops,
-               cost.transcendentals, cost.bytes);
-}
-
 void print_fusions(const weft::Graph& graph) {
   for (const weft::FusionReport& f : weft::fusion_report(graph)) {
     std::fprintf(stderr, "%s: %u ops, flops %.0f, transcendentals %.0f, bytes %.0f -> %.0f\n",
@@ -256,7 +269,7 @@ void run(Options& options) {
     std::cout << weft::emit_stablehlo(*graph, options.emit_options);
   }
   if (options.stats) print_stats(stats);
-  if (options.cost) print_cost(*graph);
+  if (options.report) std::cerr << weft::to_text(weft::analyze(*graph));
   if (options.fusions) print_fusions(*graph);
 }
 

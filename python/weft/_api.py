@@ -4,6 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._jit import jit
+from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft.runtime import client
 from weft.tree_util import tree_leaves, tree_map
@@ -25,7 +26,7 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
         traced = jitted.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
-    traced_program.__name__ = f"make_jaxpr({jitted.__name__})"
+    traced_program.__name__ = f"make_jaxpr({function_name(fun)})"
     return traced_program
 
 

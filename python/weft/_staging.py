@@ -220,7 +220,10 @@ class Traced:
 
 
 class Lowered:
-    """A program lowered to StableHLO."""
+    """A program lowered to StableHLO.
+
+    Attributes: graph (weft.compiler.Graph, the optimised one), in_tree, out_tree, out_info.
+    """
 
     def __init__(self, traced):
         self._traced = traced
@@ -235,6 +238,12 @@ class Lowered:
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
     out_info = property(lambda self: self._traced.out_info)
+
+    @property
+    def graph(self):
+        from weft import compiler
+
+        return compiler.optimize(self._traced.graph)
 
     def as_text(self, dialect="stablehlo", *, debug_info=False):
         """The program as text.
@@ -259,16 +268,17 @@ class Lowered:
 
     def cost_analysis(self):
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
-        from weft import compiler
-
-        return compiler.optimize(self._traced.graph).cost()
+        return self.graph.cost()
 
     def __repr__(self):
         return f"<Lowered {self._traced.fun_name}>"
 
 
 class Compiled:
-    """A compiled program; call it with arguments of the signature it was made for."""
+    """A compiled program; call it with arguments of the signature it was made for.
+
+    Attributes: graph (the optimised one that was compiled), in_tree, out_tree, out_info.
+    """
 
     def __init__(self, lowered, program):
         self._lowered = lowered
@@ -277,6 +287,7 @@ class Compiled:
         graph = traced.graph
         self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
+    graph = property(lambda self: self._program.graph)
     in_tree = property(lambda self: self._lowered.in_tree)
     out_tree = property(lambda self: self._lowered.out_tree)
     out_info = property(lambda self: self._lowered.out_info)

@@ -5,6 +5,7 @@
 
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/presets.h"
 #include "ops/walk.h"
 #include "weft/held.h"
 #include "weft/op_def.h"
@@ -130,8 +131,15 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
 
 void register_call(OpRegistry& r) {
   r.add(call_op("jit", "Calls a graph.", "jaxpr", CallKind::kInline));
-  r.add(
-      call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep));
+  OpDef fusion =
+      call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep);
+  // Computes what its body does, but what its ops hand to one another is neither read nor written.
+  fusion.cost = [](const CostCtx& c) {
+    Cost cost = c.graph_cost(*c.attrs->graph("body"));
+    cost.bytes = cost_bytes(c).bytes;
+    return cost;
+  };
+  r.add(std::move(fusion));
 }
 
 }  // namespace weft

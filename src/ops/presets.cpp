@@ -176,7 +176,9 @@ std::string emit_select(EmitCtx& c, std::string_view pred, TypeRef pred_type,
 
 Cost cost_bytes(const CostCtx& c) {
   Cost cost;
-  for (TypeRef t : c.in_types) cost.bytes += static_cast<double>(t->num_bytes());
+  for (size_t i = 0; i < c.in_types.size(); ++i)
+    if (c.literals.empty() || !c.literals[i])
+      cost.bytes += static_cast<double>(c.in_types[i]->num_bytes());
   for (TypeRef t : c.out_types) cost.bytes += static_cast<double>(t->num_bytes());
   return cost;
 }

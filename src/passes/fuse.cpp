@@ -157,10 +157,12 @@ GraphRef fuse_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) 
   return result;
 }
 
+bool is_fusion(const Op& op) { return op.info->name == kFusion; }
+
 std::vector<FusionReport> fusion_report(const Graph& graph) {
   std::vector<FusionReport> reports;
   for (const Op& op : graph.ops()) {
-    if (op.info->name != kFusion) continue;
+    if (!is_fusion(op)) continue;
     const GraphRef& body = callee(op);
     FusionReport report{.name = op.attrs->string("name"),
                         .num_ops = static_cast<uint32_t>(body->ops().size()),

@@ -15,4 +15,7 @@ GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& 
 GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 
+// Whether an op is one that fuse makes.
+bool is_fusion(const Op& op);
+
 }  // namespace weft

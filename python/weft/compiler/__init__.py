@@ -1,14 +1,22 @@
 """The compiler as a library: graphs, passes, StableHLO text.
 
-graph = weft.jit(f).trace(x).graph
-print(weft.compiler.optimize(graph, passes=["simplify", "cse", "dce"]))
+print(weft.compiler.optimize(f, x, passes=["simplify", "cse", "dce"]))
+print(weft.compiler.analyze(f, x))
+graph = weft.compiler.parse("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }")
+(y,) = graph(x)
+
+Where a program is asked for it may be a Graph, what `make_jaxpr` returns, or a stage of a jitted
+function: `f.trace(x)`, `f.lower(x)` or that compiled.
 """
 
 from weft import _core
 from weft._surface import public as _public
+from weft.compiler._programs import call as _call, graph_of as _graph_of
 
 __all__ = [
+    "Analysis",
     "Graph",
+    "analyze",
     "cache_stats",
     "cost",
     "default_pipeline",
@@ -25,7 +33,9 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+Analysis = _core.Analysis
 Graph = _core.Graph
+Graph.__call__ = _call
 
 
 def parse(text):
@@ -51,11 +61,14 @@ def rewrites():
     return _core.rewrites()
 
 
-def optimize(graph, passes=None, *, disable=(), only=(), verify=False, dump=None, stats=None):
-    """Runs passes on a graph and returns the new one.
+def optimize(
+    program, *args, passes=None, disable=(), only=(), verify=False, dump=None, stats=None, **kwargs
+):
+    """Runs passes on a program and returns the graph that results.
 
     Args:
-      graph: a Graph.
+      program: a program (see above), as it was traced; or a function, which is traced.
+      args, kwargs: the function's arguments; ShapeDtypeStructs will do.
       passes: names, in the order to run them; by default `default_pipeline()`.
       disable: names of rewrites not to apply.
       only: if not empty, the only rewrites to apply.
@@ -63,13 +76,54 @@ def optimize(graph, passes=None, *, disable=(), only=(), verify=False, dump=None
       dump: called after every pass with its name and the program's text before and after it.
       stats: a list that receives a dict for every pass: ops before and after, seconds, rewrites.
 
-    Raises AttributeValueError for an unknown pass or rewrite.
+    Raises AttributeValueError for an unknown pass or rewrite, ArgumentTypeError for what is no
+    program.
     """
-    names = default_pipeline() if passes is None else list(passes)
-    result, report = _core.run_passes(graph, names, list(disable), list(only), verify, dump)
+    graph = _graph_of("optimize", program, args, kwargs)
+    names = default_pipeline() if passes is None else _names("passes", passes)
+    result, report = _core.run_passes(
+        graph, names, _names("disable", disable), _names("only", only), verify, dump
+    )
     if stats is not None:
         stats.extend(report)
     return result
+
+
+def _names(what, names):
+    # A string is a sequence of strings too.
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"optimize: {what}: expected a list of names; got {names!r}")
+    return list(names)
+
+
+def analyze(program, *args, **kwargs):
+    """What one run of a program takes: an Analysis, whose `str` is a report.
+
+    Args:
+      program: a program (see above), as it was traced (`optimize` it first for what `jit` would
+        run); or a function, which is traced.
+      args, kwargs: the function's arguments; ShapeDtypeStructs will do.
+
+    Returns:
+      An Analysis. Its attributes are ints:
+
+      - ops: operations that run. Inputs and numbers in the program are none. A call counts as the
+        operations of its function, a scan as those of its body as often as it is long, a while loop
+        as its condition and its body once, a cond as the branch that has most.
+      - flops, transcendentals, bytes: what these compute (sin, exp and the like are counted apart),
+        and what they read and write.
+      - critical_path: operations on the longest chain in which each needs a result of the one
+        before.
+      - levels: if every operation stands one level above the highest of those that it needs, how
+        many there are (a loop spans the levels of its body once); width: operations on the level
+        that has most.
+      - peak_bytes: the most that values take at once when operations run in their order. An input
+        lives to its last use, a result from its operation (its operands being there too) to its
+        last use, an output to the end. input_bytes, output_bytes: of these alone.
+      - by_op, by_line: dicts from an operation's name, or from "file.py:12", to `ops`; cost_by_op,
+        cost_by_line: to a dict of flops, transcendentals and bytes.
+    """
+    return _core.analyze(_graph_of("analyze", program, args, kwargs))
 
 
 def emit_stablehlo(graph, name="main", *, platform="cpu", locations=False):
@@ -104,8 +158,11 @@ def fusion_report(graph):
 def registry():
     """The ops, sorted by name: a list of dicts.
 
-    Keys: name, doc, attrs (names), num_operands (-1: any number), elementwise, multiple_results,
-    jvp_kind ("none", "zero", "linear", "args", "custom") and missing (names of rules it lacks).
+    Keys: name; doc; attrs (names); attributes (dicts of name, type, required, default);
+    num_operands (-1: any number); elementwise; multiple_results; effects ("none", "unordered",
+    "ordered"); dtypes (pairs of what an element-wise op takes and gives); rules (jvp, transpose,
+    batch, emit, fold, cost, prune, simplify); jvp_kind ("none", "zero", "linear", "args", "custom",
+    "graph"); missing (names of rules it lacks).
     """
     return [_core.op_info(name) for name in _core.op_names()]
 

@@ -1,7 +1,7 @@
 """Running programs given as Jaxpr objects."""
 
 from weft import _core
-from weft._staging import ShapedArray, typeof
+from weft.compiler._programs import adapted
 from weft.errors import ArgumentTypeError
 
 
@@ -27,22 +27,10 @@ def eval_jaxpr(jaxpr, consts, *args):
             f"got {len(values) - len(args)} and {len(args)}"
         )
     for i, (value, expected) in enumerate(zip(values, graph.in_types, strict=True)):
-        values[i] = _adapted(value, expected, i - graph.num_consts)
+        number = i - graph.num_consts
+        what = f"argument {number}" if number >= 0 else "a constant"
+        values[i] = adapted("eval_jaxpr", what, value, expected)
     return _core.call_graph(graph, values, ())
-
-
-def _adapted(value, expected, number):
-    """The value if it has the type of an input; a weakly typed one is converted."""
-    shape, dtype, weak = _core.typeof(value)
-    if shape == expected[0] and dtype != expected[1] and weak:
-        if _core.result_type(value, expected[1])[0] == expected[1]:
-            return _core.astype(value, expected[1])
-    elif shape == expected[0] and dtype == expected[1]:
-        return value
-    what = f"argument {number}" if number >= 0 else "a constant"
-    raise ArgumentTypeError(
-        f"eval_jaxpr expected {what} of type {ShapedArray(*expected)}; got {typeof(value)}"
-    )
 
 
 def jaxpr_as_fun(closed):

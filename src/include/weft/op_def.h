@@ -223,6 +223,7 @@ struct CostCtx {
   std::span<const TypeRef> out_types;
   const AttrRecord* attrs;
   std::function<Cost(const Graph&)> graph_cost;  // of a graph that the op holds
+  Mask literals = {};  // operands that are part of the program: nothing is read; empty: none
 };
 using CostRule = std::function<Cost(const CostCtx&)>;
 

@@ -60,6 +60,33 @@ WEFT_API std::vector<RewriteInfo> all_rewrites();
 // Flops, transcendentals and bytes of the whole graph, regions included.
 WEFT_API Cost graph_cost(const Graph& graph);
 
+struct Tally {
+  double ops = 0;
+  Cost cost;
+};
+// What one run of a graph takes. Literals and inputs are no ops; an op that runs graphs (a call, a
+// loop, a branch) counts as what they count: a scan as its body as often as it is long, a while as
+// its condition and its body once, a cond as the branch that has most of what is counted. A fusion
+// is one op. Counts are doubles, since calls of calls multiply beyond any integer.
+struct Analysis {
+  Tally total;
+  double critical_path = 0;  // ops on the longest chain in which each needs a result of the last
+  // An op's level is one more than the highest level of the ops whose results it takes. An op that
+  // runs graphs spans as many levels as the deepest of them, and is as wide as the widest.
+  double levels = 0;
+  double width = 0;  // ops on the level that has most
+  // The most bytes live at once when ops run in order. An input lives to its last use, a result
+  // from the op that makes it (which still has its operands) to its last use, an output to the end.
+  // Calls are seen as if their ops stood in their place. Loops and branches take, besides operands
+  // and results, what values inside one of their graphs, neither inputs nor outputs, take at most.
+  double peak_bytes = 0;
+  double input_bytes = 0, output_bytes = 0;
+  // Most ops first. Lines are "file.py:12", or "<unknown>".
+  std::vector<std::pair<std::string, Tally>> by_op, by_line;
+};
+WEFT_API Analysis analyze(const Graph& graph);
+WEFT_API std::string to_text(const Analysis& analysis);
+
 // One `fusion` op, as made by the pass `fuse`.
 struct FusionReport {
   std::string name;

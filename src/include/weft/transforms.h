@@ -35,6 +35,13 @@ struct VjpGraph {
 };
 WEFT_API std::shared_ptr<const VjpGraph> vjp(const GraphRef& graph, const VjpOptions& options);
 
+// Gradients of a graph with one output, a float scalar, with respect to the inputs with these
+// numbers, in their order: a graph from the same inputs to the gradients, or to the output and the
+// gradients. Throws kType for other outputs, kDtype for inputs that are not floats, kValue for
+// numbers of no input.
+WEFT_API GraphRef grad(const GraphRef& graph, const std::vector<uint32_t>& argnums = {0});
+WEFT_API GraphRef value_and_grad(const GraphRef& graph, const std::vector<uint32_t>& argnums = {0});
+
 // A value may be none where it says so: for a tangent or cotangent that means zero.
 struct DualValues {
   std::vector<Value> outputs;

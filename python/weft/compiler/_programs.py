@@ -1,0 +1,77 @@
+"""What may stand for a program, and programs that are called."""
+
+from weft import _core
+from weft._api import make_jaxpr
+from weft._staging import Compiled, Lowered, ShapedArray, Traced, typeof
+from weft.errors import ArgumentTypeError
+
+
+def graph_of(what, program, args, kwargs):
+    """The graph of a program, or of a function traced on arguments."""
+    if callable(program) and not isinstance(program, (_core.Graph, Compiled)):
+        return _traced(program, args, kwargs)
+    graph = _graph_of_program(program)
+    if graph is None:
+        raise ArgumentTypeError(
+            f"{what} expected a graph, what make_jaxpr returns, a traced, lowered or compiled "
+            f"function, or a function and its arguments; got {type(program).__name__}"
+        )
+    if args or kwargs:
+        raise ArgumentTypeError(
+            f"{what} expected no arguments for a {type(program).__name__}, which is traced "
+            f"already; got {len(args) + len(kwargs)} (passes go by name: passes=[...])"
+        )
+    return graph
+
+
+def _traced(function, args, kwargs):
+    trace = getattr(function, "trace", None)
+    if trace is not None:  # jitted: with its static arguments
+        return trace(*args, **kwargs).graph
+    return make_jaxpr(function)(*args, **kwargs).graph
+
+
+def _graph_of_program(program):
+    if isinstance(program, _core.Graph):
+        return program
+    if isinstance(program, (_core.Jaxpr, _core.ClosedJaxpr, Traced, Lowered, Compiled)):
+        return program.graph
+    return None
+
+
+def call(graph, /, *arrays):
+    """The results of a graph on arrays, one per input (constvars first): a tuple.
+
+    Runs compiled, or as part of the program that is being traced.
+
+    Raises ArgumentTypeError for values of another number, shape or dtype.
+    """
+    types = graph.in_types
+    if len(arrays) != len(types):
+        consts = f" ({graph.num_consts} of them constvars)" if graph.num_consts else ""
+        raise ArgumentTypeError(
+            f"the graph expected {len(types)} arrays, one per input{consts}; got {len(arrays)}"
+        )
+    values = [
+        adapted("the graph", f"input {i}", value, expected)
+        for i, (value, expected) in enumerate(zip(arrays, types, strict=True))
+    ]
+    return tuple(_core.call_graph(graph, values, ()))
+
+
+def adapted(caller, what, value, expected):
+    """The value if it has the type of an input; a weakly typed one is converted."""
+    try:
+        shape, dtype, weak = _core.typeof(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{caller} expected {what} of type {ShapedArray(*expected)}; "
+            f"got {type(value).__name__}: {value!r:.60}"
+        ) from None
+    if shape == expected[0] and dtype == expected[1]:
+        return value
+    if shape == expected[0] and weak and _core.result_type(value, expected[1])[0] == expected[1]:
+        return _core.astype(value, expected[1])
+    raise ArgumentTypeError(
+        f"{caller} expected {what} of type {ShapedArray(*expected)}; got {typeof(value)}"
+    )
