@@ -11,6 +11,7 @@ import pytest
 
 import weft
 from weft.cli import main
+from weft.cli.values import Reader
 
 MODEL = '''\
 """A small model."""
@@ -68,6 +69,14 @@ def prints(x):
 @weft.jit
 def jitted(x):
     return x + 1
+
+
+def square_sum(x):
+    return wnp.sum(x * x)
+
+
+def product(x, y):
+    return x * y
 
 
 class Model:
@@ -296,6 +305,237 @@ def test_ops(cli):
     assert "attributes: " in cli("ops", "slice")
 
 
+def test_ops_tells_signature_dtypes_attributes_and_rules(cli):
+    out = cli("ops", "eq", "slice", "sin")
+    assert "y = eq a b  (element-wise)" in out and "float32" in out and "-> bool" in out
+    assert "y = slice[limit_indices=... start_indices=...] a\n" in out
+    assert "strides: ints = None" in out and "limit_indices: ints\n" in out
+    assert "slice(x) of every element -> x  (slice_all)" in out
+    for rule in ("jvp", "transpose", "batch", "emit", "cost"):
+        assert re.search(rf"^    {rule} ", out, re.MULTILINE)
+
+
+def test_version(folder, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    for name in (
+        f"weft {weft.__version__}",
+        "jaxlib ",
+        "numpy ",
+        "Python 3.",
+        "platform ",
+        "cpu: ",
+    ):
+        assert re.search(f"^{re.escape(name)}", out, re.MULTILINE), name
+
+
+def test_help_has_examples(folder, capsys):
+    for command in ([], ["lower"], ["run"], ["report"], ["ops"]):
+        with pytest.raises(SystemExit) as stop:
+            main([*command, "--help"])
+        assert stop.value.code == 0
+        assert "\nexamples:\n  weft " in capsys.readouterr().out
+
+
+def test_modules(cli, complaint, folder):
+    (folder / "helper_package").mkdir()
+    (folder / "helper_package" / "__init__.py").write_text("")
+    (folder / "helper_package" / "inner.py").write_text(
+        "from . import other\nf = other.f\n\nclass C:\n    g = staticmethod(f)\n"
+    )
+    (folder / "helper_package" / "other.py").write_text("def f(x):\n    return x + 1\n")
+    (folder / "helper_broken.py").write_text("import no_such_module\n")
+    assert "add a 1.0" in cli("lower", "helper_package.inner:f", "--arg", "f32[2]")
+    assert "add a 1.0" in cli("lower", "helper_package.inner:C.g", "--arg", "f32[2]")
+    assert "mul a 2.0" in cli("lower", "model:double", "--arg", "f32[2]")
+    assert str(folder) not in sys.path
+    missing = complaint("lower", "helper_package.innr:f")
+    assert "no module named 'helper_package.innr'" in missing
+    assert "has no 'ff'; did you mean 'f'?" in complaint("lower", "helper_package.inner:ff")
+    assert "package.module:NAME" in complaint("lower", "helper_package/inner.py:f")
+    # What a module imports in vain is an error in the module.
+    assert "helper_broken.py:1" in complaint("lower", "helper_broken:f")
+
+
+def test_file_that_ends_the_process(complaint, folder):
+    (folder / "broken.py").write_text("import sys\nsys.exit(3)\n")
+    assert "broken.py ended the process when it was imported" in complaint("lower", "broken.py:f")
+
+
+# Values.
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("f32[2,2]=zeros", np.zeros((2, 2), np.float32)),
+        ("i8[3]=ones", np.ones(3, np.int8)),
+        ("bool[2]=ones", np.ones(2, bool)),
+        ("i32[2,3]=arange", np.arange(6).reshape(2, 3)),
+        ("f32[3]=arange(1, 0.5)", np.float32([1, 1.5, 2])),
+        ("u8[2]=[0, 255]", np.uint8([0, 255])),
+        ("i4[2]=[-8, 7]", np.array([-8, 7], ml_dtypes.int4)),
+        ("bool[3]=[True, 0, 1]", np.array([True, False, True])),
+        ("i32[]=2.0", np.int32(2)),
+        ("f32[3]=[nan, inf, -inf]", np.float32([np.nan, np.inf, -np.inf])),
+        ("f16[]=65504", np.float16(65504)),
+        ("f16[]=65505", np.float16(65504)),  # rounded
+        ("c64[2]=[1+2j, 3]", np.complex64([1 + 2j, 3])),
+        ("f32[0]=[]", np.zeros(0, np.float32)),
+        ("f32[2,0]=7", np.zeros((2, 0), np.float32)),
+    ],
+)
+def test_values(spec, expected):
+    found = Reader().read(spec, "--arg")
+    assert found.dtype == expected.dtype or expected.dtype == np.int64
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("i4[3]=9", "9 is no value of dtype int4: it holds -8 to 7"),
+        ("i4[1]=-9", "it holds -8 to 7"),
+        ("u4[]=16", "it holds 0 to 15"),
+        ("i8[2]=[0, 128]", "128 is no value of dtype int8: it holds -128 to 127"),
+        ("u8[]=-1", "-1 is no value of dtype uint8: it holds 0 to 255"),
+        ("u32[]=4294967296", "it holds 0 to 4294967295"),
+        ("i32[]=2147483648", "it holds -2147483648 to 2147483647"),
+        ("i32[]=1e300", "it holds"),
+        ("i32[]=2.5", "it is not a whole number"),
+        ("i32[]=nan", "it is not a whole number"),
+        ("i32[]=inf", "it is not a whole number"),
+        ("i32[]=1j", "it is complex"),
+        ("i32[]=None", "expected a number; got NoneType"),
+        ("bool[]=2", "2 is no value of dtype bool: it holds 0 to 1"),
+        ("bool[]=0.5", "it is not a whole number"),
+        ("f16[]=65520", "its largest number is 65504"),
+        ("f16[]=-1e5", "its largest number is 65504"),
+        ("bf16[]=1e39", "its largest number is 3.38953e+38"),
+        ("f32[]=1e39", "its largest number is 3.40282e+38"),
+        (f"f32[]={10**400}", "its largest number is"),
+        ("f32[]=1j", "it is complex"),
+        ("f8_e4m3fn[]=500", "its largest number is 448"),
+        ("f8_e4m3fn[]=inf", "it has no infinity"),
+        ("f8_e5m2[]=1e6", "its largest number is 57344"),
+        ("float4_e2m1fn[]=7", "its largest number is 6"),
+        ("float4_e2m1fn[]=nan", "it has no NaN"),
+        ("float8_e8m0fnu[]=-1", "it has no negative numbers"),
+        ("c64[]=1e39", "its largest number is 3.40282e+38"),
+        ("c64[]=1e39j", "its largest number is 3.40282e+38"),
+        ("i4[9]=arange", "8 is no value of dtype int4"),
+        ("u8[]=randint(-5,-1)", "it holds 0 to 255"),
+        ("i32[2]=normal", "normal: expected a float or complex dtype; got int32"),
+        ("f32[2]=normal(1,2,3)", "expected numbers for normal(mean=0.0, std=1.0)"),
+        ("f32[2]=normal('x')", "expected numbers for normal"),
+        ("f32[2]=normal(0,-1)", "normal: "),
+        ("i32[2]=randint(3,3)", "expected whole numbers, low < high; got 3 and 3"),
+        ("f32[2]=gaussian", "one of zeros, ones, arange, normal, uniform, randint"),
+        ("f32[2,2]=[[1,2],[3]]", "the value has shape (2,), the type says (2, 2)"),
+        ("f32[2]=[[1,2],[3]]", "expected a number; got list"),
+        ("f32[999999999999999]=zeros", "more than fit into memory"),
+    ],
+)
+def test_values_that_are_refused(complaint, spec, message):
+    for command in ("lower", "run"):
+        text = complaint(command, "model.py:double", "--arg", spec)
+        assert message in text and spec in text
+
+
+def test_random_values_follow_from_the_seed(cli):
+    arguments = ["run", "model.py:affine", "--arg", "f32[3,2]=normal", "--arg", "f32[4,3]=uniform"]
+    one = cli(*arguments)
+    assert cli(*arguments) == one == cli(*arguments, "--seed", "0")
+    assert cli(*arguments, "--seed", "1") != one
+
+
+def test_random_values_are_what_they_are_called():
+    read = Reader(3).read
+    x = read("f32[20000]=normal", "")
+    assert x.dtype == np.float32 and abs(x.mean()) < 0.05 and abs(x.std() - 1) < 0.05
+    x = read("bf16[20000]=normal(10, 2)", "").astype(np.float32)
+    assert abs(x.mean() - 10) < 0.1 and abs(x.std() - 2) < 0.1
+    x = read("c64[20000]=normal", "")
+    assert abs(np.abs(x).std() ** 2 + np.abs(x).mean() ** 2 - 1) < 0.05
+    x = read("f32[20000]=uniform(-1, 3)", "")
+    assert -1 <= x.min() < -0.9 and 2.9 < x.max() <= 3
+    assert set(read("i8[200]=randint", "").tolist()) == set(range(10))
+    assert set(read("i32[200]=randint(-1, 2)", "").tolist()) == {-1, 0, 1}
+    assert set(read("bool[200]=randint", "").tolist()) == {True, False}
+    assert not np.array_equal(read("f32[8]=normal", ""), read("f32[8]=normal", ""))
+
+
+def test_files_whose_values_would_change(complaint, cli, folder):
+    np.save("large.npy", np.array([2**40]))
+    np.save("fits.npy", np.array([2**30]))
+    np.save("huge.npy", np.array([1e300]))
+    np.save("text.npy", np.array(["a"]))
+    assert "int32 cannot hold" in complaint("run", "model.py:double", "--arg", "@large.npy")
+    assert "float32 cannot hold" in complaint("run", "model.py:double", "--arg", "@huge.npy")
+    assert "no dtype of arrays" in complaint("run", "model.py:double", "--arg", "@text.npy")
+    assert "1073741824" in cli("run", "model.py:prints", "--arg", "@fits.npy")
+
+
+# Transforms, statistics, reports.
+
+
+def test_grad(cli, complaint):
+    assert "[4.]" in cli("run", "model.py:square_sum", "--arg", "f32[1]=2", "--grad")
+    out = cli("run", "--grad", "model.py:product", "--arg", "3.0", "--arg", "5.0")
+    assert out == "out: float32[]\n5.0\n"
+    out = cli("run", "model.py:product", "--grad=0,1", "--arg", "3.0", "--arg", "5.0")
+    assert out == "0: float32[]\n5.0\n1: float32[]\n3.0\n"
+    assert "3.0" in cli("run", "model.py:product", "--grad", "1", "--arg", "3.0", "--arg", "5.0")
+    message = complaint("run", "model.py:double", "--grad", "--arg", "f32[3]=1")
+    assert "scalar" in message
+
+
+def test_vmap(cli, complaint):
+    args = ["model.py:product", "--arg", "f32[2]=[1,2]", "--arg", "f32[2]=[3,4]"]
+    assert "[3. 8.]" in cli("run", *args, "--vmap")
+    assert "[[3. 4.]\n [6. 8.]]" in cli("run", *args, "--vmap", "None,0", "--vmap", "0,None")
+    assert "[[3. 6.]\n [4. 8.]]" in cli("run", *args, "--vmap=None,0", "--vmap=0,None->1")
+    # In the order given: gradients of each, not the gradient of all.
+    each = cli("run", "model.py:square_sum", "--arg", "f32[2]=[1,2]", "--grad", "--vmap")
+    assert "[2. 4.]" in each
+    assert "axes" in complaint("run", *args, "--vmap", "0,0,0")
+
+
+def test_flags_without_a_value_may_stand_anywhere(cli):
+    for arguments in (
+        ["lower", "--grad", "model.py:square_sum", "--arg", "f32[2]"],
+        ["lower", "--grad", "--vmap", "model.py:square_sum", "--arg", "f32[2]"],
+        ["lower", "model.py:square_sum", "--arg", "f32[2]", "--vmap"],
+    ):
+        assert "let" in cli(*arguments)
+
+
+def test_stats(folder, capsys):
+    assert main(["run", "model.py:double", "--arg", "f32[2]=1", "--stats"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("out: float32[2]")
+    for stage in ("load", "trace", "passes", "emit", "compile", "run"):
+        assert re.search(rf"^{stage} +[0-9.]+ ms$", err, re.MULTILINE), stage
+    assert re.search(r"^  dce +[0-9.]+ ms  1 -> 1 ops$", err, re.MULTILINE)
+    assert main(["lower", "model.py:double", "--arg", "f32[2]", "--stats"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("{ lambda ;") and "compile" not in err and "trace" in err
+
+
+def test_report(cli, complaint):
+    arguments = ["report", "model.py:affine", "--arg", "f32[3,2]", "--arg", "f32[4,3]"]
+    out = cli(*arguments)
+    w, x = weft.ShapeDtypeStruct((3, 2), "float32"), weft.ShapeDtypeStruct((4, 3), "float32")
+    assert out == str(weft.compiler.analyze(sys.modules["model"].affine, w, x)) + "\n"
+    assert re.search(r"^flops +56$", out, re.MULTILINE)  # 2*4*3*2, and 8 of `* scale`
+    assert re.search(r"^  tanh +1 +0 +8 +64$", out, re.MULTILINE)
+    assert f"model.py:{line_of('wnp.tanh(x @ w)')}" in out
+    assert "fusion" in cli(*arguments, "--passes", "fuse")
+    assert "ShapeError" in complaint("report", *arguments[1:-1], "f32[4,5]")
+
+
 # Mistakes.
 
 
@@ -422,7 +662,16 @@ def test_static_on_a_jitted_function(complaint):
 
 
 def test_usage_errors_end_with_status_2(folder, capsys):
-    for arguments in ([], ["lower"], ["lower", "model.py:f", "--emit", "asm"], ["unknown"]):
+    for arguments in (
+        [],
+        ["lower"],
+        ["lower", "model.py:f", "--emit", "asm"],
+        ["unknown"],
+        ["run", "model.py:f", "--grad=x"],
+        ["run", "model.py:f", "--vmap=x"],
+        ["run", "model.py:f", "--seed", "-1"],
+        ["--cmake-dir"],  # only an installed weft has one
+    ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2
@@ -439,7 +688,7 @@ def test_traceback_shows_all(folder, capsys):
 
 def process(folder, *arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "weft.cli", *arguments],
+        [sys.executable, "-m", "weft", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -460,6 +709,6 @@ def test_process_statuses(folder):
 
 
 def test_reader_that_goes_away(folder):
-    command = f"{sys.executable} -m weft.cli ops | head -n 1"
+    command = f"{sys.executable} -m weft ops | head -n 1"
     done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
     assert done.stderr == "" and len(done.stdout.splitlines()) == 1

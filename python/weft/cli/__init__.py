@@ -9,16 +9,40 @@ import os
 import sys
 from collections.abc import Sequence
 
-from weft.cli import lower, ops, run
-from weft.cli.report import describe
+from weft.cli import lower, ops, report, run
+from weft.cli.about import add_paths, versions
+from weft.cli.arguments import with_default_values
+from weft.cli.failures import describe
 
-COMMANDS = (lower, run, ops)
+COMMANDS = (lower, run, report, ops)
+EXAMPLES = """\
+examples:
+  weft lower model.py:predict --arg 'f32[8,128]'
+  weft run model.py:predict --arg 'f32[8,128]=normal'
+  weft report package.model:loss --arg 'f32[8,128]' --grad
+  weft ops dot_general
+
+exit status: 0; 2 where something is wrong with the command line or the function; 130 after Ctrl-C
+`weft COMMAND --help` tells more."""
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(versions())
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="weft", description="Look at, and run, the programs that Python functions become."
+        prog="weft",
+        description="Look at, and run, the programs that Python functions become.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="versions of weft and of what it runs on"
+    )
+    add_paths(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add_parser(commands)
@@ -26,7 +50,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = build_parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else list(argv)
+    options = build_parser().parse_args(with_default_values(argv))
     try:
         options.run(options)
         sys.stdout.flush()

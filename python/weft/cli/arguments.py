@@ -1,37 +1,38 @@
-"""Arguments of the function on the command line: `--arg`, `--kwarg`, `--args`.
-
-f32[8,128]       an array known by type only (enough for `weft lower`)
-i32[]=3          an array with a value; one number fills the shape, a nested list must fit it
-@x.npy           an array from a file; @x.npz:name one of several
-3, 'mean', None  a Python literal, passed as it is
-"""
+"""What the subcommands that take a function share: its name, its arguments, transforms of it."""
 
 import argparse
-import ast
+import functools
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import weft
-from weft.cli.load import load
-from weft.cli.report import CliError
+from weft.cli.failures import CliError
+from weft.cli.load import load, load_function
+from weft.cli.values import Reader, literal
 
-SPEC = re.compile(r"([A-Za-z]\w*)\[([^\]]*)\](?:\s*=\s*(.+))?", re.DOTALL)
-SHORT_NAMES = {
-    "f": "float", "bf": "bfloat", "i": "int", "u": "uint", "c": "complex",
-}  # fmt: skip
+ARGUMENTS_HELP = """\
+arguments (SPEC):
+  f32[8,128]            an array known by its type: enough to lower or to report
+  i32[]=3               an array with a value; one number fills the shape
+  f32[2,2]=[[1,2],[3,4]]
+  f32[8,3]=normal       random: normal, uniform, randint, or normal(MEAN,STD), uniform(LOW,HIGH),
+                        randint(LOW,HIGH); the same for the same --seed
+  f32[8,3]=arange       also zeros, ones, arange(START,STEP)
+  @x.npy, @x.npz:name   an array of a file
+  3, 2.5, 'mean', None  a Python value
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="FILE.py:FUNCTION", help="the function")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "--arg", action="append", default=[], metavar="SPEC", help="the next positional argument: "
-        "'f32[8,128]', 'i32[]=3', @x.npy, @x.npz:name or a Python literal",
-    )  # fmt: skip
+        "target", metavar="FILE.py:FUNCTION", help="the function, or package.module:FUNCTION"
+    )
+    parser.add_argument(
+        "--arg", action="append", default=[], metavar="SPEC", help="the next positional argument"
+    )
     parser.add_argument(
         "--kwarg", action="append", default=[], metavar="NAME=SPEC", help="a keyword argument"
     )
@@ -43,8 +44,90 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--static", action="append", default=[], metavar="WHICH",
         help="an argument, by position or name, that is part of the program and not its input",
     )  # fmt: skip
+    parser.add_argument(
+        "--grad", dest="transforms", action="append", type=parse_grad, metavar="ARGNUMS",
+        help="of the gradient with respect to these positions: --grad (of 0) or --grad=0,2",
+    )  # fmt: skip
+    parser.add_argument(
+        "--vmap", dest="transforms", action="append", type=parse_vmap, metavar="AXES",
+        help="of the function mapped over these axes: --vmap (all over 0), --vmap=0,None or "
+        "--vmap='0,None->1'; with --grad, what comes first is done first",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=seed, default=0, help="of random arguments; default: 0")
     parser.add_argument("--x64", action="store_true", help="64-bit dtypes stay as they are")
+    add_traceback(parser)
+
+
+def add_traceback(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--traceback", action="store_true", help="show tracebacks of errors")
+
+
+# `--grad FILE.py:F` is --grad without a value, which argparse alone would not see.
+OPTIONAL_VALUES = {
+    "--grad": ("0", re.compile(r"-?\d+(,-?\d+)*")),
+    "--vmap": ("0", re.compile(r"[-\d,() ]*(None[-\d,() ]*)*(->[^:]*)?")),
+}
+
+
+def with_default_values(argv: list[str]) -> list[str]:
+    """The command line with the values that --grad and --vmap have when none is given."""
+    out: list[str] = []
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*out, word, *rest]
+        if word in OPTIONAL_VALUES:
+            default, pattern = OPTIONAL_VALUES[word]
+            value = rest.pop(0) if rest and rest[0] and pattern.fullmatch(rest[0]) else default
+            word = f"{word}={value}"
+        out.append(word)
+    return out
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+    return int(text)
+
+
+def parse_grad(text: str) -> Callable[[Any], Any]:
+    if not re.fullmatch(r"\s*-?\d+\s*(,\s*-?\d+\s*)*,?\s*", text):
+        raise argparse.ArgumentTypeError(f"expected positions such as 0 or 0,2; got {text!r}")
+    numbers = tuple(int(n) for n in text.split(",") if n.strip())
+    return functools.partial(weft.grad, argnums=numbers if "," in text else numbers[0])
+
+
+def parse_vmap(text: str) -> Callable[[Any], Any]:
+    given, arrow, wanted = text.partition("->")
+    try:
+        in_axes = literal(given, "--vmap")
+        out_axes = literal(wanted, "--vmap") if arrow else 0
+    except CliError:
+        raise argparse.ArgumentTypeError(
+            f"expected axes such as 0, '0,None' or '0,None->1'; got {text!r}"
+        ) from None
+    return functools.partial(weft.vmap, in_axes=in_axes, out_axes=out_axes)
+
+
+class Call:
+    """The function that a command line names, transformed, with its arguments."""
+
+    def __init__(self, options: argparse.Namespace, *, need_values: bool):
+        if options.x64:
+            weft.config.update("weft_enable_x64", True)
+        function = load_function(options.target)
+        self.args, self.kwargs = read_arguments(options, function, need_values)
+        self.name = getattr(function, "__name__", "f")
+        for transform in options.transforms or ():
+            function = transform(function)
+        self.function = jitted(function, options.static)
+
+    def trace(self) -> Any:
+        return self.function.trace(*self.args, **self.kwargs)
+
+    def __call__(self) -> Any:
+        return self.function(*self.args, **self.kwargs)
 
 
 def jitted(function: Callable[..., Any], static: list[str]) -> Any:
@@ -53,27 +136,30 @@ def jitted(function: Callable[..., Any], static: list[str]) -> Any:
         if static:
             raise CliError("--static cannot be added to a function that is jitted already")
         return function
-    numbers = tuple(int(s) for s in static if s.lstrip("-").isdigit())
-    names = tuple(s for s in static if not s.lstrip("-").isdigit())
+    numbers = tuple(int(s) for s in static if s.lstrip("-").isdecimal())
+    names = tuple(s for s in static if not s.lstrip("-").isdecimal())
     return weft.jit(function, static_argnums=numbers, static_argnames=names)
 
 
 def read_arguments(
-    options: argparse.Namespace, function: Callable[..., Any], *, need_values: bool
+    options: argparse.Namespace, function: Callable[..., Any], need_values: bool
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The positional and keyword arguments that the command line describes."""
     if options.args and options.arg:
         raise CliError("--args gives all positional arguments; --arg cannot add to it")
+    reader = Reader(options.seed)
     if options.args:
         args = positional_arguments(options.args)
     else:
-        args = tuple(parse_spec(s, f"--arg {s!r}", need_values) for s in options.arg)
+        args = tuple(reader.read(s, f"--arg {s!r}", need_values) for s in options.arg)
     kwargs = {}
     for text in options.kwarg:
         name, equals, spec = text.partition("=")
         if not equals or not name.isidentifier():
             raise CliError(f"expected --kwarg NAME=SPEC; got {text!r}")
-        kwargs[name] = parse_spec(spec, f"--kwarg {text!r}", need_values)
+        if name in kwargs:
+            raise CliError(f"--kwarg {name} is given twice")
+        kwargs[name] = reader.read(spec, f"--kwarg {text!r}", need_values)
     check_signature(options.target, function, args, kwargs)
     return args, kwargs
 
@@ -111,84 +197,3 @@ def check_signature(
 def definition_of(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
-
-
-def parse_spec(text: str, where: str, need_value: bool = False) -> Any:
-    text = text.strip()
-    if text.startswith("@"):
-        return load_array(text[1:], where)
-    match = SPEC.fullmatch(text)
-    if match:
-        dtype, shape = parse_dtype(match[1], where), parse_shape(match[2], where)
-        if match[3] is not None:
-            return filled(literal(match[3], where), dtype, shape, where)
-        if need_value:
-            raise CliError(f"{where} has no value: write '{text}=VALUE' or @FILE.npy")
-        return weft.ShapeDtypeStruct(shape, dtype)
-    return literal(text, where)
-
-
-def parse_dtype(name: str, where: str) -> np.dtype:
-    match = re.fullmatch(r"(bf|[fiuc])(\d+)(_\w+)?", name)
-    full = SHORT_NAMES[match[1]] + match[2] + (match[3] or "") if match else name
-    try:
-        # weft.numpy registers the names of ml_dtypes ("bfloat16") with NumPy.
-        dtype = np.dtype(full)
-    except TypeError:
-        raise CliError(
-            f"{where}: no such dtype: {name!r} (examples: f32, bf16, i32, bool)"
-        ) from None
-    if dtype.kind not in "biufcV":
-        raise CliError(f"{where}: {dtype.name} is no dtype of arrays on a device")
-    if (
-        dtype.name in ("float64", "int64", "uint64", "complex128")
-        and not weft.config.weft_enable_x64
-    ):
-        raise CliError(f"{where}: {dtype.name} needs --x64 (or WEFT_ENABLE_X64=1)")
-    return dtype
-
-
-def parse_shape(text: str, where: str) -> tuple[int, ...]:
-    sizes = [s.strip() for s in text.split(",")] if text.strip() else []
-    if not all(s.isdigit() for s in sizes):
-        raise CliError(f"{where}: expected sizes like [8,128]; got [{text}]")
-    return tuple(map(int, sizes))
-
-
-def literal(text: str, where: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise CliError(
-            f"{where}: expected a type like f32[8,128], a file like @x.npy or a Python literal; "
-            f"got {text!r}"
-        ) from None
-
-
-def filled(value: Any, dtype: np.dtype, shape: tuple[int, ...], where: str) -> np.ndarray:
-    try:
-        array = np.asarray(value).astype(dtype)
-    except (TypeError, ValueError) as error:
-        raise CliError(f"{where}: {value!r} is no value of dtype {dtype.name}: {error}") from None
-    if array.shape not in ((), shape):
-        raise CliError(f"{where}: the value has shape {array.shape}, the type says {shape}")
-    return np.broadcast_to(array, shape).copy()
-
-
-def load_array(name: str, where: str) -> np.ndarray:
-    filename, _, key = name.partition(":")
-    path = Path(filename)
-    if path.suffix not in (".npy", ".npz"):
-        raise CliError(f"{where}: expected a .npy or .npz file; got {filename!r}")
-    try:
-        data = np.load(path)
-    except (OSError, ValueError, EOFError) as error:
-        raise CliError(f"{where}: {error}") from None
-    if isinstance(data, np.ndarray):
-        return data
-    keys = list(data)
-    if not key and len(keys) == 1:
-        key = keys[0]
-    if key not in keys:
-        raise CliError(f"{where}: name one array of the file, @{filename}:NAME; it has {keys}")
-    return data[key]

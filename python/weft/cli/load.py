@@ -1,24 +1,28 @@
-"""Finds what `FILE.py:NAME` names."""
+"""Finds what `FILE.py:NAME` and `package.module:NAME` name."""
 
 import difflib
+import importlib
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft.cli.report import CliError
+from weft.cli.failures import CliError
+
+MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def load(target: str) -> Any:
-    """The object that FILE.py:NAME names. NAME may be dotted; the file is imported once."""
-    filename, colon, name = target.rpartition(":")
-    if not colon or not name:
-        raise CliError(f"expected FILE.py:NAME; got {target!r}")
-    found: Any = load_file(filename)
+    """The object that FILE.py:NAME or package.module:NAME names. NAME may be dotted."""
+    place, colon, name = target.rpartition(":")
+    if not colon or not name or not place:
+        raise CliError(f"expected FILE.py:NAME; got {target!r} (package.module:NAME works too)")
+    found: Any = load_place(place)
     for i, part in enumerate(parts := name.split(".")):
         if not hasattr(found, part):
-            where = ".".join([filename, *parts[:i]])
+            where = ".".join([place, *parts[:i]])
             raise CliError(f"{where} has no {part!r}{suggestion(found, part)}")
         found = getattr(found, part)
     return found
@@ -29,6 +33,35 @@ def load_function(target: str) -> Any:
     if not callable(found):
         raise CliError(f"{target} is no function; it is of type {type(found).__name__}")
     return found
+
+
+def load_place(place: str) -> ModuleType:
+    try:
+        if MODULE.fullmatch(place) and not place.endswith(".py") and not Path(place).is_file():
+            return load_module(place)
+        return load_file(place)
+    except SystemExit as stop:
+        raise CliError(
+            f"{place} ended the process when it was imported (sys.exit({stop.code!r})); let it do "
+            'so under `if __name__ == "__main__":` only'
+        ) from None
+
+
+def load_module(name: str) -> ModuleType:
+    # As for `python -m`: modules of the current directory come first.
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Its own absence, or that of a package it is in; not of what it imports.
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            hint = f"; to name a file, write {name}.py" if Path(f"{name}.py").exists() else ""
+            raise CliError(f"no module named {error.name!r} (searched from {here}){hint}") from None
+        raise
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
 
 
 def load_file(filename: str) -> ModuleType:
@@ -51,11 +84,17 @@ def load_file(filename: str) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, ImportError) and "no known parent package" in str(error):
+            error.add_note(
+                "(a file of a package is named by its module: package.module:NAME, from the "
+                "directory that holds the package)"
+            )
         raise
     finally:
-        sys.path.remove(str(path.parent))
+        if str(path.parent) in sys.path:
+            sys.path.remove(str(path.parent))
     return module
 
 

@@ -4,13 +4,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import weft
 from weft import compiler
-from weft.cli.arguments import add_arguments, jitted, read_arguments
-from weft.cli.load import load_function
-from weft.cli.report import CliError
+from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
+from weft.cli.failures import CliError
+from weft.cli.stages import Stages, add_passes, add_stats, pass_names
 
 FORMS = ("graph", "stablehlo", "hlo")
+EXAMPLES = """
+examples:
+  weft lower model.py:predict --arg 'f32[8,128]'
+  weft lower package.model:loss --arg 'f32[3]' --grad --passes default
+  weft lower model.py:predict --args model.py:example_args --emit stablehlo --locations
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -18,46 +23,41 @@ def add_parser(commands: Any) -> None:
         "lower",
         help="print the program that a function becomes",
         description="Traces a function on arguments given by type and prints the program.",
+        epilog=ARGUMENTS_HELP + EXAMPLES,
     )
     add_arguments(parser)
     parser.add_argument("--emit", choices=FORMS, default="graph", help="default: graph")
-    parser.add_argument(
-        "--passes",
-        metavar="A,B,C",
-        help="run these passes ('' for none) instead of those that jit would run; the graph is "
-        "printed as it was traced unless this is given ('default': what jit runs)",
-    )
+    add_passes(parser)
+    add_stats(parser)
     parser.add_argument("--locations", action="store_true", help="print source lines of ops too")
     parser.add_argument("-o", dest="output", metavar="OUT", help="write to a file")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> None:
-    if options.x64:
-        weft.config.update("weft_enable_x64", True)
-    function = load_function(options.target)
-    args, kwargs = read_arguments(options, function, need_values=False)
-    text = lower(jitted(function, options.static), args, kwargs, options)
+    stages = Stages(options.stats)
+    with stages.stage("load"):
+        call = Call(options, need_values=False)
+    text = lower(call, options, stages)
     if options.output:
         write(Path(options.output), text)
     else:
         print(text)
+    stages.report()
 
 
-def lower(function: Any, args: tuple, kwargs: dict, options: argparse.Namespace) -> str:
-    passes = options.passes
-    if options.emit == "graph" and passes is None:
-        passes = ""
-    graph = function.trace(*args, **kwargs).graph
-    if passes is None or passes == "default":
-        graph = compiler.optimize(graph)
-    elif passes:
-        graph = compiler.optimize(graph, passes=[p.strip() for p in passes.split(",")])
-    if options.emit == "graph":
+def lower(call: Call, options: argparse.Namespace, stages: Stages) -> str:
+    with stages.stage("trace"):
+        graph = call.trace().graph
+    as_traced = options.emit == "graph"
+    names = pass_names(options.passes, unless_given="" if as_traced else "default")
+    graph = stages.optimize(graph, names)
+    if as_traced:
         return graph.to_text(locations=options.locations)
-    name = getattr(function, "__name__", "f")
-    text = compiler.emit_stablehlo(graph, name=name, locations=options.locations)
-    return compiler.to_hlo(text) if options.emit == "hlo" else text
+    name = getattr(call.function, "__name__", "f")
+    with stages.stage("emit"):
+        text = compiler.emit_stablehlo(graph, name=name, locations=options.locations)
+        return compiler.to_hlo(text) if options.emit == "hlo" else text
 
 
 def write(path: Path, text: str) -> None:

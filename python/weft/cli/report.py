@@ -1,67 +1,42 @@
-"""How the command reports an error: a message of one screen that points into the user's code."""
+"""`weft report`: what one run of a function takes: flops, bytes, memory, chains of ops."""
 
-import linecache
-import re
-import sysconfig
-import traceback
-from pathlib import Path
+import argparse
+from typing import Any
 
-MAX_LINES = 16
-MAX_CALLERS = 3
-PACKAGE = str(Path(__file__).absolute().parent.parent)
-# What weft's own messages end with; the report starts with it.
-LOCATION = re.compile(r"\s+at .+:\d+ \(.*\)")
-FOREIGN = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+from weft import compiler
+from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
+from weft.cli.stages import Stages, add_passes, add_stats, pass_names
 
-
-class CliError(Exception):
-    """A mistake on the command line; its message says everything there is to say."""
+EXAMPLES = """
+examples:
+  weft report model.py:predict --arg 'f32[8,128]'
+  weft report model.py:loss --arg 'f32[8,128]' --grad --passes default
+  weft report model.py:predict --arg 'f32[8,128]' --passes default,fuse
+"""
 
 
-def describe(command: str, error: Exception) -> str:
-    """The whole report on an exception, without the framework's frames."""
-    if isinstance(error, CliError):
-        return f"{command}: {error}"
-    if isinstance(error, SyntaxError) and error.filename:
-        return syntax_error(command, error)
-    lines = []
-    frames = user_frames(error)
-    if frames:
-        last = frames[-1]
-        lines.append(f"{command}: error at {last.filename}:{last.lineno}, in {last.name}")
-        lines.append(f"    {last.line}")
-        for frame in frames[-2 : -2 - MAX_CALLERS : -1]:
-            lines.append(f"  called from {frame.filename}:{frame.lineno}, in {frame.name}")
-    else:
-        lines.append(f"{command}: error")
-    lines += message_of(error)
-    if len(lines) > MAX_LINES:
-        lines[MAX_LINES:] = [f"... ({len(lines) - MAX_LINES} more lines)"]
-    lines.append("(--traceback shows the full traceback)")
-    return "\n".join(lines)
-
-
-def syntax_error(command: str, error: SyntaxError) -> str:
-    line = (error.text or linecache.getline(error.filename, error.lineno or 0)).strip()
-    return (
-        f"{command}: error at {error.filename}:{error.lineno}\n    {line}\nSyntaxError: {error.msg}"
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="print what running a function takes",
+        description="Traces a function on arguments given by type and prints what one run takes: "
+        "flops, bytes, memory, the longest chain of ops; by op and by line.",
+        epilog=ARGUMENTS_HELP + EXAMPLES,
     )
+    add_arguments(parser)
+    add_passes(parser)
+    add_stats(parser)
+    parser.set_defaults(run=main)
 
 
-def message_of(error: Exception) -> list[str]:
-    text = "".join(traceback.format_exception_only(error)).rstrip().split("\n")
-    # "weft.errors.ShapeError: ..." is called what users import it as.
-    head, colon, rest = text[0].partition(":")
-    text[0] = head.rpartition(".")[2] + colon + rest
-    return [line for line in text if not LOCATION.fullmatch(line)]
-
-
-def user_frames(error: Exception) -> list[traceback.FrameSummary]:
-    """The frames of the user's own code, outermost first."""
-    return [f for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
-
-
-def is_user_file(filename: str) -> bool:
-    return not filename.startswith(("<", PACKAGE, *FOREIGN))
+def main(options: argparse.Namespace) -> None:
+    stages = Stages(options.stats)
+    with stages.stage("load"):
+        call = Call(options, need_values=False)
+    with stages.stage("trace"):
+        graph = call.trace().graph
+    graph = stages.optimize(graph, pass_names(options.passes, unless_given=""))
+    with stages.stage("analyze"):
+        analysis = compiler.analyze(graph)
+    print(analysis)
+    stages.report()

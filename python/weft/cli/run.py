@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.cli.arguments import add_arguments, jitted, read_arguments
-from weft.cli.load import load_function
-from weft.cli.report import CliError
+from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
+from weft.cli.failures import CliError
+from weft.cli.stages import Stages, add_stats, default
+
+EXAMPLES = """
+examples:
+  weft run model.py:predict --arg 'f32[8,128]=normal' --seed 1
+  weft run model.py:loss --arg 'f32[3]=[1,2,3]' --grad
+  weft run model.py:predict --arg @weights.npz:w --arg @x.npy -o out.npz --stats
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -17,8 +24,10 @@ def add_parser(commands: Any) -> None:
         "run",
         help="run a function and print or save its results",
         description="Compiles a function, runs it once, and prints or saves its results.",
+        epilog=ARGUMENTS_HELP + EXAMPLES,
     )
     add_arguments(parser)
+    add_stats(parser)
     parser.add_argument(
         "-o", dest="output", metavar="OUT.npz", help="save the results instead of printing them"
     )
@@ -26,17 +35,32 @@ def add_parser(commands: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    if options.x64:
-        weft.config.update("weft_enable_x64", True)
-    function = load_function(options.target)
-    args, kwargs = read_arguments(options, function, need_values=True)
-    named = name_leaves(jitted(function, options.static)(*args, **kwargs))
+    stages = Stages(options.stats)
+    with stages.stage("load"):
+        call = Call(options, need_values=True)
+    if options.stats:
+        compile_by_stage(call, stages)
+    with stages.stage("run"):
+        results = weft.block_until_ready(call())
+    named = name_leaves(results)
     if options.output:
         save(Path(options.output), named)
-        return
-    for name, value in named.items():
-        print(f"{name}: {value.dtype.name}{list(value.shape)}")
-        print(value)
+    else:
+        for name, value in named.items():
+            print(f"{name}: {value.dtype.name}{list(value.shape)}")
+            print(value)
+    stages.report()
+
+
+def compile_by_stage(call: Call, stages: Stages) -> None:
+    """What the call would do in one; it finds the program compiled."""
+    with stages.stage("trace"):
+        traced = call.trace()
+    stages.optimize(traced.graph, default())
+    with stages.stage("emit"):
+        lowered = traced.lower()
+    with stages.stage("compile"):
+        lowered.compile()
 
 
 def name_leaves(results: Any) -> dict[str, np.ndarray]:
