@@ -686,10 +686,15 @@ def test_traceback_shows_all(folder, capsys):
 # As a process.
 
 
+# PYTHONPATH may be relative, and the processes run elsewhere.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(weft.__file__))}
+
+
 def process(folder, *arguments, **options):
     return subprocess.run(
         [sys.executable, "-m", "weft", *arguments],
         cwd=folder,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=120,
@@ -710,5 +715,7 @@ def test_process_statuses(folder):
 
 def test_reader_that_goes_away(folder):
     command = f"{sys.executable} -m weft ops | head -n 1"
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
+    )
     assert done.stderr == "" and len(done.stdout.splitlines()) == 1
