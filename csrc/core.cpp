@@ -26,6 +26,8 @@ const char* error_class(ErrorKind kind) {
       return "IndexOutOfBoundsError";
     case ErrorKind::kParse:
       return "ParseError";
+    case ErrorKind::kDepth:
+      return "NestingError";
     case ErrorKind::kNotImplemented:
       return "NotImplementedRuleError";
     case ErrorKind::kInternal:

@@ -1,6 +1,7 @@
 """Mistakes of users: each is a typed error that names the argument, the op and the user's line."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -492,3 +493,39 @@ def test_every_error_class_explains_itself(name):
     cls = getattr(errors, name)
     if issubclass(cls, errors.WeftError):
         assert cls.__doc__ and len(cls.__doc__.split()) > 8
+
+
+# Numbers out of any range.
+
+
+@pytest.mark.parametrize("bits", [2**32, 2**31, 0, -1])
+def test_reduce_precision_bits(bits):
+    with pytest.raises(errors.AttributeValueError) as info:
+        weft.make_jaxpr(lambda x: lax.reduce_precision(x, bits, 3))(F)  # precision
+    check(info, "between 1 and 2147483647", f"exponent_bits={bits}", mark="precision")
+
+
+@pytest.mark.parametrize("stride", [10, 2**31, 2**62, sys.maxsize])
+def test_slice_with_a_stride_past_the_end(stride):
+    x = np.arange(10, dtype=np.float32)
+
+    def first(x):
+        return lax.slice(x, (3,), (10,), (stride,))
+
+    for got in (first(weft.device_put(x)), weft.jit(first)(x)):
+        np.testing.assert_array_equal(got, [3])
+    grad = weft.jit(weft.grad(lambda x: first(x)[0]))(x)
+    np.testing.assert_array_equal(grad, x == 3)
+
+
+def test_functions_nested_too_deeply():
+    def chain(n):
+        f = wnp.sin
+        for _ in range(n):
+            f = weft.jit(lambda x, f=f: f(x) * 2)  # nested
+            f.trace(F)
+
+    with pytest.raises(errors.NestingError) as info:
+        chain(300)
+    assert isinstance(info.value, RecursionError)
+    check(info, "[jit] expected at most 256 graphs in each other", mark="nested")

@@ -119,6 +119,18 @@ class ParseError(WeftError, ValueError):
     _names_line = False  # the text has lines of its own
 
 
+class NestingError(WeftError, RecursionError):
+    """Functions, loops and branches stand in each other more deeply than weft can handle.
+
+    Usually a jitted function that calls itself, or a chain of jitted functions built in a loop,
+    each of which calls the one before. Repeat with a loop instead of nesting::
+
+        for _ in range(1000):
+            f = weft.jit(lambda x, f=f: f(x) + 1)             # nests 1000 functions: error
+        lax.fori_loop(0, 1000, lambda _, x: x + 1, x)         # one loop
+    """
+
+
 class NotImplementedRuleError(WeftError, NotImplementedError):
     """An operation lacks the rule (jvp, transpose, batching, emission) that a transform needs.
 

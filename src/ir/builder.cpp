@@ -104,6 +104,11 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
     fail(ErrorKind::kValue, "a graph holds at most 2**31 values");
   }
   uint32_t effects = effects_of(op, attrs);
+  uint32_t depth = 1 + depth_of(attrs);
+  if (depth > kMaxGraphDepth) {
+    fail(ErrorKind::kDepth, "[", op.name, "] expected at most ", kMaxGraphDepth,
+         " graphs in each other");
+  }
   uint32_t index = num_ops();
   uint32_t first_operand = static_cast<uint32_t>(g.operands_.size());
   uint32_t first_result = static_cast<uint32_t>(g.types_.size());
@@ -119,6 +124,7 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
   g.ops_.push_back({&op, attrs, first_operand, static_cast<uint32_t>(operands.size()), first_result,
                     static_cast<uint32_t>(result_types.size()), loc_});
   g.effects_ |= effects;
+  g.depth_ = std::max(g.depth_, depth);
   return results;
 }
 

@@ -168,13 +168,14 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
          graph.num_inputs(), " with ", graph.num_consts(), " consts");
   }
   uint32_t next_value = graph.num_inputs();
-  uint32_t effects = 0;
+  uint32_t effects = 0, depth = 1;
   for (uint32_t i = 0; i < graph.ops().size(); ++i) {
     const Op& op = graph.op(i);
     for_each_graph(op.attrs, [&](const GraphRef& region) { verify_graph(*region, seen); });
     verify_op(graph, op, i, next_value);
     next_value += op.num_results;
     effects |= effects_of(*op.info, op.attrs);
+    depth = std::max(depth, 1 + depth_of(op.attrs));
   }
   if (next_value != graph.num_values()) {
     fail(ErrorKind::kInternal, "verify: expected ", next_value, " values; got ",
@@ -182,6 +183,9 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
   }
   if (effects != graph.effects()) {
     fail(ErrorKind::kInternal, "verify: expected effects ", effects, "; got ", graph.effects());
+  }
+  if (depth != graph.depth()) {
+    fail(ErrorKind::kInternal, "verify: expected depth ", depth, "; got ", graph.depth());
   }
   for (Value v : graph.outputs()) {
     if (v.is_literal() ? v.literal_index() >= graph.num_literals() : v.id >= next_value) {

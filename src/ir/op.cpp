@@ -37,4 +37,11 @@ uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs) {
   return effects;
 }
 
+uint32_t depth_of(const AttrsRef& attrs) {
+  uint32_t depth = 0;
+  if (attrs)
+    for_each_graph(attrs, [&](const GraphRef& graph) { depth = std::max(depth, graph->depth()); });
+  return depth;
+}
+
 }  // namespace weft

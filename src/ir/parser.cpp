@@ -14,9 +14,6 @@ namespace weft {
 
 namespace {
 
-// Regions nest on the stack; text that nests deeper than this is refused.
-constexpr int kMaxDepth = 500;
-
 // The word of a number that is no digit: "nan:f32[]".
 bool is_number_word(std::string_view word) {
   return word == "True" || word == "False" || word == "nan" || word == "inf" || word == "nanj" ||
@@ -158,8 +155,9 @@ class Parser {
 
   GraphRef parse_graph() {
     in_.expect("{", "to begin a graph");
-    if (++depth_ > kMaxDepth) {
-      in_.fail_at(in_.position(), cat("expected at most ", kMaxDepth, " graphs in each other"));
+    if (++depth_ > kMaxGraphDepth) {
+      in_.fail_at(in_.position(),
+                  cat("expected at most ", kMaxGraphDepth, " graphs in each other"));
     }
     in_.expect("lambda", "at the beginning of a graph");
     Scope scope;
@@ -249,7 +247,10 @@ class Parser {
       in_.fail_at(results[i].position, cat("expected result ", i, " of ", op.name, " to be ",
                                            types[i], "; got ", results[i].type));
     }
-    Values made = scope.builder.add_typed(op, operands, attrs, types);
+    Values made;
+    try {
+      made = scope.builder.add_typed(op, operands, attrs, types);
+    } catch (const Error& error) { in_.fail_at(position, error.what()); }
     for (size_t i = 0; i < made.size(); ++i) {
       bind(scope, results[i].name, results[i].position, made[i]);
     }
@@ -353,7 +354,7 @@ class Parser {
   Scanner in_;
   const OpLookup& lookup_;
   std::unordered_map<std::string_view, Definition> definitions_;
-  int depth_ = 0;
+  uint32_t depth_ = 0;
 };
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <array>
 #include <charconv>
 #include <deque>
+#include <limits>
 #include <mutex>
 
 #include "support/index_table.h"
+#include "weft/checked.h"
 #include "weft/error.h"
 #include "weft/hash.h"
 
@@ -45,31 +47,22 @@ class TypeTable {
  private:
   // Checks the dimensions too: each distinct type comes here once.
   static int64_t count(DType dtype, std::span<const int64_t> shape) {
-    constexpr int64_t kMaxElements = int64_t{1} << 56;  // bits of any dtype still fit in int64
-    int64_t n = 1;
+    Checked bits = info(dtype).bits;
+    bool empty = false;
     for (int64_t dim : shape) {
       if (dim < 0) {
         fail(ErrorKind::kShape, "expected dimensions of at least 0; got a ", short_name(dtype),
              " array of shape ", shape);
       }
-      if (dim == 0) return check_rest(dtype, shape);
-      if (n > kMaxElements / dim) fail_too_large(dtype, shape);
-      n *= dim;
+      empty |= dim == 0;
+      if (dim > 0) bits = bits * dim;
     }
-    return n;
-  }
-  static int64_t check_rest(DType dtype, std::span<const int64_t> shape) {
-    for (int64_t dim : shape) {
-      if (dim < 0) {
-        fail(ErrorKind::kShape, "expected dimensions of at least 0; got a ", short_name(dtype),
-             " array of shape ", shape);
-      }
+    constexpr int64_t kMaxBits = std::numeric_limits<int64_t>::max() - 7;  // 2**60 - 1 bytes
+    if (!bits.within(0, kMaxBits)) {
+      fail(ErrorKind::kShape, "expected an array of fewer than 2**60 bytes; got a ",
+           short_name(dtype), " array of shape ", shape);
     }
-    return 0;
-  }
-  [[noreturn]] static void fail_too_large(DType dtype, std::span<const int64_t> shape) {
-    fail(ErrorKind::kShape, "expected fewer than 2**56 elements; got a ", short_name(dtype),
-         " array of shape ", shape);
+    return empty ? 0 : bits.value() / info(dtype).bits;
   }
 
   std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "weft/checked.h"
 #include "weft/op.h"
 #include "weft/op_def.h"
 #include "weft/small_vector.h"
@@ -61,11 +62,8 @@ inline int count_before(const Dims& axes, int dim) {
 // Where the mapped axis stands once `axes` (numbered without it) are gone.
 inline int dim_after_drop(int dim, const Dims& axes) { return dim - count_before(axes, dim); }
 
-inline int64_t product(std::span<const int64_t> xs) {
-  int64_t p = 1;
-  for (int64_t x : xs) p *= x;
-  return p;
-}
+// Of dimensions of one type, whose products fit; of others see weft/checked.h.
+inline int64_t product(std::span<const int64_t> xs) { return checked_product(xs).value(); }
 
 inline Dims inverse(const Dims& permutation) {
   Dims r(permutation.size());

@@ -1,7 +1,5 @@
 // Ops that put arrays together and take them apart along axes: concatenate, split, pad. All are
 // linear, so a jvp is the op itself.
-#include <numeric>
-
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
@@ -19,7 +17,7 @@ TypeRefs infer_concatenate(const InferCtx& c) {
     c.fail(ErrorKind::kValue, "expected dimension between 0 and ", first->rank() - 1,
            " (concatenate C4); got dimension=", axis, " (", operand_types(c), ")");
   Dims shape = first->shape();
-  int64_t& total = shape[static_cast<size_t>(axis)];
+  Checked total = first->dim(static_cast<int>(axis));
   for (size_t i = 1; i < c.size(); ++i) {
     TypeRef x = c.in(i);
     if (x->dtype() != first->dtype())
@@ -29,8 +27,12 @@ TypeRefs infer_concatenate(const InferCtx& c) {
         drop_axes(x->shape(), {axis}) != drop_axes(first->shape(), {axis}))
       c.fail(ErrorKind::kShape, "expected operands of equal shape but for axis ", axis,
              " (concatenate C2); got ", operand_types(c));
-    total += x->dim(static_cast<int>(axis));
+    total = total + x->dim(static_cast<int>(axis));
   }
+  if (!total.fits())
+    c.fail(ErrorKind::kShape, "expected a result size below 2**62 for axis ", axis, "; got ",
+           operand_types(c));
+  shape[static_cast<size_t>(axis)] = total.value();
   return {with_shape(first, shape)};
 }
 
@@ -89,7 +91,7 @@ TypeRefs infer_split(const InferCtx& c) {
            " (operand: ", x, ")");
   int64_t length = x->dim(static_cast<int>(axis));
   bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
-  if (negative || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != length)
+  if (negative || !(checked_sum(sizes) == length))
     c.fail(ErrorKind::kValue, "expected sizes >= 0 that add up to ", length, "; got sizes=", sizes,
            " (operand: ", x, ")");
   TypeRefs out;
@@ -157,8 +159,8 @@ OpDef split_op() {
 
 enum { kLow, kHigh, kInterior };  // positions in an entry of padding_config
 
-int64_t with_interior(int64_t n, int64_t interior) {
-  return n + std::max<int64_t>(n - 1, 0) * interior;
+Checked with_interior(int64_t n, int64_t interior) {
+  return Checked(n) + Checked(std::max<int64_t>(n - 1, 0)) * interior;
 }
 
 TypeRefs infer_pad(const InferCtx& c) {
@@ -180,11 +182,15 @@ TypeRefs infer_pad(const InferCtx& c) {
     if (p[kInterior] < 0)
       c.fail(ErrorKind::kValue, "expected interior padding >= 0 (pad C3); got ", p, " for axis ", i,
              " (operand: ", x, ")");
-    int64_t n = p[kLow] + with_interior(x->shape()[i], p[kInterior]) + p[kHigh];
-    if (n < 0)
-      c.fail(ErrorKind::kShape, "expected a result size >= 0 for axis ", i,
+    // Rules turn padding around and step over it.
+    if (std::any_of(p.begin(), p.end(), [](int64_t n) { return n <= -kMaxDim || n >= kMaxDim; }))
+      c.fail(ErrorKind::kValue, "expected padding between -2**62 and 2**62; got ", p, " for axis ",
+             i, " (operand: ", x, ")");
+    Checked n = Checked(p[kLow]) + with_interior(x->shape()[i], p[kInterior]) + p[kHigh];
+    if (!n.within(0, kMaxDim))
+      c.fail(ErrorKind::kShape, "expected a result size of at least 0 and below 2**62 for axis ", i,
              " (pad C4); got (low, high, interior) = ", p, " (operand: ", x, ")");
-    shape.push_back(n);
+    shape.push_back(n.value());
   }
   return {with_shape(x, shape)};
 }
@@ -204,7 +210,7 @@ void transpose_pad(TransposeCtx& c) {
     for (size_t i = 0; i < config.size(); ++i) {
       edges.push_back({-config[i][kLow], -config[i][kHigh], 0});
       start.push_back(0);
-      limit.push_back(with_interior(c.in_types[0]->shape()[i], config[i][kInterior]));
+      limit.push_back(with_interior(c.in_types[0]->shape()[i], config[i][kInterior]).value());
       strides.push_back(config[i][kInterior] + 1);
     }
     Val ct = c.ct();

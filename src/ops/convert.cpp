@@ -1,5 +1,6 @@
 // Changes of representation: dtype conversions, precision, and the parts of complex numbers.
 #include <cmath>
+#include <limits>
 
 #include "ops/families.h"
 #include "ops/presets.h"
@@ -186,9 +187,11 @@ void register_reduce_precision(OpRegistry& r) {
   op.infer = [](const InferCtx& c) {
     int64_t exponent = c.attr().integer("exponent_bits");
     int64_t mantissa = c.attr().integer("mantissa_bits");
-    if (exponent < 1 || mantissa < 0) {
-      c.fail(ErrorKind::kValue, "expected exponent_bits >= 1 and mantissa_bits >= 0; got ",
-             exponent, " and ", mantissa);
+    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();  // what StableHLO's text holds
+    if (exponent < 1 || exponent > kMax || mantissa < 0 || mantissa > kMax) {
+      c.fail(ErrorKind::kValue, "expected exponent_bits between 1 and ", kMax,
+             " and mantissa_bits between 0 and ", kMax, "; got exponent_bits=", exponent,
+             " and mantissa_bits=", mantissa);
     }
     return infer_elementwise(c, kFloats);
   };

@@ -82,13 +82,13 @@ Hoisted hoist(const GraphRef& body, size_t num_consts) {
     // Graphs may hold loops that end only in the iterations that there are.
     if (op.info->effects != kPure || takes_graphs(*op.info)) continue;
     bool from_consts = true;
-    int64_t bytes_in = 0, bytes_out = 0;
+    double bytes_in = 0, bytes_out = 0;
     for (Value v : graph.operands(op)) {
       if (v.is_literal()) continue;
       from_consts = from_consts && early[v.id];
-      bytes_in += graph.type(v)->num_bytes();
+      bytes_in += static_cast<double>(graph.type(v)->num_bytes());
     }
-    for (TypeRef type : graph.result_types(op)) bytes_out += type->num_bytes();
+    for (TypeRef type : graph.result_types(op)) bytes_out += static_cast<double>(type->num_bytes());
     // What is made of literals is as cheap inside; what grows costs memory outside.
     if (!from_consts || bytes_in == 0 || bytes_out > bytes_in) continue;
     is_hoisted[index] = any_hoisted = true;

@@ -18,7 +18,8 @@ TypeRefs infer_scan(const InferCtx& c) {
   int64_t consts = c.attr().integer("num_consts"), carry = c.attr().integer("num_carry");
   const Graph& body = *c.attr().graph("jaxpr");
   int64_t num_inputs = body.num_inputs(), num_outputs = static_cast<int64_t>(body.outputs().size());
-  if (consts < 0 || carry < 0 || consts + carry > num_inputs || carry > num_outputs)
+  bool fits = consts >= 0 && carry >= 0 && (Checked(consts) + carry).within(0, num_inputs);
+  if (!fits || carry > num_outputs)
     c.fail(ErrorKind::kValue, "expected constants and carries among the ", num_inputs,
            " inputs, and carries among the ", num_outputs,
            " outputs of jaxpr; got num_consts=", consts, ", num_carry=", carry);

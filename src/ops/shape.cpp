@@ -13,7 +13,7 @@ Cost cost_free(const CostCtx&) { return {}; }
 TypeRefs infer_reshape(const InferCtx& c) {
   const Dims& sizes = c.attr().ints("new_sizes");
   bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
-  if (negative || product(sizes) != c.in(0)->num_elements())
+  if (negative || !(checked_product(sizes) == c.in(0)->num_elements()))
     c.fail(ErrorKind::kShape, "expected new_sizes with ", c.in(0)->num_elements(),
            " elements in all (reshape C2); got new_sizes=", sizes, " (operand: ", c.in(0), ")");
   return {with_shape(c.in(0), sizes)};

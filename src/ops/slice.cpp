@@ -17,16 +17,26 @@ Vals index_literals(Builder& b, const Dims& starts, const Dims& shape) {
   return r;
 }
 
-Dims strides_of(const AttrRecord& attrs) {
+Dims given_strides(const AttrRecord& attrs) {
   if (!attrs.is_none("strides")) return attrs.ints("strides");
   return Dims(attrs.ints("start_indices").size(), 1);
+}
+
+// Strides as short as they can be: one past the limit takes the first element, however long it is.
+Dims strides_of(const AttrRecord& attrs) {
+  const Dims& start = attrs.ints("start_indices");
+  const Dims& limit = attrs.ints("limit_indices");
+  Dims strides = given_strides(attrs);
+  for (size_t i = 0; i < strides.size(); ++i)
+    strides[i] = std::min(strides[i], std::max<int64_t>(limit[i] - start[i], 1));
+  return strides;
 }
 
 TypeRefs infer_slice(const InferCtx& c) {
   TypeRef x = c.in(0);
   const Dims& start = c.attr().ints("start_indices");
   const Dims& limit = c.attr().ints("limit_indices");
-  Dims strides = strides_of(c.attr());
+  Dims strides = given_strides(c.attr());
   size_t rank = x->shape().size();
   auto got = [&] {
     return cat("; got start_indices=", start, ", limit_indices=", limit, ", strides=", strides,
@@ -42,7 +52,7 @@ TypeRefs infer_slice(const InferCtx& c) {
              " (slice C3)", got());
     if (strides[i] < 1)
       c.fail(ErrorKind::kValue, "expected strides > 0 for axis ", i, " (slice C4)", got());
-    shape.push_back((limit[i] - start[i] + strides[i] - 1) / strides[i]);
+    shape.push_back(divide_up(limit[i] - start[i], strides[i]));
   }
   return {with_shape(x, shape)};
 }

@@ -47,12 +47,12 @@ Vals apply_while(const RuleCtx& c, const GraphRef& condition, const Vals& cond_c
 TypeRefs infer_while(const InferCtx& c) {
   int64_t cond_consts = c.attr().integer("cond_nconsts");
   int64_t body_consts = c.attr().integer("body_nconsts");
-  int64_t num_carry = static_cast<int64_t>(c.size()) - cond_consts - body_consts;
-  if (cond_consts < 0 || body_consts < 0 || num_carry < 0)
+  Checked num_carry = Checked(static_cast<int64_t>(c.size())) - cond_consts - body_consts;
+  if (cond_consts < 0 || body_consts < 0 || !num_carry.within(0, c.size()))
     c.fail(ErrorKind::kValue, "expected constants of condition and body among ", c.size(),
            " operands; got cond_nconsts=", cond_consts, ", body_nconsts=", body_consts);
   While w(c.attr());
-  size_t carry = static_cast<size_t>(num_carry);
+  size_t carry = static_cast<size_t>(num_carry.value());
   if (w.condition->num_inputs() != w.num_cond_consts + carry || w.num_carry != carry ||
       w.body->num_inputs() != w.num_body_consts + carry)
     c.fail(ErrorKind::kType, "expected a condition of ", w.num_cond_consts + carry,

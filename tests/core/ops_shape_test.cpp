@@ -24,6 +24,34 @@ TEST(reshape_errors) {
                OpCase("reshape", {"f32[2,3]"}, {{"new_sizes", Dims{-2, -3}}}));
 }
 
+// Sizes that do not fit 64 bits are refused, not computed with.
+TEST(huge_numbers) {
+  CHECK_THROWS(
+      kShape, "got new_sizes=(4294967296, 4294967296)",
+      OpCase("reshape", {"f32[0]"}, {{"new_sizes", Dims{int64_t{1} << 32, int64_t{1} << 32}}}));
+  auto pad = [](Dims config) {
+    return OpCase("pad", {"f32[3]", "f32[]"}, {{"padding_config", Lists{config}}});
+  };
+  CHECK_THROWS(kShape, "below 2**62", pad({0, 0, int64_t{1} << 61}));
+  CHECK_THROWS(kShape, "fewer than 2**60 bytes", pad({0, 0, int64_t{1} << 60}));
+  CHECK_THROWS(kValue, "padding between -2**62 and 2**62", pad({INT64_MIN, INT64_MAX, 0}));
+  CHECK_THROWS(kValue, "padding between -2**62 and 2**62", pad({INT64_MAX, INT64_MAX, INT64_MAX}));
+  CHECK_THROWS(kParse, "fewer than 2**60 bytes",
+               parse("{ lambda ; a:i2[4611686018427387900]. let b:i2[2] = "
+                     "concatenate[dimension=0] a a a in (b,) }"));
+  CHECK_THROWS(
+      kValue, "that add up to 3",
+      OpCase("split", {"f32[3]"}, {{"axis", kZero}, {"sizes", Dims{INT64_MAX, INT64_MAX, 5}}}));
+  auto slice = [](int64_t stride) {
+    return print(
+        *parse(cat("{ lambda ; a:f32[10]. let b:f32[1] = slice[limit_indices=(10,) "
+                   "start_indices=(0,) strides=(",
+                   stride, ",)] a in (b,) }")));
+  };
+  slice(INT64_MAX);
+  slice(10);
+}
+
 TEST(squeeze_errors) {
   CHECK_THROWS(kShape, "dimensions of size 1; got dimensions=(0,) (operand: f32[2,1])",
                OpCase("squeeze", {"f32[2,1]"}, {{"dimensions", Dims{0}}}));

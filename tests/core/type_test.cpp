@@ -27,6 +27,18 @@ TEST(bad_types) {
                make_type(DType::kF32, Dims{2, -1}));
   CHECK_THROWS(kShape, "(0, -1)", make_type(DType::kF32, Dims{0, -1}));
   CHECK_THROWS(kShape, "fewer than", make_type(DType::kF32, Dims{int64_t{1} << 40, 1 << 30}));
+  // Bytes and bits of the largest types fit; what is larger is refused, dimensions of 0 or not.
+  CHECK_EQ(make_type(DType::kU8, Dims{(int64_t{1} << 60) - 1})->num_bytes(),
+           (int64_t{1} << 60) - 1);
+  CHECK_EQ(make_type(DType::kI2, Dims{(int64_t{1} << 62) - 4})->num_bytes(),
+           (int64_t{1} << 60) - 1);
+  CHECK_EQ(make_type(DType::kC128, Dims{(int64_t{1} << 56) - 1})->num_bytes(),
+           (int64_t{1} << 60) - 16);
+  CHECK_THROWS(kShape, "fewer than 2**60 bytes", make_type(DType::kU8, Dims{int64_t{1} << 60}));
+  CHECK_THROWS(kShape, "fewer than 2**60 bytes", make_type(DType::kC128, Dims{int64_t{1} << 56}));
+  CHECK_THROWS(kShape, "fewer than", make_type(DType::kF32, Dims{0, INT64_MAX}));
+  CHECK_THROWS(kShape, "fewer than", make_type(DType::kF32, Dims{INT64_MAX, 0, INT64_MAX}));
+  CHECK_EQ(make_type(DType::kU8, Dims{0, (int64_t{1} << 60) - 1})->num_bytes(), int64_t{0});
 }
 
 TEST(type_text) {

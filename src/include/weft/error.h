@@ -16,6 +16,7 @@ enum class ErrorKind {
   kValue,           // an attribute out of range
   kIndex,           // an index out of bounds
   kParse,           // malformed text
+  kDepth,           // graphs nested too deeply in each other
   kNotImplemented,  // a rule that an op lacks
   kInternal,        // a broken invariant of weft itself
 };

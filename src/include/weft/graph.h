@@ -25,6 +25,10 @@ namespace weft {
 
 struct OpInfo;
 
+// Graphs in graphs in graphs: what walks them recurses once per level, and so there is a limit. All
+// walks survive it on a stack of 8 MiB, with sanitizers (tests/core/depth_test.cpp).
+inline constexpr uint32_t kMaxGraphDepth = 256;
+
 // An index into a graph's values (inputs first, then op results in order) or, with the top bit
 // set, into its literals.
 struct Value {
@@ -91,6 +95,8 @@ class WEFT_API Graph {
 
   // Union of the effects of its ops (bits of weft::Effect).
   uint32_t effects() const { return effects_; }
+  // Levels of graphs: 1 for one whose ops hold none. At most kMaxGraphDepth.
+  uint32_t depth() const { return depth_; }
 
   // Independent of names, locations and cosmetic attributes. Computed once.
   uint64_t structural_hash() const;
@@ -112,6 +118,7 @@ class WEFT_API Graph {
   uint32_t num_inputs_ = 0;
   uint32_t num_consts_ = 0;
   uint32_t effects_ = 0;
+  uint32_t depth_ = 1;
   std::vector<TypeRef> types_;
   std::vector<uint32_t> producers_;
   std::vector<Op> ops_;

@@ -60,5 +60,7 @@ WEFT_API TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operand
 
 // Effects of an op with these attributes: its own and those of its graphs.
 WEFT_API uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs);
+// Levels of graphs in these attributes; 0 if there is none.
+WEFT_API uint32_t depth_of(const AttrsRef& attrs);
 
 }  // namespace weft

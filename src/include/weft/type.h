@@ -21,7 +21,7 @@ class Type {
   int rank() const { return static_cast<int>(shape_.size()); }
   int64_t dim(int i) const { return shape_[static_cast<size_t>(i)]; }
   int64_t num_elements() const { return num_elements_; }
-  // Bytes of a dense buffer; sub-byte elements are packed.
+  // Bytes of a dense buffer; sub-byte elements are packed. Always fits: see make_type().
   int64_t num_bytes() const { return (num_elements_ * info(dtype_).bits + 7) / 8; }
   uint64_t hash() const { return hash_; }
 
@@ -36,7 +36,12 @@ class Type {
 
 using TypeRef = const Type*;
 
-// Throws kShape for a negative dimension.
+// Larger than any dimension.
+inline constexpr int64_t kMaxDim = int64_t{1} << 62;
+
+// Throws kShape for a negative dimension, and for an array of 2**60 bytes or more; dimensions of
+// size 0 do not count for that. So whatever is made of dimensions of one type alone (elements,
+// bytes, bits, products of some of its dimensions) fits 64 bits.
 WEFT_API TypeRef make_type(DType dtype, std::span<const int64_t> shape);
 inline TypeRef make_type(DType dtype, const Dims& shape) {
   return make_type(dtype, std::span<const int64_t>(shape));

@@ -1,0 +1,58 @@
+// Arithmetic on sizes that come from outside: attributes, shapes, numbers in text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace weft {
+
+// A 64-bit integer that knows when a sum or product of it did not fit. Rules of inference compute
+// with these and refuse what does not fit, before anything is made of it.
+class Checked {
+ public:
+  Checked(int64_t x) : value_(x) {}
+
+  bool fits() const { return fits_; }
+  // Whether it fits and is between the two, inclusively.
+  bool within(int64_t low, int64_t high) const { return fits_ && low <= value_ && value_ <= high; }
+  int64_t value() const { return value_; }  // any number unless it fits
+
+  friend Checked operator+(Checked a, Checked b) {
+    return {a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_add_overflow(x, y, r); }};
+  }
+  friend Checked operator-(Checked a, Checked b) {
+    return {a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_sub_overflow(x, y, r); }};
+  }
+  friend Checked operator*(Checked a, Checked b) {
+    return {a, b, [](int64_t x, int64_t y, int64_t* r) { return __builtin_mul_overflow(x, y, r); }};
+  }
+  // Numbers that do not fit equal nothing.
+  friend bool operator==(Checked a, Checked b) {
+    return a.fits_ && b.fits_ && a.value_ == b.value_;
+  }
+
+ private:
+  template <typename F>
+  Checked(Checked a, Checked b, F&& overflows) {
+    fits_ = !overflows(a.value_, b.value_, &value_) && a.fits_ && b.fits_;
+  }
+
+  int64_t value_ = 0;
+  bool fits_ = true;
+};
+
+inline Checked checked_sum(std::span<const int64_t> xs) {
+  Checked sum = 0;
+  for (int64_t x : xs) sum = sum + x;
+  return sum;
+}
+inline Checked checked_product(std::span<const int64_t> xs) {
+  Checked product = 1;
+  for (int64_t x : xs) product = product * x;
+  return product;
+}
+
+// a / b rounded up, for a >= 0 and b > 0.
+inline int64_t divide_up(int64_t a, int64_t b) { return a == 0 ? 0 : (a - 1) / b + 1; }
+
+}  // namespace weft
