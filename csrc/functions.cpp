@@ -10,6 +10,7 @@
 #include "array.h"
 #include "attrs.h"
 #include "dtypes.h"
+#include "public_function.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -40,7 +41,7 @@ std::vector<Operand> classify_all(PyObject* const* args, Py_ssize_t n, std::stri
 
 PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
                            PyObject* kwnames) {
-  return guard([&]() -> PyObject* {
+  PyObject* result = guard([&]() -> PyObject* {
     const Elementwise& f = *reinterpret_cast<ElementwiseObject*>(self)->f;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     if (n != f.op->num_operands) {
@@ -52,6 +53,8 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
     for (Py_ssize_t i = 0; i < n; ++i) xs.push_back(classify_operand(args[i], f.op->name));
     return elementwise(f, xs, make_attrs(*f.op, kwnames, args + n)).release();
   });
+  if (!result) error_leaves(self);
+  return result;
 }
 
 void dealloc(PyObject* self) {

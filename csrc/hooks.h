@@ -60,6 +60,8 @@ struct Hooks {
   Hook describe_output{"describe_output", Hook::kCallable};  // (function, out_tree, leaf) -> text
   Hook describe_position{"describe_position", Hook::kCallable};  // (function, position) -> text
 
+  Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
+
   // Classes of weft.
   Hook abstract_type{"abstract_type", Hook::kClass};  // ShapeDtypeStruct
   Hook shaped_array{"shaped_array", Hook::kClass};

@@ -9,6 +9,7 @@
 #include "jit_signature.h"
 #include "jit_state.h"
 #include "jit_trace.h"
+#include "public_function.h"
 
 namespace weft::py {
 
@@ -25,7 +26,7 @@ struct JitObject {
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return guard([&]() -> PyObject* {
+  PyObject* result = guard([&]() -> PyObject* {
     JitState& s = *as_jit(self)->state;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
@@ -43,6 +44,8 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     }
     return call_entry(s, *entry, call.operands).release();
   });
+  if (!result) error_leaves(as_jit(self)->state->function.get());
+  return result;
 }
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,

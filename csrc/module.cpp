@@ -14,6 +14,7 @@
 #include "location.h"
 #include "operators.h"
 #include "primitive.h"
+#include "public_function.h"
 #include "recording.h"
 #include "rules.h"
 #include "state.h"
@@ -55,6 +56,7 @@ NB_MODULE(_core, m) {
   });
   init_location();
   init_dtypes();
+  init_public_function(m.ptr());
   TypeSlots shared = operator_slots();
   init_array(m.ptr(), shared);
   init_tracer(m.ptr(), shared);

@@ -4,9 +4,10 @@ The public names follow those that JAX made standard.
 """
 
 import os as _os
+import sys as _sys
 
 from weft import _core
-from weft._surface import install as _install_surface, public as _public
+from weft._surface import open_to_users as _open_to_users, public as _public
 
 _core.install(package_directory=_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
@@ -17,7 +18,6 @@ _client.install()
 from weft import _array as _arrays  # noqa: E402
 
 _arrays.install()
-_install_surface()
 
 from weft import (  # noqa: E402
     ad_checkpoint,
@@ -161,3 +161,5 @@ __all__ = [
     "vmap",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
+
+_open_to_users(_sys.modules[__name__])

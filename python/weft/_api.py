@@ -6,6 +6,7 @@ from weft import _core
 from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
+from weft._surface import public_function
 from weft.runtime import client
 from weft.tree_util import tree_leaves, tree_map
 
@@ -22,6 +23,7 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
     """
     jitted = jit(fun, static_argnums=static_argnums)
 
+    @public_function
     def traced_program(*args, **kwargs):
         traced = jitted.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr

@@ -8,6 +8,7 @@ import operator
 import numpy as np
 
 from weft import _core
+from weft._surface import public_function
 from weft.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -321,4 +322,4 @@ def install():
     ):
         for table in tables:
             for name, method in table.items():
-                setattr(kind, name, method)
+                setattr(kind, name, public_function(method))

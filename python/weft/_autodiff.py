@@ -20,6 +20,7 @@ from weft._recording import (
     name_argument,
 )
 from weft._staging import ShapedArray, typeof
+from weft._surface import public_function
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -106,6 +107,7 @@ def value_and_grad(
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
     name = function_name(fun)
 
+    @public_function
     @functools.wraps(fun)
     def value_and_gradient(*args, **kwargs):
         nums, single = _argnums(argnums, len(args), name)
@@ -198,6 +200,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @public_function
     @functools.wraps(fun)
     def gradient(*args, **kwargs):
         value, result = both(*args, **kwargs)
@@ -374,6 +377,7 @@ def linearize(fun, *primals, has_aux=False):
     check_callable(fun, "linearize")
     lin = _Linear(*_record_primals(fun, primals, has_aux, "linearize"))
 
+    @public_function
     def f_jvp(*tangents):
         leaves = _flatten_like(lin.tree, tangents, "linearize", "tangents")
         directions, _ = _tangent_inputs(lin.leaves, leaves, lin.names, "linearize")
@@ -404,6 +408,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     lin = _Linear(*_record_primals(fun, primals, has_aux, "vjp"))
     paths = None
 
+    @public_function
     def vjp_fun(cotangent):
         nonlocal paths
         leaves = _flatten_like(lin.trees["value"], cotangent, "vjp", "a cotangent")
@@ -445,6 +450,7 @@ def linear_transpose(fun, *primals):
         rec.graph, rec.mask([True] * len(inputs)), [True] * len(avals), True
     )
 
+    @public_function
     def transposed(cotangent):
         cts = _flatten_like(trees["value"], cotangent, "linear_transpose", "a cotangent")
         paths = leaf_paths(trees["value"])

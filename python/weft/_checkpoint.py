@@ -14,6 +14,7 @@ from weft._recording import (
     function_name,
     name_argument,
 )
+from weft._surface import public_function
 from weft.errors import ArgumentTypeError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_map
@@ -117,6 +118,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
     name = function_name(fun)
     saves = _policy_object(policy)
 
+    @public_function
     @functools.wraps(fun)
     def rematerialized(*args, **kwargs):
         for n in static:

@@ -8,6 +8,7 @@ from weft._autodiff import _argnums
 from weft._jacobian import jacfwd, jacrev
 from weft._recording import check_callable, function_name
 from weft._staging import typeof
+from weft._surface import public_function
 from weft.tree_util import tree_leaves
 
 
@@ -43,6 +44,7 @@ def derivative(fun, mode="auto", argnums=0):
     def elements(tree):
         return sum(math.prod(typeof(leaf).shape) for leaf in tree_leaves(tree))
 
+    @public_function
     @functools.wraps(fun)
     def cheaper(*args, **kwargs):
         nums, _ = _argnums(argnums, len(args), function_name(fun))

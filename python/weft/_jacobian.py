@@ -8,6 +8,7 @@ import numpy as np
 from weft import _core
 from weft._autodiff import _argnums, linearize, vjp
 from weft._recording import check_callable, function_name
+from weft._surface import public_function
 from weft._vmap import vmap
 from weft.errors import DTypeError
 from weft.runtime.pytree import registry
@@ -82,6 +83,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """
     check_callable(fun, "jacfwd")
 
+    @public_function
     @functools.wraps(fun)
     def jacobian_fun(*args, **kwargs):
         f, leaves, tree, single = _prepare(fun, argnums, args, kwargs, "jacfwd", holomorphic)
@@ -112,6 +114,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """
     check_callable(fun, "jacrev")
 
+    @public_function
     @functools.wraps(fun)
     def jacobian_fun(*args, **kwargs):
         f, leaves, tree, single = _prepare(fun, argnums, args, kwargs, "jacrev", holomorphic)

@@ -16,6 +16,7 @@ from weft._staging import (
     describe_position,
     signature_of,
 )
+from weft._surface import public_function
 from weft.runtime.pytree import registry
 
 _core.install(
@@ -206,4 +207,4 @@ for _name, _method in {
     "cache_clear": lambda self: self.clear_cache(),
     "__repr__": _repr,
 }.items():
-    setattr(_core.JitFunction, _name, _method)
+    setattr(_core.JitFunction, _name, public_function(_method))

@@ -8,6 +8,7 @@ import functools
 
 from weft import _core
 from weft._recording import check_callable, function_name
+from weft._surface import public_function
 
 
 class named_scope(contextlib.ContextDecorator):
@@ -38,6 +39,7 @@ def named_call(fun, *, name=None):
     check_callable(fun, "named_call")
     scope = name or function_name(fun)
 
+    @public_function
     @functools.wraps(fun)
     def named(*args, **kwargs):
         with named_scope(scope):

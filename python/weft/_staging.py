@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weft import _core
+from weft._surface import public_methods
 from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import keystr, tree_flatten_with_path
@@ -183,6 +184,7 @@ def _result_paths(core):
     return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
 
 
+@public_methods
 class Traced:
     """A function traced for one signature.
 
@@ -219,6 +221,7 @@ class Traced:
         return f"<Traced {self.fun_name}>"
 
 
+@public_methods
 class Lowered:
     """A program lowered to StableHLO.
 
@@ -274,6 +277,7 @@ class Lowered:
         return f"<Lowered {self._traced.fun_name}>"
 
 
+@public_methods
 class Compiled:
     """A compiled program; call it with arguments of the signature it was made for.
 

@@ -1,6 +1,11 @@
-"""What a public module shows, and what it says of a name that it does not have."""
+"""What users see of weft: the names of its modules, and functions whose errors are for them."""
 
 import sys
+import types
+
+from weft import _core
+
+_METHODS = ("__call__", "__getitem__", "__init__")
 
 
 def public(module, names, otherwise=None):
@@ -39,7 +44,52 @@ class _AbsentModules:
         return
 
 
-def install():
-    """Lets imports of modules that weft lacks say so."""
+def public_function(value):
+    """A Python function as a public one; anything else as it is."""
+    return _core.PublicFunction(value) if type(value) is types.FunctionType else value
+
+
+def public_methods(cls):
+    """Makes the methods of a class public functions; a decorator."""
+    for name, value in list(vars(cls).items()):
+        public = name in _METHODS or not name.startswith("_")
+        if public and type(value) is types.FunctionType:
+            setattr(cls, name, public_function(value))
+    return cls
+
+
+def _leave(error, function):
+    from weft._tracebacks import leave  # nothing that a program without errors should load
+
+    leave(error, function)
+
+
+def _is_own_class(value):
+    return (
+        isinstance(value, type)
+        and value.__module__.startswith("weft.")
+        and not issubclass(value, BaseException)
+    )
+
+
+def open_to_users(package):
+    """Makes the functions of the package's public modules, and methods of their classes, public.
+
+    Modules keep calling each other's functions as they are.
+    """
+    _core.install(leave=_leave)
+    made = {}  # so that two names of one function stay one function
+    modules = [package]
+    for module in modules:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, types.ModuleType):
+                modules.append(value)
+            elif type(value) is types.FunctionType:
+                if value not in made:
+                    made[value] = public_function(value)
+                setattr(module, name, made[value])
+            elif _is_own_class(value) and value not in made:
+                made[value] = public_methods(value)
     if _AbsentModules not in sys.meta_path:
         sys.meta_path.append(_AbsentModules)

@@ -4,6 +4,7 @@ import functools
 
 from weft import _core
 from weft._recording import Recording, call, check_callable, check_leaves, name_argument
+from weft._surface import public_function
 from weft.errors import ArgumentTypeError, ShapeError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
@@ -90,6 +91,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
+    @public_function
     @functools.wraps(fun)
     def mapped(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

@@ -44,6 +44,15 @@ def _check_text(value):
     return value
 
 
+_FILTERINGS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
+
+
+def _check_filtering(value):
+    if value not in _FILTERINGS:
+        raise ValueError(f"expected one of {', '.join(_FILTERINGS)}; got {value!r}")
+    return value
+
+
 class _Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
@@ -81,6 +90,14 @@ _SETTINGS = {
         "Number of CPU devices to make; None is one. Read when the client starts.",
         _check_count,
         int,
+    ),
+    "weft_traceback_filtering": _Setting(
+        "auto",
+        "What becomes of weft's own frames in tracebacks: off (they stay), tracebackhide (they are "
+        "marked for IPython and pytest), remove_frames (they move to a cause of the error), "
+        "quiet_remove_frames (they go), auto (tracebackhide in IPython, else quiet_remove_frames).",
+        _check_filtering,
+        str.strip,
     ),
     "weft_platforms": _Setting(
         None,

@@ -1,8 +1,10 @@
 """`x.at[index]`: reading with options, and updated copies."""
 
+from weft._surface import public_methods
 from weft.numpy import _indexing as indexing
 
 
+@public_methods
 class IndexedView:
     """What `x.at` is: index it to say which elements are meant."""
 
@@ -85,3 +87,4 @@ _update("div", "divide", "The array with the elements divided by `values`; it be
 _update("pow", "power", "The array with the elements raised to the power `values`.")
 _update("min", "min", "The array with the lesser of the elements and `values`.")
 _update("max", "max", "The array with the greater of the elements and `values`.")
+public_methods(IndexedElements)

@@ -2,6 +2,7 @@
 
 from weft import _core
 from weft._arguments import shape_of
+from weft._surface import public_function
 from weft.dtypes import default_float, itemsize_bits, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._elementwise import bitcast_convert_type
@@ -115,4 +116,6 @@ OPERATORS = {
 
 def install():
     """Gives arrays and traced values these methods, properties and operators."""
-    _core.install(methods=METHODS, **OPERATORS)
+    methods = {name: public_function(f) for name, f in METHODS.items()}
+    operators = {name: public_function(f) for name, f in OPERATORS.items()}
+    _core.install(methods=methods, **operators)

@@ -1,0 +1,145 @@
+// PublicFunction: a Python function of weft as its users see it. It adds nothing to a call that
+// succeeds; the errors of one that fails pass through `error_leaves`.
+
+#include "public_function.h"
+
+#include <structmember.h>
+
+#include "hooks.h"
+
+namespace weft::py {
+namespace {
+
+struct PublicFunction {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* function;
+  PyObject* weakrefs;
+};
+PublicFunction* as_public(PyObject* o) { return reinterpret_cast<PublicFunction*>(o); }
+
+PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  PyObject* result = PyObject_Vectorcall(as_public(self)->function, args, nargsf, kwnames);
+  if (!result) error_leaves(as_public(self)->function);
+  return result;
+}
+
+// PublicFunction(function); one that is public already is handed back.
+PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* function;
+  if (!PyArg_ParseTuple(args, "O:PublicFunction", &function)) return nullptr;
+  if (kwargs && PyDict_GET_SIZE(kwargs)) {
+    PyErr_SetString(PyExc_TypeError, "PublicFunction takes no keyword arguments");
+    return nullptr;
+  }
+  if (!PyCallable_Check(function)) {
+    PyErr_Format(PyExc_TypeError, "PublicFunction expected a function; got %R", function);
+    return nullptr;
+  }
+  if (Py_TYPE(function) == type) return Py_NewRef(function);
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  as_public(self)->vectorcall = call;
+  as_public(self)->function = Py_NewRef(function);
+  return self;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(as_public(self)->function);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(as_public(self)->function);
+  return 0;
+}
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  if (as_public(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(as_public(self)->function);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) {
+  if (!instance || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+// What describes a function is asked of the function, and so is all that this type lacks.
+PyObject* get_attribute(PyObject* self, PyObject* key) {
+  PyObject* function = as_public(self)->function;
+  for (const char* own : {"__name__", "__qualname__", "__doc__", "__module__"})
+    if (PyUnicode_CompareWithASCIIString(key, own) == 0) return PyObject_GetAttr(function, key);
+  PyObject* found = PyObject_GenericGetAttr(self, key);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();
+  return PyObject_GetAttr(function, key);
+}
+
+int set_attribute(PyObject* self, PyObject* key, PyObject* value) {
+  return PyObject_SetAttr(as_public(self)->function, key, value);
+}
+
+PyObject* represent(PyObject* self) { return PyObject_Repr(as_public(self)->function); }
+
+PyObject* wrapped(PyObject* self, void*) { return Py_NewRef(as_public(self)->function); }
+
+PyObject* reduce(PyObject* self, PyObject*) {
+  return Py_BuildValue("(O(O))", Py_TYPE(self), as_public(self)->function);
+}
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(PublicFunction, vectorcall), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PublicFunction, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyGetSetDef getset[] = {{"__wrapped__", wrapped, nullptr, nullptr, nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+void error_leaves(PyObject* function) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return;  // KeyboardInterrupt and the like
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  if (hooks.leave) {
+    PyObject* done = PyObject_CallFunctionObjArgs(hooks.leave.get(), value, function, nullptr);
+    if (!done) PyErr_Clear();  // the error itself matters more than how it looks
+    Py_XDECREF(done);
+  }
+  Py_XDECREF(traceback);
+  PyErr_Restore(type, value, PyException_GetTraceback(value));
+}
+
+void init_public_function(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                         {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
+                         {Py_tp_repr, reinterpret_cast<void*>(represent)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {Py_tp_getset, getset},
+                         {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")},
+                         {0, nullptr}};
+  PyType_Spec spec = {"weft._core.PublicFunction", sizeof(PublicFunction), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                          Py_TPFLAGS_METHOD_DESCRIPTOR,
+                      slots};
+  Ref type = Ref::checked(PyType_FromSpec(&spec));
+  check(PyModule_AddObjectRef(module, "PublicFunction", type.get()));
+}
+
+}  // namespace weft::py
