@@ -5,11 +5,11 @@
 
 #include <structmember.h>
 
-#include <unordered_map>
-
+#include "cache_key.h"
 #include "dtypes.h"
 #include "hooks.h"
 #include "location.h"
+#include "lru_table.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -37,8 +37,8 @@ void unlink(ArrayObject* a) {
 
 void dealloc(PyObject* self) {
   ArrayObject* a = as_array(self);
+  unlink(a);  // first: what weak references call may ask for all live arrays
   if (a->weakrefs) PyObject_ClearWeakRefs(self);
-  unlink(a);
   Py_XDECREF(a->buffer);
   PyTypeObject* type = Py_TYPE(self);
   PyObject_Free(self);
@@ -112,23 +112,25 @@ PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-// The aval and handler objects that jaxlib reads shape and dtype from.
-PyObject* aval_for(TypeRef type) {
-  static auto* avals = new std::unordered_map<TypeRef, Ref>;
-  auto it = avals->find(type);
-  if (it == avals->end()) {
-    Ref shape = to_tuple(type->shape());
-    Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(hooks.make_aval.get(), shape.get(),
-                                                         numpy_dtype(type->dtype()), nullptr));
-    it = avals->emplace(type, std::move(aval)).first;
-  }
-  return it->second.get();
+// Tables of what is made from types, for jaxlib.
+constexpr size_t kMaxTypes = 1024;
+
+// The object that jaxlib reads shape and dtype from.
+Ref aval_for(TypeRef type) {
+  static auto* avals = new LruTable<TypeRef, Ref>(kMaxTypes);
+  auto same = [&](TypeRef known) { return known == type; };
+  uint64_t hash = hash_pointer(type);
+  if (auto known = avals->find(hash, same)) return *known;
+  Ref shape = to_tuple(type->shape());
+  Ref aval = Ref::checked(PyObject_CallFunctionObjArgs(hooks.make_aval.get(), shape.get(),
+                                                       numpy_dtype(type->dtype()), nullptr));
+  return *avals->insert(hash, type, std::move(aval));
 }
 
 }  // namespace
 
-std::vector<Device>& device_table() {
-  static auto* table = new std::vector<Device>;
+std::deque<Device>& device_table() {
+  static auto* table = new std::deque<Device>;
   return *table;
 }
 
@@ -163,35 +165,24 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
   PyList_SET_ITEM(xs.get(), 0, Py_NewRef(host));
   Ref devices = Ref::checked(PyList_New(1));
   PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
-  PyObject* args[] = {aval_for(type), d.sharding.get(),          xs.get(), devices.get(), Py_True,
-                      Py_False,       hooks.put_semantics.get(), Py_True};
+  Ref aval = aval_for(type);
+  PyObject* args[] = {aval.get(), d.sharding.get(),          xs.get(), devices.get(), Py_True,
+                      Py_False,   hooks.put_semantics.get(), Py_True};
   Ref buffer = Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr));
   return make_array(buffer.release(), type, weak, device, committed);
 }
 
 Ref cached_scalar(const Literal& x, int device) {
-  struct Key {
-    Literal literal;
-    int device;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    size_t operator()(const Key& k) const {
-      return hash_combine(
-          hash_combine(k.literal.lo, k.literal.hi),
-          static_cast<uint64_t>(k.literal.dtype) * 64 + static_cast<uint64_t>(k.device));
-    }
-  };
   constexpr size_t kMaxScalars = 4096;
-  static auto* cache = new std::unordered_map<Key, Ref, Hash>;
-  Key key{x, device};
-  auto it = cache->find(key);
-  if (it != cache->end()) return it->second;
+  static auto* scalars = new LruTable<CacheKey, Ref>(kMaxScalars);
+  CacheKey key;
+  key.add({static_cast<int64_t>(x.lo), static_cast<int64_t>(x.hi), static_cast<int64_t>(x.dtype),
+           device});
+  uint64_t hash = key.hash();
+  if (auto known = scalars->find(hash, [&](const CacheKey& k) { return k == key; })) return *known;
   Ref array = fresh_scalar(x, device, false);
   as_array(array.get())->cached = true;
-  if (cache->size() >= kMaxScalars) cache->clear();
-  cache->insert_or_assign(key, array);
-  return array;
+  return *scalars->insert(hash, std::move(key), std::move(array));
 }
 
 Ref numpy_scalar(const Literal& x) {
@@ -241,28 +232,29 @@ Ref to_numpy(ArrayObject* a) {
       hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
 }
 
-PyObject* result_handler(TypeRef type, int device) {
-  struct Hash {
-    size_t operator()(const std::pair<TypeRef, int>& k) const {
-      return k.first->hash() + static_cast<size_t>(k.second);
-    }
-  };
-  static auto* handlers = new std::unordered_map<std::pair<TypeRef, int>, Ref, Hash>;
-  auto it = handlers->find({type, device});
-  if (it == handlers->end()) {
-    const Device& d = device_table()[static_cast<size_t>(device)];
-    Ref handler = Ref::checked(PyObject_CallFunctionObjArgs(
-        hooks.make_handler.get(), aval_for(type), d.sharding.get(), nullptr));
-    it = handlers->emplace(std::pair{type, device}, std::move(handler)).first;
-  }
-  return it->second.get();
+Ref result_handler(TypeRef type, int device) {
+  static auto* handlers = new LruTable<CacheKey, Ref>(kMaxTypes);
+  CacheKey key;
+  key.add({word(type), device});
+  uint64_t hash = key.hash();
+  if (auto known = handlers->find(hash, [&](const CacheKey& k) { return k == key; })) return *known;
+  const Device& d = device_table()[static_cast<size_t>(device)];
+  Ref aval = aval_for(type);
+  Ref handler = Ref::checked(PyObject_CallFunctionObjArgs(hooks.make_handler.get(), aval.get(),
+                                                          d.sharding.get(), nullptr));
+  return *handlers->insert(hash, std::move(key), std::move(handler));
 }
 
 PyObject* live_arrays() {
   return guard([&] {
-    Ref out = Ref::checked(PyList_New(0));
+    // Making a list may run a collection, which destroys arrays.
+    std::vector<Ref> found;
+    found.reserve(live_count);
     for (ArrayObject* a = live_head; a; a = a->next)
-      if (!a->deleted) check(PyList_Append(out.get(), reinterpret_cast<PyObject*>(a)));
+      if (!a->deleted) found.push_back(Ref::borrow(reinterpret_cast<PyObject*>(a)));
+    Ref out = Ref::checked(PyList_New(static_cast<Py_ssize_t>(found.size())));
+    for (size_t i = 0; i < found.size(); ++i)
+      PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), found[i].release());
     return out.release();
   });
 }

@@ -1,7 +1,8 @@
 // Array: a concrete array, a PJRT buffer with its type. Also the device table.
 #pragma once
 
-#include <vector>
+#include <deque>
+#include <string>
 
 #include "core.h"
 #include "type_slots.h"
@@ -14,7 +15,7 @@ struct Device {
   Ref device_list;  // jaxlib's DeviceList of it
   std::string platform;
 };
-std::vector<Device>& device_table();
+std::deque<Device>& device_table();  // its elements stay where they are
 // The index that operations without committed operands use; starts the runtime if need be.
 int current_device();
 
@@ -60,7 +61,7 @@ void mark_deleted(ArrayObject* a);
 // A list of the arrays whose buffers are held; a new reference.
 PyObject* live_arrays();
 
-// jaxlib's handler that wraps results of a type on a device; borrowed, cached.
-PyObject* result_handler(TypeRef type, int device);
+// jaxlib's handler that wraps results of a type on a device; from a cache.
+Ref result_handler(TypeRef type, int device);
 
 }  // namespace weft::py

@@ -2,12 +2,14 @@
 
 #include "attrs.h"
 
-#include <bit>
+#include <utility>
+#include <vector>
 
 #include "dtypes.h"
 #include "graph_object.h"
 #include "jaxpr_view.h"
 #include "operand.h"
+#include "values.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -184,7 +186,7 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       const auto& types = std::get<std::vector<TypeRef>>(attr);
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(types.size())));
       for (size_t i = 0; i < types.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(shaped_array(types[i])));
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), shaped_array(types[i]).release());
       return out;
     }
     case AttrType::kGraph:
@@ -211,52 +213,26 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
 
 namespace {
 
-bool same_value(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a))
-    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
-           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
-  if (PyTuple_CheckExact(a)) {
-    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
-      if (!same_value(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
-    return true;
-  }
-  if (GraphRef graph = graph_of(a)) {
-    GraphRef other = graph_of(b);
-    return other && equal(*graph, *other);
-  }
-  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-  check(equal);
-  return equal == 1;
+// The items of a dict, which comparing may change otherwise.
+std::vector<std::pair<Ref, Ref>> items_of(PyObject* dict) {
+  std::vector<std::pair<Ref, Ref>> out;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
+    out.emplace_back(Ref::borrow(key), Ref::borrow(value));
+  return out;
 }
 
 bool same_items(PyObject* a, PyObject* b) {
   if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(a, &at, &key, &value);) {
-    PyObject* other = PyDict_GetItemWithError(b, key);
+  for (auto& [key, value] : items_of(a)) {
+    Ref other = Ref::borrow(PyDict_GetItemWithError(b, key.get()));
     if (!other) {
       if (PyErr_Occurred()) throw PythonError{};
       return false;
     }
-    if (!same_value(value, other)) return false;
+    if (!same_value(value.get(), other.get())) return false;
   }
   return true;
-}
-
-uint64_t hash_value(PyObject* o) {
-  if (PyTuple_CheckExact(o)) {
-    uint64_t h = static_cast<uint64_t>(PyTuple_GET_SIZE(o));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
-      h = hash_combine(h, hash_value(PyTuple_GET_ITEM(o, i)));
-    return h;
-  }
-  if (GraphRef graph = graph_of(o)) return graph->structural_hash();
-  Py_hash_t h = PyObject_Hash(o);
-  if (h == -1) throw PythonError{};
-  return static_cast<uint64_t>(h);
 }
 
 // Functions go by their names: their repr has an address, which differs from run to run.
@@ -285,9 +261,9 @@ PythonObject::PythonObject(Ref object, std::string_view op, std::string_view nam
     hash_ = hash_item(name, object_.get());
     return;
   }
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(object_.get(), &at, &key, &value);)
-    hash_ += hash_combine(hash_value(key), hash_item(utf8(key), value));  // whatever the order
+  for (auto& [key, value] : items_of(object_.get()))
+    hash_ += hash_combine(hash_value(key.get()),
+                          hash_item(utf8(key.get()), value.get()));  // whatever the order
 }
 
 bool PythonObject::equals(const AttrObject& other) const {
@@ -300,9 +276,8 @@ bool PythonObject::equals(const AttrObject& other) const {
 std::string PythonObject::text() const {
   if (!PyDict_CheckExact(get())) return value_text(get());
   Text out;
-  PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(get(), &at, &key, &value);)
-    out << (out.size() ? " " : "") << utf8(key) << '=' << value_text(value);
+  for (auto& [key, value] : items_of(get()))
+    out << (out.size() ? " " : "") << utf8(key.get()) << '=' << value_text(value.get());
   return out.take();
 }
 

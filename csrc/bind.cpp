@@ -177,7 +177,8 @@ Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRe
   PromotionType common = common_dtype(xs, f.promotion, f.op->name);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);
-  EagerCall call{&f, attrs, {static_cast<int64_t>(common.dtype), common.weak}, xs, {}};
+  EagerCall call{&f, attrs, {}, xs, {}};
+  call.extra.add({static_cast<int64_t>(common.dtype), common.weak});
   for (const Operand& x : xs)
     call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype() : common.dtype);
   return run_eagerly(call, [&](std::span<const Operand> abstract) {
@@ -204,7 +205,7 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
   if (!c) {
     EagerCall call{&op, attrs, {}, xs, {}};
     for (const Operand& x : xs) call.scalar_dtypes.push_back(x.type->dtype());
-    for (bool w : weak) call.extra.push_back(w);
+    call.extra.add(Dims(weak.begin(), weak.end()));
     return run_eagerly(call, [&](std::span<const Operand> abstract) {
       return bind_graphs(op, abstract, attrs, weak);
     });
@@ -235,7 +236,8 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
       ArrayObject* a = as_array(array.get());
       return a->weak == weak ? array : copy_buffer(a, a->device, weak, a->committed);
     }
-    EagerCall call{&op_convert(), convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};
+    static const char what = 0;
+    EagerCall call{&what, convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};
     return run_eagerly(call, [&](std::span<const Operand> abstract) {
       return Objects{astype(abstract[0], dtype, weak)};
     })[0];
@@ -261,8 +263,9 @@ Ref broadcast_to(const Operand& x, const Dims& shape) {
   ContextRef c = context_for({&x, 1});
   if (!c) {
     if (own == shape) return astype(x, x.type->dtype(), x.weak);
-    EagerCall call{&op_broadcast(), nullptr, {}, {&x, 1}, {x.type->dtype()}};
-    call.extra.append(shape);
+    static const char what = 0;
+    EagerCall call{&what, nullptr, {}, {&x, 1}, {x.type->dtype()}};
+    call.extra.add(shape);
     return run_eagerly(call, [&](std::span<const Operand> abstract) {
       return Objects{broadcast_to(abstract[0], shape)};
     })[0];

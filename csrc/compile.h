@@ -6,20 +6,9 @@
 #include <vector>
 
 #include "core.h"
+#include "executable.h"
 
 namespace weft::py {
-
-// One compiled module.
-struct Executable {
-  Ref loaded;    // jaxlib's LoadedExecutable
-  Ref handlers;  // list, one per result
-  std::vector<TypeRef> inputs;
-  std::vector<TypeRef> outputs;
-  int device = 0;
-  bool has_effects = false;
-  int smallest_output = -1;  // if it is small enough to be held on to; see last_run()
-};
-using ExecutableRef = std::shared_ptr<const Executable>;
 
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
@@ -51,9 +40,10 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
 
 struct CacheStats {
-  uint64_t compiles = 0, hits = 0, size = 0;
+  uint64_t compiles = 0, hits = 0, size = 0, loaded = 0;
 };
 CacheStats executable_cache_stats();
+// Forgets all executables, and drops what was compiled for those that others hold.
 void clear_executable_cache();
 
 }  // namespace weft::py

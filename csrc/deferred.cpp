@@ -10,7 +10,9 @@
 #include "bind.h"
 #include "graph_object.h"
 #include "location.h"
+#include "lru_table.h"
 #include "rules.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
@@ -20,9 +22,14 @@ namespace {
 // Compiling costs 15-20 ms a kernel; a place in the user's program that keeps coming with new
 // structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops.
 constexpr int kMaxStructures = 3;
-int& structures_at(Loc place) {
-  static auto* counts = new std::unordered_map<Loc, int>;
-  return (*counts)[place];
+// Whether this is one more than that many at a place; counts it.
+bool too_many_structures_at(Loc place) {
+  constexpr size_t kMaxPlaces = 4096;
+  static auto* counts = new LruTable<Loc, int>(kMaxPlaces);
+  uint64_t hash = mix(place);
+  auto count = counts->find(hash, [&](Loc known) { return known == place; });
+  if (!count) count = counts->insert(hash, place, 0);
+  return *count >= kMaxStructures || (++*count, false);
 }
 
 const AttrSchema& graph_schema() {
@@ -142,12 +149,9 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
   static const char what = 0;
   EagerCall call{
       &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
+  call.extra.add(Dims(weak.begin(), weak.end()));
   for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
-  if (!is_cached(call)) {
-    int& structures = structures_at(current_loc());
-    if (structures >= kMaxStructures) return run_op_by_op(*graph, xs);
-    ++structures;
-  }
+  if (!is_cached(call) && too_many_structures_at(current_loc())) return run_op_by_op(*graph, xs);
   return run_eagerly(
       call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });
 }

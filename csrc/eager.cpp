@@ -3,66 +3,35 @@
 
 #include "eager.h"
 
-#include <list>
-#include <unordered_map>
-
 #include "array.h"
 #include "compile.h"
+#include "lru_table.h"
 #include "run.h"
 #include "trace.h"
-#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
 
 struct Key {
-  const void* what;
+  CacheKey words;
   AttrsRef attrs;
-  SmallVector<int64_t, 8> extra;
-  SmallVector<uint64_t, 4> types;  // type pointer with the weak bit
-  int device;
-  bool x64;
-  uint64_t hash;
 
-  bool operator==(const Key& o) const {
-    return hash == o.hash && what == o.what && device == o.device && x64 == o.x64 &&
-           types == o.types && extra == o.extra && equal(attrs, o.attrs);
-  }
-};
-struct KeyHash {
-  size_t operator()(const Key& k) const { return k.hash; }
+  uint64_t hash() const { return hash_combine(words.hash(), weft::hash(attrs)); }
 };
 
 constexpr size_t kMaxPrograms = 4096;
+using Table = LruTable<Key, ProgramRef>;
 
-// Least recently used first out.
-struct Cache {
-  std::list<std::pair<Key, ProgramRef>> entries;
-  std::unordered_map<Key, std::list<std::pair<Key, ProgramRef>>::iterator, KeyHash> index;
-  EagerStats stats;
+Table& table() {
+  static auto* t = new Table(kMaxPrograms);
+  return *t;
+}
+EagerStats stats;
 
-  ProgramRef find(const Key& key) {
-    auto it = index.find(key);
-    if (it == index.end()) return nullptr;
-    if (it->second != entries.begin()) entries.splice(entries.begin(), entries, it->second);
-    ++stats.hits;
-    return it->second->second;
-  }
-  void insert(const Key& key, ProgramRef program) {
-    ++stats.misses;
-    if (index.count(key)) return;  // another thread was first
-    entries.emplace_front(key, std::move(program));
-    index.emplace(key, entries.begin());
-    if (entries.size() > kMaxPrograms) {
-      index.erase(entries.back().first);
-      entries.pop_back();
-    }
-  }
-};
-
-Cache& cache() {
-  static auto* c = new Cache;
-  return *c;
+Table::Handle find(const Key& key, uint64_t hash) {
+  return table().find(hash, [&](const Key& known) {
+    return known.words == key.words && equal(known.attrs, key.attrs);
+  });
 }
 
 TypeRef passed_type(const EagerCall& call, size_t i) {
@@ -71,21 +40,16 @@ TypeRef passed_type(const EagerCall& call, size_t i) {
 }
 
 Key make_key(const EagerCall& call, int device) {
-  Key key{call.what, call.attrs, call.extra, {}, device, x64_enabled(), 0};
-  uint64_t h = hash_combine(hash_pointer(call.what), hash(call.attrs));
-  h = hash_combine(h, static_cast<uint64_t>(device) * 2 + key.x64);
-  for (int64_t x : call.extra) h = hash_combine(h, static_cast<uint64_t>(x));
-  for (size_t i = 0; i < call.operands.size(); ++i) {
-    uint64_t t = reinterpret_cast<uint64_t>(passed_type(call, i)) | call.operands[i].weak;
-    key.types.push_back(t);
-    h = hash_combine(h, t);
-  }
-  key.hash = h;
+  Key key{call.extra, call.attrs};
+  key.words.add({word(call.what), device, x64_enabled()});
+  SmallVector<int64_t, 8> types;
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    types.push_back(word(passed_type(call, i)) | call.operands[i].weak);
+  key.words.add(types);
   return key;
 }
 
-ProgramRef build_program(const EagerCall& call, int device,
-                         const std::function<Objects(std::span<const Operand>)>& build) {
+ProgramRef build_program(const EagerCall& call, int device, Build build) {
   auto context = std::make_shared<TraceContext>();
   context->locations = false;
   context->name = "an eager op";
@@ -118,7 +82,7 @@ ProgramRef build_program(const EagerCall& call, int device,
 
 }  // namespace
 
-Placement placement(std::span<const Operand> xs, const Describe& describe) {
+Placement placement(std::span<const Operand> xs, Describe describe) {
   Placement p{-1, false};
   size_t by = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
@@ -149,14 +113,18 @@ Ref on_device(Ref array, int device) {
   return copy_buffer(a, device, a->weak, a->committed);
 }
 
-Objects run_eagerly(const EagerCall& call,
-                    const std::function<Objects(std::span<const Operand>)>& build) {
+Objects run_eagerly(const EagerCall& call, Build build) {
   Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
   Key key = make_key(call, where.device);
-  ProgramRef program = cache().find(key);
-  if (!program) {
-    program = build_program(call, where.device, build);
-    cache().insert(key, program);
+  uint64_t hash = key.hash();
+  Table::Handle program = find(key, hash);
+  if (program) {
+    ++stats.hits;
+  } else {
+    ++stats.misses;
+    ProgramRef made = build_program(call, where.device, build);
+    program = find(key, hash);  // another thread may have been first
+    if (!program) program = table().insert(hash, std::move(key), std::move(made));
   }
   SmallVector<PyObject*, 4> inputs;
   std::vector<Ref> held;
@@ -169,7 +137,7 @@ Objects run_eagerly(const EagerCall& call,
     inputs.push_back(held.back().get());
   }
   std::vector<PyObject*> out;
-  run(*program, {inputs.data(), inputs.size()}, where.committed, out);
+  run(**program, {inputs.data(), inputs.size()}, where.committed, out);
   Objects results;
   results.reserve(out.size());
   for (PyObject* o : out) results.push_back(Ref::steal(o));
@@ -178,18 +146,16 @@ Objects run_eagerly(const EagerCall& call,
 
 bool is_cached(const EagerCall& call) {
   Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
-  return cache().index.count(make_key(call, where.device)) > 0;
+  Key key = make_key(call, where.device);
+  return static_cast<bool>(find(key, key.hash()));
 }
 
 EagerStats eager_cache_stats() {
-  EagerStats s = cache().stats;
-  s.size = cache().entries.size();
+  EagerStats s = stats;
+  s.size = table().size();
   return s;
 }
 
-void clear_eager_cache() {
-  cache().index.clear();
-  cache().entries.clear();
-}
+void clear_eager_cache() { table().clear(); }
 
 }  // namespace weft::py

@@ -1,10 +1,12 @@
 // Computations that run without a trace, from a cache of compiled programs.
 #pragma once
 
-#include <functional>
+#include <string>
 #include <vector>
 
+#include "cache_key.h"
 #include "core.h"
+#include "function_ref.h"
 #include "operand.h"
 
 namespace weft::py {
@@ -16,14 +18,14 @@ using Objects = std::vector<Ref>;
 // (what, attrs, extra, types of operands); on a miss build() is called with abstract operands in
 // a trace and returns the results. A scalar operand i is passed as a 0-d array of scalar_dtypes[i].
 struct EagerCall {
-  const void* what;
+  const void* what;  // an address that lives as long as the process, one per kind of call
   AttrsRef attrs;
-  SmallVector<int64_t, 8> extra;  // anything else that build() depends on
+  CacheKey extra;  // anything else that build() depends on
   std::span<const Operand> operands;
   SmallVector<DType, 4> scalar_dtypes;
 };
-Objects run_eagerly(const EagerCall& call,
-                    const std::function<Objects(std::span<const Operand>)>& build);
+using Build = FunctionRef<Objects(std::span<const Operand>)>;
+Objects run_eagerly(const EagerCall& call, Build build);
 
 // The device that operands must be on, and whether one of them insists on it.
 struct Placement {
@@ -31,8 +33,8 @@ struct Placement {
   bool committed;
 };
 // describe(i) names an operand in messages.
-using Describe = std::function<std::string(size_t)>;
-Placement placement(std::span<const Operand> xs, const Describe& describe);
+using Describe = FunctionRef<std::string(size_t)>;
+Placement placement(std::span<const Operand> xs, Describe describe);
 // The array, or a copy of it on `device`.
 Ref on_device(Ref array, int device);
 

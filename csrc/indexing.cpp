@@ -215,18 +215,18 @@ Ref eager_getitem(const Operand& x, const Plan& plan) {
   call.scalar_dtypes.push_back(x.type->dtype());
   size_t next = 0;
   for (const Entry& e : plan.entries) {
-    call.extra.push_back(static_cast<int64_t>(e.part) * 2 + e.reversed);
-    call.extra.push_back(e.size);
+    auto part = static_cast<int64_t>(e.part);
     if (is_operand(e)) {
+      call.extra.add({part, e.size, e.reversed});
       numbers.push_back(Ref::checked(PyLong_FromLongLong(e.start)));
       operands.push_back(classify(numbers.back().get()));
       call.scalar_dtypes.push_back(DType::kI32);
     } else if (e.part == Part::kTraced) {
+      call.extra.add({part});
       operands.push_back(plan.traced[next++]);
       call.scalar_dtypes.push_back(operands.back().type->dtype());
     } else {
-      call.extra.push_back(e.start);
-      call.extra.push_back(e.step);
+      call.extra.add({part, e.size, e.start, e.step, e.reversed});
     }
   }
   call.operands = operands;

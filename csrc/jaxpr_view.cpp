@@ -13,8 +13,10 @@
 #include "dtypes.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "lru_table.h"
 #include "primitive_object.h"
 #include "weft/format.h"
+#include "weft/hash.h"
 
 namespace nb = nanobind;
 
@@ -54,11 +56,13 @@ struct Var {
   ViewRef view;
   Value value;
 
+  PyObject* self = nullptr;
+
   Var(ViewRef view_, Value value_) : view(std::move(view_)), value(value_) {}
   Var(Var&&) = default;
   Var(const Var&) = delete;
   ~Var() {
-    if (view) view->vars[value.id] = nullptr;
+    if (view && view->vars[value.id] == self) view->vars[value.id] = nullptr;
   }
 };
 
@@ -97,10 +101,12 @@ nb::object new_shaped_array(TypeRef type, bool weak) {
 nb::object atom(const ViewRef& view, Value v) {
   if (v.is_literal()) return nb::cast(LiteralAtom{view, v});
   if (view->vars.empty()) view->vars.resize(view->graph->num_values());
-  PyObject*& known = view->vars[v.id];
-  if (known) return nb::borrow(known);
+  PyObject* known = view->vars[v.id];
+  // One that is being destroyed is still listed while its weak references are called.
+  if (known && Py_REFCNT(known) > 0) return nb::borrow(known);
   nb::object var = nb::cast(Var(view, v));
-  known = var.ptr();
+  nb::cast<Var&>(var).self = var.ptr();
+  view->vars[v.id] = var.ptr();
   return var;
 }
 
@@ -181,7 +187,7 @@ nb::list avals(std::span<const TypeRef> types, const std::vector<bool>& weak) {
     if (i < weak.size() && weak[i]) {
       out.append(new_shaped_array(types[i], true));
     } else {
-      out.append(nb::borrow(shaped_array(types[i])));
+      out.append(take(shaped_array(types[i])));
     }
   }
   return out;
@@ -190,18 +196,16 @@ nb::list avals(std::span<const TypeRef> types, const std::vector<bool>& weak) {
 void bind_atoms(nb::module_& m) {
   nb::class_<Var>(m, "Var", "A value of a program: an input, a constant or a result.",
                   nb::is_weak_referenceable())
-      .def_prop_ro(
-          "aval",
-          [](const Var& v) { return nb::borrow(shaped_array(v.view->graph->type(v.value))); })
+      .def_prop_ro("aval",
+                   [](const Var& v) { return take(shaped_array(v.view->graph->type(v.value))); })
       .def_prop_ro("count", [](const Var& v) { return v.value.id; })
       .def("__str__", [](const Var& v) { return v.view->name(v.value); })
       .def("__repr__", [](const Var& v) { return "Var(" + var_text(v) + ")"; });
   nb::class_<LiteralAtom>(m, "Literal", "A number in a program.")
       .def_prop_ro("val", literal_value)
-      .def_prop_ro("aval",
-                   [](const LiteralAtom& l) {
-                     return nb::borrow(shaped_array(l.view->graph->type(l.value)));
-                   })
+      .def_prop_ro(
+          "aval",
+          [](const LiteralAtom& l) { return take(shaped_array(l.view->graph->type(l.value))); })
       .def("__str__",
            [](const LiteralAtom& l) {
              return cat(l.view->graph->literal(l.value), ':', l.view->graph->type(l.value));
@@ -286,11 +290,13 @@ void bind_jaxprs(nb::module_& m) {
 
 }  // namespace
 
-PyObject* shaped_array(TypeRef type) {
-  static auto* known = new std::unordered_map<TypeRef, Ref>;
-  Ref& aval = (*known)[type];
-  if (!aval) aval = Ref::steal(new_shaped_array(type, false).release().ptr());
-  return aval.get();
+Ref shaped_array(TypeRef type) {
+  constexpr size_t kMaxTypes = 1024;
+  static auto* avals = new LruTable<TypeRef, Ref>(kMaxTypes);
+  uint64_t hash = hash_pointer(type);
+  if (auto known = avals->find(hash, [&](TypeRef t) { return t == type; })) return *known;
+  Ref made = Ref::steal(new_shaped_array(type, false).release().ptr());
+  return *avals->insert(hash, type, std::move(made));
 }
 
 GraphRef graph_of_jaxpr(PyObject* o) {

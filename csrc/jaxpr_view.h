@@ -15,7 +15,7 @@ GraphRef graph_of_jaxpr(PyObject* o);
 // A region as `eqn.params` shows it: a Jaxpr, a ClosedJaxpr without constants.
 Ref jaxpr(const GraphRef& graph);
 Ref closed_jaxpr(const GraphRef& graph);
-// The ShapedArray of a type; borrowed, one per type.
-PyObject* shaped_array(TypeRef type);
+// The ShapedArray of a type, from a cache.
+Ref shaped_array(TypeRef type);
 
 }  // namespace weft::py

@@ -4,6 +4,7 @@
 
 #include "hooks.h"
 #include "jit_state.h"
+#include "values.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -37,6 +38,14 @@ Operand classify_leaf(PyObject* o, bool allow_abstract) {
 }
 
 }  // namespace
+
+bool Signature::operator==(const Signature& o) const {
+  auto same = [](const Ref& a, const Ref& b) {
+    return a.get() == b.get() || (a && b && same_value(a.get(), b.get()));
+  };
+  return hash == o.hash && x64 == o.x64 && leaves == o.leaves && same(tree, o.tree) &&
+         same(statics, o.statics);
+}
 
 bool is_static_position(const JitState& s, int64_t i, int64_t n) {
   for (int64_t p : s.static_argnums)

@@ -20,26 +20,10 @@ struct Signature {
   bool x64 = false;
   uint64_t hash = 0;
 
-  // May run Python code (statics compare by their own equality).
-  bool operator==(const Signature& o) const {
-    if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves)) return false;
-    return same(tree.get(), o.tree.get()) && same_statics(statics.get(), o.statics.get());
-  }
-  // Values of different types are different, also when they are equal (1, True, 1.0).
-  static bool same_statics(PyObject* a, PyObject* b) {
-    if (a && b && PyTuple_GET_SIZE(a) == PyTuple_GET_SIZE(b))
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
-        if (Py_TYPE(PyTuple_GET_ITEM(a, i)) != Py_TYPE(PyTuple_GET_ITEM(b, i))) return false;
-    return same(a, b);
-  }
-  static bool same(PyObject* a, PyObject* b) {
-    if (a == b) return true;
-    if (!a || !b) return false;
-    int eq = PyObject_RichCompareBool(a, b, Py_EQ);
-    check(eq);
-    return eq != 0;
-  }
+  // May run Python code.
+  bool operator==(const Signature& o) const;
 };
+
 // Arguments of one call, split into leaves and static values.
 struct Call {
   std::vector<Ref> owned;  // what keeps `leaves` alive

@@ -73,7 +73,7 @@ void bind_stages(nb::module_& m) {
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
       .def_prop_ro("loaded",
                    [](const ProgramObject& p) {
-                     return p.program->executable ? or_none(p.program->executable->loaded)
+                     return p.program->executable ? take(p.program->executable->loaded())
                                                   : nb::none();
                    })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })

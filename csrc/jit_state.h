@@ -3,23 +3,15 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core.h"
 #include "jit.h"
 #include "jit_signature.h"
+#include "lru_table.h"
 #include "tree_memo.h"
 
 namespace weft::py {
-
-// Signatures compare outside of any walk over the table that holds them, since comparing may run
-// Python code and so let other threads change the table.
-struct CacheItem {
-  Signature signature;
-  EntryRef entry;
-};
-using CacheItemRef = std::shared_ptr<const CacheItem>;
 
 constexpr size_t kMaxEntries = 4096;
 
@@ -34,13 +26,13 @@ struct JitState {
   bool is_inline = false;
   bool library = false;  // composite(): ops carry the caller's location
   bool keep_unused = false;
-  std::unordered_multimap<uint64_t, CacheItemRef> entries;
+  LruTable<Signature, EntryRef> entries{kMaxEntries};
   TreeMemo memo;
   uint64_t hits = 0, misses = 0;
 };
 
 // The entry traced for a signature; null if there is none.
-EntryRef find_entry(const JitState& s, const Signature& signature);
+EntryRef find_entry(JitState& s, const Signature& signature);
 void add_entry(JitState& s, Signature signature, EntryRef entry);
 
 }  // namespace weft::py

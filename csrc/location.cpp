@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "hooks.h"
+#include "lru_table.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
@@ -20,30 +22,28 @@ struct CodeEntry {
   std::unordered_map<int, Loc> lines;  // by instruction offset
 };
 
-// Keys are owned references, so that an address cannot come to mean another code object. Dropped
-// as a whole when programs that create code objects on the fly have filled it.
-constexpr size_t kMaxEntries = 8192;
-std::unordered_map<PyCodeObject*, CodeEntry> code_cache;
+// Keys are owned references, so that an address cannot come to mean another code object.
+constexpr size_t kMaxCodes = 8192;
+using Table = LruTable<Ref, CodeEntry>;
 
-CodeEntry& entry_for(PyCodeObject* code) {
-  auto it = code_cache.find(code);
-  if (it != code_cache.end()) return it->second;
-  if (code_cache.size() >= kMaxEntries) {
-    auto old = std::move(code_cache);
-    code_cache.clear();
-    for (auto& item : old) Py_DECREF(item.first);
-  }
-  Py_INCREF(code);
-  std::string_view file = utf8(code->co_filename);
+Table& table() {
+  static auto* t = new Table(kMaxCodes);
+  return *t;
+}
+
+Table::Handle entry_for(const Ref& code) {
+  uint64_t hash = hash_pointer(code.get());
+  auto same = [&](const Ref& known) { return known.get() == code.get(); };
+  if (auto known = table().find(hash, same)) return known;
+  std::string_view file = utf8(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
   bool framework = (!package_directory.empty() && file.starts_with(package_directory)) ||
                    file.starts_with("<frozen");
-  return code_cache.emplace(code, CodeEntry{framework, {}}).first->second;
+  return table().insert(hash, code, CodeEntry{framework, {}});
 }
 
 void set_package_directory(PyObject* directory) {
   package_directory = std::string(utf8(directory));
-  for (auto& item : code_cache) Py_DECREF(item.first);
-  code_cache.clear();
+  table().clear();
 }
 
 }  // namespace
@@ -58,15 +58,15 @@ static Loc line_loc() {
   Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(top));
   while (frame) {
     auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
-    PyCodeObject* code = PyFrame_GetCode(f);
-    CodeEntry& entry = entry_for(code);
-    Py_DECREF(code);  // the cache owns one
-    if (!entry.framework) {
+    Ref object = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    Table::Handle entry = entry_for(object);
+    if (!entry->framework) {
+      auto* code = reinterpret_cast<PyCodeObject*>(object.get());
       int at = PyFrame_GetLasti(f);
-      auto it = entry.lines.find(at);
-      if (it == entry.lines.end()) {
+      auto it = entry->lines.find(at);
+      if (it == entry->lines.end()) {
         Loc loc = make_loc(utf8(code->co_filename), PyFrame_GetLineNumber(f), utf8(code->co_name));
-        it = entry.lines.emplace(at, loc).first;
+        it = entry->lines.emplace(at, loc).first;
       }
       return it->second;
     }

@@ -29,7 +29,7 @@ struct UserOp : OpDef {
 
 nb::tuple avals(std::span<const TypeRef> types) {
   nb::list out;
-  for (TypeRef t : types) out.append(nb::borrow(shaped_array(t)));
+  for (TypeRef t : types) out.append(take(shaped_array(t)));
   return nb::tuple(out);
 }
 

@@ -2,10 +2,11 @@
 
 #include "recording.h"
 
-#include <list>
 #include <unordered_map>
+#include <variant>
 
 #include "graph_object.h"
+#include "lru_table.h"
 #include "operand.h"
 
 namespace weft::py {
@@ -35,27 +36,15 @@ bool same_places(const Graph& a, const Graph& b) {
 // place) lets the transforms, which keep their results on graphs, and the programs be found again.
 GraphRef canonical(const GraphRef& graph) {
   constexpr size_t kMaxGraphs = 512;
-  static auto* recent = new std::list<GraphRef>;
-  static auto* index = new std::unordered_multimap<uint64_t, std::list<GraphRef>::iterator>;
-  auto [first, last] = index->equal_range(graph->structural_hash());
-  for (auto it = first; it != last; ++it) {
-    if (!equal(**it->second, *graph) || !same_places(**it->second, *graph)) continue;
-    recent->splice(recent->begin(), *recent, it->second);
-    return *it->second;
-  }
-  recent->push_front(graph);
-  index->emplace(graph->structural_hash(), recent->begin());
-  if (recent->size() > kMaxGraphs) {
-    auto oldest = std::prev(recent->end());
-    auto [from, to] = index->equal_range((*oldest)->structural_hash());
-    for (auto it = from; it != to; ++it) {
-      if (it->second == oldest) {
-        index->erase(it);
-        break;
-      }
-    }
-    recent->pop_back();
-  }
+  static auto* recent = new LruTable<GraphRef, std::monostate>(kMaxGraphs);
+  GraphRef found;
+  auto same = [&](const GraphRef& known) {
+    if (!equal(*known, *graph) || !same_places(*known, *graph)) return false;
+    found = known;
+    return true;
+  };
+  if (recent->find(graph->structural_hash(), same)) return found;
+  recent->insert(graph->structural_hash(), graph, {});
   return graph;
 }
 

@@ -59,7 +59,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
       PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
     }
     bool has_effects = p.executable->has_effects;
-    PyObject* execute_args[] = {p.executable->loaded.get(), buffers.get(), Py_True};
+    Ref loaded = p.executable->loaded();
+    PyObject* execute_args[] = {loaded.get(), buffers.get(), Py_True};
     size_t num_args = has_effects ? 3 : 2;  // the last: with a token
     Ref execution = Ref::checked(PyObject_VectorcallMethod(
         name("execute_sharded"), execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
@@ -67,7 +68,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
       Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
       Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
     }
-    PyObject* consume_args[] = {execution.get(), p.executable->handlers.get()};
+    PyObject* consume_args[] = {execution.get(), p.executable->handlers()};
     results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
                                                      2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     LastRun& last = last_run();

@@ -22,7 +22,7 @@ Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
 // Position of a jaxlib device in the device table.
 int device_index(nb::handle device) {
   current_device();  // starts the runtime
-  std::vector<Device>& table = device_table();
+  std::deque<Device>& table = device_table();
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].device.get() == device.ptr()) return static_cast<int>(i);
   Ref text = Ref::checked(PyObject_Repr(device.ptr()));
@@ -77,6 +77,7 @@ void bind_state(nb::module_& m) {
     d["compiles"] = c.compiles;
     d["hits"] = c.hits;
     d["size"] = c.size;
+    d["loaded"] = c.loaded;
     d["eager_hits"] = e.hits;
     d["eager_misses"] = e.misses;
     d["eager_size"] = e.size;
@@ -87,6 +88,9 @@ void bind_state(nb::module_& m) {
     LastRun last = std::exchange(last_run(), LastRun());
     return nb::make_tuple(last.any, or_none(last.buffer));
   });
+  m.def(
+      "unload_executables", [](size_t count) { return unload_executables(count); },
+      nb::arg("count"));
   m.def("clear_caches", [] {
     clear_eager_cache();
     clear_executable_cache();

@@ -462,3 +462,37 @@ def test_vmap_over_indices():
     one = weft.vmap(lambda i: x.at[i].add(1.0))(i)
     assert one.shape == (4, 4, 3)
     np.testing.assert_array_equal(one[2], x)
+
+
+def basic_index(random, shape):
+    """A basic index: ints, slices, None, `...`, traced scalars."""
+
+    def entry(size):
+        kind = random.integers(8)
+        if kind == 0:
+            return int(random.integers(-size, size))
+        if kind == 1:
+            return jnp.asarray(random.integers(-size, size))
+        bounds = [None, *range(-size - 1, size + 2)]
+        step = [None, 1, 1, 2, 3, -1, -2][random.integers(7)]
+        return slice(*(bounds[random.integers(len(bounds))] for _ in range(2)), step)
+
+    entries = [entry(size) for size in shape[: random.integers(1, len(shape) + 1)]]
+    if random.integers(3) == 0:
+        entries.insert(random.integers(len(entries) + 1), None)
+    if random.integers(3) == 0:
+        entries.append(...)
+    return tuple(entries)
+
+
+def test_no_two_basic_indices_share_a_program_that_differs():
+    # Each of them meets the programs of all before it: 45,000 pairs.
+    random = np.random.default_rng(8)
+    x = np.arange(12 * 11 * 5).reshape(12, 11, 5)
+    own = jnp.asarray(x)
+    indices = [basic_index(random, x.shape) for _ in range(300)]
+    # Numbers that differ in where one entry ends and the next begins.
+    indices += [np.s_[0:3, 6:9:2], np.s_[6:11:2, 0:2], np.s_[0:2, 2:4], np.s_[2:4, 0:2]]
+    for index in indices:
+        plain = tuple(int(i) if isinstance(i, weft.Array) else i for i in index)
+        np.testing.assert_array_equal(own[index], x[plain], err_msg=str(plain))

@@ -1,5 +1,6 @@
 """Threads, very long programs, and the cache of compiled programs."""
 
+import functools
 import subprocess
 import sys
 import threading
@@ -10,7 +11,9 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from weft import _core
 from weft.compiler import cache_stats
+from weft.runtime import compile
 
 THREADS = 8
 
@@ -110,6 +113,158 @@ def test_arrays_die_in_other_threads():
     arrays = [weft.device_put(np.full(100, i, np.float32)) for i in range(200)]
     sums = in_threads(lambda i: [float(arrays.pop().sum()) for _ in range(25)])
     assert sorted(v for s in sums for v in s) == [100.0 * i for i in range(200)]
+
+
+# Keys of caches are compared by Python code, which may do anything.
+
+CLEARING = """
+import threading, time
+import numpy as np
+import weft, weft.numpy as wnp
+
+class Callback:
+    def __init__(self, k): self.k = k
+    def __call__(self, a): return a
+    def __hash__(self): return 7
+    def __eq__(self, other):
+        weft.clear_caches()
+        return isinstance(other, Callback) and self.k == other.k
+
+errors, calls = [], [0] * 8
+stop = time.monotonic() + 4
+
+def work(i):
+    try:
+        while time.monotonic() < stop:
+            callback = Callback(calls[i] % 3)
+            f = weft.jit(lambda v: weft.pure_callback(callback, v, v) + i)
+            assert np.asarray(f(np.ones(3, np.float32))).tolist() == [1.0 + i] * 3
+            g = weft.jit(lambda v, c: v + c.k, static_argnums=1)
+            for k in range(3):
+                assert float(g(1.0, Callback(k))) == 1.0 + k
+            if i == 0:
+                weft.clear_caches()
+            weft.grad(lambda v: (v * v).sum())(wnp.ones(3))
+            calls[i] += 1
+    except BaseException as e:
+        errors.append(repr(e))
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(errors or "fine", min(calls) > 0)
+"""
+
+
+def test_caches_are_cleared_while_others_use_them(run_python):
+    assert run_python(CLEARING).split() == ["fine", "True"]
+
+
+def test_destructors_may_use_the_cache_that_drops_them(run_python):
+    out = run_python(
+        "import weft, weft.numpy as wnp\n"
+        "class Static:\n"
+        "    def __del__(self):\n"
+        "        weft.clear_caches()\n"
+        "        wnp.ones(2) + 1\n"
+        "f = weft.jit(lambda x, s: x + 1, static_argnums=1)\n"
+        "for i in range(20): f(1.0, Static())\n"
+        "f.clear_cache()\n"
+        "g = weft.jit(lambda x, s: x + 1, static_argnums=1)\n"
+        "for i in range(20): g(1.0, Static())\n"
+        "del g\n"
+        "print(float(f(1.0, 2)))\n"
+    )
+    assert out.strip() == "2.0"
+
+
+def test_equal_static_values_of_other_types_are_others():
+    seen = []
+
+    @functools.partial(weft.jit, static_argnums=1)
+    def f(x, s):
+        seen.append(s)
+        return x
+
+    values = [1, 1.0, True, (1,), (True,), (1.0,), 0.0, -0.0, (0.0,), (-0.0,), 0j, -0j, ((1,),)]
+    for value in [*values, ((True,),), *values]:
+        f(1.0, value)
+    assert list(map(repr, seen)) == list(map(repr, [*values, ((True,),)]))
+
+
+def test_a_call_of_a_graph_is_weak_as_its_function_is():
+    weak = wnp.broadcast_to(wnp.asarray(2.0), (3,))
+    double = weft.vmap(lambda v: v * 2)
+    strong = weft.vmap(lambda v: (v * 2).astype(wnp.float32))
+    assert double(weak).weak_type
+    assert not strong(weak).weak_type
+    assert double(weak).weak_type
+
+
+# Compiled programs are dropped, and made again when they are called.
+
+
+def test_programs_that_functions_hold_are_dropped_and_come_back():
+    functions = [weft.jit(lambda v, k=k: v * k + 0.5) for k in range(6)]
+    compiled = weft.jit(lambda v: v - 3).lower(X).compile()
+    for f in functions:
+        f(X)
+    before = cache_stats()["loaded"]
+    assert _core.unload_executables(before) == before
+    assert cache_stats()["loaded"] == 0
+    for k, f in enumerate(functions):
+        np.testing.assert_allclose(f(X), X * k + 0.5)
+    np.testing.assert_allclose(compiled(X), X - 3)
+    assert cache_stats()["loaded"] >= 7
+
+
+def test_the_least_recently_used_program_is_dropped_first():
+    weft.clear_caches()
+    old, new = weft.jit(lambda v: v * 41), weft.jit(lambda v: v * 43)
+    for f in (old, new, old):
+        f(X)
+    _core.unload_executables(1)
+    assert compiles(lambda: old(X)) == 0
+    assert compiles(lambda: new(X)) == 1
+
+
+class Maps:
+    """Memory maps of a process in which each loaded program takes `each`, and others `rest`."""
+
+    def __init__(self, rest, each=3, limit=4000):
+        self.rest, self.each, self.limit = rest, each, limit
+
+    def __call__(self):
+        return self.rest + self.each * cache_stats()["loaded"], self.limit
+
+
+def test_programs_make_room_for_memory_maps(monkeypatch):
+    weft.clear_caches()
+    held = [weft.jit(lambda v, k=k: v + k) for k in range(40)]
+    for f in held:
+        f(X)
+    guard = compile._MapGuard()
+    monkeypatch.setattr(compile, "_memory_maps", Maps(rest=10, each=60))
+    guard.look()
+    loaded = cache_stats()["loaded"]
+    assert 0 < loaded <= 40 // 2  # well below, the newest are left
+    assert compiles(lambda: held[-1](X)) == 0
+    guard.look()
+    assert cache_stats()["loaded"] == loaded
+
+
+def test_maps_of_others_cost_no_programs_again_and_again(monkeypatch):
+    weft.clear_caches()
+    held = [weft.jit(lambda v, k=k: v - k) for k in range(40)]
+    for f in held:
+        f(X)
+    guard = compile._MapGuard()
+    monkeypatch.setattr(compile, "_memory_maps", Maps(rest=3000, each=0))
+    guard.look()
+    loaded = cache_stats()["loaded"]
+    for _ in range(3):
+        guard.look()
+    assert cache_stats()["loaded"] == loaded > 0
 
 
 # The cache of compiled programs is keyed by structure.

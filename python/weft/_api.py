@@ -109,7 +109,7 @@ def live_arrays():
 
 
 def clear_caches():
-    """Forgets every compiled program. Functions keep what they traced."""
+    """Forgets every compiled program. Functions keep what they traced and compile it again."""
     _core.clear_caches()
 
 

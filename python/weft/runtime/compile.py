@@ -8,25 +8,54 @@ from weft.runtime import client as _client
 
 # How many programs are compiled between two looks at the process's memory maps.
 _LOOK_EVERY = 256
-_compiled = 0
 
 
-def _make_room():
+def _memory_maps():
+    """How many memory maps the process has, and how many it may have; None on other systems."""
+    try:
+        with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps), int(limit.read())
+    except OSError:
+        return None
+
+
+class _MapGuard:
     """Drops compiled programs before the process has as many memory maps as Linux allows.
 
     Every program takes several. When one cannot be mapped, XLA does not fail: the process crashes.
+    The programs used least recently go first, until the maps are well below what made the process
+    crowded; those that still have users are compiled again when they are called.
     """
-    global _compiled
-    _compiled += 1
-    if _compiled % _LOOK_EVERY:
-        return
-    try:
-        with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps", "rb") as maps:
-            crowded = sum(1 for _ in maps) > int(limit.read()) // 2
-    except OSError:
-        return  # another system
-    if crowded:
-        _core.clear_caches()
+
+    def __init__(self):
+        self._compiled = 0
+        self._crowded = 0  # how many maps are too many, if that is not half of the limit
+
+    def before_compile(self):
+        self._compiled += 1
+        if self._compiled % _LOOK_EVERY == 0:
+            self.look()
+
+    def look(self):
+        now = _memory_maps()
+        if now is None:
+            return
+        count, limit = now
+        if count <= max(self._crowded, limit // 2):
+            return
+        while count > limit // 4:
+            loaded = _core.cache_stats()["loaded"]
+            before = count
+            if not _core.unload_executables((loaded + 1) // 2):
+                break
+            count, _ = _memory_maps()
+            if before - count < loaded // 4:
+                break  # the maps are not those of programs
+        # What remains belongs to others: there is nothing to gain before the maps are more again.
+        self._crowded = min(count + limit // 8, limit // 8 * 7)
+
+
+_maps = _MapGuard()
 
 
 def compile_text(text, device_index, host_functions=()):
@@ -35,7 +64,7 @@ def compile_text(text, device_index, host_functions=()):
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     """
-    _make_room()
+    _maps.before_compile()
     client = _client.client_of(device_index)
     device = _client.device_at(device_index)
     options = xla_client.CompileOptions()

@@ -1,0 +1,142 @@
+// Emission, compilation, and which executables are loaded.
+
+#include "executable.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "array.h"
+#include "attrs.h"
+#include "dtypes.h"
+#include "hooks.h"
+
+namespace weft::py {
+
+// What jaxlib compiled costs about 160 KB and three memory maps each, however small the program.
+// Programs that call functions of the host are often made for one call, with a fresh function:
+// fewer of them are kept.
+struct Loaded {
+  static constexpr size_t kMax = 2048;
+  static constexpr size_t kMaxWithHostCalls = 256;
+
+  std::unordered_set<Executable*> all;
+  size_t with_host_calls = 0;
+  uint64_t loads = 0;
+
+  void add(Executable* e) {
+    if (all.insert(e).second) with_host_calls += e->calls_host_;
+  }
+  void remove(Executable* e) {
+    if (all.erase(e)) with_host_calls -= e->calls_host_;
+  }
+
+  // Unloads the least recently used of those that `which` accepts.
+  template <typename F>
+  size_t drop(size_t count, F&& which) {
+    std::vector<Executable*> found;
+    for (Executable* e : all)
+      if (which(*e)) found.push_back(e);
+    count = std::min(count, found.size());
+    std::nth_element(found.begin(), found.begin() + static_cast<ptrdiff_t>(count), found.end(),
+                     [](Executable* a, Executable* b) { return a->last_use_ < b->last_use_; });
+    std::vector<Ref> dropped;  // destroyed when the set is whole
+    for (size_t i = 0; i < count; ++i) {
+      remove(found[i]);
+      dropped.push_back(std::move(found[i]->loaded_));
+    }
+    return count;
+  }
+  // A quarter at once, so that a process at the limit does not look for the oldest at each compile.
+  void make_room() {
+    if (with_host_calls > kMaxWithHostCalls)
+      drop(kMaxWithHostCalls / 4, [](const Executable& e) { return e.calls_host_; });
+    if (all.size() > kMax) drop(kMax / 4, [](const Executable&) { return true; });
+  }
+};
+
+namespace {
+
+Loaded& loaded_set() {
+  static auto* s = new Loaded;
+  return *s;
+}
+
+// What a program calls on the host: a list of (function, ((shape, dtype), ...), "file.py:12 (f)",
+// whether it takes and returns a token).
+Ref host_functions(const std::vector<HostCallback>& callbacks) {
+  Ref list = Ref::checked(PyList_New(0));
+  for (const HostCallback& c : callbacks) {
+    Ref types = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(c.results.size())));
+    for (size_t i = 0; i < c.results.size(); ++i) {
+      Ref shape = to_tuple(c.results[i]->shape());
+      PyTuple_SET_ITEM(
+          types.get(), static_cast<Py_ssize_t>(i),
+          Ref::checked(PyTuple_Pack(2, shape.get(), numpy_dtype(c.results[i]->dtype()))).release());
+    }
+    auto function = std::dynamic_pointer_cast<const PythonObject>(c.function);
+    if (!function) throw Error(ErrorKind::kInternal, "host function that is none of Python");
+    Ref item = Ref::checked(Py_BuildValue("(OOsO)", function->get(), types.get(),
+                                          c.loc == kNoLoc ? "" : loc_text(c.loc).c_str(),
+                                          c.is_ordered ? Py_True : Py_False));
+    check(PyList_Append(list.get(), item.get()));
+  }
+  return list;
+}
+
+std::string emit(const Executable& e, std::vector<HostCallback>& callbacks) {
+  EmitOptions options;
+  options.module_name = "jit_" + e.name;
+  options.platform = device_table()[static_cast<size_t>(e.device)].platform;
+  options.locations = true;
+  options.aliases = e.aliases;
+  return emit_stablehlo(*e.graph, options, &callbacks);
+}
+
+}  // namespace
+
+Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, std::string name_)
+    : graph(std::move(graph_)),
+      device(device_),
+      aliases(std::move(aliases_)),
+      name(std::move(name_)),
+      outputs(graph->output_types()),
+      has_effects(graph->effects() != kPure) {
+  constexpr int64_t kSmallBytes = 1 << 16;
+  int64_t smallest = kSmallBytes + 1;
+  handlers_ = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    PyList_SET_ITEM(handlers_.get(), static_cast<Py_ssize_t>(i),
+                    result_handler(outputs[i], device).release());
+    if (outputs[i]->num_bytes() >= smallest) continue;
+    smallest = outputs[i]->num_bytes();
+    smallest_output = static_cast<int>(i);
+  }
+}
+
+Executable::~Executable() { loaded_set().remove(this); }
+
+void Executable::load() {
+  std::vector<HostCallback> callbacks;
+  std::string text = emit(*this, callbacks);
+  Ref text_object = Ref::checked(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  Ref functions = host_functions(callbacks);
+  Ref index = Ref::checked(PyLong_FromLong(device));
+  Ref made = Ref::checked(PyObject_CallFunctionObjArgs(hooks.compile.get(), text_object.get(),
+                                                       index.get(), functions.get(), nullptr));
+  ++loaded_set().loads;
+  if (loaded_) return;  // another thread was first
+  loaded_ = std::move(made);
+  last_use_ = ++clock_;
+  calls_host_ = !callbacks.empty();
+  loaded_set().add(this);
+  loaded_set().make_room();
+}
+
+size_t loaded_executables() { return loaded_set().all.size(); }
+uint64_t num_loads() { return loaded_set().loads; }
+size_t unload_executables(size_t count) {
+  return loaded_set().drop(count, [](const Executable&) { return true; });
+}
+
+}  // namespace weft::py

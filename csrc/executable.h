@@ -1,0 +1,56 @@
+// A graph that runs on a device as one module. What jaxlib compiled for it is loaded when it is
+// asked for, and may be dropped in between: every holder of an Executable (an eager op, an entry of
+// a jitted function, a user's compiled program) can go on using it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core.h"
+
+namespace weft::py {
+
+class Executable {
+ public:
+  // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
+  // for XLA's dumps and profiles.
+  Executable(GraphRef graph, int device, std::vector<int> aliases, std::string name);
+  ~Executable();
+  Executable(const Executable&) = delete;
+
+  // jaxlib's LoadedExecutable; compiles if need be.
+  Ref loaded() {
+    if (!loaded_) load();
+    last_use_ = ++clock_;
+    return loaded_;
+  }
+  // jaxlib's result handlers, a list.
+  PyObject* handlers() const { return handlers_.get(); }
+  const GraphRef graph;
+  const int device;
+  const std::vector<int> aliases;
+  const std::string name;
+  const std::vector<TypeRef> outputs;
+  const bool has_effects;
+  int smallest_output = -1;  // if it is small enough to be held on to; see last_run()
+
+ private:
+  friend struct Loaded;
+  void load();
+
+  static inline uint64_t clock_ = 0;
+  Ref loaded_;
+  Ref handlers_;
+  uint64_t last_use_ = 0;
+  bool calls_host_ = false;
+};
+using ExecutableRef = std::shared_ptr<Executable>;
+
+// How many are loaded, and how often one was.
+size_t loaded_executables();
+uint64_t num_loads();
+// Drops what was compiled for the `count` least recently used executables; returns for how many.
+size_t unload_executables(size_t count);
+
+}  // namespace weft::py
