@@ -62,15 +62,7 @@ void bind_graph_objects(nb::module_& m) {
              nb::list out;
              for (const Op& op : g.graph->ops()) out.append(op.info->name.c_str());
              return out;
-           })
-      .def("cost", [](const GraphObject& g) {
-        Cost c = graph_cost(*g.graph);
-        nb::dict d;
-        d["flops"] = c.flops;
-        d["transcendentals"] = c.transcendentals;
-        d["bytes accessed"] = c.bytes;
-        return d;
-      });
+           });
   nb::class_<ObjectHolder>(m, "Object", "A value that an attribute of an op holds.")
       .def("__repr__", [](const ObjectHolder& h) { return h.object->text(); });
 }

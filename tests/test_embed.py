@@ -1,56 +1,166 @@
-"""The installed CMake package: a C++ program that embeds weft builds against it and runs."""
+"""Wheel and sdist: their contents; a C++ program that embeds weft builds against the wheel."""
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
+import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
+import weft
+
 EMBED = ROOT / "tests" / "embed"
-# What `pip install .` of tools/test leaves behind; without it the core is built here.
-PACKAGE_BUILD = ROOT / "build" / "package"
+# Object files of the wheel; what `pip install .` of tools/test leaves behind is used again.
+PACKAGE_BUILD = Path(os.environ.get("WEFT_BUILD_DIR", ROOT / "build" / "package"))
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake"),
+    pytest.mark.skipif(shutil.which("ninja") is None, reason="needs ninja"),
+]
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=cwd)
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, cwd=cwd,
+        env={**os.environ, **environment},
+    )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory):
-    build = Path(os.environ.get("WEFT_BUILD_DIR", PACKAGE_BUILD))
-    if not (build / "libweft.a").exists():
-        build = tmp_path_factory.mktemp("core")
-        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DWEFT_BUILD_TOOLS=OFF",
-            "-DCMAKE_CXX_FLAGS_RELEASE=-O0")  # fmt: skip
-        run("cmake", "--build", build, "--target", "weft")
-    prefix = tmp_path_factory.mktemp("prefix")
-    run("cmake", "--install", build, "--prefix", prefix, "--component", "dev")
-    return prefix
+@contextlib.contextmanager
+def locked(path: Path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="module")
-def output(prefix, tmp_path_factory):
-    if shutil.which("ninja") is None:
-        pytest.skip("needs ninja")
+def wheel(tmp_path_factory):
+    pytest.importorskip("scikit_build_core")
+    pytest.importorskip("nanobind")
+    folder = tmp_path_factory.mktemp("wheel")
+    # Workers of one run share the build tree.
+    with locked(PACKAGE_BUILD.with_name("package.lock")):
+        run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-C",
+            f"build-dir={PACKAGE_BUILD}", "-w", folder, ROOT)  # fmt: skip
+    (found,) = folder.glob("weft-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(wheel, tmp_path_factory):
+    """Where the wheel is installed: a folder of its own, never the environment of the tests."""
+    target = tmp_path_factory.mktemp("site")
+    run(
+        sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", target, wheel
+    )
+    return target
+
+
+def installed(site: Path, *arguments: str) -> str:
+    return run(sys.executable, "-m", "weft", *arguments, cwd=site, PYTHONPATH=str(site))
+
+
+@pytest.fixture(scope="module")
+def output(site, tmp_path_factory):
     build = tmp_path_factory.mktemp("embedding")
-    run("cmake", "-S", EMBED, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    package = installed(site, "--cmake-dir").strip()
+    run("cmake", "-S", EMBED, "-B", build, "-G", "Ninja", f"-Dweft_DIR={package}")
     run("cmake", "--build", build)
     return run(build / "embedding")
 
 
-def test_package_holds_no_absolute_paths(prefix):
-    for path in (prefix / "lib" / "cmake" / "weft").iterdir():
-        assert str(ROOT) not in path.read_text()
+def test_contents_of_the_wheel(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    version = f"weft-{weft.__version__}"
+    for name in (
+        "weft/__init__.py",
+        "weft/__main__.py",
+        "weft/cli/__init__.py",
+        "weft/jax_names.txt",
+        "weft/include/weft/weft.h",
+        "weft/lib/libweft.a",
+        "weft/lib/cmake/weft/weft-config.cmake",
+        "weft/lib/cmake/weft/weft-config-version.cmake",
+        f"{version}.data/scripts/weft-opt",
+        f"{version}.dist-info/entry_points.txt",
+    ):
+        assert name in names
+    headers = {p.name for p in (ROOT / "src" / "include" / "weft").glob("*.h")}
+    assert {n.rpartition("/")[2] for n in names if n.startswith("weft/include/")} == headers
+    assert len([n for n in names if n.startswith("weft/_core")]) == 1
+    folders = {n.partition("/")[0] for n in names}
+    assert folders == {"weft", f"{version}.dist-info", f"{version}.data"}
+
+
+def test_contents_of_the_sdist(tmp_path):
+    pytest.importorskip("scikit_build_core")
+    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", build, tmp_path, cwd=ROOT)
+    (archive,) = tmp_path.glob("weft-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    sources = {
+        str(path.relative_to(ROOT))
+        for folder in ("src", "csrc", "python")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".h", ".cpp", ".py", ".txt")
+    }
+    assert sources <= names
+    for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "tools/weft_opt.cpp", "PKG-INFO"):
+        assert name in names
+    others = {name.partition("/")[0] for name in names} - {"src", "csrc", "python"}
+    assert others <= {
+        "CMakeLists.txt", "CMakePresets.json", "LICENSE", "PKG-INFO", "README.md",
+        "pyproject.toml", "tools", ".gitignore", ".clang-format",
+    }  # fmt: skip
+    assert not [name for name in names if name.endswith((".so", ".pyc", ".o"))]
+
+
+def test_package_holds_no_absolute_paths(site):
+    folder = Path(installed(site, "--cmake-dir").strip())
+    assert folder.is_relative_to(site)
+    for path in folder.iterdir():
+        assert str(ROOT) not in path.read_text() and str(site) not in path.read_text()
+    assert (Path(installed(site, "--include-dir").strip()) / "weft" / "weft.h").is_file()
+
+
+def test_weft_opt_is_installed(site, tmp_path):
+    program = tmp_path / "program.ir"
+    program.write_text("{ lambda ; a:f32[3]. let b:f32[3] = neg a c:f32[3] = neg b in (c,) }\n")
+    out = run(site / "bin" / "weft-opt", "--default", program)
+    assert out == "{ lambda ; a:f32[3]. let  in (a,) }\n"
+
+
+def test_the_installed_package_runs(site):
+    assert installed(site, "ops", "sin").startswith("sin: ")
+    code = "import weft; print(weft.__file__); print(weft.jit(lambda x: x + 1)(1.0))"
+    assert run(sys.executable, "-c", code, cwd=site, PYTHONPATH=str(site)).split() == [
+        str(site / "weft" / "__init__.py"),
+        "2.0",
+    ]
 
 
 def test_program_with_own_op(output):
-    before, after = output.partition("module @")[0].split("optimized\n")
+    before, after = output.partition("gradient\n")[0].split("optimized\n")
     assert "= softsign" in before and "= exp" in before
     assert "= softsign" in after and "exp" not in after and "add" not in after
+
+
+def test_gradients_and_reports(output):
+    gradient, rest = output.split("gradient\n")[1].split("gradients\n")
+    assert "a:f32[3] b:f32[3]. let" in gradient and "= softsign" in gradient
+    assert gradient.count("reduce_sum") == 1 and "abs" in gradient
+    assert "a:f32[8,3] b:f32[8,3]. let" in rest and "reduce_sum" not in rest.split("report")[0]
+    assert "critical path" in rest and "by op" in rest
 
 
 def test_own_op_is_lowered(output):
@@ -63,3 +173,4 @@ def test_own_op_is_lowered(output):
 def test_round_trip_and_errors(output):
     assert "round trip: equal" in output
     assert "error: " in output and "[softsign] expected a float; got i32[]" in output
+    assert "error: [grad] expected one output, a float scalar; got f32[2]" in output

@@ -271,7 +271,14 @@ class Lowered:
 
     def cost_analysis(self):
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
-        return self.graph.cost()
+        from weft import compiler
+
+        figures = compiler.analyze(self)
+        return {
+            "flops": figures.flops,
+            "transcendentals": figures.transcendentals,
+            "bytes accessed": figures.bytes,
+        }
 
     def __repr__(self):
         return f"<Lowered {self._traced.fun_name}>"

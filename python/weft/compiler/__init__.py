@@ -18,7 +18,6 @@ __all__ = [
     "Graph",
     "analyze",
     "cache_stats",
-    "cost",
     "default_pipeline",
     "emit_stablehlo",
     "fusion_report",
@@ -143,11 +142,6 @@ def verify_stablehlo(text):
     from weft.runtime.mlir import verify_module
 
     return verify_module(text)
-
-
-def cost(graph):
-    """Estimates for a graph: a dict with `flops`, `transcendentals` and `bytes accessed`."""
-    return graph.cost()
 
 
 def fusion_report(graph):
