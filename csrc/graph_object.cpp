@@ -57,12 +57,11 @@ void bind_graph_objects(nb::module_& m) {
       .def_prop_ro("out_types",
                    [](const GraphObject& g) { return type_list(g.graph->output_types()); })
       .def("__len__", [](const GraphObject& g) { return g.graph->ops().size(); })
-      .def("op_names",
-           [](const GraphObject& g) {
-             nb::list out;
-             for (const Op& op : g.graph->ops()) out.append(op.info->name.c_str());
-             return out;
-           });
+      .def("op_names", [](const GraphObject& g) {
+        nb::list out;
+        for (const Op& op : g.graph->ops()) out.append(op.info->name.c_str());
+        return out;
+      });
   nb::class_<ObjectHolder>(m, "Object", "A value that an attribute of an op holds.")
       .def("__repr__", [](const ObjectHolder& h) { return h.object->text(); });
 }

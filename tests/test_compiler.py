@@ -134,6 +134,11 @@ def test_products():
     assert a.bytes == (m * k + k * n + m * n) * F32 == a.peak_bytes
 
 
+@pytest.mark.parametrize(("power", "products"), [(2, 1), (3, 2), (4, 2), (7, 4), (8, 3), (-2, 2)])
+def test_powers_are_products(power, products):
+    assert compiler.analyze(lambda x: x**power, X).flops == products * N
+
+
 @pytest.mark.parametrize("depth", [1, 3])
 def test_calls_count_as_their_ops(depth):
     f = sin_cos

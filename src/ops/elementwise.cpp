@@ -1,4 +1,5 @@
 // Arithmetic on one operand, element by element: signs, rounding, roots and whole powers.
+#include <bit>
 #include <cmath>
 
 #include "ops/families.h"
@@ -227,8 +228,11 @@ void register_powers(OpRegistry& r) {
     return {n < 0 ? 1.0 / result : result};
   };
   op.cost = [](const CostCtx& c) {
-    double n = std::fabs(static_cast<double>(c.attrs->integer("y")));
-    return cost_elementwise(c, 1 + 2 * std::floor(std::log2(std::fmax(n, 1))), false);
+    int64_t n = c.attrs->integer("y");
+    uint64_t m = n < 0 ? 0 - bits(n) : bits(n);
+    // Squarings, products of those that are needed, and the reciprocal.
+    int products = m == 0 ? 0 : std::bit_width(m) + std::popcount(m) - 2;
+    return cost_elementwise(c, products + (n < 0), false);
   };
   r.add(std::move(op));
 }
