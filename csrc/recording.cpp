@@ -2,6 +2,7 @@
 
 #include "recording.h"
 
+#include <set>
 #include <unordered_map>
 #include <variant>
 
@@ -14,8 +15,11 @@ namespace {
 
 // ---- One graph object per structure
 
-// Whether the ops of equal graphs come from the same lines, which errors of transforms name.
-bool same_places(const Graph& a, const Graph& b) {
+// Whether the ops of equal graphs come from the same lines, which errors of transforms name. `seen`
+// holds the pairs of graphs that were compared already.
+bool same_places(const Graph& a, const Graph& b,
+                 std::set<std::pair<const Graph*, const Graph*>>& seen) {
+  if (&a == &b || !seen.emplace(&a, &b).second) return true;
   for (uint32_t i = 0; i < a.ops().size(); ++i) {
     const Op &x = a.op(i), &y = b.op(i);
     if (x.loc != y.loc) return false;
@@ -23,13 +27,16 @@ bool same_places(const Graph& a, const Graph& b) {
     for_each_graph(x.attrs, [&](const GraphRef& g) { inner.push_back(g); });
     size_t next = 0;
     bool same = true;
-    for_each_graph(y.attrs, [&](const GraphRef& g) {
-      const GraphRef& other = inner[next++];
-      same = same && (other == g || same_places(*other, *g));
-    });
+    for_each_graph(
+        y.attrs, [&](const GraphRef& g) { same = same && same_places(*inner[next++], *g, seen); });
     if (!same) return false;
   }
   return true;
+}
+
+bool same_places(const Graph& a, const Graph& b) {
+  std::set<std::pair<const Graph*, const Graph*>> seen;
+  return same_places(a, b, seen);
 }
 
 // Functions are recorded anew at every call. Handing out the first graph of each structure (and

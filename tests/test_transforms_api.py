@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import errors, nn
+from weft.ad_checkpoint import checkpoint_name
 from weft.test_util import check_grads
 
 
@@ -296,6 +297,94 @@ def test_errors(i):
     with pytest.raises(kind, match=message) as caught:
         run()
     assert "test_transforms_api.py" in str(caught.value)
+
+
+# ---- Functions that call functions twice at each level: work goes by functions, not by calls
+
+sine = weft.custom_jvp(wnp.sin)
+sine.defjvp(lambda xs, ts: (wnp.sin(xs[0]), wnp.cos(xs[0]) * ts[0]))
+cosine = weft.custom_vjp(wnp.cos)
+cosine.defvjp(lambda x: (wnp.cos(x), x), lambda x, ct: (-wnp.sin(x) * ct,))
+SAVED = weft.checkpoint_policies.save_only_these_names("y")
+HALF = wnp.asarray(0.5)
+BOTTOMS = {
+    "sin": wnp.sin,
+    "custom_jvp": sine,
+    "custom_vjp": cosine,
+    "checkpoint": weft.checkpoint(wnp.sin),
+    "saved": weft.checkpoint(lambda x: wnp.sin(checkpoint_name(x * 2, "y")), policy=SAVED),
+    "closure": lambda x: wnp.sin(x) * HALF,
+}
+TWICE = {
+    "sum": lambda f: lambda x: f(x) + f(x),
+    "chain": lambda f: lambda x: f(f(x)),
+    "product": lambda f: lambda x: f(x) * f(2 * x),
+    "scan": lambda f: lambda x: weft.lax.scan(lambda c, _: (f(f(c)), None), x, length=2)[0],
+    "cond": lambda f: lambda x: weft.lax.cond(x > 0, lambda x: f(f(x)), lambda x: f(x), x),
+}
+
+
+def levels(twice, f, n):
+    for _ in range(n):
+        f = weft.jit(TWICE[twice](f))
+    return f
+
+
+@pytest.mark.parametrize("bottom", BOTTOMS)
+def test_sums_of_two_calls_forty_levels_deep_run(bottom):
+    base = BOTTOMS[bottom]
+    scale = 2.0**40
+    f = levels("sum", base, 40)
+    derivative = weft.grad(base)(0.5)
+    np.testing.assert_allclose(f(0.5) / scale, base(0.5), rtol=1e-5)
+    for grad in (
+        weft.grad,
+        lambda f: weft.jit(weft.grad(f)),
+        lambda f: weft.grad(weft.checkpoint(f)),
+    ):
+        np.testing.assert_allclose(grad(f)(0.5) / scale, derivative, rtol=1e-5)
+    in_scan = lambda x: weft.lax.scan(lambda c, _: (f(c) / scale, None), x, length=1)[0]
+    in_cond = lambda x: weft.lax.cond(x > 0, f, lambda x: x, x) / scale
+    policy = weft.checkpoint(f, policy=SAVED)
+    for g in (in_scan, in_cond, lambda x: policy(x) / scale):
+        np.testing.assert_allclose(weft.grad(g)(0.5), derivative, rtol=1e-5)
+    x = wnp.full(3, 0.5)
+    np.testing.assert_allclose(weft.vmap(weft.grad(f))(x) / scale, [derivative] * 3, rtol=1e-5)
+    if bottom != "custom_vjp":
+        np.testing.assert_allclose(weft.jvp(f, (0.5,), (1.0,))[1] / scale, derivative, rtol=1e-5)
+        np.testing.assert_allclose(weft.linearize(f, 0.5)[1](1.0) / scale, derivative, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bottom", ["sin", "custom_jvp", "checkpoint", "closure"])
+@pytest.mark.parametrize("twice", TWICE)
+def test_programs_of_calls_sixty_levels_deep_stay_small(twice, bottom):
+    n = 60 if twice in ("sum", "chain", "product") else 12
+    f = levels(twice, BOTTOMS[bottom], n)
+    x = wnp.full(3, 0.5)
+    programs = {
+        "itself": weft.make_jaxpr(f),
+        "jvp": weft.make_jaxpr(lambda x: weft.jvp(f, (x,), (1.0,))),
+        "jvp of jvp": weft.make_jaxpr(
+            lambda x: weft.jvp(lambda x: weft.jvp(f, (x,), (1.0,))[1], (x,), (1.0,))
+        ),
+        "vmap": lambda _: weft.make_jaxpr(weft.vmap(f))(x),
+        "vmap of jvp": lambda _: weft.make_jaxpr(weft.vmap(lambda x: weft.jvp(f, (x,), (1.0,))[1]))(
+            x
+        ),
+    }
+    for name, program in programs.items():
+        first, second = program(0.5), program(0.5)
+        assert len(str(first)) < 1_000_000, name
+        assert str(first) == str(second)
+        assert first.graph == second.graph and hash(first.graph) == hash(second.graph)
+        assert not first.effects
+
+
+def test_linear_calls_sixty_levels_deep_transpose():
+    f = levels("chain", lambda x: x * 2, 60)
+    for program in (weft.grad(f), weft.grad(weft.checkpoint(f)), weft.linear_transpose(f, 0.5)):
+        assert len(str(weft.make_jaxpr(program)(0.5))) < 1_000_000
+    assert len(str(weft.make_jaxpr(weft.vmap(weft.grad(f)))(wnp.ones(2)))) < 1_000_000
 
 
 def test_a_wrong_derivative_is_found():

@@ -65,6 +65,8 @@ GraphRef without_calls(const GraphRef& graph) {
   if (std::none_of(graph->ops().begin(), graph->ops().end(), is_inlined)) return graph;
   return graph->cached<Graph>("without_calls", [&] {
     GraphBuilder b;
+    // A call made twice with the same operands is one: else the ops would double at each level.
+    b.set_hash_consing(true);
     ValueMap map(*graph, b);
     std::vector<Value> inputs = copy_inputs(*graph, b, map);
     for (const Op& op : graph->ops()) {

@@ -43,19 +43,27 @@ void emit_constant(EmitCtx& c) {
 }
 
 bool is_constant(const Op& op) { return op.info->name == "constant"; }
+bool has_constants(const Graph& graph);
+
 // Whether graphs of the op hold constants that can become operands of it.
 bool holds_constants(const Op& op) {
   bool found = false;
   if (def(*op.info).lift)
-    for_each_graph(op.attrs, [&](const GraphRef& graph) {
-      found = found || !lift_constants(graph)->constants.empty();
-    });
+    for_each_graph(op.attrs,
+                   [&](const GraphRef& graph) { found = found || has_constants(*graph); });
   return found;
 }
 
+// Kept on a graph that holds others, since it may be called from many places.
 bool has_constants(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(),
-                     [](const Op& op) { return is_constant(op) || holds_constants(op); });
+  auto found = [&] {
+    return std::any_of(graph.ops().begin(), graph.ops().end(),
+                       [](const Op& op) { return is_constant(op) || holds_constants(op); });
+  };
+  bool holds_graphs = std::any_of(graph.ops().begin(), graph.ops().end(),
+                                  [](const Op& op) { return takes_graphs(*op.info); });
+  if (!holds_graphs) return found();
+  return *graph.cached<bool>("has_constants", [&] { return std::make_shared<bool>(found()); });
 }
 
 std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
