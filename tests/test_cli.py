@@ -373,7 +373,7 @@ def test_file_that_ends_the_process(complaint, folder):
         ("f32[2,2]=zeros", np.zeros((2, 2), np.float32)),
         ("i8[3]=ones", np.ones(3, np.int8)),
         ("bool[2]=ones", np.ones(2, bool)),
-        ("i32[2,3]=arange", np.arange(6).reshape(2, 3)),
+        ("i32[2,3]=arange", np.arange(6, dtype=np.int32).reshape(2, 3)),
         ("f32[3]=arange(1, 0.5)", np.float32([1, 1.5, 2])),
         ("u8[2]=[0, 255]", np.uint8([0, 255])),
         ("i4[2]=[-8, 7]", np.array([-8, 7], ml_dtypes.int4)),
@@ -384,12 +384,15 @@ def test_file_that_ends_the_process(complaint, folder):
         ("f16[]=65505", np.float16(65504)),  # rounded
         ("c64[2]=[1+2j, 3]", np.complex64([1 + 2j, 3])),
         ("f32[0]=[]", np.zeros(0, np.float32)),
+        ("u64[]=18446744073709551615", np.uint64(2**64 - 1)),
+        (f"f8_e8m0fnu[]={2**100}", np.array(2.0**100, ml_dtypes.float8_e8m0fnu)),
         ("f32[2,0]=7", np.zeros((2, 0), np.float32)),
     ],
 )
 def test_values(spec, expected):
-    found = Reader().read(spec, "--arg")
-    assert found.dtype == expected.dtype or expected.dtype == np.int64
+    with weft.enable_x64():
+        found = Reader().read(spec, "--arg")
+    assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
 
 

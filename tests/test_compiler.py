@@ -25,25 +25,25 @@ def counts(a):
 # What may stand for a program.
 
 
-def forms():
-    jitted = weft.jit(sin_cos)
-    return {
-        "function": (sin_cos, X),
-        "abstract argument": (sin_cos, weft.ShapeDtypeStruct((N,), "float32")),
-        "jitted": (jitted, X),
-        "graph": (jitted.trace(X).graph,),
-        "closed jaxpr": (weft.make_jaxpr(sin_cos)(X),),
-        "jaxpr": (weft.make_jaxpr(sin_cos)(X).jaxpr,),
-        "traced": (jitted.trace(X),),
-        "lowered": (jitted.lower(X),),
-        "compiled": (jitted.lower(X).compile(),),
-        "parsed": (compiler.parse(str(weft.make_jaxpr(sin_cos)(X))),),
-    }
+PROGRAMS = {
+    "graph": lambda: weft.jit(sin_cos).trace(X).graph,
+    "closed jaxpr": lambda: weft.make_jaxpr(sin_cos)(X),
+    "jaxpr": lambda: weft.make_jaxpr(sin_cos)(X).jaxpr,
+    "traced": lambda: weft.jit(sin_cos).trace(X),
+    "lowered": lambda: weft.jit(sin_cos).lower(X),
+    "compiled": lambda: weft.jit(sin_cos).lower(X).compile(),
+    "parsed": lambda: compiler.parse(str(weft.make_jaxpr(sin_cos)(X))),
+}
+CALLS = {
+    "function": (sin_cos, X),
+    "abstract argument": (sin_cos, weft.ShapeDtypeStruct((N,), "float32")),
+    "jitted": (weft.jit(sin_cos), X),
+}
 
 
-@pytest.mark.parametrize("form", forms())
+@pytest.mark.parametrize("form", [*CALLS, *PROGRAMS])
 def test_programs(form):
-    program = forms()[form]
+    program = CALLS[form] if form in CALLS else (PROGRAMS[form](),)
     a = compiler.analyze(*program)
     assert counts(a) == (3, 2, 2, 2)
     assert (a.flops, a.transcendentals, a.bytes) == (N, 2 * N, 7 * N * F32)
@@ -51,6 +51,13 @@ def test_programs(form):
     assert isinstance(fused, compiler.Graph) and fused.op_names() == ["fusion"]
     assert "fusion[" in str(fused) and "sin a" in str(fused)
     np.testing.assert_allclose(fused(X)[0], sin_cos(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_programs_are_emitted(form):
+    program = PROGRAMS[form]()
+    assert "stablehlo.sine" in compiler.emit_stablehlo(program)
+    assert compiler.fusion_report(program) == []
 
 
 def test_functions_with_static_arguments_and_trees():
@@ -74,6 +81,10 @@ def test_what_is_no_program():
             f(3)
         with pytest.raises(ArgumentTypeError, match="expected no arguments for a Graph"):
             f(graph, X)
+    with pytest.raises(ArgumentTypeError, match="emit_stablehlo expected .*; got function"):
+        compiler.emit_stablehlo(sin_cos)
+    with pytest.raises(TypeError, match="parse expected a program as text; got int"):
+        compiler.parse(3)
     with pytest.raises(ArgumentTypeError, match=r"passes go by name: passes=\[\.\.\.\]"):
         compiler.optimize(graph, ["cse"])
     with pytest.raises(TypeError, match="passes: expected a list of names; got 'cse'"):

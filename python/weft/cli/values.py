@@ -142,7 +142,9 @@ def cast(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
         problem = refusal(value, dtype)
         if problem:
             raise CliError(f"{where}: {value!r} is no value of dtype {dtype.name}: {problem}")
-    return np.array(values.tolist(), dtype) if values.dtype == object else values.astype(dtype)
+    if values.dtype == object and dtypes.issubdtype(dtype, np.floating):
+        values = values.astype(np.float64)  # some dtypes of ml_dtypes take no large ints
+    return values.astype(dtype)
 
 
 def representatives(values: np.ndarray, dtype: np.dtype) -> list[Any]:

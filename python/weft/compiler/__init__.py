@@ -42,6 +42,8 @@ def parse(text):
 
     Raises ParseError with line and column.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"parse expected a program as text; got {type(text).__name__}")
     return _core.parse(text)
 
 
@@ -125,8 +127,9 @@ def analyze(program, *args, **kwargs):
     return _core.analyze(_graph_of("analyze", program, args, kwargs))
 
 
-def emit_stablehlo(graph, name="main", *, platform="cpu", locations=False):
-    """StableHLO text of a graph as it stands; `optimize` it first for what `jit` would compile."""
+def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):
+    """StableHLO text of a program as it stands (`optimize` it for what `jit` would compile)."""
+    graph = _graph_of("emit_stablehlo", program)
     return _core.emit_stablehlo(graph, name, platform, locations)
 
 
@@ -144,9 +147,9 @@ def verify_stablehlo(text):
     return verify_module(text)
 
 
-def fusion_report(graph):
+def fusion_report(program):
     """The `fusion` ops that the pass `fuse` made: a list of dicts with flops and bytes."""
-    return _core.fusion_report(graph)
+    return _core.fusion_report(_graph_of("fusion_report", program))
 
 
 def registry():

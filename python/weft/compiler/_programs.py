@@ -6,15 +6,16 @@ from weft._staging import Compiled, Lowered, ShapedArray, Traced, typeof
 from weft.errors import ArgumentTypeError
 
 
-def graph_of(what, program, args, kwargs):
-    """The graph of a program, or of a function traced on arguments."""
-    if callable(program) and not isinstance(program, (_core.Graph, Compiled)):
-        return _traced(program, args, kwargs)
+def graph_of(what, program, args=None, kwargs=None):
+    """The graph of a program; of a function traced on arguments, where `what` takes some."""
     graph = _graph_of_program(program)
+    if graph is None and args is not None and callable(program):
+        return _traced(program, args, kwargs)
     if graph is None:
+        function = "" if args is None else ", or a function and its arguments"
         raise ArgumentTypeError(
-            f"{what} expected a graph, what make_jaxpr returns, a traced, lowered or compiled "
-            f"function, or a function and its arguments; got {type(program).__name__}"
+            f"{what} expected a graph, what make_jaxpr returns, or a traced, lowered or compiled "
+            f"function{function}; got {type(program).__name__}"
         )
     if args or kwargs:
         raise ArgumentTypeError(
