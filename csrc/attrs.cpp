@@ -213,26 +213,13 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
 
 namespace {
 
-// The items of a dict, which comparing may change otherwise.
+// The items of a dict, which hashing and showing them may change.
 std::vector<std::pair<Ref, Ref>> items_of(PyObject* dict) {
   std::vector<std::pair<Ref, Ref>> out;
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
     out.emplace_back(Ref::borrow(key), Ref::borrow(value));
   return out;
-}
-
-bool same_items(PyObject* a, PyObject* b) {
-  if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-  for (auto& [key, value] : items_of(a)) {
-    Ref other = Ref::borrow(PyDict_GetItemWithError(b, key.get()));
-    if (!other) {
-      if (PyErr_Occurred()) throw PythonError{};
-      return false;
-    }
-    if (!same_value(value.get(), other.get())) return false;
-  }
-  return true;
 }
 
 // Functions go by their names: their repr has an address, which differs from run to run.
@@ -269,8 +256,7 @@ PythonObject::PythonObject(Ref object, std::string_view op, std::string_view nam
 bool PythonObject::equals(const AttrObject& other) const {
   auto* object = dynamic_cast<const PythonObject*>(&other);
   if (!object || hash_ != object->hash_ || Py_TYPE(get()) != Py_TYPE(object->get())) return false;
-  return PyDict_CheckExact(get()) ? same_items(get(), object->get())
-                                  : same_value(get(), object->get());
+  return same_value(get(), object->get());
 }
 
 std::string PythonObject::text() const {

@@ -55,7 +55,10 @@ struct Hooks {
   Hook keep_token{"keep_token", Hook::kCallable};  // (token) -> None: effects_barrier waits for it
 
   // Trees of arguments and results, and their names in messages.
-  Hook flatten{"flatten", Hook::kCallable};    // tree -> (leaves, treedef)
+  Hook flatten{"flatten", Hook::kCallable};  // tree -> (leaves, treedef)
+  Hook flatten_one_level{"flatten_one_level",
+                         Hook::kCallable};     // tree -> (children, data), or None
+  Hook tree_type{"tree_type", Hook::kClass};   // PyTreeDef
   Hook describe{"describe", Hook::kCallable};  // (function, in_tree, static_argnums, leaf) -> text
   Hook describe_output{"describe_output", Hook::kCallable};  // (function, out_tree, leaf) -> text
   Hook describe_position{"describe_position", Hook::kCallable};  // (function, position) -> text

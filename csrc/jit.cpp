@@ -25,23 +25,36 @@ struct JitObject {
 };
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
+// The entry of a call, traced here if no other thread is at it.
+EntryRef find_or_trace(const JitState& s, Call& call) {
+  Traces& traces = s.traces();
+  while (true) {
+    if (EntryRef entry = traces.find(call.signature, s.id)) {
+      ++traces.hits;
+      return entry;
+    }
+    InFlightRef other = traces.in_flight(call.signature);
+    if (!other || !other->wait()) break;
+  }
+  ++traces.misses;
+  Ref held = s.traces_object;  // the trace may drop the function
+  struct Begun {
+    Traces& traces;
+    InFlightRef work;
+    ~Begun() { traces.end(work); }
+  } begun{traces, traces.begin(call.signature)};
+  EntryRef entry = trace(s, call);
+  // What closes over tracers of an outer trace is good for that trace only.
+  if (!entry->captures_tracers) traces.add(std::move(call.signature), entry, s.id);
+  return entry;
+}
+
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
-    JitState& s = *as_jit(self)->state;
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    const JitState& s = *as_jit(self)->state;
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
-    Call call;
-    prepare(s, args, n, kwnames, call, false);
-    EntryRef entry = find_entry(s, call.signature);
-    if (entry) {
-      ++s.hits;
-    } else {
-      ++s.misses;
-      unpack(call, args, n);
-      entry = trace(s, call, n);
-      // What closes over tracers of an outer trace is good for that trace only.
-      if (!entry->captures_tracers) add_entry(s, std::move(call.signature), entry);
-    }
+    Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
+    EntryRef entry = find_or_trace(s, call);
     return call_entry(s, *entry, call.operands).release();
   });
   if (!result) error_leaves(as_jit(self)->state->function.get());
@@ -49,16 +62,18 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 }
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
-//             inline, keep_unused, library)
+//             inline, keep_unused, library, traces)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
-    PyObject *function, *static_nums, *static_names, *donate_nums, *donate_names;
+    PyObject *function, *static_nums, *static_names, *donate_nums, *donate_names, *traces;
     const char* function_name;
     int is_inline, keep_unused, library;
-    if (!PyArg_ParseTuple(args, "OsO!O!O!O!ppp", &function, &function_name, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OsO!O!O!O!pppO", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
-                          &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library))
+                          &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library,
+                          &traces))
       throw PythonError{};
+    if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
     state->function = Ref::borrow(function);
     state->name = function_name;
@@ -78,6 +93,9 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     state->is_inline = is_inline;
     state->keep_unused = keep_unused;
     state->library = library;
+    static uint64_t count = 0;
+    state->id = ++count;
+    state->traces_object = Ref::borrow(traces);
     PyObject* self = type->tp_alloc(type, 0);
     if (!self) throw PythonError{};
     as_jit(self)->vectorcall = call_jit;
@@ -90,14 +108,16 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   JitObject* j = as_jit(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(j->dict);
-  if (j->state) Py_VISIT(j->state->function.get());
+  if (!j->state) return 0;
+  Py_VISIT(j->state->function.get());
+  Py_VISIT(j->state->traces_object.get());
   return 0;
 }
 
 int clear(PyObject* self) {
   JitObject* j = as_jit(self);
   Py_CLEAR(j->dict);
-  if (j->state) j->state->function = Ref();
+  if (j->state) j->state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
   return 0;
 }
 
@@ -118,13 +138,13 @@ PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) {
 }
 
 PyObject* cache_info(PyObject* self, PyObject*) {
-  JitState& s = *as_jit(self)->state;
-  return Py_BuildValue("(KKnn)", s.hits, s.misses, static_cast<Py_ssize_t>(s.entries.size()),
-                       static_cast<Py_ssize_t>(kMaxEntries));
+  Traces& t = as_jit(self)->state->traces();
+  return Py_BuildValue("(KKnn)", t.hits, t.misses, static_cast<Py_ssize_t>(t.size()),
+                       static_cast<Py_ssize_t>(Traces::kMaxEntries));
 }
 
 PyObject* clear_cache(PyObject* self, PyObject*) {
-  as_jit(self)->state->entries.clear();
+  as_jit(self)->state->traces().clear();
   return Py_NewRef(Py_None);
 }
 
@@ -150,7 +170,7 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_TypeError, "expected a function made by jit");
     throw PythonError{};
   }
-  JitState& s = *as_jit(jit_function)->state;
+  const JitState& s = *as_jit(jit_function)->state;
   std::vector<PyObject*> stack;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     stack.push_back(PyTuple_GET_ITEM(args, i));
@@ -161,11 +181,9 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
     stack.push_back(value);
     PyTuple_SET_ITEM(names.get(), next++, Py_NewRef(key));
   }
-  Call call;
-  prepare(s, stack.data(), PyTuple_GET_SIZE(args), next ? names.get() : nullptr, call, true);
-  if (EntryRef entry = find_entry(s, call.signature)) return entry;
-  unpack(call, stack.data(), PyTuple_GET_SIZE(args));
-  return trace(s, call, PyTuple_GET_SIZE(args));
+  Call call =
+      prepare(s, {stack.data(), PyTuple_GET_SIZE(args), next ? names.get() : nullptr}, true);
+  return find_or_trace(s, call);
 }
 
 void init_jit(PyObject* module) {

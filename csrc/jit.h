@@ -7,6 +7,7 @@
 
 #include "compile.h"
 #include "core.h"
+#include "in_flight.h"
 
 namespace weft::py {
 
@@ -15,6 +16,7 @@ struct Entry {
   GraphRef graph;             // inputs: captures, then arguments
   std::vector<Ref> captures;  // arrays, and tracers of outer contexts
   bool captures_tracers = false;
+  bool leaked = false;        // tracers outlived the trace
   Ref out_tree;               // null: the output is one leaf
   std::vector<bool> weak;     // per output
   std::vector<bool> donated;  // per graph input
@@ -22,7 +24,8 @@ struct Entry {
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;
-  mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device
+  mutable std::vector<std::pair<int, ProgramRef>> programs;    // by device
+  mutable std::vector<std::pair<int, InFlightRef>> compiling;  // likewise
 };
 using EntryRef = std::shared_ptr<const Entry>;
 

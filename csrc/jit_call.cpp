@@ -2,6 +2,8 @@
 
 #include "jit_call.h"
 
+#include <algorithm>
+
 #include "array.h"
 #include "eager.h"
 #include "location.h"
@@ -49,7 +51,7 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
   Placement where = placement(operands, [&](size_t i) {
     size_t captures = e.captures.size();
     return i < captures ? cat("an array that '", s.name, "' closes over")
-                        : describe_leaf(s, e.in_tree, i - captures);
+                        : describe_leaf(s, e.in_tree.get(), i - captures);
   });
   ProgramRef program = program_for(e, where.device, s.keep_unused);
   std::vector<Ref> held;
@@ -70,8 +72,27 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
 }  // namespace
 
 ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
-  for (const auto& [d, program] : e.programs)
-    if (d == device) return program;
+  auto compiling = [&] {
+    return std::find_if(e.compiling.begin(), e.compiling.end(),
+                        [&](const auto& item) { return item.first == device; });
+  };
+  while (true) {
+    for (const auto& [d, program] : e.programs)
+      if (d == device) return program;
+    if (compiling() == e.compiling.end()) break;
+    InFlightRef other = compiling()->second;
+    if (!other->wait()) break;
+  }
+  auto work = std::make_shared<InFlight>(false);
+  e.compiling.emplace_back(device, work);
+  struct Begun {
+    const Entry& entry;
+    InFlight& work;
+    ~Begun() {
+      std::erase_if(entry.compiling, [&](const auto& item) { return item.second.get() == &work; });
+      work.finish();
+    }
+  } begun{e, *work};
   CompileOptions options;
   options.device = device;
   options.name = e.name;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core.h"
-#include "operand.h"
+#include "jit_layout.h"
 
 namespace weft::py {
 
@@ -15,35 +15,36 @@ struct JitState;
 // Key of the per-function cache.
 struct Signature {
   SmallVector<uint64_t, 16> leaves;  // type pointer with the weak bit
-  Ref tree;                          // null: positional leaves only
-  Ref statics;                       // tuple of static values and names, or null
+  Ref structure;                     // Structure::object; null: positional leaves only
+  std::vector<Ref> statics;          // static values, in the order of the structure's keys
   bool x64 = false;
   uint64_t hash = 0;
 
-  // May run Python code.
+  // May run Python code (static values compare by their own equality).
   bool operator==(const Signature& o) const;
+  // Of (args, kwargs) without static arguments; null if there is no structure.
+  PyObject* tree() const { return structure ? PyTuple_GET_ITEM(structure.get(), 0) : nullptr; }
+  PyObject* static_keys() const { return PyTuple_GET_ITEM(structure.get(), 1); }
 };
 
-// Arguments of one call, split into leaves and static values.
+// A call's arguments, taken apart.
 struct Call {
-  std::vector<Ref> owned;  // what keeps `leaves` alive
+  Arguments args;
   SmallVector<PyObject*, 16> leaves;
   std::vector<Operand> operands;
-  Ref dynamic;  // (args, kwargs) without statics; null when leaves are positional
-                // or the memo flattened them
+  std::vector<Ref> owned;  // what keeps `leaves` alive
   Signature signature;
 };
 
 // Splits the arguments and computes the signature. Raises for arguments that are no data, and for
 // static ones without a hash.
-void prepare(JitState& s, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Call& call,
-             bool allow_abstract);
-// Makes call.dynamic for arguments that the memo flattened: tracing needs the tree itself.
-void unpack(Call& call, PyObject* const* args, Py_ssize_t n);
+Call prepare(const JitState& s, const Arguments& args, bool allow_abstract);
+// (args, kwargs) without static arguments, as the user passed them.
+Ref dynamic_arguments(const JitState& s, const Arguments& args);
 
 bool is_static_position(const JitState& s, int64_t i, int64_t n);
 bool contains_name(const std::vector<Ref>& names, PyObject* key);
-// "argument x['w'] of f": the argument that a leaf is, or is part of.
-std::string describe_leaf(const JitState& s, const Ref& in_tree, size_t i);
+// "argument x['w'] of f": the argument that a leaf is, or is part of. `tree` may be null.
+std::string describe_leaf(const JitState& s, PyObject* tree, size_t i);
 
 }  // namespace weft::py

@@ -1,19 +1,13 @@
-// What a JitFunction is made of: its options and the entries that it has traced.
+// What a JitFunction is made of: its function, its options, and what was traced.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core.h"
-#include "jit.h"
-#include "jit_signature.h"
-#include "lru_table.h"
-#include "tree_memo.h"
+#include "jit_traces.h"
 
 namespace weft::py {
-
-constexpr size_t kMaxEntries = 4096;
 
 struct JitState {
   Ref function;
@@ -26,13 +20,11 @@ struct JitState {
   bool is_inline = false;
   bool library = false;  // composite(): ops carry the caller's location
   bool keep_unused = false;
-  LruTable<Signature, EntryRef> entries{kMaxEntries};
-  TreeMemo memo;
-  uint64_t hits = 0, misses = 0;
-};
+  uint64_t id;  // no other JitFunction ever has it
+  Ref traces_object;
 
-// The entry traced for a signature; null if there is none.
-EntryRef find_entry(JitState& s, const Signature& signature);
-void add_entry(JitState& s, Signature signature, EntryRef entry);
+  // Shared by jit functions of one function with equal options.
+  Traces& traces() const { return *traces_of(traces_object.get()); }
+};
 
 }  // namespace weft::py

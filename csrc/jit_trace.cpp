@@ -11,7 +11,7 @@ namespace {
 
 // Calls the user's function on tracers.
 Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers) {
-  if (!call.dynamic) {
+  if (!call.signature.structure) {
     std::vector<PyObject*> args;
     for (Ref& t : tracers) args.push_back(t.get());
     return Ref::checked(PyObject_Vectorcall(s.function.get(), args.data(), args.size(), nullptr));
@@ -19,21 +19,18 @@ Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers
   Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(tracers.size())));
   for (size_t i = 0; i < tracers.size(); ++i)
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(tracers[i].get()));
-  Ref dynamic = Ref::checked(
-      PyObject_CallMethodOneArg(call.signature.tree.get(), name("unflatten"), list.get()));
+  Ref dynamic =
+      Ref::checked(PyObject_CallMethodOneArg(call.signature.tree(), name("unflatten"), list.get()));
   PyObject* positional = PyTuple_GET_ITEM(dynamic.get(), 0);
   Ref kwargs = Ref::checked(PyDict_Copy(PyTuple_GET_ITEM(dynamic.get(), 1)));
   std::vector<std::pair<Py_ssize_t, PyObject*>> static_args;
-  if (call.signature.statics) {
-    PyObject* statics = call.signature.statics.get();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(statics); i += 2) {
-      PyObject* key = PyTuple_GET_ITEM(statics, i);
-      PyObject* value = PyTuple_GET_ITEM(statics, i + 1);
-      if (PyUnicode_Check(key)) {
-        check(PyDict_SetItem(kwargs.get(), key, value));
-      } else {
-        static_args.emplace_back(PyLong_AsSsize_t(key), value);
-      }
+  for (size_t i = 0; i < call.signature.statics.size(); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(call.signature.static_keys(), static_cast<Py_ssize_t>(i));
+    PyObject* value = call.signature.statics[i].get();
+    if (PyUnicode_Check(key)) {
+      check(PyDict_SetItem(kwargs.get(), key, value));
+    } else {
+      static_args.emplace_back(PyLong_AsSsize_t(key), value);
     }
   }
   Py_ssize_t n = PyTuple_GET_SIZE(positional) + static_cast<Py_ssize_t>(static_args.size());
@@ -50,10 +47,10 @@ Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers
 }
 
 // Which graph inputs are donated: those of arguments named by the donate_* options.
-std::vector<bool> donated_inputs(const JitState& s, const Call& call, Py_ssize_t num_positional,
-                                 size_t num_captures) {
+std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num_captures) {
   std::vector<bool> donated(num_captures + call.leaves.size(), false);
   if (s.donate_argnums.empty() && s.donate_argnames.empty()) return {};
+  Py_ssize_t num_positional = call.args.num_positional;
   size_t leaf = num_captures;
   auto mark = [&](size_t count, bool on) {
     for (size_t i = 0; i < count; ++i) donated[leaf++] = on;
@@ -67,22 +64,23 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, Py_ssize_t
       if (d == i || d + num_positional == i) return true;
     return false;
   };
-  if (!call.dynamic) {
+  if (!call.signature.structure) {
     for (size_t i = 0; i < call.leaves.size(); ++i) mark(1, donates(static_cast<int64_t>(i)));
     return donated;
   }
-  PyObject* positional = PyTuple_GET_ITEM(call.dynamic.get(), 0);
+  Ref dynamic = dynamic_arguments(s, call.args);
+  PyObject* positional = PyTuple_GET_ITEM(dynamic.get(), 0);
   int64_t at = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional); ++i, ++at) {
     while (is_static_position(s, at, num_positional)) ++at;
     mark(leaves_of(PyTuple_GET_ITEM(positional, i)), donates(at));
   }
   // Keyword arguments flatten in sorted order of their names.
-  Ref keys = Ref::checked(PyDict_Keys(PyTuple_GET_ITEM(call.dynamic.get(), 1)));
+  Ref keys = Ref::checked(PyDict_Keys(PyTuple_GET_ITEM(dynamic.get(), 1)));
   check(PyList_Sort(keys.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(keys.get(), i);
-    PyObject* value = PyDict_GetItem(PyTuple_GET_ITEM(call.dynamic.get(), 1), key);
+    PyObject* value = PyDict_GetItem(PyTuple_GET_ITEM(dynamic.get(), 1), key);
     mark(leaves_of(value), contains_name(s.donate_argnames, key));
   }
   return donated;
@@ -90,17 +88,17 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, Py_ssize_t
 
 }  // namespace
 
-EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional) {
+EntryRef trace(const JitState& s, const Call& call) {
   auto context = std::make_shared<TraceContext>();
   context->name = s.name;
   context->locations = !s.library;
   context->num_args = static_cast<uint32_t>(call.operands.size());
-  Ref tree = call.signature.tree ? call.signature.tree : Ref::borrow(Py_None);
-  context->describe =
-      Ref::checked(PyTuple_Pack(3, s.function.get(), tree.get(), s.static_argnums_object.get()));
+  PyObject* tree = call.signature.tree();
+  context->describe = Ref::checked(
+      PyTuple_Pack(3, s.function.get(), tree ? tree : Py_None, s.static_argnums_object.get()));
   auto entry = std::make_shared<Entry>();
   entry->name = s.name;
-  entry->in_tree = call.signature.tree;
+  entry->in_tree = Ref::borrow(tree);
   std::vector<Value> outputs;
   {
     ContextScope scope(context);
@@ -134,10 +132,11 @@ EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional) {
       entry->weak.push_back(x.weak);
     }
   }
+  entry->leaked = context.use_count() > 1;
   entry->captures = context->captures;
   for (const Ref& c : entry->captures) entry->captures_tracers |= is_tracer(c.get());
   entry->graph = context->builder.finish(outputs, context->capture_values);
-  entry->donated = donated_inputs(s, call, num_positional, entry->captures.size());
+  entry->donated = donated_inputs(s, call, entry->captures.size());
   return entry;
 }
 

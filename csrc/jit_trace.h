@@ -5,6 +5,6 @@
 
 namespace weft::py {
 
-EntryRef trace(const JitState& s, const Call& call, Py_ssize_t num_positional);
+EntryRef trace(const JitState& s, const Call& call);
 
 }  // namespace weft::py

@@ -11,6 +11,7 @@
 #include "jaxpr_view.h"
 #include "jit.h"
 #include "jit_stages.h"
+#include "jit_traces.h"
 #include "location.h"
 #include "operators.h"
 #include "primitive.h"
@@ -20,6 +21,7 @@
 #include "state.h"
 #include "trace.h"
 #include "transforms.h"
+#include "values.h"
 
 namespace nb = nanobind;
 
@@ -54,6 +56,9 @@ NB_MODULE(_core, m) {
   m.def("install", [](nb::kwargs objects) {
     for (auto [key, object] : objects) install(utf8(key.ptr()), object.ptr());
   });
+  m.def(
+      "same_value", [](nb::handle a, nb::handle b) { return same_value(a.ptr(), b.ptr()); },
+      "Whether two static values make the same program.");
   init_location();
   init_dtypes();
   init_public_function(m.ptr());
@@ -62,6 +67,7 @@ NB_MODULE(_core, m) {
   init_tracer(m.ptr(), shared);
   hooks.methods.on_install(add_methods);
   init_bind(m.ptr());
+  init_traces(m.ptr());
   init_jit(m.ptr());
   init_recording(m.ptr());
   init_deferred(m.ptr());

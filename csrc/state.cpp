@@ -8,6 +8,7 @@
 #include "bound.h"
 #include "compile.h"
 #include "eager.h"
+#include "jit_traces.h"
 #include "location.h"
 #include "run.h"
 #include "trace.h"
@@ -92,6 +93,7 @@ void bind_state(nb::module_& m) {
       "unload_executables", [](size_t count) { return unload_executables(count); },
       nb::arg("count"));
   m.def("clear_caches", [] {
+    clear_traces();
     clear_eager_cache();
     clear_executable_cache();
   });

@@ -34,7 +34,8 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs."""
-    return jit(fun).eval_shape(*args, **kwargs)
+    jitted = fun if isinstance(fun, _core.JitFunction) else jit(fun)
+    return jitted.eval_shape(*args, **kwargs)
 
 
 def devices(backend=None):
@@ -109,7 +110,7 @@ def live_arrays():
 
 
 def clear_caches():
-    """Forgets every compiled program. Functions keep what they traced and compile it again."""
+    """Forgets every compiled program and what functions under `jit` have traced."""
     _core.clear_caches()
 
 

@@ -24,8 +24,9 @@ _VMAP_METHODS = (
 class _FlatCallback:
     """A function of trees as one of lists of arrays.
 
-    Equal if function, trees and static arguments are, so that programs that call the same function
-    are the same. One that holds something unhashable is equal to itself only.
+    Equal if function, trees and static arguments are (and of equal types), so that programs that
+    call the same function are the same. One that holds something unhashable is equal to itself
+    only.
     """
 
     def __init__(self, fun, in_tree, out_tree, op, static=()):
@@ -47,7 +48,7 @@ class _FlatCallback:
             return True
         if not isinstance(other, _FlatCallback) or self._key is None:
             return False
-        return self._hash == other._hash and self._key == other._key
+        return self._hash == other._hash and _core.same_value(self._key, other._key)
 
     def __hash__(self):
         return self._hash

@@ -6,6 +6,8 @@ options and gives the callable its other methods (`lower`, `trace`, `eval_shape`
 
 import functools
 import operator
+import types
+import weakref
 
 from weft import _core
 from weft._staging import (
@@ -17,10 +19,12 @@ from weft._staging import (
     signature_of,
 )
 from weft._surface import public_function
-from weft.runtime.pytree import registry
+from weft.runtime.pytree import PyTreeDef, registry
 
 _core.install(
     flatten=registry.flatten,
+    flatten_one_level=registry.flatten_one_level,
+    tree_type=PyTreeDef,
     describe=describe_argument,
     describe_output=describe_output,
     describe_position=describe_position,
@@ -78,6 +82,38 @@ def _complete(fun, nums, names, which):
     return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
+_TRACES = "__weft_traces__"
+
+
+class _TracesByOptions:
+    """What the jit functions of one function have traced; an attribute of that function.
+
+    There it lives as long as the function, and cycles through it can be collected.
+    """
+
+    def __init__(self, fun):
+        self.fun = weakref.ref(fun)
+        self.by_options = {}
+
+    def __reduce__(self):  # a copy or pickle of the function takes nothing along
+        return (_TracesByOptions, (_TracesByOptions,))
+
+
+def _traces(fun, options):
+    """The traces that a new jit function shares with earlier ones of the same function and options.
+
+    Other callables than functions and partial applications of them are jitted once as a rule, or
+    are made anew each time, like bound methods.
+    """
+    if type(fun) not in (types.FunctionType, functools.partial):
+        return _core.Traces()
+    shared = vars(fun).get(_TRACES)
+    # functools.wraps copies attributes of one function to another.
+    if type(shared) is not _TracesByOptions or shared.fun() is not fun:
+        shared = vars(fun)[_TRACES] = _TracesByOptions(fun)
+    return shared.by_options.setdefault(options, _core.Traces())
+
+
 def _make(
     fun,
     static_argnums,
@@ -100,10 +136,10 @@ def _make(
     if both:
         raise ValueError(f"jit: argument {min(both)} is both static and donated")
     name = getattr(fun, "__name__", None) or type(fun).__name__
-    jitted = _core.JitFunction(
-        fun, name, *statics, *donated, bool(inline), bool(keep_unused), library
-    )
+    options = (*statics, *donated, bool(inline), bool(keep_unused), library)
+    jitted = _core.JitFunction(fun, name, *options, _traces(fun, options))
     functools.update_wrapper(jitted, fun)
+    vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     return jitted
 
@@ -123,8 +159,9 @@ def jit(
 
     Arguments and results are arrays, numbers, or trees (tuples, lists, dicts, registered classes)
     of them. A signature is the tree of the arguments, the shape, dtype and weak type of each leaf,
-    and the values of static arguments. Two functions of the same structure share one compiled
-    program, whatever their names.
+    and the values and types of static arguments. Jitting a function again with the same options
+    finds what was traced; two functions of the same structure share one compiled program, whatever
+    their names.
 
     Args:
       fun: the function; without it, a decorator is returned.

@@ -1,0 +1,65 @@
+// What jit functions of one function with equal options have traced: entries by signature. A Python
+// object (weft._core.Traces) that stands on the function, so that it lives as long, and that the
+// collector of cycles sees into: arguments may hold the function.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core.h"
+#include "in_flight.h"
+#include "jit.h"
+#include "jit_layout.h"
+#include "jit_signature.h"
+#include "lru_table.h"
+
+namespace weft::py {
+
+class Traces {
+ public:
+  static constexpr size_t kMaxEntries = 4096;
+
+  Traces();
+  ~Traces();
+  Traces(const Traces&) = delete;
+
+  // The entry of a signature; null if there is none. A function that leaks tracers has to run again
+  // for another jit function, so that those are of a trace of that one: `jit` is the id of the
+  // JitFunction.
+  EntryRef find(const Signature& signature, uint64_t jit) const;
+  void add(Signature signature, EntryRef entry, uint64_t jit);
+  // The trace of a signature that some thread is at; null if there is none.
+  InFlightRef in_flight(const Signature& signature) const;
+  InFlightRef begin(const Signature& signature);
+  void end(const InFlightRef& work);
+
+  LayoutMemo layouts;
+
+  size_t size() const { return entries_.size(); }
+  void clear();
+  int traverse(visitproc visit, void* arg) const;
+
+  uint64_t hits = 0, misses = 0;
+
+ private:
+  struct Item {
+    EntryRef entry;
+    uint64_t jit;
+  };
+  struct Pending {
+    Signature signature;
+    InFlightRef work;
+  };
+
+  mutable LruTable<Signature, Item> entries_{kMaxEntries};
+  std::vector<std::shared_ptr<const Pending>> pending_;
+};
+
+// The object's state; null for another class.
+Traces* traces_of(PyObject* o);
+// Forgets everything that any function has traced.
+void clear_traces();
+
+void init_traces(PyObject* module);
+
+}  // namespace weft::py
