@@ -134,10 +134,23 @@ std::deque<Device>& device_table() {
   return *table;
 }
 
+void check_device(int device) {
+  current_device();
+  if (device < 0 || static_cast<size_t>(device) >= device_table().size())
+    raise_error("AttributeValueError", "expected a device number below ", device_table().size(),
+                "; got ", device);
+}
+
 int current_device() {
   if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(hooks.start.get()));
   int d = default_device();
   return d < 0 ? 0 : d;
+}
+
+ArrayObject* array_argument(PyObject* o, const char* function) {
+  if (!is_array(o))
+    raise_error("OperandError", "[", function, "] expected an Array; got ", Py_TYPE(o)->tp_name);
+  return as_array(o);
 }
 
 PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed) {

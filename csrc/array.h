@@ -16,6 +16,8 @@ struct Device {
   std::string platform;
 };
 std::deque<Device>& device_table();  // its elements stay where they are
+// Raises for a number that is no index of the table; starts the runtime if need be.
+void check_device(int device);
 // The index that operations without committed operands use; starts the runtime if need be.
 int current_device();
 
@@ -37,7 +39,11 @@ extern PyTypeObject* array_type;
 void init_array(PyObject* module, const TypeSlots& shared);
 
 inline bool is_array(PyObject* o) { return Py_TYPE(o) == array_type; }
+// Of an object that is known to be one.
 inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*>(o); }
+
+// Of anything that Python passed to a function; raises OperandError.
+ArrayObject* array_argument(PyObject* o, const char* function);
 
 // Takes over the reference to `buffer`.
 PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);

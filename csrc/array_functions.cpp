@@ -23,6 +23,10 @@ void bind_array_functions(nb::module_& m) {
       "put",
       [](nb::handle host, bool weak, int device, bool committed) {
         Operand x = classify_operand(host.ptr(), "put");
+        if (x.kind != OperandKind::kNumpy && x.kind != OperandKind::kScalar)
+          raise_error("OperandError", "[put] expected data of the host; got ",
+                      Py_TYPE(host.ptr())->tp_name);
+        check_device(device);
         return nb::steal(put(host.ptr(), x.type, weak, device, committed));
       },
       nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
@@ -32,17 +36,22 @@ void bind_array_functions(nb::module_& m) {
     for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
     std::optional<DType> d = from_numpy_dtype(dtype.ptr());
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
+    check_device(device);
+    if (!nb::object(buffer.attr("shape")).equal(shape))
+      raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
+                  std::span<const int64_t>(dims));
     return nb::steal(
         make_array(buffer.release().ptr(), make_type(*d, dims), weak, device, committed));
   });
   // The array on a device, committed to it.
   m.def("commit", [](nb::handle array, int device) {
-    ArrayObject* a = as_array(array.ptr());
+    ArrayObject* a = array_argument(array.ptr(), "device_put");
+    check_device(device);
     if (a->device == device && a->committed) return nb::borrow(array);
     return take(copy_buffer(a, device, a->weak, true));
   });
   m.def("copy_array", [](nb::handle array) {
-    ArrayObject* a = as_array(array.ptr());
+    ArrayObject* a = array_argument(array.ptr(), "copy");
     return take(copy_buffer(a, a->device, a->weak, a->committed));
   });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });

@@ -213,6 +213,9 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
   Values values;
   for (const Operand& x : xs) values.push_back(value_in(*c, x, x.type->dtype()));
   Values results = record(*c, op, values, attrs);
+  if (weak.size() != results.size())
+    fail(ErrorKind::kType, "[", op.name, "] expected weak or not for each of ", results.size(),
+         " results; got ", weak.size());
   Objects out;
   for (size_t i = 0; i < results.size(); ++i)
     out.push_back(Ref::steal(make_tracer(c, results[i], weak[i])));

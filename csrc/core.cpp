@@ -86,6 +86,36 @@ int default_device() {
   return thread_config().default_device.value_or(process_config().default_device);
 }
 
+void check_count(const char* function, Py_ssize_t n, Py_ssize_t expected) {
+  if (n != expected)
+    raise_error("OperandError", function, " expected ", expected, " arguments; got ", n);
+}
+
+PyObject* list_argument(PyObject* o, const char* function, const char* argument) {
+  if (!PyList_Check(o))
+    raise_error("OperandError", function, " expected a list for ", argument, "; got ",
+                Py_TYPE(o)->tp_name);
+  return o;
+}
+
+PyObject* tuple_argument(PyObject* o, const char* function, const char* argument) {
+  if (!PyTuple_Check(o))
+    raise_error("OperandError", function, " expected a tuple for ", argument, "; got ",
+                Py_TYPE(o)->tp_name);
+  return o;
+}
+
+std::vector<bool> flags_argument(PyObject* tuple, const char* function, const char* argument) {
+  tuple_argument(tuple, function, argument);
+  std::vector<bool> out;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    int truth = PyObject_IsTrue(PyTuple_GET_ITEM(tuple, i));
+    check(truth);
+    out.push_back(truth != 0);
+  }
+  return out;
+}
+
 PyObject* name(const char* s) {
   static std::unordered_map<const char*, PyObject*> names;
   PyObject*& slot = names[s];

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "weft/weft.h"
 
@@ -100,6 +101,14 @@ struct ProcessConfig {
   int default_device = -1;
 };
 ProcessConfig& process_config();
+
+// What Python passes to a function of the module, checked; OperandErrors name function and
+// argument.
+void check_count(const char* function, Py_ssize_t n, Py_ssize_t expected);
+PyObject* list_argument(PyObject* o, const char* function, const char* argument);
+PyObject* tuple_argument(PyObject* o, const char* function, const char* argument);
+// Per item whether Python finds it true.
+std::vector<bool> flags_argument(PyObject* tuple, const char* function, const char* argument);
 
 // Interned attribute names; `s` must be a string literal.
 PyObject* name(const char* s);

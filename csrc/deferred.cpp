@@ -213,15 +213,22 @@ bool evaluate(TraceContext& c, Value v) {
 // call_graph(graph, operands, weak) -> list of results.
 PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    if (n != 3) raise_error("OperandError", "call_graph expected 3 arguments; got ", n);
+    check_count("call_graph", n, 3);
+    list_argument(args[1], "call_graph", "the operands");
     GraphRef graph = graph_of(args[0]);
     if (!graph) raise_error("OperandError", "call_graph expected a graph");
     std::vector<Operand> xs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
       xs.push_back(classify_operand(PyList_GET_ITEM(args[1], i), "call_graph"));
-    std::vector<bool> weak;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i)
-      weak.push_back(PyTuple_GET_ITEM(args[2], i) == Py_True);
+    std::vector<bool> weak = flags_argument(args[2], "call_graph", "the weak results");
+    if (xs.size() != graph->num_inputs())
+      raise_error("OperandError", "call_graph expected ", graph->num_inputs(), " operands; got ",
+                  xs.size());
+    for (size_t i = 0; i < xs.size(); ++i)
+      if (xs[i].type->shape() != graph->input_types()[i]->shape() ||
+          (xs[i].kind != OperandKind::kScalar && xs[i].type != graph->input_types()[i]))
+        raise_error("OperandError", "call_graph expected ", graph->input_types()[i],
+                    " for operand ", i, "; got ", xs[i].type);
     return to_list(call_graph(graph, xs, weak));
   });
 }

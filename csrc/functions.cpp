@@ -143,14 +143,13 @@ PyObject* bind_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 // functions. `weak` says which results are weakly typed.
 PyObject* bind_graphs_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
-    if (n != 3) raise_error("OperandError", "bind_graphs expected 3 arguments; got ", n);
+    check_count("bind_graphs", n, 3);
     const OpDef& op = registry().get(utf8(args[0]));
+    list_argument(args[1], "bind_graphs", "the operands");
     std::vector<Operand> xs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i)
       xs.push_back(classify_operand(PyList_GET_ITEM(args[1], i), op.name));
-    std::vector<bool> weak;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); ++i)
-      weak.push_back(PyTuple_GET_ITEM(args[2], i) == Py_True);
+    std::vector<bool> weak = flags_argument(args[2], "bind_graphs", "the weak results");
     return to_list(bind_graphs(op, xs, make_attrs(op, kwnames, args + n), weak));
   });
 }

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "array.h"
 #include "dtypes.h"
 #include "eager.h"
 #include "graph_object.h"
@@ -57,6 +58,7 @@ void bind_stages(nb::module_& m) {
       .def("stablehlo",
            [](const TracedObject& t, int device, bool keep_unused, bool locations,
               const std::vector<std::string>& result_info) {
+             check_device(device);
              CompileOptions options;
              options.device = device;
              options.name = t.entry->name;
@@ -66,6 +68,7 @@ void bind_stages(nb::module_& m) {
              return lowered_text(t.entry->graph, options, locations);
            })
       .def("compile", [](const TracedObject& t, int device, bool keep_unused) {
+        check_device(device);
         return ProgramObject{program_for(*t.entry, device, keep_unused)};
       });
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
@@ -78,9 +81,20 @@ void bind_stages(nb::module_& m) {
                    })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
+        auto types = p.program->optimized->input_types();
+        if (arrays.size() != types.size())
+          raise_error("ArgumentTypeError", "expected ", types.size(),
+                      " arrays for a compiled program; got ", arrays.size());
         std::vector<Operand> operands;
-        for (nb::handle a : arrays)
-          operands.push_back(classify_operand(a.ptr(), "compiled program"));
+        for (nb::handle a : arrays) {
+          TypeRef type = types[operands.size()];
+          Operand x = classify_operand(a.ptr(), "compiled program");
+          if (x.kind == OperandKind::kTracer || x.type != type)
+            raise_error("ArgumentTypeError", "expected an array of type ", type,
+                        " for a compiled program; got ", x.type,
+                        x.kind == OperandKind::kTracer ? ", traced" : "");
+          operands.push_back(x);
+        }
         Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
         std::vector<Ref> held;
         std::vector<PyObject*> inputs, outputs;

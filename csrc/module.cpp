@@ -30,6 +30,10 @@ namespace {
 
 // Attributes that weft.numpy gives arrays and tracers.
 void add_methods(PyObject* table) {
+  if (!PyDict_Check(table)) {
+    PyErr_SetString(PyExc_TypeError, "install expected a dict as 'methods'");
+    throw PythonError{};
+  }
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(table, &at, &key, &value);)
     for (PyTypeObject* type : {array_type, tracer_type})

@@ -78,6 +78,14 @@ Operand classify_abstract(PyObject* o) {
   return x;
 }
 
+Operand classify_type(PyObject* o, std::string_view op) {
+  Operand x = classify_abstract(o);
+  if (!x.type)
+    raise_error("OperandError", "[", op,
+                "] expected a type (ShapeDtypeStruct, array or number); got ", Py_TYPE(o)->tp_name);
+  return x;
+}
+
 Operand classify_operand(PyObject* o, std::string_view op) {
   Operand x = classify(o);
   if (x.kind != OperandKind::kInvalid) return x;

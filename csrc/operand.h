@@ -24,6 +24,8 @@ struct Operand {
 Operand classify(PyObject* o);
 // classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
 Operand classify_abstract(PyObject* o);
+// As classify_abstract(), but raises OperandError for what has no type.
+Operand classify_type(PyObject* o, std::string_view op);
 // As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".
 Operand classify_operand(PyObject* o, std::string_view op);
 // The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;

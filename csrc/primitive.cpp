@@ -85,7 +85,7 @@ void append_present(Values& to, std::span<const Value> from) {
 TypeRefs infer(const UserOp& op, const InferCtx& c) {
   nb::object avals = application(op, c.attrs, c.operands, nb::none(), kNoLoc).attr("infer")();
   TypeRefs out;
-  for (nb::handle aval : avals) out.push_back(classify_abstract(aval.ptr()).type);
+  for (nb::handle aval : avals) out.push_back(classify_type(aval.ptr(), op.name).type);
   return out;
 }
 
@@ -286,7 +286,10 @@ void bind_primitive(nb::module_& m) {
   bind_emit_context(m);
   m.def("new_op", new_op);
   m.def("set_multiple_results", [](nb::handle op, bool multiple) {
-    const_cast<OpDef&>(op_of(op.ptr())).multiple_results = multiple;
+    const OpDef& known = op_of(op.ptr());
+    if (!is_user_op(known))
+      raise_error("OperandError", "expected an op of a user's; got ", known.name);
+    const_cast<OpDef&>(known).multiple_results = multiple;
   });
   m.def("primitive",
         [](const std::string& op_name) { return take(primitive_object(registry().get(op_name))); });

@@ -74,6 +74,7 @@ Recording run(const ContextRef& context, PyObject* function, PyObject* tracers) 
   {
     ContextScope scope(context);
     Ref results = Ref::checked(PyObject_CallOneArg(function, tracers));
+    list_argument(results.get(), context->name.c_str(), "its results");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
       Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), context->name);
       context_for({&x, 1});  // raises for a tracer of a finished trace
@@ -103,7 +104,10 @@ Recording record(PyObject* function, PyObject* inputs, PyObject* dims, std::stri
     PyObject* dim = maps ? PyList_GET_ITEM(dims, i) : Py_None;
     if (dim != Py_None) {
       Dims shape = type->shape();
-      shape.erase(static_cast<size_t>(to_int(dim)));
+      int64_t axis = to_int(dim);
+      if (axis < 0 || axis >= type->rank())
+        raise_error("OperandError", "record expected an axis of ", type, "; got ", axis);
+      shape.erase(static_cast<size_t>(axis));
       type = with_shape(type, shape);
     }
     Value v = context->builder.input(type);
@@ -135,8 +139,13 @@ PyObject* to_python(const Recording& r) {
 // the mapped axis or None; None where nothing is mapped.
 PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    if (n != 5) raise_error("OperandError", "record expected 5 arguments; got ", n);
-    return to_python(record(args[0], args[1], args[2], utf8(args[3]), args[4]));
+    check_count("record", n, 5);
+    PyObject* inputs = list_argument(args[1], "record", "the inputs");
+    PyObject* dims = args[2];
+    if (dims != Py_None &&
+        PyList_GET_SIZE(list_argument(dims, "record", "the axes")) != PyList_GET_SIZE(inputs))
+      raise_error("OperandError", "record expected an axis per input");
+    return to_python(record(args[0], inputs, dims, utf8(args[3]), args[4]));
   });
 }
 
@@ -144,12 +153,12 @@ PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // anything that has a type (ShapeDtypeStruct, array, number).
 PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    if (n != 4) raise_error("OperandError", "trace_body expected 4 arguments; got ", n);
+    check_count("trace_body", n, 4);
+    PyObject* inputs = list_argument(args[1], "trace_body", "the types");
     TypeRefs types;
     std::vector<bool> weak;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); ++i) {
-      Operand x = classify_abstract(PyList_GET_ITEM(args[1], i));
-      if (!x.type) raise_error("OperandError", "trace_body expected types");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i) {
+      Operand x = classify_type(PyList_GET_ITEM(inputs, i), "trace_body");
       types.push_back(x.type);
       weak.push_back(x.weak);
     }
@@ -161,16 +170,20 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
 // which are inputs like the others.
 PyObject* regions_for_python(PyObject*, PyObject* traced) {
   return guard([&]() -> PyObject* {
+    list_argument(traced, "regions", "the graphs");
     std::vector<GraphRef> graphs;
     std::vector<std::vector<size_t>> places;  // of each graph's captures among all
     std::unordered_map<PyObject*, size_t> known;
     TypeRefs types;
     Ref all = Ref::checked(PyList_New(0));
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(traced); ++k) {
-      PyObject* pair = PyList_GET_ITEM(traced, k);
+      PyObject* pair = tuple_argument(PyList_GET_ITEM(traced, k), "regions", "a graph");
+      check_count("regions", PyTuple_GET_SIZE(pair), 2);
       graphs.push_back(graph_of(PyTuple_GET_ITEM(pair, 0)));
       if (!graphs.back()) raise_error("OperandError", "regions expected graphs");
-      PyObject* captures = PyTuple_GET_ITEM(pair, 1);
+      PyObject* captures = list_argument(PyTuple_GET_ITEM(pair, 1), "regions", "the captures");
+      if (static_cast<size_t>(PyList_GET_SIZE(captures)) > graphs.back()->num_inputs())
+        raise_error("OperandError", "regions expected captures that are inputs of the graph");
       places.emplace_back();
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captures); ++i) {
         PyObject* capture = PyList_GET_ITEM(captures, i);

@@ -117,7 +117,8 @@ struct PyVjp final : CustomVjp {
       auto out = std::make_shared<CustomForward>();
       out->forward = rule_graph(made[0]);
       auto backward = std::make_shared<PyBackward>(nb::object(made[1]));
-      for (nb::handle t : made[2]) backward->types.push_back(classify_abstract(t.ptr()).type);
+      for (nb::handle t : made[2])
+        backward->types.push_back(classify_type(t.ptr(), "custom_vjp").type);
       out->backward = std::move(backward);
       return out;
     });
@@ -200,7 +201,7 @@ void bind_rules(nb::module_& m) {
         TypeRefs inputs;
         std::vector<bool> weak;
         for (nb::handle t : types) {
-          Operand x = classify_abstract(t.ptr());
+          Operand x = classify_type(t.ptr(), name);
           inputs.push_back(x.type);
           weak.push_back(x.weak);
         }

@@ -22,7 +22,11 @@ nb::object from_graph(const GraphRef& graph) { return take(graph_object(graph));
 Mask to_mask(nb::handle h) {
   Mask mask;
   if (h.is_none()) return mask;  // an option that is left out
-  for (nb::handle x : h) mask.push_back(PyObject_IsTrue(x.ptr()) == 1);
+  for (nb::handle x : h) {
+    int truth = PyObject_IsTrue(x.ptr());
+    check(truth);
+    mask.push_back(truth != 0);
+  }
   return mask;
 }
 

@@ -1,6 +1,9 @@
 """The entry points of weft._core: what they are given is checked before it is used."""
 
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,3 +46,57 @@ def test_a_dying_var_is_not_handed_out():
     first = seen[0]
     assert first is jaxpr.invars[0]
     assert str(first) == "a"
+
+
+# A crash takes the process along, so these calls are made in others.
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_call_of_the_module_kills_the_process(seed):
+    script = Path(__file__).parent / "core_calls.py"
+    command = [sys.executable, str(script), str(seed), "3000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    last = "\n".join(done.stderr.splitlines()[-40:])
+    assert done.returncode == 0, last
+    assert "SystemError" not in done.stdout
+
+
+@pytest.mark.parametrize("foreign", [np.ones(3), 3, None, weft.ShapeDtypeStruct((2,), np.float32)])
+@pytest.mark.parametrize("method", ["copy", "__copy__", "__deepcopy__", "__dlpack__"])
+def test_methods_of_arrays_refuse_other_objects(method, foreign):
+    with pytest.raises((TypeError, AttributeError)):
+        method = getattr(weft.Array, method)
+        method(foreign, *([{}] if method is weft.Array.__deepcopy__ else []))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda g, t: _core.call_graph(g, (1.0,), ()),
+        lambda g, t: _core.call_graph(g, [1.0], None),
+        lambda g, t: _core.call_graph(g, [1.0, 2.0], ()),
+        lambda g, t: _core.call_graph(g, [np.ones((7, 7), np.float32)], ()),
+        lambda g, t: _core.bind_graphs("cond", None, ()),
+        lambda g, t: _core.bind_graphs("sin", [1.0], ()),
+        lambda g, t: _core.bind_graphs("sin", [1.0], (False, False)),
+        lambda g, t: _core.regions((g, [])),
+        lambda g, t: _core.regions([g]),
+        lambda g, t: _core.regions([(g, [1.0, 2.0, 3.0])]),
+        lambda g, t: _core.regions([(g,)]),
+        lambda g, t: _core.record(lambda xs: None, [1.0], None, "f", None),
+        lambda g, t: _core.record(lambda xs: xs, [1.0], [3], "f", None),
+        lambda g, t: _core.trace_body(lambda xs: xs, [None], "f", None),
+        lambda g, t: _core.copy_array(np.ones(3)),
+        lambda g, t: _core.commit(np.ones(3), 0),
+        lambda g, t: _core.put(np.ones(3, np.float32), False, 99, False),
+        lambda g, t: _core.wrap_buffer(object(), (3,), np.dtype("f4"), False, 0, False),
+        lambda g, t: _core.set_multiple_results(_core.primitive("add")._op, True),
+        lambda g, t: t.compile(99, False),
+        lambda g, t: t.compile(0, False).run([]),
+        lambda g, t: t.compile(0, False).run([np.ones((9, 9), np.float32)]),
+    ],
+)
+def test_entry_points_check_what_they_are_given(call):
+    traced = _core.trace(weft.jit(lambda x: x + 1), (1.0,), {})
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        call(traced.graph, traced)
