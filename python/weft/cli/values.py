@@ -51,6 +51,8 @@ class Reader:
         return weft.ShapeDtypeStruct(shape, dtype)
 
     def filled(self, text: str, dtype: np.dtype, shape: tuple[int, ...], where: str) -> np.ndarray:
+        if math.prod(shape) > 2**40:
+            raise CliError(f"{where}: {math.prod(shape)} elements are more than fit into memory")
         call = CALL.fullmatch(text.strip())
         if call and call[1] in FILLS:
             values = self.generated(call[1], call[2] or "", dtype, shape, where)
@@ -231,10 +233,7 @@ def parse_shape(text: str, where: str) -> tuple[int, ...]:
     sizes = [s.strip() for s in text.split(",")] if text.strip() else []
     if not all(s.isdecimal() for s in sizes):
         raise CliError(f"{where}: expected sizes like [8,128]; got [{text}]")
-    shape = tuple(map(int, sizes))
-    if math.prod(shape) > 2**40:
-        raise CliError(f"{where}: {math.prod(shape)} elements are more than fit into memory")
-    return shape
+    return tuple(map(int, sizes))
 
 
 class _Constants(ast.NodeTransformer):
