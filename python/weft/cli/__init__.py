@@ -5,10 +5,12 @@ that name the user's own line, with exit status 2; `--traceback` shows the whole
 """
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import weft
 from weft.cli import lower, ops, report, run
 from weft.cli.about import add_paths, versions
 from weft.cli.arguments import with_default_values
@@ -49,11 +51,25 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
+    """The settings of a command, until it ends: the frames of errors are sorted out here."""
+    names = ("weft_enable_x64", "weft_traceback_filtering")
+    before = {name: getattr(weft.config, name) for name in names}
+    weft.config.update("weft_traceback_filtering", "off")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            weft.config.update(name, value)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     options = build_parser().parse_args(with_default_values(argv))
     try:
-        options.run(options)
+        with settings():
+            options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130

@@ -233,7 +233,10 @@ def parse_shape(text: str, where: str) -> tuple[int, ...]:
     sizes = [s.strip() for s in text.split(",")] if text.strip() else []
     if not all(s.isdecimal() for s in sizes):
         raise CliError(f"{where}: expected sizes like [8,128]; got [{text}]")
-    return tuple(map(int, sizes))
+    shape = tuple(map(int, sizes))
+    if any(size >= 2**63 for size in shape):
+        raise CliError(f"{where}: expected sizes below 2**63; got [{text}]")
+    return shape
 
 
 class _Constants(ast.NodeTransformer):
