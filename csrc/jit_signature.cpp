@@ -20,9 +20,11 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
   Ref text = Ref::checked(PyObject_Repr(value));
   Ref which = Ref::checked(
       PyObject_CallFunctionObjArgs(hooks.describe_position.get(), s.function.get(), key, nullptr));
-  raise_error("NonHashableStaticArgumentError", "expected a hashable value for static ",
-              utf8(which.get()), "; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
-              "\n  Static arguments are part of the key under which a program is cached.");
+  raise_error(
+      "NonHashableStaticArgumentError", "expected a hashable value for static ", utf8(which.get()),
+      "; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
+      "\n  Static arguments are part of the key under which a program is cached: pass a tuple in "
+      "place of a list, or an array as an argument that is not static.");
 }
 
 // A leaf that is neither array nor number, at the position that its path names.
@@ -30,9 +32,11 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
   Ref text = Ref::checked(PyObject_Repr(leaf));
   std::string shown(utf8(text.get()));
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  std::string way_out = way_to_array(leaf);
+  if (way_out.empty() && !s.library)
+    way_out = "\n  Mark it static (static_argnums, static_argnames) if it is no data.";
   raise_error("ArgumentTypeError", "expected an array, a number or a tree of them for ",
-              describe_leaf(s, tree, i), "; got ", Py_TYPE(leaf)->tp_name, ": ", shown,
-              "\n  Mark it static (static_argnums, static_argnames) if it is no data.");
+              describe_leaf(s, tree, i), "; got ", Py_TYPE(leaf)->tp_name, ": ", shown, way_out);
 }
 
 Operand classify_leaf(PyObject* o, bool allow_abstract) {

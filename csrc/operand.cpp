@@ -86,6 +86,15 @@ Operand classify_type(PyObject* o, std::string_view op) {
   return x;
 }
 
+std::string way_to_array(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
+  bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy_classes().ndarray);
+  if (!PyType_Check(o) && !of_numpy)
+    for (const char* protocol : {"__array__", "__dlpack__"})
+      if (PyObject_HasAttrString(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
+  return "";
+}
+
 Operand classify_operand(PyObject* o, std::string_view op) {
   Operand x = classify(o);
   if (x.kind != OperandKind::kInvalid) return x;
@@ -93,7 +102,7 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   std::string shown(utf8(text.get()));
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   raise_error("OperandError", "[", op, "] expected an array or a number; got ", Py_TYPE(o)->tp_name,
-              ": ", shown);
+              ": ", shown, way_to_array(o));
 }
 
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {

@@ -28,6 +28,9 @@ Operand classify_abstract(PyObject* o);
 Operand classify_type(PyObject* o, std::string_view op);
 // As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".
 Operand classify_operand(PyObject* o, std::string_view op);
+// How to make an array of an object that is none, as the end of a message; empty if there is no
+// way.
+std::string way_to_array(PyObject* o);
 // The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;
 // with kNarrow, as in JAX's arithmetic, only if it does not fit the default integer dtype either.
 enum class Wrapping : uint8_t { kNever, kNarrow };

@@ -74,7 +74,14 @@ def _str(self):
 
 
 def _format(self, spec):
-    return format(self._value()[()], spec) if self.ndim == 0 else format(self._value(), spec)
+    if self.ndim == 0:
+        return format(self._value()[()], spec)
+    if not spec:
+        return str(self)
+    raise TypeError(
+        f"only arrays without axes take the format {spec!r}; got shape {self.shape}\n"
+        "  Index it, or see numpy.array2string for the text of whole arrays."
+    )
 
 
 def _scalar(self, kind):
@@ -174,6 +181,18 @@ def _on_demand(error, wanted, hint, convert):
     return conversion
 
 
+def _format_traced(self, spec):
+    if not spec:
+        return _tracer_repr(self)
+    value = _core.concrete_value(self)
+    if value is not None:
+        return _format(value, spec)
+    try:
+        return format(_tracer_repr(self), spec)  # only an alignment
+    except ValueError:
+        return _refuse(ConcretizationTypeError, f"text of format {spec!r}", _TEXT)(self)
+
+
 def _refuse(error, wanted, hint):
     def conversion(self, *_, **__):
         from weft._construct import construct  # parses Python: nothing that import should load
@@ -207,8 +226,13 @@ _CONSTRUCTS = {
 }
 _NUMBER = "Keep it an array (.astype converts dtypes), or make the argument static."
 _INDEX = (
-    "Shapes, axes and slice bounds must be known while tracing: make the argument static, or use "
-    "weft.lax.dynamic_slice for a start that varies."
+    "Shapes, axes and slice bounds must be known while tracing: make the argument static "
+    "(static_argnums), or use weft.lax.dynamic_slice for a start that varies. In place of a list, "
+    "index weft.numpy.array(list); in place of `range`, use weft.lax.fori_loop."
+)
+_TEXT = (
+    "To print values as the program runs, use weft.debug.print('{x}', x=x); to format a result, "
+    "return it."
 )
 _NUMPY = (
     "NumPy functions need values; use the function of the same name in weft.numpy, or move the "
@@ -218,7 +242,7 @@ _NUMPY = (
 _TRACER = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
-    "__format__": lambda self, spec: format(_tracer_repr(self), spec),
+    "__format__": _format_traced,
     "__bool__": _on_demand(TracerBoolConversionError, "a bool", _BRANCH, bool),
     "__int__": _on_demand(ConcretizationTypeError, "an int", _NUMBER, int),
     "__float__": _on_demand(ConcretizationTypeError, "a float", _NUMBER, float),

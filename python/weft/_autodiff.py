@@ -21,6 +21,7 @@ from weft._recording import (
 )
 from weft._staging import ShapedArray, typeof
 from weft._surface import public_function
+from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -151,7 +152,8 @@ def value_and_grad(
         num_aux = aux_tree.num_leaves if has_aux else 0
         if len(avals) != 1 + num_aux:
             raise TypeError(
-                f"grad expected one scalar from '{name}'; got a tree of {len(avals) - num_aux}"
+                f"grad expected one scalar from '{name}'; got a tree of {len(avals) - num_aux} "
+                "arrays\n  Return the loss alone, or (loss, anything) with has_aux=True."
             )
         _check_loss(avals[0], name, holomorphic)
         cotangents = [True] + [False] * num_aux
@@ -246,7 +248,9 @@ def _flatten_like(tree, other, what, names):
     """The leaves of `other`, which must have the structure `tree`."""
     leaves, other_tree = registry.flatten(other)
     if other_tree != tree:
-        raise TreeStructureError(f"{what}: expected {names} of structure {tree}; got {other_tree}")
+        raise TreeStructureError(
+            f"{what}: expected {names} of structure {explain_difference(tree, other_tree)}"
+        )
     return leaves
 
 

@@ -7,6 +7,7 @@ stands for the call. With nothing being traced the function is called at once.
 from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
+from weft._tree_mismatch import structure_text
 from weft.errors import ArgumentTypeError
 from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
 from weft.runtime.pytree import registry
@@ -64,8 +65,8 @@ class _FlatCallback:
         leaves, tree = registry.flatten(result)
         if tree != self.out_tree:
             raise ArgumentTypeError(
-                f"{self.op} expected '{self.__name__}' to return the tree {self.out_tree}, as "
-                f"promised; got {tree}"
+                f"{self.op} expected '{self.__name__}' to return the tree "
+                f"{structure_text(self.out_tree)}, as promised; got {structure_text(tree)}"
             )
         return leaves
 

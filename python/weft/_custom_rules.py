@@ -21,6 +21,7 @@ from weft._recording import (
     name_argument,
 )
 from weft._staging import ShapedArray, typeof
+from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -209,7 +210,7 @@ class _Call:
         if tree != self.out_tree:
             raise TreeStructureError(
                 f"{rule}: expected the result of '{self.custom._name}', of structure "
-                f"{self.out_tree}; got {tree}"
+                f"{explain_difference(self.out_tree, tree)}"
             )
         return [
             _checked(x, aval, f"result{path} of {rule}")
@@ -283,7 +284,8 @@ class custom_jvp(_CustomFunction):
                 if part_tree != tree:
                     raise TreeStructureError(
                         f"{function_name(rule)}: expected a tangent of the result of "
-                        f"'{self._name}', of structure {tree}; got {part_tree}"
+                        f"'{self._name}', of structure "
+                        f"{explain_difference(tree, part_tree)}"
                     )
                 sums = [p if s is None else s + p for s, p in zip(sums, part, strict=True)]
             tangent = [
@@ -321,7 +323,7 @@ class custom_jvp(_CustomFunction):
                 if tree != one.out_tree:
                     raise TreeStructureError(
                         f"{name}: expected a tangent of the same structure as the result, "
-                        f"{one.out_tree}; got {tree}"
+                        f"{explain_difference(one.out_tree, tree)}"
                     )
                 paths = leaf_paths(tree)
                 out_mask = [
@@ -465,7 +467,7 @@ class custom_vjp(_CustomFunction):
             ):
                 raise TreeStructureError(
                     f"{name}: expected a cotangent of the structure of argument {position} of "
-                    f"'{self._name}', {registry.flatten(argument)[1]}; got {tree}"
+                    f"'{self._name}', {explain_difference(registry.flatten(argument)[1], tree)}"
                 )
             for ct, n in zip(leaves, sizes or [], strict=True):
                 out += [ct] if ct is not None else [None] * n
@@ -560,7 +562,8 @@ def closure_convert(fun, *example_args):
         leaves, got = registry.flatten(given)
         if got != tree:
             raise TreeStructureError(
-                f"'{function_name(fun)}' was converted for arguments of structure {tree}; got {got}"
+                f"'{function_name(fun)}' was converted for arguments of structure "
+                f"{explain_difference(tree, got)}"
             )
         consts = [next(closed) if h else c for c, h in zip(captures, hoisted, strict=True)]
         return out_tree.unflatten(call(graph, [*consts, *leaves], weak))

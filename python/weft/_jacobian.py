@@ -110,9 +110,12 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns the Jacobian of `fun`, by reverse mode, one row per output element.
 
-    Cheaper than `jacfwd` where there are fewer outputs than inputs; same result.
+    Cheaper than `jacfwd` where there are fewer outputs than inputs; same result. Arguments must be
+    floating-point or complex: `allow_int` must be False.
     """
     check_callable(fun, "jacrev")
+    if allow_int:
+        raise NotImplementedError("jacrev allow_int: Jacobians by integers are not in weft yet")
 
     @public_function
     @functools.wraps(fun)

@@ -13,6 +13,7 @@ from weft import _core
 from weft._staging import (
     ShapeDtypeStruct,
     Traced,
+    _function_name,
     describe_argument,
     describe_output,
     describe_position,
@@ -64,13 +65,17 @@ def _complete(fun, nums, names, which):
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise ValueError(
-                f"{which}_argnums: {fun} has {len(positional)} positional parameters; got {n}"
+                f"{which}_argnums: {_function_name(fun)} has {len(positional)} positional "
+                f"parameters; got {n}"
             )
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{which}_argnames: expected names; got {name!r}")
         if not keywords and name not in known:
-            raise ValueError(f"{which}_argnames: {fun} has no parameter {name!r}")
+            raise ValueError(
+                f"{which}_argnames: {_function_name(fun)} has no parameter {name!r}; there are "
+                f"{', '.join([*positional, *signature.keyword_only]) or 'none'}"
+            )
     by_name = {name: i for i, name in enumerate(positional)}
     all_nums = {n % len(positional) if not variadic else n for n in nums}
     all_names = set(names)

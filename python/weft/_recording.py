@@ -5,6 +5,8 @@ graph; the transforms of the C++ core turn it into another, and `Recording.call`
 or puts it into the program that is being traced.
 """
 
+import numpy as np
+
 from weft import _core
 from weft._staging import ShapedArray, describe_argument
 from weft.errors import ArgumentTypeError
@@ -74,8 +76,15 @@ def check_leaves(leaves, describe):
         except TypeError:
             raise ArgumentTypeError(
                 f"expected an array, a number or a tree of them for {describe(i)}; "
-                f"got {type(leaf).__name__}: {leaf!r:.60}"
+                f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"
             ) from None
+
+
+def _way_to_array(x):
+    foreign = not isinstance(x, np.ndarray) and (
+        hasattr(x, "__array__") or hasattr(x, "__dlpack__")
+    )
+    return "\n  Convert it with weft.numpy.asarray." if foreign else ""
 
 
 def check_callable(fun, transform):

@@ -7,6 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public_methods
+from weft._tree_mismatch import explain_difference
 from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import keystr, tree_flatten_with_path
@@ -308,8 +309,10 @@ class Compiled:
         leaves, tree = registry.flatten((args, kwargs))
         expected = self.in_tree
         if expected is not None and tree != expected or len(leaves) != len(self._types):
+            one = registry.flatten(((0,), {}))[1]  # what no tree stands for
             raise TreeStructureError(
-                f"{traced.fun_name} was compiled for arguments {expected}; got {tree}"
+                f"'{traced.fun_name}' was compiled for other arguments: for "
+                f"{explain_difference(expected or one, tree)}"
             )
         fun = traced._function.__wrapped__
         for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):

@@ -17,7 +17,7 @@ _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NOTE = "weft's own frames are left out; WEFT_TRACEBACK_FILTERING=off shows them."
 # Modules whose functions are made of operations that their users do not see. Transforms, and those
 # who define operations, speak of operations themselves.
-_COMPOSED = re.compile(r"weft\.(?!_|extend|interpreters|compiler)")
+_COMPOSED = re.compile(r"weft\.(?!_(?!api)|extend|interpreters|compiler)")
 _OPERATION = re.compile(r"\[[\w-]+\] ")
 
 

@@ -50,6 +50,36 @@ def first_mismatch(prefix, full, is_leaf=None):
     return None
 
 
+def structure_text(treedef):
+    """A structure as text, with `*` for each leaf: `{'a': *, 'b': (*, *)}`."""
+    text = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
+    return "one array or number" if text == "*" else text
+
+
+def explain_difference(expected, got):
+    """The difference of two structures as text: `(*,); got (*, *)` and where they part."""
+    text = f"{structure_text(expected)}; got {structure_text(got)}"
+    try:
+        want, have = (t.unflatten([_LEAF] * t.num_leaves) for t in (expected, got))
+        found = first_mismatch(want, have)
+        if found is None:
+            path, have, want = first_mismatch(have, want)
+        else:
+            path, want, have = found
+    except Exception:  # a class that cannot be made of placeholders
+        return text
+    if path:
+        text += f"\n  in {''.join(map(str, path))}: expected {want}, got {have}"
+    return text.replace("a leaf of type _Leaf", "one array or number")
+
+
+class _Leaf:
+    pass
+
+
+_LEAF = _Leaf()
+
+
 def explain_mismatch(prefix, full, is_leaf=None):
     """The mismatch as text: `at ['a'][0] expected ...; got ...`; empty if there is none."""
     found = first_mismatch(prefix, full, is_leaf)

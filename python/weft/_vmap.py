@@ -5,6 +5,7 @@ import functools
 from weft import _core
 from weft._recording import Recording, call, check_callable, check_leaves, name_argument
 from weft._surface import public_function
+from weft._tree_mismatch import explain_mismatch
 from weft.errors import ArgumentTypeError, ShapeError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
@@ -33,7 +34,11 @@ def _axes(axes, tree_of, what):
     try:
         spread = tree_broadcast(prefix, tree_of)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{what}: expected a prefix of the tree; {error}") from None
+        reason = explain_mismatch(prefix, tree_of) or str(error)
+        raise ArgumentTypeError(
+            f"{what}: expected axes in a prefix of the tree that they are for; {reason}\n"
+            "  An int or None stands for all below it."
+        ) from None
     found = [None if axis is _UNMAPPED else axis for axis in tree_leaves(spread)]
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
@@ -78,7 +83,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         is the same for all, or a tuple of these, one per positional argument; entries may be trees
         that are prefixes of the argument. Keyword arguments are mapped along axis 0.
       out_axes: where the mapped axis stands in the results; likewise.
-      axis_name: a name by which collective operations refer to the axis.
+      axis_name, spmd_axis_name: names by which collective operations would refer to the axis. There
+        are none yet: must be None.
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
@@ -88,6 +94,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     weft.numpy.where.
     """
     check_callable(fun, "vmap")
+    for which, name in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
+        if name is not None:
+            raise NotImplementedError(
+                f"vmap {which}: names of axes are for collective operations, which are not in weft "
+                f"yet; got {name!r}\n  Leave it out; reductions over the mapped axis go outside of "
+                "vmap."
+            )
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 

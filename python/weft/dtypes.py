@@ -12,7 +12,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public as _public
-from weft.errors import DTypeError
+from weft.errors import DTypeError, WeftError
 
 __all__ = [
     "SUPPORTED",
@@ -118,7 +118,16 @@ def requested_dtype(dtype, function):
     DTypeError if arrays cannot have it; a warning if it is narrowed to 32 bits although the user
     spelled out the width.
     """
-    wide = as_dtype(dtype)
+    try:
+        wide = as_dtype(dtype)
+    except TypeError as error:
+        if isinstance(error, WeftError) or not isinstance(dtype, str):
+            raise
+        import difflib  # for messages only
+
+        similar = difflib.get_close_matches(dtype, [d.name for d in SUPPORTED], 1)
+        hint = f"\n  Did you mean {similar[0]!r}?" if similar else ""
+        raise DTypeError(f"[{function}] expected a dtype; got {dtype!r}{hint}") from None
     if wide not in SUPPORTED and wide != float0:
         raise DTypeError(f"[{function}] expected a number or bool dtype; got {wide}")
     if x64_enabled() or wide not in _NARROW:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 
 from weft._surface import public as _public
-from weft._tree_mismatch import explain_mismatch
+from weft._tree_mismatch import explain_difference, explain_mismatch, structure_text
 from weft.errors import TreeStructureError
 from weft.runtime.pytree import (
     DictKey,
@@ -81,8 +81,16 @@ def tree_flatten(tree, is_leaf=None):
 def tree_unflatten(treedef, leaves):
     """Builds the tree of structure `treedef` that has the given leaves.
 
-    Raises ValueError if their number is not `treedef.num_leaves`.
+    Raises TreeStructureError if their number is not `treedef.num_leaves`.
     """
+    if not isinstance(treedef, PyTreeDef):
+        raise TypeError(f"tree_unflatten expected a structure first; got {type(treedef).__name__}")
+    leaves = list(leaves)
+    if len(leaves) != treedef.num_leaves:
+        raise TreeStructureError(
+            f"tree_unflatten: expected {treedef.num_leaves} leaves for the structure "
+            f"{structure_text(treedef)}; got {len(leaves)}"
+        )
     return treedef.unflatten(leaves)
 
 
@@ -261,8 +269,8 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
         leaves, treedef = tree_flatten(subtree)
         if treedef != inner_treedef:
             raise TreeStructureError(
-                f"tree_transpose: expected subtrees of structure {inner_treedef}; "
-                f"got {treedef} at leaf {index} of the outer structure"
+                f"tree_transpose: leaf {index} of the outer structure: expected a tree of "
+                f"structure {explain_difference(inner_treedef, treedef)}"
             )
         rows.append(leaves)
     columns = zip(*rows, strict=True) if rows else [()] * inner_treedef.num_leaves

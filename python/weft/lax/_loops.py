@@ -12,6 +12,7 @@ from weft._arguments import static_int
 from weft._checkpoint import checkpoint
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
+from weft._tree_mismatch import structure_text
 from weft.config import enable_x64
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._branches import cond
@@ -113,7 +114,7 @@ def _check_condition(condition):
     leaf = registry.flatten(0)[1]
     types = condition.out_types
     if condition.out_tree != leaf:
-        got = f"the tree {condition.out_tree}"
+        got = f"the tree {structure_text(condition.out_tree)}"
     elif types[0].shape or types[0].dtype != bool:
         got = types[0]
     else:

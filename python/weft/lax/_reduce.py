@@ -8,6 +8,7 @@ from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis
 from weft._jit import jit
 from weft._staging import ShapeDtypeStruct
+from weft._tree_mismatch import explain_difference
 from weft.dtypes import dtype_of, highest_value, is_bool, lowest_value, requested_dtype
 from weft.errors import ConcretizationTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -101,7 +102,8 @@ def reduce(operands, init_values, computation, dimensions):
     inits, init_tree = registry.flatten(init_values)
     if not arrays or tree != init_tree:
         raise TreeStructureError(
-            f"[reduce] expected an initial value for each array; got {init_tree} for {tree}"
+            f"[reduce] expected an initial value for each array of "
+            f"{explain_difference(tree, init_tree)}"
         )
     axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
     inits = [_initial_value(x, init) for x, init in zip(arrays, inits, strict=True)]
@@ -138,7 +140,8 @@ def _scalar_graph(computation, tree, dtypes):
         leaves, result_tree = registry.flatten(result)
         if result_tree != tree:
             raise TreeStructureError(
-                f"[reduce] expected a computation that returns {tree}; got {result_tree}"
+                f"[reduce] expected a computation that returns "
+                f"{explain_difference(tree, result_tree)}"
             )
         return tuple(leaves)
 

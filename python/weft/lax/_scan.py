@@ -9,6 +9,7 @@ from weft import _checkpoint, _core
 from weft._arguments import static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import ShapedArray, typeof
+from weft._tree_mismatch import structure_text
 from weft._vmap import vmap
 from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError
 from weft.lax._regions import (
@@ -187,7 +188,8 @@ def _check_result(body, tree, types):
     result = body.structure()
     if not (isinstance(result, (tuple, list)) and len(result) == 2):
         raise ControlFlowTypeError(
-            f"[scan] expected '{body.name}' to return a pair (carry, y); got {body.out_tree}"
+            f"[scan] expected '{body.name}' to return a pair (carry, y); got "
+            f"{structure_text(body.out_tree)}"
         )
     check_same_tree(
         tree.unflatten(types),

@@ -3,7 +3,7 @@
 import math
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import normalize_axis
+from weft._arguments import normalize_axis, static_int
 from weft._jit import composite
 
 tanh = jnp.tanh
@@ -216,6 +216,6 @@ def one_hot(x, num_classes, *, dtype=float, axis=-1):
     x = _core.asarray(x)
     axis = normalize_axis(axis, x.ndim + 1, "one_hot")
     shape = [1] * (x.ndim + 1)
-    shape[axis] = num_classes
+    shape[axis] = static_int(num_classes, "one_hot", "num_classes")
     classes = _core.bind("iota", dimension=axis, dtype=x.dtype, shape=tuple(shape))
     return (jnp.expand_dims(x, axis) == classes).astype(dtype)

@@ -52,7 +52,7 @@ class IndexedElements:
           fill_value: what mode "fill" gives out of bounds; by default NaN, the lowest value of
             signed and the highest of unsigned integers, and True.
         """
-        return indexing.get(
+        return indexing.getitem(
             self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted
         )
 

@@ -265,6 +265,8 @@ def arange(start, stop=None, step=None, dtype=None):
       dtype: dtype of the result; else that which the arguments promote to.
     """
     given = [x for x in (start, stop, step) if x is not None]
+    for x in given:
+        _core.typeof(x)  # a name of a dtype would promote too
     if dtype is None:
         dtype = _core.result_type(*given)[0]
     else:

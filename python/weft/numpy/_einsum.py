@@ -14,7 +14,7 @@ from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
 from weft.dtypes import requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
 from weft.numpy._matrices import diagonal
@@ -84,6 +84,11 @@ def _parse(subscripts, operands):
         shapes = tuple(shape_of(x) for x in operands)
         return operands, *_parse_formula(subscripts, shapes), shapes
     given = (subscripts, *operands)
+    if len(given) < 2:
+        raise OperandError(
+            "[einsum] expected a formula first; got an array\n"
+            "  Write einsum('ij,jk->ik', a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."
+        )
     pairs = len(given) // 2
     operands = given[0 : 2 * pairs : 2]
     terms = [list(labels) for labels in given[1 : 2 * pairs : 2]]

@@ -22,7 +22,7 @@ from weft.numpy._division_powers import power
 from weft.numpy._index_plan import block_of, is_basic, plan_of, read_index, within
 
 
-def get(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
+def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
     """Elements of an array; see `weft.numpy.ndarray.at`.
 
     Without a mode indices are taken to be in bounds; in effect, those that are not clamp. With
@@ -301,7 +301,7 @@ def apply(x, index, function, mode=None, unique=False, ordered=False):
     shape = shape_of(x)
     entries, place = read_index(shape, index)
     if unique or is_basic(entries):
-        values = function(get(x, index))
+        values = function(getitem(x, index))
         return update("set", x, index, values, mode, unique, ordered)
     plan, operands = plan_of(shape, entries, place)
     if 0 in plan.result or 0 in shape:

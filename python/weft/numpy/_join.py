@@ -7,17 +7,30 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, static_ints
+from weft._array import Array
 from weft._jit import composite
 from weft.dtypes import is_integer, requested_dtype
-from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
 from weft.numpy._division_powers import remainder
 from weft.numpy._shape import atleast_1d, atleast_2d, atleast_3d, ravel, reshape
 
 
-def _at_least_one(arrays, function):
-    arrays = tuple(arrays)
+def _at_least_one(arrays, function, axis=0):
+    """The arrays to join, as a tuple; tells those who gave them one by one to make a sequence."""
+    if isinstance(axis, Array) and ndim_of(axis):
+        raise OperandError(
+            f"[{function}] expected one sequence of arrays, and an axis; got an array as the axis\n"
+            f"  Write {function}([a, b])."
+        )
+    try:
+        arrays = tuple(arrays)
+    except TypeError:
+        raise OperandError(
+            f"[{function}] expected a sequence of arrays; got {type(arrays).__name__}: "
+            f"{arrays!r:.60}\n  Write {function}([a, b])."
+        ) from None
     if not arrays:
         raise AttributeValueError(f"[{function}] expected at least one array; got none")
     return arrays
@@ -47,7 +60,7 @@ def concatenate(arrays, axis=0, dtype=None):
       axis: the axis; None joins the flattened arrays.
       dtype: dtype of the result.
     """
-    arrays = _at_least_one(arrays, "concatenate")
+    arrays = _at_least_one(arrays, "concatenate", axis)
     if axis is None:
         return _join("concatenate", arrays, _raveled, 0, dtype)
     if any(not shape_of(x) for x in arrays):
@@ -71,7 +84,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     """Joins arrays of one shape along a new axis; dtypes are promoted."""
     if out is not None:
         raise NotImplementedError("[stack] arrays are immutable: out must be None")
-    arrays = _at_least_one(arrays, "stack")
+    arrays = _at_least_one(arrays, "stack", axis)
     shapes = {shape_of(x) for x in arrays}
     if len(shapes) > 1:
         raise ShapeError(f"[stack] expected arrays of one shape; got {sorted(shapes)}")

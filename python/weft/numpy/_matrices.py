@@ -48,6 +48,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
       axis: axis of the result along which the numbers stand, if `start` and `stop` have axes.
     """
     num = _count(num, "linspace")
+    shape_of(start), shape_of(stop)  # a name of a dtype would promote too
     computed = to_inexact_dtype(_core.result_type(start, stop)[0])
     dtype = computed if dtype is None else requested_dtype(dtype, "linspace")
     if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):

@@ -24,13 +24,13 @@ from weft.numpy._at import IndexedView
 
 
 def astype(x, dtype, copy=False):
-    """The array converted to a dtype; None is the default float dtype."""
+    """The array converted to a dtype; None is the default float dtype. `copy` is ignored."""
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
     return _core.astype(x, dtype)
 
 
 def _reshape(self, *new, order="C", copy=None):
-    """The elements in another shape, given as integers or as one sequence; see `numpy.reshape`."""
+    """The elements in another shape, given as integers or as one sequence; `copy` is ignored."""
     return shape.reshape(self, new[0] if len(new) == 1 else new, order)
 
 
@@ -110,7 +110,7 @@ OPERATORS = {
     "pow": powers.power,
     "matmul": linalg.matmul,
     "rshift": ufuncs.right_shift,
-    "getitem": indexing.get,
+    "getitem": indexing.getitem,
 }
 
 

@@ -49,7 +49,7 @@ def take(
         indices, mode = remainder(indices, size), "promise_in_bounds"
     index = (*(slice(None),) * axis, indices)
     flags = {"unique": unique_indices, "ordered": indices_are_sorted, "wrap": wrap}
-    return indexing.get(a, index, mode or "fill", fill_value, **flags)
+    return indexing.getitem(a, index, mode or "fill", fill_value, **flags)
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):

@@ -25,8 +25,7 @@ def key(seed, *, impl=None):
 
     With 64-bit dtypes off only the lowest 32 bits of the seed count.
     """
-    if impl not in (None, "threefry2x32", "fry"):
-        raise AttributeValueError(f"[key] expected impl 'threefry2x32'; got {impl!r}")
+    _check_impl(impl, "key")
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, np.bool_):
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
@@ -78,8 +77,14 @@ def key_data(keys):
     return _core.asarray(keys)
 
 
+def _check_impl(impl, function):
+    if impl not in (None, "threefry2x32", "fry"):
+        raise AttributeValueError(f"[{function}] expected impl 'threefry2x32'; got {impl!r}")
+
+
 def wrap_key_data(key_bits_array, *, impl=None):
-    """Keys from their words, the last axis of an array of uint32."""
+    """Keys from their words, the last axis of an array of uint32; `impl` as for `key`."""
+    _check_impl(impl, "wrap_key_data")
     key_bits_array = _core.asarray(key_bits_array)
     if dtype_of(key_bits_array) != _U32 or shape_of(key_bits_array)[-1:] != (2,):
         raise DTypeError(
