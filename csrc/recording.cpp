@@ -15,10 +15,9 @@ namespace {
 
 // ---- One graph object per structure
 
-// Whether the ops of equal graphs come from the same lines, which errors of transforms name. `seen`
-// holds the pairs of graphs that were compared already.
-bool same_places(const Graph& a, const Graph& b,
-                 std::set<std::pair<const Graph*, const Graph*>>& seen) {
+// `seen` holds the pairs of graphs that were compared already.
+bool same_places_in(const Graph& a, const Graph& b,
+                    std::set<std::pair<const Graph*, const Graph*>>& seen) {
   if (&a == &b || !seen.emplace(&a, &b).second) return true;
   for (uint32_t i = 0; i < a.ops().size(); ++i) {
     const Op &x = a.op(i), &y = b.op(i);
@@ -27,16 +26,12 @@ bool same_places(const Graph& a, const Graph& b,
     for_each_graph(x.attrs, [&](const GraphRef& g) { inner.push_back(g); });
     size_t next = 0;
     bool same = true;
-    for_each_graph(
-        y.attrs, [&](const GraphRef& g) { same = same && same_places(*inner[next++], *g, seen); });
+    for_each_graph(y.attrs, [&](const GraphRef& g) {
+      same = same && same_places_in(*inner[next++], *g, seen);
+    });
     if (!same) return false;
   }
   return true;
-}
-
-bool same_places(const Graph& a, const Graph& b) {
-  std::set<std::pair<const Graph*, const Graph*>> seen;
-  return same_places(a, b, seen);
 }
 
 // Functions are recorded anew at every call. Handing out the first graph of each structure (and
@@ -221,6 +216,11 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool same_places(const Graph& a, const Graph& b) {
+  std::set<std::pair<const Graph*, const Graph*>> seen;
+  return same_places_in(a, b, seen);
+}
 
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe) {

@@ -22,6 +22,9 @@ struct Recording {
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe);
 
+// Whether the ops of equal graphs come from the same lines, which errors of transforms name.
+bool same_places(const Graph& a, const Graph& b);
+
 // A traced graph as a region of an op: what the function closed over are inputs like the others.
 GraphRef as_region(const GraphRef& graph);
 

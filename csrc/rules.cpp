@@ -7,11 +7,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "array.h"
 #include "attrs.h"
 #include "graph_object.h"
 #include "operand.h"
+#include "weft/hash.h"
 
 namespace nb = nanobind;
 
@@ -79,9 +82,49 @@ class PerMask {
   mutable std::map<std::vector<bool>, std::shared_ptr<const T>> made_;
 };
 
-struct PyJvp final : CustomJvp {
+// What rules of one token have in common: they are equal.
+struct HasToken {
+  RuleTokenRef token;  // null: equal to itself only
+};
+
+RuleTokenRef token_of(const AttrObject& rule) {
+  const auto* has = dynamic_cast<const HasToken*>(&rule);
+  return has ? has->token : nullptr;
+}
+
+struct StandIn final : AttrObject {
+  std::weak_ptr<RuleToken> stands_for;
+  const RuleToken* address;
+
+  explicit StandIn(const RuleTokenRef& t) : stands_for(t), address(t.get()) {}
+  uint64_t hash() const override { return hash_pointer(address); }
+  bool equals(const AttrObject& other) const override {
+    if (const auto* o = dynamic_cast<const StandIn*>(&other)) return same(o->stands_for);
+    RuleTokenRef t = token_of(other);
+    return t && same(t);
+  }
+  std::string text() const override { return "rule"; }
+
+ private:
+  bool same(const std::weak_ptr<RuleToken>& o) const {
+    return !stands_for.owner_before(o) && !o.owner_before(stands_for);
+  }
+};
+
+// Base is CustomJvp or CustomVjp.
+template <typename Base>
+struct Tokened : Base, HasToken {
+  uint64_t hash() const override { return token ? hash_pointer(token.get()) : Base::hash(); }
+  bool equals(const AttrObject& other) const override {
+    if (this == &other) return true;
+    return token && (token_of(other) == token ||
+                     (dynamic_cast<const StandIn*>(&other) && other.equals(*this)));
+  }
+};
+
+struct PyJvp final : Tokened<CustomJvp> {
   // mask of inputs -> (graph, mask of outputs)
-  explicit PyJvp(nb::object f) : graphs(std::move(f)) {}
+  PyJvp(nb::object f, RuleTokenRef t) : graphs(std::move(f)) { token = std::move(t); }
   PerMask<JvpGraph> graphs;
 
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
@@ -106,10 +149,10 @@ struct PyBackward final : CustomBackward {
   TypeRefs out_types() const override { return types; }
 };
 
-struct PyVjp final : CustomVjp {
+struct PyVjp final : Tokened<CustomVjp> {
   // mask of inputs -> (forward graph, function of a mask of cotangents, types of the results that
   // have cotangents)
-  explicit PyVjp(nb::object f) : graphs(std::move(f)) {}
+  PyVjp(nb::object f, RuleTokenRef t) : graphs(std::move(f)) { token = std::move(t); }
   PerMask<CustomForward> graphs;
 
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
@@ -146,6 +189,81 @@ struct PyPolicy final : SavePolicy {
 
 }  // namespace
 
+namespace {
+
+struct TokenHolder {
+  RuleTokenRef token = std::make_shared<RuleToken>();
+};
+
+const AttrObject* rule_of(const Op& op) {
+  int at = op.attrs ? op.attrs->schema().find("rule") : -1;
+  if (at < 0) return nullptr;
+  const auto* object = std::get_if<ObjectRef>(&op.attrs->values()[static_cast<size_t>(at)]);
+  return object ? object->get() : nullptr;
+}
+
+RuleTokenRef find_token(const Graph& graph, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return nullptr;
+  for (const Op& op : graph.ops()) {
+    if (const AttrObject* rule = rule_of(op))
+      if (RuleTokenRef token = token_of(*rule)) return token;
+    RuleTokenRef inner;
+    for_each_graph(op.attrs, [&](const GraphRef& g) {
+      if (!inner) inner = find_token(*g, seen);
+    });
+    if (inner) return inner;
+  }
+  return nullptr;
+}
+
+// One copy per distinct graph; null for a graph with a rule without a token.
+using Copies = std::unordered_map<const Graph*, GraphRef>;
+
+GraphRef with_stand_ins(const GraphRef& graph, Copies& copies) {
+  if (auto known = copies.find(graph.get()); known != copies.end()) return known->second;
+  GraphBuilder b;
+  std::vector<Value> values(graph->num_values()), inputs, outputs;
+  for (TypeRef t : graph->input_types()) inputs.push_back(b.input(t));
+  std::copy(inputs.begin(), inputs.end(), values.begin());
+  auto copy = [&](Value v) { return v.is_literal() ? b.literal(graph->literal(v)) : values[v.id]; };
+  bool complete = true;
+  for (const Op& op : graph->ops()) {
+    AttrsRef attrs = op.attrs;
+    if (attrs) {
+      attrs = map_graphs(attrs, [&](const GraphRef& g) {
+        GraphRef inner = with_stand_ins(g, copies);
+        complete &= inner != nullptr;
+        return inner ? inner : g;
+      });
+    }
+    if (const AttrObject* rule = rule_of(op)) {
+      RuleTokenRef token = token_of(*rule);
+      complete &= token != nullptr;
+      if (token) attrs = attrs->with({{"rule", ObjectRef(std::make_shared<StandIn>(token))}});
+    }
+    Values operands;
+    for (Value v : graph->operands(op)) operands.push_back(copy(v));
+    b.set_loc(op.loc);
+    Values results = b.add_typed(*op.info, operands, attrs, graph->result_types(op));
+    for (uint32_t r = 0; r < op.num_results; ++r) values[op.results_begin + r] = results[r];
+  }
+  for (Value v : graph->outputs()) outputs.push_back(copy(v));
+  GraphRef made = b.finish_ordered(outputs, inputs, graph->num_consts());
+  return copies[graph.get()] = complete ? made : nullptr;
+}
+
+}  // namespace
+
+RuleTokenRef rule_token(const GraphRef& graph) {
+  std::unordered_set<const Graph*> seen;
+  return find_token(*graph, seen);
+}
+
+GraphRef without_rule_objects(const GraphRef& graph) {
+  Copies copies;
+  return with_stand_ins(graph, copies);
+}
+
 GraphRef hold_captures(const Recording& r) {
   if (r.captures.empty()) return r.graph;
   static const OpDef& constant = registry().get("constant");
@@ -170,10 +288,20 @@ PyObject* held_object(const AttrObject& held) {
 }
 
 void bind_rules(nb::module_& m) {
-  m.def("jvp_rule",
-        [](nb::object f) { return ObjectHolder{std::make_shared<PyJvp>(std::move(f))}; });
-  m.def("vjp_rule",
-        [](nb::object f) { return ObjectHolder{std::make_shared<PyVjp>(std::move(f))}; });
+  nb::class_<TokenHolder>(m, "RuleToken", "What rules that stay the same have in common.")
+      .def(nb::init<>());
+  m.def(
+      "jvp_rule",
+      [](nb::object f, const TokenHolder* t) {
+        return ObjectHolder{std::make_shared<PyJvp>(std::move(f), t ? t->token : nullptr)};
+      },
+      nb::arg("function"), nb::arg("token").none());
+  m.def(
+      "vjp_rule",
+      [](nb::object f, const TokenHolder* t) {
+        return ObjectHolder{std::make_shared<PyVjp>(std::move(f), t ? t->token : nullptr)};
+      },
+      nb::arg("function"), nb::arg("token").none());
   m.def("save_policy", [](nb::object f) {
     auto policy = std::make_shared<PyPolicy>();
     policy->function = std::move(f);

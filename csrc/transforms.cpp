@@ -4,7 +4,13 @@
 
 #include "weft/transforms.h"
 
+#include <functional>
+
 #include "graph_object.h"
+#include "recording.h"
+#include "rules.h"
+#include "trace.h"
+#include "weft/hash.h"
 
 namespace nb = nanobind;
 
@@ -54,15 +60,48 @@ nb::tuple from_dims(const BatchDims& dims) {
   return nb::tuple(out);
 }
 
+// A transform of a graph that runs at once. What it gives for a graph with rules of users is found
+// again through them, so that they are not traced at each call.
+RuleToken::Transformed transformed(const GraphRef& graph, const std::string& options,
+                                   const std::function<RuleToken::Transformed()>& make) {
+  // Within a trace, or for a transform around this one, the rules are still needed.
+  RuleTokenRef token = context_stack().empty() ? rule_token(graph) : nullptr;
+  if (!token) return make();
+  uint64_t hash = hash_combine(graph->structural_hash(), std::hash<std::string>()(options));
+  auto known = token->transformed.find(hash, [&](const RuleToken::Key& k) {
+    return k.options == options && equal(*k.graph, *graph) && same_places(*k.graph, *graph);
+  });
+  if (known) return *known;
+  RuleToken::Transformed made = make();
+  const std::string pass = "strip_rules";
+  made.graph = run_passes(made.graph, {&pass, 1});
+  if (GraphRef key = without_rule_objects(graph))
+    token->transformed.insert(hash, {std::move(key), options}, made);
+  return made;
+}
+
+std::string option_text(const char* transform, const Mask& a, const Mask& b) {
+  std::string out = transform;
+  for (const Mask* mask : {&a, &b}) {
+    out += ' ';
+    for (bool m : *mask) out += m ? '1' : '0';
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_transforms(nb::module_& m) {
   m.def(
       "jvp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle instantiate) {
-        auto r = jvp(to_graph(graph),
-                     {.in_mask = to_mask(in_mask), .instantiate = to_mask(instantiate)});
-        return nb::make_tuple(from_graph(r->graph), from_mask(r->out_mask));
+        GraphRef source = to_graph(graph);
+        Mask inputs = to_mask(in_mask), wanted = to_mask(instantiate);
+        auto r = transformed(source, option_text("jvp", inputs, wanted), [&] {
+          auto made = jvp(source, {.in_mask = inputs, .instantiate = wanted});
+          return RuleToken::Transformed{made->graph, made->out_mask};
+        });
+        return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("instantiate") = nb::none());
   m.def("linearize_graph", [](nb::handle graph, nb::handle in_mask) {
@@ -85,9 +124,13 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "vjp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle cotangents) {
-        auto r =
-            vjp(to_graph(graph), {.in_mask = to_mask(in_mask), .cotangents = to_mask(cotangents)});
-        return nb::make_tuple(from_graph(r->graph), from_mask(r->ct_mask));
+        GraphRef source = to_graph(graph);
+        Mask inputs = to_mask(in_mask), given = to_mask(cotangents);
+        auto r = transformed(source, option_text("vjp", inputs, given), [&] {
+          auto made = vjp(source, {.in_mask = inputs, .cotangents = given});
+          return RuleToken::Transformed{made->graph, made->ct_mask};
+        });
+        return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("cotangents") = nb::none());
   m.def(

@@ -7,10 +7,13 @@ for each set of arguments that have a derivative; without a derivative it never 
 
 import functools
 import inspect
+import threading
+import weakref
 
 import numpy as np
 
 from weft import _core
+from weft._dependencies import Reads
 from weft._recording import (
     Recording,
     call,
@@ -26,6 +29,10 @@ from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node, tree_flatten
+
+_PLAIN = (type(None), bool, int, float, complex, str)
+_MAX_KNOWN = 64
+_MAX_ATTEMPTS = 64
 
 
 class SymbolicZero:
@@ -118,11 +125,41 @@ class _CustomFunction:
                 )
             nums.append(parameters.index(name))
         self.nondiff_argnums = tuple(sorted(set(nums)))
+        kinds = {p.kind for p in self._signature.parameters.values()} if self._signature else {None}
+        positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        self._count = len(parameters) if kinds <= positional else None
+        self._forget_rules()
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
+    def _forget_rules(self):
+        self._known = {}  # key of a call: _KnownRule
+        self._attempts = 0
+
+    def _known_rule(self, one):
+        """The _KnownRule of a call; None if its rule has to be traced for it alone."""
+        key = one.key()
+        if key is None:
+            return None
+        known = self._known.get(key)
+        if known is not None and known.is_good_for(key):
+            return known
+        # A function whose rules never stay the same stops paying for looking.
+        if self._attempts == _MAX_ATTEMPTS:
+            return None
+        self._attempts += 1
+        known = _KnownRule(key, Reads([getattr(self, part) for part in self._traced_parts]))
+        if not known.reads.known:
+            return None
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = known
+        return known
+
     def _positional(self, args, kwargs):
+        if not kwargs and len(args) == self._count:
+            return args
         if self._signature is None:
             if kwargs:
                 raise ArgumentTypeError(
@@ -163,9 +200,67 @@ class _CustomFunction:
             call_jaxpr=graph,
             name=self._name,
             num_consts=len(captures),
-            rule=self._rule(one),
+            rule=self._rule(one, self._known_rule(one)),
         )
         return rec.out_tree.unflatten(results)
+
+
+class _KnownRule:
+    """A rule as it was traced for calls of one key: of these arguments' structure and types.
+
+    While what the rule reads stays the same, calls of the key share its token, under which the
+    transforms find what they made with it.
+    """
+
+    def __init__(self, key, reads):
+        self.key, self.reads = key, reads
+        self.token = _core.RuleToken()
+        _known_rules.add(self)
+        if _tracing.trusted is not None:
+            _tracing.trusted.add(self)
+
+    def is_good_for(self, key):
+        if _tracing.trusted is None:
+            good = self.is_same()
+        else:
+            good = self in _tracing.trusted
+        return good and _core.same_value(self.key, key)
+
+    def is_same(self):
+        return self.reads.known and self.reads.same()
+
+    def noting(self, trace):
+        """`trace`, followed by a look at what it changed."""
+
+        def traced(mask):
+            if _tracing.trusted is not None:
+                return trace(mask)
+            # What was the same before is so within the trace, whatever that counts or notes.
+            _tracing.trusted = {known for known in list(_known_rules) if known.is_same()}
+            _tracing.trusted.add(self)
+            try:
+                return trace(mask)
+            finally:
+                trusted, _tracing.trusted = _tracing.trusted, None
+                for known in trusted:
+                    known.reads.settle()
+
+        return traced
+
+
+class _Tracing(threading.local):
+    trusted = None  # while a rule is traced: the rules that are good for calls in it
+
+
+_tracing = _Tracing()
+_known_rules = weakref.WeakSet()
+
+
+def _made(make, trace, known):
+    """A rule of the core, made with `make`, that is traced with `trace`."""
+    if known is None:
+        return make(trace, None)
+    return make(known.noting(trace), known.token)
 
 
 class _Call:
@@ -177,14 +272,32 @@ class _Call:
         self.leaves, self.tree = registry.flatten(tuple(args[i] for i in positions))
 
     def record(self):
-        self.avals = [typeof(x) for x in self.leaves]
         self.rec = Recording(
             self.custom.fun,
             self.leaves,
             lambda tracers: (self.full(self.tree.unflatten(tracers)), {}),
             describe=self.where,
         )
-        self.out_tree, self.out_avals = self.rec.out_tree, self.rec.out_avals()
+        self.out_tree = self.rec.out_tree
+
+    @functools.cached_property
+    def avals(self):
+        return [typeof(x) for x in self.leaves]
+
+    @functools.cached_property
+    def out_avals(self):
+        return self.rec.out_avals()
+
+    def key(self):
+        """What calls have in common that may share a rule; None if that cannot be told."""
+        if not all(type(x) in _PLAIN for x in self.nondiff):
+            return None
+        types = tuple(_core.typeof(x) for x in self.leaves)
+        out_types = tuple(self.rec.graph.out_types)
+        x64 = _core.get_state()[0]
+        # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
+        nondiff = [(type(x), repr(x)) for x in self.nondiff]
+        return (x64, self.tree, types, self.out_tree, out_types, self.rec.weak, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -237,6 +350,7 @@ class custom_jvp(_CustomFunction):
     """
 
     _kind = "custom_jvp"
+    _traced_parts = ("fun", "jvp")
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
@@ -255,6 +369,7 @@ class custom_jvp(_CustomFunction):
         """
         check_callable(jvp, "defjvp")
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        self._forget_rules()
         return jvp
 
     def defjvps(self, *jvps):
@@ -300,7 +415,7 @@ class custom_jvp(_CustomFunction):
         if self.jvp is None:
             raise AttributeError(f"'{self._name}' has no jvp rule: set one with defjvp")
 
-    def _rule(self, one):
+    def _rule(self, one, known):
         name = f"the jvp rule of '{self._name}'"
         jvp, symbolic = self.jvp, self.symbolic_zeros
 
@@ -340,7 +455,7 @@ class custom_jvp(_CustomFunction):
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
             return _trace(flat, [*one.avals, *moving], name), out_mask
 
-        return _core.jvp_rule(trace)
+        return _made(_core.jvp_rule, trace, known)
 
 
 class custom_vjp(_CustomFunction):
@@ -358,6 +473,7 @@ class custom_vjp(_CustomFunction):
     """
 
     _kind = "custom_vjp"
+    _traced_parts = ("fun", "fwd", "bwd")
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
@@ -379,12 +495,13 @@ class custom_vjp(_CustomFunction):
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self._forget_rules()
 
     def _check_rule(self):
         if self.fwd is None:
             raise AttributeError(f"'{self._name}' has no vjp rule: set one with defvjp")
 
-    def _rule(self, one):
+    def _rule(self, one, known):
         fwd, symbolic = self.fwd, self.symbolic_zeros
         name = f"the forward rule of '{self._name}'"
 
@@ -406,9 +523,10 @@ class custom_vjp(_CustomFunction):
             graph = _trace(flat, one.avals, name)
             kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
             differentiable = [a for a in one.out_avals if is_inexact(a.dtype)]
-            return graph, self._backward(one, mask, residual_tree, kept), differentiable
+            backward = self._backward(one, mask, residual_tree, kept)
+            return graph, known.noting(backward) if known else backward, differentiable
 
-        return _core.vjp_rule(trace)
+        return _made(_core.vjp_rule, trace, known)
 
     def _backward(self, one, mask, residual_tree, kept):
         bwd, symbolic = self.bwd, self.symbolic_zeros
