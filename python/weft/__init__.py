@@ -11,9 +11,9 @@ from weft._surface import open_to_users as _open_to_users, public as _public
 
 _core.install(package_directory=_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
-from weft.runtime import client as _client  # noqa: E402
+from weft.runtime import hooks as _hooks  # noqa: E402
 
-_client.install()
+_hooks.install()
 
 from weft import _array as _arrays  # noqa: E402
 
@@ -85,6 +85,7 @@ from weft._jacobian import (  # noqa: E402
 from weft._jit import jit  # noqa: E402
 from weft._scope import named_call, named_scope  # noqa: E402
 from weft._staging import ShapeDtypeStruct, typeof  # noqa: E402
+from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config,
@@ -93,8 +94,6 @@ from weft.config import (  # noqa: E402
     enable_x64,
 )
 from weft.runtime.callback import effects_barrier  # noqa: E402
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Array",

@@ -7,7 +7,7 @@ from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
-from weft.runtime import client
+from weft.runtime import devices as _devices
 from weft.tree_util import tree_leaves, tree_map
 
 
@@ -43,7 +43,7 @@ def devices(backend=None):
 
     Raises RuntimeError for a platform that is not.
     """
-    return list(client.devices(backend))
+    return list(_devices.devices(backend))
 
 
 def local_devices(backend=None):
@@ -63,12 +63,12 @@ def local_device_count(backend=None):
 
 def process_index():
     """The number of this process among those that share the devices."""
-    return client.devices()[0].client.process_index()
+    return _devices.devices()[0].client.process_index()
 
 
 def default_backend():
     """Name of the platform that is used by default: "cpu" or "gpu"."""
-    name = client.platform_of(_core.current_device())
+    name = _devices.platform_of(_core.current_device())
     return "gpu" if name == "cuda" else name
 
 
@@ -114,7 +114,7 @@ def clear_caches():
     _core.clear_caches()
 
 
-memory_stats = client.memory_stats
+memory_stats = _devices.memory_stats
 
 __all__ = [
     "ShapeDtypeStruct",

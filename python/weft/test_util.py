@@ -2,8 +2,9 @@
 
 import numpy as np
 
-import weft
+from weft._autodiff import jvp, vjp
 from weft._surface import public as _public
+from weft.config import config
 from weft.tree_util import tree_flatten, tree_map
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
@@ -45,7 +46,7 @@ def check_jvp(f, args, atol=None, rtol=None, eps=None, seed=0):
     rng = np.random.default_rng(seed)
     args = tuple(args)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
-    _, got = weft.jvp(f, args, tangents)
+    _, got = jvp(f, args, tangents)
     ahead, behind = f(*_scaled_add(args, tangents, eps)), f(*_scaled_add(args, tangents, -eps))
     expected = tree_map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * eps), ahead, behind)
     _assert_close(got, expected, "jvp against central differences", atol, rtol)
@@ -60,7 +61,7 @@ def check_vjp(f, args, atol=None, rtol=None, eps=None, seed=0):
     rng = np.random.default_rng(seed)
     args = tuple(args)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
-    value, pull = weft.vjp(f, *args)
+    value, pull = vjp(f, *args)
     cotangent = tree_map(lambda x: _random_like(rng, x), value)
     ahead, behind = f(*_scaled_add(args, tangents, eps)), f(*_scaled_add(args, tangents, -eps))
     push = tree_map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * eps), ahead, behind)
@@ -73,7 +74,7 @@ def check_vjp(f, args, atol=None, rtol=None, eps=None, seed=0):
 def _tolerances(args, atol, rtol, eps):
     """Defaults by the widest dtype: differences in float32 are good for two digits."""
     wide = all(np.asarray(x).dtype.itemsize >= 8 for x in tree_flatten(args)[0])
-    wide = wide and weft.config.weft_enable_x64
+    wide = wide and config.weft_enable_x64
     default = 1e-5 if wide else 2e-2
     return (
         default if atol is None else atol,
@@ -108,7 +109,7 @@ def check_grads(f, args, order=1, modes=("fwd", "rev"), atol=None, rtol=None, ep
         if order > 1:
 
             def forward(*xs):
-                return weft.jvp(f, xs, tangents)[1]
+                return jvp(f, xs, tangents)[1]
 
             check_grads(forward, args, order - 1, modes, atol, rtol, eps, seed + 2)
     if "rev" in modes:
@@ -117,6 +118,6 @@ def check_grads(f, args, order=1, modes=("fwd", "rev"), atol=None, rtol=None, ep
             cotangent = tree_map(lambda x: _random_like(rng, x), f(*args))
 
             def reverse(*xs):
-                return weft.vjp(f, *xs)[1](cotangent)
+                return vjp(f, *xs)[1](cotangent)
 
             check_grads(reverse, args, order - 1, modes, atol, rtol, eps, seed + 3)

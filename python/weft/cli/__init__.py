@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-import weft
 from weft.cli import lower, ops, report, run
 from weft.cli.about import add_paths, versions
 from weft.cli.arguments import with_default_values
 from weft.cli.failures import describe
+from weft.config import config
 
 COMMANDS = (lower, run, report, ops)
 EXAMPLES = """\
@@ -55,13 +55,13 @@ def build_parser() -> argparse.ArgumentParser:
 def settings() -> Iterator[None]:
     """The settings of a command, until it ends: the frames of errors are sorted out here."""
     names = ("weft_enable_x64", "weft_traceback_filtering")
-    before = {name: getattr(weft.config, name) for name in names}
-    weft.config.update("weft_traceback_filtering", "off")
+    before = {name: getattr(config, name) for name in names}
+    config.update("weft_traceback_filtering", "off")
     try:
         yield
     finally:
         for name, value in before.items():
-            weft.config.update(name, value)
+            config.update(name, value)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

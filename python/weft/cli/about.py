@@ -5,9 +5,10 @@ import importlib.metadata
 import platform
 from pathlib import Path
 
-import weft
+from weft import _api
+from weft._version import __version__
 
-PACKAGE = Path(weft.__file__).parent
+PACKAGE = Path(__file__).parent.parent
 # Where the wheel puts the headers, the library and the CMake package (pyproject.toml).
 PATHS = {
     "--cmake-dir": ("lib/cmake/weft", "for CMake: -Dweft_DIR=$(python -m weft --cmake-dir)"),
@@ -34,7 +35,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def versions() -> str:
     """One line per part: what a report of a bug should say."""
-    lines = [f"weft {weft.__version__}"]
+    lines = [f"weft {__version__}"]
     for name in ("jaxlib", "numpy", "ml_dtypes"):
         try:
             lines.append(f"{name} {importlib.metadata.version(name)}")
@@ -48,7 +49,7 @@ def versions() -> str:
 
 def devices() -> list[str]:
     try:
-        found = weft.devices()
+        found = _api.devices()
     except Exception as error:
         return [f"devices: {error}"]
     by_platform: dict[str, list] = {}

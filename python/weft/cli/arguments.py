@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import weft
+from weft._autodiff import grad
+from weft._jit import jit
+from weft._vmap import vmap
 from weft.cli.failures import CliError
 from weft.cli.load import load, load_function
 from weft.cli.values import Reader, literal
+from weft.config import config
 
 ARGUMENTS_HELP = """\
 arguments (SPEC):
@@ -95,7 +98,7 @@ def parse_grad(text: str) -> Callable[[Any], Any]:
     if not re.fullmatch(r"\s*-?\d+\s*(,\s*-?\d+\s*)*,?\s*", text):
         raise argparse.ArgumentTypeError(f"expected positions such as 0 or 0,2; got {text!r}")
     numbers = tuple(int(n) for n in text.split(",") if n.strip())
-    return functools.partial(weft.grad, argnums=numbers if "," in text else numbers[0])
+    return functools.partial(grad, argnums=numbers if "," in text else numbers[0])
 
 
 def parse_vmap(text: str) -> Callable[[Any], Any]:
@@ -107,7 +110,7 @@ def parse_vmap(text: str) -> Callable[[Any], Any]:
         raise argparse.ArgumentTypeError(
             f"expected axes such as 0, '0,None' or '0,None->1'; got {text!r}"
         ) from None
-    return functools.partial(weft.vmap, in_axes=in_axes, out_axes=out_axes)
+    return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes)
 
 
 class Call:
@@ -115,7 +118,7 @@ class Call:
 
     def __init__(self, options: argparse.Namespace, *, need_values: bool):
         if options.x64:
-            weft.config.update("weft_enable_x64", True)
+            config.update("weft_enable_x64", True)
         function = load_function(options.target)
         self.args, self.kwargs = read_arguments(options, function, need_values)
         self.name = getattr(function, "__name__", "f")
@@ -138,7 +141,7 @@ def jitted(function: Callable[..., Any], static: list[str]) -> Any:
         return function
     numbers = tuple(int(s) for s in static if s.lstrip("-").isdecimal())
     names = tuple(s for s in static if not s.lstrip("-").isdecimal())
-    return weft.jit(function, static_argnums=numbers, static_argnames=names)
+    return jit(function, static_argnums=numbers, static_argnames=names)
 
 
 def read_arguments(

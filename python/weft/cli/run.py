@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-import weft
+from weft._api import block_until_ready
 from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
 from weft.cli.failures import CliError
 from weft.cli.stages import Stages, add_stats, default
+from weft.tree_util import keystr, tree_flatten_with_path
 
 EXAMPLES = """
 examples:
@@ -41,7 +42,7 @@ def main(options: argparse.Namespace) -> None:
     if options.stats:
         compile_by_stage(call, stages)
     with stages.stage("run"):
-        results = weft.block_until_ready(call())
+        results = block_until_ready(call())
     named = name_leaves(results)
     if options.output:
         save(Path(options.output), named)
@@ -65,10 +66,9 @@ def compile_by_stage(call: Call, stages: Stages) -> None:
 
 def name_leaves(results: Any) -> dict[str, np.ndarray]:
     """The arrays of a result under the names of their places: out, 0, params.w."""
-    leaves, _ = weft.tree_util.tree_flatten_with_path(results)
+    leaves, _ = tree_flatten_with_path(results)
     return {
-        weft.tree_util.keystr(path, simple=True, separator=".") or "out": np.asarray(leaf)
-        for path, leaf in leaves
+        keystr(path, simple=True, separator=".") or "out": np.asarray(leaf) for path, leaf in leaves
     }
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-import weft
 from weft import dtypes
+from weft._staging import ShapeDtypeStruct
 from weft.cli.failures import CliError
 
 SPEC = re.compile(r"([A-Za-z]\w*)\[([^\]]*)\](?:\s*=\s*(.+))?", re.DOTALL)
@@ -48,7 +48,7 @@ class Reader:
                 f"{where} has no value: write '{text}=VALUE' or @FILE.npy; "
                 f"VALUE is a number, a list or one of {known()}"
             )
-        return weft.ShapeDtypeStruct(shape, dtype)
+        return ShapeDtypeStruct(shape, dtype)
 
     def filled(self, text: str, dtype: np.dtype, shape: tuple[int, ...], where: str) -> np.ndarray:
         if math.prod(shape) > 2**40:

@@ -8,7 +8,7 @@ from jaxlib import _jax
 
 from weft import _core
 from weft.errors import DTypeError
-from weft.runtime import client, dlpack
+from weft.runtime import devices, dlpack
 
 _DLPACK_CPU = 1
 _HAS_TO_NUMPY = hasattr(_jax.ArrayImpl, "_to_np_array_did_copy")  # jaxlib 0.11.2 and later
@@ -79,5 +79,15 @@ def from_dlpack(producer):
     dtype = _core.canonical_dtype(host.dtype)
     if host.dtype != dtype:
         host = host.astype(dtype)
-    index = _core.device_index(client.devices("cpu")[0])
-    return client.put_shared(host, index)
+    index = _core.device_index(devices.devices("cpu")[0])
+    return _put_shared(host, index)
+
+
+def _put_shared(host, index):
+    """An Array that shares the memory of a NumPy array if that is aligned to 64 bytes."""
+    device = devices.device_at(index)
+    sharding = _jax.GSPMDSharding(_jax.DeviceList((device,)), devices.replicated())
+    buffer = _jax.batched_device_put(
+        devices.Aval(host.shape, host.dtype), sharding, [host], [device], True, enable_x64=True
+    )
+    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, False)

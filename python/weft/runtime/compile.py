@@ -4,7 +4,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from weft import _core
-from weft.runtime import client as _client
+from weft.runtime import devices
 
 # How many programs are compiled between two looks at the process's memory maps.
 _LOOK_EVERY = 256
@@ -65,8 +65,8 @@ def compile_text(text, device_index, host_functions=()):
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     """
     _maps.before_compile()
-    client = _client.client_of(device_index)
-    device = _client.device_at(device_index)
+    client = devices.client_of(device_index)
+    device = devices.device_at(device_index)
     options = xla_client.CompileOptions()
     options.num_replicas = 1
     options.num_partitions = 1

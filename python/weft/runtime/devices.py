@@ -1,13 +1,7 @@
-"""Makes the PJRT client of the chosen platform and hands the C++ core what it calls.
+"""The PJRT clients and their devices. `start` makes them, when a device is first needed."""
 
-`install` runs at import of weft and costs nothing; `_start` runs when a device is first needed.
-"""
-
-import atexit
 import os
 import threading
-
-import numpy as np
 
 from weft import _core
 from weft.config import config
@@ -20,7 +14,7 @@ _clients = {}  # platform -> client
 _devices = []  # in the order of the core's device table
 
 
-class _Aval:
+class Aval:
     """What jaxlib asks of an abstract value, and no more."""
 
     __slots__ = ("dtype", "shape", "weak_type")
@@ -62,7 +56,7 @@ def _wanted_platforms():
     return (["cuda", "cpu"] if plugin_path() else ["cpu"]), False
 
 
-def _start():
+def start():
     """Starts the clients and fills the core's device table. Runs once."""
     with _lock:
         if _devices:
@@ -81,7 +75,7 @@ def _start():
             _clients[name] = client
             for device in client.devices():
                 device_list = _jax.DeviceList((device,))
-                sharding = _jax.GSPMDSharding(device_list, _hlo_replicated())
+                sharding = _jax.GSPMDSharding(device_list, replicated())
                 _core.register_device(device, sharding, device_list, name)
                 _devices.append((name, device))
         config.freeze("weft_num_cpu_devices", "weft_platforms")
@@ -89,7 +83,7 @@ def _start():
 
 def devices(platform=None):
     """Devices of a platform ("cpu", "gpu", "cuda"); by default of the first platform found."""
-    _start()
+    start()
     name = _devices[0][0] if platform is None else {"gpu": "cuda"}.get(platform, platform)
     found = [d for n, d in _devices if n == name]
     if not found:
@@ -110,92 +104,15 @@ def client_of(index):
 
 def device_at(index):
     """The jaxlib device at a position of the core's table."""
-    _start()
+    start()
     return _devices[index][1]
 
 
-def put_shared(host, index):
-    """An Array that shares the memory of a NumPy array if that is aligned to 64 bytes."""
-    from jaxlib import _jax
-
-    device = device_at(index)
-    sharding = _jax.GSPMDSharding(_jax.DeviceList((device,)), _hlo_replicated())
-    buffer = _jax.batched_device_put(
-        _Aval(host.shape, host.dtype), sharding, [host], [device], True, enable_x64=True
-    )
-    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, False)
-
-
-def _hlo_replicated():
+def replicated():
+    """The layout of an array that is whole on its device, as HLO has it."""
     from jaxlib import _hlo
 
     return _hlo.HloSharding.replicate()
-
-
-def _runtime_hooks():
-    """Late-bound, so that importing weft does not load jaxlib's client."""
-    import jaxlib
-    from jaxlib import _jax
-
-    from weft.runtime import buffers, callback, compile
-
-    major_minor = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
-    # jaxlib 0.10 checks shardings in Python unless told not to; later versions never do.
-    skip = {"_skip_checks": True} if major_minor < (0, 11) else {}
-    return {
-        "put": _jax.batched_device_put,
-        "put_semantics": _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
-        "make_aval": _Aval,
-        "make_handler": lambda aval, sharding: _jax.array_result_handler(
-            aval, sharding, True, **skip
-        ),
-        "compile": compile.compile_text,
-        "to_numpy": buffers.to_numpy,
-        "copy_to_device": buffers.copy_to_device,
-        "start": _start,
-        "keep_token": callback.keep_token,
-    }
-
-
-def install():
-    """Gives the core its hooks and NumPy's dtype objects."""
-    import ml_dtypes
-
-    dtypes = []
-    for name in _core.dtype_names():
-        if name == "float0":
-            dtypes.append(np.dtype([("float0", np.void, 0)]))
-        else:
-            dtypes.append(np.dtype(getattr(ml_dtypes, name, None) or name))
-    _core.install(numpy_dtypes=dtypes, **_runtime_hooks())
-    atexit.register(_finish)
-
-
-def _finish():
-    """Waits for what still runs: XLA's threads would outlive the data of the process they use.
-
-    An error of a host function that nobody has seen is raised, and printed by the interpreter.
-    """
-    from weft.runtime.callback import effects_barrier
-
-    try:
-        effects_barrier()
-    finally:
-        _wait_for_last_run()
-
-
-def _wait_for_last_run():
-    ran, result = _core.take_last_run()
-    if not ran:
-        return
-    try:
-        if result is None or result.is_deleted():
-            # Runs of a thread end in order, so one that comes last is waited for instead.
-            _core.bind("copy", 0.0)
-            result = _core.take_last_run()[1]
-        result.block_until_ready()
-    except Exception:
-        pass  # what a computation raised is no matter any more
 
 
 def memory_stats():

@@ -1,0 +1,73 @@
+"""What the C++ core calls of jaxlib, and what is to be done at the end of the process."""
+
+import atexit
+
+import numpy as np
+
+from weft import _core
+
+
+def _runtime_hooks():
+    """Late-bound, so that importing weft does not load jaxlib's client."""
+    import jaxlib
+    from jaxlib import _jax
+
+    from weft.runtime import buffers, callback, compile, devices
+
+    major_minor = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
+    # jaxlib 0.10 checks shardings in Python unless told not to; later versions never do.
+    skip = {"_skip_checks": True} if major_minor < (0, 11) else {}
+    return {
+        "put": _jax.batched_device_put,
+        "put_semantics": _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
+        "make_aval": devices.Aval,
+        "make_handler": lambda aval, sharding: _jax.array_result_handler(
+            aval, sharding, True, **skip
+        ),
+        "compile": compile.compile_text,
+        "to_numpy": buffers.to_numpy,
+        "copy_to_device": buffers.copy_to_device,
+        "start": devices.start,
+        "keep_token": callback.keep_token,
+    }
+
+
+def install():
+    """Gives the core its hooks and NumPy's dtype objects."""
+    import ml_dtypes
+
+    dtypes = []
+    for name in _core.dtype_names():
+        if name == "float0":
+            dtypes.append(np.dtype([("float0", np.void, 0)]))
+        else:
+            dtypes.append(np.dtype(getattr(ml_dtypes, name, None) or name))
+    _core.install(numpy_dtypes=dtypes, **_runtime_hooks())
+    atexit.register(_finish)
+
+
+def _finish():
+    """Waits for what still runs: XLA's threads would outlive the data of the process they use.
+
+    An error of a host function that nobody has seen is raised, and printed by the interpreter.
+    """
+    from weft.runtime.callback import effects_barrier
+
+    try:
+        effects_barrier()
+    finally:
+        _wait_for_last_run()
+
+
+def _wait_for_last_run():
+    ran, result = _core.take_last_run()
+    if not ran:
+        return
+    try:
+        if result is None or result.is_deleted():
+            # Runs of a thread end in order, so one that comes last is waited for instead.
+            _core.bind("copy", 0.0)
+            result = _core.take_last_run()[1]
+        result.block_until_ready()
+    except Exception:
+        pass  # what a computation raised is no matter any more
