@@ -1,10 +1,13 @@
 """Public modules: what they show, and what they say of names of the JAX API that weft lacks."""
 
+import ast
 import importlib
+import inspect
 import pkgutil
 import runpy
 import subprocess
 import sys
+import textwrap
 import types
 from pathlib import Path
 
@@ -173,3 +176,69 @@ def test_the_table_of_names_is_not_read_at_import():
 def test_numpy_functions_take_arrays_where_the_message_says_so():
     x = wnp.asarray([0.5, 1.5])
     assert np.interp(x, wnp.arange(3.0), wnp.arange(3.0) * 2).tolist() == [1.0, 3.0]
+
+
+# ---- parameters
+
+
+def unused_parameters():
+    """(function, parameter) of public Python functions whose code does not use the parameter."""
+    for module in MODULES.values():
+        for name in module.__all__:
+            function = inspect.unwrap(getattr(module, name))
+            if type(function) is not types.FunctionType or "weft" not in function.__module__:
+                continue
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+            if not isinstance(tree, ast.FunctionDef):
+                continue
+            used = {n.id for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+            arguments = tree.args
+            for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+                if each.arg not in used and not each.arg.startswith("_"):
+                    yield function, each.arg
+
+
+def test_parameters_have_an_effect_or_say_that_they_have_none():
+    for function, parameter in unused_parameters():
+        text = function.__doc__ or ""
+        said = [line for line in text.split("\n") if parameter in line]
+        assert any("ignored" in line or "no effect" in line for line in said), (
+            f"{function.__module__}.{function.__name__} takes {parameter} and does nothing with it"
+        )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: weft.vmap(lambda x: x, axis_name="i"),
+        lambda: weft.vmap(lambda x: x, spmd_axis_name="i"),
+        lambda: weft.grad(lambda x: x, reduce_axes=("i",)),
+        lambda: weft.vjp(lambda x: x, 1.0, reduce_axes=("i",)),
+        lambda: weft.jacrev(lambda x: x, allow_int=True),
+        lambda: wnp.stack([wnp.ones(2)], out=wnp.ones((1, 2))),
+    ],
+)
+def test_what_is_not_there_is_refused(call):
+    with pytest.raises(NotImplementedError):
+        call()
+
+
+# ---- structure
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.py": "from weft import b\n", "b.py": "from weft.a import f\n"}, "a circle"),
+        ({"a.py": "def f():\n    from weft import jit\n"}, "names from weft itself"),
+        ({"runtime/devices.py": "from weft.runtime import x\n", "runtime/x.py": ""}, "a leaf"),
+    ],
+)
+def test_the_layout_check_finds(tmp_path, files, message):
+    for name, text in {"__init__.py": "", "runtime/__init__.py": "", **files}.items():
+        path = tmp_path / "python" / "weft" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    check = runpy.run_path(str(ROOT / "tools" / "check_layout"), run_name="layout")
+    found = [text for _, _, text in check["check_imports"](tmp_path)]
+    assert len(found) == 1 and message in found[0]
