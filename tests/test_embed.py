@@ -131,6 +131,20 @@ def test_package_holds_no_absolute_paths(site):
     assert (Path(installed(site, "--include-dir").strip()) / "weft" / "weft.h").is_file()
 
 
+def test_installed_by_cmake_alone(site, tmp_path):
+    build, prefix = tmp_path / "build", tmp_path / "prefix"
+    run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja")
+    # The same files would be built; where they go is what counts.
+    shutil.copy(site / "weft" / "lib" / "libweft.a", build)
+    shutil.copy(site / "bin" / "weft-opt", build)
+    run("cmake", "--install", build, "--prefix", prefix, "--component", "dev")
+    assert (prefix / "include" / "weft" / "weft.h").is_file()
+    assert (prefix / "bin" / "weft-opt").is_file() and list(prefix.glob("lib*/libweft.a"))
+    run("cmake", "-S", EMBED, "-B", tmp_path / "embed", f"-DCMAKE_PREFIX_PATH={prefix}")
+    found = (tmp_path / "embed" / "CMakeCache.txt").read_text()
+    assert f"weft_DIR:PATH={prefix}" in found
+
+
 def test_weft_opt_is_installed(site, tmp_path):
     program = tmp_path / "program.ir"
     program.write_text("{ lambda ; a:f32[3]. let b:f32[3] = neg a c:f32[3] = neg b in (c,) }\n")
