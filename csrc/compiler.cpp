@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <optional>
 
 #include "attrs.h"
 #include "dtypes.h"
@@ -113,21 +114,35 @@ nb::list attributes_of(const OpDef& op) {
   return out;
 }
 
-// The dtypes that an element-wise op takes, each with the dtype of its result, as its inference
-// says; empty for ops of other kinds, whose types follow from more than a dtype.
+// A value for an attribute without a default that suits operands of one axis; nullopt if there is
+// none, or if dtypes follow from it.
+std::optional<Attr> sample(const AttrSpec& spec) {
+  if (spec.type == AttrType::kBool) return Attr(false);
+  if (spec.type == AttrType::kInt) return Attr(int64_t{0});
+  if (spec.type == AttrType::kInts) return Attr(Dims{0});
+  return std::nullopt;
+}
+
+// The dtypes that an op takes, each with the dtype of its result, as its inference says. Of ops
+// with one operand, and of element-wise ones, whose operands agree; empty for others.
 nb::list dtypes_of(const OpDef& op) {
   nb::list out;
-  if (!op.elementwise || op.num_operands < 1) return out;
-  for (const AttrSpec& a : op.attrs.specs())
-    if (!a.has_default()) return out;
-  AttrsRef attrs = op.attrs.size() ? AttrRecord::make(op.name, op.attrs, {}) : nullptr;
+  if (op.num_operands != 1 && !(op.elementwise && op.num_operands > 1)) return out;
+  std::vector<NamedAttr> named;
+  for (const AttrSpec& a : op.attrs.specs()) {
+    if (a.has_default()) continue;
+    std::optional<Attr> value = sample(a);
+    if (!value) return out;
+    named.push_back({a.name, *value});
+  }
+  AttrsRef attrs = op.attrs.size() ? AttrRecord::make(op.name, op.attrs, named) : nullptr;
   for (int i = 0; i < kNumDTypes; ++i) {
-    std::vector<TypeRef> operands(static_cast<size_t>(op.num_operands),
-                                  make_type(static_cast<DType>(i), Dims{2}));
+    DType dtype = static_cast<DType>(i);
+    if (dtype == DType::kFloat0) continue;  // of no array
+    std::vector<TypeRef> operands(static_cast<size_t>(op.num_operands), make_type(dtype, Dims{2}));
     try {
-      TypeRefs results = infer_types(op, operands, attrs);
-      out.append(nb::make_tuple(nb::borrow(numpy_dtype(static_cast<DType>(i))),
-                                nb::borrow(numpy_dtype(results[0]->dtype()))));
+      DType result = infer_types(op, operands, attrs)[0]->dtype();
+      out.append(nb::make_tuple(nb::borrow(numpy_dtype(dtype)), nb::borrow(numpy_dtype(result))));
     } catch (const Error&) {}  // not one that it takes
   }
   return out;

@@ -306,6 +306,9 @@ def test_ops_tells_signature_dtypes_attributes_and_rules(cli):
     out = cli("ops", "eq", "slice", "sin")
     assert "y = eq a b  (element-wise)" in out and "float32" in out and "-> bool" in out
     assert "y = slice[limit_indices=... start_indices=...] a\n" in out
+    reduced = cli("ops", "reduce_sum", "reduce_and", "integer_pow", "dot_general").split("\n\n")
+    assert "float16" in reduced[0] and "dtypes: bool, int2" in reduced[1] and "int8" in reduced[2]
+    assert "dtypes:" not in reduced[3]
     assert "strides: ints = None" in out and "limit_indices: ints\n" in out
     assert "slice(x) of every element -> x  (slice_all)" in out
     for rule in ("jvp", "transpose", "batch", "emit", "cost"):
