@@ -67,7 +67,8 @@ def _check_gradient_input(leaf, where, holomorphic, allow_int):
     elif not is_inexact(dtype) and not allow_int:
         raise DTypeError(
             f"grad expected floating-point {where}; got {dtype}\n"
-            "  Convert it (x.astype(float)), or pass allow_int=True to get an empty gradient."
+            "  Pass a float (3.0 in place of 3), convert arrays (x.astype(float)), or pass "
+            "allow_int=True to get an empty gradient."
         )
 
 

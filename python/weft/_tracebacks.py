@@ -19,6 +19,7 @@ _NOTE = "weft's own frames are left out; WEFT_TRACEBACK_FILTERING=off shows them
 # who define operations, speak of operations themselves.
 _COMPOSED = re.compile(r"weft\.(?!_(?!api)|extend|interpreters|compiler)")
 _OPERATION = re.compile(r"\[[\w-]+\] ")
+_CONSTRAINT = re.compile(r" \(\w+ C\d+\)")  # what of StableHLO's rules for an operation is broken
 
 
 class UnfilteredTraceback(Exception):
@@ -101,7 +102,10 @@ def _name(error, function):
         return
     if all(map(_is_own, _entries(error.__traceback__))):  # not of a function that weft called
         name = function.__name__.strip("_")
-        error.args = (_OPERATION.sub(f"[{name}] ", message, count=1), *error.args[1:])
+        message = _OPERATION.sub(f"[{name}] ", message, count=1)
+        if not function.__module__.startswith("weft.lax"):
+            message = _CONSTRAINT.sub("", message, count=1)
+        error.args = (message, *error.args[1:])
 
 
 def leave(error, function):
