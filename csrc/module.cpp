@@ -23,6 +23,11 @@
 #include "transforms.h"
 #include "values.h"
 
+// Caches, traces and tables of functions are guarded by the interpreter's lock alone.
+#ifdef Py_GIL_DISABLED
+#error "weft does not support free-threaded builds of Python"
+#endif
+
 namespace nb = nanobind;
 
 namespace weft::py {

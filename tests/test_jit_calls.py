@@ -630,3 +630,9 @@ def test_tracebacks_of_traces_are_the_users():
         names = [frame.name for frame in traceback.extract_tb(info.tb)]
         assert names[-1] == "raises" and "<lambda>" in names
     assert error.__cause__ is None and error.__context__ is None
+
+
+def test_free_threaded_builds_are_refused(run_python):
+    code = "import sys; sys.abiflags = 't'; import weft"
+    with pytest.raises(Exception, match="free-threaded builds of Python.*interpreter lock"):
+        run_python(code)

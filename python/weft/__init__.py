@@ -6,6 +6,12 @@ The public names follow those that JAX made standard.
 import os as _os
 import sys as _sys
 
+if "t" in getattr(_sys, "abiflags", ""):
+    raise ImportError(
+        "weft does not support free-threaded builds of Python: its traces and caches rely on the "
+        "global interpreter lock. Use the ordinary Python of the same version."
+    )
+
 from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
 

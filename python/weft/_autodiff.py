@@ -72,18 +72,21 @@ def _check_gradient_input(leaf, where, holomorphic, allow_int):
         )
 
 
-def _check_loss(aval, name, holomorphic):
-    if aval.shape != ():
+def _check_loss(shape, dtype, name, holomorphic):
+    wanted = dtype.kind == "c" if holomorphic else dtype.kind != "c" and is_inexact(dtype)
+    if shape == () and wanted:
+        return
+    aval = ShapedArray(shape, dtype)
+    if shape != ():
         raise ShapeError(
             f"grad expected a scalar result of '{name}'; got {aval}\n"
             "  Reduce it (sum, mean), or use jacrev, jacfwd or vjp."
         )
-    if holomorphic and aval.dtype.kind != "c":
+    if holomorphic:
         raise DTypeError(
             f"grad with holomorphic=True expected a complex result of '{name}'; got {aval}"
         )
-    if not holomorphic and (aval.dtype.kind == "c" or not is_inexact(aval.dtype)):
-        raise DTypeError(f"grad expected a real floating-point result of '{name}'; got {aval}")
+    raise DTypeError(f"grad expected a real floating-point result of '{name}'; got {aval}")
 
 
 def value_and_grad(
@@ -148,18 +151,19 @@ def value_and_grad(
                 new[n] = value
             return new, kwargs
 
-        rec = Recording(loss_first, inputs, rebuild, describe=lambda i: where(i))
-        avals = rec.out_avals()
+        rec = Recording(loss_first, inputs, rebuild, describe=where)
+        types = rec.graph.out_types
         num_aux = aux_tree.num_leaves if has_aux else 0
-        if len(avals) != 1 + num_aux:
+        if len(types) != 1 + num_aux:
             raise TypeError(
-                f"grad expected one scalar from '{name}'; got a tree of {len(avals) - num_aux} "
+                f"grad expected one scalar from '{name}'; got a tree of {len(types) - num_aux} "
                 "arrays\n  Return the loss alone, or (loss, anything) with has_aux=True."
             )
-        _check_loss(avals[0], name, holomorphic)
+        dtype = types[0][1]
+        _check_loss(*types[0], name, holomorphic)
         cotangents = [True] + [False] * num_aux
         graph, ct_mask = _core.vjp_graph(rec.graph, rec.mask([True] * len(inputs)), cotangents)
-        seeds = [np.ones((), avals[0].dtype)] if ct_mask[0] else []
+        seeds = [dtype.type(1)] if ct_mask[0] else []
         weak = [*rec.weak, *(_core.typeof(x)[2] for x in inputs)]
         results = call(graph, [*rec.captures, *inputs, *seeds], weak)
         value, aux, found = results[0], results[1 : 1 + num_aux], iter(results[1 + num_aux :])

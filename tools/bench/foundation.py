@@ -4,11 +4,13 @@ usage: foundation.py [--rounds N] [--json OUT]     compares; prints a table of m
        foundation.py --measure FRAMEWORK           one round in this process; prints JSON
 """
 
+import dataclasses
 import importlib
 import statistics
 import subprocess
 import sys
 import time
+import typing
 
 import numpy as np
 import sitting
@@ -20,7 +22,12 @@ ROWS = {
     "trace_text": ("the same with as_text", "ms", 1e3, None),
     "jit_2": ("jit call, 2 arrays", "us", 1e6, 1.0),
     "jit_dict": ("jit call, dict of 100 arrays", "us", 1e6, 0.9),
-    "eager_add": ("eager x + x", "us", 1e6, 1.0),
+    "jit_kwargs": ("jit call, keyword arguments", "us", 1e6, 0.95),
+    "jit_static": ("jit call, a static argument", "us", 1e6, 0.95),
+    "jit_tuple": ("jit call, a named tuple of arrays", "us", 1e6, 0.95),
+    "jit_data": ("jit call, a dataclass of arrays", "us", 1e6, 0.95),
+    "grad_custom": ("un-jitted grad of a function with a custom_vjp", "us", 1e6, 1 / 20),
+    "eager_add": ("eager x + x", "us", 1e6, 0.6),
     "eager_index": ("eager x[3]", "us", 1e6, 0.3),
     "import": ("import of the package", "ms", 1e3, 0.6),
 }
@@ -73,6 +80,44 @@ def import_time(name):
     return min(float(run.stdout) for run in runs)
 
 
+class Pair(typing.NamedTuple):
+    first: object
+    second: object
+
+
+@dataclasses.dataclass
+class State:
+    params: object
+    step: object
+    name: str = dataclasses.field(default="state", metadata={"static": True})
+
+
+def measure_calls(fw, x):
+    """Calls of functions whose arguments are no positional arrays."""
+    fw.tree_util.register_dataclass(State, ["params", "step"], ["name"])
+    named = fw.jit(lambda x, *, scale, shift: x * scale + shift)
+    static = fw.jit(lambda x, n, mode: x * n, static_argnums=1, static_argnames="mode")
+    pair = fw.jit(lambda p: p.first + p.second)
+    data = fw.jit(lambda s: s.params + s.step)
+    two, state = Pair(x, x), State(x, x)
+    return {
+        "jit_kwargs": call_time(lambda: named(x, scale=x, shift=x), 3000),
+        "jit_static": call_time(lambda: static(x, 3, mode="train"), 3000),
+        "jit_tuple": call_time(lambda: pair(two), 3000),
+        "jit_data": call_time(lambda: data(state), 3000),
+    }
+
+
+def measure_custom_rule(fw, xnp, x):
+    @fw.custom_vjp
+    def f(x):
+        return xnp.sin(x) * 2.0
+
+    f.defvjp(lambda x: (f(x), xnp.cos(x)), lambda c, g: (g * c * 2.0,))
+    gradient = fw.grad(lambda x: xnp.sum(f(x)))
+    return {"grad_custom": call_time(lambda: gradient(x), 100)}
+
+
 def measure(name):
     result = {"import": import_time(name)}
     fw = importlib.import_module(name)
@@ -87,6 +132,7 @@ def measure(name):
     tree = {f"p{i}": x for i in range(100)}
     shift = fw.jit(lambda t: {k: v + 1 for k, v in t.items()})
     result["jit_dict"] = call_time(lambda: shift(tree), 300)
+    result |= measure_calls(fw, x) | measure_custom_rule(fw, xnp, x)
     result["eager_add"] = call_time(lambda: x + x, 5000)
     result["eager_index"] = call_time(lambda: x[3], 1000)
     return result
