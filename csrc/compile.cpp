@@ -18,18 +18,23 @@ struct Key {
   uint64_t hash() const { return hash_combine(words.hash(), graph->structural_hash()); }
 };
 constexpr size_t kMaxExecutables = 4096;
+// Those that call the host, which hold functions of the user's and all that these hold.
+constexpr size_t kMaxWithHostCalls = 256;
 using Table = LruTable<Key, ExecutableRef>;
 
-Table& table() {
-  static auto* t = new Table(kMaxExecutables);
-  return *t;
+Table& table(bool calls_host) {
+  static auto* pure = new Table(kMaxExecutables);
+  static auto* others = new Table(kMaxWithHostCalls);
+  return calls_host ? *others : *pure;
 }
 uint64_t hits = 0;
 
 Table::Handle find(const Key& key, uint64_t hash) {
-  return table().find(hash, [&](const Key& known) {
+  auto same = [&](const Key& known) {
     return known.words == key.words && equal(*known.graph, *key.graph);
-  });
+  };
+  Table::Handle found = table(false).find(hash, same);
+  return found ? found : table(true).find(hash, same);
 }
 
 ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
@@ -45,7 +50,8 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
   auto made = std::make_shared<Executable>(graph, options.device, std::move(aliases), options.name);
   made->loaded();                                   // errors come here, and not at the first run
   if (auto known = find(key, hash)) return *known;  // another thread was first
-  return *table().insert(hash, std::move(key), std::move(made));
+  Table& home = table(made->calls_host());
+  return *home.insert(hash, std::move(key), std::move(made));
 }
 
 }  // namespace
@@ -85,11 +91,12 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
 }
 
 CacheStats executable_cache_stats() {
-  return {num_loads(), hits, table().size(), loaded_executables()};
+  return {num_loads(), hits, table(false).size() + table(true).size(), loaded_executables()};
 }
 
 void clear_executable_cache() {
-  table().clear();
+  table(false).clear();
+  table(true).clear();
   unload_executables(loaded_executables());
 }
 

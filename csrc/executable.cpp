@@ -115,7 +115,7 @@ Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, 
 
 Executable::~Executable() { loaded_set().remove(this); }
 
-void Executable::load() {
+Ref Executable::load() {
   std::vector<HostCallback> callbacks;
   std::string text = emit(*this, callbacks);
   Ref text_object = Ref::checked(
@@ -125,12 +125,13 @@ void Executable::load() {
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(hooks.compile.get(), text_object.get(),
                                                        index.get(), functions.get(), nullptr));
   ++loaded_set().loads;
-  if (loaded_) return;  // another thread was first
-  loaded_ = std::move(made);
+  if (loaded_) return loaded_;  // another thread was first
+  loaded_ = made;
   last_use_ = ++clock_;
   calls_host_ = !callbacks.empty();
   loaded_set().add(this);
   loaded_set().make_room();
+  return made;
 }
 
 size_t loaded_executables() { return loaded_set().all.size(); }

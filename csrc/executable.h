@@ -21,12 +21,15 @@ class Executable {
 
   // jaxlib's LoadedExecutable; compiles if need be.
   Ref loaded() {
-    if (!loaded_) load();
+    if (!loaded_) return load();
     last_use_ = ++clock_;
     return loaded_;
   }
   // jaxlib's result handlers, a list.
   PyObject* handlers() const { return handlers_.get(); }
+  // Whether it has functions of the host; known once it was loaded.
+  bool calls_host() const { return calls_host_; }
+
   const GraphRef graph;
   const int device;
   const std::vector<int> aliases;
@@ -37,7 +40,7 @@ class Executable {
 
  private:
   friend struct Loaded;
-  void load();
+  Ref load();
 
   static inline uint64_t clock_ = 0;
   Ref loaded_;

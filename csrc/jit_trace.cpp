@@ -137,6 +137,7 @@ EntryRef trace(const JitState& s, const Call& call) {
   for (const Ref& c : entry->captures) entry->captures_tracers |= is_tracer(c.get());
   entry->graph = context->builder.finish(outputs, context->capture_values);
   entry->donated = donated_inputs(s, call, entry->captures.size());
+  retire(context);
   return entry;
 }
 

@@ -63,12 +63,12 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
 }
 
 // Calls the function inside the context and freezes the graph.
-Recording run(const ContextRef& context, PyObject* function, PyObject* tracers) {
+Recording run(const ContextRef& context, PyObject* function, Ref tracers) {
   Recording out;
   std::vector<Value> outputs;
   {
     ContextScope scope(context);
-    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers));
+    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers.get()));
     list_argument(results.get(), context->name.c_str(), "its results");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
       Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), context->name);
@@ -79,9 +79,8 @@ Recording run(const ContextRef& context, PyObject* function, PyObject* tracers) 
   }
   out.graph = context->builder.finish(outputs, context->capture_values);
   out.captures = std::move(context->captures);
-  context->captures.clear();
-  context->inputs.clear();
-  context->known.clear();
+  tracers = Ref();
+  retire(context);
   return out;
 }
 
@@ -111,7 +110,7 @@ Recording record(PyObject* function, PyObject* inputs, PyObject* dims, std::stri
   }
   bool eager = true;
   for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
-  Recording out = run(context, function, tracers.get());
+  Recording out = run(context, function, std::move(tracers));
   // Rules are new objects at each call, so that graphs with rules are never the same.
   if (eager && !has_rules(out.graph)) out.graph = canonical(out.graph);
   return out;
@@ -229,7 +228,7 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
   for (size_t i = 0; i < types.size(); ++i)
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
                     make_tracer(context, context->builder.input(types[i]), weak[i]));
-  return run(context, function, tracers.get());
+  return run(context, function, std::move(tracers));
 }
 
 GraphRef as_region(const GraphRef& graph) {

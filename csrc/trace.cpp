@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include <new>
+#include <tuple>
 
 #include "array.h"
 #include "dtypes.h"
@@ -139,23 +140,52 @@ ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) 
 ContextScope::~ContextScope() {
   std::vector<ContextRef>& stack = context_stack();
   while (stack.size() > depth_) {
-    stack.back()->finished = true;
+    ContextRef ended = std::move(stack.back());
     stack.pop_back();
+    ended->finished = true;  // destroying it may run Python code, which may start other traces
   }
 }
 
+// "argument x of f": an input that is an argument of the traced function.
+static std::string argument_name(const TraceContext& c, uint32_t i) {
+  Ref number = Ref::checked(PyLong_FromUnsignedLong(i));
+  PyObject* described = c.describe.get();
+  Ref path = Ref::checked(
+      PyTuple_Check(described)
+          ? PyObject_CallFunctionObjArgs(hooks.describe.get(), PyTuple_GET_ITEM(described, 0),
+                                         PyTuple_GET_ITEM(described, 1),
+                                         PyTuple_GET_ITEM(described, 2), number.get(), nullptr)
+          : PyObject_CallOneArg(described, number.get()));
+  return std::string(utf8(path.get()));
+}
+
+void retire(const ContextRef& context) {
+  TraceContext& c = *context;
+  if (context.use_count() > 1 && c.describe) {
+    try {
+      for (uint32_t i = 0; i < c.num_args; ++i) c.arg_names.push_back(argument_name(c, i));
+    } catch (const PythonError&) {
+      PyErr_Clear();  // messages do without
+      c.arg_names.clear();
+    }
+  }
+  // Moved out first: what is destroyed may be Python's.
+  auto held = std::tuple(std::move(c.describe), std::move(c.captures), std::move(c.inputs),
+                         std::move(c.known), std::move(c.held));
+  c.captures.clear();
+  c.inputs.clear();
+  c.known.clear();
+  c.held.clear();
+  c.captured.clear();
+}
+
 std::string describe_tracer(TracerObject* t) {
-  std::string text = cat("a traced ", t->type, " of '", t->owner->name, "'");
-  if (!t->value.is_literal() && t->value.id < t->owner->num_args && t->owner->describe) {
-    Ref number = Ref::checked(PyLong_FromUnsignedLong(t->value.id));
-    PyObject* described = t->owner->describe.get();
-    Ref path = Ref::checked(
-        PyTuple_Check(described)
-            ? PyObject_CallFunctionObjArgs(hooks.describe.get(), PyTuple_GET_ITEM(described, 0),
-                                           PyTuple_GET_ITEM(described, 1),
-                                           PyTuple_GET_ITEM(described, 2), number.get(), nullptr)
-            : PyObject_CallOneArg(described, number.get()));
-    text += cat(" (", utf8(path.get()), ")");
+  const TraceContext& c = *t->owner;
+  std::string text = cat("a traced ", t->type, " of '", c.name, "'");
+  uint32_t i = t->value.id;
+  bool is_argument = !t->value.is_literal() && i < c.num_args;
+  if (is_argument && (c.describe || i < c.arg_names.size())) {
+    text += cat(" (", c.describe ? argument_name(c, i) : c.arg_names[i], ")");
   } else if (t->loc != kNoLoc) {
     text += cat(" (made at ", loc_text(t->loc), ")");
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TraceContext {
   Ref describe;           // (function, in_tree, static_argnums), or a
                           // function from input number to its name; unset: none
   uint32_t num_args = 0;
+  std::vector<std::string> arg_names;  // in place of `describe` once retire() was called
   // Values of outer contexts and arrays that the function closed over, in order of first use;
   // each is an input of the graph.
   std::vector<Ref> captures;
@@ -73,6 +75,11 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype);
 // Appends an op at the user's line.
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
               const AttrsRef& attrs);
+
+// Lets go of what a context held for its trace, which has ended. Tracers that outlive the trace
+// keep their context, and the traced function may be what keeps them; they must not keep the
+// function.
+void retire(const ContextRef& context);
 
 // Enters a context for its lifetime.
 class ContextScope {

@@ -1,12 +1,15 @@
 """jit and what belongs to it: signatures, static and donated arguments, stages, printed text."""
 
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as wnp
+from weft.compiler import cache_stats
 
 F = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -365,3 +368,110 @@ def test_programs_print_as_those_of_jax(run_python):
         if a != b
     ]
     assert not different, "\n".join(different)
+
+
+# Nothing that a jitted function holds keeps its user alive.
+
+
+class Owner:
+    """What functions belong to and refer to."""
+
+
+def static_self():
+    owner = Owner()
+    owner.f = weft.jit(lambda o, x: x + 1, static_argnums=0)
+    owner.f(owner, 1.0)
+    return owner
+
+
+def static_keyword():
+    owner = Owner()
+    owner.f = weft.jit(lambda x, o: x, static_argnames="o")
+    owner.f(1.0, o=owner)
+    return owner
+
+
+def auxiliary_data_with_its_own_jit():
+    @weft.tree_util.register_pytree_node_class
+    class Node:
+        def __init__(self, x, owner):
+            self.x, self.owner = x, owner
+
+        def tree_flatten(self):
+            return (self.x,), self.owner
+
+        @classmethod
+        def tree_unflatten(cls, owner, children):
+            return cls(*children, owner)
+
+    owner = Owner()
+    owner.f = weft.jit(lambda node: Node(node.x + 1, node.owner))
+    owner.f(Node(1.0, owner))
+    return owner
+
+
+def nested():
+    owner = Owner()
+    inner = weft.jit(lambda x: (owner, x * 2)[1])
+    owner.f = weft.jit(lambda x: inner(x) + 1)
+    owner.f(1.0)
+    weft.grad(owner.f)(1.0)
+    return owner
+
+
+def kept_tracer():
+    owner = Owner()
+    owner.kept = []
+    owner.f = weft.jit(lambda x: owner.kept.append(x) or x)
+    owner.f(1.0)
+    return owner
+
+
+def kept_tracer_of_grad():
+    owner = Owner()
+    owner.kept = []
+    weft.grad(lambda x: owner.kept.append(x) or x * x)(1.0)
+    return owner
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        static_self,
+        static_keyword,
+        auxiliary_data_with_its_own_jit,
+        nested,
+        kept_tracer,
+        kept_tracer_of_grad,
+    ],
+)
+def test_what_a_jitted_function_holds_is_collected(make):
+    owner = weakref.ref(make())
+    gc.collect()
+    assert owner() is None
+
+
+def test_kept_tracers_are_named_after_their_trace():
+    kept = []
+    weft.jit(lambda x, y: kept.append(y["b"]) or x)(1.0, {"b": 2.0})
+    with pytest.raises(weft.errors.UnexpectedTracerError, match=r"y\['b'\]"):
+        kept[0] + 1
+
+
+def call_host():
+    owner = Owner()
+    weft.jit(lambda x: weft.pure_callback(lambda a: (owner, a)[1], x, x))(np.float32(1))
+    return owner
+
+
+def test_programs_with_callbacks_are_few():
+    weft.clear_caches()
+    refs = []
+    for _ in range(300):
+        refs.append(weakref.ref(call_host()))
+    gc.collect()
+    assert cache_stats()["loaded"] <= 256
+    assert sum(r() is not None for r in refs) <= 256
+    weft.clear_caches()
+    gc.collect()
+    assert not any(r() for r in refs)

@@ -1,5 +1,6 @@
 """The PJRT clients and their devices. `start` makes them, when a device is first needed."""
 
+import gc
 import os
 import threading
 
@@ -64,6 +65,8 @@ def start():
         from jaxlib import _jax
 
         _jax.set_tracebacks_enabled(False)
+        # Functions of the host that a dropped program called wait in jaxlib until it is asked.
+        gc.callbacks.append(lambda phase, info: phase == "start" and _jax.collect_garbage())
         names, required = _wanted_platforms()
         for name in names:
             try:

@@ -1,0 +1,13 @@
+"""The short form of the soak test: the same calls in smaller numbers (see soak.py)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_memory_stays_flat_while_threads_call_everything():
+    script = Path(__file__).parent / "soak.py"
+    numbers = ["--threads", "4", "--calls", "1500", "--lambdas", "600", "--recompiles", "60"]
+    command = [sys.executable, "-X", "faulthandler", str(script), "--rounds", "3", *numbers]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
