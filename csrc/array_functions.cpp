@@ -37,7 +37,7 @@ void bind_array_functions(nb::module_& m) {
     std::optional<DType> d = from_numpy_dtype(dtype.ptr());
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
     check_device(device);
-    if (!nb::object(buffer.attr("shape")).equal(shape))
+    if (!nb::object(buffer.attr("aval").attr("shape")).equal(shape))
       raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
                   std::span<const int64_t>(dims));
     return nb::steal(

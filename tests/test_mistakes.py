@@ -688,3 +688,22 @@ def test_differences_of_trees_name_the_place():
         with pytest.raises(errors.TreeStructureError) as info:
             call()
         assert place in str(info.value) and "PyTreeDef" not in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: wnp.allclose(1.0, "a"), "'allclose'"),
+        (lambda: wnp.vstack("a"), "'vstack'"),
+        (lambda: wnp.nanargmax("a"), "'nanargmax'"),
+        (lambda: wnp.around(wnp.ones(3), {}), "[round]"),
+        (lambda: wnp.tril(wnp.ones((2, 2)), {}), "[tril]"),
+        (lambda: nn.elu(wnp.ones(3), {}), "[elu]"),
+        (lambda: wnp.einsum(wnp.ones(3), wnp.ones(3)), "[einsum]"),
+    ],
+)
+def test_messages_do_not_name_helpers(call, name):
+    with pytest.raises((TypeError, ValueError)) as info:
+        call()
+    assert name in str(info.value)
+    assert not re.search(r"'_\w+'", str(info.value))

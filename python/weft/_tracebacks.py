@@ -17,7 +17,10 @@ _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NOTE = "weft's own frames are left out; WEFT_TRACEBACK_FILTERING=off shows them."
 # Modules whose functions are made of operations that their users do not see. Transforms, and those
 # who define operations, speak of operations themselves.
-_COMPOSED = re.compile(r"weft\.(?!_(?!api)|extend|interpreters|compiler)")
+_COMPOSED = re.compile(
+    r"weft\.(?!_(?!api)|extend|interpreters|compiler|config|debug|dtypes|errors|tree)"
+)
+_HELPER = re.compile(r"\bof '_\w+'")
 _OPERATION = re.compile(r"\[[\w-]+\] ")
 _CONSTRAINT = re.compile(r" \(\w+ C\d+\)")  # what of StableHLO's rules for an operation is broken
 
@@ -96,13 +99,19 @@ def _fold(error, mode):
 def _name(error, function):
     """Lets a message that begins with `[operation]` name the public function that was called."""
     message = error.args[0] if error.args else None
-    if not isinstance(message, str) or not message.startswith("["):
+    if not isinstance(message, str):
         return
     if not _COMPOSED.match(getattr(function, "__module__", None) or ""):
         return
-    if all(map(_is_own, _entries(error.__traceback__))):  # not of a function that weft called
+    entries = _entries(error.__traceback__)
+    if all(map(_is_own, entries)):  # not of a function that weft called
         name = function.__name__.strip("_")
-        message = _OPERATION.sub(f"[{name}] ", message, count=1)
+        if not function.__name__.startswith("_"):
+            message = _HELPER.sub(f"of '{name}'", message)
+        if message.startswith("["):
+            message = _OPERATION.sub(f"[{name}] ", message, count=1)
+        elif type(error) in (TypeError, ValueError) and entries and name not in message:
+            message = f"[{name}] {message}"  # Python's own, of something within the function
         if not function.__module__.startswith("weft.lax"):
             message = _CONSTRAINT.sub("", message, count=1)
         error.args = (message, *error.args[1:])

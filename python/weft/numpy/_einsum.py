@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of
+from weft._array import Array
 from weft._jit import composite
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
@@ -84,9 +85,9 @@ def _parse(subscripts, operands):
         shapes = tuple(shape_of(x) for x in operands)
         return operands, *_parse_formula(subscripts, shapes), shapes
     given = (subscripts, *operands)
-    if len(given) < 2:
+    if len(given) < 2 or any(isinstance(labels, Array) for labels in given[1::2]):
         raise OperandError(
-            "[einsum] expected a formula first; got an array\n"
+            "[einsum] expected a formula, or a list of integers after each array\n"
             "  Write einsum('ij,jk->ik', a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."
         )
     pairs = len(given) // 2
