@@ -6,6 +6,7 @@
 #include "cache_key.h"
 #include "lru_table.h"
 #include "split.h"
+#include "unlocked.h"
 
 namespace weft::py {
 namespace {
@@ -59,7 +60,7 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
 ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
   auto program = std::make_shared<Program>();
-  program->optimized = optimize(graph);
+  program->optimized = unlocked(*graph, [&] { return optimize(graph); });
   Split s = split(program->optimized, options.keep_unused, options.donated);
   std::vector<int> aliases = match_donations(s, options.donated, program->donated);
   program->kept = std::move(s.kept);

@@ -9,6 +9,7 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "unlocked.h"
 
 namespace weft::py {
 
@@ -89,7 +90,7 @@ std::string emit(const Executable& e, std::vector<HostCallback>& callbacks) {
   options.platform = device_table()[static_cast<size_t>(e.device)].platform;
   options.locations = true;
   options.aliases = e.aliases;
-  return emit_stablehlo(*e.graph, options, &callbacks);
+  return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options, &callbacks); });
 }
 
 }  // namespace

@@ -83,6 +83,21 @@ def test_tracing_in_eight_threads_keeps_contexts_apart():
             assert f"mul a {float(i)}:f32[]" in text and f" {float(k)}:f32[]" in text
 
 
+def test_long_programs_of_many_threads_are_compiled_at_once():
+    def work(i):
+        def f(x):
+            for k in range(150):
+                x = wnp.sin(x) * (0.1 + i / 16) + k % 3
+            return wnp.where(x > 0, x, weft.jit(lambda v: v * 2)(x))
+
+        return [weft.jit(f).lower(X).as_text(), np.asarray(weft.jit(f)(X)), f]
+
+    for text, result, f in in_threads(work):
+        assert weft.jit(f).lower(X).as_text() == text
+        with weft.disable_jit():
+            np.testing.assert_allclose(result, f(X), rtol=1e-3, atol=1e-3)
+
+
 def test_settings_of_a_thread_are_its_own():
     def work(i):
         with weft.enable_x64(i % 2 == 0):
