@@ -8,6 +8,7 @@ import pytest
 
 import weft
 from weft import errors, lax, numpy as wnp
+from weft.extend.core import Primitive
 
 
 def here():
@@ -485,6 +486,83 @@ def test_bounded_loops_keep_little_and_agree_with_unrolled_ones():
     assert max(int(n) for n in re.findall(r"tensor<(\d+)x4x4xf32>", text)) <= 11
     with pytest.raises(NotImplementedError, match="max_steps"):
         weft.jit(weft.grad(lambda v, n: lax.fori_loop(0, n, lambda i, v: step(v), v).sum()))(x, 3)
+
+
+# ---- How often a loop's body is transformed, and how much is kept of it
+
+
+def counted_double():
+    """A primitive 2 x, and how often each of its rules has run."""
+    counts = {"jvp": 0, "transpose": 0, "batch": 0}
+    double = Primitive("counted_double")
+    double.def_abstract_eval(lambda x: weft.core.ShapedArray(x.shape, x.dtype))
+    double.def_lowering(lambda x: x * 2)
+
+    @double.def_jvp
+    def jvp(primals, tangents):
+        counts["jvp"] += 1
+        return double.bind(primals[0]), double.bind(tangents[0])
+
+    @double.def_transpose
+    def transpose(ct, x):
+        counts["transpose"] += 1
+        return (double.bind(ct),)
+
+    @double.def_batching
+    def batch(args, dims):
+        counts["batch"] += 1
+        return double.bind(args[0]), dims[0]
+
+    return double, counts
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit], ids=["plain", "call"])
+@pytest.mark.parametrize("kind", ["scan", "while"])
+def test_carries_that_depend_on_each_other_cost_one_transform(kind, wrap):
+    n = 60
+    double, counts = counted_double()
+    add = wrap(lambda a, b: a + b)
+
+    def body(carry):
+        first, *rest = carry
+        return (double.bind(first), *(add(a, b) for a, b in zip(carry, rest, strict=False)))
+
+    def loop(x):
+        init = (x, *[wnp.float32(k) for k in range(n)])
+        if kind == "scan":
+            return lax.scan(lambda c, _: (body(c), None), init, length=3)[0][-1] + x
+        state = lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, body(s[1])), (0, init))
+        return state[1][3] + x
+
+    weft.make_jaxpr(lambda x: weft.jvp(loop, (x,), (x,)))(1.0)
+    assert counts["jvp"] <= 2
+    weft.make_jaxpr(weft.vmap(loop))(wnp.ones(3))
+    assert counts["batch"] <= 2
+    if kind == "scan":
+        counts["jvp"] = 0
+
+        def step(c, _):
+            shifted = [*c[1:], double.bind(c[0])]
+            return tuple(add(a, b) for a, b in zip(c, shifted, strict=True)), None
+
+        last_first = lambda x: lax.scan(step, (x,) * n, length=2)[0][0]
+        weft.make_jaxpr(weft.grad(last_first))(1.0)
+        assert counts["jvp"] <= 2 and counts["transpose"] <= 3
+
+
+def test_a_scan_with_thousands_of_residuals():
+    n = 5000
+
+    def step(c, x):
+        for _ in range(n):
+            c = wnp.sin(c)
+        return c, None
+
+    program = weft.make_jaxpr(weft.grad(lambda x: lax.scan(step, x, length=2)[0]))(0.5)
+    assert program.graph.op_names().count("scan") == 2
+    branch = lambda x: step(x, None)[0]
+    program = weft.make_jaxpr(weft.grad(lambda x: lax.cond(x > 0, branch, wnp.cos, x)))(0.5)
+    assert program.graph.op_names().count("cond") == 2
 
 
 # ---- caches, devices, printing

@@ -43,20 +43,26 @@ uint64_t Graph::structural_hash() const {
 
 std::shared_ptr<const void> Graph::cached_any(
     const std::string& key, const std::function<std::shared_ptr<const void>()>& make) const {
+  // The entry used last stands last.
   auto find = [&]() -> std::shared_ptr<const void>* {
-    for (auto& [name, value] : cache_) {
-      if (name == key) return &value;
-    }
-    return nullptr;
+    auto found = std::find_if(cache_.rbegin(), cache_.rend(),
+                              [&](const auto& entry) { return entry.first == key; });
+    if (found == cache_.rend()) return nullptr;
+    std::rotate(found.base() - 1, found.base(), cache_.end());
+    return &cache_.back().second;
   };
   {
     std::lock_guard lock(cache_mutex_);
     if (auto* found = find()) return *found;
   }
   // Unlocked, since make() may use the cache. Of two threads that get here the first one wins.
-  std::shared_ptr<const void> made = make();
+  std::shared_ptr<const void> made = make(), dropped;
   std::lock_guard lock(cache_mutex_);
   if (auto* found = find()) return *found;
+  if (cache_.size() == kMaxCached) {
+    dropped = std::move(cache_.front().second);  // destroyed when the lock is released
+    cache_.erase(cache_.begin());
+  }
   cache_.emplace_back(key, made);
   return made;
 }

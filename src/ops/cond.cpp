@@ -2,6 +2,7 @@
 // be in range; the others are the inputs of every branch.
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "ops/axes.h"
 #include "ops/families.h"
@@ -97,46 +98,56 @@ struct BranchResiduals {
   std::vector<std::vector<int>> fillers;
 };
 
-size_t index_in(std::vector<uint32_t>& list, uint32_t x) {
-  size_t at = static_cast<size_t>(std::find(list.begin(), list.end(), x) - list.begin());
-  if (at == list.size()) list.push_back(x);
-  return at;
-}
+// Numbers in the order in which they came, each once.
+class Numbered {
+ public:
+  explicit Numbered(std::vector<uint32_t>& list) : list_(list) {}
+  size_t operator()(uint32_t x) {
+    auto [at, fresh] = index_.try_emplace(x, list_.size());
+    if (fresh) list_.push_back(x);
+    return at->second;
+  }
+
+ private:
+  std::vector<uint32_t>& list_;
+  std::unordered_map<uint32_t, size_t> index_;
+};
 
 BranchResiduals place_residuals(std::span<const std::shared_ptr<const LinearizedGraph>> splits,
                                 size_t num_results) {
   BranchResiduals out;
+  Numbered operand(out.operands), result(out.results);
   for (const auto& split : splits)
     for (const Residual& r : split->residuals) {
       if (r.is_input) {
-        index_in(out.operands, r.index);
+        operand(r.index);
       } else if (r.index < num_results) {
-        index_in(out.results, r.index);
+        result(r.index);
       }
     }
   size_t first_slot = out.operands.size() + out.results.size();
+  std::unordered_map<TypeRef, std::vector<size_t>> slots;  // of each type
   for (const auto& split : splits) {
-    std::vector<bool> taken(out.slots.size());
+    std::unordered_map<TypeRef, size_t> num_taken;
     std::vector<size_t>& places = out.places.emplace_back();
-    std::vector<int>& fillers = out.fillers.emplace_back(out.slots.size(), -1);
+    std::vector<int>& fillers = out.fillers.emplace_back();
     for (const Residual& r : split->residuals) {
       if (r.is_input) {
-        places.push_back(index_in(out.operands, r.index));
+        places.push_back(operand(r.index));
         continue;
       }
       if (r.index < num_results) {
-        places.push_back(out.operands.size() + index_in(out.results, r.index));
+        places.push_back(out.operands.size() + result(r.index));
         continue;
       }
       TypeRef type = split->forward->type(split->forward->outputs()[r.index]);
-      size_t slot = 0;
-      while (slot < out.slots.size() && (taken[slot] || out.slots[slot] != type)) ++slot;
-      if (slot == out.slots.size()) {
+      size_t next = num_taken[type]++;
+      if (next == slots[type].size()) {
+        slots[type].push_back(out.slots.size());
         out.slots.push_back(type);
-        taken.push_back(false);
-        fillers.push_back(-1);
       }
-      taken[slot] = true;
+      size_t slot = slots[type][next];
+      fillers.resize(out.slots.size(), -1);
       fillers[slot] = static_cast<int>(r.index);
       places.push_back(first_slot + slot);
     }
@@ -290,6 +301,7 @@ PrunedOp prune_cond(PruneCtx& c) {
 // What any branch held becomes an input of all of them.
 LiftedOp lift_from_branches(const AttrsRef& attrs) {
   LiftedOp lifted;
+  std::unordered_map<const AttrObject*, size_t> known;
   std::vector<std::shared_ptr<const LiftedGraph>> inner;
   std::vector<std::vector<size_t>> places;
   TypeRefs types;
@@ -297,10 +309,9 @@ LiftedOp lift_from_branches(const AttrsRef& attrs) {
     inner.push_back(lift_constants(graph));
     places.emplace_back();
     for (const ObjectRef& object : inner.back()->constants) {
-      auto found = std::find_if(lifted.operands.begin(), lifted.operands.end(),
-                                [&](const auto& known) { return known.second == object; });
-      places.back().push_back(static_cast<size_t>(found - lifted.operands.begin()));
-      if (found != lifted.operands.end()) continue;
+      auto [place, fresh] = known.try_emplace(object.get(), lifted.operands.size());
+      places.back().push_back(place->second);
+      if (!fresh) continue;
       lifted.operands.push_back({1, object});
       types.push_back(static_cast<const HeldValue&>(*object).type());
     }
@@ -343,34 +354,53 @@ Vals fold_index(SimplifyCtx& c) {
   return inlined(c.b, graphs[static_cast<size_t>(chosen)], branch_operands(c));
 }
 
-// What result i is if all branches return the same operand or literal there, or return there what
+// What results are if all branches return the same operand or literal there, or return there what
 // they return for an earlier result.
-Val known_result(SimplifyCtx& c, size_t i, std::span<const Val> earlier) {
-  const std::vector<GraphRef>& graphs = branches(c.attr());
-  auto all_agree = [&](auto&& is_it) { return std::all_of(graphs.begin(), graphs.end(), is_it); };
-  const Graph& first = *graphs[0];
-  Value v = first.outputs()[i];
-  if (v.is_literal()) {
-    Literal x = first.literal(v);
-    bool same = all_agree([&](const GraphRef& g) {
-      return g->outputs()[i].is_literal() && g->literal(g->outputs()[i]) == x;
-    });
-    return same ? Val{&c.b, c.b.literal(x)} : Val{};
+class KnownResults {
+ public:
+  explicit KnownResults(SimplifyCtx& c) : c_(c), graphs_(branches(c.attr())) {
+    for (size_t i = 0; i < c.out_types.size(); ++i) {
+      std::vector<uint32_t> returned;
+      for (const GraphRef& graph : graphs_)
+        if (!graph->outputs()[i].is_literal()) returned.push_back(graph->outputs()[i].id);
+      bool has_literal = returned.size() < graphs_.size();
+      earlier_.push_back(has_literal ? i
+                                     : first_.try_emplace(std::move(returned), i).first->second);
+    }
   }
-  if (v.id < first.num_inputs())
-    return all_agree([&](const GraphRef& g) { return g->outputs()[i] == v; }) ? c.x(v.id + 1)
-                                                                              : Val{};
-  for (size_t k = 0; k < i; ++k)
-    if (all_agree([&](const GraphRef& g) { return g->outputs()[i] == g->outputs()[k]; }))
-      return earlier[k];
-  return {};
-}
+
+  // None if it is not known.
+  Val operator()(size_t i, std::span<const Val> results) const {
+    auto all_agree = [&](auto&& is_it) {
+      return std::all_of(graphs_.begin(), graphs_.end(), is_it);
+    };
+    const Graph& first = *graphs_[0];
+    Value v = first.outputs()[i];
+    if (v.is_literal()) {
+      Literal x = first.literal(v);
+      bool same = all_agree([&](const GraphRef& g) {
+        return g->outputs()[i].is_literal() && g->literal(g->outputs()[i]) == x;
+      });
+      return same ? Val{&c_.b, c_.b.literal(x)} : Val{};
+    }
+    if (v.id < first.num_inputs())
+      if (all_agree([&](const GraphRef& g) { return g->outputs()[i] == v; })) return c_.x(v.id + 1);
+    return earlier_[i] < i ? results[earlier_[i]] : Val{};
+  }
+
+ private:
+  SimplifyCtx& c_;
+  const std::vector<GraphRef>& graphs_;
+  std::map<std::vector<uint32_t>, size_t> first_;
+  std::vector<size_t> earlier_;  // the first result for which all branches return the same values
+};
 
 Vals forward_results(SimplifyCtx& c) {
   size_t n = c.out_types.size();
+  KnownResults known(c);
   Mask kept(n, true);
   Vals placeholders(n, c.x(0));
-  for (size_t i = 0; i < n; ++i) kept[i] = !known_result(c, i, placeholders).builder;
+  for (size_t i = 0; i < n; ++i) kept[i] = !known(i, placeholders).builder;
   if (count(kept) == n) return {};
   std::vector<GraphRef> graphs;
   for (const GraphRef& graph : branches(c.attr()))
@@ -382,7 +412,7 @@ Vals forward_results(SimplifyCtx& c) {
   Vals results =
       Reader(stays ? apply_cond(c, branch_operands(c), std::move(graphs)) : Vals{}).take(kept);
   for (size_t i = 0; i < n; ++i)
-    if (!kept[i]) results[i] = known_result(c, i, results);
+    if (!kept[i]) results[i] = known(i, results);
   return results;
 }
 

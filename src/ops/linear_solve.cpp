@@ -3,6 +3,7 @@
 // Operands are the constants of each graph, then b. The graphs are matvec, vecmat (its transpose),
 // solve and transpose_solve; those of the transpose are either both there or both absent. Results
 // are x, and after it whatever else solve returns, of which there is no derivative.
+#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/regions.h"
 #include "weft/held.h"
@@ -197,6 +198,16 @@ void batch_solve(BatchCtx& c) {
     out_dims.resize(s.graphs[k]->outputs().size(), kAnyDim);
     return c.transforms->vmap(s.graphs[k], vmap_options(c, in_dims, out_dims));
   };
+  for (Mask before; before != mapped;) {
+    before = mapped;
+    for (size_t k = 0; k < s.size(); ++k) {
+      Mask inputs;
+      for (int dim : c.dims.subspan(s.first_const(k), s.num_consts(k)))
+        inputs.push_back(dim != kNotBatched);
+      mapped =
+          carries_reached(*s.graphs[k], Flow::kLanes, joined({inputs, mapped}), s.num_consts(k), n);
+    }
+  }
   carry_fixpoint(
       mapped,
       [&](const Mask& leaves) {

@@ -102,7 +102,8 @@ inline bool any(const Mask& mask) { return count(mask) > 0; }
 
 // A loop's body turns carries into carries, so what holds of a carry that goes in must hold of the
 // one that comes out. transform(mask) transforms the body for carries of which `carry` holds, and
-// returns something whose mask, out(result), says of which it holds afterwards.
+// returns something whose mask, out(result), says of which it holds afterwards. carries_reached()
+// and carries_leading_to() give the mask to start from, so that this rarely takes a second round.
 template <typename Transform, typename Out>
 auto carry_fixpoint(Mask& carry, Transform&& transform, Out&& out) {
   for (;;) {

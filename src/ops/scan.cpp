@@ -4,6 +4,7 @@
 // ys. With `reverse` the last slices come first, of xs and of ys.
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "ops/axes.h"
 #include "ops/dependence.h"
@@ -56,6 +57,7 @@ void jvp_scan(GraphJvpCtx& c) {
   Mask consts = part(mask, 0, s.num_consts), carry = part(mask, s.num_consts, s.num_carry);
   Mask xs = part(mask, s.first_xs(), s.num_xs);
   Mask no_ys(s.num_ys);
+  carry = carries_reached(*s.body, Flow::kTangents, mask, s.num_consts, s.num_carry);
   auto jvp = carry_fixpoint(
       carry,
       [&](const Mask& m) {
@@ -119,10 +121,15 @@ struct Kept {
 class ResidualChoice {
  public:
   ResidualChoice(const Graph& forward, const std::vector<bool>& varies, Values residuals)
-      : forward_(forward), varies_(varies), wanted_(std::move(residuals)) {
-    std::sort(wanted_.begin(), wanted_.end(), [](Value a, Value b) { return a.id < b.id; });
-    for (size_t i = wanted_.size(); i-- > 0;) {
-      Value v = wanted_[i];
+      : forward_(forward),
+        varies_(varies),
+        is_wanted_(forward.num_values()),
+        is_kept_(forward.num_values()) {
+    std::sort(residuals.begin(), residuals.end(), [](Value a, Value b) { return a.id < b.id; });
+    for (Value v : residuals)
+      if (!v.is_literal()) is_wanted_[v.id] = true;
+    for (size_t i = residuals.size(); i-- > 0;) {
+      Value v = residuals[i];
       Values needed;
       if (v.is_literal()) continue;
       if (!varies_[v.id]) {
@@ -139,8 +146,10 @@ class ResidualChoice {
  private:
   static constexpr int kMaxDepth = 3;
 
-  static void keep(Values& list, Value v) {
-    if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
+  // A value is in one list only: it varies or does not.
+  void keep(Values& list, Value v) {
+    if (!is_kept_[v.id]) list.push_back(v);
+    is_kept_[v.id] = true;
   }
   // Whether the ops behind v, down to other residuals and to constants, are cheap and few.
   bool is_cheap(Value v, int depth, Values& early) const {
@@ -150,8 +159,7 @@ class ResidualChoice {
       if (x.is_literal()) continue;
       if (!varies_[x.id]) {
         early.push_back(x);
-      } else if (std::find(wanted_.begin(), wanted_.end(), x) == wanted_.end() &&
-                 !is_cheap(x, depth + 1, early)) {
+      } else if (!is_wanted_[x.id] && !is_cheap(x, depth + 1, early)) {
         return false;
       }
     }
@@ -167,7 +175,7 @@ class ResidualChoice {
 
   const Graph& forward_;
   const std::vector<bool>& varies_;
-  Values wanted_;
+  std::vector<bool> is_wanted_, is_kept_;
   Kept kept_;
 };
 
@@ -179,6 +187,7 @@ void linearize_scan(GraphJvpCtx& c) {
   Mask consts = part(mask, 0, s.num_consts), carry = part(mask, s.num_consts, s.num_carry);
   Mask xs = part(mask, s.first_xs(), s.num_xs);
   Mask no_ys(s.num_ys);
+  carry = carries_reached(*s.body, Flow::kTangents, mask, s.num_consts, s.num_carry);
   auto split = carry_fixpoint(
       carry,
       [&](const Mask& m) {
@@ -208,12 +217,10 @@ void linearize_scan(GraphJvpCtx& c) {
   // What is stacked anyway, as xs or ys, is not stacked twice.
   Values outputs(forward.outputs().first(num_outputs));
   auto is_xs = [&](Value v) { return v.id >= s.first_xs() && v.id < forward.num_inputs(); };
-  auto stacked_output = [&](Value v) {
-    return static_cast<size_t>(std::find(outputs.begin() + s.num_carry, outputs.end(), v) -
-                               outputs.begin());
-  };
+  std::unordered_map<uint32_t, size_t> stacked_output;
+  for (size_t i = s.num_carry; i < num_outputs; ++i) stacked_output.try_emplace(outputs[i].id, i);
   for (Value v : kept.stacked)
-    if (!is_xs(v) && stacked_output(v) == outputs.size()) outputs.push_back(v);
+    if (!is_xs(v) && stacked_output.try_emplace(v.id, outputs.size()).second) outputs.push_back(v);
   GraphRef body = make_graph(forward.input_types(), [&](Builder& b, std::span<const Val> in) {
     return inlined_with(b, forward, in, outputs);
   });
@@ -228,7 +235,7 @@ void linearize_scan(GraphJvpCtx& c) {
   first_args.resize(forward.num_inputs());
   linear.consts = inlined_part(c.b, forward, first_args, kept.early);
   for (Value v : kept.stacked)
-    linear.xs.push_back(is_xs(v) ? x.xs[v.id - s.first_xs()] : results[stacked_output(v)]);
+    linear.xs.push_back(is_xs(v) ? x.xs[v.id - s.first_xs()] : results[stacked_output.at(v.id)]);
   Vals ts = vals_of(c.b, c.tangents);
   append_present(linear.consts, std::span<const Val>(ts).first(s.num_consts));
   for (size_t i = 0; i < s.num_carry; ++i) {
@@ -256,6 +263,8 @@ void linearize_scan(GraphJvpCtx& c) {
 Mask linear_inputs(const TransposeCtx& c, const Scan& s) {
   Mask linear;
   for (size_t i = 0; i < c.size(); ++i) linear.push_back(c.linear(i));
+  Mask reached = carries_reached(*s.body, Flow::kLanes, linear, s.num_consts, s.num_carry);
+  for (size_t i = 0; i < s.num_carry; ++i) linear[s.num_consts + i] = reached[i];
   for (bool grew = true; grew;) {
     grew = false;
     std::vector<bool> depends = dependent_values(*s.body, linear);
@@ -316,7 +325,8 @@ void transpose_scan(TransposeCtx& c) {
   for (size_t i = 0; i < s.num_carry; ++i)
     if (carry_mask[i]) carries.push_back(i);
   Mask carry_ct;  // of the linear carries
-  for (size_t i : carries) carry_ct.push_back(has_ct[i]);
+  Mask leading = carries_leading_to(*s.body, has_ct, linear, s.num_consts, s.num_carry);
+  for (size_t i : carries) carry_ct.push_back(has_ct[i] || leading[i]);
   auto transposed = carry_fixpoint(
       carry_ct,
       [&](const Mask& m) {
@@ -390,13 +400,15 @@ void batch_scan(BatchCtx& c) {
   BatchDims const_dims, xs_dims;
   Mask carry;
   for (size_t i = 0; i < s.num_consts; ++i) const_dims.push_back(c.dim(i));
-  for (size_t i = 0; i < s.num_carry; ++i) carry.push_back(c.batched(s.num_consts + i));
   for (size_t i = 0; i < s.num_xs; ++i) {
     int dim = c.dim(s.first_xs() + i);
     // Axis 0 is the loop's.
     if (dim == 0) x.xs[i] = c.at(s.first_xs() + i, dim = 1);
     xs_dims.push_back(dim == kNotBatched ? kNotBatched : dim - 1);
   }
+  Mask mapped_inputs;
+  for (size_t i = 0; i < s.body->num_inputs(); ++i) mapped_inputs.push_back(c.batched(i));
+  carry = carries_reached(*s.body, Flow::kLanes, mapped_inputs, s.num_consts, s.num_carry);
   auto mapped = carry_fixpoint(
       carry,
       [&](const Mask& m) {
@@ -424,6 +436,9 @@ void batch_scan(BatchCtx& c) {
 PrunedOp prune_scan(PruneCtx& c) {
   Scan s(*c.attrs);
   Mask outputs = c.results, inputs;
+  Mask leading = carries_leading_to(*s.body, outputs, Mask(s.body->num_inputs(), true),
+                                    s.num_consts, s.num_carry);
+  for (size_t i = 0; i < s.num_carry; ++i) outputs[i] = outputs[i] || leading[i];
   for (bool grew = true; grew;) {
     grew = false;
     inputs = c.needed_inputs(s.body, outputs);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/axes.h"
+#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/regions.h"
@@ -99,7 +100,9 @@ Vals loop_of_tangents(const GraphJvpCtx& c, Mask& carry_mask) {
   While w(c.attr());
   Mask mask = c.tangent_mask();
   Mask const_mask = part(mask, w.first_body_const(), w.num_body_consts);
-  carry_mask = part(mask, w.first_carry(), w.num_carry);
+  carry_mask = carries_reached(*w.body, Flow::kTangents,
+                               joined({const_mask, part(mask, w.first_carry(), w.num_carry)}),
+                               w.num_body_consts, w.num_carry);
   auto jvp = carry_fixpoint(
       carry_mask,
       [&](const Mask& carry) {
@@ -231,6 +234,10 @@ void batch_while(BatchCtx& c) {
     return dims;
   };
   auto map_body = [&] {
+    Mask inputs;
+    for (int dim : body_dims) inputs.push_back(dim != kNotBatched);
+    carry_mask = carries_reached(*w.body, Flow::kLanes, joined({inputs, carry_mask}),
+                                 w.num_body_consts, w.num_carry);
     return carry_fixpoint(
         carry_mask,
         [&](const Mask& mask) {
@@ -271,6 +278,9 @@ PrunedOp prune_while(PruneCtx& c) {
   Mask carry = carry_of(cond_inputs, w.num_cond_consts);
   for (size_t i = 0; i < w.num_carry; ++i) carry[i] = carry[i] || c.results[i];
   Mask body_inputs;
+  Mask leading = carries_leading_to(*w.body, carry, Mask(w.body->num_inputs(), true),
+                                    w.num_body_consts, w.num_carry);
+  for (size_t i = 0; i < w.num_carry; ++i) carry[i] = carry[i] || leading[i];
   for (bool grew = true; grew;) {
     grew = false;
     body_inputs = c.needed_inputs(w.body, carry);

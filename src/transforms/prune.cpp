@@ -4,10 +4,11 @@
 #include "transforms/prune.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <string>
+#include <unordered_set>
 
 #include "ops/walk.h"
+#include "transforms/driver.h"
 
 namespace weft {
 namespace {
@@ -15,9 +16,6 @@ namespace {
 bool all(const Mask& mask) {
   return std::all_of(mask.begin(), mask.end(), [](bool kept) { return kept; });
 }
-
-// Masks as keys of maps.
-std::vector<bool> key_of(const Mask& mask) { return std::vector<bool>(mask.begin(), mask.end()); }
 
 // Whether two records of one op hold the same graph objects.
 bool hold_same_graphs(const AttrsRef& a, const AttrsRef& b) {
@@ -69,11 +67,15 @@ class Pruner {
   Mask needed_inputs(const GraphRef& any_graph, const Mask& outputs);
   GraphRef narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs);
 
-  GraphMemo regions_{
-      [this](const GraphRef& graph) { return rebuilt(graph, analyze(*graph, whole(*graph))); }};
+  // A region without what nothing needs; kept on the region, so that pruning a caller after each
+  // change of it does not walk through all that it calls again.
+  struct Narrowed {
+    GraphRef graph;  // null: the region itself, which must not own itself
+    uint32_t num_pruned_ops;
+  };
+
   GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};  // also keeps them alive
-  std::map<std::pair<const Graph*, std::vector<bool>>, Mask> needed_;
-  std::map<std::tuple<const Graph*, std::vector<bool>, std::vector<bool>>, GraphRef> narrowed_;
+  std::unordered_set<std::shared_ptr<const Narrowed>> counted_;
   uint32_t num_pruned_ops_ = 0;
 
   static Mask whole(const Graph& graph) { return Mask(graph.outputs().size(), true); }
@@ -121,7 +123,9 @@ void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
     RuleCtx ctx(*this, op.attrs, std::move(needed));
     pruned = rule(ctx);
   } else {
-    AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) { return regions_(g); });
+    AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) {
+      return narrowed(g, whole(*g), Mask(g->num_inputs(), true));
+    });
     pruned = {attrs, Mask(op.num_operands, true), Mask(op.num_results, true)};
   }
   for (uint32_t i = 0; i < op.num_operands; ++i) {
@@ -136,24 +140,32 @@ void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
 
 Mask Pruner::needed_inputs(const GraphRef& any_graph, const Mask& outputs) {
   GraphRef graph = distinct_(any_graph);
-  auto [known, fresh] = needed_.try_emplace(std::pair(graph.get(), key_of(outputs)));
-  if (fresh) {
+  std::string key = "needed_inputs";
+  append_key(key, outputs);
+  return *graph->cached<Mask>(key, [&] {
     Plan plan = analyze(*graph, outputs);
-    for (uint32_t i = 0; i < graph->num_inputs(); ++i) known->second.push_back(plan.live_values[i]);
-  }
-  return known->second;
+    auto needed = std::make_shared<Mask>();
+    for (uint32_t i = 0; i < graph->num_inputs(); ++i) needed->push_back(plan.live_values[i]);
+    return needed;
+  });
 }
 
 GraphRef Pruner::narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs) {
   GraphRef graph = distinct_(any_graph);
-  auto [known, fresh] =
-      narrowed_.try_emplace(std::tuple(graph.get(), key_of(outputs), key_of(inputs)));
-  if (fresh) {
+  std::string key = "narrowed";
+  append_key(key, outputs);
+  append_key(key, inputs);
+  uint32_t num_before = num_pruned_ops_;
+  auto made = graph->cached<Narrowed>(key, [&] {
     Plan plan = analyze(*graph, outputs);
     plan.kept_inputs = inputs;
-    known->second = rebuilt(graph, plan);
-  }
-  return known->second == graph ? any_graph : known->second;
+    GraphRef result = rebuilt(graph, plan);
+    return std::make_shared<Narrowed>(result == graph ? nullptr : result,
+                                      num_pruned_ops_ - num_before);
+  });
+  bool counts = counted_.insert(made).second;
+  num_pruned_ops_ = num_before + (counts ? made->num_pruned_ops : 0);
+  return made->graph ? made->graph : any_graph;
 }
 
 GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {

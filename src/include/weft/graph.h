@@ -101,8 +101,10 @@ class WEFT_API Graph {
   // Independent of names, locations and cosmetic attributes. Computed once.
   uint64_t structural_hash() const;
 
-  // Keeps a graph or other value derived from this one for as long as this one lives: make() runs
-  // on the first call with a key. Thread-safe; make() may itself use the cache.
+  // Keeps a graph or other value derived from this one: make() runs if there is none with this key.
+  // The kMaxCached used last stay (vmap has a key for each size of its axis). Thread-safe; make()
+  // may itself use the cache.
+  static constexpr size_t kMaxCached = 64;
   template <typename T>
   std::shared_ptr<const T> cached(const std::string& key,
                                   const std::function<std::shared_ptr<const T>()>& make) const {
