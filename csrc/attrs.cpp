@@ -125,6 +125,19 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       }
       return out;
     }
+    case AttrType::kAxisNames: {
+      const char* expected = "a sequence of strings";
+      std::vector<std::string> out;
+      Ref items = PyUnicode_Check(value) ? Ref() : Ref::steal(PySequence_Fast(value, ""));
+      if (!items) mismatch(op, spec, expected, value);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+        if (!PyUnicode_Check(item)) mismatch(op, spec, expected, value);
+        out.emplace_back(utf8(item));
+      }
+      return out;
+    }
+    case AttrType::kConstant:
     case AttrType::kObject: {
       if (ObjectRef object = object_of(value)) return object;
       return std::make_shared<PythonObject>(Ref::borrow(value), op, spec.name);
@@ -147,6 +160,12 @@ AttrsRef make_attrs(const OpDef& op, PyObject* names, PyObject* const* values) {
   return AttrRecord::make(op.name, op.attrs, attrs);
 }
 
+namespace {
+Ref to_str(const std::string& s) {
+  return Ref::checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
+}
+}  // namespace
+
 Ref from_attr(const AttrSpec& spec, const Attr& attr) {
   if (std::holds_alternative<std::monostate>(attr)) return Ref::borrow(Py_None);
   switch (spec.type) {
@@ -156,10 +175,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       return Ref::checked(PyLong_FromLongLong(std::get<int64_t>(attr)));
     case AttrType::kFloat:
       return Ref::checked(PyFloat_FromDouble(std::get<double>(attr)));
-    case AttrType::kString: {
-      const std::string& s = std::get<std::string>(attr);
-      return Ref::checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
-    }
+    case AttrType::kString:
+      return to_str(std::get<std::string>(attr));
     case AttrType::kDType:
       return Ref::borrow(numpy_dtype(std::get<DType>(attr)));
     case AttrType::kInts:
@@ -199,6 +216,14 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
         PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), closed_jaxpr(graphs[i]).release());
       return out;
     }
+    case AttrType::kAxisNames: {
+      const auto& names = std::get<std::vector<std::string>>(attr);
+      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
+      for (size_t i = 0; i < names.size(); ++i)
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), to_str(names[i]).release());
+      return out;
+    }
+    case AttrType::kConstant:
     case AttrType::kObject: {
       const ObjectRef& object = std::get<ObjectRef>(attr);
       if (auto own = std::dynamic_pointer_cast<const PythonObject>(object))
@@ -220,6 +245,30 @@ std::vector<std::pair<Ref, Ref>> items_of(PyObject* dict) {
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);)
     out.emplace_back(Ref::borrow(key), Ref::borrow(value));
   return out;
+}
+
+// The same in every process: Python salts its hashes of strings, and takes others from addresses.
+uint64_t hash_content(PyObject* o) {
+  if (o == Py_None) return 1;
+  if (PyLong_Check(o) && (PyLong_CheckExact(o) || PyBool_Check(o)))
+    return static_cast<uint64_t>(PyObject_Hash(o));
+  if (PyFloat_CheckExact(o)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o));
+  if (PyUnicode_CheckExact(o)) {
+    // Read as bytes of its kind: text that is no UTF-8 has contents too.
+    std::string_view data(static_cast<const char*>(PyUnicode_DATA(o)),
+                          static_cast<size_t>(PyUnicode_GET_LENGTH(o) * PyUnicode_KIND(o)));
+    return hash_bytes(data);
+  }
+  if (PyBytes_CheckExact(o))
+    return hash_bytes({PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o))});
+  if (PyTuple_CheckExact(o)) {
+    uint64_t h = static_cast<uint64_t>(PyTuple_GET_SIZE(o));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      h = hash_combine(h, hash_content(PyTuple_GET_ITEM(o, i)));
+    return h;
+  }
+  GraphRef graph = graph_of(o);
+  return graph ? graph->structural_hash() : 0;
 }
 
 // Functions go by their names: their repr has an address, which differs from run to run.
@@ -251,6 +300,15 @@ PythonObject::PythonObject(Ref object, std::string_view op, std::string_view nam
   for (auto& [key, value] : items_of(object_.get()))
     hash_ += hash_combine(hash_value(key.get()),
                           hash_item(utf8(key.get()), value.get()));  // whatever the order
+}
+
+uint64_t PythonObject::content_hash() const {
+  if (!PyDict_CheckExact(get())) return hash_content(get());
+  uint64_t h = 0;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(get(), &at, &key, &value);)
+    h += hash_combine(hash_content(key), hash_content(value));  // whatever the order
+  return h;
 }
 
 bool PythonObject::equals(const AttrObject& other) const {

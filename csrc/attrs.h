@@ -23,6 +23,8 @@ class PythonObject final : public AttrObject {
   PythonObject(Ref object, std::string_view op, std::string_view name);
   PyObject* get() const { return object_.get(); }
   uint64_t hash() const override { return hash_; }
+  // Of None, numbers, strings, tuples and graphs; other values have none.
+  uint64_t content_hash() const override;
   bool equals(const AttrObject& other) const override;
   std::string text() const override;
 

@@ -84,11 +84,11 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
     std::vector<uint32_t> consumed;
     emit.aliases = match_donations(s, options.donated, consumed);
     emit.result_info = options.result_info;
-    return emit_stablehlo(*s.graph, emit);
+    return emit_stablehlo(*s.graph, emit).text;
   }
   // The text shows every output, also those that the runtime hands through.
   emit.result_info = options.result_info;
-  return emit_stablehlo(*optimized, emit);
+  return emit_stablehlo(*optimized, emit).text;
 }
 
 CacheStats executable_cache_stats() {

@@ -95,6 +95,10 @@ const char* type_name(AttrType type) {
       return "graph";
     case AttrType::kGraphs:
       return "graphs";
+    case AttrType::kAxisNames:
+      return "axis names";
+    case AttrType::kConstant:
+      return "array";
     case AttrType::kObject:
       return "object";
   }
@@ -198,7 +202,7 @@ void bind_compiler(nb::module_& m) {
         options.module_name = name;
         options.platform = platform;
         options.locations = locations;
-        return emit_stablehlo(*g.graph, options);
+        return emit_stablehlo(*g.graph, options).text;
       },
       nb::arg("graph"), nb::arg("name") = "main", nb::arg("platform") = "cpu",
       nb::arg("locations") = false);

@@ -84,13 +84,13 @@ Ref host_functions(const std::vector<HostCallback>& callbacks) {
   return list;
 }
 
-std::string emit(const Executable& e, std::vector<HostCallback>& callbacks) {
+EmittedModule emit(const Executable& e) {
   EmitOptions options;
   options.module_name = "jit_" + e.name;
   options.platform = device_table()[static_cast<size_t>(e.device)].platform;
   options.locations = true;
   options.aliases = e.aliases;
-  return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options, &callbacks); });
+  return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
 
 }  // namespace
@@ -117,19 +117,19 @@ Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, 
 Executable::~Executable() { loaded_set().remove(this); }
 
 Ref Executable::load() {
-  std::vector<HostCallback> callbacks;
-  std::string text = emit(*this, callbacks);
-  Ref text_object = Ref::checked(
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-  Ref functions = host_functions(callbacks);
+  EmittedModule module = emit(*this);
+  Ref text_object = Ref::checked(PyUnicode_DecodeUTF8(
+      module.text.data(), static_cast<Py_ssize_t>(module.text.size()), "replace"));
+  Ref functions = host_functions(module.callbacks);
   Ref index = Ref::checked(PyLong_FromLong(device));
-  Ref made = Ref::checked(PyObject_CallFunctionObjArgs(hooks.compile.get(), text_object.get(),
-                                                       index.get(), functions.get(), nullptr));
+  Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
+      hooks.compile.get(), text_object.get(), index.get(), functions.get(),
+      module.has_barriers ? Py_True : Py_False, nullptr));
   ++loaded_set().loads;
   if (loaded_) return loaded_;  // another thread was first
   loaded_ = made;
   last_use_ = ++clock_;
-  calls_host_ = !callbacks.empty();
+  calls_host_ = !module.callbacks.empty();
   loaded_set().add(this);
   loaded_set().make_room();
   return made;

@@ -48,6 +48,7 @@ void bind_graph_objects(nb::module_& m) {
              return static_cast<Py_hash_t>(g.graph->structural_hash() >> 1);
            })
       .def("verify", [](const GraphObject& g) { verify(*g.graph); })
+      .def_prop_ro("is_portable", [](const GraphObject& g) { return is_portable(*g.graph); })
       .def_prop_ro("structural_hash",
                    [](const GraphObject& g) { return g.graph->structural_hash(); })
       .def_prop_ro("num_ops", [](const GraphObject& g) { return g.graph->ops().size(); })

@@ -17,7 +17,7 @@ inline size_t ops_without_objects(const Graph& graph, std::unordered_set<const G
   size_t count = 1 + graph.ops().size();
   for (const Op& op : graph.ops()) {
     for (const AttrSpec& spec : op.info->attrs.specs())
-      if (spec.type == AttrType::kObject) return 0;
+      if (spec.type == AttrType::kObject || spec.type == AttrType::kConstant) return 0;
     bool free = true;
     for_each_graph(op.attrs, [&](const GraphRef& inner) {
       size_t ops = free ? ops_without_objects(*inner, seen) : 0;

@@ -235,3 +235,42 @@ result = fw.grad(h)(1.0, 3), fw.grad(lambda x: h(x, np.arange(3)).sum())(1.0)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_jax(name):
     programs_oracle.check(PROGRAMS, name)
+
+
+def compiles(f):
+    before = weft._core.cache_stats()["compiles"]
+    f()
+    return weft._core.cache_stats()["compiles"] - before
+
+
+# Policies that are made anew at each call.
+FRESH = {
+    "names": lambda: policies.save_only_these_names("a"),
+    "any_but": lambda: policies.save_any_names_but_these("a", "b"),
+    "own": lambda: lambda primitive, *types, **params: primitive.name == "sin",
+}
+
+
+@pytest.mark.parametrize("policy", FRESH.values(), ids=FRESH)
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.grad], ids=["plain", "grad"])
+def test_fresh_policies_compile_nothing_anew(policy, wrap):
+    def run():
+        def loss(x):
+            return weft.checkpoint(lambda x: wnp.sin(checkpoint_name(x @ W, "a")).sum(),
+                                   policy=policy())(x)  # fmt: skip
+
+        return weft.jit(wrap(loss))(X)
+
+    first = run()
+    assert compiles(lambda: np.testing.assert_array_equal(run(), first)) == 0
+
+
+def test_policies_are_compared_by_content():
+    def graph(policy):
+        return weft.jit(weft.checkpoint(layer, policy=policy)).trace(X).graph
+
+    one, two = (graph(policies.save_only_these_names("a", "b")) for _ in range(2))
+    assert one == two and hash(one) == hash(two)
+    assert one != graph(policies.save_only_these_names("a"))
+    assert one != graph(policies.save_any_names_but_these("a", "b"))
+    assert "save_only_these_names(a, b)" in str(one)

@@ -1,5 +1,8 @@
 """The registry, the op table and the waivers agree."""
 
+import re
+from pathlib import Path
+
 import pytest
 from op_table import MISSING_RULES, NO_ROW, all_rows
 
@@ -59,3 +62,13 @@ def test_rows_say_what_the_next_tests_need(row):
     arity = len(row.args[0])
     assert all(0 <= i < arity for i in row.diff)
     assert all(set(group) <= set(row.diff) for group in row.linear_in)
+
+
+def test_programs_for_mutants_have_every_op():
+    """tests/core/programs.txt is written by tests/dump_programs.py."""
+    text = (Path(__file__).parent / "core" / "programs.txt").read_text()
+    words = set(re.findall(r"[\w-]+", text))
+    # Their functions are objects of Python, which have no text.
+    unwritten = {"custom_jvp_call", "custom_vjp_call", "custom_lin"}
+    unwritten |= {"pure_callback", "io_callback", "debug_callback"}
+    assert OPS.keys() - unwritten <= words

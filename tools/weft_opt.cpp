@@ -266,7 +266,7 @@ void run(Options& options) {
     std::cout << weft::print(*graph, print_options) << '\n';
   } else {
     options.emit_options.locations = options.locations;
-    std::cout << weft::emit_stablehlo(*graph, options.emit_options);
+    std::cout << weft::emit_stablehlo(*graph, options.emit_options).text;
   }
   if (options.stats) print_stats(stats);
   if (options.report) std::cerr << weft::to_text(weft::analyze(*graph));

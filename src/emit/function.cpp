@@ -99,6 +99,11 @@ std::string FunctionWriter::in(size_t i) {
   return frame_->names[v.id];
 }
 
+const Literal* FunctionWriter::literal(size_t i) const {
+  Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
+  return v.is_literal() ? &frame_->graph->literal(v) : nullptr;
+}
+
 std::string FunctionWriter::in_as(size_t i, const Dims& shape) {
   TypeRef from = in_types[i];
   if (from->shape() == shape) return in(i);

@@ -177,12 +177,10 @@ std::string ModuleWriter::write(const Graph& graph) {
   return out.take();
 }
 
-std::string emit_stablehlo(const Graph& graph, const EmitOptions& options,
-                           std::vector<HostCallback>* host_callbacks) {
+EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
   ModuleWriter module(options);
   std::string text = module.write(graph);
-  if (host_callbacks) *host_callbacks = std::move(module.host_callbacks());
-  return text;
+  return {std::move(text), std::move(module.host_callbacks()), module.has_barriers()};
 }
 
 }  // namespace weft

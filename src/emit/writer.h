@@ -39,6 +39,8 @@ class ModuleWriter {
   const EmitOptions& options() const { return options_; }
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
+  void note_barrier() { has_barriers_ = true; }
+  bool has_barriers() const { return has_barriers_; }
   const std::string& type_text(TypeRef type);
   // Name of the private function that holds `graph`, "@f_0"; written on first use.
   std::string function(const GraphRef& graph, std::string_view name);
@@ -65,6 +67,7 @@ class ModuleWriter {
   const EmitOptions& options_;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
+  bool has_barriers_ = false;
   std::unordered_map<TypeRef, std::string> types_;
   std::vector<Function> functions_;
   std::unordered_map<const Graph*, size_t> by_pointer_;
@@ -82,6 +85,8 @@ class FunctionWriter final : public EmitCtx {
   std::string write(const Graph& graph, std::string_view header, bool is_main);
 
   std::string in(size_t i) override;
+  const Literal* literal(size_t i) const override;
+  void note_barrier() override { module_.note_barrier(); }
   std::string in_as(size_t i, const Dims& shape) override;
   std::string constant(const Literal& x, const Dims& shape) override;
   std::string line(std::string_view text, int num_results = 1) override;

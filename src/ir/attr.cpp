@@ -38,6 +38,10 @@ std::string_view describe(AttrType type) {
       return "a graph";
     case AttrType::kGraphs:
       return "a tuple of graphs";
+    case AttrType::kAxisNames:
+      return "a tuple of axis names";
+    case AttrType::kConstant:
+      return "an array";
     case AttrType::kObject:
       return "an object";
   }
@@ -56,7 +60,8 @@ std::string_view describe(const Attr& value) {
                                                 "a tuple of types",
                                                 "a graph",
                                                 "a tuple of graphs",
-                                                "an object"};
+                                                "an object",
+                                                "a tuple of strings"};
   static_assert(std::size(kNames) == std::variant_size_v<Attr>);
   return kNames[value.index()];
 }
@@ -108,6 +113,9 @@ bool has_type(AttrType type, const Attr& value) {
     }
     case AttrType::kGraphs:
       return is_graphs(value);
+    case AttrType::kAxisNames:
+      return std::holds_alternative<std::vector<std::string>>(value);
+    case AttrType::kConstant:
     case AttrType::kObject: {
       const ObjectRef* object = std::get_if<ObjectRef>(&value);
       return object && *object;
@@ -144,6 +152,7 @@ std::string describe(const AttrSchema& schema) {
   return out.take();
 }
 
+// Of contents alone.
 struct HashAttr {
   uint64_t operator()(std::monostate) const { return 0; }
   uint64_t operator()(bool x) const { return x; }
@@ -154,7 +163,7 @@ struct HashAttr {
   uint64_t operator()(const Dims& x) const { return hash_ints(std::span<const int64_t>(x)); }
   uint64_t operator()(TypeRef x) const { return x->hash(); }
   uint64_t operator()(const GraphRef& x) const { return x->structural_hash(); }
-  uint64_t operator()(const ObjectRef& x) const { return x->hash(); }
+  uint64_t operator()(const ObjectRef& x) const { return x->content_hash(); }
   template <typename T>
   uint64_t operator()(const std::vector<T>& xs) const {
     uint64_t h = xs.size();
@@ -162,15 +171,6 @@ struct HashAttr {
     return h;
   }
 };
-
-uint64_t hash_values(const AttrSchema& schema, const std::vector<Attr>& values) {
-  uint64_t h = values.size();
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (schema.specs()[i].flags & AttrSpec::kCosmetic) continue;
-    h = hash_combine(h, hash_combine(values[i].index(), std::visit(HashAttr{}, values[i])));
-  }
-  return h;
-}
 
 bool equal_graphs(const GraphRef& a, const GraphRef& b) { return a == b || equal(*a, *b); }
 
@@ -249,9 +249,26 @@ AttrsRef AttrRecord::make(std::string_view op, const AttrSchema& schema,
   if (specs.empty()) return nullptr;
   auto record = std::make_shared<AttrRecord>();
   record->schema_ = &schema;
-  record->hash_ = hash_values(schema, values);
   record->values_ = std::move(values);
+  record->summarize();
   return record;
+}
+
+void AttrRecord::summarize() {
+  content_hash_ = values_.size();
+  uint64_t identities = 0;
+  holds_graphs_ = false;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Attr& value = values_[i];
+    holds_graphs_ |= std::holds_alternative<GraphRef>(value) ||
+                     std::holds_alternative<std::vector<GraphRef>>(value);
+    if (schema_->specs()[i].flags & AttrSpec::kCosmetic) continue;
+    content_hash_ =
+        hash_combine(content_hash_, hash_combine(value.index(), std::visit(HashAttr{}, value)));
+    if (const ObjectRef* object = std::get_if<ObjectRef>(&value))
+      identities = hash_combine(identities, (*object)->hash());
+  }
+  hash_ = identities ? hash_combine(content_hash_, identities) : content_hash_;
 }
 
 const Attr& AttrRecord::at(std::string_view name) const {
@@ -272,7 +289,7 @@ AttrsRef AttrRecord::with(std::initializer_list<NamedAttr> changes) const {
     size_t i = static_cast<size_t>(found);
     record->values_[i] = checked("", schema_->specs()[i], value);
   }
-  record->hash_ = hash_values(*schema_, record->values_);
+  record->summarize();
   return record;
 }
 
@@ -287,7 +304,7 @@ bool equal(const AttrsRef& a, const AttrsRef& b) {
 }
 
 void for_each_graph(const AttrsRef& attrs, const std::function<void(const GraphRef&)>& f) {
-  if (!attrs) return;
+  if (!attrs || !attrs->holds_graphs()) return;
   for (const Attr& value : attrs->values()) {
     if (const GraphRef* graph = std::get_if<GraphRef>(&value)) f(*graph);
     if (const auto* graphs = std::get_if<std::vector<GraphRef>>(&value)) {
@@ -297,7 +314,7 @@ void for_each_graph(const AttrsRef& attrs, const std::function<void(const GraphR
 }
 
 AttrsRef map_graphs(const AttrsRef& attrs, const std::function<GraphRef(const GraphRef&)>& f) {
-  if (!attrs) return attrs;
+  if (!attrs || !attrs->holds_graphs()) return attrs;
   std::vector<NamedAttr> named;
   bool changed = false;
   for (size_t i = 0; i < attrs->values().size(); ++i) {
@@ -314,6 +331,17 @@ AttrsRef map_graphs(const AttrsRef& attrs, const std::function<GraphRef(const Gr
     named.emplace_back(attrs->schema().specs()[i].name, std::move(value));
   }
   return changed ? AttrRecord::make("", attrs->schema(), named) : attrs;
+}
+
+AttrsRef after_derivatives(const AttrsRef& attrs) {
+  AttrsRef stripped = attrs;
+  for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
+    const AttrSpec& spec = attrs->schema().specs()[i];
+    bool matters = spec.flags & AttrSpec::kForDerivatives;
+    if (matters && !equal_values(attrs->values()[i], spec.default_value))
+      stripped = stripped->with({{spec.name, spec.default_value}});
+  }
+  return stripped;
 }
 
 }  // namespace weft

@@ -1,6 +1,10 @@
 // Writing and reading attribute values, side by side for each type.
 #include "ir/attr_text.h"
 
+#include <algorithm>
+
+#include "weft/held.h"
+
 namespace weft {
 
 namespace {
@@ -11,7 +15,7 @@ constexpr std::string_view kStops = "[](){}=:;,";
 bool is_bare(std::string_view s) {
   if (s.empty() || s == "None") return false;
   for (char c : s) {
-    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '#' || c == '\\' ||
+    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' || c == '#' || c == '\\' ||
         kStops.find(c) != kStops.npos) {
       return false;
     }
@@ -19,21 +23,25 @@ bool is_bare(std::string_view s) {
   return true;
 }
 
-void print_string(Text& out, const std::string& s) {
-  if (is_bare(s)) {
-    out << s;
-    return;
-  }
-  out << '"';
+void print_quoted(Text& out, const std::string& s, char quote) {
+  out << quote;
   for (char c : s) {
-    if (c == '"' || c == '\\') out << '\\';
+    if (c == quote || c == '\\') out << '\\';
     if (c == '\n') {
       out << "\\n";
     } else {
       out << c;
     }
   }
-  out << '"';
+  out << quote;
+}
+
+void print_string(Text& out, const std::string& s) {
+  if (is_bare(s)) {
+    out << s;
+  } else {
+    print_quoted(out, s, '"');
+  }
 }
 
 // f(i) prints item i.
@@ -110,6 +118,33 @@ Attr parse_types(Scanner& in) {
   return types;
 }
 
+Attr parse_names(Scanner& in) {
+  in.expect("(", "to begin the names");
+  std::vector<std::string> names;
+  parse_items(in, ")", [&] { names.push_back(in.quoted('\'')); });
+  return names;
+}
+
+// "f32[2]:0x0000803F00000040"
+Attr parse_constant(Scanner& in) {
+  in.skip_space();
+  size_t begin = in.position();
+  TypeRef type = parse_type_at(in);
+  in.expect(":", "and the elements of a constant");
+  std::string_view digits = in.word(kStops);
+  auto value_of = [](char c) { return c <= '9' ? c - '0' : c - 'A' + 10; };
+  auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
+  bool is_hex = digits.starts_with("0x") && digits.size() % 2 == 0 &&
+                std::all_of(digits.begin() + 2, digits.end(), is_digit);
+  if (!is_hex) in.fail_at(begin, "expected the elements of a constant as 0x0123..EF");
+  std::string bytes;
+  for (size_t i = 2; i < digits.size(); i += 2)
+    bytes.push_back(static_cast<char>(value_of(digits[i]) * 16 + value_of(digits[i + 1])));
+  try {
+    return ObjectRef(make_constant(type, std::move(bytes)));
+  } catch (const Error& error) { in.fail_at(begin, error.what()); }
+}
+
 Attr parse_dtype_name(Scanner& in) {
   size_t begin = in.position();
   std::optional<DType> dtype = parse_dtype(in.identifier());
@@ -179,6 +214,12 @@ void print_value(Text& out, AttrType type, const Attr& value) {
       print_tuple(out, types.size(), [&](size_t i) { out << types[i]; });
       return;
     }
+    case AttrType::kAxisNames: {
+      const auto& names = std::get<std::vector<std::string>>(value);
+      print_tuple(out, names.size(), [&](size_t i) { print_quoted(out, names[i], '\''); });
+      return;
+    }
+    case AttrType::kConstant:
     case AttrType::kObject:
       out << std::get<ObjectRef>(value)->text();
       return;
@@ -198,7 +239,7 @@ Attr parse_value(Scanner& in, AttrType type) {
     case AttrType::kFloat:
       return in.real();
     case AttrType::kString: {
-      if (in.peek() == '"') return in.quoted();
+      if (in.peek() == '"') return in.quoted('"');
       std::string_view word = in.word(kStops);
       if (word.empty()) in.fail_expected("a string");
       return std::string(word);
@@ -215,6 +256,10 @@ Attr parse_value(Scanner& in, AttrType type) {
       return parse_pairs(in);
     case AttrType::kTypes:
       return parse_types(in);
+    case AttrType::kAxisNames:
+      return parse_names(in);
+    case AttrType::kConstant:
+      return parse_constant(in);
     case AttrType::kObject:
       in.fail_at(in.position(), "expected a value that can be written as text; got an object");
     case AttrType::kGraph:

@@ -125,6 +125,7 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
                     static_cast<uint32_t>(result_types.size()), loc_});
   g.effects_ |= effects;
   g.depth_ = std::max(g.depth_, depth);
+  merge_names(g.axis_names_, axis_names_of(attrs));
   return results;
 }
 

@@ -31,7 +31,7 @@ uint64_t Graph::structural_hash() const {
   for (const Op& op : ops_) {
     // Names and contents, never addresses: the hash is a key of caches on disk.
     h = hash_combine(h, hash_bytes(op.info->name));
-    if (op.attrs) h = hash_combine(h, op.attrs->hash());
+    if (op.attrs) h = hash_combine(h, op.attrs->content_hash());
     for (Value v : operands(op)) h = hash_combine(h, hash_value(v));
     for (TypeRef type : result_types(op)) h = hash_combine(h, type->hash());
   }
@@ -175,6 +175,7 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
   }
   uint32_t next_value = graph.num_inputs();
   uint32_t effects = 0, depth = 1;
+  std::vector<std::string> axis_names;
   for (uint32_t i = 0; i < graph.ops().size(); ++i) {
     const Op& op = graph.op(i);
     for_each_graph(op.attrs, [&](const GraphRef& region) { verify_graph(*region, seen); });
@@ -182,6 +183,7 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
     next_value += op.num_results;
     effects |= effects_of(*op.info, op.attrs);
     depth = std::max(depth, 1 + depth_of(op.attrs));
+    merge_names(axis_names, axis_names_of(op.attrs));
   }
   if (next_value != graph.num_values()) {
     fail(ErrorKind::kInternal, "verify: expected ", next_value, " values; got ",
@@ -189,6 +191,10 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
   }
   if (effects != graph.effects()) {
     fail(ErrorKind::kInternal, "verify: expected effects ", effects, "; got ", graph.effects());
+  }
+  if (axis_names != graph.axis_names()) {
+    fail(ErrorKind::kInternal, "verify: expected ", axis_names.size(), " axis names; got ",
+         graph.axis_names().size());
   }
   if (depth != graph.depth()) {
     fail(ErrorKind::kInternal, "verify: expected depth ", depth, "; got ", graph.depth());
@@ -205,6 +211,33 @@ void verify_graph(const Graph& graph, std::unordered_set<const Graph*>& seen) {
 void verify(const Graph& graph) {
   std::unordered_set<const Graph*> seen;
   verify_graph(graph, seen);
+}
+
+namespace {
+
+bool is_portable(const Graph& graph, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return true;
+  for (const Op& op : graph.ops()) {
+    if (!op.info->built_in) return false;
+    if (!op.attrs) continue;
+    for (const Attr& value : op.attrs->values()) {
+      const ObjectRef* object = std::get_if<ObjectRef>(&value);
+      if (object && !(*object)->is_portable()) return false;
+    }
+    bool portable = true;
+    for_each_graph(op.attrs, [&](const GraphRef& region) {
+      portable = portable && is_portable(*region, seen);
+    });
+    if (!portable) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_portable(const Graph& graph) {
+  std::unordered_set<const Graph*> seen;
+  return is_portable(graph, seen);
 }
 
 }  // namespace weft

@@ -30,13 +30,19 @@ Loc make_loc(std::string_view file, int line, std::string_view function, std::st
                                static_cast<uint64_t>(line));
   if (!scope.empty()) hash = hash_combine(hash, hash_bytes(scope));
   LocTable& table = LocTable::get();
-  std::lock_guard lock(table.mutex);
+  std::unique_lock lock(table.mutex);
   Loc found = table.index.find(hash, [&](uint32_t i) {
     const LocInfo& info = table.infos[i];
     return info.line == line && info.file == file && info.function == function &&
            info.scope == scope;
   });
   if (found != IndexTable::kAbsent) return found;
+  size_t count = table.infos.size();
+  if (count >= kMaxScopedLocs && !scope.empty()) {
+    lock.unlock();
+    return make_loc(file, line, function);
+  }
+  if (count >= kMaxLocs) return kNoLoc;
   Loc loc = static_cast<Loc>(table.infos.size());
   table.infos.push_back({std::string(file), line, std::string(function), std::string(scope)});
   table.index.insert(hash, loc);

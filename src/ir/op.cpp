@@ -44,4 +44,32 @@ uint32_t depth_of(const AttrsRef& attrs) {
   return depth;
 }
 
+void merge_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  for (const std::string& name : more) {
+    auto at = std::lower_bound(names.begin(), names.end(), name);
+    if (at == names.end() || *at != name) names.insert(at, name);
+  }
+}
+
+std::vector<std::string> axis_names_of(const AttrsRef& attrs) {
+  std::vector<std::string> names;
+  if (!attrs) return names;
+  for_each_graph(attrs, [&](const GraphRef& graph) { merge_names(names, graph->axis_names()); });
+  // Names are bound for the graphs; those that the op itself refers to are others.
+  for (bool binds : {true, false}) {
+    for (size_t i = 0; i < attrs->values().size(); ++i) {
+      const AttrSpec& spec = attrs->schema().specs()[i];
+      const auto* own = std::get_if<std::vector<std::string>>(&attrs->values()[i]);
+      if (!own || bool(spec.flags & AttrSpec::kBinds) != binds) continue;
+      if (!binds) merge_names(names, *own);
+      if (binds) {
+        std::erase_if(names, [&](const std::string& name) {
+          return std::find(own->begin(), own->end(), name) != own->end();
+        });
+      }
+    }
+  }
+  return names;
+}
+
 }  // namespace weft

@@ -79,8 +79,8 @@ void Scanner::skip_braces() {
   do {
     char c = peek();
     if (c == 0) fail_at(begin, "expected a \"}\" for this \"{\"; got the end of the text");
-    if (c == '"') {
-      quoted();
+    if (c == '"' || c == '\'') {
+      quoted(c);
       continue;
     }
     if (c == '{') ++open;
@@ -89,11 +89,11 @@ void Scanner::skip_braces() {
   } while (open > 0);
 }
 
-std::string Scanner::quoted() {
-  expect("\"", "to begin a string");
+std::string Scanner::quoted(char quote) {
+  expect({&quote, 1}, "to begin a string");
   size_t begin = pos_;
   std::string out;
-  while (pos_ < text_.size() && text_[pos_] != '"') {
+  while (pos_ < text_.size() && text_[pos_] != quote) {
     char c = text_[pos_++];
     if (c == '\\' && pos_ < text_.size()) {
       c = text_[pos_++];
@@ -101,7 +101,8 @@ std::string Scanner::quoted() {
     }
     out.push_back(c);
   }
-  if (pos_ == text_.size()) fail_at(begin, "expected a closing \"; got the end of the text");
+  if (pos_ == text_.size())
+    fail_at(begin, cat("expected a closing ", quote, "; got the end of the text"));
   ++pos_;
   return out;
 }

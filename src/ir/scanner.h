@@ -34,8 +34,8 @@ class Scanner {
   std::string_view type_text();
   // From "{" past the matching "}".
   void skip_braces();
-  // A string in double quotes.
-  std::string quoted();
+  // A string between two of these.
+  std::string quoted(char quote);
   int64_t integer();
   double real();
 

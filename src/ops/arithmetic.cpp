@@ -157,7 +157,8 @@ std::optional<double> exact_inverse(const Literal& c) {
   return 1 / c.as_double();
 }
 
-// Whole numbers: truncated. A zero divisor is left to the machine; -1 may overflow and wraps.
+// Whole numbers: truncated. By zero: all bits set, and the remainder is x; -1 may overflow and
+// wraps. So XLA computes at run time.
 std::optional<Literal> fold_quotient(const FoldCtx& c, bool remainder) {
   const Literal& x = c.xs[0];
   const Literal& y = c.xs[1];
@@ -165,18 +166,36 @@ std::optional<Literal> fold_quotient(const FoldCtx& c, bool remainder) {
     double a = x.as_double(), b = y.as_double();
     return make_literal(c.out, remainder ? std::fmod(a, b) : a / b);
   }
-  if (!is_integer(c.out) || y.lo == 0) return std::nullopt;
+  if (!is_integer(c.out)) return std::nullopt;
+  if (y.lo == 0) return remainder ? x : make_literal(c.out, int64_t{-1});
   if (is_unsigned_int(c.out))
     return make_literal(c.out, wrapped(remainder ? x.lo % y.lo : x.lo / y.lo));
   if (y.as_int() == -1) return make_literal(c.out, remainder ? int64_t{0} : wrapped(0 - x.lo));
   return make_literal(c.out, remainder ? x.as_int() % y.as_int() : x.as_int() / y.as_int());
 }
 
+// XLA's own folding divides whole numbers on the machine that compiles, and a zero divisor ends the
+// process. Constants become known in it in many ways, so the division that it sees never has one;
+// code for CPUs and GPUs chooses another divisor in any case, and then does not do so twice.
+void emit_quotient(EmitCtx& c, std::string_view hlo, bool remainder) {
+  TypeRef type = c.out_type();
+  const Literal* divisor = c.literal(1);
+  if (!is_integer(type->dtype()) || (divisor && divisor->lo != 0)) return emit_elementwise(c, hlo);
+  const Dims& shape = type->shape();
+  auto number = [&](int64_t x) { return c.constant(make_literal(type->dtype(), x), shape); };
+  std::string x = c.in_as(0, shape), y = c.in_as(1, shape);
+  TypeRef mask = with_dtype(type, DType::kBool);
+  std::string is_zero = emit_compare(c, "EQ", y, number(0), type);
+  std::string operands[] = {x, emit_select(c, is_zero, mask, number(1), y, type)};
+  TypeRef types[] = {type, type};
+  std::string result = emit_op(c, hlo, operands, types, type);
+  c.set_out(0, emit_select(c, is_zero, mask, remainder ? x : number(-1), result, type));
+}
+
 void register_div(OpRegistry& r) {
-  r.add(binary(
+  OpDef div = binary(
       {.name = "div",
        .doc = "x / y, elementwise; whole numbers are divided towards zero.",
-       .hlo = "stablehlo.divide",
        .jvp = {[](const JvpArgCtx& c) { return c.t() / c.x(1); },
                [](const JvpArgCtx& c) { return c.t() * (-c.y() / c.x(1)); }},
        .transpose =
@@ -194,15 +213,18 @@ void register_div(OpRegistry& r) {
                        if (!divisor) return {};
                        std::optional<double> inverse = exact_inverse(*divisor);
                        return inverse ? replacement(c, c.x(0) * *inverse) : Vals{};
-                     }}}}));
-  r.add(binary(
+                     }}}});
+  div.emit = [](EmitCtx& c) { emit_quotient(c, "stablehlo.divide", /*remainder=*/false); };
+  r.add(std::move(div));
+  OpDef rem = binary(
       {.name = "rem",
        .doc = "The remainder of x / y rounded towards zero, elementwise; it has the sign of x.",
-       .hlo = "stablehlo.remainder",
        .dtypes = kReals,
        .jvp = {[](const JvpArgCtx& c) { return c.t(); },
                [](const JvpArgCtx& c) { return c.t() * -truncated(c.x(0) / c.x(1)); }},
-       .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/true); }}));
+       .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/true); }});
+  rem.emit = [](EmitCtx& c) { emit_quotient(c, "stablehlo.remainder", /*remainder=*/true); };
+  r.add(std::move(rem));
 }
 
 // y - 1, or 0 in place of -1: then 0 x**0 is the slope of x**0, for x = 0 and infinite x too.

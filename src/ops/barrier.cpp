@@ -39,6 +39,7 @@ OpDef optimization_barrier_op() {
   };
   d.emit = [](EmitCtx& c) {
     if (c.size() == 0) return;
+    c.note_barrier();
     Text types;
     for (size_t i = 0; i < c.size(); ++i) types << (i ? ", " : "") << mlir_type(c.in_type(i));
     emit_results(c, cat("stablehlo.optimization_barrier ", operand_list(c), " : ", types.view()));

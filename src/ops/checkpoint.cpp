@@ -8,6 +8,7 @@
 #include "ops/walk.h"
 #include "weft/build.h"
 #include "weft/custom_rules.h"
+#include "weft/hash.h"
 
 namespace weft {
 namespace {
@@ -28,7 +29,23 @@ struct NamedPolicy final : SavePolicy {
   bool saves(const OpInfo& op, const AttrsRef& attrs) const override {
     return rule(*this, op, attrs);
   }
-  std::string text() const override { return kind; }
+  uint64_t hash() const override {
+    uint64_t h = hash_bytes(kind);
+    for (const std::string& name : names) h = hash_combine(h, hash_bytes(name));
+    return h;
+  }
+  uint64_t content_hash() const override { return hash(); }
+  bool equals(const AttrObject& other) const override {
+    const auto* policy = dynamic_cast<const NamedPolicy*>(&other);
+    return policy && policy->kind == kind && policy->names == names;
+  }
+  std::string text() const override {
+    Text t;
+    t << kind;
+    for (size_t i = 0; i < names.size(); ++i) t << (i ? ", " : "(") << names[i];
+    if (!names.empty()) t << ')';
+    return t.take();
+  }
   bool lists(const AttrsRef& attrs) const {
     return std::find(names.begin(), names.end(), attrs->string("name")) != names.end();
   }
@@ -214,8 +231,9 @@ void register_checkpoint(OpRegistry& r) {
   std::vector<AttrSpec> attrs = d.attrs.specs();
   for (AttrSpec& spec : attrs)
     if (spec.type == AttrType::kGraph) spec.flags |= AttrSpec::kOpen;
-  attrs.push_back({"policy", AttrType::kObject, AttrSpec::kOptional});
-  attrs.push_back({"prevent_cse", AttrType::kBool, AttrSpec::kHideDefault, true});
+  attrs.push_back({"policy", AttrType::kObject, AttrSpec::kOptional | AttrSpec::kForDerivatives});
+  attrs.push_back(
+      {"prevent_cse", AttrType::kBool, AttrSpec::kHideDefault | AttrSpec::kForDerivatives, true});
   d.attrs = AttrSchema(std::move(attrs));
   d.graph_linearize = linearize_checkpoint;
   d.transpose = transpose_checkpoint;

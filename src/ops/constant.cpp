@@ -1,10 +1,11 @@
-// constant: a value that the embedding language holds (weft/held.h), and lifting those out of a
-// graph.
+// constant: an array, dense or held by the embedding language (weft/held.h), and lifting the held
+// ones out of a graph.
 #include <algorithm>
 #include <unordered_map>
 
 #include "ops/families.h"
 #include "ops/walk.h"
+#include "weft/build.h"
 #include "weft/held.h"
 #include "weft/op_def.h"
 
@@ -42,7 +43,9 @@ void emit_constant(EmitCtx& c) {
   c.set_out(0, name);
 }
 
-bool is_constant(const Op& op) { return op.info->name == "constant"; }
+bool is_held(const Op& op) {
+  return op.info->name == "constant" && !dynamic_cast<const DenseConstant*>(&held(*op.attrs));
+}
 bool has_constants(const Graph& graph);
 
 // Whether graphs of the op hold constants that can become operands of it.
@@ -58,7 +61,7 @@ bool holds_constants(const Op& op) {
 bool has_constants(const Graph& graph) {
   auto found = [&] {
     return std::any_of(graph.ops().begin(), graph.ops().end(),
-                       [](const Op& op) { return is_constant(op) || holds_constants(op); });
+                       [](const Op& op) { return is_held(op) || holds_constants(op); });
   };
   bool holds_graphs = std::any_of(graph.ops().begin(), graph.ops().end(),
                                   [](const Op& op) { return takes_graphs(*op.info); });
@@ -83,7 +86,7 @@ std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
   };
   for (const Op& op : graph.ops()) {
     b.set_loc(op.loc);
-    if (is_constant(op)) {
+    if (is_held(op)) {
       map.set(graph.result(op), input_for(std::get<ObjectRef>(op.attrs->at("value"))));
       continue;
     }
@@ -126,12 +129,19 @@ std::shared_ptr<const LiftedGraph> lift_constants(const GraphRef& graph) {
 void register_constant(OpRegistry& r) {
   OpDef d;
   d.name = "constant";
-  d.doc = "A value held outside the program.";
+  d.doc = "An array, known or held outside the program.";
   d.num_operands = 0;
-  d.attrs = {{"value", AttrType::kObject}};
+  d.attrs = {{"value", AttrType::kConstant}};
   d.jvp_kind = JvpKind::kZero;
   d.infer = [](const InferCtx& c) -> TypeRefs { return {held(c.attr()).type()}; };
   d.emit = emit_constant;
+  d.simplify = {{"constant_splat", "a constant of equal elements -> broadcast(literal)",
+                 [](SimplifyCtx& c) -> Vals {
+                   const auto* dense = dynamic_cast<const DenseConstant*>(&held(c.attr()));
+                   std::optional<Literal> x = dense ? dense->splat() : std::nullopt;
+                   if (!x) return {};
+                   return {broadcast_to(c.val(c.b.literal(*x)), c.out_types[0]->shape())};
+                 }}};
   d.cost = [](const CostCtx&) { return Cost{}; };
   r.add(std::move(d));
 }

@@ -1,6 +1,8 @@
 // Arithmetic on one operand, element by element: signs, rounding, roots and whole powers.
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "ops/families.h"
 #include "ops/presets.h"
@@ -195,7 +197,9 @@ void register_powers(OpRegistry& r) {
                     .jvp = {[](const JvpArgCtx& c) {
                       int64_t n = c.attr().integer("y");
                       if (n == 0) return zeros_like(c.t());
-                      return c.t() * (static_cast<double>(n) * integer_pow(c.x(0), n - 1));
+                      // The lowest power stands for the one below it, too.
+                      int64_t below = std::max(n, std::numeric_limits<int64_t>::min() + 1) - 1;
+                      return c.t() * (static_cast<double>(n) * integer_pow(c.x(0), below));
                     }},
                     .simplify = {{"integer_pow_zero", "x ** 0 -> 1",
                                   [](SimplifyCtx& c) -> Vals {

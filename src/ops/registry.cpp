@@ -35,6 +35,7 @@ struct OpRegistry::Impl {
   mutable std::shared_mutex mutex;
   // Keys view the names inside the OpDefs.
   std::unordered_map<std::string_view, std::unique_ptr<OpDef>> ops;
+  bool is_complete = false;  // what is added from then on is not built in
 };
 
 OpRegistry::OpRegistry() : impl_(std::make_unique<Impl>()) {}
@@ -44,6 +45,7 @@ const OpDef& OpRegistry::add(OpDef def) {
   auto owned = std::make_unique<OpDef>(std::move(def));
   const OpDef& added = *owned;
   std::unique_lock lock(impl_->mutex);
+  owned->built_in = !impl_->is_complete;
   if (!impl_->ops.try_emplace(added.name, std::move(owned)).second)
     fail(ErrorKind::kValue, "expected a new op name; got ", added.name, ", which is taken");
   return added;
@@ -113,6 +115,7 @@ OpRegistry& registry() {
     register_while(*r);
     register_scan(*r);
     register_linear_solve(*r);
+    r->impl_->is_complete = true;
     return r;
   }();
   return built_in;

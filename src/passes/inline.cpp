@@ -70,9 +70,12 @@ class InlineRun {
   uint32_t num_inlined_ = 0;
 };
 
-// Calls that have derivatives of their own become the ops of their graphs.
+// Calls that have derivatives of their own become the ops of their graphs; what says how to
+// differentiate other ops is dropped.
 class StripRun {
  public:
+  explicit StripRun(bool calls_only = false) : calls_only_(calls_only) {}
+
   GraphRef run(const GraphRef& graph) {
     GraphBuilder b;
     ValueMap map(*graph, b);
@@ -83,6 +86,7 @@ class StripRun {
       AttrsRef attrs = op.attrs;
       if (attrs && takes_graphs(*op.info)) {
         attrs = map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); });
+        attrs = after_derivatives(attrs);
         changed |= attrs != op.attrs;
         if (def(*op.info).call == CallKind::kWhole) {
           ++num_stripped_;
@@ -103,6 +107,7 @@ class StripRun {
     for (const Op& op : graph.ops()) {
       if (!op.attrs || !takes_graphs(*op.info)) continue;
       if (def(*op.info).call == CallKind::kWhole) return true;
+      if (!calls_only_ && after_derivatives(op.attrs) != op.attrs) return true;
       bool found = false;
       for_each_graph(op.attrs, [&](const GraphRef& g) { found |= applies(distinct_(g)); });
       if (found) return true;
@@ -121,12 +126,13 @@ class StripRun {
   GraphMemo regions_{[this](const GraphRef& graph) { return run(graph); }};
   GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};
   std::unordered_map<const Graph*, bool> applies_;
+  bool calls_only_;
   uint32_t num_stripped_ = 0;
 };
 
 }  // namespace
 
-bool has_rules(const GraphRef& graph) { return StripRun().applies(*graph); }
+bool has_rules(const GraphRef& graph) { return StripRun(/*calls_only=*/true).applies(*graph); }
 
 GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
   StripRun run;

@@ -1,5 +1,5 @@
 // vmap: each op is applied to all elements of a mapped axis at once, by its batch rule; an op
-// without mapped operands is copied.
+// without mapped operands is copied, unless it refers to the axis by its name.
 #include <algorithm>
 
 #include "transforms/driver.h"
@@ -61,7 +61,8 @@ class Mapper {
     Values operands = values_(graph_.operands(op));
     BatchDims dims;
     for (Value v : graph_.operands(op)) dims.push_back(dim_of(v));
-    if (std::all_of(dims.begin(), dims.end(), [](int dim) { return dim == kNotBatched; })) {
+    bool mapped = std::any_of(dims.begin(), dims.end(), [](int dim) { return dim != kNotBatched; });
+    if (!mapped && !uses_axis(op)) {
       values_.set_results(op, b_.add_typed(d, operands, op.attrs, graph_.result_types(op)));
       return;
     }
@@ -83,6 +84,13 @@ class Mapper {
       values_.set(graph_.result(op, i), c.out[i].value);
       dims_[op.results_begin + i] = c.out_dims[i];
     }
+  }
+
+  // Whether the op, or one in its graphs, refers to the mapped axis by its name.
+  bool uses_axis(const Op& op) const {
+    if (options_.axis_name.empty()) return false;
+    std::vector<std::string> names = axis_names_of(op.attrs);
+    return std::binary_search(names.begin(), names.end(), options_.axis_name);
   }
 
   Builder& b_;
@@ -143,7 +151,8 @@ std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph, const VmapOptions& 
   std::string key = cat("vmap:", options.size);
   append_key(key, options.in_dims);
   append_key(key, options.out_dims);
-  key += cat(':', options.axis_name, ':', options.spmd_axis_name);
+  // With its length, since a name may hold any character.
+  key += cat(':', options.axis_name.size(), ':', options.axis_name, ':', options.spmd_axis_name);
   return graph->cached<VmapGraph>(key, [&] { return make_vmapped(*graph, options); });
 }
 

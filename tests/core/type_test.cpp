@@ -85,3 +85,16 @@ TEST(interning_from_threads) {
     CHECK(locs[t] == locs[0]);
   }
 }
+
+// Last of the tests on locations: the table is full afterwards.
+TEST(locations_are_bounded) {
+  Loc known = make_loc("known.py", 1, "f");
+  Loc scoped = make_loc("known.py", 1, "f", "scope");
+  for (size_t i = 0; i < kMaxScopedLocs; ++i) make_loc("steps.py", 1, "f", cat("step_", i));
+  CHECK_EQ(loc_info(make_loc("steps.py", 1, "f", "one more")).scope, "");
+  CHECK_EQ(loc_text(make_loc("steps.py", 1, "f", "one more")), "steps.py:1 (f)");
+  for (size_t i = 0; i < kMaxLocs; ++i) make_loc(cat("<made ", i, ">"), 1, "f");
+  CHECK_EQ(make_loc("new.py", 1, "f"), kNoLoc);
+  CHECK_EQ(make_loc("known.py", 1, "f"), known);
+  CHECK_EQ(make_loc("known.py", 1, "f", "scope"), scoped);
+}

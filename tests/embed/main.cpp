@@ -86,7 +86,7 @@ int main() {
 
   weft::EmitOptions options;
   options.module_name = "embedded";
-  std::printf("%s\n", weft::emit_stablehlo(*optimized, options).c_str());
+  std::printf("%s\n", weft::emit_stablehlo(*optimized, options).text.c_str());
 
   weft::GraphRef read = weft::parse(weft::print(*optimized));
   std::printf("round trip: %s\n", weft::equal(*read, *optimized) ? "equal" : "different");

@@ -58,11 +58,12 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
-def compile_text(text, device_index, host_functions=()):
+def compile_text(text, device_index, host_functions=(), has_barriers=False):
     """Compiles a module for one device; returns jaxlib's loaded executable.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
+    `has_barriers` says whether it has barriers that must stay.
     """
     _maps.before_compile()
     client = devices.client_of(device_index)
@@ -71,7 +72,7 @@ def compile_text(text, device_index, host_functions=()):
     options.num_replicas = 1
     options.num_partitions = 1
     options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
-    if device.platform == "cpu" and "stablehlo.optimization_barrier" in text:
+    if device.platform == "cpu" and has_barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
         # that small loops become cannot hold a barrier; XLA would abort the process.

@@ -35,36 +35,45 @@ enum class AttrType : uint8_t {
   kIntsList,   // ((0, 1, 0), (2, 2, 0))
   kIntsPairs,  // (([1], [0]), ([], [])): an even number of int lists, grouped in twos
   kTypes,      // (f32[3], i32[])
+  kAxisNames,  // ('i', 'j'): mapped axes that the op refers to, or binds for its graphs
   kGraph,      // { lambda ; ... }
   kGraphs,     // ({ lambda ; ... }, { lambda ; ... })
+  kConstant,   // f32[2]:0x0000803F00000040, or an array that the embedding language holds (held.h)
   kObject,     // a value of the embedding language, compared by its own equality
 };
 
 // A value that only the embedding language understands (params of user-defined ops).
 struct AttrObject {
   virtual ~AttrObject() = default;
+  // Equal objects have equal hashes, of both kinds. hash() is for tables of this process and may
+  // use an address; content_hash() is the same in every process: 0 where there is no content.
   virtual uint64_t hash() const = 0;
+  virtual uint64_t content_hash() const { return 0; }
   virtual bool equals(const AttrObject& other) const = 0;
   virtual std::string text() const = 0;
+  // Whether the parser reads text() back, in any process.
+  virtual bool is_portable() const { return false; }
 };
 using ObjectRef = std::shared_ptr<const AttrObject>;
 
 // monostate prints as None; an attribute without a name prints as its object's text alone. AttrType
 // says how a Dims or a vector<Dims> is to be read.
-using Attr =
-    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims, std::vector<Dims>,
-                 std::vector<TypeRef>, GraphRef, std::vector<GraphRef>, ObjectRef>;
+using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims,
+                          std::vector<Dims>, std::vector<TypeRef>, GraphRef, std::vector<GraphRef>,
+                          ObjectRef, std::vector<std::string>>;
 
 struct AttrSpec {
   std::string name;
   AttrType type;
   enum Flags : uint8_t {
     kRequired = 0,
-    kOptional = 1,     // defaults to None; printed as None
-    kHideDefault = 2,  // not printed when equal to the default
-    kFromResult = 4,   // shape or dtype of the result: not printed, read off the result's type
-    kCosmetic = 8,     // ignored by equality and hashing (names)
-    kOpen = 16,        // a graph that is shown to programs as a jaxpr, not as a closed one
+    kOptional = 1,         // defaults to None; printed as None
+    kHideDefault = 2,      // not printed when equal to the default
+    kFromResult = 4,       // shape or dtype of the result: not printed, read off the result's type
+    kCosmetic = 8,         // ignored by equality and hashing (names)
+    kOpen = 16,            // a graph that is shown to programs as a jaxpr, not as a closed one
+    kBinds = 32,           // axis names that mean an axis of this op within its graphs
+    kForDerivatives = 64,  // has a default, and matters only until derivatives have been taken
   };
   uint8_t flags = kRequired;
   Attr default_value = std::monostate{};
@@ -106,7 +115,10 @@ class WEFT_API AttrRecord {
 
   const AttrSchema& schema() const { return *schema_; }
   const std::vector<Attr>& values() const { return values_; }
+  // For tables of this process; and of contents alone, the same in every process.
   uint64_t hash() const { return hash_; }
+  uint64_t content_hash() const { return content_hash_; }
+  bool holds_graphs() const { return holds_graphs_; }
 
   const Attr& at(std::string_view name) const;  // throws kInternal when absent
   bool is_none(std::string_view name) const {
@@ -124,6 +136,9 @@ class WEFT_API AttrRecord {
   const std::vector<TypeRef>& types(std::string_view name) const {
     return std::get<std::vector<TypeRef>>(at(name));
   }
+  const std::vector<std::string>& names(std::string_view name) const {
+    return std::get<std::vector<std::string>>(at(name));
+  }
   const ObjectRef& object(std::string_view name) const { return std::get<ObjectRef>(at(name)); }
   const GraphRef& graph(std::string_view name) const { return std::get<GraphRef>(at(name)); }
   const std::vector<GraphRef>& graphs(std::string_view name) const {
@@ -136,9 +151,13 @@ class WEFT_API AttrRecord {
   friend WEFT_API bool equal(const AttrsRef& a, const AttrsRef& b);
 
  private:
+  void summarize();  // the members below
+
   const AttrSchema* schema_ = nullptr;
   std::vector<Attr> values_;
   uint64_t hash_ = 0;
+  uint64_t content_hash_ = 0;
+  bool holds_graphs_ = false;
 };
 
 WEFT_API bool equal(const AttrsRef& a, const AttrsRef& b);
@@ -149,5 +168,9 @@ WEFT_API void for_each_graph(const AttrsRef& attrs, const std::function<void(con
 // The record with every graph replaced by f(graph); the same pointer when nothing changed.
 WEFT_API AttrsRef map_graphs(const AttrsRef& attrs,
                              const std::function<GraphRef(const GraphRef&)>& f);
+
+// The record with defaults for what matters only until derivatives have been taken; the same
+// pointer when nothing changed.
+WEFT_API AttrsRef after_derivatives(const AttrsRef& attrs);
 
 }  // namespace weft

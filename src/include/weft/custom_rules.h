@@ -1,6 +1,7 @@
 // Derivatives that an embedding lets its users write for a function. The ops custom_jvp_call and
 // custom_vjp_call call the function's graph and hold such an object; the transforms ask it when a
-// derivative is taken, and never otherwise. Objects are compared by identity.
+// derivative is taken, and never otherwise. Objects are compared by identity, but for policies that
+// come with weft.
 //
 // "Inputs" are those of the function: values that it closed over come first among the operands of
 // the call, and a rule does not see them.

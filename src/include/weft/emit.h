@@ -30,8 +30,13 @@ struct EmitOptions {
   std::vector<std::string> result_info;
 };
 
-// `host_callbacks`, if not null, is given the host functions that the module calls.
-WEFT_API std::string emit_stablehlo(const Graph& graph, const EmitOptions& options = {},
-                                    std::vector<HostCallback>* host_callbacks = nullptr);
+// A module, and what whoever compiles it has to know.
+struct EmittedModule {
+  std::string text;
+  std::vector<HostCallback> callbacks;  // by number
+  bool has_barriers = false;            // the compiler must not drop its optimization barriers
+};
+
+WEFT_API EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options = {});
 
 }  // namespace weft

@@ -97,8 +97,11 @@ class WEFT_API Graph {
   uint32_t effects() const { return effects_; }
   // Levels of graphs: 1 for one whose ops hold none. At most kMaxGraphDepth.
   uint32_t depth() const { return depth_; }
+  // Names of mapped axes that its ops refer to and do not bind, sorted.
+  const std::vector<std::string>& axis_names() const { return axis_names_; }
 
-  // Independent of names, locations and cosmetic attributes. Computed once.
+  // Independent of names, locations and cosmetic attributes; of contents alone, so the same in
+  // every process. Values of the embedding language without contents do not count. Computed once.
   uint64_t structural_hash() const;
 
   // Keeps a graph or other value derived from this one: make() runs if there is none with this key.
@@ -121,6 +124,7 @@ class WEFT_API Graph {
   uint32_t num_consts_ = 0;
   uint32_t effects_ = 0;
   uint32_t depth_ = 1;
+  std::vector<std::string> axis_names_;
   std::vector<TypeRef> types_;
   std::vector<uint32_t> producers_;
   std::vector<Op> ops_;
@@ -139,5 +143,8 @@ WEFT_API bool equal(const Graph& a, const Graph& b);
 // Checks every invariant (operands before uses, types as inferred, outputs in range), recursively
 // through regions. Throws kInternal that names the first op at fault.
 WEFT_API void verify(const Graph& graph);
+// Whether its text says all of it, in every process: it holds no values of the embedding language
+// (arrays, callbacks, derivatives that users wrote), and no op that a user registered.
+WEFT_API bool is_portable(const Graph& graph);
 
 }  // namespace weft

@@ -1,7 +1,9 @@
 // Source locations: where in the user's program an op was made. Interned process-wide; a Loc is a
-// small integer, 0 means unknown.
+// small integer, 0 means unknown. Programs have few lines, but code that is made while they run
+// (exec, scopes named after a step) has any number; so there is a bound.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +21,11 @@ struct LocInfo {
   std::string function;
   std::string scope;  // names that the program gave this part of itself: "encoder/layer_1"
 };
+
+// How many are kept, at some 200 bytes each. Past the first number a new one loses its scope; past
+// the second one it is kNoLoc.
+inline constexpr size_t kMaxScopedLocs = size_t{1} << 16;
+inline constexpr size_t kMaxLocs = size_t{1} << 17;
 
 WEFT_API Loc make_loc(std::string_view file, int line, std::string_view function,
                       std::string_view scope = {});

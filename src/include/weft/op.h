@@ -46,6 +46,7 @@ struct OpInfo {
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
   std::string ordered_by;  // the boolean attribute that makes the effects ordered ones too
+  bool built_in = false;   // set by the registry: every process has the op
   InferRule infer;
 };
 
@@ -62,5 +63,10 @@ WEFT_API TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operand
 WEFT_API uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs);
 // Levels of graphs in these attributes; 0 if there is none.
 WEFT_API uint32_t depth_of(const AttrsRef& attrs);
+// Names of mapped axes that these attributes and their graphs refer to, without those that they
+// bind; sorted.
+WEFT_API std::vector<std::string> axis_names_of(const AttrsRef& attrs);
+// Adds to a sorted list of names those of another.
+void merge_names(std::vector<std::string>& names, const std::vector<std::string>& more);
 
 }  // namespace weft

@@ -112,7 +112,8 @@ struct TransposeCtx : RuleCtx {
 };
 using TransposeRule = std::function<void(TransposeCtx&)>;
 
-// Vectorisation. dims[i] is the axis of operand i that is mapped, kNotBatched if it is not.
+// Vectorisation. dims[i] is the axis of operand i that is mapped, kNotBatched if it is not. At
+// least one is mapped, or the op or one of its graphs refers to the axis by its name.
 struct BatchCtx : RuleCtx {
   int64_t size;  // of the mapped axis
   std::span<const int> dims;
@@ -151,6 +152,8 @@ class WEFT_API EmitCtx {
 
   // SSA names: "%3", "%arg0", "%3#1".
   virtual std::string in(size_t i) = 0;
+  // Operand i if it is a literal, else null.
+  virtual const Literal* literal(size_t i) const = 0;
   // Operand i as a value of shape `shape`: a scalar operand is broadcast (a literal becomes a
   // splat constant); one that has the shape already is in(i).
   virtual std::string in_as(size_t i, const Dims& shape) = 0;
@@ -179,6 +182,8 @@ class WEFT_API EmitCtx {
   virtual void set_token(std::string name) = 0;
   // A name for an argument of regions, "%arg7", that is used nowhere else in the function.
   virtual std::string fresh_argument() = 0;
+  // Declares that the op is a barrier that the compiler must keep.
+  virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
 };
 using EmitRule = std::function<void(EmitCtx&)>;

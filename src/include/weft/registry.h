@@ -26,6 +26,7 @@ class WEFT_API OpRegistry {
   ~OpRegistry();
 
  private:
+  friend WEFT_API OpRegistry& registry();
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

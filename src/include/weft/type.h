@@ -1,5 +1,6 @@
 // The type of a value: dtype and shape. Types are interned for the life of the process, so equal
-// types are the same pointer.
+// types are the same pointer. One takes 110 bytes (of up to 6 dimensions): nothing next to a
+// program compiled for it, and 1 MB for every ten thousand shapes that a process ever sees.
 //
 // Weak typing is no part of a type: it says how a Python scalar promotes while a program is being
 // traced, and means nothing to the program that results. Tracers and arrays carry that bit.

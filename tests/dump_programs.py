@@ -1,0 +1,96 @@
+"""Writes tests/core/programs.txt: the programs that tests/core/fuzz_test.cpp makes mutants of.
+
+One program per line: each row of the op table on one list of arguments, and the derivatives, vmaps
+and optimised forms of those with regions. To run after a change to the table:
+
+    PYTHONPATH=python python tests/dump_programs.py
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from op_table import Row, all_rows
+
+import weft
+from weft import compiler, lax, numpy as wnp
+
+PROGRAMS = Path(__file__).parent / "core" / "programs.txt"
+LONGEST = 3000  # characters
+
+
+def graph_of(fn, *xs):
+    return weft.jit(fn).trace(*[weft.ShapeDtypeStruct(x.shape, x.dtype) for x in xs]).graph
+
+
+def row_programs(row: Row):
+    dtype = "float32" if "float32" in row.dtypes else row.dtypes[-1]
+    rng = row.rng()
+    xs = [a.draw(rng, dtype) for a in row.args[-1]]
+    graph = graph_of(row.call, *xs)
+    yield graph
+    if "jaxpr" not in str(graph):
+        return
+    if row.diff:
+        yield graph_of(
+            lambda *xs: weft.vjp(lambda *ys: row.call(*[*ys, *xs[len(ys) :]]), *xs[:1])[0], *xs
+        )
+    yield graph_of(weft.vmap(row.call), *[np.stack([x, x]) for x in xs])
+    yield compiler.optimize(graph)
+
+
+def others():
+    x = np.ones((3, 4), np.float32)
+
+    @weft.jit
+    def layer(w, x):
+        return wnp.tanh(x @ w)
+
+    def twice(w, x):
+        return layer(w, layer(w, x)).sum()
+
+    def kept(x):
+        return weft.checkpoint(lambda x: wnp.sin(wnp.cos(x)), prevent_cse=False)(x).sum()
+
+    def loop(x):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1]
+
+    def nested(x):
+        def body(c, x):
+            return lax.cond(x > 0, lambda c: c + x, lambda c: lax.fori_loop(0, 3, step, c), c), x
+
+        def step(i, c):
+            return c * x[0, 0] + i
+
+        return lax.scan(body, wnp.float32(1), x[0])
+
+    w = np.ones((4, 4), np.float32)
+    yield graph_of(twice, w, x)
+    yield graph_of(weft.grad(twice), w, x)
+    yield graph_of(weft.grad(kept), x)
+    yield graph_of(loop, x)
+    yield graph_of(lambda x: weft.jvp(loop, (x,), (x,))[1], x)
+    yield graph_of(nested, x)
+    yield graph_of(weft.grad(lambda x: nested(x)[0]), x)
+    yield graph_of(weft.vmap(nested), np.stack([x, x]))
+    yield compiler.optimize(graph_of(lambda x: wnp.sin(x * 2) + x, x), passes=["fuse"])
+    yield compiler.parse(
+        "{ lambda ; . let a:f32[2] = constant[value=f32[2]:0x0000803F00000040] in (a,) }"
+    )
+
+
+def programs():
+    with weft.enable_x64(True):
+        graphs = [g for row in all_rows() for g in row_programs(row)]
+        graphs += others()
+        return sorted({line(g) for g in graphs if g.is_portable and len(line(g)) < LONGEST})
+
+
+def line(graph) -> str:
+    return re.sub(r"\s+", " ", graph.to_text(width=10**6))
+
+
+if __name__ == "__main__":
+    PROGRAMS.write_text("\n".join(programs()) + "\n")
+    sys.stdout.write(f"{PROGRAMS}: {PROGRAMS.stat().st_size} bytes\n")
