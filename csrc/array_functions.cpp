@@ -27,7 +27,7 @@ void bind_array_functions(nb::module_& m) {
           raise_error("OperandError", "[put] expected data of the host; got ",
                       Py_TYPE(host.ptr())->tp_name);
         check_device(device);
-        return nb::steal(put(host.ptr(), x.type, weak, device, committed));
+        return nb::steal(put(host_value(x).get(), x.type, weak, device, committed));
       },
       nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
   m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,

@@ -133,8 +133,13 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
     }
     common = both;
   }
-  if (policy == Promotion::kInexact) common = to_inexact(*common, x64_enabled());
-  common->dtype = canonicalize(common->dtype, x64_enabled());
+  // Arrays made with x64 keep their dtype without it, until they meet others.
+  bool alike = std::all_of(xs.begin(), xs.end(), [&](const Operand& x) {
+    return x.type->dtype() == xs[0].type->dtype();
+  });
+  bool x64 = alike || x64_enabled();
+  if (policy == Promotion::kInexact) common = to_inexact(*common, x64);
+  common->dtype = canonicalize(common->dtype, x64);
   return *common;
 }
 

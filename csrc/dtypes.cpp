@@ -59,12 +59,13 @@ std::optional<DType> from_numpy_dtype(PyObject* dtype) {
 }
 
 DType to_dtype(PyObject* o) {
-  auto it = by_identity.find(o);
-  if (it != by_identity.end()) return canonicalize(it->second, x64_enabled());
-  std::optional<DType> found;
-  Ref attribute;
   int is_dtype = PyObject_IsInstance(o, numpy_dtype_class);
   check(is_dtype);
+  auto it = by_identity.find(o);
+  if (it != by_identity.end())
+    return is_dtype ? it->second : canonicalize(it->second, x64_enabled());
+  std::optional<DType> found;
+  Ref attribute;
   if (is_dtype) {
     found = from_numpy_dtype(o);
   } else if (PyUnicode_Check(o)) {
@@ -82,7 +83,7 @@ DType to_dtype(PyObject* o) {
     Ref text = Ref::checked(PyObject_Repr(o));
     raise_error("DTypeError", "expected a dtype; got ", utf8(text.get()));
   }
-  return canonicalize(*found, x64_enabled());
+  return is_dtype ? *found : canonicalize(*found, x64_enabled());
 }
 
 }  // namespace weft::py

@@ -14,7 +14,8 @@ PyObject* numpy_scalar_type(DType d);
 // nullopt for dtypes weft does not have (object, strings, dates).
 std::optional<DType> from_numpy_dtype(PyObject* dtype);
 // Anything that names a dtype: numpy dtypes and scalar types, Python's bool/int/float/complex,
-// strings, objects with a .dtype. Raises DTypeError. Canonicalised to 32 bits unless x64.
+// strings, objects with a .dtype. Raises DTypeError. Canonicalised to 32 bits unless x64, but for
+// numpy dtypes, such as arrays have: arrays that were made with x64 keep theirs without it.
 DType to_dtype(PyObject* o);
 
 }  // namespace weft::py

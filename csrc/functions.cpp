@@ -169,7 +169,7 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; ++i) {
       Operand x = classify(args[i]);
       if (x.kind == OperandKind::kInvalid)
-        x = {args[i], x.kind, scalar_type(to_dtype(args[i])), false};
+        x = {args[i], x.kind, scalar_type(canonicalize(to_dtype(args[i]), x64_enabled())), false};
       xs.push_back(x);
     }
     if (xs.empty()) raise_error("OperandError", "result_type expected at least one argument");
@@ -234,7 +234,7 @@ PyObject* asarray(PyObject*, PyObject* o) {
 }
 
 PyObject* canonical_dtype(PyObject*, PyObject* o) {
-  return guard([&] { return Py_NewRef(numpy_dtype(to_dtype(o))); });
+  return guard([&] { return Py_NewRef(numpy_dtype(canonicalize(to_dtype(o), x64_enabled()))); });
 }
 
 PyMethodDef functions[] = {

@@ -109,11 +109,15 @@ bool make_plan(TypeRef type, PyObject* index, Plan& plan) {
   return true;
 }
 
-// Negative positions count from the end.
+// Negative positions count from the end, in a dtype that holds the size of the axis.
 Value wrapped(TraceContext& c, const Operand& index, int64_t dim) {
   DType d = index.type->dtype();
   Value v = value_in(c, index, d);
-  if (!is_signed_int(d)) return v;
+  if (info(d).bits < 32) {
+    d = dim > INT32_MAX ? DType::kI64 : DType::kI32;
+    v = op(c, "convert_element_type", {&v, 1}, {{"new_dtype", d}, {"weak_type", false}})[0];
+  }
+  if (!is_signed_int(index.type->dtype())) return v;
   Value zero = c.builder.literal(make_literal(d, int64_t{0}));
   Value size = c.builder.literal(make_literal(d, dim));
   Value negative = op(c, "lt", std::initializer_list<Value>{v, zero}, {})[0];

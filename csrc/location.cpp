@@ -26,6 +26,13 @@ struct CodeEntry {
 constexpr size_t kMaxCodes = 8192;
 using Table = LruTable<Ref, CodeEntry>;
 
+// Names of files and functions may hold bytes that are no text, which Python keeps as lone
+// surrogates; they are shown escaped.
+std::string readable(PyObject* text) {
+  Ref bytes = Ref::checked(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+}
+
 Table& table() {
   static auto* t = new Table(kMaxCodes);
   return *t;
@@ -35,14 +42,14 @@ Table::Handle entry_for(const Ref& code) {
   uint64_t hash = hash_pointer(code.get());
   auto same = [&](const Ref& known) { return known.get() == code.get(); };
   if (auto known = table().find(hash, same)) return known;
-  std::string_view file = utf8(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
+  std::string file = readable(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
   bool framework = (!package_directory.empty() && file.starts_with(package_directory)) ||
                    file.starts_with("<frozen");
   return table().insert(hash, code, CodeEntry{framework, {}});
 }
 
 void set_package_directory(PyObject* directory) {
-  package_directory = std::string(utf8(directory));
+  package_directory = readable(directory);
   table().clear();
 }
 
@@ -65,7 +72,8 @@ static Loc line_loc() {
       int at = PyFrame_GetLasti(f);
       auto it = entry->lines.find(at);
       if (it == entry->lines.end()) {
-        Loc loc = make_loc(utf8(code->co_filename), PyFrame_GetLineNumber(f), utf8(code->co_name));
+        Loc loc = make_loc(readable(code->co_filename), PyFrame_GetLineNumber(f),
+                           readable(code->co_name));
         it = entry->lines.emplace(at, loc).first;
       }
       return it->second;

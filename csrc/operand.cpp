@@ -135,12 +135,13 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow > 0) {
     unsigned long long u = PyLong_AsUnsignedLongLong(o);
-    if (!PyErr_Occurred()) {
-      if (dtype == DType::kU64) return make_literal(dtype, static_cast<int64_t>(u));
-      if (is_inexact(dtype))
-        return convert(make_literal(DType::kF64, static_cast<double>(u)), dtype);
-    }
+    bool known = !PyErr_Occurred();
     PyErr_Clear();
+    if (known && is_inexact(dtype))
+      return convert(make_literal(DType::kF64, static_cast<double>(u)), dtype);
+    // A number of NumPy's wraps around, as its arrays do.
+    if (known && (dtype == DType::kU64 || !x.weak))
+      return convert(make_literal(DType::kU64, static_cast<int64_t>(u)), dtype);
   }
   if (overflow && is_inexact(dtype)) {
     double d = PyLong_AsDouble(o);
@@ -171,6 +172,14 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   return make_literal(dtype, static_cast<int64_t>(i));
 }
 
+Ref host_value(const Operand& x) {
+  if (x.kind == OperandKind::kScalar) return numpy_scalar(scalar_value(x, x.type->dtype()));
+  Ref own = Ref::checked(PyObject_GetAttr(x.object, name("dtype")));
+  PyObject* dtype = numpy_dtype(x.type->dtype());
+  if (own.get() == dtype) return Ref::borrow(x.object);
+  return Ref::checked(PyObject_CallMethodOneArg(x.object, name("astype"), dtype));
+}
+
 Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
   switch (x.kind) {
     case OperandKind::kArray: {
@@ -180,12 +189,7 @@ Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
     case OperandKind::kScalar:
       return cached_scalar(scalar_value(x, dtype.value_or(x.type->dtype())), device);
     case OperandKind::kNumpy: {
-      Ref host = Ref::borrow(x.object);
-      Ref own = Ref::checked(PyObject_GetAttr(x.object, name("dtype")));
-      if (own.get() != numpy_dtype(x.type->dtype()))
-        host = Ref::checked(
-            PyObject_CallMethodOneArg(x.object, name("astype"), numpy_dtype(x.type->dtype())));
-      return Ref::steal(put(host.get(), x.type, false, device, false));
+      return Ref::steal(put(host_value(x).get(), x.type, false, device, false));
     }
     default:
       throw Error(ErrorKind::kInternal, "operand without a value");

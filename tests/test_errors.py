@@ -529,3 +529,15 @@ def test_functions_nested_too_deeply():
         chain(300)
     assert isinstance(info.value, RecursionError)
     check(info, "[jit] expected at most 256 graphs in each other", mark="nested")
+
+
+def test_names_that_are_no_text():
+    """Bytes of a file's name that are no text are shown escaped."""
+    name = b"/tmp/bad\xff.py".decode("utf-8", "surrogateescape")
+    source = "def f(x):\n    return lax.add(x, np.ones(5, np.float32))\n"
+    space = {"lax": lax, "np": np}
+    exec(compile(source, name, "exec"), space)
+    assert (space["f"](np.ones(5, np.float32)) == 2).all()
+    assert (weft.jit(space["f"])(np.ones(5, np.float32)) == 2).all()
+    with pytest.raises(weft.errors.ShapeError, match=r"bad\\udcff\.py:2"):
+        space["f"](np.ones(4, np.float32))

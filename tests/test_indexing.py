@@ -12,7 +12,7 @@ import pytest
 from oracle import check, check_staged, lines, needs_jax
 
 import weft
-from weft import numpy as jnp
+from weft import lax, numpy as jnp
 from weft.errors import (
     DTypeError,
     IndexOutOfBoundsError,
@@ -496,3 +496,44 @@ def test_no_two_basic_indices_share_a_program_that_differs():
     for index in indices:
         plain = tuple(int(i) if isinstance(i, weft.Array) else i for i in index)
         np.testing.assert_array_equal(own[index], x[plain], err_msg=str(plain))
+
+
+@pytest.mark.parametrize(
+    "dtype", [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+@pytest.mark.parametrize("size", [128, 200, 300, 70000])
+def test_index_dtypes_that_do_not_hold_the_size(size, dtype):
+    """Positions count in a dtype that holds the size of the axis, whatever that of the index is."""
+    info = np.iinfo(dtype)
+    with weft.enable_x64(True):
+        x = jnp.arange(size)
+        for at in (0, 5, 100, 127, 200, -1, -100, -128, info.max, info.min):
+            if not info.min <= at <= info.max:
+                continue
+            place = at + size if at < 0 else at
+            near = min(max(place, 0), size - 1)
+            index = jnp.asarray(np.array(at, dtype))
+            several = jnp.asarray(np.array([at, 0], dtype))
+            assert x[index] == near
+            assert weft.jit(lambda x, i: x[i])(x, index) == near
+            assert x[several].tolist() == [near, 0]
+            assert weft.vmap(lambda i: x[i])(several).tolist() == [near, 0]
+            assert jnp.take(x, several, mode="wrap").tolist() == [at % size, 0]
+            assert lax.dynamic_slice(x, (index,), (1,)).tolist() == [near]
+            updated = lax.dynamic_update_slice(x, jnp.full((1,), -1), (index,))
+            assert jnp.argmin(updated) == near
+            kept = x.at[several].get(mode="fill", fill_value=-5).tolist()
+            assert kept == [place if 0 <= place < size else -5, 0]
+            if 0 <= place < size:
+                assert jnp.argmin(x.at[index].set(-1)) == place
+                assert jnp.argmin(x.at[several].add(-size)) == 0
+
+
+def test_small_index_dtypes_in_programs():
+    x = np.arange(300)
+    for dtype in ("int8", "uint8"):
+        starts = np.array([5, 100], dtype)
+        slices = weft.vmap(lambda i: lax.dynamic_slice(jnp.asarray(x), (i,), (2,)))(starts)
+        assert slices.tolist() == [[5, 6], [100, 101]]
+        program = weft.jit(lambda x, i: lax.dynamic_update_slice(x, -x[:2], (i,)))
+        assert jnp.argmin(program(x, starts[1])) == 101

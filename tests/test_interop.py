@@ -3,6 +3,8 @@
 import copy
 import operator
 import pickle
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -303,3 +305,40 @@ def test_arrays_of_jax_become_arrays_of_weft_and_back(run_python):
         assert jnp.asarray(wnp.arange(3.0)).tolist() == [0, 1, 2]
         """
     )
+
+
+READ_BACK = """
+import copy, pickle, sys
+import numpy as np
+import weft
+import weft.numpy as wnp
+
+for name in sorted(dtype.name for dtype in weft.dtypes.SUPPORTED):
+    dtype = weft.dtypes.as_dtype(name)
+    values = np.ones(5).astype(dtype)
+    with weft.enable_x64(True):
+        x = wnp.asarray(values)
+        for y in (x, x[1:4], wnp.concatenate([x, x]), copy.deepcopy(x), wnp.copy(x)):
+            host = np.asarray(y)
+            assert host.dtype == dtype and host.shape == y.shape, name
+            assert repr(y) and str(y) and y.tobytes() and y[0].item() is not None
+            back = pickle.loads(pickle.dumps(y))
+            assert back.dtype == dtype and (np.asarray(back) == host).all(), name
+        assert np.asarray(x).tolist() == x.tolist() == values.tolist(), name
+        assert np.asarray(wnp.concatenate([x, x])).tolist() == values.tolist() * 2, name
+        for f in (lambda: np.from_dlpack(x), lambda: wnp.from_dlpack(x), x.unsafe_buffer_pointer):
+            try:
+                f()
+            except (BufferError, RuntimeError, weft.errors.DTypeError):
+                pass  # not every dtype is one of DLPack's
+        weft.device_put(x, weft.devices()[0]).block_until_ready()
+        assert x.is_ready() and x.on_device_size_in_bytes() and weft.memory_stats()
+    assert not any(m == "jax" or m.startswith("jax.") for m in sys.modules), name
+print("ok")
+"""
+
+
+def test_reading_back_never_imports_jax():
+    """jaxlib 0.10 imports jax, where that is installed, in several of its ways to the host."""
+    result = subprocess.run([sys.executable, "-c", READ_BACK], capture_output=True, text=True)
+    assert result.stdout == "ok\n", result.stderr

@@ -4,8 +4,12 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax
+
+import weft
+import weft.numpy as wnp
 
 CASES = lines(
     """
@@ -397,3 +401,43 @@ def test_staged(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax_x64(case):
     check(CASES, case, x64=True)
+
+
+@pytest.mark.parametrize(
+    "dtype", [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+def test_integer_powers_wrap(dtype):
+    info = np.iinfo(dtype)
+    bases = [*range(8), 15, 16, 17, 100, info.max - 1, info.max]
+    bases += [-1, -2, -3, -7, info.min, info.min + 1] if info.min < 0 else []
+    exponents = [*range(70), 100, 127, info.max - 1, info.max]
+    base, exponent = np.meshgrid(
+        np.array(bases, dtype), np.array([e for e in exponents if e <= info.max], dtype)
+    )
+    with weft.enable_x64(True), np.errstate(all="ignore"):
+        want = np.power(base, exponent)
+        powers = wnp.power(base, exponent)
+        assert powers.dtype == dtype
+        np.testing.assert_array_equal(powers, want)
+        for row in (0, 1, 2, 17, 40, 69, -1):
+            array = wnp.asarray(base[row])
+            np.testing.assert_array_equal(array ** exponent[row, 0], want[row])
+            if exponent[row, 0] < 2**63:
+                np.testing.assert_array_equal(array ** int(exponent[row, 0]), want[row])
+        np.testing.assert_array_equal(weft.jit(lambda x, y: x**y)(base, exponent), want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_every_small_integer_power(dtype):
+    info = np.iinfo(dtype)
+    base, exponent = np.meshgrid(
+        np.arange(info.min, info.max + 1).astype(dtype), np.arange(info.max + 1).astype(dtype)
+    )
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(wnp.power(base, exponent), np.power(base, exponent))
+
+
+def test_negative_powers_of_integers_round_to_zero():
+    base = np.array([0, 1, -1, -1, 2, -3, 3])
+    exponent = np.array([-1, -5, -4, -3, -1, -2, 0])
+    np.testing.assert_array_equal(wnp.power(base, exponent), [0, 1, 1, -1, 0, 0, 1])

@@ -65,7 +65,6 @@ DISCRETE = lines(
     random.randint(random.PRNGKey(1), (7,), 0, 2**31 - 1)
     random.randint(random.PRNGKey(1), (7,), 0, 2**31 - 1, "uint32")
     random.randint(random.PRNGKey(1), (7,), -(2**31), 2**31 - 1)
-    random.randint(random.PRNGKey(1), (7,), 0, 2**31)
     random.randint(random.PRNGKey(1), (7,), 5, 5)
     random.randint(random.PRNGKey(1), (7,), 5, 2)
     random.randint(random.PRNGKey(1), (2, 3), 0, jnp.array([1, 20, 300]))
@@ -253,3 +252,17 @@ def test_messages():
         random.permutation(key, 2.5)
     with pytest.raises(AttributeValueError, match="threefry2x32"):
         random.key(0, impl="rbg")
+
+
+def test_randint_moves_bounds_to_the_range_of_the_dtype():
+    """jax refuses Python numbers beyond int32 and moves those of arrays to the dtype's range."""
+    key = random.PRNGKey(1)
+    every = random.randint(key, (64,), -(2**31), 2**31)
+    assert every.dtype == "int32" and every.min() < -(2**28) and every.max() > 2**28
+    for high in (2**31, 10**12, 2**70):
+        draws = random.randint(key, (64,), 0, high)
+        assert draws.dtype == "int32" and draws.min() >= 0 and draws.max() > 2**30
+        np.testing.assert_array_equal(random.randint(key, (64,), -high, high), every)
+    assert (random.randint(key, (3,), 10**12, 10**13) == 2**31 - 1).all()
+    wide = random.randint(key, (64,), 0, 2**32, "uint32")
+    assert wide.dtype == "uint32" and wide.max() > 2**31

@@ -72,21 +72,35 @@ def default_backend():
     return "gpu" if name == "cuda" else name
 
 
-def device_put(x, device=None):
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """The tree with every leaf an Array on `device`.
 
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
-    committed to another device is an error.
+    committed to another device is an error. In a function that is traced the values are those of
+    one program, which runs on one device: they are returned as they are.
+
+    Args:
+      x: a tree of arrays and numbers.
+      device: one of `weft.devices()`, or None.
+      src: ignored: an array knows where it is.
+      donate: whether arrays that are copied to another device are deleted.
+      may_alias: False for copies also of what is on the device already.
     """
     index = None if device is None else _core.device_index(device)
+    if donate and may_alias is False:
+        raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put(leaf):
-        if isinstance(leaf, _core.Tracer):
-            return leaf
-        if index is None:
-            return _core.asarray(leaf)
-        return _core.commit(_core.asarray(leaf), index)
+        value = _core.asarray(leaf)
+        if isinstance(value, _core.Tracer):
+            return value
+        result = value if index is None else _core.commit(value, index)
+        if may_alias is False and result is leaf:
+            return _core.copy_array(result)
+        if donate and isinstance(leaf, _core.Array) and leaf.device != result.device:
+            leaf.delete()
+        return result
 
     return tree_map(put, x)
 

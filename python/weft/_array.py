@@ -127,6 +127,12 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return to_dlpack(self._buffer)
 
 
+def _pointer(self):
+    from weft.runtime.buffers import pointer
+
+    return pointer(self)
+
+
 def _dlpack_device(self):
     return (1, 0) if self.device.platform == "cpu" else (2, self.device.local_hardware_id)
 
@@ -158,7 +164,7 @@ _ARRAY = {
     "devices": lambda self: {self.device},
     "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
     "on_device_size_in_bytes": lambda self: self._buffer.on_device_size_in_bytes(),
-    "unsafe_buffer_pointer": lambda self: self._buffer.unsafe_buffer_pointer(),
+    "unsafe_buffer_pointer": _pointer,
 }
 
 

@@ -223,7 +223,8 @@ def _tangent_inputs(primals, tangents, names, what):
     """(inputs, mask): tangents of the inexact primals, checked. `names(i)` names a primal."""
     inputs, mask = [], []
     for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
-        shape, dtype, _ = _core.typeof(x)
+        own = typeof(x)
+        shape, dtype = own.shape, own.dtype
         if not is_inexact(dtype):
             t_dtype = getattr(t, "dtype", None)
             if t_dtype != float0:
@@ -395,7 +396,7 @@ def linearize(fun, *primals, has_aux=False):
             if dot is None:
                 inexact = is_inexact(aval.dtype)
                 dot = np.zeros(aval.shape, aval.dtype if inexact else float0)
-                dot = _core.asarray(dot) if inexact else dot
+                dot = _core.astype(dot, aval.dtype) if inexact else dot
             out.append(dot)
         return lin.trees["value"].unflatten(out)
 
@@ -423,9 +424,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
         leaves = _flatten_like(lin.trees["value"], cotangent, "vjp", "a cotangent")
         if paths is None:
             paths = leaf_paths(lin.trees["value"])
-        cts, _ = _tangent_inputs(
-            [_Typed(a) for a in lin.avals], leaves, lambda i: f"result{paths[i]}", "vjp"
-        )
+        cts, _ = _tangent_inputs(lin.avals, leaves, lambda i: f"result{paths[i]}", "vjp")
         inexact = iter(cts)
         all_cts = [next(inexact) if is_inexact(a.dtype) else None for a in lin.avals]
         used = [ct for ct, m in zip(all_cts, lin.out_mask, strict=False) if m]
@@ -463,14 +462,7 @@ def linear_transpose(fun, *primals):
     def transposed(cotangent):
         cts = _flatten_like(trees["value"], cotangent, "linear_transpose", "a cotangent")
         paths = leaf_paths(trees["value"])
-        cts, _ = _tangent_inputs(
-            [_Typed(a) for a in avals], cts, lambda i: f"result{paths[i]}", "linear_transpose"
-        )
+        cts, _ = _tangent_inputs(avals, cts, lambda i: f"result{paths[i]}", "linear_transpose")
         return tree.unflatten(call(graph, [*rec.captures, *cts]))
 
     return transposed
-
-
-def _Typed(aval):
-    """An example of a type, for checks that look at types only."""
-    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)

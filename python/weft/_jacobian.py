@@ -33,7 +33,7 @@ def _basis(leaves):
     for (shape, dtype, _), size in zip(types, sizes, strict=True):
         block = np.zeros((total, size), dtype)
         block[start : start + size] = np.eye(size, dtype=dtype)
-        out.append(block.reshape(total, *shape))
+        out.append(_core.astype(block.reshape(total, *shape), dtype))
         start += size
     return out, sizes
 

@@ -8,6 +8,7 @@ import numpy as np
 from weft import _core
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
+from weft.dtypes import as_dtype
 from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import keystr, tree_flatten_with_path
@@ -20,12 +21,13 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("dtype", "shape", "weak_type")
+    _dtype = staticmethod(_core.canonical_dtype)
 
     def __init__(self, shape, dtype, *, weak_type=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct expected a dtype; got None")
         self.shape = tuple(int(d) for d in shape)
-        self.dtype = _core.canonical_dtype(dtype)
+        self.dtype = self._dtype(dtype)
         self.weak_type = bool(weak_type)
 
     ndim = property(lambda self: len(self.shape))
@@ -56,6 +58,7 @@ class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
 
     __slots__ = ()
+    _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
     def __str__(self):
         dims = ",".join(map(str, self.shape))

@@ -294,6 +294,26 @@ Vals dynamic_slice_constant(SimplifyCtx& c) {
   return {slice(c.x(0), *starts, limit)};
 }
 
+// "stablehlo.dynamic_slice %0, %1": an op whose operands from `first` on are start indices. XLA
+// clamps them in their own dtype, which has to hold the sizes of the array.
+void emit_block_op(EmitCtx& c, std::string_view op, size_t first, std::string_view attrs = {}) {
+  Text text;
+  text << op;
+  TypeRefs types(c.in_types.begin(), c.in_types.end());
+  for (size_t i = 0; i < c.size(); ++i) {
+    std::string operand = c.in(i);
+    if (i >= first) {
+      types[i] = scalar_type(index_dtype(types[i]->dtype(), types[0]->shape()));
+      if (types[i] != c.in_type(i))
+        operand = c.line(cat("stablehlo.convert ", operand, " : (", mlir_type(c.in_type(i)),
+                             ") -> ", mlir_type(types[i])));
+    }
+    text << (i ? ", " : " ") << operand;
+  }
+  text << attrs << " : " << signature(types, c.out_types);
+  c.set_out(0, c.line(text.view()));
+}
+
 OpDef dynamic_slice_op() {
   OpDef d;
   d.name = "dynamic_slice";
@@ -304,8 +324,8 @@ OpDef dynamic_slice_op() {
   d.batch = batch_dynamic_slice;
   d.emit = [](EmitCtx& c) {
     if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
-    emit_results(c, cat("stablehlo.dynamic_slice ", operand_list(c), ", sizes = ",
-                        bracketed(c.attr().ints("slice_sizes")), " : ", signature(c)));
+    emit_block_op(c, "stablehlo.dynamic_slice", 1,
+                  cat(", sizes = ", bracketed(c.attr().ints("slice_sizes"))));
   };
   d.simplify = {
       {"dynamic_slice_all", "dynamic_slice(x) of every element -> x",
@@ -362,7 +382,7 @@ OpDef dynamic_update_slice_op() {
   d.batch = batch_dynamic_update_slice;
   d.emit = [](EmitCtx& c) {
     if (c.out_type()->rank() == 0) return c.set_out(0, c.in(1));
-    emit_results(c, cat("stablehlo.dynamic_update_slice ", operand_list(c), " : ", signature(c)));
+    emit_block_op(c, "stablehlo.dynamic_update_slice", 2);
   };
   d.simplify = {
       {"update_slice_all", "dynamic_update_slice(x, y) of every element -> y",

@@ -11,7 +11,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_ints, static_shape
 from weft._jit import jit
-from weft._staging import ShapeDtypeStruct
+from weft._staging import ShapedArray
 from weft.dtypes import dtype_of, is_complex, is_inexact
 from weft.errors import AttributeValueError, ConcretizationTypeError, ShapeError
 
@@ -296,7 +296,7 @@ def scalar_graph(func, dtype):
             raise ShapeError(f"[apply] expected a function to a scalar; got shape {shape_of(y)}")
         return _core.astype(y, dtype)
 
-    traced = jit(of_scalar).trace(ShapeDtypeStruct((), dtype))
+    traced = jit(of_scalar).trace(ShapedArray((), dtype))
     if traced.consts:
         raise ConcretizationTypeError(
             "[apply] expected a function that does not close over arrays; "

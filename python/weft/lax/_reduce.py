@@ -7,9 +7,16 @@ import numpy as np
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis
 from weft._jit import jit
-from weft._staging import ShapeDtypeStruct
+from weft._staging import ShapedArray
 from weft._tree_mismatch import explain_difference
-from weft.dtypes import dtype_of, highest_value, is_bool, lowest_value, requested_dtype
+from weft.dtypes import (
+    canonicalize_dtype,
+    dtype_of,
+    highest_value,
+    is_bool,
+    lowest_value,
+    requested_dtype,
+)
 from weft.errors import ConcretizationTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 
@@ -122,12 +129,10 @@ def _initial_value(x, init):
     shape, own, weak = _core.typeof(init)
     if shape:
         raise ShapeError(f"[reduce] expected a scalar initial value; got shape {shape}")
-    if own != dtype and not (weak and _core.result_type(x, init)[0] == dtype):
+    if own != dtype and not (weak and _core.result_type(x, init)[0] == canonicalize_dtype(dtype)):
         raise DTypeError(
             f"[reduce] expected an initial value of the dtype {dtype} of its array; got {own}"
         )
-    if isinstance(init, (bool, int, float, complex, np.generic)):
-        return dtype.type(init)
     return _core.astype(init, dtype)
 
 
@@ -145,7 +150,7 @@ def _scalar_graph(computation, tree, dtypes):
             )
         return tuple(leaves)
 
-    traced = jit(flat).trace(*[ShapeDtypeStruct((), dtype) for dtype in dtypes * 2])
+    traced = jit(flat).trace(*[ShapedArray((), dtype) for dtype in dtypes * 2])
     if traced.consts:
         raise ConcretizationTypeError(
             "[reduce] expected a computation that does not close over arrays; "

@@ -208,7 +208,9 @@ def _index_dtype(function, starts):
         if not is_integer(dtype_of(start)):
             raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
     computed = [start for start in starts if _static_index(start) is None]
-    return _core.result_type(*computed)[0] if computed else default_int()
+    dtype = _core.result_type(*computed)[0] if computed else default_int()
+    # A narrower one may not hold the sizes that are added to negative indices.
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
 
 
 def _wrap(starts, wrapped):

@@ -91,8 +91,9 @@ def power(x1, x2):
     """x1 to the power x2.
 
     A Python integer as exponent is applied by repeated multiplication and is differentiated as the
-    polynomial it is. For arrays of integers the result is an integer, which wraps around; negative
-    exponents need a floating-point base.
+    polynomial it is. For arrays of integers the result is an integer, which wraps around, and is
+    rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
+    integer needs a floating-point base.
     """
     if type(x2) is int and -(2**31) < x2 < 2**31:
         return _integer_power(x1, x2)
@@ -127,15 +128,17 @@ def _float_to_integer_power(x1, x2):
 @composite
 def _integer_array_power(x1, x2):
     base, exponent = u.as_numbers(x1, x2)
-    # Square and multiply, over so many bits of the exponent that with the next one all bases but
-    # -1, 0 and 1 would overflow.
-    bits = itemsize_bits(dtype_of(base)).bit_length()
-    result = choose(_odd(exponent), base, 1)
-    for _ in range(1, bits):
-        base = u.multiply(base, base)
+    inverted = u.less(exponent, 0)
+    result, square = choose(_odd(exponent), base, 1), base
+    # Square and multiply, over every bit of the exponent: the powers of an odd base wrap around and
+    # never vanish.
+    for _ in range(1, itemsize_bits(dtype_of(base))):
+        square = u.multiply(square, square)
         exponent = u._shift_right_logical(exponent, 1)
-        result = choose(_odd(exponent), u.multiply(result, base), result)
-    return result
+        result = choose(_odd(exponent), u.multiply(result, square), result)
+    # With a negative exponent, 1 and -1 are their own inverses.
+    own_inverse = u.equal(u.multiply(base, base), 1)
+    return choose(u.logical_and(inverted, u.logical_not(own_inverse)), 0, result)
 
 
 def _odd(x):

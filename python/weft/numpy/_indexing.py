@@ -7,7 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex
+from weft.dtypes import canonicalize_dtype, dtype_of, is_complex
 from weft.errors import IndexOutOfBoundsError, ShapeError
 from weft.lax._creation import full
 from weft.lax._gather import (
@@ -99,12 +99,15 @@ def index_dtype(operands):
 
 def wrapped(at, size, dtype):
     """An index operand of a dtype, negative ones counted from the end."""
-    signed = dtype_of(at).kind == "i"
+    own = dtype_of(at)
+    signed = own.kind == "i"
+    if not signed and own.itemsize >= dtype.itemsize:
+        at = _core.bind("min", at, int(np.iinfo(dtype).max))
     at = _core.astype(at, dtype)
     if not size or not signed:
         return at
-    negative = _core.bind("lt", at, dtype.type(0))
-    return _core.bind("select_n", negative, at, _core.bind("add", at, dtype.type(size)))
+    negative = _core.bind("lt", at, 0)
+    return _core.bind("select_n", negative, at, _core.bind("add", at, size))
 
 
 def _index_vectors(plan, operands):
@@ -115,8 +118,8 @@ def _index_vectors(plan, operands):
         if c.operand is None:
             count = plan.vectors[c.dims[0]]
             at = _core.bind("iota", dtype=dtype, shape=(count,), dimension=0)
-            at = _core.bind("mul", at, dtype.type(c.step))
-            at = _core.bind("add", at, dtype.type(c.start))
+            at = _core.bind("mul", at, c.step)
+            at = _core.bind("add", at, c.start)
         else:
             at = wrapped(operands[c.operand], c.wrap, dtype)
         shape = (*plan.vectors, 1)
@@ -159,7 +162,7 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
 
 def _converted(kind, values, x):
     dtype = dtype_of(x)
-    if _core.result_type(x, values)[0] != dtype:
+    if _core.result_type(x, values)[0] not in (dtype, canonicalize_dtype(dtype)):
         warnings.warn(
             f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to {dtype}, the "
             "dtype of the array; convert them yourself with astype if that is meant",
@@ -234,13 +237,13 @@ def _block_values(values, block, counts):
 def _block_starts(block, operands, shape):
     """The start of a block along every axis, and whether all are in bounds (None: surely)."""
     dtype = index_dtype(operands)
-    starts, inside = [dtype.type(0)] * len(shape), None
+    starts, inside = [_core.astype(0, dtype)] * len(shape), None
     for s in block.starts:
         at = wrapped(operands[s.operand], s.wrap, dtype)
         starts[s.axis] = at
         if s.checked:
-            low, high = _core.bind("ge", at, dtype.type(0)), np.int64(shape[s.axis])
-            within_axis = _core.bind("and", low, _core.bind("lt", at, dtype.type(high)))
+            low, high = _core.bind("ge", at, 0), _core.bind("lt", at, shape[s.axis])
+            within_axis = _core.bind("and", low, high)
             inside = within_axis if inside is None else _core.bind("and", inside, within_axis)
     return starts, inside
 

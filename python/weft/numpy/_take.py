@@ -46,6 +46,8 @@ def take(
     size = shape_of(a)[axis]
     wrap = mode != "clip"
     if mode == "wrap" and size:
+        if dtype_of(indices).itemsize < 4:  # it may not hold the size
+            indices = _core.astype(indices, indexing.index_dtype([indices]))
         indices, mode = remainder(indices, size), "promise_in_bounds"
     index = (*(slice(None),) * axis, indices)
     flags = {"unique": unique_indices, "ordered": indices_are_sorted, "wrap": wrap}

@@ -8,6 +8,7 @@ from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_shape
 from weft._jit import composite
 from weft.dtypes import (
+    canonicalize_dtype,
     default_int,
     dtype_of,
     is_float,
@@ -34,7 +35,7 @@ def randint(key, shape, minval, maxval, dtype=None):
       key: a key.
       shape: shape of the result.
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
-        above minval the result is minval.
+        above minval the result is minval. Bounds beyond the range of the dtype move to it.
       dtype: an integer dtype.
     """
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
@@ -47,14 +48,18 @@ def randint(key, shape, minval, maxval, dtype=None):
 
 
 def _as_integers(x):
-    """Bounds in an integer dtype of at least 32 bits; OverflowError for a number beyond it."""
+    """Bounds in an integer dtype of at least 32 bits; numbers beyond move to its range."""
     wide = default_int()
     if isinstance(x, int):
-        if not np.iinfo(wide).min <= x <= np.iinfo(wide).max:
-            raise OverflowError(f"[randint] expected bounds that {wide} holds; got {x}")
-        return wide.type(x)
+        limits = np.iinfo(wide)
+        if x > limits.max:  # one past the largest number is a bound, too
+            wide = np.dtype(f"uint{limits.bits}")
+            limits = np.iinfo(wide)
+        return wide.type(min(max(x, limits.min), limits.max))
     own = dtype_of(x)
-    return x if is_integer(own) and own.itemsize >= 4 else _core.astype(x, wide)
+    if not is_integer(own) or own.itemsize < 4:
+        return _core.astype(x, wide)
+    return _clipped(x, canonicalize_dtype(own))
 
 
 @composite(static_argnames=("shape", "dtype"))
@@ -65,7 +70,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
     beyond = False  # whether maxval is one past the largest number
     if limits.max < np.iinfo(dtype_of(maxval)).max:
         beyond = _core.bind("gt", maxval, dtype_of(maxval).type(limits.max))
-    minval, maxval = (_core.astype(_clipped(x, limits), bits) for x in (minval, maxval))
+    minval, maxval = (_core.astype(_clipped(x, dtype), bits) for x in (minval, maxval))
     minval, maxval = _core.broadcast_arrays(minval, maxval)
     signed = bits if limits.min == 0 else np.dtype(f"int{np.iinfo(bits).bits}")
     empty = _core.bind("le", _core.astype(maxval, signed), _core.astype(minval, signed))
@@ -86,16 +91,6 @@ def _randint(key, minval, maxval, *, shape, dtype):
     return _core.astype(_core.bind("add", _core.broadcast_to(minval, shape), offset), dtype)
 
 
-def _clipped(x, limits):
-    """Moved to the range of a dtype."""
-    own = dtype_of(x)
-    if limits.min > np.iinfo(own).min:
-        x = _core.bind("max", x, _core.broadcast_to(own.type(limits.min), shape_of(x)))
-    if limits.max < np.iinfo(own).max:
-        x = _core.bind("min", x, _core.broadcast_to(own.type(limits.max), shape_of(x)))
-    return x
-
-
 def _remainder(high, low, span):
     """(2**n high + low) % span, in n bits."""
     dtype, shape = dtype_of(span), shape_of(span)
@@ -111,9 +106,9 @@ def _clipped(x, dtype):
     """Converted to a dtype, after moving to its range."""
     own, limits = dtype_of(x), np.iinfo(dtype)
     if limits.min > np.iinfo(own).min:
-        x = _core.bind("max", x, own.type(limits.min))
+        x = _core.bind("max", x, int(limits.min))
     if limits.max < np.iinfo(own).max:
-        x = _core.bind("min", x, own.type(limits.max))
+        x = _core.bind("min", x, int(limits.max))
     return _core.astype(x, dtype)
 
 
@@ -138,7 +133,7 @@ def bernoulli(key, p=0.5, shape=None):
 
 @composite(static_argnames=("shape",))
 def _bernoulli(key, p, *, shape):
-    dtype = to_inexact_dtype(_core.result_type(p)[0])
+    dtype = canonicalize_dtype(to_inexact_dtype(_core.result_type(p)[0]))
     p = _core.broadcast_to(_core.astype(p, dtype), shape)
     return _core.bind("lt", uniform_within(key, shape, dtype), p)
 
@@ -222,6 +217,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True):
 
 @composite(static_argnames=("axis", "shape", "replace"))
 def _categorical(key, logits, *, axis, shape, replace):
+    logits = _core.astype(logits, canonicalize_dtype(dtype_of(logits)))
     own = shape_of(logits)
     front = shape[: len(shape) - (len(own) - 1)]
     if not replace:

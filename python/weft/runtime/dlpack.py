@@ -41,12 +41,26 @@ _NAMES = {  # (type code, bits) of DLPack's table
 
 def to_numpy(producer):
     """A copy of a CPU tensor as a NumPy array of an ml_dtypes dtype; None for other dtypes."""
-    import ml_dtypes
+    return read(producer.__dlpack__())
 
-    capsule = producer.__dlpack__()
+
+def address(capsule):
+    """Where the first element of the tensor in a capsule is."""
+    tensor = _tensor(capsule)
+    return tensor.data + tensor.byte_offset
+
+
+def _tensor(capsule):
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    tensor = _Tensor.from_address(pointer_of(capsule, b"dltensor"))
+    return _Tensor.from_address(pointer_of(capsule, b"dltensor"))
+
+
+def read(capsule):
+    """As `to_numpy`, of the capsule that holds the tensor."""
+    import ml_dtypes
+
+    tensor = _tensor(capsule)
     name = _NAMES.get((tensor.dtype.code, tensor.dtype.bits))
     if name is None or tensor.dtype.lanes != 1:
         return None

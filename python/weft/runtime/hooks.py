@@ -9,21 +9,15 @@ from weft import _core
 
 def _runtime_hooks():
     """Late-bound, so that importing weft does not load jaxlib's client."""
-    import jaxlib
     from jaxlib import _jax
 
     from weft.runtime import buffers, callback, compile, devices
 
-    major_minor = tuple(int(part) for part in jaxlib.__version__.split(".")[:2])
-    # jaxlib 0.10 checks shardings in Python unless told not to; later versions never do.
-    skip = {"_skip_checks": True} if major_minor < (0, 11) else {}
     return {
         "put": _jax.batched_device_put,
         "put_semantics": _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
         "make_aval": devices.Aval,
-        "make_handler": lambda aval, sharding: _jax.array_result_handler(
-            aval, sharding, True, **skip
-        ),
+        "make_handler": buffers.make_handler,
         "compile": compile.compile_text,
         "to_numpy": buffers.to_numpy,
         "copy_to_device": buffers.copy_to_device,
