@@ -12,6 +12,7 @@ import sys
 import types
 
 from weft.config import config
+from weft.errors import NotImplementedRuleError
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NOTE = "weft's own frames are left out; WEFT_TRACEBACK_FILTERING=off shows them."
@@ -99,8 +100,8 @@ def _fold(error, mode):
 def _name(error, function):
     """Lets a message that begins with `[operation]` name the public function that was called."""
     message = error.args[0] if error.args else None
-    if not isinstance(message, str):
-        return
+    if not isinstance(message, str) or isinstance(error, NotImplementedRuleError):
+        return  # an operation without a rule may be one that the user's own functions called
     if not _COMPOSED.match(getattr(function, "__module__", None) or ""):
         return
     entries = _entries(error.__traceback__)
