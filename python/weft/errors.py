@@ -120,10 +120,11 @@ class ParseError(WeftError, ValueError):
 
 
 class NestingError(WeftError, RecursionError):
-    """Functions, loops and branches stand in each other more deeply than weft can handle.
+    """Functions, loops, branches or containers are nested more deeply than weft can handle.
 
     Usually a jitted function that calls itself, or a chain of jitted functions built in a loop,
-    each of which calls the one before. Repeat with a loop instead of nesting::
+    each of which calls the one before; or a list or dict that holds itself. Repeat with a loop
+    instead of nesting::
 
         for _ in range(1000):
             f = weft.jit(lambda x, f=f: f(x) + 1)             # nests 1000 functions: error

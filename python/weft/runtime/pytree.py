@@ -7,17 +7,46 @@ are leaves here, and the reverse.
 
 import collections
 import copyreg
+import functools
 
 from jaxlib import _jax
 
+from weft.errors import NestingError
+
 _pytree = _jax.pytree
 
-PyTreeRegistry = _pytree.PyTreeRegistry
 PyTreeDef = _pytree.PyTreeDef
 DictKey = _pytree.DictKey
 SequenceKey = _pytree.SequenceKey
 GetAttrKey = _pytree.GetAttrKey
 FlattenedIndexKey = _pytree.FlattenedIndexKey
+
+
+def _says_what_failed(flatten):
+    """jaxlib returns a value beside the error where a tree is too deep: Python calls that a fault
+    of the interpreter."""
+
+    @functools.wraps(flatten)
+    def flatten_tree(self, tree, is_leaf=None):
+        try:
+            return flatten(self, tree, is_leaf)
+        except SystemError as e:
+            if not isinstance(e.__cause__, RecursionError):
+                raise
+        raise NestingError(
+            "expected containers within containers to a depth that can be walked; got a "
+            f"{type(tree).__name__} that is deeper, or that holds itself"
+        )
+
+    return flatten_tree
+
+
+class PyTreeRegistry(_pytree.PyTreeRegistry):
+    """Which classes are nodes, and how they are taken apart."""
+
+    flatten = _says_what_failed(_pytree.PyTreeRegistry.flatten)
+    flatten_with_path = _says_what_failed(_pytree.PyTreeRegistry.flatten_with_path)
+
 
 registry = PyTreeRegistry()
 
