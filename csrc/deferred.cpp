@@ -78,9 +78,6 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
   return out;
 }
 
-Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
-                   const std::vector<bool>& weak);
-
 // One op at once. A call that has derivatives of its own is one of its graph, since programs are
 // looked up by attributes and every such call has a rule object of its own.
 Objects run_op(const Op& op, std::span<const Operand> xs) {
@@ -112,20 +109,6 @@ std::shared_ptr<const Callable> callable(const GraphRef& graph) {
     }
     return out;
   });
-}
-
-Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const Operand> xs,
-                   const std::vector<bool>& weak);
-
-// Results of a graph on operands, in the context they belong to.
-Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
-                   const std::vector<bool>& weak) {
-  auto form = callable(graph);
-  if (form->held.empty()) return call_plain(graph, *form, xs, weak);
-  std::vector<Operand> all;
-  for (const ObjectRef& object : form->held) all.push_back(classify(held_object(*object)));
-  all.insert(all.end(), xs.begin(), xs.end());
-  return call_plain(form->lifted, *form, all, weak);
 }
 
 Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const Operand> xs,
@@ -249,6 +232,16 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
+                   const std::vector<bool>& weak) {
+  auto form = callable(graph);
+  if (form->held.empty()) return call_plain(graph, *form, xs, weak);
+  std::vector<Operand> all;
+  for (const ObjectRef& object : form->held) all.push_back(classify(held_object(*object)));
+  all.insert(all.end(), xs.begin(), xs.end());
+  return call_plain(form->lifted, *form, all, weak);
+}
 
 Ref concrete_value(TracerObject* t) {
   TraceContext& c = *t->context;

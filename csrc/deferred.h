@@ -3,6 +3,7 @@
 // cache of compiled programs, or becomes part of the program that is being traced.
 #pragma once
 
+#include "bind.h"
 #include "core.h"
 #include "trace.h"
 
@@ -11,6 +12,11 @@ namespace weft::py {
 // The value of a tracer of a deferred context whose inputs are known, so that Python can branch on
 // it; null if it stands for more than one value.
 Ref concrete_value(TracerObject* t);
+
+// Results of a graph on operands, in the context they belong to: run at once, or recorded where
+// operands are tracers. `weak` says which results are weak; those beyond its end are not.
+Objects call_graph(const GraphRef& graph, std::span<const Operand> xs,
+                   const std::vector<bool>& weak);
 
 void init_deferred(PyObject* module);
 

@@ -35,6 +35,12 @@ void Hook::raise_missing() const {
               "' was not installed in weft._core; import weft and weft.numpy first");
 }
 
+void reject(const Hook& hook, std::initializer_list<PyObject*> details) {
+  std::vector<PyObject*> args(details);
+  Ref::checked(PyObject_Vectorcall(hook.get(), args.data(), args.size(), nullptr));
+  raise_error("InternalError", "'", hook.name(), "' raised no error");
+}
+
 void install(std::string_view name, PyObject* object) {
   Text known;
   for (Hook* hook : table()) {

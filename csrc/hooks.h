@@ -2,6 +2,8 @@
 // jaxlib and weft's own Python classes are reached through these slots only.
 #pragma once
 
+#include <initializer_list>
+
 #include "core.h"
 
 namespace weft::py {
@@ -63,6 +65,20 @@ struct Hooks {
   Hook describe_output{"describe_output", Hook::kCallable};  // (function, out_tree, leaf) -> text
   Hook describe_position{"describe_position", Hook::kCallable};  // (function, position) -> text
 
+  // Each raises the error for what was refused.
+  Hook reject_leaf{"reject_leaf", Hook::kCallable};  // (leaf, its name): is no array or number
+  Hook reject_gradient_input{"reject_gradient_input",
+                             Hook::kCallable};       // (leaf, its name, holomorphic)
+  Hook reject_loss{"reject_loss", Hook::kCallable};  // (shape, dtype, function's name, holomorphic)
+  Hook reject_aux{"reject_aux", Hook::kCallable};    // (result, function's name): is no pair
+
+  Hook reject_structure{"reject_structure",
+                        Hook::kCallable};  // (tree expected, tree, transform, what is of the tree)
+
+  // (primal, tangent, describe, number of the primal, transform): raises unless the two fit.
+  Hook check_tangent{"check_tangent", Hook::kCallable};
+  Hook zero_tangent{"zero_tangent", Hook::kCallable};  // (leaf): of an integer or bool
+
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 
   // Classes of weft.
@@ -83,6 +99,9 @@ struct Hooks {
 };
 // Never destroyed: at exit there is no interpreter left to release references to.
 extern Hooks& hooks;
+
+// Raises what `hook`, one of those that reject, raises.
+[[noreturn]] void reject(const Hook& hook, std::initializer_list<PyObject*> details);
 
 // Fills the slot of that name; raises AttributeValueError with the known names for another.
 void install(std::string_view name, PyObject* object);

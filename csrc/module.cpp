@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "compiler.h"
 #include "deferred.h"
+#include "derivative.h"
 #include "dtypes.h"
 #include "graph_object.h"
 #include "hooks.h"
@@ -80,6 +81,7 @@ NB_MODULE(_core, m) {
   init_jit(m.ptr());
   init_recording(m.ptr());
   init_deferred(m.ptr());
+  init_derivative(m.ptr());
   bind_array_functions(m);
   bind_graph_objects(m);
   bind_jaxpr_view(m);

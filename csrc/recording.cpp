@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "graph_object.h"
+#include "hooks.h"
 #include "lru_table.h"
 #include "operand.h"
 
@@ -63,12 +64,12 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
 }
 
 // Calls the function inside the context and freezes the graph.
-Recording run(const ContextRef& context, PyObject* function, Ref tracers) {
+Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   Recording out;
   std::vector<Value> outputs;
   {
     ContextScope scope(context);
-    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers.get()));
+    Ref results = function(tracers.get());
     list_argument(results.get(), context->name.c_str(), "its results");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
       Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), context->name);
@@ -84,36 +85,11 @@ Recording run(const ContextRef& context, PyObject* function, Ref tracers) {
   return out;
 }
 
-Recording record(PyObject* function, PyObject* inputs, PyObject* dims, std::string_view name,
-                 PyObject* describe) {
-  Py_ssize_t n = PyList_GET_SIZE(inputs);
-  ContextRef context = new_context(ContextKind::kDeferred, name, describe, static_cast<size_t>(n));
-  bool maps = dims != Py_None;
-  context->one_value = !maps;
-  Ref tracers = Ref::checked(PyList_New(n));
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* object = PyList_GET_ITEM(inputs, i);
-    Operand x = classify_operand(object, name);
-    TypeRef type = x.type;
-    PyObject* dim = maps ? PyList_GET_ITEM(dims, i) : Py_None;
-    if (dim != Py_None) {
-      Dims shape = type->shape();
-      int64_t axis = to_int(dim);
-      if (axis < 0 || axis >= type->rank())
-        raise_error("OperandError", "record expected an axis of ", type, "; got ", axis);
-      shape.erase(static_cast<size_t>(axis));
-      type = with_shape(type, shape);
-    }
-    Value v = context->builder.input(type);
-    context->inputs.push_back(Ref::borrow(object));
-    PyList_SET_ITEM(tracers.get(), i, make_tracer(context, v, x.weak));
-  }
-  bool eager = true;
-  for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
-  Recording out = run(context, function, std::move(tracers));
-  // Rules are new objects at each call, so that graphs with rules are never the same.
-  if (eager && !has_rules(out.graph)) out.graph = canonical(out.graph);
-  return out;
+// A function of Python's as one that is recorded.
+auto calling(PyObject* function) {
+  return [function](PyObject* tracers) {
+    return Ref::checked(PyObject_CallOneArg(function, tracers));
+  };
 }
 
 // ---- For Python
@@ -134,12 +110,33 @@ PyObject* to_python(const Recording& r) {
 PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     check_count("record", n, 5);
-    PyObject* inputs = list_argument(args[1], "record", "the inputs");
-    PyObject* dims = args[2];
-    if (dims != Py_None &&
-        PyList_GET_SIZE(list_argument(dims, "record", "the axes")) != PyList_GET_SIZE(inputs))
-      raise_error("OperandError", "record expected an axis per input");
-    return to_python(record(args[0], inputs, dims, utf8(args[3]), args[4]));
+    PyObject *inputs = list_argument(args[1], "record", "the inputs"), *dims = args[2];
+    std::string_view name = utf8(args[3]);
+    std::vector<Operand> xs;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i)
+      xs.push_back(classify_operand(PyList_GET_ITEM(inputs, i), name));
+    std::vector<std::optional<int64_t>> axes;
+    if (dims != Py_None) {
+      if (PyList_GET_SIZE(list_argument(dims, "record", "the axes")) != PyList_GET_SIZE(inputs))
+        raise_error("OperandError", "record expected an axis per input");
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); ++i) {
+        PyObject* dim = PyList_GET_ITEM(dims, i);
+        axes.push_back(dim == Py_None ? std::nullopt : std::optional(to_int(dim)));
+      }
+    }
+    return to_python(record(calling(args[0]), xs, axes, name, args[4]));
+  });
+}
+
+// check_leaves(leaves, describe): raises ArgumentTypeError for a leaf that is no array or number;
+// describe(i) names it.
+PyObject* check_leaves(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    check_count("check_leaves", n, 2);
+    classify_leaves(list_argument(args[0], "check_leaves", "the leaves"), [&](size_t i) {
+      return Ref::checked(PyObject_CallFunction(args[1], "n", static_cast<Py_ssize_t>(i)));
+    });
+    return Py_NewRef(Py_None);
   });
 }
 
@@ -210,6 +207,9 @@ PyMethodDef functions[] = {
     {"trace_body",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
      METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},
+    {"check_leaves", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(check_leaves)),
+     METH_FASTCALL,
+     "check_leaves(leaves, describe): raises for a leaf that is no array or number."},
     {"regions", regions_for_python, METH_O,
      "regions([(graph, captures), ...]) -> (graphs, captures)."},
     {nullptr, nullptr, 0, nullptr}};
@@ -228,7 +228,56 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
   for (size_t i = 0; i < types.size(); ++i)
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
                     make_tracer(context, context->builder.input(types[i]), weak[i]));
-  return run(context, function, std::move(tracers));
+  return run(context, calling(function), std::move(tracers));
+}
+
+Recording record(Recorded function, std::span<const Operand> inputs,
+                 std::span<const std::optional<int64_t>> axes, std::string_view name,
+                 PyObject* describe) {
+  ContextRef context = new_context(ContextKind::kDeferred, name, describe, inputs.size());
+  context->one_value = axes.empty();
+  Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TypeRef type = inputs[i].type;
+    if (!axes.empty() && axes[i]) {
+      int64_t axis = *axes[i];
+      if (axis < 0 || axis >= type->rank())
+        raise_error("OperandError", "record expected an axis of ", type, "; got ", axis);
+      Dims shape = type->shape();
+      shape.erase(static_cast<size_t>(axis));
+      type = with_shape(type, shape);
+    }
+    Value v = context->builder.input(type);
+    context->inputs.push_back(Ref::borrow(inputs[i].object));
+    PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
+                    make_tracer(context, v, inputs[i].weak));
+  }
+  bool eager = true;
+  for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
+  Recording out = run(context, function, std::move(tracers));
+  // Rules are new objects at each call, so that graphs with rules are never the same.
+  if (eager && !has_rules(out.graph)) out.graph = canonical(out.graph);
+  return out;
+}
+
+std::vector<Operand> classify_leaves(PyObject* leaves, FunctionRef<Ref(size_t)> describe) {
+  std::vector<Operand> out;
+  auto count = static_cast<size_t>(PyList_GET_SIZE(leaves));
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* leaf = PyList_GET_ITEM(leaves, static_cast<Py_ssize_t>(i));
+    Operand x;
+    try {
+      x = classify(leaf);
+    } catch (...) {  // an array of a dtype that weft has not
+      translate_exception();
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
+      PyErr_Clear();
+    }
+    if (x.kind == OperandKind::kInvalid) reject(hooks.reject_leaf, {leaf, describe(i).get()});
+    out.push_back(x);
+  }
+  return out;
 }
 
 GraphRef as_region(const GraphRef& graph) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core.h"
+#include "function_ref.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -21,6 +22,19 @@ struct Recording {
 // function's in messages; `describe` maps the number of an input to its name there, or is None.
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe);
+
+// Makes a list of results from a list of tracers.
+using Recorded = FunctionRef<Ref(PyObject* tracers)>;
+// Records a function of these inputs, which must stay alive, on tracers of a deferred context.
+// `axes` holds per input the mapped axis, if any; empty where nothing is mapped. `name` and
+// `describe` as for trace_body().
+Recording record(Recorded function, std::span<const Operand> inputs,
+                 std::span<const std::optional<int64_t>> axes, std::string_view name,
+                 PyObject* describe);
+
+// The leaves of a tree, a list, as operands. `describe` names a leaf in the ArgumentTypeError that
+// one which is no array or number raises.
+std::vector<Operand> classify_leaves(PyObject* leaves, FunctionRef<Ref(size_t)> describe);
 
 // Whether the ops of equal graphs come from the same lines, which errors of transforms name.
 bool same_places(const Graph& a, const Graph& b);

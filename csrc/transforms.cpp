@@ -91,16 +91,26 @@ std::string option_text(const char* transform, const Mask& a, const Mask& b) {
 
 }  // namespace
 
+RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, const Mask& wanted) {
+  return transformed(graph, option_text("jvp", inputs, wanted), [&] {
+    auto made = jvp(graph, {.in_mask = inputs, .instantiate = wanted});
+    return RuleToken::Transformed{made->graph, made->out_mask};
+  });
+}
+
+RuleToken::Transformed vjp_at_once(const GraphRef& graph, const Mask& inputs,
+                                   const Mask& cotangents) {
+  return transformed(graph, option_text("vjp", inputs, cotangents), [&] {
+    auto made = vjp(graph, {.in_mask = inputs, .cotangents = cotangents});
+    return RuleToken::Transformed{made->graph, made->ct_mask};
+  });
+}
+
 void bind_transforms(nb::module_& m) {
   m.def(
       "jvp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle instantiate) {
-        GraphRef source = to_graph(graph);
-        Mask inputs = to_mask(in_mask), wanted = to_mask(instantiate);
-        auto r = transformed(source, option_text("jvp", inputs, wanted), [&] {
-          auto made = jvp(source, {.in_mask = inputs, .instantiate = wanted});
-          return RuleToken::Transformed{made->graph, made->out_mask};
-        });
+        auto r = jvp_at_once(to_graph(graph), to_mask(in_mask), to_mask(instantiate));
         return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("instantiate") = nb::none());
@@ -124,12 +134,7 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "vjp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle cotangents) {
-        GraphRef source = to_graph(graph);
-        Mask inputs = to_mask(in_mask), given = to_mask(cotangents);
-        auto r = transformed(source, option_text("vjp", inputs, given), [&] {
-          auto made = vjp(source, {.in_mask = inputs, .cotangents = given});
-          return RuleToken::Transformed{made->graph, made->ct_mask};
-        });
+        auto r = vjp_at_once(to_graph(graph), to_mask(in_mask), to_mask(cotangents));
         return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("cotangents") = nb::none());

@@ -3,7 +3,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include "rules.h"
+
 namespace weft::py {
+
+// jvp() and vjp() of a graph that runs at once, found again also if it has rules of users; the mask
+// is out_mask and ct_mask.
+RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, const Mask& wanted);
+RuleToken::Transformed vjp_at_once(const GraphRef& graph, const Mask& inputs,
+                                   const Mask& cotangents);
 
 void bind_transforms(nanobind::module_& m);
 

@@ -1,5 +1,7 @@
 """grad, jvp, vjp, linearize, vmap and their compositions through the public API."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -228,6 +230,62 @@ def test_aux_and_argnums():
     assert (float(value), float(aux["x"]), float(gx), float(gy)) == (6, 2, 3, 2)
     gradient, aux = weft.grad(lambda x: (x**2, x), has_aux=True)(3.0)
     assert (float(gradient), float(aux)) == (6, 3)
+
+
+def python_calls(f, *args):
+    """How many Python functions of weft run in a call of f."""
+    calls = []
+
+    def profile(frame, event, arg):
+        if event == "call" and "weft" in frame.f_globals.get("__name__", ""):
+            calls.append(frame.f_code.co_name)
+
+    f(*args)
+    sys.setprofile(profile)
+    try:
+        f(*args)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f, x: weft.grad(f)(x),
+        lambda f, x: weft.value_and_grad(lambda x: (f(x), {"a": f(x)}), has_aux=True)(x),
+        lambda f, x: weft.grad(f, allow_int=True)(x),
+        lambda f, x: weft.jvp(f, (x,), (x,)),
+    ],
+    ids=["grad", "value_and_grad", "allow_int", "jvp"],
+)
+def test_derivatives_run_no_python_per_leaf(transform):
+    def calls(leaves):
+        tree = {f"w{i}": np.float32(i) for i in range(leaves)}
+        return python_calls(transform, lambda p: p["w0"] * 2.0, tree)
+
+    assert calls(2) == calls(60)
+
+
+def test_bad_results_are_named_where_the_function_returns_them():
+    def names(transform, *args):
+        with pytest.raises(errors.ArgumentTypeError) as caught:
+            transform(*args)
+        return str(caught.value)
+
+    assert "result[1]['a'][0] of" in names(
+        weft.grad(lambda x: (x, {"a": ["text"]}), has_aux=True), 1.0
+    )
+    assert "result['a'] of" in names(weft.grad(lambda x: {"a": "text"}), 1.0)
+    assert "result[1] of" in names(weft.jvp, lambda x: (x, object()), (1.0,), (1.0,))
+    assert "result of" in names(weft.vjp, lambda x: "text", 1.0)
+
+
+def test_gradients_of_arguments_that_are_trees():
+    dy, dx = weft.grad(lambda x, y: x["a"] * y, argnums=(-1, 0))({"a": 2.0}, 3.0)
+    assert (float(dy), float(dx["a"])) == (2, 3)
+    assert weft.grad(lambda x, y: y * 1.0, argnums=0)((), 3.0) == ()
+    assert float(weft.grad(lambda x, *, scale: x * scale["s"])(2.0, scale={"s": 3.0})) == 3
 
 
 def test_integers_have_float0_gradients():

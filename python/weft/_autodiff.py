@@ -1,7 +1,7 @@
 """Derivatives: grad, value_and_grad, jvp, vjp, linearize, linear_transpose.
 
-Each records the function, asks the C++ core for the transformed graph, and calls that; no rule of a
-derivative is in Python.
+Each records the function, asks the C++ core for the transformed graph, and calls that; grad and jvp
+are one call of the core (csrc/derivative.cpp). No rule of a derivative is in Python; errors are.
 """
 
 import functools
@@ -11,10 +11,8 @@ import numpy as np
 
 from weft import _core
 from weft._recording import (
-    Recording,
     call,
     check_callable,
-    check_leaves,
     function_name,
     leaf_paths,
     name_argument,
@@ -25,10 +23,6 @@ from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
-
-
-def _inexact_leaf(leaf):
-    return is_inexact(_core.typeof(leaf)[1])
 
 
 def _zero_tangent(leaf):
@@ -54,28 +48,23 @@ def _argnums(argnums, count, name):
     return [n % count for n in nums], single
 
 
-def _check_gradient_input(leaf, where, holomorphic, allow_int):
+def _reject_gradient_input(leaf, where, holomorphic):
     dtype = _core.typeof(leaf)[1]
     if holomorphic:
-        if dtype.kind != "c":
-            raise DTypeError(f"grad with holomorphic=True expected complex {where}; got {dtype}")
-    elif dtype.kind == "c":
+        raise DTypeError(f"grad with holomorphic=True expected complex {where}; got {dtype}")
+    if dtype.kind == "c":
         raise DTypeError(
             f"grad expected real {where}; got {dtype}\n"
             "  For a holomorphic function pass holomorphic=True; else use vjp."
         )
-    elif not is_inexact(dtype) and not allow_int:
-        raise DTypeError(
-            f"grad expected floating-point {where}; got {dtype}\n"
-            "  Pass a float (3.0 in place of 3), convert arrays (x.astype(float)), or pass "
-            "allow_int=True to get an empty gradient."
-        )
+    raise DTypeError(
+        f"grad expected floating-point {where}; got {dtype}\n"
+        "  Pass a float (3.0 in place of 3), convert arrays (x.astype(float)), or pass "
+        "allow_int=True to get an empty gradient."
+    )
 
 
-def _check_loss(shape, dtype, name, holomorphic):
-    wanted = dtype.kind == "c" if holomorphic else dtype.kind != "c" and is_inexact(dtype)
-    if shape == () and wanted:
-        return
+def _reject_loss(shape, dtype, name, holomorphic):
     aval = ShapedArray(shape, dtype)
     if shape != ():
         raise ShapeError(
@@ -87,6 +76,39 @@ def _check_loss(shape, dtype, name, holomorphic):
             f"grad with holomorphic=True expected a complex result of '{name}'; got {aval}"
         )
     raise DTypeError(f"grad expected a real floating-point result of '{name}'; got {aval}")
+
+
+def _reject_aux(result, name):
+    raise TypeError(f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}")
+
+
+_core.install(
+    reject_gradient_input=_reject_gradient_input,
+    reject_loss=_reject_loss,
+    reject_aux=_reject_aux,
+    zero_tangent=_zero_tangent,
+)
+
+
+def _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
+    """What value_and_grad and grad share: (args, kwargs) -> value, gradient, aux."""
+    check_callable(fun, "grad")
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
+    name = function_name(fun)
+
+    def differentiate(args, kwargs):
+        nums, single = _argnums(argnums, len(args), name)
+
+        def where(i):
+            return name_argument(fun, registry.flatten((args, kwargs))[1], _position(args, nums, i))
+
+        value, gradients, aux = _core.gradient(
+            fun, name, args, kwargs, nums, where, has_aux, holomorphic, allow_int
+        )
+        return value, gradients[0] if single else gradients, aux
+
+    return differentiate
 
 
 def value_and_grad(
@@ -107,87 +129,15 @@ def value_and_grad(
 
     Raises ShapeError, DTypeError or ArgumentTypeError, naming argument or result.
     """
-    check_callable(fun, "grad")
-    if reduce_axes:
-        raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
-    name = function_name(fun)
+    differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @public_function
     @functools.wraps(fun)
     def value_and_gradient(*args, **kwargs):
-        nums, single = _argnums(argnums, len(args), name)
-        selected = tuple(args[n] for n in nums)
-        leaves, tree = registry.flatten(selected)
-
-        def where(i):
-            return name_argument(fun, registry.flatten((args, kwargs))[1], _position(args, nums, i))
-
-        check_leaves(leaves, where)
-        for i, leaf in enumerate(leaves):
-            _check_gradient_input(leaf, _Lazy(where, i), holomorphic, allow_int)
-        inexact = [not allow_int or _inexact_leaf(leaf) for leaf in leaves]
-        inputs = [leaf for leaf, yes in zip(leaves, inexact, strict=True) if yes]
-        aux_tree = None
-
-        def loss_first(*args, **kwargs):
-            nonlocal aux_tree
-            result = fun(*args, **kwargs)
-            if not has_aux:
-                return [result]
-            if not (isinstance(result, (tuple, list)) and len(result) == 2):
-                raise TypeError(
-                    f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}"
-                )
-            aux_leaves, aux_tree = registry.flatten(result[1])
-            return [result[0], *aux_leaves]
-
-        loss_first.__name__ = name
-
-        def rebuild(tracers):
-            it = iter(tracers)
-            values = [next(it) if y else x for x, y in zip(leaves, inexact, strict=True)]
-            new = list(args)
-            for n, value in zip(nums, tree.unflatten(values), strict=True):
-                new[n] = value
-            return new, kwargs
-
-        rec = Recording(loss_first, inputs, rebuild, describe=where)
-        types = rec.graph.out_types
-        num_aux = aux_tree.num_leaves if has_aux else 0
-        if len(types) != 1 + num_aux:
-            raise TypeError(
-                f"grad expected one scalar from '{name}'; got a tree of {len(types) - num_aux} "
-                "arrays\n  Return the loss alone, or (loss, anything) with has_aux=True."
-            )
-        dtype = types[0][1]
-        _check_loss(*types[0], name, holomorphic)
-        cotangents = [True] + [False] * num_aux
-        graph, ct_mask = _core.vjp_graph(rec.graph, rec.mask([True] * len(inputs)), cotangents)
-        seeds = [dtype.type(1)] if ct_mask[0] else []
-        weak = [*rec.weak, *(_core.typeof(x)[2] for x in inputs)]
-        results = call(graph, [*rec.captures, *inputs, *seeds], weak)
-        value, aux, found = results[0], results[1 : 1 + num_aux], iter(results[1 + num_aux :])
-        gradients = [
-            next(found) if yes else _zero_tangent(leaf)
-            for leaf, yes in zip(leaves, inexact, strict=True)
-        ]
-        gradient = tree.unflatten(gradients)
-        out = (value, aux_tree.unflatten(aux)) if has_aux else value
-        return out, gradient[0] if single else gradient
+        value, gradient, aux = differentiate(args, kwargs)
+        return ((value, aux) if has_aux else value), gradient
 
     return value_and_gradient
-
-
-class _Lazy:
-    """An argument's name, looked up only if a message needs it."""
-
-    def __init__(self, where, i):
-        self._where, self._i = where, i
-
-    def __str__(self):
-        return self._where(self._i)
-
-    __format__ = lambda self, spec: str(self)
 
 
 def _position(args, nums, i):
@@ -205,13 +155,13 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
 
     With has_aux, the result is (gradient, aux).
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @public_function
     @functools.wraps(fun)
     def gradient(*args, **kwargs):
-        value, result = both(*args, **kwargs)
-        return (result, value[1]) if has_aux else result
+        _, gradient, aux = differentiate(args, kwargs)
+        return (gradient, aux) if has_aux else gradient
 
     return gradient
 
@@ -219,89 +169,48 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
 # ---- forward mode
 
 
-def _tangent_inputs(primals, tangents, names, what):
-    """(inputs, mask): tangents of the inexact primals, checked. `names(i)` names a primal."""
-    inputs, mask = [], []
-    for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
-        own = typeof(x)
-        shape, dtype = own.shape, own.dtype
-        if not is_inexact(dtype):
-            t_dtype = getattr(t, "dtype", None)
-            if t_dtype != float0:
-                raise DTypeError(
-                    f"{what}: expected a float0 tangent for {names(i)} of dtype {dtype}; "
-                    f"got {t_dtype or type(t).__name__}"
-                )
-            mask.append(False)
-            continue
-        got = typeof(t)
-        if got.shape != shape:
-            raise ShapeError(
-                f"{what}: expected the tangent of {names(i)} to be {ShapedArray(shape, dtype)}; "
-                f"got {got}"
-            )
-        if got.dtype != dtype and not got.weak_type:
+def _check_tangent(primal, tangent, names, i, what):
+    """Raises for a tangent that does not fit the i-th primal; `names(i)` names that."""
+    own = typeof(primal)
+    shape, dtype = own.shape, own.dtype
+    if not is_inexact(dtype):
+        got = getattr(tangent, "dtype", None)
+        if got != float0:
             raise DTypeError(
-                f"{what}: expected the tangent of {names(i)} to be {ShapedArray(shape, dtype)}; "
-                f"got {got}"
+                f"{what}: expected a float0 tangent for {names(i)} of dtype {dtype}; "
+                f"got {got or type(tangent).__name__}"
             )
-        inputs.append(_core.astype(t, dtype))
-        mask.append(True)
-    return inputs, mask
+        return
+    got = typeof(tangent)
+    expected = f"{what}: expected the tangent of {names(i)} to be {ShapedArray(shape, dtype)}"
+    if got.shape != shape:
+        raise ShapeError(f"{expected}; got {got}")
+    if got.dtype != dtype and not got.weak_type:
+        raise DTypeError(f"{expected}; got {got}")
+
+
+def _reject_structure(tree, other, what, names):
+    raise TreeStructureError(
+        f"{what}: expected {names} of structure {explain_difference(tree, other)}"
+    )
+
+
+_core.install(check_tangent=_check_tangent, reject_structure=_reject_structure)
 
 
 def _flatten_like(tree, other, what, names):
     """The leaves of `other`, which must have the structure `tree`."""
     leaves, other_tree = registry.flatten(other)
     if other_tree != tree:
-        raise TreeStructureError(
-            f"{what}: expected {names} of structure {explain_difference(tree, other_tree)}"
-        )
+        _reject_structure(tree, other_tree, what, names)
     return leaves
 
 
-def _split_aux(fun, has_aux, name):
-    """`fun` returning (leaves of its value, leaves of aux), and where to find the trees."""
-    trees = {}
-
-    def flat(*args, **kwargs):
-        result = fun(*args, **kwargs)
-        if has_aux and not (isinstance(result, (tuple, list)) and len(result) == 2):
-            raise TypeError(
-                f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}"
-            )
-        value, aux = result if has_aux else (result, None)
-        leaves, trees["value"] = registry.flatten(value)
-        aux_leaves, trees["aux"] = registry.flatten(aux)
-        return [*leaves, *aux_leaves]
-
-    flat.__name__ = name
-    return flat, trees
-
-
-def _record_primals(fun, primals, has_aux, what):
-    """Records fun(*primals); returns what the transforms below share."""
+def _primal_names(fun, primals, what):
+    """Names the leaves of the primals in messages."""
     if not isinstance(primals, (tuple, list)):
         raise TypeError(f"{what} expected a tuple of primals; got {type(primals).__name__}")
-    name = function_name(fun)
-    leaves, tree = registry.flatten(tuple(primals))
-    whole = registry.flatten((tuple(primals), {}))[1]
-
-    def names(i):
-        return name_argument(fun, whole, i)
-
-    check_leaves(leaves, names)
-    flat, trees = _split_aux(fun, has_aux, name)
-    inexact = [_inexact_leaf(x) for x in leaves]
-    inputs = [x for x, yes in zip(leaves, inexact, strict=True) if yes]
-
-    def rebuild(tracers):
-        it = iter(tracers)
-        values = [next(it) if y else x for x, y in zip(leaves, inexact, strict=True)]
-        return tree.unflatten(values), {}
-
-    rec = Recording(flat, inputs, rebuild, describe=names)
-    return rec, leaves, inexact, inputs, tree, trees, names
+    return lambda i: name_argument(fun, registry.flatten((tuple(primals), {}))[1], i)
 
 
 def jvp(fun, primals, tangents, has_aux=False):
@@ -320,49 +229,52 @@ def jvp(fun, primals, tangents, has_aux=False):
     check_callable(fun, "jvp")
     if not isinstance(tangents, (tuple, list)):
         raise TypeError(f"jvp expected a tuple of tangents; got {type(tangents).__name__}")
-    rec, leaves, _, inputs, tree, trees, names = _record_primals(fun, primals, has_aux, "jvp")
-    tangent_leaves = _flatten_like(tree, tuple(tangents), "jvp", "tangents")
-    directions, _ = _tangent_inputs(leaves, tangent_leaves, names, "jvp")
-    avals = rec.out_avals()
-    num_values = trees["value"].num_leaves
-    wanted = [i < num_values and is_inexact(a.dtype) for i, a in enumerate(avals)]
-    graph, out_mask = _core.jvp_graph(rec.graph, rec.mask([True] * len(inputs)), wanted)
-    results = call(graph, [*rec.captures, *inputs, *directions], rec.weak)
-    outputs, found = results[: len(avals)], iter(results[len(avals) :])
-    dots = [next(found) if yes else None for yes in out_mask]
-    values = trees["value"].unflatten(outputs[:num_values])
-    tangent = trees["value"].unflatten(
-        [
-            dot if yes else np.zeros(a.shape, float0)
-            for dot, yes, a in zip(dots[:num_values], wanted, avals, strict=False)
-        ]
-    )
-    if has_aux:
-        return values, tangent, trees["aux"].unflatten(outputs[num_values:])
-    return values, tangent
+    names = _primal_names(fun, primals, "jvp")
+    result = _core.jvp(fun, function_name(fun), tuple(primals), tuple(tangents), names, has_aux)
+    return result if has_aux else result[:2]
+
+
+class _Recorded:
+    """A function recorded at primals: its graph, in which inexact leaves are inputs."""
+
+    def __init__(self, fun, primals, has_aux, what):
+        self.name, self.names = function_name(fun), _primal_names(fun, primals, what)
+        (
+            self.graph,
+            self.captures,
+            weak,
+            self.leaves,
+            self.inexact,
+            self.tree,
+            self.value_tree,
+            self.aux_tree,
+        ) = _core.record_at(fun, self.name, tuple(primals), self.names, has_aux)
+        self.weak = tuple(weak)
+        self.inputs = [x for x, yes in zip(self.leaves, self.inexact, strict=True) if yes]
+        self.mask = [False] * len(self.captures) + [True] * len(self.inputs)
+        types = zip(self.graph.out_types, weak, strict=True)
+        avals = [ShapedArray(s, d, weak_type=w) for (s, d), w in types]
+        self.avals = avals[: self.value_tree.num_leaves]
 
 
 class _Linear:
     """A linearised function: its linear graph, the values that needs, and masks."""
 
-    def __init__(self, rec, leaves, inexact, inputs, tree, trees, names):
-        self.leaves, self.inexact, self.tree, self.trees = leaves, inexact, tree, trees
-        self.names, self.name = names, rec.name
-        self.avals = rec.out_avals()[: trees["value"].num_leaves]
-        forward, self.graph, out_mask, residuals = _core.linearize_graph(
-            rec.graph, rec.mask([True] * len(inputs))
-        )
-        operands = [*rec.captures, *inputs]
+    def __init__(self, rec):
+        self.leaves, self.inexact, self.tree = rec.leaves, rec.inexact, rec.tree
+        self.names, self.avals, self.value_tree = rec.names, rec.avals, rec.value_tree
+        forward, self.graph, out_mask, residuals = _core.linearize_graph(rec.graph, rec.mask)
+        operands = [*rec.captures, *rec.inputs]
         results = call(forward, operands, rec.weak)
-        num_values = trees["value"].num_leaves
+        num_values, num_outputs = len(rec.avals), len(rec.weak)
         # Tangents of aux are not wanted.
         self.out_mask = [m and i < num_values for i, m in enumerate(out_mask)]
         self.aux_tangents = sum(bool(m) for m in out_mask[num_values:])
         sources = {"input": operands, "output": results}
         self.residuals = [sources[kind][i] for kind, i in residuals]
-        self.value = trees["value"].unflatten(results[:num_values])
-        num_outputs = num_values + trees["aux"].num_leaves
-        self.aux = trees["aux"].unflatten(results[num_values:num_outputs])
+        self.value = self.value_tree.unflatten(results[:num_values])
+        aux = results[num_values:num_outputs]
+        self.aux = None if rec.aux_tree is None else rec.aux_tree.unflatten(aux)
 
     def apply(self, directions):
         """The linear map on tangents of the inexact inputs; a list over results, None for zero."""
@@ -385,12 +297,12 @@ def linearize(fun, *primals, has_aux=False):
     `jvp(fun, primals, tangents)[1]` would, without computing the value again.
     """
     check_callable(fun, "linearize")
-    lin = _Linear(*_record_primals(fun, primals, has_aux, "linearize"))
+    lin = _Linear(_Recorded(fun, primals, has_aux, "linearize"))
 
     @public_function
     def f_jvp(*tangents):
         leaves = _flatten_like(lin.tree, tangents, "linearize", "tangents")
-        directions, _ = _tangent_inputs(lin.leaves, leaves, lin.names, "linearize")
+        directions = _core.tangents(lin.leaves, leaves, lin.names, "linearize")
         out = []
         for dot, aval in zip(lin.apply(directions), lin.avals, strict=True):
             if dot is None:
@@ -398,7 +310,7 @@ def linearize(fun, *primals, has_aux=False):
                 dot = np.zeros(aval.shape, aval.dtype if inexact else float0)
                 dot = _core.astype(dot, aval.dtype) if inexact else dot
             out.append(dot)
-        return lin.trees["value"].unflatten(out)
+        return lin.value_tree.unflatten(out)
 
     return (lin.value, f_jvp, lin.aux) if has_aux else (lin.value, f_jvp)
 
@@ -415,16 +327,16 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     check_callable(fun, "vjp")
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
-    lin = _Linear(*_record_primals(fun, primals, has_aux, "vjp"))
+    lin = _Linear(_Recorded(fun, primals, has_aux, "vjp"))
     paths = None
 
     @public_function
     def vjp_fun(cotangent):
         nonlocal paths
-        leaves = _flatten_like(lin.trees["value"], cotangent, "vjp", "a cotangent")
+        leaves = _flatten_like(lin.value_tree, cotangent, "vjp", "a cotangent")
         if paths is None:
-            paths = leaf_paths(lin.trees["value"])
-        cts, _ = _tangent_inputs(lin.avals, leaves, lambda i: f"result{paths[i]}", "vjp")
+            paths = leaf_paths(lin.value_tree)
+        cts = _core.tangents(lin.avals, leaves, lambda i: f"result{paths[i]}", "vjp")
         inexact = iter(cts)
         all_cts = [next(inexact) if is_inexact(a.dtype) else None for a in lin.avals]
         used = [ct for ct, m in zip(all_cts, lin.out_mask, strict=False) if m]
@@ -448,21 +360,16 @@ def linear_transpose(fun, *primals):
     check_callable(fun, "linear_transpose")
     examples = registry.flatten(primals)
     zeros = examples[1].unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, examples[0])])
-    rec, leaves, inexact, inputs, tree, trees, _ = _record_primals(
-        fun, zeros, False, "linear_transpose"
-    )
-    if not all(inexact):
+    rec = _Recorded(fun, zeros, False, "linear_transpose")
+    if not all(rec.inexact):
         raise DTypeError("linear_transpose expected floating-point arguments")
-    avals = rec.out_avals()
-    graph, _ = _core.transpose_graph(
-        rec.graph, rec.mask([True] * len(inputs)), [True] * len(avals), True
-    )
+    graph, _ = _core.transpose_graph(rec.graph, rec.mask, [True] * len(rec.avals), True)
 
     @public_function
     def transposed(cotangent):
-        cts = _flatten_like(trees["value"], cotangent, "linear_transpose", "a cotangent")
-        paths = leaf_paths(trees["value"])
-        cts, _ = _tangent_inputs(avals, cts, lambda i: f"result{paths[i]}", "linear_transpose")
-        return tree.unflatten(call(graph, [*rec.captures, *cts]))
+        cts = _flatten_like(rec.value_tree, cotangent, "linear_transpose", "a cotangent")
+        paths = leaf_paths(rec.value_tree)
+        cts = _core.tangents(rec.avals, cts, lambda i: f"result{paths[i]}", "linear_transpose")
+        return rec.tree.unflatten(call(graph, [*rec.captures, *cts]))
 
     return transposed

@@ -68,16 +68,17 @@ def leaf_paths(tree):
     return [keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
 
 
-def check_leaves(leaves, describe):
-    """Raises ArgumentTypeError for a leaf that is no array; describe(i) names it."""
-    for i, leaf in enumerate(leaves):
-        try:
-            _core.typeof(leaf)
-        except TypeError:
-            raise ArgumentTypeError(
-                f"expected an array, a number or a tree of them for {describe(i)}; "
-                f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"
-            ) from None
+check_leaves = _core.check_leaves  # (leaves, describe)
+
+
+def _reject_leaf(leaf, where):
+    raise ArgumentTypeError(
+        f"expected an array, a number or a tree of them for {where}; "
+        f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"
+    )
+
+
+_core.install(reject_leaf=_reject_leaf)
 
 
 def _way_to_array(x):
