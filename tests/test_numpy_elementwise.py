@@ -441,3 +441,16 @@ def test_negative_powers_of_integers_round_to_zero():
     base = np.array([0, 1, -1, -1, 2, -3, 3])
     exponent = np.array([-1, -5, -4, -3, -1, -2, 0])
     np.testing.assert_array_equal(wnp.power(base, exponent), [0, 1, 1, -1, 0, 0, 1])
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_of_complex_special_values(name):
+    parts = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf]
+    z = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    with np.errstate(all="ignore"):
+        logarithm = np.log(z)
+    factor = {"log2": 1 / np.log(2), "log10": 1 / np.log(10)}[name]
+    for call in (getattr(wnp, name), weft.jit(getattr(wnp, name))):
+        got = np.asarray(call(z))
+        np.testing.assert_allclose(got.real, logarithm.real * factor, rtol=1e-6)
+        np.testing.assert_allclose(got.imag, logarithm.imag * factor, rtol=1e-6)

@@ -174,13 +174,21 @@ radians, degrees = deg2rad, rad2deg
 @composite
 def log2(x):
     """Logarithm to base 2."""
-    return u.divide(u.log(x), math.log(2))
+    return _scaled_log(x, u.divide, math.log(2))
 
 
 @composite
 def log10(x):
     """Logarithm to base 10."""
-    return u.multiply(u.log(x), 1 / math.log(10))
+    return _scaled_log(x, u.multiply, 1 / math.log(10))
+
+
+def _scaled_log(x, scale, factor):
+    logarithm = u.log(x)
+    if not is_complex(dtype_of(logarithm)):
+        return scale(logarithm, factor)
+    # By parts: a complex factor times an infinite part would make the other one NaN.
+    return _core.bind("complex", *(scale(part(logarithm), factor) for part in (u.real, u.imag)))
 
 
 @composite
