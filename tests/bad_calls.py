@@ -12,7 +12,9 @@ printed, and the exit status is 1.
 
 import argparse
 import concurrent.futures
+import decimal  # noqa: F401 (the pools' expressions use it)
 import faulthandler
+import fractions  # noqa: F401 (likewise)
 import gc
 import importlib
 import inspect

@@ -50,3 +50,13 @@ def _holds_itself(kind):
 def test_containers_that_hold_themselves(call, kind):
     with pytest.raises(NestingError, match="depth that can be walked"):
         call(_holds_itself(kind))
+
+
+def test_structures_of_other_objects():
+    with pytest.raises(TypeError, match="got Array at position 1"):
+        weft.tree_util.treedef_tuple([weft.tree_util.tree_structure(1), wnp.ones(3)])
+
+
+def test_views_for_updates_are_no_sequences():
+    with pytest.raises(TypeError):
+        iter(wnp.ones(3).at)

@@ -288,7 +288,16 @@ def treedef_children(treedef):
 
 
 def treedef_tuple(treedefs):
-    """The structure of a tuple whose elements have the given structures."""
+    """The structure of a tuple whose elements have the given structures.
+
+    Raises TypeError for an element that is no structure.
+    """
+    treedefs = list(treedefs)
+    for i, treedef in enumerate(treedefs):
+        if not isinstance(treedef, PyTreeDef):
+            raise TypeError(
+                f"treedef_tuple expected structures; got {type(treedef).__name__} at position {i}"
+            )
     return _treedef_tuple(treedefs)
 
 

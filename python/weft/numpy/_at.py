@@ -16,6 +16,8 @@ class IndexedView:
     def __getitem__(self, index):
         return IndexedElements(self.array, index)
 
+    __iter__ = None  # Python would index it without an end
+
     def __repr__(self):
         return f"IndexedView({self.array!r})"
 

@@ -106,4 +106,4 @@ def all_leaves(values):
 
 def treedef_tuple(treedefs):
     """The structure of a tuple whose elements have the given structures."""
-    return _pytree.treedef_tuple(registry, list(treedefs))
+    return _pytree.treedef_tuple(registry, treedefs)
