@@ -210,11 +210,12 @@ void bind_compiler(nb::module_& m) {
       "run_passes",
       [](const GraphObject& g, const std::vector<std::string>& passes,
          const std::vector<std::string>& disabled, const std::vector<std::string>& only,
-         bool check_graphs, nb::object dump) {
+         bool check_graphs, bool keep_derivatives, nb::object dump) {
         PassOptions options;
         options.disabled_rewrites = disabled;
         options.only_rewrites = only;
         options.verify = check_graphs;
+        options.keep_derivatives = keep_derivatives;
         if (!dump.is_none()) {
           options.dump = [&](std::string_view pass, const Graph& before, const Graph& after) {
             dump(nb::str(pass.data(), pass.size()), print(before), print(after));
@@ -236,13 +237,14 @@ void bind_compiler(nb::module_& m) {
         return nb::make_tuple(GraphObject{out}, report);
       },
       nb::arg("graph"), nb::arg("passes"), nb::arg("disabled"), nb::arg("only"), nb::arg("verify"),
-      nb::arg("dump").none());
+      nb::arg("keep_derivatives"), nb::arg("dump").none());
   m.def("passes", [] {
     nb::list out;
     for (const Pass& p : all_passes()) out.append(nb::make_tuple(p.name, p.doc));
     return out;
   });
-  m.def("default_pipeline", [] { return default_pipeline(); });
+  m.def("default_pipeline", [](bool keep) { return default_pipeline(keep); },
+        nb::arg("keep_derivatives") = false);
   m.def("rewrites", [] {
     nb::list out;
     for (const RewriteInfo& r : all_rewrites()) out.append(nb::make_tuple(r.op, r.name, r.rule));

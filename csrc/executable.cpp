@@ -117,6 +117,7 @@ Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, 
 Executable::~Executable() { loaded_set().remove(this); }
 
 Ref Executable::load() {
+  check_expansion(*graph);
   EmittedModule module = emit(*this);
   Ref text_object = Ref::checked(PyUnicode_DecodeUTF8(
       module.text.data(), static_cast<Py_ssize_t>(module.text.size()), "replace"));

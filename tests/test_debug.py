@@ -305,9 +305,9 @@ def test_order_is_kept_by_tokens():
     calls = [line for line in text.splitlines() if "python_cpu_callback" in line]
     assert len(calls) == 7
     assert all("!stablehlo.token) -> !stablehlo.token" in line for line in calls)
-    # Each takes a token of its own: that of the one before it.
+    # Each takes a token of its own, that of the one before it; both branches the same.
     taken = [line.split(") <{")[0].split(", ")[-1] for line in calls]
-    assert len(set(taken)) == len(calls), taken
+    assert len(set(taken)) == len(calls) - 1, taken
     text = weft.jit(watched_condition(lambda c: spy(c, True))).lower(1.0).as_text()
     weft.compiler.verify_stablehlo(text)
 

@@ -7,6 +7,14 @@
 namespace weft {
 namespace {
 
+// How an op that holds graphs is named to the user: as the function that it calls, if it has a name.
+std::string called_name(const Op& op) {
+  const AttrSchema& schema = op.info->attrs;
+  for (const AttrSpec& spec : schema.specs())
+    if (spec.name == "name" && spec.type == AttrType::kString) return op.attrs->string("name");
+  return op.info->name;
+}
+
 bool is_bare_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 bool is_bare_identifier(std::string_view s) {
@@ -177,7 +185,67 @@ std::string ModuleWriter::write(const Graph& graph) {
   return out.take();
 }
 
+namespace {
+
+// "f > g > ...": the calls and other ops with graphs down to the deepest graph, the first of them.
+std::string deepest_nesting(const Graph& graph) {
+  constexpr int kShown = 5;
+  Text out;
+  const Graph* at = &graph;
+  for (int shown = 0; at->depth() > 1 && shown < kShown; ++shown) {
+    const Graph* inner = nullptr;
+    for (const Op& op : at->ops()) {
+      if (inner || !op.attrs) continue;
+      for_each_graph(op.attrs, [&](const GraphRef& g) {
+        if (!inner && g->depth() + 1 == at->depth()) inner = g.get();
+      });
+      if (inner) out << (shown ? " > " : "") << called_name(op);
+    }
+    at = inner;
+  }
+  return out.take();
+}
+
+uint64_t saturating_add(uint64_t x, uint64_t y) { return x + y < x ? UINT64_MAX : x + y; }
+
+uint64_t count_expanded(const Graph& graph, std::unordered_map<const Graph*, uint64_t>& known) {
+  uint64_t count = graph.ops().size();
+  if (graph.depth() == 1) return count;
+  for (const Op& op : graph.ops()) {
+    if (!op.attrs) continue;
+    for_each_graph(op.attrs, [&](const GraphRef& inner) {
+      auto found = known.find(inner.get());
+      if (found == known.end()) {
+        found = known.emplace(inner.get(), count_expanded(*inner, known)).first;
+      }
+      count = saturating_add(count, found->second);
+    });
+  }
+  return count;
+}
+
+}  // namespace
+
+uint64_t expanded_ops(const Graph& graph) {
+  std::unordered_map<const Graph*, uint64_t> known;
+  return count_expanded(graph, known);
+}
+
+void check_expansion(const Graph& graph) {
+  uint64_t count = expanded_ops(graph);
+  if (count <= kMaxExpandedOps) return;
+  fail(ErrorKind::kDepth, "expected at most ", kMaxExpandedOps,
+       " operations once every call is replaced by what it calls, which is how XLA compiles; got ",
+       count == UINT64_MAX ? "2**64 or more" : std::to_string(count),
+       ": functions that call others several times stand in each other (", deepest_nesting(graph),
+       ")");
+}
+
 EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
+  if (graph.depth() > kMaxEmittedDepth + 1) {
+    fail(ErrorKind::kDepth, "expected functions, loops and branches at most ", kMaxEmittedDepth,
+         " deep in each other; got ", graph.depth() - 1, " (", deepest_nesting(graph), ")");
+  }
   ModuleWriter module(options);
   std::string text = module.write(graph);
   return {std::move(text), std::move(module.host_callbacks()), module.has_barriers()};

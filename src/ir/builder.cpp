@@ -24,8 +24,13 @@ struct GraphBuilder::Cons {
   IndexTable ops;
 
   static uint64_t key(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) {
+    constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;
     uint64_t h = reinterpret_cast<uintptr_t>(&op) + hash(attrs);
-    for (Value v : operands) h = (h ^ v.id) * 0x9e3779b97f4a7c15ull;
+    if (op.commutative && operands.size() == 2) {  // the same for both orders
+      auto [low, high] = std::minmax(operands[0].id, operands[1].id);
+      return mix((((h ^ low) * kOdd) ^ high) * kOdd);
+    }
+    for (Value v : operands) h = (h ^ v.id) * kOdd;
     return mix(h);
   }
 };
@@ -88,7 +93,9 @@ bool GraphBuilder::find_equal(uint64_t key, const OpInfo& op, std::span<const Va
     const Op& other = g.ops_[i];
     std::span<const Value> xs = g.operands(other);
     return other.info == &op &&
-           std::equal(xs.begin(), xs.end(), operands.begin(), operands.end()) &&
+           (std::equal(xs.begin(), xs.end(), operands.begin(), operands.end()) ||
+            (op.commutative && xs.size() == 2 && operands.size() == 2 && xs[0] == operands[1] &&
+             xs[1] == operands[0])) &&
            equal(other.attrs, attrs);
   });
   if (found == IndexTable::kAbsent) return false;

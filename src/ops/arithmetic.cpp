@@ -1,7 +1,7 @@
 // Arithmetic on two operands, element by element: add .. nextafter.
 //
-// Rewrites keep every value, with the one exception that XLA makes too: x + 0 is x, although it is
-// not for x = -0.0.
+// Rewrites keep every value, the sign of zeros included (a sum is -0 only if both operands are, so
+// what may be left out of one is -0); which nan a nan is does not count.
 #include <cmath>
 
 #include "ops/families.h"
@@ -30,26 +30,27 @@ FoldRule fold_add() {
 }
 
 void register_add(OpRegistry& r) {
-  OpDef add_op = binary(
-      {.name = "add",
-       .doc = "x + y, elementwise.",
-       .hlo = "stablehlo.add",
-       .jvp_kind = JvpKind::kCustom,
-       .transpose = transpose_add,
-       .fold = fold_add(),
-       .simplify = {{"add_zero", "x + 0 -> x",
-                     [](SimplifyCtx& c) -> Vals {
-                       if (c.is_splat(c.x(1), 0)) return replacement(c, c.x(0));
-                       if (c.is_splat(c.x(0), 0)) return replacement(c, c.x(1));
-                       return {};
-                     }},
-                    {"add_neg", "x + (-y) -> x - y; (-x) + y -> y - x", [](SimplifyCtx& c) -> Vals {
-                       if (const Op* op = c.producer(c.x(1), "neg"))
-                         return {c.x(0) - c.operand(*op, 0)};
-                       if (const Op* op = c.producer(c.x(0), "neg"))
-                         return {c.x(1) - c.operand(*op, 0)};
-                       return {};
-                     }}}});
+  OpDef add_op = binary({.name = "add",
+                         .doc = "x + y, elementwise.",
+                         .hlo = "stablehlo.add",
+                         .jvp_kind = JvpKind::kCustom,
+                         .transpose = transpose_add,
+                         .fold = fold_add(),
+                         .simplify = {{"add_zero", "x + 0 -> x; -0 for floats",
+                                       [](SimplifyCtx& c) -> Vals {
+                                         Val x =
+                                             c.beside([&](Val v) { return c.is_splat(v, -0.0); });
+                                         return x ? replacement(c, x) : Vals{};
+                                       }},
+                                      {"add_neg", "x + (-y) -> x - y; (-x) + y -> y - x",
+                                       [](SimplifyCtx& c) -> Vals {
+                                         if (Val y = c.operand_of<"neg">(c.x(1)))
+                                           return {c.x(0) - y};
+                                         if (Val x = c.operand_of<"neg">(c.x(0)))
+                                           return {c.x(1) - x};
+                                         return {};
+                                       }}},
+                         .commutative = true});
   add_op.jvp = jvp_add;
   r.add(std::move(add_op));
 
@@ -60,8 +61,15 @@ void register_add(OpRegistry& r) {
               .jvp_kind = JvpKind::kCustom,
               .transpose = transpose_add,
               .fold = fold_add(),
-              .simplify = {{"add_any_add", "add_any(x, y) -> x + y",
-                            [](SimplifyCtx& c) -> Vals { return {c.x(0) + c.x(1)}; }}}});
+              .simplify = {{"add_any_zero", "add_any(x, 0) -> x: a cotangent of zero is none",
+                            [](SimplifyCtx& c) -> Vals {
+                              Val x = c.beside(
+                                  [&](Val v) { return c.is_splat(v, 0) || c.is_splat(v, -0.0); });
+                              return x ? replacement(c, x) : Vals{};
+                            }},
+                           {"add_any_add", "add_any(x, y) -> x + y",
+                            [](SimplifyCtx& c) -> Vals { return {c.x(0) + c.x(1)}; }}},
+              .commutative = true});
   accumulate.jvp = jvp_add;
   r.add(std::move(accumulate));
 }
@@ -83,14 +91,14 @@ void register_sub(OpRegistry& r) {
                             [](SimplifyCtx& c) -> Vals {
                               return c.is_splat(c.x(1), 0) ? replacement(c, c.x(0)) : Vals{};
                             }},
-                           {"zero_sub", "0 - x -> -x",
+                           {"zero_sub", "0 - x -> -x; -0 for floats",
                             [](SimplifyCtx& c) -> Vals {
-                              return c.is_splat(c.x(0), 0) ? replacement(c, -c.x(1)) : Vals{};
+                              return c.is_splat(c.x(0), -0.0) ? replacement(c, -c.x(1)) : Vals{};
                             }},
                            {"sub_neg", "x - (-y) -> x + y",
                             [](SimplifyCtx& c) -> Vals {
-                              const Op* op = c.producer(c.x(1), "neg");
-                              return op ? Vals{c.x(0) + c.operand(*op, 0)} : Vals{};
+                              Val y = c.operand_of<"neg">(c.x(1));
+                              return y ? Vals{c.x(0) + y} : Vals{};
                             }},
                            {"sub_self", "x - x -> 0, integers only", [](SimplifyCtx& c) -> Vals {
                               bool exact =
@@ -102,6 +110,13 @@ void register_sub(OpRegistry& r) {
     return {broadcast_to(difference, c.out_types[0]->shape())};
   };
   r.add(std::move(op));
+}
+
+// The operand that is multiplied by a constant, if it is this one. The product of complex numbers
+// has terms with the zero part of the constant, which decide over signs of zeros, and nan.
+Val times(const SimplifyCtx& c, double constant) {
+  if (is_complex(c.x(0).dtype())) return {};
+  return c.beside([&](Val v) { return c.is_splat(v, constant); });
 }
 
 void register_mul(OpRegistry& r) {
@@ -124,16 +139,13 @@ void register_mul(OpRegistry& r) {
                                   [](int64_t x, int64_t y) { return wrapped(bits(x) * bits(y)); }),
                 .simplify = {{"mul_one", "x * 1 -> x",
                               [](SimplifyCtx& c) -> Vals {
-                                if (c.is_splat(c.x(1), 1)) return replacement(c, c.x(0));
-                                if (c.is_splat(c.x(0), 1)) return replacement(c, c.x(1));
-                                return {};
+                                Val x = times(c, 1);
+                                return x ? replacement(c, x) : Vals{};
                               }},
                              {"mul_minus_one", "x * -1 -> -x",
                               [](SimplifyCtx& c) -> Vals {
-                                if (is_complex(c.x(0).dtype())) return {};
-                                if (c.is_splat(c.x(1), -1)) return replacement(c, -c.x(0));
-                                if (c.is_splat(c.x(0), -1)) return replacement(c, -c.x(1));
-                                return {};
+                                Val x = times(c, -1);
+                                return x ? replacement(c, -x) : Vals{};
                               }},
                              {"mul_zero", "x * 0 -> 0, integers only",
                               [](SimplifyCtx& c) -> Vals {
@@ -141,11 +153,13 @@ void register_mul(OpRegistry& r) {
                                 bool exact = zero && is_integer(c.x(0).dtype());
                                 return exact ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
                               }},
-                             {"mul_neg_neg", "(-x) * (-y) -> x * y", [](SimplifyCtx& c) -> Vals {
-                                const Op* x = c.producer(c.x(0), "neg");
-                                const Op* y = c.producer(c.x(1), "neg");
-                                return x && y ? Vals{c.operand(*x, 0) * c.operand(*y, 0)} : Vals{};
-                              }}}}));
+                             {"mul_neg_neg", "(-x) * (-y) -> x * y",
+                              [](SimplifyCtx& c) -> Vals {
+                                Val x = c.operand_of<"neg">(c.x(0));
+                                Val y = c.operand_of<"neg">(c.x(1));
+                                return x && y ? Vals{x * y} : Vals{};
+                              }}},
+                .commutative = true}));
 }
 
 // 1/c if c is a power of two whose inverse is a normal number of every dtype from f16 up.
@@ -206,7 +220,8 @@ void register_div(OpRegistry& r) {
        .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/false); },
        .simplify = {{"div_one", "x / 1 -> x",
                      [](SimplifyCtx& c) -> Vals {
-                       return c.is_splat(c.x(1), 1) ? replacement(c, c.x(0)) : Vals{};
+                       bool exact = c.is_splat(c.x(1), 1) && !is_complex(c.x(0).dtype());
+                       return exact ? replacement(c, c.x(0)) : Vals{};
                      }},
                     {"div_power_of_two", "x / 2**n -> x * 2**-n", [](SimplifyCtx& c) -> Vals {
                        std::optional<Literal> divisor = c.splat(c.x(1));
@@ -286,7 +301,8 @@ void register_pow(OpRegistry& r) {
                      }},
                     {"pow_minus_one", "x ** -1 -> 1 / x",
                      [](SimplifyCtx& c) -> Vals {
-                       return c.is_splat(c.x(1), -1) ? replacement(c, 1.0 / c.x(0)) : Vals{};
+                       bool exact = c.is_splat(c.x(1), -1) && !is_complex(c.x(0).dtype());
+                       return exact ? replacement(c, 1.0 / c.x(0)) : Vals{};
                      }}},
        .transcendental = true});
   op.infer = infer_pow;
@@ -325,30 +341,24 @@ void emit_extremum(EmitCtx& c, std::string_view hlo, std::string_view direction)
 }
 
 std::optional<Literal> fold_extremum(const FoldCtx& c, bool largest) {
-  const Literal& x = c.xs[0];
-  const Literal& y = c.xs[1];
   if (is_complex(c.out)) return std::nullopt;
-  if (is_float(c.out)) {
-    if (std::isnan(x.as_double())) return x;
-    if (std::isnan(y.as_double())) return y;
-    if (x.as_double() == 0 && y.as_double() == 0)
-      return std::signbit(x.as_double()) == largest ? y : x;
-  }
-  return less_than(x, y) == largest ? y : x;
+  return extremum(c.xs[0], c.xs[1], largest);
 }
 
 void register_extrema(OpRegistry& r) {
   auto extremum = [&](const char* name, const char* doc, std::string hlo, std::string direction,
                       bool largest) {
-    OpDef op = binary(
-        {.name = name,
-         .doc = doc,
-         .dtypes = kAnyDType,
-         .jvp = {chosen(1), chosen(0)},
-         .fold = [largest](const FoldCtx& c) { return fold_extremum(c, largest); },
-         .simplify = {{cat(name, "_self"), cat(name, "(x, x) -> x"), [](SimplifyCtx& c) -> Vals {
-                         return c.x(0).value == c.x(1).value ? replacement(c, c.x(0)) : Vals{};
-                       }}}});
+    OpDef op = binary({.name = name,
+                       .doc = doc,
+                       .dtypes = kAnyDType,
+                       .jvp = {chosen(1), chosen(0)},
+                       .fold = [largest](const FoldCtx& c) { return fold_extremum(c, largest); },
+                       .simplify = {{cat(name, "_self"), cat(name, "(x, x) -> x"),
+                                     [](SimplifyCtx& c) -> Vals {
+                                       return c.x(0).value == c.x(1).value ? replacement(c, c.x(0))
+                                                                           : Vals{};
+                                     }}},
+                       .commutative = true});
     op.emit = [hlo, direction](EmitCtx& c) { emit_extremum(c, hlo, direction); };
     r.add(std::move(op));
   };

@@ -32,15 +32,16 @@ bool is_all_ones(SimplifyCtx& c, Val v) {
 void register_not(OpRegistry& r) {
   auto negated_compare = [](SimplifyCtx& c) -> Vals {
     struct Opposite {
-      const char* name;
+      const OpDef& compare;
       Val (*op)(Val, Val);
       bool with_nan;  // the two are opposites for unordered operands too
     };
-    static constexpr Opposite kOpposites[] = {{"eq", ne, true},  {"ne", eq, true},
-                                              {"lt", ge, false}, {"ge", lt, false},
-                                              {"le", gt, false}, {"gt", le, false}};
+    static const Opposite kOpposites[] = {
+        {op_named<"eq">(), ne, true},  {op_named<"ne">(), eq, true},
+        {op_named<"lt">(), ge, false}, {op_named<"ge">(), lt, false},
+        {op_named<"le">(), gt, false}, {op_named<"gt">(), le, false}};
     for (const Opposite& o : kOpposites) {
-      const Op* op = c.producer(c.x(0), o.name);
+      const Op* op = c.producer(c.x(0), o.compare);
       if (!op) continue;
       Val lhs = c.operand(*op, 0), rhs = c.operand(*op, 1);
       if (o.with_nan || !is_inexact(lhs.dtype())) return {o.op(lhs, rhs)};
@@ -58,8 +59,8 @@ void register_not(OpRegistry& r) {
                },
                .simplify = {{"not_not", "not(not(x)) -> x",
                              [](SimplifyCtx& c) -> Vals {
-                               const Op* op = c.producer(c.x(0), "not");
-                               return op ? Vals{c.operand(*op, 0)} : Vals{};
+                               Val x = c.operand_of<"not">(c.x(0));
+                               return x ? Vals{x} : Vals{};
                              }},
                             {"not_compare", "not(x == y) -> x != y; the orders for integers only",
                              negated_compare}}}));
@@ -97,11 +98,8 @@ Vals if_same(SimplifyCtx& c) {
 
 // x where the other operand has no bits set (or all of them).
 Vals if_other_is(SimplifyCtx& c, bool all_ones) {
-  for (size_t i = 0; i < 2; ++i) {
-    Val v = c.x(1 - i);
-    if (all_ones ? is_all_ones(c, v) : c.is_splat(v, 0)) return replacement(c, c.x(i));
-  }
-  return {};
+  Val x = c.beside([&](Val v) { return all_ones ? is_all_ones(c, v) : c.is_splat(v, 0); });
+  return x ? replacement(c, x) : Vals{};
 }
 
 // The constant itself, if one operand has no bits set (or all of them).
@@ -112,17 +110,18 @@ Vals if_absorbed(SimplifyCtx& c, bool all_ones) {
 }
 
 void register_logic(OpRegistry& r) {
-  r.add(binary(
-      {.name = "and",
-       .doc = "Bitwise and; logical and of truth values.",
-       .hlo = "stablehlo.and",
-       .dtypes = kBoolsAndInts,
-       .jvp_kind = JvpKind::kZero,
-       .fold = fold_bits([](uint64_t x, uint64_t y) { return x & y; }),
-       .simplify = {
-           {"and_self", "x & x -> x", if_same},
-           {"and_ones", "x & ~0 -> x", [](SimplifyCtx& c) { return if_other_is(c, true); }},
-           {"and_zero", "x & 0 -> 0", [](SimplifyCtx& c) { return if_absorbed(c, false); }}}}));
+  r.add(binary({.name = "and",
+                .doc = "Bitwise and; logical and of truth values.",
+                .hlo = "stablehlo.and",
+                .dtypes = kBoolsAndInts,
+                .jvp_kind = JvpKind::kZero,
+                .fold = fold_bits([](uint64_t x, uint64_t y) { return x & y; }),
+                .simplify = {{"and_self", "x & x -> x", if_same},
+                             {"and_ones", "x & ~0 -> x",
+                              [](SimplifyCtx& c) { return if_other_is(c, true); }},
+                             {"and_zero", "x & 0 -> 0",
+                              [](SimplifyCtx& c) { return if_absorbed(c, false); }}},
+                .commutative = true}));
   r.add(binary(
       {.name = "or",
        .doc = "Bitwise or; logical or of truth values.",
@@ -130,10 +129,11 @@ void register_logic(OpRegistry& r) {
        .dtypes = kBoolsAndInts,
        .jvp_kind = JvpKind::kZero,
        .fold = fold_bits([](uint64_t x, uint64_t y) { return x | y; }),
-       .simplify = {
-           {"or_self", "x | x -> x", if_same},
-           {"or_zero", "x | 0 -> x", [](SimplifyCtx& c) { return if_other_is(c, false); }},
-           {"or_ones", "x | ~0 -> ~0", [](SimplifyCtx& c) { return if_absorbed(c, true); }}}}));
+       .simplify = {{"or_self", "x | x -> x", if_same},
+                    {"or_zero", "x | 0 -> x", [](SimplifyCtx& c) { return if_other_is(c, false); }},
+                    {"or_ones", "x | ~0 -> ~0",
+                     [](SimplifyCtx& c) { return if_absorbed(c, true); }}},
+       .commutative = true}));
   r.add(binary({.name = "xor",
                 .doc = "Bitwise exclusive or; inequality of truth values.",
                 .hlo = "stablehlo.xor",

@@ -31,13 +31,6 @@ AttrsRef make_attrs(const OpDef& op, std::initializer_list<NamedAttr> attrs) {
 
 }  // namespace
 
-// The OpDef of a name known at compile time, looked up once.
-#define WEFT_OP(name)                              \
-  ([]() -> const OpDef& {                          \
-    static const OpDef& op = registry().get(name); \
-    return op;                                     \
-  }())
-
 Vals apply(const OpDef& op, std::span<const Val> xs, const AttrsRef& attrs) {
   if (xs.empty()) fail(ErrorKind::kInternal, "[", op.name, "] expected an operand to build on");
   return append(*xs[0].builder, op, xs, attrs);
@@ -59,7 +52,7 @@ Val full(Builder& b, TypeRef type, double value) {
 }
 
 Val iota(Builder& b, TypeRef type, int dimension) {
-  const OpDef& op = WEFT_OP("iota");
+  const OpDef& op = op_named<"iota">();
   return append(b, op, {},
                 make_attrs(op, {{"dtype", type->dtype()},
                                 {"shape", type->shape()},
@@ -67,41 +60,41 @@ Val iota(Builder& b, TypeRef type, int dimension) {
 }
 
 #define X(name) \
-  Val name(Val x) { return append1(WEFT_OP(#name), {x}); }
+  Val name(Val x) { return append1(op_named<#name>(), {x}); }
 WEFT_UNARY_BUILDERS(X)
 #undef X
 
 #define X(name) \
-  Val name(Val x, Val y) { return append1(WEFT_OP(#name), {x, y}); }
+  Val name(Val x, Val y) { return append1(op_named<#name>(), {x, y}); }
 WEFT_BINARY_BUILDERS(X)
 #undef X
 
-Val logical_not(Val x) { return append1(WEFT_OP("not"), {x}); }
-Val logical_and(Val x, Val y) { return append1(WEFT_OP("and"), {x, y}); }
-Val logical_or(Val x, Val y) { return append1(WEFT_OP("or"), {x, y}); }
+Val logical_not(Val x) { return append1(op_named<"not">(), {x}); }
+Val logical_and(Val x, Val y) { return append1(op_named<"and">(), {x, y}); }
+Val logical_or(Val x, Val y) { return append1(op_named<"or">(), {x, y}); }
 
 Val conj(Val x) {
-  const OpDef& op = WEFT_OP("conj");
+  const OpDef& op = op_named<"conj">();
   return append1(op, {x}, make_attrs(op, {{"input_dtype", x.dtype()}}));
 }
 
 Val integer_pow(Val x, int64_t y) {
-  const OpDef& op = WEFT_OP("integer_pow");
+  const OpDef& op = op_named<"integer_pow">();
   return append1(op, {x}, make_attrs(op, {{"y", y}}));
 }
 
 Val select(Val pred, Val on_true, Val on_false) {
-  return append1(WEFT_OP("select_n"), {pred, on_false, on_true});
+  return append1(op_named<"select_n">(), {pred, on_false, on_true});
 }
 
 Val convert(Val x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  const OpDef& op = WEFT_OP("convert_element_type");
+  const OpDef& op = op_named<"convert_element_type">();
   return append1(op, {x}, make_attrs(op, {{"new_dtype", dtype}}));
 }
 
 Val broadcast_in_dim(Val x, const Dims& shape, const Dims& broadcast_dimensions) {
-  const OpDef& op = WEFT_OP("broadcast_in_dim");
+  const OpDef& op = op_named<"broadcast_in_dim">();
   return append1(
       op, {x}, make_attrs(op, {{"shape", shape}, {"broadcast_dimensions", broadcast_dimensions}}));
 }
@@ -112,13 +105,13 @@ Val broadcast_to(Val x, const Dims& shape) {
 
 Val reshape(Val x, const Dims& shape) {
   if (x.shape() == shape) return x;
-  const OpDef& op = WEFT_OP("reshape");
+  const OpDef& op = op_named<"reshape">();
   return append1(op, {x}, make_attrs(op, {{"new_sizes", shape}}));
 }
 
 Val transpose(Val x, const Dims& permutation) {
   if (permutation == count_up(x.rank())) return x;
-  const OpDef& op = WEFT_OP("transpose");
+  const OpDef& op = op_named<"transpose">();
   return append1(op, {x}, make_attrs(op, {{"permutation", permutation}}));
 }
 
@@ -135,29 +128,29 @@ Val expand_dim(Val x, int axis) {
 
 Val squeeze(Val x, const Dims& dimensions) {
   if (dimensions.empty()) return x;
-  const OpDef& op = WEFT_OP("squeeze");
+  const OpDef& op = op_named<"squeeze">();
   return append1(op, {x}, make_attrs(op, {{"dimensions", dimensions}}));
 }
 
 Val rev(Val x, const Dims& dimensions) {
   if (dimensions.empty()) return x;
-  const OpDef& op = WEFT_OP("rev");
+  const OpDef& op = op_named<"rev">();
   return append1(op, {x}, make_attrs(op, {{"dimensions", dimensions}}));
 }
 
 Val concatenate(std::span<const Val> xs, int dimension) {
   if (xs.size() == 1) return xs[0];
-  const OpDef& op = WEFT_OP("concatenate");
+  const OpDef& op = op_named<"concatenate">();
   return apply(op, xs, make_attrs(op, {{"dimension", int64_t{dimension}}}))[0];
 }
 
 Val pad(Val x, Val value, const std::vector<Dims>& config) {
-  const OpDef& op = WEFT_OP("pad");
+  const OpDef& op = op_named<"pad">();
   return append1(op, {x, value}, make_attrs(op, {{"padding_config", config}}));
 }
 
 Val slice(Val x, const Dims& start, const Dims& limit, const Dims& strides) {
-  const OpDef& op = WEFT_OP("slice");
+  const OpDef& op = op_named<"slice">();
   Attr by = strides.empty() ? Attr() : Attr(strides);
   return append1(
       op, {x},
@@ -165,14 +158,14 @@ Val slice(Val x, const Dims& start, const Dims& limit, const Dims& strides) {
 }
 
 Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes) {
-  const OpDef& op = WEFT_OP("dynamic_slice");
+  const OpDef& op = op_named<"dynamic_slice">();
   SmallVector<Val, 8> operands{x};
   operands.append(starts);
   return apply(op, operands, make_attrs(op, {{"slice_sizes", sizes}}))[0];
 }
 
 Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts) {
-  const OpDef& op = WEFT_OP("dynamic_update_slice");
+  const OpDef& op = op_named<"dynamic_update_slice">();
   SmallVector<Val, 8> operands{x, update};
   operands.append(starts);
   return apply(op, operands, make_attrs(op, {}))[0];
@@ -181,7 +174,7 @@ Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts) {
 #define X(name)                                                \
   Val name(Val x, const Dims& axes) {                          \
     if (axes.empty()) return x;                                \
-    const OpDef& op = WEFT_OP(#name);                          \
+    const OpDef& op = op_named<#name>();                       \
     return append1(op, {x}, make_attrs(op, {{"axes", axes}})); \
   }
 X(reduce_sum)
@@ -197,7 +190,7 @@ Val unbroadcast(Val ct, TypeRef to) {
 
 Val dot_general(Val x, Val y, const DotDims& dims, std::optional<DType> preferred_element_type,
                 const Attr& precision) {
-  const OpDef& op = WEFT_OP("dot_general");
+  const OpDef& op = op_named<"dot_general">();
   std::vector<Dims> numbers = {dims.lhs_contract, dims.rhs_contract, dims.lhs_batch,
                                dims.rhs_batch};
   return append1(
@@ -208,7 +201,7 @@ Val dot_general(Val x, Val y, const DotDims& dims, std::optional<DType> preferre
 }
 
 Vals optimization_barrier(std::span<const Val> xs) {
-  return append(*xs[0].builder, WEFT_OP("optimization_barrier"), xs, nullptr);
+  return append(*xs[0].builder, op_named<"optimization_barrier">(), xs, nullptr);
 }
 
 #undef WEFT_OP

@@ -84,16 +84,10 @@ GraphRef without_calls(const GraphRef& graph) {
     GraphBuilder b;
     // A call made twice with the same operands is one: else the ops would double at each level.
     b.set_hash_consing(true);
-    ValueMap map(*graph, b);
-    std::vector<Value> inputs = copy_inputs(*graph, b, map);
-    for (const Op& op : graph->ops()) {
-      b.set_loc(op.loc);
-      Values operands = map(graph->operands(op));
-      map.set_results(op, is_inlined(op)
-                              ? b.inline_graph(*without_calls(callee(op)), operands)
-                              : b.add_typed(*op.info, operands, op.attrs, graph->result_types(op)));
-    }
-    return finish_copy(*graph, b, map, inputs);
+    return rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
+      return is_inlined(op) ? b.inline_graph(*without_calls(callee(op)), operands)
+                            : copy_op(*graph, b, op, operands);
+    });
   });
 }
 
@@ -132,13 +126,10 @@ class Recomputation {
     ValueMap map(forward_, b);
     for (uint32_t i = 0; i < inputs.size(); ++i) map.set(forward_.input(i), inputs[i]);
     for (size_t i = 0; i < saved.size(); ++i) map.set(saved_[i], saved[i]);
-    for (uint32_t i = 0; i < forward_.ops().size(); ++i) {
-      if (!repeats_[i]) continue;
-      const Op& op = forward_.op(i);
-      b.set_loc(op.loc);
-      map.set_results(op, b.add_typed(*op.info, map(forward_.operands(op)), op.attrs,
-                                      forward_.result_types(op)));
-    }
+    uint32_t next = 0;
+    copy_ops(forward_, b, map, [&](const Op& op, std::span<const Value> operands) {
+      return repeats_[next++] ? copy_op(forward_, b, op, operands) : Values{};
+    });
     return map(needed);
   }
 
@@ -162,15 +153,11 @@ void linearize_checkpoint(GraphJvpCtx& c) {
 
   // The forward pass, with what is kept as further results.
   GraphBuilder first;
-  std::vector<Value> inputs;
-  for (TypeRef t : forward.input_types()) inputs.push_back(first.input(t));
   ValueMap map(forward, first);
-  for (uint32_t i = 0; i < inputs.size(); ++i) map.set(forward.input(i), inputs[i]);
-  for (const Op& op : forward.ops()) {
-    first.set_loc(op.loc);
-    map.set_results(op, first.add_typed(*op.info, map(forward.operands(op)), op.attrs,
-                                        forward.result_types(op)));
-  }
+  std::vector<Value> inputs = copy_inputs(forward, first, map);
+  copy_ops(forward, first, map, [&](const Op& op, std::span<const Value> operands) {
+    return copy_op(forward, first, op, operands);
+  });
   Values outputs = map(forward.outputs().first(num_results));
   for (Value v : again.saved()) outputs.push_back(map(v));
   Values made = call(c, c.operands, first.finish(outputs));
@@ -252,7 +239,8 @@ void register_checkpoint(OpRegistry& r) {
   name.infer = [](const InferCtx& c) -> TypeRefs { return {c.in(0)}; };
   name.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
   name.cost = [](const CostCtx&) { return Cost{}; };
-  name.simplify = {{"drop_name", "name(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }}};
+  name.simplify = {{"drop_name", "name(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; },
+                    Phase::kFinal}};
   r.add(std::move(name));
 }
 

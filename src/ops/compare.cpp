@@ -24,6 +24,7 @@ struct Comparison {
   const char* direction;
   DTypeSet dtypes;
   bool of_equals;  // the result for equal operands
+  bool commutative;
   bool (*f)(const Literal&, const Literal&);
 };
 
@@ -38,29 +39,31 @@ Vals if_same_operands(SimplifyCtx& c, bool result) {
 void register_comparisons(OpRegistry& r) {
   using L = const Literal&;
   static const Comparison kComparisons[] = {
-      {"eq", "x == y, elementwise.", "EQ", kAnyDType, true, equal_numbers},
-      {"ne", "x != y, elementwise.", "NE", kAnyDType, false,
+      {"eq", "x == y, elementwise.", "EQ", kAnyDType, true, true, equal_numbers},
+      {"ne", "x != y, elementwise.", "NE", kAnyDType, false, true,
        [](L x, L y) { return !equal_numbers(x, y); }},
-      {"lt", "x < y, elementwise.", "LT", kOrdered, false, less_than},
-      {"gt", "x > y, elementwise.", "GT", kOrdered, false,
+      {"lt", "x < y, elementwise.", "LT", kOrdered, false, false, less_than},
+      {"gt", "x > y, elementwise.", "GT", kOrdered, false, false,
        [](L x, L y) { return less_than(y, x); }},
-      {"le", "x <= y, elementwise.", "LE", kOrdered, true,
+      {"le", "x <= y, elementwise.", "LE", kOrdered, true, false,
        [](L x, L y) { return !has_nan(x) && !has_nan(y) && !less_than(y, x); }},
-      {"ge", "x >= y, elementwise.", "GE", kOrdered, true,
+      {"ge", "x >= y, elementwise.", "GE", kOrdered, true, false,
        [](L x, L y) { return !has_nan(x) && !has_nan(y) && !less_than(x, y); }},
   };
   for (const Comparison& k : kComparisons) {
-    r.add(compare(
-        {.name = k.name,
-         .doc = k.doc,
-         .hlo = k.direction,
-         .dtypes = k.dtypes,
-         .fold = [f = k.f](const FoldCtx& c) -> std::optional<Literal> {
-           return make_literal(c.out, int64_t{f(c.xs[0], c.xs[1])});
-         },
-         .simplify = {
-             {cat(k.name, "_self"), cat(k.name, "(x, x) -> ", k.of_equals, ", integers only"),
-              [result = k.of_equals](SimplifyCtx& c) { return if_same_operands(c, result); }}}}));
+    r.add(compare({.name = k.name,
+                   .doc = k.doc,
+                   .hlo = k.direction,
+                   .dtypes = k.dtypes,
+                   .fold = [f = k.f](const FoldCtx& c) -> std::optional<Literal> {
+                     return make_literal(c.out, int64_t{f(c.xs[0], c.xs[1])});
+                   },
+                   .simplify = {{cat(k.name, "_self"),
+                                 cat(k.name, "(x, x) -> ", k.of_equals, ", integers only"),
+                                 [result = k.of_equals](SimplifyCtx& c) {
+                                   return if_same_operands(c, result);
+                                 }}},
+                   .commutative = k.commutative}));
   }
 }
 
@@ -158,9 +161,9 @@ std::vector<Rewrite> select_rewrites() {
            }},
           {"select_not", "select_n(not(p), x, y) -> select_n(p, y, x)",
            [](SimplifyCtx& c) -> Vals {
-             const Op* negated = c.producer(c.x(0), "not");
-             if (!negated || !is_bool(c.x(0).dtype()) || c.size() != 3) return {};
-             return {select(c.operand(*negated, 0), c.x(1), c.x(2))};
+             Val p = c.operand_of<"not">(c.x(0));
+             if (!p || !is_bool(p.dtype()) || c.size() != 3) return {};
+             return {select(p, c.x(1), c.x(2))};
            }},
           {"select_bools", "select_n(p, False, True) -> p", [](SimplifyCtx& c) -> Vals {
              if (c.size() != 3 || !is_bool(c.x(0).dtype()) || !is_bool(c.x(1).dtype())) return {};
@@ -248,20 +251,21 @@ void register_clamp(OpRegistry& r) {
   op.fold = [](const FoldCtx& c) -> std::optional<Literal> {
     for (const Literal& x : c.xs)
       if (has_nan(x) || is_complex(x.dtype)) return std::nullopt;
-    const Literal& raised = less_than(c.xs[1], c.xs[0]) ? c.xs[0] : c.xs[1];
-    return less_than(c.xs[2], raised) ? c.xs[2] : raised;
+    return extremum(extremum(c.xs[1], c.xs[0], true), c.xs[2], false);
   };
   op.simplify = {
       {"clamp_above_only", "clamp(-inf, x, y) -> min(x, y)",
        [](SimplifyCtx& c) -> Vals {
          return c.is_splat(c.x(0), -INFINITY) ? Vals{min(c.x(1), c.x(2))} : Vals{};
-       }},
+       },
+       Phase::kFinal},  // the derivatives differ where x is the limit
       {"clamp_below_only", "clamp(x, y, inf) -> max(y, x)",
        [](SimplifyCtx& c) -> Vals {
          return c.is_splat(c.x(2), INFINITY) ? Vals{max(c.x(1), c.x(0))} : Vals{};
-       }},
+       },
+       Phase::kFinal},
       {"clamp_clamp", "clamp(a, clamp(a, x, b), b) -> clamp(a, x, b)", [](SimplifyCtx& c) -> Vals {
-         const Op* inner = c.producer(c.x(1), "clamp");
+         const Op* inner = c.made_by<"clamp">(c.x(1));
          bool same = inner && c.operand(*inner, 0).value == c.x(0).value &&
                      c.operand(*inner, 2).value == c.x(2).value;
          return same ? Vals{c.x(1)} : Vals{};

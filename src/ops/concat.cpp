@@ -137,7 +137,7 @@ Vals split_into_slices(RuleCtx& c) {
 
 // split(concatenate(xs)) with the sizes of the xs.
 Vals split_of_concatenate(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "concatenate");
+  const Op* op = c.made_by<"concatenate">(c.x(0));
   int64_t axis = c.attr().integer("axis");
   if (!op || op->attrs->integer("dimension") != axis || op->num_operands != c.out_types.size())
     return {};

@@ -7,6 +7,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/presets.h"
 #include "ops/regions.h"
 
 namespace weft {
@@ -332,6 +333,14 @@ LiftedOp lift_from_branches(const AttrsRef& attrs) {
 
 void emit_cond(EmitCtx& c) {
   std::string index = c.in(0), token = c.token();
+  if (size_t count = branches(c.attr()).size(); count > 1) {  // beyond its range XLA takes the last
+    auto bound = [&](size_t i) {
+      return c.constant(make_literal(c.in_type(0)->dtype(), static_cast<int64_t>(i)), {});
+    };
+    std::string operands[] = {bound(0), index, bound(count - 1)};
+    TypeRef types[] = {c.in_type(0), c.in_type(0), c.in_type(0)};
+    index = emit_op(c, "stablehlo.clamp", operands, types, c.in_type(0));
+  }
   std::vector<std::string> args;
   for (size_t i = 1; i < c.size(); ++i) args.push_back(c.in(i));
   Text text;

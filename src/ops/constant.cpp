@@ -44,7 +44,7 @@ void emit_constant(EmitCtx& c) {
 }
 
 bool is_held(const Op& op) {
-  return op.info->name == "constant" && !dynamic_cast<const DenseConstant*>(&held(*op.attrs));
+  return op.info == &op_named<"constant">() && !dynamic_cast<const DenseConstant*>(&held(*op.attrs));
 }
 bool has_constants(const Graph& graph);
 
@@ -84,28 +84,19 @@ std::shared_ptr<const LiftedGraph> make_lifted(const Graph& graph) {
     }
     return it->second;
   };
-  for (const Op& op : graph.ops()) {
-    b.set_loc(op.loc);
-    if (is_held(op)) {
-      map.set(graph.result(op), input_for(std::get<ObjectRef>(op.attrs->at("value"))));
-      continue;
+  copy_ops(graph, b, map, [&](const Op& op, std::span<const Value> operands) -> Values {
+    if (is_held(op)) return {input_for(std::get<ObjectRef>(op.attrs->at("value")))};
+    if (!holds_constants(op)) return copy_op(graph, b, op, operands);
+    LiftedOp inner = def(*op.info).lift(op.attrs);
+    Values all;
+    size_t next = 0;
+    for (const auto& [before, object] : inner.operands) {
+      for (; next < before; ++next) all.push_back(operands[next]);
+      all.push_back(input_for(object));
     }
-    Values operands = map(graph.operands(op));
-    AttrsRef attrs = op.attrs;
-    if (holds_constants(op)) {
-      LiftedOp inner = def(*op.info).lift(op.attrs);
-      Values all;
-      size_t next = 0;
-      for (const auto& [before, object] : inner.operands) {
-        for (; next < before; ++next) all.push_back(operands[next]);
-        all.push_back(input_for(object));
-      }
-      for (; next < operands.size(); ++next) all.push_back(operands[next]);
-      operands = std::move(all);
-      attrs = inner.attrs;
-    }
-    map.set_results(op, b.add_typed(*op.info, operands, attrs, graph.result_types(op)));
-  }
+    for (; next < operands.size(); ++next) all.push_back(operands[next]);
+    return b.add_typed(*op.info, all, inner.attrs, graph.result_types(op));
+  });
   std::vector<Value> outputs;
   for (Value v : graph.outputs()) outputs.push_back(map(v));
   for (Value v : inputs) lifted.push_back(v);

@@ -92,12 +92,10 @@ void register_convert_element_type(OpRegistry& r) {
                      }},
                     {"convert_convert", "convert(convert(x)) -> convert(x), if the first is exact",
                      [](SimplifyCtx& c) -> Vals {
-                       const Op* inner = c.producer(c.x(0), "convert_element_type");
-                       if (!inner) return {};
-                       Val x = c.operand(*inner, 0);
+                       Val x = c.operand_of<"convert_element_type">(c.x(0));
                        DType last = c.out_types[0]->dtype();
-                       if (!can_skip(x.dtype(), c.x(0).dtype(), last)) return {};
-                       return {convert(x, last)};
+                       bool exact = x && can_skip(x.dtype(), c.x(0).dtype(), last);
+                       return exact ? Vals{convert(x, last)} : Vals{};
                      }}},
        .attrs = {{"new_dtype", AttrType::kDType},
                  {"weak_type", AttrType::kBool, AttrSpec::kOptional, false}},
@@ -151,11 +149,10 @@ void register_bitcast(OpRegistry& r) {
                      }},
                     {"bitcast_bitcast", "bitcast(bitcast(x)) back to x's type -> x",
                      [](SimplifyCtx& c) -> Vals {
-                       const Op* inner = c.producer(c.x(0), "bitcast_convert_type");
-                       if (!inner) return {};
-                       Val x = c.operand(*inner, 0);
-                       return x.type() == c.out_types[0] ? Vals{x} : Vals{};
-                     }}},
+                       Val x = c.operand_of<"bitcast_convert_type">(c.x(0));
+                       return x && x.type() == c.out_types[0] ? Vals{x} : Vals{};
+                     },
+                     Phase::kFinal}},
        .attrs = {{"new_dtype", AttrType::kDType}},
        .flops = 0});
   op.infer = infer_bitcast;
@@ -217,21 +214,22 @@ void register_copy(OpRegistry& r) {
   op.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
   r.add(linear(op, [](TransposeCtx& c) { c.add(0, c.ct()); }));
 
-  OpDef stop = unary({.name = "stop_gradient",
-                      .doc = "The same values, taken as constant by derivatives.",
-                      .dtypes = kAnyDType,
-                      .fold = [](const FoldCtx& c) { return std::optional(c.xs[0]); },
-                      .simplify = {{"stop_gradient", "stop_gradient(x) -> x",
-                                    [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }}},
-                      .flops = 0});
+  OpDef stop =
+      unary({.name = "stop_gradient",
+             .doc = "The same values, taken as constant by derivatives.",
+             .dtypes = kAnyDType,
+             .fold = [](const FoldCtx& c) { return std::optional(c.xs[0]); },
+             .simplify = {{"stop_gradient", "stop_gradient(x) -> x",
+                           [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }, Phase::kFinal}},
+             .flops = 0});
   stop.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
   r.add(zero_tangent(stop));
 }
 
 // The part of a complex number made by complex(re, im).
 Vals if_part_of_complex(SimplifyCtx& c, size_t part) {
-  const Op* made = c.producer(c.x(0), "complex");
-  return made ? replacement(c, c.operand(*made, part)) : Vals{};
+  Val x = c.operand_of<"complex">(c.x(0), part);
+  return x ? replacement(c, x) : Vals{};
 }
 
 void register_parts(OpRegistry& r) {
@@ -274,11 +272,9 @@ void register_complex(OpRegistry& r) {
                      },
                      .simplify = {{"complex_of_parts", "complex(real(z), imag(z)) -> z",
                                    [](SimplifyCtx& c) -> Vals {
-                                     const Op* re = c.producer(c.x(0), "real");
-                                     const Op* im = c.producer(c.x(1), "imag");
-                                     bool one = re && im &&
-                                                c.operand(*re, 0).value == c.operand(*im, 0).value;
-                                     return one ? Vals{c.operand(*re, 0)} : Vals{};
+                                     Val z = c.operand_of<"real">(c.x(0));
+                                     Val w = c.operand_of<"imag">(c.x(1));
+                                     return z && w && z.value == w.value ? Vals{z} : Vals{};
                                    }}},
                      .flops = 0});
   op.infer = [](const InferCtx& c) {
@@ -311,10 +307,9 @@ void register_conj(OpRegistry& r) {
                     },
                     .simplify = {{"conj_conj", "conj(conj(z)) -> z",
                                   [](SimplifyCtx& c) -> Vals {
-                                    const Op* inner = c.producer(c.x(0), "conj");
-                                    if (!inner) return {};
-                                    Val z = c.operand(*inner, 0);
-                                    return {convert(z, c.out_types[0]->dtype())};
+                                    // That of a real number has an imaginary part of -0.
+                                    Val z = c.operand_of<"conj">(c.x(0));
+                                    return z && is_complex(z.dtype()) ? Vals{z} : Vals{};
                                   }}},
                     .attrs = {{"input_dtype", AttrType::kDType, AttrSpec::kOptional}}});
   op.infer = [](const InferCtx& c) {

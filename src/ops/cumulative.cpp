@@ -177,9 +177,10 @@ void register_cumulative(OpRegistry& r) {
                  jvp_by_recurrence(step_of_extreme, lowest)));
   r.add(with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", ordered, min, highest}),
                  jvp_by_recurrence(step_of_extreme, highest)));
-  r.add(with_jvp(cumulative_op({"cumlogsumexp", "Running log of the sum of exponentials.", kFloats,
-                                log_add_exp, lowest}),
-                 jvp_by_recurrence(step_of_logsumexp, lowest)));
+  OpDef logsumexp = cumulative_op(
+      {"cumlogsumexp", "Running log of the sum of exponentials.", kFloats, log_add_exp, lowest});
+  logsumexp.simplify.clear();  // of -0 alone it is 0
+  r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, lowest)));
 }
 
 }  // namespace weft

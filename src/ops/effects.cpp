@@ -8,15 +8,10 @@ GraphRef without_effects(const GraphRef& graph) {
   if (graph->effects() == kPure) return graph;
   return graph->cached<Graph>("without_effects", [&] {
     GraphBuilder b;
-    ValueMap map(*graph, b);
-    std::vector<Value> inputs = copy_inputs(*graph, b, map);
-    for (const Op& op : graph->ops()) {
-      if (op.num_results == 0 && op.info->effects != kPure) continue;
-      b.set_loc(op.loc);
-      map.set_results(op, b.add_typed(*op.info, map(graph->operands(op)), without_effects(op.attrs),
-                                      graph->result_types(op)));
-    }
-    return finish_copy(*graph, b, map, inputs);
+    return rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) -> Values {
+      if (op.num_results == 0 && op.info->effects != kPure) return {};
+      return b.add_typed(*op.info, operands, without_effects(op.attrs), graph->result_types(op));
+    });
   });
 }
 

@@ -14,10 +14,11 @@ namespace {
 // f applied to float operands only.
 FoldRule fold_float(double (*f)(double, double)) { return fold_real(f, nullptr); }
 
-// Rewrites op(op(x)) of a unary op.
-Vals if_nested(SimplifyCtx& c, std::string_view inner, const std::function<Val(Val)>& f) {
-  const Op* op = c.producer(c.x(0), inner);
-  return op ? replacement(c, f(c.operand(*op, 0))) : Vals{};
+// f(x) in place of what is made of inner(x).
+template <OpName inner>
+Vals if_nested(SimplifyCtx& c, Val (*f)(Val)) {
+  Val x = c.operand_of<inner>(c.x(0));
+  return x ? replacement(c, f(x)) : Vals{};
 }
 
 Val same(Val x) { return x; }
@@ -42,7 +43,7 @@ void register_sign_ops(OpRegistry& r) {
                         .fold = fold_real([](double x, double) { return -x; },
                                           [](int64_t x, int64_t) { return wrapped(0 - bits(x)); }),
                         .simplify = {{"neg_neg", "-(-x) -> x",
-                                      [](SimplifyCtx& c) { return if_nested(c, "neg", same); }}}});
+                                      [](SimplifyCtx& c) { return if_nested<"neg">(c, same); }}}});
   r.add(linear(neg_op, [](TransposeCtx& c) { c.add(0, -c.ct()); }));
 
   OpDef sign_op = unary({.name = "sign",
@@ -87,9 +88,9 @@ void register_sign_ops(OpRegistry& r) {
        .fold = fold_real([](double x, double) { return std::fabs(x); },
                          [](int64_t x, int64_t) { return x < 0 ? wrapped(0 - bits(x)) : x; }),
        .simplify = {{"abs_abs", "abs(abs(x)) -> abs(x)",
-                     [](SimplifyCtx& c) { return if_nested(c, "abs", abs); }},
+                     [](SimplifyCtx& c) { return if_nested<"abs">(c, abs); }},
                     {"abs_neg", "abs(-x) -> abs(x)",
-                     [](SimplifyCtx& c) { return if_nested(c, "neg", abs); }}}}));
+                     [](SimplifyCtx& c) { return if_nested<"neg">(c, abs); }, Phase::kFinal}}}));
 }
 
 void register_rounding(OpRegistry& r) {
@@ -100,7 +101,7 @@ void register_rounding(OpRegistry& r) {
                .jvp_kind = JvpKind::kZero,
                .fold = fold_float([](double x, double) { return std::floor(x); }),
                .simplify = {{"floor_floor", "floor(floor(x)) -> floor(x)",
-                             [](SimplifyCtx& c) { return if_nested(c, "floor", floor); }}}}));
+                             [](SimplifyCtx& c) { return if_nested<"floor">(c, floor); }}}}));
   r.add(unary({.name = "ceil",
                .doc = "The smallest whole number not below x, elementwise.",
                .hlo = "stablehlo.ceil",
@@ -108,7 +109,7 @@ void register_rounding(OpRegistry& r) {
                .jvp_kind = JvpKind::kZero,
                .fold = fold_float([](double x, double) { return std::ceil(x); }),
                .simplify = {{"ceil_ceil", "ceil(ceil(x)) -> ceil(x)",
-                             [](SimplifyCtx& c) { return if_nested(c, "ceil", ceil); }}}}));
+                             [](SimplifyCtx& c) { return if_nested<"ceil">(c, ceil); }}}}));
 
   OpDef round_op = unary(
       {.name = "round",
@@ -182,7 +183,7 @@ void register_powers(OpRegistry& r) {
              .fold = fold_real([](double x, double) { return x * x; },
                                [](int64_t x, int64_t) { return wrapped(bits(x) * bits(x)); }),
              .simplify = {{"square_neg", "square(-x) -> square(x)",
-                           [](SimplifyCtx& c) { return if_nested(c, "neg", square); }}}});
+                           [](SimplifyCtx& c) { return if_nested<"neg">(c, square); }}}});
   square_op.emit = [](EmitCtx& c) {
     if (is_complex(c.in_type(0)->dtype())) return emit_elementwise(c, "chlo.square");
     std::string x = c.in(0);

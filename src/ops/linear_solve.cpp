@@ -306,7 +306,7 @@ void register_linear_solve(OpRegistry& r) {
   d.lift = lift_from_graphs;
   d.decompose = as_call;
   d.simplify = {{"solve_call", "custom_linear_solve -> a call of its solve",
-                 [](SimplifyCtx& c) { return as_call(c); }}};
+                 [](SimplifyCtx& c) { return as_call(c); }, Phase::kFinal}};
   d.cost = [](const CostCtx& c) {
     Solve s(*c.attrs);
     return c.graph_cost(*s.graphs[s.solve()]);

@@ -2,6 +2,8 @@
 // mapped axes, looking through constants.
 #include "weft/op_def.h"
 
+#include <cmath>
+
 #include "ops/axes.h"
 #include "weft/build.h"
 
@@ -45,13 +47,13 @@ void BatchCtx::apply(std::span<const Val> xs, const AttrsRef& with, int dim) {
   for (Value v : b.add(op, values, with)) result(val(v), dim);
 }
 
-const Op* SimplifyCtx::producer(Val v, std::string_view name) const {
-  const Op* made_by = b.producer(v.value);
-  return made_by && made_by->info->name == name ? made_by : nullptr;
+const Op* SimplifyCtx::producer(Val v, const OpDef& made_by) const {
+  const Op* found = b.producer(v.value);
+  return found && found->info == &made_by ? found : nullptr;
 }
 
 std::optional<Literal> SimplifyCtx::splat(Val v) const {
-  while (const Op* broadcast = producer(v, "broadcast_in_dim")) v = operand(*broadcast, 0);
+  while (Val source = operand_of<"broadcast_in_dim">(v)) v = source;
   if (const Literal* x = b.as_literal(v.value)) return *x;
   return std::nullopt;
 }
@@ -59,11 +61,14 @@ std::optional<Literal> SimplifyCtx::splat(Val v) const {
 bool SimplifyCtx::is_splat(Val v, double x) const {
   std::optional<Literal> s = splat(v);
   if (!s) return false;
+  auto is = [](double number, double expected) {
+    return number == expected && std::signbit(number) == std::signbit(expected);
+  };
   switch (kind(s->dtype)) {
     case DTypeKind::kFloat:
-      return s->as_double() == x;
+      return is(s->as_double(), x);
     case DTypeKind::kComplex:
-      return s->as_double() == x && s->imag() == 0;
+      return is(s->as_double(), x) && is(s->imag(), std::copysign(0.0, x));
     case DTypeKind::kUnsigned:
       return static_cast<double>(s->lo) == x;
     default:

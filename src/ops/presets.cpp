@@ -2,6 +2,7 @@
 #include "ops/presets.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/axes.h"
 #include "ops/hlo_text.h"
@@ -56,6 +57,7 @@ OpDef elementwise(Elementwise e, int num_operands) {
     return cost_elementwise(c, flops, transcendental);
   };
   def.elementwise = true;
+  def.commutative = e.commutative;
   return def;
 }
 
@@ -220,6 +222,16 @@ bool less_than(const Literal& x, const Literal& y) {
   if (is_float(x.dtype)) return x.as_double() < y.as_double();
   if (is_signed_int(x.dtype)) return x.as_int() < y.as_int();
   return x.lo < y.lo;
+}
+
+Literal extremum(const Literal& x, const Literal& y, bool largest) {
+  if (is_float(x.dtype)) {
+    if (std::isnan(x.as_double())) return x;
+    if (std::isnan(y.as_double())) return y;
+    if (x.as_double() == 0 && y.as_double() == 0)
+      return std::signbit(x.as_double()) == largest ? y : x;
+  }
+  return less_than(x, y) == largest ? y : x;
 }
 
 OpDef unary(Elementwise e) { return elementwise(std::move(e), 1); }

@@ -40,6 +40,7 @@ struct Elementwise {
   AttrSchema attrs = {};
   double flops = 1;
   bool transcendental = false;
+  bool commutative = false;
 };
 OpDef unary(Elementwise e);
 OpDef binary(Elementwise e);
@@ -83,6 +84,8 @@ inline int64_t wrapped(uint64_t x) { return static_cast<int64_t>(x); }
 inline uint64_t bits(int64_t x) { return static_cast<uint64_t>(x); }
 // x < y for literals of one real dtype or bool; false for nan.
 bool less_than(const Literal& x, const Literal& y);
+// The larger (or smaller) of two such literals: nan if either is, 0 above -0.
+Literal extremum(const Literal& x, const Literal& y, bool largest);
 
 // The JvpKind::kZero and kLinear presets.
 OpDef& zero_tangent(OpDef& def);

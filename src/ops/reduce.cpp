@@ -24,15 +24,16 @@ Vals reduce_one_element(SimplifyCtx& c) {
 
 // max(max(x, a), b) -> max(x, a and b). Only for operations that do not round.
 Vals reduce_of_reduce(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), c.op.name);
-  if (!op) return {};
+  const Op* op = c.producer(c.x(0), c.op);
+  // Where the inner one is needed too, the outer one is cheaper from it.
+  if (!op || !c.is_only_use(c.x(0))) return {};
   Val source = c.operand(*op, 0);
   const Dims& inner = op->attrs->ints("axes");
   Dims kept = other_axes(source.rank(), inner);
   Dims axes = inner;
   for (int64_t a : c.attr().ints("axes")) axes.push_back(kept[static_cast<size_t>(a)]);
   std::sort(axes.begin(), axes.end());
-  return apply(c.op.name, {source}, {{"axes", axes}});
+  return apply(c.op, {&source, 1}, c.attrs->with({{"axes", axes}}));
 }
 
 OpDef reduction(Reducer r, bool rounds) {

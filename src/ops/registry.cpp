@@ -121,6 +121,8 @@ OpRegistry& registry() {
   return built_in;
 }
 
+const OpDef& registered_op(std::string_view name) { return registry().get(name); }
+
 GraphRef parse(std::string_view text) {
   return parse(text, [](std::string_view name) -> const OpInfo* { return registry().find(name); });
 }

@@ -68,7 +68,7 @@ Vals hoist_from_body(SimplifyCtx& c) {
 
 // The value whose broadcast has equal slices along axis 0, if xs is one.
 Val source_of_slices(const SimplifyCtx& c, Val xs) {
-  const Op* op = c.producer(xs, "broadcast_in_dim");
+  const Op* op = c.made_by<"broadcast_in_dim">(xs);
   bool equal = op && !has_axis(op->attrs->ints("broadcast_dimensions"), 0);
   return equal ? c.operand(*op, 0) : Val{};
 }
@@ -85,7 +85,7 @@ Vals unstack(SimplifyCtx& c) {
     keeps.push_back(!source.builder);
     if (!source.builder) continue;
     sources.push_back(source);
-    axes.push_back(c.producer(v, "broadcast_in_dim")->attrs->ints("broadcast_dimensions"));
+    axes.push_back(c.made_by<"broadcast_in_dim">(v)->attrs->ints("broadcast_dimensions"));
     for (int64_t& axis : axes.back()) --axis;
   }
   if (sources.empty()) return {};

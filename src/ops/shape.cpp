@@ -37,14 +37,12 @@ void batch_reshape(BatchCtx& c) {
 
 // If v only regroups the elements of another value, in the same order, that value.
 Val reshaped_value(const SimplifyCtx& c, Val v) {
-  for (std::string_view name : {"reshape", "squeeze", "broadcast_in_dim"}) {
-    const Op* op = c.producer(v, name);
-    if (!op) continue;
-    Val source = c.operand(*op, 0);
-    // A broadcast that adds axes of size 1 keeps the number of elements.
-    if (source.type()->num_elements() == v.type()->num_elements()) return source;
-  }
-  return {};
+  Val source = c.operand_of<"reshape">(v);
+  if (!source) source = c.operand_of<"squeeze">(v);
+  if (!source) source = c.operand_of<"broadcast_in_dim">(v);
+  // A broadcast that adds axes of size 1 keeps the number of elements.
+  bool regroups = source && source.type()->num_elements() == v.type()->num_elements();
+  return regroups ? source : Val{};
 }
 
 Vals reshape_of_reshape(SimplifyCtx& c) {
@@ -97,7 +95,7 @@ TypeRefs infer_squeeze(const InferCtx& c) {
 
 // squeeze(broadcast(x)) where x had none of the squeezed axes.
 Vals squeeze_of_broadcast(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "broadcast_in_dim");
+  const Op* op = c.made_by<"broadcast_in_dim">(c.x(0));
   if (!op) return {};
   Val source = c.operand(*op, 0);
   const Dims& squeezed = c.attr().ints("dimensions");
@@ -184,7 +182,7 @@ void batch_broadcast_in_dim(BatchCtx& c) {
 }
 
 Vals broadcast_of_broadcast(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "broadcast_in_dim");
+  const Op* op = c.made_by<"broadcast_in_dim">(c.x(0));
   if (!op) return {};
   Val source = c.operand(*op, 0);
   Dims dims = pick(c.attr().ints("broadcast_dimensions"), op->attrs->ints("broadcast_dimensions"));
@@ -230,7 +228,7 @@ TypeRefs infer_transpose(const InferCtx& c) {
 }
 
 Vals transpose_of_transpose(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "transpose");
+  const Op* op = c.made_by<"transpose">(c.x(0));
   if (!op) return {};
   Val source = c.operand(*op, 0);
   return {transpose(source, pick(op->attrs->ints("permutation"), c.attr().ints("permutation")))};
@@ -277,7 +275,7 @@ Vals rev_of_short_axes(SimplifyCtx& c) {
 }
 
 Vals rev_of_rev(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "rev");
+  const Op* op = c.made_by<"rev">(c.x(0));
   if (!op) return {};
   Val source = c.operand(*op, 0);
   const Dims& outer = c.attr().ints("dimensions");

@@ -94,7 +94,7 @@ void batch_slice(BatchCtx& c) {
 }
 
 Vals slice_of_slice(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "slice");
+  const Op* op = c.made_by<"slice">(c.x(0));
   if (!op) return {};
   Val source = c.operand(*op, 0);
   Dims inner_strides = strides_of(*op->attrs), strides = strides_of(c.attr());
@@ -112,7 +112,7 @@ Vals slice_of_slice(SimplifyCtx& c) {
 
 // A slice that falls inside one operand of a concatenate.
 Vals slice_of_concatenate(SimplifyCtx& c) {
-  const Op* op = c.producer(c.x(0), "concatenate");
+  const Op* op = c.made_by<"concatenate">(c.x(0));
   if (!op) return {};
   size_t axis = static_cast<size_t>(op->attrs->integer("dimension"));
   Dims start = c.attr().ints("start_indices"), limit = c.attr().ints("limit_indices");

@@ -32,8 +32,9 @@ class ValueMap {
     return out;
   }
   void set(Value from, Value to) { values_[from.id] = to; }
+  // No results at all: of an op that is left out.
   void set_results(const Op& op, std::span<const Value> results) {
-    for (uint32_t i = 0; i < op.num_results; ++i) values_[op.results_begin + i] = results[i];
+    for (uint32_t i = 0; i < results.size(); ++i) values_[op.results_begin + i] = results[i];
   }
 
  private:
@@ -63,6 +64,33 @@ inline GraphRef finish_copy(const Graph& graph, GraphBuilder& to, ValueMap& map,
   return to.finish(outputs, inputs.first(graph.num_consts()));
 }
 
+// Copies the ops of a graph in order: make(op, operands) appends what stands for one, at its
+// location, and returns its results, or nothing for an op that is left out.
+template <typename Make>
+void copy_ops(const Graph& graph, Builder& to, ValueMap& map, Make&& make) {
+  for (const Op& op : graph.ops()) {
+    to.set_loc(op.loc);
+    map.set_results(op, make(op, map(graph.operands(op))));
+  }
+}
+// An op as it stands.
+inline Values copy_op(const Graph& graph, Builder& to, const Op& op,
+                      std::span<const Value> operands) {
+  return to.add_typed(*op.info, operands, op.attrs, graph.result_types(op));
+}
+// A graph with the same inputs and other ops; `to`, which appends to `dest`, is what make() uses.
+template <typename Make>
+GraphRef rebuild(const Graph& graph, GraphBuilder& dest, Builder& to, Make&& make) {
+  ValueMap map(graph, to);
+  std::vector<Value> inputs = copy_inputs(graph, dest, map);
+  copy_ops(graph, to, map, make);
+  return finish_copy(graph, dest, map, inputs);
+}
+template <typename Make>
+GraphRef rebuild(const Graph& graph, GraphBuilder& dest, Make&& make) {
+  return rebuild(graph, dest, dest, make);
+}
+
 inline bool takes_graphs(const OpInfo& op) {
   for (const AttrSpec& spec : op.attrs.specs())
     if (spec.type == AttrType::kGraph || spec.type == AttrType::kGraphs) return true;
@@ -85,7 +113,7 @@ inline AttrsRef with_callee(const AttrsRef& attrs, const GraphRef& graph) {
 }
 
 // A function of graphs that is computed once per distinct structure: a layer that is called 48
-// times, or traced 48 times, is optimised once.
+// times, or traced 48 times, is optimised once. What it returns it leaves alone.
 class GraphMemo {
  public:
   explicit GraphMemo(std::function<GraphRef(const GraphRef&)> f) : f_(std::move(f)) {}
@@ -104,6 +132,7 @@ class GraphMemo {
     }
     GraphRef result = f_(graph);
     by_pointer_.emplace(graph.get(), Entry{graph, result});
+    by_pointer_.emplace(result.get(), Entry{result, result});
     by_structure_.emplace(hash, graph);
     return result;
   }

@@ -5,9 +5,10 @@
 
 namespace weft {
 
-GraphRef dce_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
-  Pruned pruned = prune(graph);
-  if (pruned.num_pruned_ops) stats.rewrites.push_back({"prune_op", pruned.num_pruned_ops});
+GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+  static const std::string kPruneOp = "prune_op";
+  Pruned pruned = prune(graph, 0, RewriteFilter(options).allows(kPruneOp));
+  stats.count(kPruneOp, pruned.num_pruned_ops);
   return pruned.graph;
 }
 

@@ -12,7 +12,9 @@ namespace weft {
 namespace {
 
 constexpr uint32_t kNoGroup = 0xffffffffu;
-constexpr std::string_view kFusion = "fusion";
+const std::string kFusion = "fusion";  // the op, and the rewrite that makes it
+
+const OpDef& fusion_op() { return op_named<"fusion">(); }
 
 // Ops whose result element i depends on element i of operands that are of the result's shape or
 // scalar. The broadcast of a scalar is one of them.
@@ -21,7 +23,8 @@ bool is_fusible(const Graph& graph, const Op& op) {
     return false;
   }
   if (def(*op.info).elementwise) return true;
-  return op.info->name == "broadcast_in_dim" && graph.type(graph.operand(op, 0))->rank() == 0;
+  return op.info == &op_named<"broadcast_in_dim">() &&
+         graph.type(graph.operand(op, 0))->rank() == 0;
 }
 
 // A group of ops while it becomes the body of a fusion.
@@ -111,30 +114,28 @@ GraphRef FuseRun::run(const GraphRef& graph) {
   for (Value v : graph->outputs())
     if (!v.is_literal()) is_output[v.id] = true;
 
-  const OpDef& fusion = registry().get(kFusion);
+  const OpDef& fusion = fusion_op();
   std::unordered_map<uint32_t, FusionBody> bodies;  // of groups whose last op is still to come
   GraphBuilder b;
   ValueMap map(*graph, b);
   bool changed = false;
   std::vector<Value> inputs = copy_inputs(*graph, b, map);
-  for (uint32_t index = 0; index < graph->ops().size(); ++index) {
-    const Op& op = graph->op(index);
-    b.set_loc(op.loc);
+  uint32_t next = 0;
+  copy_ops(*graph, b, map, [&](const Op& op, std::span<const Value> operands) -> Values {
+    uint32_t index = next++;
     if (groups[index] == kNoGroup) {
       AttrsRef attrs = op.attrs;
       if (attrs && takes_graphs(*op.info) && op.info != &fusion) {
         attrs = map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); });
         changed |= attrs != op.attrs;
       }
-      map.set_results(
-          op, b.add_typed(*op.info, map(graph->operands(op)), attrs, graph->result_types(op)));
-      continue;
+      return b.add_typed(*op.info, operands, attrs, graph->result_types(op));
     }
     FusionBody& body = bodies.try_emplace(groups[index], *graph).first->second;
     body.append(op);
     bool last = groups[index] == index;
     if (last || is_output[op.results_begin]) body.add_output(graph->result(op));
-    if (!last) continue;
+    if (!last) return {};
     changed = true;
     ++num_fusions_;
     AttrsRef attrs = AttrRecord::make(
@@ -142,7 +143,8 @@ GraphRef FuseRun::run(const GraphRef& graph) {
     Values results = b.add(fusion, map(body.args()), attrs);
     for (size_t i = 0; i < results.size(); ++i) map.set(body.results()[i], results[i]);
     bodies.erase(index);
-  }
+    return {};
+  });
   return changed ? finish_copy(*graph, b, map, inputs) : graph;
 }
 
@@ -150,14 +152,15 @@ double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
 
 }  // namespace
 
-GraphRef fuse_pass(const GraphRef& graph, const PassOptions&, PassStats& stats) {
+GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+  if (!RewriteFilter(options).allows(kFusion)) return graph;
   FuseRun run;
   GraphRef result = run.run(graph);
-  if (run.num_fusions()) stats.rewrites.push_back({"fusion", run.num_fusions()});
+  stats.count(kFusion, run.num_fusions());
   return result;
 }
 
-bool is_fusion(const Op& op) { return op.info->name == kFusion; }
+bool is_fusion(const Op& op) { return op.info == &fusion_op(); }
 
 std::vector<FusionReport> fusion_report(const Graph& graph) {
   std::vector<FusionReport> reports;

@@ -1,15 +1,41 @@
 // The functions behind the named passes; pipeline.cpp lists them.
 #pragma once
 
+#include <algorithm>
+
 #include "weft/passes.h"
 
 namespace weft {
+
+// Which rewrites the options let a pass use.
+class RewriteFilter {
+ public:
+  explicit RewriteFilter(const PassOptions& options)
+      : options_(options),
+        allows_all_(options.only_rewrites.empty() && options.disabled_rewrites.empty()) {}
+  bool allows(const std::string& name) const {
+    if (allows_all_) return true;
+    auto has = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    return !has(options_.disabled_rewrites) &&
+           (options_.only_rewrites.empty() || has(options_.only_rewrites));
+  }
+  bool allows(const Rewrite& rewrite) const {
+    if (options_.keep_derivatives && rewrite.phase == Phase::kFinal) return false;
+    return allows(rewrite.name);
+  }
+
+ private:
+  const PassOptions& options_;
+  bool allows_all_;
+};
 
 GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-// fold, simplify and cse in one walk: each op is built once.
+// fold, simplify, cse and inline in one walk: each op is built once.
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);

@@ -1,7 +1,9 @@
 // The list of passes, the default pipeline, and the function that runs them.
 #include <algorithm>
 #include <chrono>
+#include <unordered_set>
 
+#include "ops/walk.h"
 #include "passes/pass_list.h"
 #include "weft/error.h"
 #include "weft/registry.h"
@@ -18,16 +20,41 @@ const Pass& find_pass(std::string_view name) {
   fail(ErrorKind::kValue, "[run_passes] expected one of ", known.view(), "; got ", name);
 }
 
+void check_phase(Phase phase, std::string_view what, std::string_view name, bool keep_derivatives) {
+  if (keep_derivatives && phase == Phase::kFinal) {
+    fail(ErrorKind::kValue, "[run_passes] expected only what keeps derivatives; got ", what, " ",
+         name, ", which may run when all derivatives have been taken");
+  }
+}
+
 // A misspelt name would quietly run every rewrite, or none.
-void check_rewrite_names(std::span<const std::string> names) {
+void check_rewrite_names(std::span<const std::string> names, bool keep_derivatives) {
   if (names.empty()) return;
   std::vector<RewriteInfo> known = all_rewrites();
   for (const std::string& name : names) {
     auto is_it = [&](const RewriteInfo& rewrite) { return rewrite.name == name; };
-    if (std::none_of(known.begin(), known.end(), is_it)) {
+    auto found = std::find_if(known.begin(), known.end(), is_it);
+    if (found == known.end()) {
       fail(ErrorKind::kValue, "[run_passes] expected the name of a rewrite; got ", name);
     }
+    check_phase(found->phase, "the rewrite", name, keep_derivatives);
   }
+}
+
+uint32_t count_ops(const Graph& graph, std::unordered_set<const Graph*>& seen) {
+  uint32_t count = static_cast<uint32_t>(graph.ops().size());
+  if (graph.depth() == 1) return count;
+  for (const Op& op : graph.ops()) {
+    if (!op.attrs || !takes_graphs(*op.info)) continue;
+    for_each_graph(op.attrs, [&](const GraphRef& inner) {
+      if (seen.insert(inner.get()).second) count += count_ops(*inner, seen);
+    });
+  }
+  return count;
+}
+uint32_t count_ops(const Graph& graph) {
+  std::unordered_set<const Graph*> seen;
+  return count_ops(graph, seen);
 }
 
 void verify_after(const Pass& pass, const Graph& graph) {
@@ -41,42 +68,61 @@ void verify_after(const Pass& pass, const Graph& graph) {
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
       {"strip_rules", "Replaces calls that have derivatives of their own by the function's ops.",
-       strip_rules_pass},
+       strip_rules_pass, Phase::kFinal},
       {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
        inline_pass},
       {"fold", "Evaluates ops on scalar constants.", fold_pass},
       {"simplify", "Applies the ops' algebraic rewrites.", simplify_pass},
       {"cse", "Merges equal ops.", cse_pass},
-      {"canonicalize", "fold, simplify and cse in one walk.", canonicalize_pass},
+      {"canonicalize", "fold, simplify, cse and inline in one walk.", canonicalize_pass},
       {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
       {"fuse", "Groups element-wise ops into fusion ops.", fuse_pass},
   };
   return passes;
 }
 
-const std::vector<std::string>& default_pipeline() {
+void PassStats::count(const std::string& rewrite, uint32_t hits) {
+  if (hits == 0) return;
+  auto at = std::lower_bound(rewrites.begin(), rewrites.end(), std::pair(rewrite, uint32_t{0}));
+  if (at == rewrites.end() || at->first != rewrite) at = rewrites.insert(at, {rewrite, 0});
+  at->second += hits;
+}
+
+const std::vector<std::string>& default_pipeline(bool keep_derivatives) {
   // The first dce spares canonicalize the dead ops that derivatives leave; the second one takes
   // what rewrites made dead.
   static const std::vector<std::string> names = {"strip_rules", "dce", "canonicalize", "dce"};
-  return names;
+  static const std::vector<std::string> keeping = [] {
+    std::vector<std::string> kept;
+    for (const std::string& name : names)
+      if (find_pass(name).phase == Phase::kAny) kept.push_back(name);
+    return kept;
+  }();
+  return keep_derivatives ? keeping : names;
 }
 
 GraphRef run_passes(const GraphRef& graph, std::span<const std::string> passes,
                     const PassOptions& options, std::vector<PassStats>* stats) {
-  check_rewrite_names(options.only_rewrites);
-  check_rewrite_names(options.disabled_rewrites);
+  check_rewrite_names(options.only_rewrites, options.keep_derivatives);
+  check_rewrite_names(options.disabled_rewrites, false);
   std::vector<const Pass*> found;
-  for (const std::string& name : passes) found.push_back(&find_pass(name));
+  for (const std::string& name : passes) {
+    found.push_back(&find_pass(name));
+    check_phase(found.back()->phase, "the pass", name, options.keep_derivatives);
+  }
   GraphRef current = graph;
   for (const Pass* pass : found) {
-    PassStats pass_stats{.pass = pass->name,
-                         .ops_before = static_cast<uint32_t>(current->ops().size())};
+    PassStats pass_stats;
+    pass_stats.pass = pass->name;
     auto start = std::chrono::steady_clock::now();
     GraphRef next = pass->run(current, options, pass_stats);
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     pass_stats.seconds = seconds.count();
-    pass_stats.ops_after = static_cast<uint32_t>(next->ops().size());
-    if (stats) stats->push_back(std::move(pass_stats));
+    if (stats) {
+      pass_stats.ops_before = count_ops(*current);
+      pass_stats.ops_after = count_ops(*next);
+      stats->push_back(std::move(pass_stats));
+    }
     if (options.dump) options.dump(pass->name, *current, *next);
     if (options.verify) verify_after(*pass, *next);
     current = std::move(next);
@@ -89,17 +135,19 @@ GraphRef optimize(const GraphRef& graph) { return run_passes(graph, default_pipe
 std::vector<RewriteInfo> all_rewrites() {
   std::vector<RewriteInfo> rewrites;
   for (const OpDef* op : registry().all()) {
-    for (const Rewrite& r : op->simplify) rewrites.push_back({op->name, r.name, r.rule});
+    for (const Rewrite& r : op->simplify) rewrites.push_back({op->name, r.name, r.rule, r.phase});
   }
   rewrites.push_back({"", "fold", "f(literals) -> literal"});
   rewrites.push_back({"", "cse", "equal pure ops -> the first of them"});
   rewrites.push_back(
       {"", "forward_call_result",
        "a call's result that is its argument, a literal or an earlier result -> that"});
-  rewrites.push_back({"", "strip_rule", "a call that has derivatives of its own -> its ops"});
+  rewrites.push_back(
+      {"", "strip_rule", "a call that has derivatives of its own -> its ops", Phase::kFinal});
   rewrites.push_back(
       {"", "prune_op", "unused results and operands of an op that holds graphs -> dropped"});
   rewrites.push_back({"", "inline_call", "a call of a tiny or only once called graph -> its ops"});
+  rewrites.push_back({"", "fusion", "element-wise ops of one shape -> a fusion of them"});
   return rewrites;
 }
 

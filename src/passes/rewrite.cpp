@@ -1,20 +1,24 @@
-// fold, simplify and cse: one walk that rebuilds a graph op by op, each op being folded, rewritten
-// or recognised as one that is there already before it is appended. Rules add their ops through
-// the same builder, so what a rewrite makes is simplified in turn.
+// fold, simplify, cse and inline: one walk that rebuilds a graph op by op, each op being folded,
+// rewritten, recognised as one that is there already or replaced by the ops of what it calls before
+// it is appended. Rules add their ops through the same builder, so what a rewrite makes is
+// simplified in turn.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/walk.h"
+#include "passes/inline_plan.h"
 #include "passes/pass_list.h"
 
 namespace weft {
 namespace {
 
-// How deep rewrites may follow from rewrites: stops rules that undo each other.
-constexpr int kMaxDepth = 16;
+// Rewrites that follow from each other are few; more of them undo each other.
+constexpr int kMaxDepth = 128;
 
 const std::string kFold = "fold";
 const std::string kCse = "cse";
 const std::string kForwardCallResult = "forward_call_result";
+const std::string kInlineCall = "inline_call";
 
 struct RewriteKinds {
   bool fold = false;
@@ -22,15 +26,15 @@ struct RewriteKinds {
   bool cse = false;
 };
 
-// One run of a pass: which rewrites are on, and how often each was used.
+// One walk over a program: which rewrites are on, and how often each was used.
 class RewriteRun {
  public:
-  RewriteRun(RewriteKinds kinds, const PassOptions& options)
-      : options_(options),
-        filtered_(!options.only_rewrites.empty() || !options.disabled_rewrites.empty()),
-        kinds_{.fold = kinds.fold && enabled(kFold),
+  RewriteRun(RewriteKinds kinds, const RewriteFilter& filter, const InlinePlan* plan)
+      : filter_(filter),
+        kinds_{.fold = kinds.fold && filter.allows(kFold),
                .simplify = kinds.simplify,
-               .cse = kinds.cse && enabled(kCse)},
+               .cse = kinds.cse && filter.allows(kCse)},
+        plan_(plan),
         regions_([this](const GraphRef& graph) { return run(graph); }) {}
 
   GraphRef run(const GraphRef& graph);
@@ -42,41 +46,47 @@ class RewriteRun {
   }
 
   const RewriteKinds& kinds() const { return kinds_; }
-  bool enabled(const std::string& name) const {
-    if (!filtered_) return true;
-    auto has = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    return !has(options_.disabled_rewrites) &&
-           (options_.only_rewrites.empty() || has(options_.only_rewrites));
-  }
+  const RewriteFilter& filter() const { return filter_; }
   // `name` must outlive the run.
   void hit(const std::string& name) {
     ++total_hits_;
     ++hits_[&name];
   }
+  // A rewrite was held back by a use that turned out to be none.
+  void ask_for_another_walk() { again_ = true; }
+  bool wants_another_walk() const { return again_; }
   void report(PassStats& stats) const {
-    for (const auto& [name, count] : hits_) stats.rewrites.push_back({*name, count});
-    std::sort(stats.rewrites.begin(), stats.rewrites.end());
+    for (const auto& [name, count] : hits_) stats.count(*name, count);
   }
 
  private:
-  const PassOptions& options_;
-  bool filtered_;
+  bool is_inlined(const Op& op) const { return plan_ && plan_->inlines(op); }
+
+  const RewriteFilter& filter_;
   RewriteKinds kinds_;
+  const InlinePlan* plan_;  // null: nothing is inlined
   GraphMemo regions_;
+  bool again_ = false;
   uint64_t total_hits_ = 0;
   std::unordered_map<const std::string*, uint32_t> hits_;
 };
 
 class RewriteBuilder final : public Builder {
  public:
-  explicit RewriteBuilder(RewriteRun& run) : run_(run) { dest_.set_hash_consing(run.kinds().cse); }
+  // `uses`: of the graph that is rewritten, whose inputs come first in both.
+  RewriteBuilder(RewriteRun& run, uint32_t num_inputs, const std::vector<uint32_t>& uses)
+      : run_(run), uses_(uses.begin(), uses.begin() + num_inputs) {
+    dest_.set_hash_consing(run.kinds().cse);
+  }
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
     TypeRefs in_types;
     for (Value v : operands) in_types.push_back(type(v));
-    TypeRefs out_types = infer_types(op, in_types, attrs);
+    return add_typed(op, operands, attrs, infer_types(op, in_types, attrs));
+  }
+  Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                   std::span<const TypeRef> out_types) override {
+    for (Value v : operands) take(v, 1);
     return place(op, operands, run_.rewritten(op, attrs), out_types);
   }
   Value literal(const Literal& x) override { return dest_.literal(x); }
@@ -84,8 +94,13 @@ class RewriteBuilder final : public Builder {
   const Literal* as_literal(Value v) const override { return dest_.as_literal(v); }
   const Op* producer(Value v) const override { return dest_.producer(v); }
   std::span<const Value> operands(const Op& op) const override { return dest_.operands(op); }
+  uint32_t num_uses(Value v) const override {
+    if (v.is_literal()) return kDead;
+    if (uses_[v.id] != 1) watched_.insert(v.id);
+    return uses_[v.id];
+  }
 
-  // As add(), with result types known and graphs rewritten already.
+  // As add_typed(), with operands whose use is counted and graphs that are rewritten already.
   Values place(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                std::span<const TypeRef> out_types) {
     const OpDef& op_def = def(op);
@@ -93,19 +108,66 @@ class RewriteBuilder final : public Builder {
       Value folded = fold(op_def, operands, attrs, out_types[0]->dtype());
       if (folded) return {folded};
     }
-    if (run_.kinds().simplify && !op_def.simplify.empty() && depth_ < kMaxDepth) {
+    if (run_.kinds().simplify && !op_def.simplify.empty()) {
       if (auto replaced = simplify(op_def, operands, attrs, out_types)) return *replaced;
     }
     dest_.set_loc(loc());
     uint32_t num_ops = dest_.num_ops();
     Values results = dest_.add_typed(op, operands, attrs, out_types);
-    if (dest_.num_ops() == num_ops) run_.hit(kCse);
+    if (dest_.num_ops() == num_ops) {
+      run_.hit(kCse);
+      give_back(operands);
+    }
     return results;
+  }
+
+  // Counts uses of a value by ops to come.
+  void take(Value v, uint32_t count) {
+    if (v.is_literal()) return;
+    if (v.id >= uses_.size()) uses_.resize(v.id + 1);
+    if (count == 0) return;
+    if (uses_[v.id] == kDead) revive(*dest_.producer(v));
+    uses_[v.id] += count;
+  }
+  // The op that was to have these operands is not there. Until settle(), so that what takes its
+  // place can use them first.
+  void give_back(std::span<const Value> operands) {
+    for (Value v : operands)
+      if (!v.is_literal()) given_back_.push_back(v);
+  }
+  void settle() {
+    while (!given_back_.empty()) {
+      Value v = given_back_.back();
+      given_back_.pop_back();
+      uint32_t left = --uses_[v.id];
+      if (left == 1 && watched_.contains(v.id)) run_.ask_for_another_walk();
+      if (left == 0) bury(v);
+    }
   }
 
   GraphBuilder& dest() { return dest_; }
 
  private:
+  // Number of uses of the results of an op that nothing needs, and that uses nothing itself.
+  static constexpr uint32_t kDead = 0xffffffffu;
+
+  void bury(Value v) {
+    const Op* op = dest_.producer(v);
+    if (!op || effects_of(*op->info, op->attrs) != kPure) return;
+    for (uint32_t i = 0; i < op->num_results; ++i)
+      if (uses_of_result(*op, i) != 0) return;
+    for (uint32_t i = 0; i < op->num_results; ++i) uses_[op->results_begin + i] = kDead;
+    give_back(dest_.operands(*op));
+  }
+  void revive(const Op& op) {
+    for (uint32_t i = 0; i < op.num_results; ++i) uses_[op.results_begin + i] = 0;
+    for (Value v : dest_.operands(op)) take(v, 1);
+  }
+  uint32_t uses_of_result(const Op& op, uint32_t i) const {
+    uint32_t id = op.results_begin + i;
+    return id < uses_.size() ? uses_[id] : 0;
+  }
+
   Value fold(const OpDef& op, std::span<const Value> operands, const AttrsRef& attrs, DType out) {
     SmallVector<Literal, 4> xs;
     for (Value v : operands) {
@@ -124,8 +186,11 @@ class RewriteBuilder final : public Builder {
     for (Value v : operands) in_types.push_back(dest_.type(v));
     SimplifyCtx ctx{{*this, op, attrs, operands, in_types, out_types}};
     for (const Rewrite& rewrite : op.simplify) {
-      if (!run_.enabled(rewrite.name)) continue;
-      ++depth_;
+      if (!run_.filter().allows(rewrite)) continue;
+      if (++depth_ > kMaxDepth) {
+        fail(ErrorKind::kInternal, "[", op.name, "] rewrite ", rewrite.name, " (", rewrite.rule,
+             ") is the last of ", kMaxDepth, " that follow from each other: some undo others");
+      }
       uint32_t num_ops = dest_.num_ops();
       Vals vals = rewrite.apply(ctx);
       --depth_;
@@ -135,6 +200,7 @@ class RewriteBuilder final : public Builder {
       for (Val v : vals) results.push_back(v.value);
       check_types(rewrite, op, results, out_types);
       run_.hit(rewrite.name);
+      give_back(operands);
       return results;
     }
     return std::nullopt;
@@ -151,8 +217,11 @@ class RewriteBuilder final : public Builder {
   }
 
   RewriteRun& run_;
+  std::vector<uint32_t> uses_;  // of the values of dest_
   GraphBuilder dest_;
   int depth_ = 0;
+  std::vector<Value> given_back_;
+  mutable std::unordered_set<uint32_t> watched_;  // values that were asked for, with other uses
 };
 
 // What a call returns of its own arguments, or returns twice, is known without the call. Returns
@@ -182,50 +251,70 @@ uint32_t forward_call_results(const Graph& body, std::span<const Value> args, Bu
 GraphRef RewriteRun::run(const GraphRef& graph) {
   uint64_t hits_before = total_hits_;
   bool changed = false;
-  bool forwards = kinds_.simplify && enabled(kForwardCallResult);
-  RewriteBuilder b(*this);
-  ValueMap map(*graph, b);
-  std::vector<Value> inputs = copy_inputs(*graph, b.dest(), map);
-  for (const Op& op : graph->ops()) {
-    Values operands = map(graph->operands(op));
-    b.set_loc(op.loc);
+  bool forwards = kinds_.simplify && filter_.allows(kForwardCallResult);
+  std::vector<uint32_t> uses = live_uses(*graph);
+  RewriteBuilder b(*this, graph->num_inputs(), uses);
+  auto rewrite_op = [&](const Op& op, std::span<const Value> operands) -> Values {
+    if (!is_live(op, uses)) return {};
     AttrsRef attrs = rewritten(*op.info, op.attrs);
     changed |= attrs != op.attrs;
-    Values results = b.place(*op.info, operands, attrs, graph->result_types(op));
-    if (forwards && is_call(op)) {
+    bool inlined = is_inlined(op);
+    Values results = inlined ? b.inline_graph(*callee(*op.info, attrs), operands)
+                             : b.place(*op.info, operands, attrs, graph->result_types(op));
+    if (inlined) {
+      hit(kInlineCall);
+      b.give_back(operands);
+    } else if (forwards && is_call(op)) {
       uint32_t forwarded = forward_call_results(*callee(*op.info, attrs), operands, b, results);
       for (uint32_t i = 0; i < forwarded; ++i) hit(kForwardCallResult);
     }
-    map.set_results(op, results);
-  }
-  if (!changed && total_hits_ == hits_before) return graph;
-  return finish_copy(*graph, b.dest(), map, inputs);
+    for (uint32_t i = 0; i < op.num_results; ++i) b.take(results[i], uses[op.results_begin + i]);
+    b.settle();
+    return results;
+  };
+  GraphRef copy = rebuild(*graph, b.dest(), b, rewrite_op);
+  return changed || total_hits_ != hits_before ? copy : graph;
 }
 
-GraphRef rewrite(const GraphRef& graph, RewriteKinds kinds, const PassOptions& options,
+GraphRef rewrite(GraphRef graph, RewriteKinds kinds, bool inlines, const PassOptions& options,
                  PassStats& stats) {
-  RewriteRun run(kinds, options);
-  GraphRef result = run.run(graph);
-  run.report(stats);
-  return result;
+  RewriteFilter filter(options);
+  inlines = inlines && filter.allows(kInlineCall);
+  // Calls that were found equal, or whose graphs became smaller, may be inlined after all.
+  for (bool first = true;; first = false) {
+    std::optional<InlinePlan> plan;
+    if (inlines) plan.emplace(graph, first ? InlineDepth::kAny : InlineDepth::kBounded);
+    if (!first && !(plan && plan->any())) return graph;
+    for (bool again = true; again;) {
+      RewriteRun run(kinds, filter, plan ? &*plan : nullptr);
+      graph = run.run(graph);
+      run.report(stats);
+      again = run.wants_another_walk();
+      plan.reset();
+    }
+  }
 }
 
 }  // namespace
 
 GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.fold = true}, options, stats);
+  return rewrite(graph, {.fold = true}, false, options, stats);
 }
 
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.simplify = true}, options, stats);
+  return rewrite(graph, {.simplify = true}, false, options, stats);
 }
 
 GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.cse = true}, options, stats);
+  return rewrite(graph, {.cse = true}, false, options, stats);
+}
+
+GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+  return rewrite(graph, {}, true, options, stats);
 }
 
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.fold = true, .simplify = true, .cse = true}, options, stats);
+  return rewrite(graph, {.fold = true, .simplify = true, .cse = true}, true, options, stats);
 }
 
 }  // namespace weft

@@ -27,6 +27,8 @@ bool hold_same_graphs(const AttrsRef& a, const AttrsRef& b) {
 
 class Pruner {
  public:
+  explicit Pruner(bool prunes_ops) : prunes_ops_(prunes_ops) {}
+
   Pruned run(const GraphRef& graph, Mask kept_outputs, uint32_t num_droppable) {
     Plan plan = analyze(*graph, std::move(kept_outputs));
     for (uint32_t i = 0; i < num_droppable; ++i) plan.kept_inputs[i] = plan.live_values[i];
@@ -76,6 +78,7 @@ class Pruner {
 
   GraphMemo distinct_{[](const GraphRef& graph) { return graph; }};  // also keeps them alive
   std::unordered_set<std::shared_ptr<const Narrowed>> counted_;
+  bool prunes_ops_;
   uint32_t num_pruned_ops_ = 0;
 
   static Mask whole(const Graph& graph) { return Mask(graph.outputs().size(), true); }
@@ -115,7 +118,9 @@ Pruner::Plan Pruner::analyze(const Graph& graph, Mask kept_outputs) {
 void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
   const Op& op = graph.op(index);
   PrunedOp pruned;
-  if (const PruneRule& rule = def(*op.info).prune) {
+  if (!prunes_ops_) {
+    pruned = {op.attrs, Mask(op.num_operands, true), Mask(op.num_results, true)};
+  } else if (const PruneRule& rule = def(*op.info).prune) {
     Mask needed;
     for (uint32_t i = 0; i < op.num_results; ++i) {
       needed.push_back(plan.live_values[op.results_begin + i]);
@@ -180,32 +185,27 @@ GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {
     map.set(graph.input(i), input);
     if (i < graph.num_consts()) consts.push_back(input);
   }
-  for (uint32_t index = 0; index < graph.ops().size(); ++index) {
-    if (!plan.live_ops[index]) continue;
-    const Op& op = graph.op(index);
-    b.set_loc(op.loc);
+  uint32_t next_op = 0;
+  copy_ops(graph, b, map, [&](const Op& op, std::span<const Value> operands) -> Values {
+    uint32_t index = next_op++;
+    if (!plan.live_ops[index]) return {};
     auto changed = plan.ops.find(index);
-    if (changed == plan.ops.end()) {
-      map.set_results(
-          op, b.add_typed(*op.info, map(graph.operands(op)), op.attrs, graph.result_types(op)));
-      continue;
-    }
+    if (changed == plan.ops.end()) return copy_op(graph, b, op, operands);
     const PrunedOp& pruned = changed->second;
     Values args;
     TypeRefs types;
     for (uint32_t i = 0; i < op.num_operands; ++i) {
-      if (pruned.operands[i]) args.push_back(map(graph.operand(op, i)));
+      if (pruned.operands[i]) args.push_back(operands[i]);
     }
     for (uint32_t i = 0; i < op.num_results; ++i) {
       if (pruned.results[i]) types.push_back(graph.type(graph.result(op, i)));
     }
-    Values results = b.add_typed(*op.info, args, pruned.attrs, types);
+    Values kept = b.add_typed(*op.info, args, pruned.attrs, types), results;
     uint32_t next = 0;
-    for (uint32_t i = 0; i < op.num_results; ++i) {
-      if (pruned.results[i]) map.set(graph.result(op, i), results[next++]);
-    }
+    for (bool is_kept : pruned.results) results.push_back(is_kept ? kept[next++] : Value{});
     if (!all(pruned.operands) || !all(pruned.results)) ++num_pruned_ops_;
-  }
+    return results;
+  });
   std::vector<Value> outputs;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     if (plan.kept_outputs[i]) outputs.push_back(map(graph.outputs()[i]));
@@ -215,8 +215,8 @@ GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {
 
 }  // namespace
 
-Pruned prune(const GraphRef& graph, uint32_t num_droppable) {
-  return Pruner().run(graph, Mask(graph->outputs().size(), true), num_droppable);
+Pruned prune(const GraphRef& graph, uint32_t num_droppable, bool prunes_ops) {
+  return Pruner(prunes_ops).run(graph, Mask(graph->outputs().size(), true), num_droppable);
 }
 
 }  // namespace weft

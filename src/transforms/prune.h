@@ -16,7 +16,8 @@ struct Pruned {
 };
 
 // Drops ops, and results and operands of ops that hold graphs, that nothing needs, then those of
-// the first `num_droppable` inputs that are not used any more.
-Pruned prune(const GraphRef& graph, uint32_t num_droppable = 0);
+// the first `num_droppable` inputs that are not used any more. Without `prunes_ops`, ops that hold
+// graphs stay as they are.
+Pruned prune(const GraphRef& graph, uint32_t num_droppable = 0, bool prunes_ops = true);
 
 }  // namespace weft

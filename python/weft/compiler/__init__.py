@@ -63,7 +63,16 @@ def rewrites():
 
 
 def optimize(
-    program, *args, passes=None, disable=(), only=(), verify=False, dump=None, stats=None, **kwargs
+    program,
+    *args,
+    passes=None,
+    disable=(),
+    only=(),
+    verify=False,
+    keep_derivatives=False,
+    dump=None,
+    stats=None,
+    **kwargs,
 ):
     """Runs passes on a program and returns the graph that results.
 
@@ -74,6 +83,9 @@ def optimize(
       disable: names of rewrites not to apply.
       only: if not empty, the only rewrites to apply.
       verify: check the graph after every pass.
+      keep_derivatives: derivatives are still to be taken of the result, so what could change them
+        (`stop_gradient(x) -> x`, dropping derivatives that users wrote) does not run, and is an
+        error where it is asked for by name.
       dump: called after every pass with its name and the program's text before and after it.
       stats: a list that receives a dict for every pass: ops before and after, seconds, rewrites.
 
@@ -81,9 +93,10 @@ def optimize(
     program.
     """
     graph = _graph_of("optimize", program, args, kwargs)
-    names = default_pipeline() if passes is None else _names("passes", passes)
+    keep = bool(keep_derivatives)
+    names = _core.default_pipeline(keep) if passes is None else _names("passes", passes)
     result, report = _core.run_passes(
-        graph, names, _names("disable", disable), _names("only", only), verify, dump
+        graph, names, _names("disable", disable), _names("only", only), verify, keep, dump
     )
     if stats is not None:
         stats.extend(report)

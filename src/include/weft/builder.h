@@ -29,6 +29,9 @@ class WEFT_API Builder {
   // The op that made v, as far as this builder knows; null otherwise. Valid until the next add().
   virtual const Op* producer(Value v) const = 0;
   virtual std::span<const Value> operands(const Op& op) const = 0;
+  // How often v is used in all, at most: by ops made already and by those still to come. Builders
+  // that cannot know say "often".
+  virtual uint32_t num_uses(Value) const { return 0xffffffffu; }
 
   // Inlines a graph: its inputs become `args`, returns its outputs. The ops are copied as they
   // stand (but for hash-consing, where it is on). An argument may be none if the graph does not use
@@ -61,6 +64,7 @@ class WEFT_API GraphBuilder final : public Builder {
   uint32_t num_inputs() const { return static_cast<uint32_t>(inputs_.size()); }
 
   // With hash-consing on, add() of a pure op equal to an earlier one returns the earlier results.
+  // So does one that is equal after exchanging the operands, if it is commutative.
   void set_hash_consing(bool on);
 
   // Freezes. `consts` (values made by input()) become the constvars, in that order, followed by

@@ -2,6 +2,7 @@
 // distinct callee structure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,15 @@ struct EmitOptions {
   std::vector<std::string> result_info;
 };
 
+// XLA recurses over calls and regions in each other: more of them overflow its stack.
+inline constexpr uint32_t kMaxEmittedDepth = 100;
+// XLA compiles what is called once per call: more ops than this take hours, and all memory.
+inline constexpr uint64_t kMaxExpandedOps = 10'000'000;
+// Ops of the program with a copy of what is called in place of every call; UINT64_MAX if more.
+WEFT_API uint64_t expanded_ops(const Graph& graph);
+// Throws kDepth if XLA would not come to an end with the program.
+WEFT_API void check_expansion(const Graph& graph);
+
 // A module, and what whoever compiles it has to know.
 struct EmittedModule {
   std::string text;
@@ -37,6 +47,7 @@ struct EmittedModule {
   bool has_barriers = false;            // the compiler must not drop its optimization barriers
 };
 
+// Throws kDepth for calls and regions too deep in each other.
 WEFT_API EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options = {});
 
 }  // namespace weft

@@ -43,6 +43,7 @@ struct OpInfo {
   std::string doc;  // one sentence
   AttrSchema attrs;
   int num_operands = -1;          // -1: variadic
+  bool commutative = false;       // op(x, y) is op(y, x), to the bit but for which nan a nan is
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
   std::string ordered_by;  // the boolean attribute that makes the effects ordered ones too

@@ -7,6 +7,7 @@
 // called with all tangents zero, or with nothing batched.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -202,20 +203,59 @@ struct FoldCtx {
 };
 using FoldRule = std::function<std::optional<Literal>(const FoldCtx&)>;
 
-// One algebraic rewrite, tried on each op of its kind. apply() returns replacements for the
-// results, or an empty list when it does not match.
+// The name of an op as a template argument.
+template <size_t N>
+struct OpName {
+  char text[N];
+  consteval OpName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+// The op of a name known at compile time, looked up once. Ops are compared by address.
+WEFT_API const OpDef& registered_op(std::string_view name);
+template <OpName name>
+const OpDef& op_named() {
+  static const OpDef& op = registered_op(name.text);
+  return op;
+}
+
+// What the patterns of rewrites are made of.
 struct SimplifyCtx : RuleCtx {
-  // The op that made a value, if the builder knows it and it is `name`.
-  const Op* producer(Val v, std::string_view name) const;
+  // The op that made a value, if the builder knows it and it is this one.
+  const Op* producer(Val v, const OpDef& op) const;
+  template <OpName name>
+  const Op* made_by(Val v) const {
+    return producer(v, op_named<name>());
+  }
   Val operand(const Op& op, size_t i) const { return {&b, b.operands(op)[i]}; }
-  // Whether v is a literal, or a broadcast of one, equal to x.
+  // Operand i of the op that made v, if it is this one; else none.
+  template <OpName name>
+  Val operand_of(Val v, size_t i = 0) const {
+    const Op* op = made_by<name>(v);
+    return op ? operand(*op, i) : Val{};
+  }
+  // Of two operands, in either order, the one beside the one for which `holds`; else none.
+  template <typename Holds>
+  Val beside(Holds&& holds) const {
+    return holds(x(1)) ? x(0) : holds(x(0)) ? x(1) : Val{};
+  }
+  // Whether nothing else needs v, as far as is known: a rewrite may then make v's op over.
+  bool is_only_use(Val v) const { return b.num_uses(v.value) == 1; }
+  // Whether v is a literal, or a broadcast of one, equal to x. Zeros of different sign differ; the
+  // imaginary part of a complex one is zero and has the sign of x.
   bool is_splat(Val v, double x) const;
   std::optional<Literal> splat(Val v) const;
 };
+// When a rewrite or pass may run.
+enum class Phase : uint8_t {
+  kAny,
+  kFinal,  // only after all derivatives have been taken, since it may change them
+};
+// One algebraic rewrite, tried on each op of its kind. apply() returns replacements for the
+// results, or an empty list when it does not match.
 struct Rewrite {
   std::string name;  // unique: "add_zero"
   std::string rule;  // the identity: "x + 0 -> x"
   std::function<Vals(SimplifyCtx&)> apply;
+  Phase phase = Phase::kAny;
 };
 
 struct Cost {

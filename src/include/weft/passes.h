@@ -15,16 +15,23 @@ namespace weft {
 
 struct PassStats {
   std::string pass;
+  // Of the program, the graphs in it included, each distinct one once.
   uint32_t ops_before = 0;
   uint32_t ops_after = 0;
   double seconds = 0;
-  std::vector<std::pair<std::string, uint32_t>> rewrites;  // hits per rewrite name
+  // Hits per rewrite name, by name; those in graphs of ops are counted like any others.
+  std::vector<std::pair<std::string, uint32_t>> rewrites;
+
+  // Adds hits of a rewrite.
+  void count(const std::string& rewrite, uint32_t hits);
 };
 
 struct PassOptions {
   std::vector<std::string> disabled_rewrites;
   std::vector<std::string> only_rewrites;  // non-empty: no other rewrite runs
   bool verify = false;                     // verify() after every pass
+  // Derivatives are still to be taken of the result: what could change them does not run.
+  bool keep_derivatives = false;
   // Called with pass name and the graph before and after it.
   std::function<void(std::string_view, const Graph& before, const Graph& after)> dump;
 };
@@ -33,13 +40,15 @@ struct Pass {
   std::string name;
   std::string doc;
   std::function<GraphRef(const GraphRef&, const PassOptions&, PassStats&)> run;
+  Phase phase = Phase::kAny;
 };
 
 // All passes, in the order in which a pipeline would run them.
 WEFT_API const std::vector<Pass>& all_passes();
-// Names of the passes that optimize() runs by default.
-WEFT_API const std::vector<std::string>& default_pipeline();
-// Runs passes in the order given. Throws kValue for an unknown name (listing the known ones).
+// Names of the passes that optimize() runs by default; those of them that keep derivatives.
+WEFT_API const std::vector<std::string>& default_pipeline(bool keep_derivatives = false);
+// Runs passes in the order given. Throws kValue for an unknown name (listing the known ones), and
+// where something is asked for by name that does not keep derivatives, though the options do.
 WEFT_API GraphRef run_passes(const GraphRef& graph, std::span<const std::string> passes,
                              const PassOptions& options = {},
                              std::vector<PassStats>* stats = nullptr);
@@ -53,6 +62,7 @@ struct RewriteInfo {
   std::string op;    // empty: not tied to an op
   std::string name;  // as in PassStats and PassOptions
   std::string rule;
+  Phase phase = Phase::kAny;
 };
 // Every rewrite there is: those of the registry's ops, then those of the passes themselves.
 WEFT_API std::vector<RewriteInfo> all_rewrites();
