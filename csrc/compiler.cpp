@@ -243,8 +243,9 @@ void bind_compiler(nb::module_& m) {
     for (const Pass& p : all_passes()) out.append(nb::make_tuple(p.name, p.doc));
     return out;
   });
-  m.def("default_pipeline", [](bool keep) { return default_pipeline(keep); },
-        nb::arg("keep_derivatives") = false);
+  m.def(
+      "default_pipeline", [](bool keep) { return default_pipeline(keep); },
+      nb::arg("keep_derivatives") = false);
   m.def("rewrites", [] {
     nb::list out;
     for (const RewriteInfo& r : all_rewrites()) out.append(nb::make_tuple(r.op, r.name, r.rule));

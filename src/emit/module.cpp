@@ -7,7 +7,8 @@
 namespace weft {
 namespace {
 
-// How an op that holds graphs is named to the user: as the function that it calls, if it has a name.
+// How an op that holds graphs is named to the user: as the function that it calls, if it has a
+// name.
 std::string called_name(const Op& op) {
   const AttrSchema& schema = op.info->attrs;
   for (const AttrSpec& spec : schema.specs())
