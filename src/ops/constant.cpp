@@ -44,7 +44,8 @@ void emit_constant(EmitCtx& c) {
 }
 
 bool is_held(const Op& op) {
-  return op.info == &op_named<"constant">() && !dynamic_cast<const DenseConstant*>(&held(*op.attrs));
+  return op.info == &op_named<"constant">() &&
+         !dynamic_cast<const DenseConstant*>(&held(*op.attrs));
 }
 bool has_constants(const Graph& graph);
 
