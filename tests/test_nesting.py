@@ -42,14 +42,13 @@ def test_what_xla_would_expand_without_end_is_an_error_at_compilation():
 
 
 def test_depth_that_inlining_cannot_bound_is_an_error():
-    def long(x):
-        for k in range(12):
-            x = wnp.sin(x) * k
-        return x
-
-    f = nested(150, lambda f, x: long(f(f(x))), long)
-    with pytest.raises(weft.errors.NestingError, match="deep in each other"):
-        f.lower(1.0)
+    text = "{ lambda ; i:i32[] x:f32[]. let y:f32[] = sin x in (y,) }"
+    for _ in range(120):
+        inputs = "{ lambda ; i:i32[] x:f32[]. let "
+        text = inputs + "y:f32[] = cond[branches=(" + text + ")] i i x in (y,) }"
+    graph = compiler.parse(text)
+    with pytest.raises(weft.errors.NestingError, match="120 .cond > cond"):
+        compiler.emit_stablehlo(graph)
 
 
 def test_a_deep_chain_used_at_every_level():
