@@ -338,7 +338,7 @@ def test_what_differs_compiles():
 
 def test_equal_after_optimisation_does_not_compile_again():
     assert compiles(lambda: weft.jit(lambda v: wnp.exp(v) - 17)(X)) == 1
-    assert compiles(lambda: weft.jit(lambda v: (wnp.exp(v) - 17, wnp.sin(v))[0] + 0)(X)) == 0
+    assert compiles(lambda: weft.jit(lambda v: (wnp.exp(v) - 17, wnp.sin(v))[0] * 1)(X)) == 0
 
 
 def test_captured_arrays_are_arguments():
