@@ -11,8 +11,8 @@ from weft._version import __version__
 PACKAGE = Path(__file__).parent.parent
 # Where the wheel puts the headers, the library and the CMake package (pyproject.toml).
 PATHS = {
-    "--cmake-dir": ("lib/cmake/weft", "for CMake: -Dweft_DIR=$(python -m weft --cmake-dir)"),
-    "--include-dir": ("include", "the directory that holds weft/weft.h"),
+    "--cmake-dir": ("_cpp/lib/cmake/weft", "for CMake: -Dweft_DIR=$(python -m weft --cmake-dir)"),
+    "--include-dir": ("_cpp/include", "the directory that holds weft/weft.h"),
 }
 
 
