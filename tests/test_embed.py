@@ -135,7 +135,7 @@ def test_installed_by_cmake_alone(site, tmp_path):
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja")
     # The same files would be built; where they go is what counts.
-    shutil.copy(site / "weft" / "lib" / "libweft.a", build)
+    shutil.copy(site / "weft" / "_cpp" / "lib" / "libweft.a", build)
     shutil.copy(site / "bin" / "weft-opt", build)
     run("cmake", "--install", build, "--prefix", prefix, "--component", "dev")
     assert (prefix / "include" / "weft" / "weft.h").is_file()
