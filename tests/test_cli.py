@@ -676,7 +676,6 @@ def test_usage_errors_end_with_status_2(folder, capsys):
         ["run", "model.py:f", "--grad=x"],
         ["run", "model.py:f", "--vmap=x"],
         ["run", "model.py:f", "--seed", "-1"],
-        ["--cmake-dir"],  # only an installed weft has one
     ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
