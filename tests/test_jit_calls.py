@@ -14,10 +14,10 @@ import time
 import traceback
 import typing
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 
 import weft
 import weft.numpy as wnp
@@ -447,17 +447,6 @@ def test_comparisons_that_run_python():
 
 
 # ---- threads
-
-
-def in_threads(work, count=8):
-    barrier = threading.Barrier(count)
-
-    def start(i):
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(start, range(count)))
 
 
 def test_concurrent_first_calls_trace_once():

@@ -4,10 +4,10 @@ import functools
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 
 import weft
 import weft.numpy as wnp
@@ -15,19 +15,7 @@ from weft import _core
 from weft.compiler import cache_stats
 from weft.runtime import compile
 
-THREADS = 8
-
-
-def in_threads(work, count=THREADS):
-    """Runs work(i) in threads that start together; returns the results."""
-    barrier = threading.Barrier(count)
-
-    def start(i):
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(start, range(count)))
+THREADS = 8  # as many as in_threads starts
 
 
 def test_one_function_in_eight_threads():
