@@ -232,6 +232,7 @@ def all_rows() -> list[Row]:
     import op_rows_random
     import op_rows_reduce
     import op_rows_shape
+    import op_rows_spectral
 
     return [
         *op_rows_elementwise.ROWS,
@@ -239,6 +240,7 @@ def all_rows() -> list[Row]:
         *op_rows_reduce.ROWS,
         *op_rows_gather.ROWS,
         *op_rows_random.ROWS,
+        *op_rows_spectral.ROWS,
         *op_rows_control.ROWS,
     ]
 

@@ -24,6 +24,7 @@ void register_cumulative(OpRegistry& r);
 void register_rng(OpRegistry& r);
 void register_barrier(OpRegistry& r);
 void register_sort(OpRegistry& r);
+void register_fft(OpRegistry& r);
 void register_dot(OpRegistry& r);
 void register_call(OpRegistry& r);
 void register_constant(OpRegistry& r);

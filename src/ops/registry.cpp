@@ -105,6 +105,7 @@ OpRegistry& registry() {
     register_rng(*r);
     register_barrier(*r);
     register_sort(*r);
+    register_fft(*r);
     register_dot(*r);
     register_call(*r);
     register_constant(*r);

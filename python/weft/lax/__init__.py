@@ -113,6 +113,7 @@ from weft.lax._elementwise import (
     tanh,
     zeta,
 )
+from weft.lax._fft import FftType, fft
 from weft.lax._gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -177,6 +178,7 @@ from weft.lax._solve import (
 from weft.lax._sort import sort, sort_key_val
 
 __all__ = [
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
@@ -248,6 +250,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "fft",
     "floor",
     "fori_loop",
     "full",

@@ -1,0 +1,152 @@
+// fft: discrete Fourier transforms over the last one to three axes. FFT and IFFT take complex
+// numbers to complex numbers. A spectrum of real numbers is hermitian, so RFFT gives, and IRFFT
+// takes, only its first n / 2 + 1 elements along the last axis.
+#include <cmath>
+
+#include "ops/addressing.h"
+#include "ops/axes.h"
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+enum FftKind : int64_t { kFft, kIfft, kRfft, kIrfft };
+constexpr std::string_view kKindNames[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
+
+const Dims& lengths_of(const AttrRecord& attrs) { return attrs.ints("fft_lengths"); }
+
+// The shape of an operand (or a result) with the halved spectrum or with all of the last axis.
+Dims with_last(Dims lead, const Dims& lengths, bool halved) {
+  for (int64_t n : lengths) lead.push_back(n);
+  if (halved) lead.back() = lead.back() == 0 ? 0 : lead.back() / 2 + 1;
+  return lead;
+}
+
+TypeRefs infer_fft(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  int64_t kind = c.attr().integer("fft_type");
+  const Dims& lengths = lengths_of(c.attr());
+  auto got = [&] {
+    return cat("; got fft_type=", kind, ", fft_lengths=", lengths, " (operand: ", x, ")");
+  };
+  if (kind < kFft || kind > kIrfft)
+    c.fail(ErrorKind::kValue, "expected fft_type between 0 and 3: FFT, IFFT, RFFT, IRFFT", got());
+  if (lengths.empty() || lengths.size() > 3)
+    c.fail(ErrorKind::kValue, "expected between 1 and 3 fft_lengths (fft C1)", got());
+  bool real = kind == kRfft;
+  if (real ? x->dtype() != DType::kF32 && x->dtype() != DType::kF64 : !is_complex(x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected ", real ? "float32 or float64" : "a complex operand",
+           " for ", kKindNames[kind], " (fft C2)", got());
+  if (x->rank() < static_cast<int>(lengths.size()))
+    c.fail(ErrorKind::kShape, "expected an operand with an axis for each of fft_lengths (fft C1)",
+           got());
+  if (real && lengths.back() == 0)
+    c.fail(ErrorKind::kShape, "expected at least one element to transform", got());
+  for (int64_t n : lengths)
+    if (n < 0) c.fail(ErrorKind::kValue, "expected fft_lengths of at least 0", got());
+  Dims lead(x->shape().begin(), x->shape().end() - static_cast<ptrdiff_t>(lengths.size()));
+  Dims expected = with_last(lead, lengths, kind == kIrfft);
+  if (x->shape() != expected)
+    c.fail(ErrorKind::kShape, "expected an operand of shape ", expected, " for ", kKindNames[kind],
+           " (fft C3)", got());
+  DType out = kind == kRfft    ? complex_dtype(x->dtype())
+              : kind == kIrfft ? real_dtype(x->dtype())
+                               : x->dtype();
+  return {make_type(out, with_last(lead, lengths, kind == kRfft))};
+}
+
+Val transform(const OpDef& op, Val x, FftKind kind, const Dims& lengths) {
+  NamedAttr attrs[] = {{"fft_type", int64_t{kind}}, {"fft_lengths", lengths}};
+  return apply(op, Vals{x}, AttrRecord::make(op.name, op.attrs, attrs))[0];
+}
+
+// A halved spectrum of n elements, scaled by `factor` where an element stands for two of the whole
+// one: all but the constant term and, for even n, the highest frequency.
+Val scale_twins(Val spectrum, int64_t n, double factor) {
+  DType index = index_dtype(DType::kI32, spectrum.shape());
+  Val k = iota(*spectrum.builder, with_dtype(spectrum.type(), index), spectrum.rank() - 1);
+  auto is = [&](int64_t i) { return eq(k, scalar_like(k, static_cast<double>(i))); };
+  Val single = n % 2 ? is(0) : logical_or(is(0), is(n / 2));
+  return select(single, spectrum, spectrum * factor);
+}
+
+void transpose_fft(TransposeCtx& c) {
+  const Dims& lengths = lengths_of(c.attr());
+  double size = static_cast<double>(product(lengths));
+  Val ct = c.ct();
+  switch (c.attr().integer("fft_type")) {
+    case kRfft: {
+      Val half = scale_twins(conj(ct), lengths.back(), 0.5);
+      return c.add(0, transform(c.op, half, kIrfft, lengths) * size);
+    }
+    case kIrfft: {
+      if (size == 0) return c.add(0, zeros(c.b, c.in_types[0]));
+      Val half = scale_twins(transform(c.op, ct, kRfft, lengths), lengths.back(), 2);
+      return c.add(0, conj(half) / size);
+    }
+    default:  // their matrices are symmetric
+      c.add(0, apply(c.op, Vals{ct}, c.attrs)[0]);
+  }
+}
+
+void batch_fft(BatchCtx& c) {
+  int lead = c.in_types[0]->rank() - static_cast<int>(lengths_of(c.attr()).size());
+  int at = c.dim(0) <= lead ? c.dim(0) : 0;
+  Val x = c.at(0, at);
+  c.apply({&x, 1}, c.attrs, at);
+}
+
+std::string emit_fft_line(EmitCtx& c, std::string_view x, FftKind kind, const Dims& lengths,
+                          TypeRef in, TypeRef out) {
+  return c.line(cat("stablehlo.fft ", x, ", type = ", kKindNames[kind], ", length = ",
+                    bracketed(lengths), " : (", mlir_type(in), ") -> ", mlir_type(out)));
+}
+
+// cuFFT takes the spectrum to be hermitian along all axes: there the others go first.
+void emit_fft(EmitCtx& c) {
+  FftKind kind = static_cast<FftKind>(c.attr().integer("fft_type"));
+  const Dims& lengths = lengths_of(c.attr());
+  if (kind != kIrfft || lengths.size() == 1 || c.platform() == "cpu") {
+    c.set_out(0, emit_fft_line(c, c.in(0), kind, lengths, c.in_type(0), c.out_type()));
+    return;
+  }
+  const OpDef& op = op_named<"fft">();
+  GraphBuilder b;
+  Val x{&b, b.input(c.in_type(0))};
+  int last = x.rank() - 1, first = x.rank() - static_cast<int>(lengths.size());
+  Dims outer(lengths.begin(), lengths.end() - 1);
+  x = transform(op, move_axis(x, last, first), kIfft, outer);
+  Value y = transform(op, move_axis(x, first, last), kIrfft, {lengths.back()}).value;
+  std::string args[] = {c.in(0)};
+  c.set_out(0, c.inline_graph(*b.finish({&y, 1}), args)[0]);
+}
+
+OpDef fft_op() {
+  OpDef d;
+  d.name = "fft";
+  d.doc = "Discrete Fourier transforms over the last axes.";
+  d.attrs = {{"fft_type", AttrType::kInt}, {"fft_lengths", AttrType::kInts}};
+  d.num_operands = 1;
+  d.infer = infer_fft;
+  linear(d, transpose_fft);
+  d.batch = batch_fft;
+  d.emit = emit_fft;
+  d.cost = [](const CostCtx& c) {
+    double n = static_cast<double>(product(lengths_of(*c.attrs)));
+    bool real = c.attrs->integer("fft_type") >= kRfft;
+    double elements = static_cast<double>(
+        std::max(c.in_types[0]->num_elements(), c.out_types[0]->num_elements()));
+    Cost cost = cost_bytes(c);
+    cost.flops = (real ? 2.5 : 5) * elements * std::log2(std::fmax(n, 2));
+    return cost;
+  };
+  return d;
+}
+
+}  // namespace
+
+void register_fft(OpRegistry& r) { r.add(fft_op()); }
+
+}  // namespace weft
