@@ -86,6 +86,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     check_live(a);
     // Dtypes that the buffer protocol cannot express raise BufferError here; NumPy then falls back
     // to __array__.
+    if (a->type->dtype() == DType::kFloat0) {
+      PyErr_SetString(PyExc_BufferError, "float0 has no memory to share");
+      throw PythonError{};
+    }
     check(PyObject_GetBuffer(a->buffer, view, flags));
     // Native codes, which memoryview can index; the sizes are the same as the standard ones.
     if (view->format && view->format[0] == '=') ++view->format;
@@ -111,6 +115,16 @@ PyMethodDef methods[] = {
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+
+// float0 has no elements to keep: its buffers are of bools, all false.
+Ref float0_values(TypeRef type, PyObject* dtype) {
+  static PyObject* zeros = [] {
+    Ref numpy = Ref::checked(PyImport_ImportModule("numpy"));
+    return Ref::checked(PyObject_GetAttrString(numpy.get(), "zeros")).release();
+  }();
+  Ref shape = to_tuple(type->shape());
+  return Ref::checked(PyObject_CallFunctionObjArgs(zeros, shape.get(), dtype, nullptr));
+}
 
 // Tables of what is made from types, for jaxlib.
 constexpr size_t kMaxTypes = 1024;
@@ -174,11 +188,17 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool
 
 PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed) {
   const Device& d = device_table()[static_cast<size_t>(device)];
+  Ref data = Ref::borrow(host);
+  TypeRef stored = type;
+  if (type->dtype() == DType::kFloat0) {
+    stored = with_dtype(type, DType::kBool);
+    data = float0_values(type, numpy_dtype(DType::kBool));
+  }
   Ref xs = Ref::checked(PyList_New(1));
-  PyList_SET_ITEM(xs.get(), 0, Py_NewRef(host));
+  PyList_SET_ITEM(xs.get(), 0, data.release());
   Ref devices = Ref::checked(PyList_New(1));
   PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
-  Ref aval = aval_for(type);
+  Ref aval = aval_for(stored);
   PyObject* args[] = {aval.get(), d.sharding.get(),          xs.get(), devices.get(), Py_True,
                       Py_False,   hooks.put_semantics.get(), Py_True};
   Ref buffer = Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr));
@@ -240,6 +260,8 @@ void mark_deleted(ArrayObject* a) {
 
 Ref to_numpy(ArrayObject* a) {
   check_live(a);
+  if (a->type->dtype() == DType::kFloat0)
+    return float0_values(a->type, numpy_dtype(DType::kFloat0));
   Ref shape = to_tuple(a->type->shape());
   return Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));

@@ -2,10 +2,8 @@
 
 #include "array_functions.h"
 
-#include <nanobind/stl/string.h>
-
 #include "array.h"
-#include "bound.h"
+#include "bound_text.h"
 #include "dtypes.h"
 #include "operand.h"
 

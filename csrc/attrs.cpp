@@ -20,7 +20,7 @@ namespace {
   PyErr_Clear();
   Ref text = Ref::checked(PyObject_Repr(value));
   raise_error("OperandError", "[", op, "] expected ", expected, " for '", spec.name, "'; got ",
-              utf8(text.get()));
+              readable(text.get()));
 }
 
 Dims to_dims(std::string_view op, const AttrSpec& spec, PyObject* value) {
@@ -73,7 +73,7 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
     }
     case AttrType::kString:
       if (!PyUnicode_Check(value)) mismatch(op, spec, "a string", value);
-      return std::string(utf8(value));
+      return readable(value);
     case AttrType::kDType:
       return to_dtype(value);
     case AttrType::kInts:
@@ -133,7 +133,7 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
         PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
         if (!PyUnicode_Check(item)) mismatch(op, spec, expected, value);
-        out.emplace_back(utf8(item));
+        out.push_back(readable(item));
       }
       return out;
     }
@@ -276,7 +276,7 @@ std::string value_text(PyObject* o) {
   Ref shown = PyCallable_Check(o) ? Ref::steal(PyObject_GetAttr(o, name("__name__"))) : Ref();
   PyErr_Clear();
   if (!shown || !PyUnicode_Check(shown.get())) shown = Ref::checked(PyObject_Repr(o));
-  return std::string(utf8(shown.get()));
+  return readable(shown.get());
 }
 
 }  // namespace
@@ -299,7 +299,7 @@ PythonObject::PythonObject(Ref object, std::string_view op, std::string_view nam
   }
   for (auto& [key, value] : items_of(object_.get()))
     hash_ += hash_combine(hash_value(key.get()),
-                          hash_item(utf8(key.get()), value.get()));  // whatever the order
+                          hash_item(readable(key.get()), value.get()));  // whatever the order
 }
 
 uint64_t PythonObject::content_hash() const {
@@ -321,7 +321,7 @@ std::string PythonObject::text() const {
   if (!PyDict_CheckExact(get())) return value_text(get());
   Text out;
   for (auto& [key, value] : items_of(get()))
-    out << (out.size() ? " " : "") << utf8(key.get()) << '=' << value_text(value.get());
+    out << (out.size() ? " " : "") << readable(key.get()) << '=' << value_text(value.get());
   return out.take();
 }
 

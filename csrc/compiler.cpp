@@ -3,13 +3,13 @@
 #include "compiler.h"
 
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <optional>
 
 #include "attrs.h"
+#include "bound_text.h"
 #include "dtypes.h"
 #include "graph_object.h"
 

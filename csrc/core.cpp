@@ -133,6 +133,14 @@ std::string_view utf8(PyObject* str) {
   return {s, static_cast<size_t>(size)};
 }
 
+std::string readable(PyObject* str) {
+  Py_ssize_t size;
+  if (const char* s = PyUnicode_AsUTF8AndSize(str, &size)) return {s, static_cast<size_t>(size)};
+  PyErr_Clear();
+  Ref bytes = Ref::checked(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
+  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+}
+
 Ref to_tuple(std::span<const int64_t> xs) {
   Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(xs.size())));
   for (size_t i = 0; i < xs.size(); ++i) {

@@ -113,7 +113,11 @@ std::vector<bool> flags_argument(PyObject* tuple, const char* function, const ch
 // Interned attribute names; `s` must be a string literal.
 PyObject* name(const char* s);
 
+// Of names that the program itself chose; raises for text that is no UTF-8.
 std::string_view utf8(PyObject* str);
+// Text of users, names of files and functions among it, may hold what is no text, which Python
+// keeps as lone surrogates; those are escaped.
+std::string readable(PyObject* str);
 Ref to_tuple(std::span<const int64_t> xs);
 // An index-like object as an int64; raises TypeError otherwise.
 int64_t to_int(PyObject* o);

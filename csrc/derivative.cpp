@@ -155,7 +155,7 @@ Point record_at(const Function& f, const Arguments& arguments, PyObject* describ
   }
   point.recorded = record(
       [&](PyObject* tracers) { return take_apart(f, call(f, arguments, point, tracers), point); },
-      point.inputs, {}, utf8(f.name), describe);
+      point.inputs, {}, readable(f.name), describe);
   return point;
 }
 

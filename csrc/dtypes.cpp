@@ -69,7 +69,7 @@ DType to_dtype(PyObject* o) {
   if (is_dtype) {
     found = from_numpy_dtype(o);
   } else if (PyUnicode_Check(o)) {
-    found = parse_dtype(utf8(o));
+    found = parse_dtype(readable(o));
   } else if ((attribute = Ref::steal(PyObject_GetAttr(o, name("dtype"))))) {
     found = from_numpy_dtype(attribute.get());
   }
@@ -81,7 +81,7 @@ DType to_dtype(PyObject* o) {
   }
   if (!found) {
     Ref text = Ref::checked(PyObject_Repr(o));
-    raise_error("DTypeError", "expected a dtype; got ", utf8(text.get()));
+    raise_error("DTypeError", "expected a dtype; got ", readable(text.get()));
   }
   return is_dtype ? *found : canonicalize(*found, x64_enabled());
 }

@@ -93,7 +93,7 @@ Placement placement(std::span<const Operand> xs, Describe describe) {
     if (p.committed && a->device != p.device) {
       auto text = [](int d) {
         Ref s = Ref::checked(PyObject_Str(device_table()[static_cast<size_t>(d)].device.get()));
-        return std::string(utf8(s.get()));
+        return readable(s.get());
       };
       raise_error("DeviceMismatchError", "expected arrays committed to one device; got ",
                   describe(by), " (", xs[by].type, ") on ", text(p.device), " and ", describe(i),

@@ -46,7 +46,7 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     if (n != f.op->num_operands) {
       Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
-      raise_error("OperandError", "[", utf8(shown.get()), "] expected ", f.op->num_operands,
+      raise_error("OperandError", "[", readable(shown.get()), "] expected ", f.op->num_operands,
                   " positional arguments; got ", n);
     }
     SmallVector<Operand, 4> xs;

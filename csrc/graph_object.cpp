@@ -2,8 +2,7 @@
 
 #include "graph_object.h"
 
-#include <nanobind/stl/string.h>
-
+#include "bound_text.h"
 #include "dtypes.h"
 #include "jaxpr_view.h"
 

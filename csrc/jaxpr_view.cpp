@@ -3,13 +3,13 @@
 
 #include "jaxpr_view.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <unordered_map>
 
 #include "array.h"
 #include "attrs.h"
+#include "bound_text.h"
 #include "dtypes.h"
 #include "graph_object.h"
 #include "hooks.h"

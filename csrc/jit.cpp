@@ -65,10 +65,10 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 //             inline, keep_unused, library, traces)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
-    PyObject *function, *static_nums, *static_names, *donate_nums, *donate_names, *traces;
-    const char* function_name;
+    PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
+        *traces;
     int is_inline, keep_unused, library;
-    if (!PyArg_ParseTuple(args, "OsO!O!O!O!pppO", &function, &function_name, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
                           &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library,
                           &traces))
@@ -76,7 +76,7 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
     state->function = Ref::borrow(function);
-    state->name = function_name;
+    state->name = readable(function_name);
     auto ints = [](PyObject* t, SmallVector<int64_t, 4>& out) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t); ++i)
         out.push_back(to_int(PyTuple_GET_ITEM(t, i)));

@@ -21,8 +21,8 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
   Ref which = Ref::checked(
       PyObject_CallFunctionObjArgs(hooks.describe_position.get(), s.function.get(), key, nullptr));
   raise_error(
-      "NonHashableStaticArgumentError", "expected a hashable value for static ", utf8(which.get()),
-      "; got ", Py_TYPE(value)->tp_name, ": ", utf8(text.get()),
+      "NonHashableStaticArgumentError", "expected a hashable value for static ",
+      readable(which.get()), "; got ", Py_TYPE(value)->tp_name, ": ", readable(text.get()),
       "\n  Static arguments are part of the key under which a program is cached: pass a tuple in "
       "place of a list, or an array as an argument that is not static.");
 }
@@ -30,7 +30,7 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
 // A leaf that is neither array nor number, at the position that its path names.
 [[noreturn]] void raise_bad_leaf(const JitState& s, PyObject* tree, PyObject* leaf, size_t i) {
   Ref text = Ref::checked(PyObject_Repr(leaf));
-  std::string shown(utf8(text.get()));
+  std::string shown = readable(text.get());
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   std::string way_out = way_to_array(leaf);
   if (way_out.empty() && !s.library)
@@ -134,7 +134,7 @@ std::string describe_leaf(const JitState& s, PyObject* tree, size_t i) {
   Ref path = Ref::checked(
       PyObject_CallFunctionObjArgs(hooks.describe.get(), s.function.get(), tree ? tree : Py_None,
                                    s.static_argnums_object.get(), number.get(), nullptr));
-  return std::string(utf8(path.get()));
+  return readable(path.get());
 }
 
 Ref dynamic_arguments(const JitState& s, const Arguments& args) {

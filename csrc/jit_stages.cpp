@@ -2,10 +2,10 @@
 
 #include "jit_stages.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "array.h"
+#include "bound_text.h"
 #include "dtypes.h"
 #include "eager.h"
 #include "graph_object.h"

@@ -26,13 +26,6 @@ struct CodeEntry {
 constexpr size_t kMaxCodes = 8192;
 using Table = LruTable<Ref, CodeEntry>;
 
-// Names of files and functions may hold bytes that are no text, which Python keeps as lone
-// surrogates; they are shown escaped.
-std::string readable(PyObject* text) {
-  Ref bytes = Ref::checked(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-  return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
-}
-
 Table& table() {
   static auto* t = new Table(kMaxCodes);
   return *t;

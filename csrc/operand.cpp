@@ -38,7 +38,9 @@ Operand numpy_operand(PyObject* o) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
     dims.push_back(to_int(PyTuple_GET_ITEM(shape.get(), i)));
   TypeRef type = make_type(canonicalize(*d, x64_enabled()), dims);
-  return {o, dims.empty() ? OperandKind::kScalar : OperandKind::kNumpy, type, false};
+  // Elements of float0 have no value that a literal could hold.
+  bool scalar = dims.empty() && *d != DType::kFloat0;
+  return {o, scalar ? OperandKind::kScalar : OperandKind::kNumpy, type, false};
 }
 
 }  // namespace
@@ -99,7 +101,7 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   Operand x = classify(o);
   if (x.kind != OperandKind::kInvalid) return x;
   Ref text = Ref::checked(PyObject_Repr(o));
-  std::string shown(utf8(text.get()));
+  std::string shown = readable(text.get());
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
   raise_error("OperandError", "[", op, "] expected an array or a number; got ", Py_TYPE(o)->tp_name,
               ": ", shown, way_to_array(o));

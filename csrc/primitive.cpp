@@ -4,12 +4,11 @@
 
 #include "primitive.h"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 
 #include "attrs.h"
 #include "bind.h"
+#include "bound_text.h"
 #include "graph_object.h"
 #include "hooks.h"
 #include "jaxpr_view.h"

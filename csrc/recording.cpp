@@ -111,7 +111,7 @@ PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     check_count("record", n, 5);
     PyObject *inputs = list_argument(args[1], "record", "the inputs"), *dims = args[2];
-    std::string_view name = utf8(args[3]);
+    std::string name = readable(args[3]);
     std::vector<Operand> xs;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i)
       xs.push_back(classify_operand(PyList_GET_ITEM(inputs, i), name));
@@ -153,7 +153,7 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
       types.push_back(x.type);
       weak.push_back(x.weak);
     }
-    return to_python(trace_body(args[0], types, weak, utf8(args[2]), args[3]));
+    return to_python(trace_body(args[0], types, weak, readable(args[2]), args[3]));
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include "rules.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <map>
@@ -12,6 +11,7 @@
 
 #include "array.h"
 #include "attrs.h"
+#include "bound_text.h"
 #include "graph_object.h"
 #include "operand.h"
 #include "weft/hash.h"

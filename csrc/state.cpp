@@ -2,10 +2,8 @@
 
 #include "state.h"
 
-#include <nanobind/stl/string.h>
-
 #include "array.h"
-#include "bound.h"
+#include "bound_text.h"
 #include "compile.h"
 #include "eager.h"
 #include "jit_traces.h"
@@ -27,8 +25,21 @@ int device_index(nb::handle device) {
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].device.get() == device.ptr()) return static_cast<int>(i);
   Ref text = Ref::checked(PyObject_Repr(device.ptr()));
-  raise_error("AttributeValueError", "expected a device of weft.devices(); got ", utf8(text.get()));
+  raise_error("AttributeValueError", "expected a device of weft.devices(); got ",
+              readable(text.get()));
 }
+
+// The interpreter's count of how much deeper C code may call itself.
+#if PY_VERSION_HEX < 0x030C0000
+int recursion_left() { return PyThreadState_Get()->recursion_remaining; }
+void set_recursion_left(int left) { PyThreadState_Get()->recursion_remaining = left; }
+#elif PY_VERSION_HEX < 0x030E0000
+int recursion_left() { return PyThreadState_Get()->c_recursion_remaining; }
+void set_recursion_left(int left) { PyThreadState_Get()->c_recursion_remaining = left; }
+#else  // it looks at the stack itself
+int recursion_left() { return Py_GetRecursionLimit(); }
+void set_recursion_left(int) {}
+#endif
 
 }  // namespace
 
@@ -97,6 +108,10 @@ void bind_state(nb::module_& m) {
     clear_eager_cache();
     clear_executable_cache();
   });
+  // jaxlib's flattening of trees counts a level of Python's recursion per level of the tree, and
+  // forgets to give them back where it raises.
+  m.def("recursion_left", [] { return recursion_left(); });
+  m.def("set_recursion_left", [](int left) { set_recursion_left(left); }, nb::arg("left"));
   // "file.py:12 (f)", or "" outside of any user code.
   m.def("user_location", [] {
     Loc loc = current_loc();

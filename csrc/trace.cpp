@@ -156,7 +156,7 @@ static std::string argument_name(const TraceContext& c, uint32_t i) {
                                          PyTuple_GET_ITEM(described, 1),
                                          PyTuple_GET_ITEM(described, 2), number.get(), nullptr)
           : PyObject_CallOneArg(described, number.get()));
-  return std::string(utf8(path.get()));
+  return readable(path.get());
 }
 
 void retire(const ContextRef& context) {

@@ -717,7 +717,7 @@ def run_range(seed, first, last):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=words, text=True, check=False)
         words.seek(0)
         tail = words.read()[-6000:]
-    at, findings, returned = None, [], 0
+    at, findings, returned = None, [], None
     for line in done.stdout.splitlines():
         kind, _, rest = line.partition(" ")
         if kind == "at":
@@ -725,11 +725,15 @@ def run_range(seed, first, last):
         elif kind == "found":
             findings.append(json.loads(rest))
         elif kind == "done":
-            at, returned = None, int(rest)
-    if at is None and done.returncode != 0:
+            returned = int(rest)
+    if at is None:
         raise RuntimeError(f"the batch {first}..{last} did not begin:\n{tail}")
     how = "hangs" if "Timeout (" in tail else f"dies ({done.returncode})"
-    return at, f"{how}\n{tail}", findings, returned
+    if returned is None:
+        return at, f"{how}\n{tail}", findings, 0
+    if done.returncode != 0:  # in a thread of the runtime, behind the last call
+        findings.append([at, "process", f"{how} behind the last call of its batch\n{tail}"])
+    return None, "", findings, returned
 
 
 def shortest(seed, first, index):

@@ -1,6 +1,7 @@
 """Public functions called with arguments that they should not get: the process lives, the errors
 are errors of the caller. `bad_calls.py` makes as many such calls as are asked for."""
 
+import subprocess
 import sys
 
 import bad_calls
@@ -8,6 +9,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from weft import tree_util
 from weft.errors import NestingError
 
 
@@ -27,6 +29,23 @@ def test_a_batch_that_dies_names_its_call(monkeypatch):
     monkeypatch.setattr(bad_calls, "run_range", run_range)
     findings, _ = bad_calls.whole_batch(0, 0, 100)
     assert findings == [[13, "process", " after the calls from 7: dies"]]
+
+
+@pytest.mark.parametrize(
+    "words, at, found",
+    [
+        ("at 3\nat 4\ndone 2\n", None, [4]),
+        ('at 3\nfound [3, "KeyError", ""]\nat 4\n', 4, [3]),
+    ],
+)
+def test_a_process_that_ends_badly_is_a_finding(monkeypatch, words, at, found):
+    def process(command, **kwargs):  # before its last words, or behind them
+        return subprocess.CompletedProcess(command, -6, words)
+
+    monkeypatch.setattr(subprocess, "run", process)
+    died_at, _, findings, _ = bad_calls.run_range(0, 3, 5)
+    assert died_at == at
+    assert [index for index, *_ in findings] == found
 
 
 def _holds_itself(kind):
@@ -60,3 +79,58 @@ def test_structures_of_other_objects():
 def test_views_for_updates_are_no_sequences():
     with pytest.raises(TypeError):
         iter(wnp.ones(3).at)
+
+
+@tree_util.register_pytree_node_class
+class _Endless:
+    def tree_flatten(self):
+        return [self], None
+
+    @classmethod
+    def tree_unflatten(cls, data, children):
+        return cls()
+
+
+def _depth(so_far=0):
+    try:
+        return _depth(so_far + 1)
+    except RecursionError:
+        return so_far
+
+
+def _refuses(*_):
+    raise KeyError("as it was told to")
+
+
+_FLATTEN = [tree_util.tree_flatten, tree_util.tree_flatten_with_path]
+
+
+@pytest.mark.parametrize("flatten", _FLATTEN)
+def test_nodes_that_never_end(flatten):
+    before = _depth()
+    for _ in range(3):
+        with pytest.raises(RecursionError):
+            flatten(_Endless())
+        with pytest.raises(NestingError):
+            flatten(_holds_itself(dict))
+    assert _depth() == before
+
+
+@pytest.mark.parametrize("flatten", _FLATTEN)
+def test_errors_from_within_a_tree_take_no_levels_of_recursion(flatten):
+    before = _depth()
+    for _ in range(300):
+        with pytest.raises(KeyError):
+            flatten([[[[[{"a": 1.0}]]]]], is_leaf=lambda x: isinstance(x, dict) and _refuses())
+    assert _depth() == before
+
+
+def test_paths_of_deep_trees():
+    tree = leaf = []
+    for _ in range(300):
+        leaf.append([])
+        leaf = leaf[0]
+    leaf.append(1.0)
+    ((path, value),), treedef = tree_util.tree_flatten_with_path(tree)
+    assert len(path) == 301 and value == 1.0
+    assert treedef == tree_util.tree_structure(tree)

@@ -531,6 +531,78 @@ def test_functions_nested_too_deeply():
     check(info, "[jit] expected at most 256 graphs in each other", mark="nested")
 
 
+# Bytes of a file's name that are no text, halves of a pair, what is special in programs.
+_NAMES = ["\udcff", "\ud800\udfff", "a\x00b\n\"'\\", "%0 = @main", "\u2028", "", "x" * 5000]
+
+
+def _named(name, function, file="names.py"):
+    code = function.__code__.replace(co_name=name, co_filename=file)
+    function.__code__ = code.replace(co_qualname=name)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+@pytest.mark.parametrize("name", _NAMES, ids=ascii)
+def test_functions_whose_names_are_no_text(name):
+    x, f = wnp.ones(3), _named(name, lambda x: wnp.sin(x) * 2, file=f"{name}.py")
+    np.testing.assert_allclose(weft.jit(f)(x), 2 * np.sin(1), rtol=1e-6)
+    for stage in (weft.jit(f).lower(x), weft.jit(lambda x: weft.jit(f)(x) + f(x)).lower(x)):
+        stage.compile()  # the text parses
+        stage.as_text(debug_info=True).encode()
+    for transformed in (weft.vmap(f), weft.grad(lambda x: weft.checkpoint(f)(x).sum())):
+        transformed(x)
+    str(weft.make_jaxpr(f)(x)).encode()
+    assert lax.scan(_named(name, lambda c, x: (c, x)), 1.0, x)[0] == 1
+    lax.cond(True, _named(name, lambda x: x), _named(name, lambda x: x + 1), x)
+    with pytest.raises(weft.errors.ShapeError) as info:
+        _named(name, lambda x: lax.add(x, wnp.ones(4)), file=f"{name}.py")(x)
+    str(info.value).encode()
+    with pytest.raises(weft.errors.TracerBoolConversionError):
+        weft.jit(_named(name, lambda x: bool(x), file=f"{name}.py"))(1.0)
+    leaked = []
+    weft.jit(_named(name, lambda x: leaked.append(x)))(1.0)
+    with pytest.raises(weft.errors.UnexpectedTracerError):
+        leaked[0] + 1
+
+
+@pytest.mark.parametrize("name", _NAMES, ids=ascii)
+def test_names_given_to_parts_of_programs_that_are_no_text(name):
+    x = wnp.ones(3)
+    if name:
+        scoped = weft.jit(weft.named_scope(name)(lambda x: wnp.sin(x) * 2)).lower(x)
+        scoped.as_text(debug_info=True).encode()
+        scoped.compile()
+
+    def loss(x):
+        return wnp.sin(weft.ad_checkpoint.checkpoint_name(wnp.sin(x), name)).sum()
+
+    policy = weft.checkpoint_policies.save_only_these_names(name)
+    saved = weft.grad(weft.checkpoint(loss, policy=policy))
+    np.testing.assert_allclose(saved(x), np.cos(np.sin(1)) * np.cos(1), rtol=1e-6)
+    last = weft.make_jaxpr(saved)(x).jaxpr.eqns[-1]  # the second half
+    assert str(last.params["jaxpr"]).count("sin ") == 0  # takes sin(x), which was saved
+
+    doubled = weft.custom_jvp(_named(name, lambda x: x * 2))
+    doubled.defjvp(_named(name, lambda p, t: (p[0] * 2, t[0] * 2)))
+    scaled = weft.custom_vjp(_named(name, lambda x: x * 2))
+    scaled.defvjp(lambda x: (x * 2, None), _named(name, lambda _, ct: (ct * 2,)))
+    for f in (doubled, scaled):
+        assert weft.grad(lambda x, f=f: f(x).sum())(x)[0] == 2
+        str(weft.make_jaxpr(f)(x)).encode()
+
+    shape = weft.ShapeDtypeStruct((3,), np.float32)
+    weft.jit(lambda x: weft.pure_callback(_named(name, lambda x: x), shape, x))(x)
+    primitive = weft.extend.core.Primitive(name)
+    primitive.def_impl(lambda x: x)
+    primitive.def_abstract_eval(lambda x: x)
+    assert (primitive.bind(x) == 1).all()
+    weft.jit(lambda **named: {name: named[name] + 1}).lower(**{name: x}).compile()
+    with pytest.raises(weft.errors.ArgumentTypeError):
+        weft.jit(lambda **named: 1)(**{name: object()})
+    with pytest.raises(TypeError):
+        wnp.zeros(3, name or "no dtype")
+
+
 def test_names_that_are_no_text():
     """Bytes of a file's name that are no text are shown escaped."""
     name = b"/tmp/bad\xff.py".decode("utf-8", "surrogateescape")

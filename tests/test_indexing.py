@@ -420,6 +420,8 @@ def test_messages():
         x.at[0, 0, 0].set(0)
     with pytest.raises(IndexOutOfBoundsError, match=r"mask of shape \(2,\).*got \(3,\)"):
         x[np.ones(3, bool)]
+    with pytest.raises(ShapeError, match=r"broadcast together; got \(2,\), \(3,\)"):
+        x[np.arange(2), np.arange(3)]
     with pytest.raises(OperandError, match="got a list"):
         x[[0, 1]]
     with pytest.raises(DTypeError, match="float32"):

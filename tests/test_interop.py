@@ -18,6 +18,11 @@ DTYPES = [
     *["float16", "float32", "complex64"],
     *[ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
 ]
+# The others of ml_dtypes, those of less than a byte among them.
+RARE = [
+    *["int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float8_e3m4", "float8_e4m3"],
+    *["float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"],
+]
 WIDE = ["int64", "uint64", "float64", "complex128"]
 
 
@@ -137,6 +142,55 @@ def test_pickle(dtype):
         y = pickle.loads(pickle.dumps(x, protocol))
         assert isinstance(y, weft.Array) and y.dtype == x.dtype
         np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_dtypes(name):
+    """Values that each has: 0 and 1, but for the one that has powers of two only."""
+    values = [[1, 2, 1]] if name == "float8_e8m0fnu" else [[0, 1, 1]]
+    host = np.asarray(values).astype(np.dtype(getattr(ml_dtypes, name)))
+    x = weft.device_put(host)
+    assert x.dtype == host.dtype and (x.shape, x.nbytes) == (host.shape, host.nbytes)
+    copies = (
+        x,
+        pickle.loads(pickle.dumps(x)),
+        copy.deepcopy(x),
+        x.copy(),
+        weft.jit(lambda x: x)(x),
+    )
+    for same in copies:
+        back = np.asarray(same)
+        assert back.dtype == host.dtype and back.tolist() == host.tolist()
+        assert np.asarray(same, "float32").tolist() == values
+    assert str(x) == str(host) and f"dtype={name}" in repr(x)
+    assert [x.tolist(), float(x[0, 1]), x[0, 1].item()] == [host.tolist(), values[0][1], host[0, 1]]
+    assert x.tobytes() == host.tobytes()
+    assert np.asarray(x.astype("float32")).tolist() == values
+    assert np.asarray(weft.device_put(host[:, :0])).shape == (1, 0)
+
+
+def test_float0():
+    float0 = weft.dtypes.float0
+    zeros = np.zeros((2, 3), float0)
+    x = wnp.asarray(zeros)
+    made = [x, wnp.zeros((2, 3), float0), weft.device_put(zeros), wnp.zeros_like(zeros)]
+    made += [
+        weft.jit(lambda x: x)(zeros),
+        weft.vmap(lambda x: x)(x),
+        wnp.ones((2, 3)).astype(float0),
+    ]
+    made += [pickle.loads(pickle.dumps(x)), copy.copy(x), wnp.stack([zeros[0], x[0]])]
+    for same in made:
+        assert same.dtype == float0 and same.shape == (2, 3)
+        back = np.asarray(same)
+        assert back.dtype == float0 and back.shape == (2, 3)
+    assert "dtype=float0" in repr(x) and wnp.reshape(zeros, (3, 2)).dtype == float0
+    assert np.asarray(x[0, 0]).shape == () and weft.device_put(zeros[0, 0]).dtype == float0
+    for refused in (lambda: x + 1, lambda: zeros[0, 0] + x, lambda: wnp.sin(x), lambda: wnp.sum(x)):
+        with pytest.raises(TypeError, match="float0"):
+            refused()
+    with pytest.raises(BufferError):
+        memoryview(x)
 
 
 def test_pickle_keeps_weak_types():

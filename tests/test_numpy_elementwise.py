@@ -454,3 +454,12 @@ def test_logarithms_of_complex_special_values(name):
         got = np.asarray(call(z))
         np.testing.assert_allclose(got.real, logarithm.real * factor, rtol=1e-6)
         np.testing.assert_allclose(got.imag, logarithm.imag * factor, rtol=1e-6)
+
+
+def test_more_axes_than_numpy_has():
+    x = wnp.ones((1,) * 40)
+    assert wnp.array_equiv(x, wnp.ones(3)) and not wnp.array_equiv(x, 2.0)
+    assert wnp.ones(3)[wnp.zeros((1,) * 40, int)].shape == (1,) * 40
+    assert weft.random.truncated_normal(weft.random.key(0), -x, 1.0).shape == (1,) * 40
+    with pytest.raises(weft.errors.ShapeError, match=r"\[truncated_normal\].*got \(3,\), \(2,\)"):
+        weft.random.truncated_normal(weft.random.key(0), wnp.zeros(3), wnp.ones(2))

@@ -51,7 +51,8 @@ def _array(self, dtype=None, copy=None):
 
 def _text(self, prefix, suffix):
     weak = ", weak_type=True" if self.weak_type else ""
-    end = f"dtype={self.dtype.name}{weak}{suffix}"
+    (name,) = self.dtype.names or (self.dtype.name,)  # float0 is a structure of itself
+    end = f"dtype={name}{weak}{suffix}"
     if self.is_deleted():
         return f"{prefix}<deleted>, shape={self.shape}, {end}"
     if self.size == 0:

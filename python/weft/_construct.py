@@ -25,10 +25,13 @@ def construct():
     if None in at:
         return None
     first, last, begin, end = at
-    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
     try:
+        lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
         tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):  # not Python as it was run: a notebook's magic, no source
+    except (
+        SyntaxError,
+        ValueError,
+    ):  # not Python as it was run: a notebook's magic, no source, no file's name
         return None
     found = [
         (_extent(part), name)

@@ -120,7 +120,7 @@ def requested_dtype(dtype, function):
     """
     try:
         wide = as_dtype(dtype)
-    except TypeError as error:
+    except (TypeError, UnicodeEncodeError) as error:
         if isinstance(error, WeftError) or not isinstance(dtype, str):
             raise
         import difflib  # for messages only

@@ -134,7 +134,8 @@ std::optional<PromotionType> promote(PromotionType a, PromotionType b) {
 }
 
 PromotionType to_inexact(PromotionType d, bool x64) {
-  if (is_inexact(d.dtype)) return d;
+  // float0 stands for no number at all; an op says that it does not take it.
+  if (is_inexact(d.dtype) || d.dtype == DType::kFloat0) return d;
   bool wide = x64 && info(d.dtype).bits == 64;
   return {wide ? DType::kF64 : DType::kF32, d.weak};
 }

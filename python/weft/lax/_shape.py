@@ -21,6 +21,11 @@ def broadcast_shapes(*shapes):
     ShapeError if two of them have, counted from the last axis, different sizes of which none is 1.
     """
     shapes = [static_shape(shape, "broadcast_shapes") for shape in shapes]
+    return common_shape(shapes, "broadcast_shapes")
+
+
+def common_shape(shapes, function):
+    """As `broadcast_shapes`, of tuples of ints; NumPy's own stops at 32 axes."""
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         offset = len(result) - len(shape)
@@ -30,7 +35,7 @@ def broadcast_shapes(*shapes):
             elif size not in (1, result[axis]):
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(
-                    f"[broadcast_shapes] expected shapes that broadcast together; got {listed}"
+                    f"[{function}] expected shapes that broadcast together; got {listed}"
                 )
     return tuple(result)
 

@@ -18,6 +18,7 @@ from weft.errors import (
     NonConcreteBooleanIndexError,
     OperandError,
 )
+from weft.lax._shape import common_shape
 
 _INT32 = np.iinfo(np.int32)
 
@@ -265,7 +266,7 @@ class Plan(NamedTuple):
 def plan_of(shape, entries, place, wrap=True):
     """The Plan of any index, and its operands; `place` is from read_index."""
     operands = _Operands(shape, wrap)
-    common = np.broadcast_shapes(*(e.shape for e in entries if isinstance(e, Positions)))
+    common = common_shape([e.shape for e in entries if isinstance(e, Positions)], "index")
     components, vectors, offset, collapsed, new_axes, result = [], [], [], [], [], []
     sizes = list(shape)
     arrays_at = None  # the axis of the index vectors where the common axes begin

@@ -6,7 +6,8 @@ from weft import _core
 from weft._arguments import ndim_of
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_dtype
-from weft.errors import AttributeValueError, DTypeError
+from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.lax._shape import common_shape
 from weft.numpy import _ufuncs as u
 
 
@@ -142,8 +143,8 @@ def array_equal(a1, a2, equal_nan=False):
 def array_equiv(a1, a2):
     """Whether two arrays are equal after broadcasting. A bool array without axes."""
     try:
-        np.broadcast_shapes(_core.typeof(a1)[0], _core.typeof(a2)[0])
-    except ValueError:
+        common_shape([_core.typeof(a1)[0], _core.typeof(a2)[0]], "array_equiv")
+    except ShapeError:
         return _core.asarray(False)
     return _array_equal(a1, a2, equal_nan=False)
 

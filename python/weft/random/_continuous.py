@@ -8,6 +8,7 @@ from weft._jit import composite
 from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._elementwise import bitcast_convert_type
+from weft.lax._shape import common_shape
 from weft.random._keys import checked_key, random_bits, split
 
 
@@ -114,7 +115,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
     """
     dtype = float_dtype(dtype, "truncated_normal")
     if shape is None:
-        shape = np.broadcast_shapes(shape_of(lower), shape_of(upper))
+        shape = common_shape([shape_of(lower), shape_of(upper)], "truncated_normal")
     shape = static_shape(shape, "truncated_normal")
     bounds_in(shape, (lower, upper), "truncated_normal")
     key = checked_key(key, "truncated_normal")

@@ -11,6 +11,7 @@ import functools
 
 from jaxlib import _jax
 
+from weft import _core
 from weft.errors import NestingError
 
 _pytree = _jax.pytree
@@ -21,22 +22,32 @@ SequenceKey = _pytree.SequenceKey
 GetAttrKey = _pytree.GetAttrKey
 FlattenedIndexKey = _pytree.FlattenedIndexKey
 
+_MARGIN = 100  # levels of Python's recursion that jaxlib needs to take back what it has done
 
-def _says_what_failed(flatten):
-    """jaxlib returns a value beside the error where a tree is too deep: Python calls that a fault
-    of the interpreter."""
+
+def _too_deep(tree):
+    return NestingError(
+        "expected containers within containers to a depth that can be walked; got a "
+        f"{type(tree).__name__} that is deeper, or that holds itself"
+    )
+
+
+def _gives_back_levels(flatten):
+    """jaxlib counts a level of Python's recursion per level of the tree; where it raises, these
+    would be missing ever after."""
 
     @functools.wraps(flatten)
     def flatten_tree(self, tree, is_leaf=None):
+        left = _core.recursion_left()
         try:
             return flatten(self, tree, is_leaf)
-        except SystemError as e:
-            if not isinstance(e.__cause__, RecursionError):
+        except BaseException as e:
+            _core.set_recursion_left(left)
+            # jaxlib returns a value beside the error where a tree is too deep: Python calls that a
+            # fault of the interpreter.
+            if not (isinstance(e, SystemError) and isinstance(e.__cause__, RecursionError)):
                 raise
-        raise NestingError(
-            "expected containers within containers to a depth that can be walked; got a "
-            f"{type(tree).__name__} that is deeper, or that holds itself"
-        )
+        raise _too_deep(tree)
 
     return flatten_tree
 
@@ -44,8 +55,19 @@ def _says_what_failed(flatten):
 class PyTreeRegistry(_pytree.PyTreeRegistry):
     """Which classes are nodes, and how they are taken apart."""
 
-    flatten = _says_what_failed(_pytree.PyTreeRegistry.flatten)
-    flatten_with_path = _says_what_failed(_pytree.PyTreeRegistry.flatten_with_path)
+    flatten = _gives_back_levels(_pytree.PyTreeRegistry.flatten)
+    _flatten_with_path = _gives_back_levels(_pytree.PyTreeRegistry.flatten_with_path)
+
+    def flatten_with_path(self, tree, is_leaf=None):
+        """As jaxlib's, which ends the process if the levels of Python's recursion run out in it."""
+        deepest = _core.recursion_left() - _MARGIN
+
+        def stops(path, x):
+            if len(path) > deepest:
+                raise _too_deep(tree)
+            return is_leaf is not None and is_leaf(path, x)
+
+        return self._flatten_with_path(tree, stops)
 
 
 registry = PyTreeRegistry()
