@@ -41,9 +41,31 @@ int recursion_left() { return Py_GetRecursionLimit(); }
 void set_recursion_left(int) {}
 #endif
 
+// giving_levels_back(function, *args): jaxlib's flattening of trees counts a level of Python's
+// recursion per level of the tree, and forgets to give them back where it raises.
+PyObject* giving_levels_back(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n < 1) raise_error("OperandError", "giving_levels_back expected a function first");
+    int left = recursion_left();
+    Ref result =
+        Ref::steal(PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(n - 1), nullptr));
+    if (result) return result.release();
+    set_recursion_left(left);
+    throw PythonError{};
+  });
+}
+
+PyMethodDef functions[] = {
+    {"giving_levels_back",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(giving_levels_back)), METH_FASTCALL,
+     "giving_levels_back(function, *args): calls it; where it raises, the levels of recursion that "
+     "are left are as they were."},
+    {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 void bind_state(nb::module_& m) {
+  check(PyModule_AddFunctions(m.ptr(), functions));
   m.def("set_scope", [](std::string name) { return set_scope(std::move(name)); });
   m.def("register_device", [](nb::object device, nb::object sharding, nb::object device_list,
                               std::string platform) {
@@ -108,10 +130,7 @@ void bind_state(nb::module_& m) {
     clear_eager_cache();
     clear_executable_cache();
   });
-  // jaxlib's flattening of trees counts a level of Python's recursion per level of the tree, and
-  // forgets to give them back where it raises.
   m.def("recursion_left", [] { return recursion_left(); });
-  m.def("set_recursion_left", [](int left) { set_recursion_left(left); }, nb::arg("left"));
   // "file.py:12 (f)", or "" outside of any user code.
   m.def("user_location", [] {
     Loc loc = current_loc();

@@ -32,20 +32,16 @@ def _too_deep(tree):
     )
 
 
-def _gives_back_levels(flatten):
-    """jaxlib counts a level of Python's recursion per level of the tree; where it raises, these
-    would be missing ever after."""
+def _guarded(flatten):
+    """A flattening of jaxlib's, which does not give back the levels of recursion where it raises,
+    and returns a value beside the error where a tree is too deep."""
 
     @functools.wraps(flatten)
     def flatten_tree(self, tree, is_leaf=None):
-        left = _core.recursion_left()
         try:
-            return flatten(self, tree, is_leaf)
-        except BaseException as e:
-            _core.set_recursion_left(left)
-            # jaxlib returns a value beside the error where a tree is too deep: Python calls that a
-            # fault of the interpreter.
-            if not (isinstance(e, SystemError) and isinstance(e.__cause__, RecursionError)):
+            return _core.giving_levels_back(flatten, self, tree, is_leaf)
+        except SystemError as e:  # so Python calls a value beside an error
+            if not isinstance(e.__cause__, RecursionError):
                 raise
         raise _too_deep(tree)
 
@@ -55,8 +51,8 @@ def _gives_back_levels(flatten):
 class PyTreeRegistry(_pytree.PyTreeRegistry):
     """Which classes are nodes, and how they are taken apart."""
 
-    flatten = _gives_back_levels(_pytree.PyTreeRegistry.flatten)
-    _flatten_with_path = _gives_back_levels(_pytree.PyTreeRegistry.flatten_with_path)
+    flatten = _guarded(_pytree.PyTreeRegistry.flatten)
+    _flatten_with_path = _guarded(_pytree.PyTreeRegistry.flatten_with_path)
 
     def flatten_with_path(self, tree, is_leaf=None):
         """As jaxlib's, which ends the process if the levels of Python's recursion run out in it."""
