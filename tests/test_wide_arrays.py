@@ -162,3 +162,30 @@ def test_device_put_copies_where_nothing_may_be_shared():
     assert copied.tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="not both"):
         weft.device_put(copied, donate=True, may_alias=False)
+
+
+WIDE_STARTS = {
+    "dynamic_slice": lambda x, i: lax.dynamic_slice(x, (i, 0), (1, 3)),
+    "dynamic_slice, array": lambda x, i: lax.dynamic_slice(x, wnp.stack([i, i]), (1, 3)),
+    "dynamic_slice, narrow": lambda x, i: lax.dynamic_slice(x, (i, wnp.asarray(0)), (1, 3)),
+    "dynamic_slice_in_dim": lambda x, i: lax.dynamic_slice_in_dim(x, i, 1),
+    "dynamic_index_in_dim": lambda x, i: lax.dynamic_index_in_dim(x, i),
+    "dynamic_update_slice": lambda x, i: lax.dynamic_update_slice(x, x[:1] * 0, (i, 0)).argmin(0),
+    "dynamic_update_slice_in_dim": lambda x, i: (
+        lax.dynamic_update_slice_in_dim(x, x[:1] * 0, i, 0).argmin(0)
+    ),
+    "dynamic_update_index_in_dim": lambda x, i: (
+        lax.dynamic_update_index_in_dim(x, x[0] * 0, i, 0).argmin(0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDE_STARTS)
+def test_wide_indices_are_not_cut_off(name):
+    x = wnp.arange(1.0, 13.0).reshape(4, 3)
+    for f in (WIDE_STARTS[name], weft.jit(WIDE_STARTS[name])):
+        for index, row in ((2**32 + 1, 3), (-(2**32) + 1, 0), (-2, 2), (1, 1)):
+            with weft.enable_x64(True):
+                i = wnp.asarray(np.int64(index))
+            expected = np.full(3, row) if "update" in name else np.asarray(x[row : row + 1])
+            np.testing.assert_array_equal(f(x, i).reshape(expected.shape), expected)

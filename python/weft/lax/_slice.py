@@ -178,7 +178,10 @@ def _starts(function, operand, start_indices, allow_negative):
         else:
             # Within the dtype's range the value is as good as any beyond the array.
             wrapped_start = static + shape[axis] if static < 0 and allow else static
-            starts[axis] = dtype.type(min(max(wrapped_start, 0), np.iinfo(dtype).max))
+            start = dtype.type(min(max(wrapped_start, 0), np.iinfo(dtype).max))
+            # A NumPy scalar is no wider than the settings allow, but the starts that are arrays may
+            # be.
+            starts[axis] = _core.astype(start, dtype) if dtype.itemsize == 8 else start
     return starts, tuple(wrapped)
 
 
@@ -209,6 +212,8 @@ def _index_dtype(function, starts):
             raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
     computed = [start for start in starts if _static_index(start) is None]
     dtype = _core.result_type(*computed)[0] if computed else default_int()
+    if any(dtype_of(start).itemsize > dtype.itemsize for start in computed):
+        return np.dtype(np.int64)  # 64-bit arrays while 64-bit dtypes are off
     # A narrower one may not hold the sizes that are added to negative indices.
     return dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
 
