@@ -1,5 +1,7 @@
 """Functions that call functions that call functions: what is compiled stays small, or an error."""
 
+import math
+
 import pytest
 
 import weft
@@ -78,3 +80,89 @@ def test_optimised_programs_are_left_alone():
     stats = []
     assert compiler.optimize(once, stats=stats) == once
     assert not any(s["rewrites"] for s in stats)
+
+
+TWICE = {
+    "f(f(x))": lambda f, x: f(f(x)),
+    "f(x) * f(2 x)": lambda f, x: f(x) * f(2 * x),
+    "f(x) + f(2 f(x))": lambda f, x: f(x) + f(2 * f(x)),
+}
+DERIVATIVES = {
+    "grad": weft.grad,
+    "grad of grad": lambda f: weft.grad(weft.grad(f)),
+    "vmap of grad": lambda f: lambda x: weft.vmap(weft.grad(f))(wnp.stack([x, x])),
+    "grad of vmap": lambda f: weft.grad(lambda x: weft.vmap(f)(wnp.stack([x, x])).sum()),
+    "in a scan": lambda f: weft.grad(
+        lambda x: weft.lax.scan(lambda c, _: (f(c), None), x, length=3)[0]
+    ),
+    "in a branch": lambda f: weft.grad(lambda x: weft.lax.cond(x > 0, f, lambda x: f(2 * x), x)),
+    "checkpoint": lambda f: weft.grad(weft.checkpoint(f)),
+    "policy": lambda f: weft.grad(
+        weft.checkpoint(f, policy=weft.checkpoint_policies.everything_saveable)
+    ),
+}
+
+
+@pytest.mark.parametrize("step", TWICE)
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_derivatives_of_functions_called_twice_at_each_level(step, derivative):
+    """As many residuals as there are calls no program could hold: they are computed again."""
+    f = nested(30, TWICE[step])
+    assert len(weft.jit(DERIVATIVES[derivative](f)).lower(0.5).as_text()) < 60_000_000
+
+
+def test_an_unjitted_derivative_of_functions_called_twice_comes_to_an_end():
+    f = nested(30, TWICE["f(f(x))"])
+    for g in (weft.grad(f), weft.grad(weft.grad(f))):
+        with pytest.raises(RecursionError, match="operations"):
+            g(0.5)
+
+
+@pytest.mark.parametrize("step", ("f(f(x))", "f(x) * f(2 x)"))
+def test_derivatives_of_a_few_levels(step):
+    def derivatives(levels, x):
+        """Value, first and second derivative."""
+        if levels == 0:
+            return math.sin(x), math.cos(x), -math.sin(x)
+        y, y1, y2 = derivatives(levels - 1, x)
+        if step == "f(f(x))":
+            z, z1, z2 = derivatives(levels - 1, y)
+            return z, z1 * y1, z2 * y1 * y1 + z1 * y2
+        z, z1, z2 = derivatives(levels - 1, 2 * x)
+        return y * z, y1 * z + 2 * y * z1, y2 * z + 4 * y1 * z1 + 4 * y * z2
+
+    f = nested(3, TWICE[step])
+    value, first, second = derivatives(3, 0.3)
+    assert float(f(0.3)) == pytest.approx(value, rel=1e-5)
+    assert float(weft.grad(f)(0.3)) == pytest.approx(first, rel=1e-4)
+    assert float(weft.jit(weft.grad(weft.grad(f)))(0.3)) == pytest.approx(second, rel=1e-4)
+
+
+def test_what_is_computed_again_has_no_effects():
+    """A program so large that values are computed again: callbacks still run once."""
+    calls = []
+    chain = nested(11, TWICE["f(f(x))"])
+
+    def seen(x):
+        calls.append(float(x))
+        return x
+
+    @weft.jit
+    def f(x):
+        still = weft.lax.stop_gradient(x)
+        weft.debug.callback(seen, still)
+        scale = weft.experimental.io_callback(seen, weft.ShapeDtypeStruct((), "float32"), still)
+        return chain(x * scale)
+
+    rec = weft.jit(f).trace(0.5).graph
+    residuals = weft._core.linearize_graph(rec, [True])[3]
+    assert len(residuals) < 10
+
+    def derivative(x, scale):
+        x, product = x * scale, scale
+        for _ in range(2**11):
+            x, product = math.sin(x), product * math.cos(x)
+        return product
+
+    assert float(weft.grad(f)(0.5)) == pytest.approx(derivative(0.5, 0.5), rel=1e-3)
+    assert calls == [0.5, 0.5]

@@ -171,12 +171,12 @@ WIDE_STARTS = {
     "dynamic_slice_in_dim": lambda x, i: lax.dynamic_slice_in_dim(x, i, 1),
     "dynamic_index_in_dim": lambda x, i: lax.dynamic_index_in_dim(x, i),
     "dynamic_update_slice": lambda x, i: lax.dynamic_update_slice(x, x[:1] * 0, (i, 0)).argmin(0),
-    "dynamic_update_slice_in_dim": lambda x, i: (
-        lax.dynamic_update_slice_in_dim(x, x[:1] * 0, i, 0).argmin(0)
-    ),
-    "dynamic_update_index_in_dim": lambda x, i: (
-        lax.dynamic_update_index_in_dim(x, x[0] * 0, i, 0).argmin(0)
-    ),
+    "dynamic_update_slice_in_dim": lambda x, i: lax.dynamic_update_slice_in_dim(
+        x, x[:1] * 0, i, 0
+    ).argmin(0),
+    "dynamic_update_index_in_dim": lambda x, i: lax.dynamic_update_index_in_dim(
+        x, x[0] * 0, i, 0
+    ).argmin(0),
 }
 
 

@@ -6,6 +6,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "ops/recompute.h"
 #include "ops/walk.h"
 #include "weft/held.h"
 #include "weft/op_def.h"
@@ -39,7 +40,9 @@ void jvp_call(GraphJvpCtx& c) {
 }
 
 void linearize_call(GraphJvpCtx& c) {
-  auto split = c.transforms->linearize(callee(c.op, c.attrs), {.in_mask = c.tangent_mask()});
+  const GraphRef& source = callee(c.op, c.attrs);
+  auto split = c.transforms->linearize(source, {.in_mask = c.tangent_mask()});
+  if (has_too_many_residuals(source, *split)) return linearize_by_recomputation(c, nullptr);
   Values made = call(c, c.operands, split->forward);
   c.results = Values(std::span<const Value>(made).first(c.out_types.size()));
   Values args;

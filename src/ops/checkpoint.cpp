@@ -5,7 +5,7 @@
 
 #include "ops/call.h"
 #include "ops/families.h"
-#include "ops/walk.h"
+#include "ops/recompute.h"
 #include "weft/build.h"
 #include "weft/custom_rules.h"
 #include "weft/hash.h"
@@ -76,113 +76,7 @@ const std::pair<std::string_view, decltype(NamedPolicy::rule)> kPolicies[] = {
      }},
 };
 
-// The graph without calls of jit: a policy looks at the ops in them.
-GraphRef without_calls(const GraphRef& graph) {
-  auto is_inlined = [](const Op& op) { return def(*op.info).call == CallKind::kInline; };
-  if (std::none_of(graph->ops().begin(), graph->ops().end(), is_inlined)) return graph;
-  return graph->cached<Graph>("without_calls", [&] {
-    GraphBuilder b;
-    // A call made twice with the same operands is one: else the ops would double at each level.
-    b.set_hash_consing(true);
-    return rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
-      return is_inlined(op) ? b.inline_graph(*without_calls(callee(op)), operands)
-                            : copy_op(*graph, b, op, operands);
-    });
-  });
-}
-
-// What the backward pass starts from, and what it computes again.
-class Recomputation {
- public:
-  // `needed`: the values of the forward graph that the linear graph takes.
-  Recomputation(const Graph& forward, const SavePolicy* policy, std::span<const Value> needed)
-      : forward_(forward), repeats_(forward.ops().size()) {
-    std::vector<bool> seen(forward.num_values());
-    std::vector<Value> pending(needed.begin(), needed.end());
-    while (!pending.empty()) {
-      Value v = pending.back();
-      pending.pop_back();
-      const Op* op = forward.producer(v);
-      if (!op || seen[v.id]) continue;
-      seen[v.id] = true;
-      bool is_repeatable = effects_of(*op->info, without_effects(op->attrs)) == kPure;
-      if (!is_repeatable || (policy && policy->saves(*op->info, op->attrs))) {
-        saved_.push_back(v);
-        continue;
-      }
-      size_t index = static_cast<size_t>(op - forward.ops().data());
-      if (repeats_[index]) continue;
-      repeats_[index] = true;
-      for (Value operand : forward.operands(*op)) pending.push_back(operand);
-    }
-  }
-
-  // Values of the forward graph that are kept for the backward pass.
-  const std::vector<Value>& saved() const { return saved_; }
-
-  // Appends the repeated ops; returns where `needed` are.
-  Values append(GraphBuilder& b, std::span<const Value> inputs, std::span<const Value> saved,
-                std::span<const Value> needed) const {
-    ValueMap map(forward_, b);
-    for (uint32_t i = 0; i < inputs.size(); ++i) map.set(forward_.input(i), inputs[i]);
-    for (size_t i = 0; i < saved.size(); ++i) map.set(saved_[i], saved[i]);
-    uint32_t next = 0;
-    copy_ops(forward_, b, map, [&](const Op& op, std::span<const Value> operands) {
-      return repeats_[next++] ? copy_op(forward_, b, op, operands) : Values{};
-    });
-    return map(needed);
-  }
-
- private:
-  const Graph& forward_;
-  std::vector<Value> saved_;
-  std::vector<bool> repeats_;  // per op
-};
-
-void linearize_checkpoint(GraphJvpCtx& c) {
-  const SavePolicy* policy = policy_of(c.attr());
-  GraphRef source = callee(c.op, c.attrs);
-  if (policy) source = without_calls(source);
-  auto split = c.transforms->linearize(source, {.in_mask = c.tangent_mask()});
-  const Graph& forward = *split->forward;
-  size_t num_results = c.out_types.size();
-  Values needed;
-  for (const Residual& r : split->residuals)
-    needed.push_back(r.is_input ? forward.input(r.index) : forward.outputs()[r.index]);
-  Recomputation again(forward, policy, needed);
-
-  // The forward pass, with what is kept as further results.
-  GraphBuilder first;
-  ValueMap map(forward, first);
-  std::vector<Value> inputs = copy_inputs(forward, first, map);
-  copy_ops(forward, first, map, [&](const Op& op, std::span<const Value> operands) {
-    return copy_op(forward, first, op, operands);
-  });
-  Values outputs = map(forward.outputs().first(num_results));
-  for (Value v : again.saved()) outputs.push_back(map(v));
-  Values made = call(c, c.operands, first.finish(outputs));
-  std::span<const Value> results(made);
-  c.results = Values(results.first(num_results));
-
-  // The linear map: operands, what was kept, tangents -> tangents.
-  if (split->linear->outputs().empty()) {
-    c.result_tangents = Values(num_results);
-    return;
-  }
-  GraphBuilder second;
-  inputs.clear();
-  for (TypeRef t : forward.input_types()) inputs.push_back(second.input(t));
-  std::vector<Value> kept, linear_args;
-  for (Value v : again.saved()) kept.push_back(second.input(forward.type(v)));
-  for (Value v : again.append(second, inputs, kept, needed)) linear_args.push_back(v);
-  for (size_t i = linear_args.size(); i < split->linear->num_inputs(); ++i)
-    linear_args.push_back(second.input(split->linear->input_types()[i]));
-  GraphRef linear = second.finish(second.inline_graph(*split->linear, linear_args));
-  Values args(c.operands);
-  for (Value v : results.subspan(num_results)) args.push_back(v);
-  append_present(args, c.tangents);
-  c.result_tangents = scattered(split->out_mask, call(c, args, linear));
-}
+void linearize_checkpoint(GraphJvpCtx& c) { linearize_by_recomputation(c, policy_of(c.attr())); }
 
 // The barrier makes what is computed again wait for the cotangents; without it the compiler would
 // find the values of the forward pass equal, and keep those.
