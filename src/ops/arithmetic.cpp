@@ -262,6 +262,18 @@ TypeRefs infer_pow(const InferCtx& c) {
   return {make_type(base, common_shape(c))};
 }
 
+// 0 to a power whose real part is positive is 0; XLA's own is nan if the zero has a sign.
+std::string power_of_zero(EmitCtx& c, std::string base, std::string exponent, std::string power) {
+  GraphBuilder b;
+  auto input = [&] { return Val{&b, b.input(c.out_type())}; };
+  Val x = input(), y = input(), given = input();
+  Val zero = logical_and(eq(x, scalar_like(x, 0)), gt(real(y), scalar_like(real(y), 0)));
+  Val lost = logical_and(zero, ne(given, given));
+  GraphRef graph = b.finish(Values{select(lost, zeros_like(given), given).value});
+  std::string args[] = {std::move(base), std::move(exponent), std::move(power)};
+  return c.inline_graph(*graph, args)[0];
+}
+
 void emit_pow(EmitCtx& c) {
   const Dims& shape = c.out_type()->shape();
   std::string operands[] = {c.in_as(0, shape), c.in_as(1, shape)};
@@ -269,7 +281,9 @@ void emit_pow(EmitCtx& c) {
   TypeRef given = with_shape(c.in_type(1), shape);
   if (given != c.out_type())
     operands[1] = emit_op(c, "stablehlo.convert", {&operands[1], 1}, {&given, 1}, c.out_type());
-  c.set_out(0, emit_op(c, "stablehlo.power", operands, types, c.out_type()));
+  std::string power = emit_op(c, "stablehlo.power", operands, types, c.out_type());
+  if (is_complex(c.out_type()->dtype())) power = power_of_zero(c, operands[0], operands[1], power);
+  c.set_out(0, power);
 }
 
 void register_pow(OpRegistry& r) {

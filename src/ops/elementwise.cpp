@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
 
@@ -70,10 +71,9 @@ void register_sign_ops(OpRegistry& r) {
   };
   r.add(std::move(sign_op));
 
-  r.add(unary(
+  OpDef abs_op = unary(
       {.name = "abs",
        .doc = "Absolute value, elementwise; the modulus of complex numbers.",
-       .hlo = "stablehlo.abs",
        .dtypes = static_cast<DTypeSet>(kSignedInts | kInexact),
        .result_dtype = real_dtype,
        .jvp = {[](const JvpArgCtx& c) {
@@ -90,7 +90,9 @@ void register_sign_ops(OpRegistry& r) {
        .simplify = {{"abs_abs", "abs(abs(x)) -> abs(x)",
                      [](SimplifyCtx& c) { return if_nested<"abs">(c, abs); }},
                     {"abs_neg", "abs(-x) -> abs(x)",
-                     [](SimplifyCtx& c) { return if_nested<"neg">(c, abs); }, Phase::kFinal}}}));
+                     [](SimplifyCtx& c) { return if_nested<"neg">(c, abs); }, Phase::kFinal}}});
+  abs_op.emit = emit_mended("stablehlo.abs", mend_abs);
+  r.add(std::move(abs_op));
 }
 
 void register_rounding(OpRegistry& r) {
@@ -147,12 +149,13 @@ void register_rounding(OpRegistry& r) {
 }
 
 void register_roots(OpRegistry& r) {
-  r.add(unary({.name = "sqrt",
-               .doc = "Square root, elementwise.",
-               .hlo = "stablehlo.sqrt",
-               .dtypes = kInexact,
-               .jvp = {[](const JvpArgCtx& c) { return c.t() * (0.5 / c.y()); }},
-               .fold = fold_float([](double x, double) { return std::sqrt(x); })}));
+  OpDef sqrt_op = unary({.name = "sqrt",
+                         .doc = "Square root, elementwise.",
+                         .dtypes = kInexact,
+                         .jvp = {[](const JvpArgCtx& c) { return c.t() * (0.5 / c.y()); }},
+                         .fold = fold_float([](double x, double) { return std::sqrt(x); })});
+  sqrt_op.emit = emit_mended("stablehlo.sqrt", mend_sqrt);
+  r.add(std::move(sqrt_op));
   r.add(unary({.name = "rsqrt",
                .doc = "1 / sqrt(x), elementwise.",
                .hlo = "stablehlo.rsqrt",
@@ -212,9 +215,10 @@ void register_powers(OpRegistry& r) {
                                     if (c.attr().integer("y") != 1) return {};
                                     return {c.x(0)};
                                   }},
-                                 {"integer_pow_two", "x ** 2 -> square(x)",
+                                 {"integer_pow_two", "x ** 2 -> square(x), not of complex numbers",
                                   [](SimplifyCtx& c) -> Vals {
-                                    if (c.attr().integer("y") != 2) return {};
+                                    if (c.attr().integer("y") != 2 || is_complex(c.x(0).dtype()))
+                                      return {};
                                     return {square(c.x(0))};
                                   }}},
                     .attrs = {{"y", AttrType::kInt}}});

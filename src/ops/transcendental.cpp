@@ -1,6 +1,7 @@
 // exp, log, the trigonometric and the hyperbolic functions.
 #include <numbers>
 
+#include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
 
@@ -19,8 +20,14 @@ OpDef function(const char* name, const char* doc, std::string hlo, JvpArgRule jv
                 .transcendental = true});
 }
 
+OpDef function(const char* name, const char* doc, EmitRule emit, JvpArgRule jvp) {
+  OpDef op = function(name, doc, std::string(), std::move(jvp));
+  op.emit = std::move(emit);
+  return op;
+}
+
 void register_exponentials(OpRegistry& r) {
-  r.add(function("exp", "e**x, elementwise.", "stablehlo.exponential",
+  r.add(function("exp", "e**x, elementwise.", emit_by_parts("stablehlo.exponential", complex_exp),
                  [](C c) { return c.t() * c.y(); }));
   OpDef exp2 = function("exp2", "2**x, elementwise.", "",
                         [](C c) { return c.t() * (std::numbers::ln2 * c.y()); });
@@ -28,12 +35,15 @@ void register_exponentials(OpRegistry& r) {
     // A half precision product x ln 2 would lose most digits of a large result.
     DType dtype = c.x(0).dtype();
     Val x = info(dtype).bits < 32 ? convert(c.x(0), DType::kF32) : c.x(0);
-    return {convert(exp(x * std::numbers::ln2), dtype)};
+    // The product of complex numbers would be nan where a part is infinite.
+    auto scaled = [](Val v) { return v * std::numbers::ln2; };
+    if (is_complex(dtype)) return {exp(complex(scaled(real(x)), scaled(imag(x))))};
+    return {convert(exp(scaled(x)), dtype)};
   };
   r.add(std::move(exp2));
   r.add(function("expm1", "e**x - 1, elementwise, accurate near 0.",
                  "stablehlo.exponential_minus_one", [](C c) { return c.t() * (c.y() + 1.0); }));
-  r.add(function("log", "Natural logarithm, elementwise.", "stablehlo.log",
+  r.add(function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
                  [](C c) { return c.t() / c.x(0); }));
   r.add(function("log1p", "log(1 + x), elementwise, accurate near 0.", "stablehlo.log_plus_one",
                  [](C c) { return c.t() / (c.x(0) + 1.0); }));
@@ -42,11 +52,11 @@ void register_exponentials(OpRegistry& r) {
 }
 
 void register_trigonometric(OpRegistry& r) {
-  r.add(function("sin", "Sine, elementwise.", "stablehlo.sine",
+  r.add(function("sin", "Sine, elementwise.", emit_by_parts("stablehlo.sine", complex_sin),
                  [](C c) { return c.t() * cos(c.x(0)); }));
-  r.add(function("cos", "Cosine, elementwise.", "stablehlo.cosine",
+  r.add(function("cos", "Cosine, elementwise.", emit_by_parts("stablehlo.cosine", complex_cos),
                  [](C c) { return c.t() * -sin(c.x(0)); }));
-  r.add(function("tan", "Tangent, elementwise.", "stablehlo.tan",
+  r.add(function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
                  [](C c) { return c.t() * (1.0 + square(c.y())); }));
   // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
   auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
@@ -59,11 +69,13 @@ void register_trigonometric(OpRegistry& r) {
 }
 
 void register_hyperbolic(OpRegistry& r) {
-  r.add(function("sinh", "Hyperbolic sine, elementwise.", "chlo.sinh",
+  r.add(function("sinh", "Hyperbolic sine, elementwise.", emit_by_parts("chlo.sinh", complex_sinh),
                  [](C c) { return c.t() * cosh(c.x(0)); }));
-  r.add(function("cosh", "Hyperbolic cosine, elementwise.", "chlo.cosh",
+  r.add(function("cosh", "Hyperbolic cosine, elementwise.",
+                 emit_by_parts("chlo.cosh", complex_cosh),
                  [](C c) { return c.t() * sinh(c.x(0)); }));
-  r.add(function("tanh", "Hyperbolic tangent, elementwise.", "stablehlo.tanh",
+  r.add(function("tanh", "Hyperbolic tangent, elementwise.",
+                 emit_mended("stablehlo.tanh", mend_tangent),
                  [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }));
   r.add(function("asinh", "Inverse hyperbolic sine, elementwise.", "chlo.asinh",
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
