@@ -54,7 +54,13 @@ PyObject* get_device(PyObject* self, void*) {
 PyObject* get_device_index(PyObject* self, void*) {
   return PyLong_FromLong(as_array(self)->device);
 }
-PyObject* get_buffer_object(PyObject* self, void*) { return Py_NewRef(as_array(self)->buffer); }
+// jaxlib dies of some uses of one that was deleted.
+PyObject* get_buffer_object(PyObject* self, void*) {
+  return guard([&] {
+    check_live(as_array(self));
+    return Py_NewRef(as_array(self)->buffer);
+  });
+}
 
 PyObject* block_until_ready(PyObject* self, PyObject*) {
   return guard([&] {

@@ -37,7 +37,8 @@ const AttrSchema& graph_schema() {
   return schema;
 }
 
-Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
+Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs,
+                     const std::vector<bool>& weak) {
   std::vector<Ref> values(graph.num_values());
   for (size_t i = 0; i < inputs.size(); ++i)
     values[i] = to_device(inputs[i], current_device(), graph.input_types()[i]->dtype());
@@ -67,13 +68,14 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs) {
   Objects out;
   for (Value v : graph.outputs()) {
     Ref r = value(v);
+    bool is_weak = out.size() < weak.size() && weak[out.size()];
     // Scalars of the cache are shared; a result is the caller's own.
     if (as_array(r.get())->cached) {
       Literal x =
           v.is_literal() ? graph.literal(v) : scalar_value(inputs[v.id], graph.type(v)->dtype());
       r = fresh_scalar(x, current_device(), false);
     }
-    out.push_back(std::move(r));
+    out.push_back(astype(classify(r.get()), as_array(r.get())->type->dtype(), is_weak));
   }
   return out;
 }
@@ -134,7 +136,8 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
       &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
   call.extra.add(Dims(weak.begin(), weak.end()));
   for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
-  if (!is_cached(call) && too_many_structures_at(current_loc())) return run_op_by_op(*graph, xs);
+  if (!is_cached(call) && too_many_structures_at(current_loc()))
+    return run_op_by_op(*graph, xs, weak);
   return run_eagerly(
       call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });
 }

@@ -1,5 +1,5 @@
-// Un-jitted derivatives as Python calls them: record a function at the leaves of its arguments,
-// transform the graph, call it, and give back trees.
+// Un-jitted grad, value_and_grad and jvp as Python calls them: record a function at the leaves of
+// its arguments, transform the graph, call it, and give back trees.
 #pragma once
 
 #include "core.h"

@@ -75,9 +75,16 @@ struct Hooks {
   Hook reject_structure{"reject_structure",
                         Hook::kCallable};  // (tree expected, tree, transform, what is of the tree)
 
-  // (primal, tangent, describe, number of the primal, transform): raises unless the two fit.
+  // (shape, dtype, tangent, name of the primal, transform): raises unless the two fit.
   Hook check_tangent{"check_tangent", Hook::kCallable};
-  Hook zero_tangent{"zero_tangent", Hook::kCallable};  // (leaf): of an integer or bool
+  Hook zero_tangent{"zero_tangent", Hook::kCallable};  // (shape, dtype): of a primal
+
+  // vmap: (axes, tree, option) -> a list of axes, one per leaf of the tree, of which `axes` is a
+  // prefix.
+  Hook spread_axes{"spread_axes", Hook::kCallable};
+  Hook reject_axis{"reject_axis", Hook::kCallable};  // (axis, rank, what of, option)
+  // (axes or None, sizes, axis_size or None, describe): mapped axes of unequal sizes, or none.
+  Hook reject_sizes{"reject_sizes", Hook::kCallable};
 
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 

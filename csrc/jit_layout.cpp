@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hooks.h"
+#include "recording.h"
 #include "trace.h"
 #include "values.h"
 
@@ -13,22 +14,6 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr size_t kUnknown = static_cast<size_t>(-1);
-
-// Whether the class of an operand can only be a leaf. Others may be nodes of the registry: classes
-// of Python's, which derive from those of arrays and numbers.
-bool is_sure_leaf(const Operand& x) {
-  switch (x.kind) {
-    case OperandKind::kArray:
-    case OperandKind::kTracer:
-      return true;
-    case OperandKind::kNumpy:
-    case OperandKind::kScalar:
-      return !PyType_HasFeature(Py_TYPE(x.object), Py_TPFLAGS_HEAPTYPE);
-    case OperandKind::kInvalid:
-      break;
-  }
-  return false;
-}
 
 bool same_name(PyObject* a, PyObject* b) {
   return a == b || (PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) &&
@@ -44,6 +29,20 @@ std::pair<Ref, Ref> one_level(PyObject* o) {
 }
 
 }  // namespace
+
+bool is_sure_leaf(const Operand& x) {
+  switch (x.kind) {
+    case OperandKind::kArray:
+    case OperandKind::kTracer:
+      return true;
+    case OperandKind::kNumpy:
+    case OperandKind::kScalar:
+      return !PyType_HasFeature(Py_TYPE(x.object), Py_TPFLAGS_HEAPTYPE);
+    case OperandKind::kInvalid:
+      break;
+  }
+  return false;
+}
 
 void Flat::clear() {
   owned.clear();
@@ -68,7 +67,7 @@ size_t Layout::describe(PyObject* o, int depth) {
     return describe_children(o, depth);
   }
   if (PyDict_CheckExact(o)) return describe_dict(o, depth);
-  if (is_sure_leaf(classify(o))) {
+  if (is_sure_leaf(classify_leaf(o))) {
     nodes_.push_back({Kind::kLeaf, 0, 0});
     return 1;
   }
@@ -195,7 +194,7 @@ bool Layout::match(PyObject* o, size_t& at, Flat& out) const {
   const Node& node = nodes_[at++];
   switch (node.kind) {
     case Kind::kLeaf: {
-      Operand x = classify(o);
+      Operand x = classify_leaf(o);
       if (!is_sure_leaf(x)) return false;
       out.leaves[node.count] = o;
       out.operands[node.count] = x;
@@ -262,6 +261,15 @@ bool Layout::flatten(const Arguments& args, Flat& out) const {
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!match(args.values[i], at, out)) return false;
   return true;
+}
+
+bool Layout::is_plain() const {
+  bool nodes = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) {
+    return n.kind != Kind::kNode && n.kind != Kind::kNamedTuple;
+  });
+  return nodes && std::all_of(objects_.begin(), objects_.end(), [](const Ref& key) {
+           return PyUnicode_CheckExact(key.get()) || PyLong_CheckExact(key.get());
+         });
 }
 
 int Layout::traverse(visitproc visit, void* arg) const {

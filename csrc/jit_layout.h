@@ -50,6 +50,10 @@ struct Structure {
   PyObject* static_keys() const { return PyTuple_GET_ITEM(object.get(), 1); }
 };
 
+// Whether an operand's class can only be a leaf. Others may be nodes of the registry: classes of
+// Python's, which derive from those of arrays and numbers.
+bool is_sure_leaf(const Operand& x);
+
 // The nesting of one call's arguments, to compare others with. Never changes.
 class Layout {
  public:
@@ -62,6 +66,8 @@ class Layout {
   bool flatten(const Arguments& args, Flat& out) const;
   const Structure& structure() const { return structure_; }
   size_t num_leaves() const { return num_leaves_; }
+  // Whether it holds nothing of the user's but strings and numbers: keys of dicts.
+  bool is_plain() const;
   int traverse(visitproc visit, void* arg) const;
 
  private:

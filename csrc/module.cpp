@@ -2,6 +2,7 @@
 
 #include "array.h"
 #include "array_functions.h"
+#include "batching.h"
 #include "bind.h"
 #include "compiler.h"
 #include "deferred.h"
@@ -13,6 +14,7 @@
 #include "jit.h"
 #include "jit_stages.h"
 #include "jit_traces.h"
+#include "linear.h"
 #include "location.h"
 #include "operators.h"
 #include "primitive.h"
@@ -82,6 +84,8 @@ NB_MODULE(_core, m) {
   init_recording(m.ptr());
   init_deferred(m.ptr());
   init_derivative(m.ptr());
+  init_linear(m.ptr());
+  init_batching(m.ptr());
   bind_array_functions(m);
   bind_graph_objects(m);
   bind_jaxpr_view(m);

@@ -69,10 +69,8 @@ Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   std::vector<Value> outputs;
   {
     ContextScope scope(context);
-    Ref results = function(tracers.get());
-    list_argument(results.get(), context->name.c_str(), "its results");
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i) {
-      Operand x = classify_operand(PyList_GET_ITEM(results.get(), i), context->name);
+    for (const Ref& result : function(tracers.get())) {
+      Operand x = classify_operand(result.get(), context->name);
       context_for({&x, 1});  // raises for a tracer of a finished trace
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       out.weak.push_back(x.weak);
@@ -86,9 +84,14 @@ Recording run(const ContextRef& context, Recorded function, Ref tracers) {
 }
 
 // A function of Python's as one that is recorded.
-auto calling(PyObject* function) {
-  return [function](PyObject* tracers) {
-    return Ref::checked(PyObject_CallOneArg(function, tracers));
+auto calling(PyObject* function, std::string_view name) {
+  return [=](PyObject* tracers) {
+    Ref results = Ref::checked(PyObject_CallOneArg(function, tracers));
+    list_argument(results.get(), std::string(name).c_str(), "its results");
+    std::vector<Ref> out;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i)
+      out.push_back(Ref::borrow(PyList_GET_ITEM(results.get(), i)));
+    return out;
   };
 }
 
@@ -124,7 +127,7 @@ PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
         axes.push_back(dim == Py_None ? std::nullopt : std::optional(to_int(dim)));
       }
     }
-    return to_python(record(calling(args[0]), xs, axes, name, args[4]));
+    return to_python(record(calling(args[0], name), xs, axes, name, args[4]));
   });
 }
 
@@ -228,13 +231,14 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
   for (size_t i = 0; i < types.size(); ++i)
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
                     make_tracer(context, context->builder.input(types[i]), weak[i]));
-  return run(context, calling(function), std::move(tracers));
+  return run(context, calling(function, name), std::move(tracers));
 }
 
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
-                 PyObject* describe) {
-  ContextRef context = new_context(ContextKind::kDeferred, name, describe, inputs.size());
+                 PyObject* describe, std::span<const uint32_t> numbers) {
+  auto context = new_context(ContextKind::kDeferred, name, describe, inputs.size());
+  context->arg_numbers.assign(numbers.begin(), numbers.end());
   context->one_value = axes.empty();
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -260,22 +264,26 @@ Recording record(Recorded function, std::span<const Operand> inputs,
   return out;
 }
 
+Operand classify_leaf(PyObject* leaf) {
+  try {
+    return classify(leaf);
+  } catch (...) {
+    translate_exception();
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
+    PyErr_Clear();
+    return {leaf};
+  }
+}
+
 std::vector<Operand> classify_leaves(PyObject* leaves, FunctionRef<Ref(size_t)> describe) {
   std::vector<Operand> out;
   auto count = static_cast<size_t>(PyList_GET_SIZE(leaves));
   out.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     PyObject* leaf = PyList_GET_ITEM(leaves, static_cast<Py_ssize_t>(i));
-    Operand x;
-    try {
-      x = classify(leaf);
-    } catch (...) {  // an array of a dtype that weft has not
-      translate_exception();
-      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError{};
-      PyErr_Clear();
-    }
-    if (x.kind == OperandKind::kInvalid) reject(hooks.reject_leaf, {leaf, describe(i).get()});
-    out.push_back(x);
+    out.push_back(classify_leaf(leaf));
+    if (out.back().kind == OperandKind::kInvalid)
+      reject(hooks.reject_leaf, {leaf, describe(i).get()});
   }
   return out;
 }

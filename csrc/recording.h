@@ -23,15 +23,19 @@ struct Recording {
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe);
 
-// Makes a list of results from a list of tracers.
-using Recorded = FunctionRef<Ref(PyObject* tracers)>;
+// Makes results from a list of tracers.
+using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;
 // Records a function of these inputs, which must stay alive, on tracers of a deferred context.
 // `axes` holds per input the mapped axis, if any; empty where nothing is mapped. `name` and
-// `describe` as for trace_body().
+// `describe` as for trace_body(); `numbers` are those that `describe` knows the inputs by, unless
+// they are their own.
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
-                 PyObject* describe);
+                 PyObject* describe, std::span<const uint32_t> numbers = {});
 
+// A leaf of a tree as an operand; kInvalid if it is no array or number, or of a dtype that weft has
+// not.
+Operand classify_leaf(PyObject* leaf);
 // The leaves of a tree, a list, as operands. `describe` names a leaf in the ArgumentTypeError that
 // one which is no array or number raises.
 std::vector<Operand> classify_leaves(PyObject* leaves, FunctionRef<Ref(size_t)> describe);

@@ -148,7 +148,7 @@ ContextScope::~ContextScope() {
 
 // "argument x of f": an input that is an argument of the traced function.
 static std::string argument_name(const TraceContext& c, uint32_t i) {
-  Ref number = Ref::checked(PyLong_FromUnsignedLong(i));
+  Ref number = Ref::checked(PyLong_FromUnsignedLong(c.arg_numbers.empty() ? i : c.arg_numbers[i]));
   PyObject* described = c.describe.get();
   Ref path = Ref::checked(
       PyTuple_Check(described)

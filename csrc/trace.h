@@ -27,6 +27,7 @@ struct TraceContext {
   Ref describe;           // (function, in_tree, static_argnums), or a
                           // function from input number to its name; unset: none
   uint32_t num_args = 0;
+  std::vector<uint32_t> arg_numbers;   // those that `describe` knows them by; empty: their own
   std::vector<std::string> arg_names;  // in place of `describe` once retire() was called
   // Values of outer contexts and arrays that the function closed over, in order of first use;
   // each is an input of the graph.

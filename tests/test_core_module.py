@@ -61,6 +61,15 @@ def test_no_call_of_the_module_kills_the_process(seed):
     assert "SystemError" not in done.stdout
 
 
+def test_what_is_asked_of_a_deleted_array():
+    x = weft.numpy.ones(3)
+    x.delete()
+    assert not x.is_ready() and str(x) == "<deleted array>"
+    for method in ("unsafe_buffer_pointer", "on_device_size_in_bytes", "__dlpack__", "copy"):
+        with pytest.raises(weft.errors.DeletedArrayError):
+            getattr(x, method)()
+
+
 @pytest.mark.parametrize("foreign", [np.ones(3), 3, None, weft.ShapeDtypeStruct((2,), np.float32)])
 @pytest.mark.parametrize("method", ["copy", "__copy__", "__deepcopy__", "__dlpack__"])
 def test_methods_of_arrays_refuse_other_objects(method, foreign):
@@ -88,16 +97,20 @@ def test_methods_of_arrays_refuse_other_objects(method, foreign):
         lambda g, t: _core.trace_body(lambda xs: xs, [None], "f", None),
         lambda g, t: _core.check_leaves((1.0,), str),
         lambda g, t: _core.check_leaves([object()], None),
-        lambda g, t: _core.gradient(abs, "f", (1.0,), {}, [1], str, False, False, False),
-        lambda g, t: _core.gradient(abs, "f", (1.0,), {}, ["x"], str, False, False, False),
-        lambda g, t: _core.gradient(abs, "f", [1.0], {}, [0], str, False, False, False),
-        lambda g, t: _core.gradient(3, "f", (1.0,), {}, [0], str, False, False, False),
+        lambda g, t: _core.gradient(abs, "f", (1.0,), {}, (1,), str, False, False, False),
+        lambda g, t: _core.gradient(abs, "f", (1.0,), {}, ("x",), str, False, False, False),
+        lambda g, t: _core.gradient(abs, "f", [1.0], {}, (0,), str, False, False, False),
+        lambda g, t: _core.gradient(3, "f", (1.0,), {}, (0,), str, False, False, False),
         lambda g, t: _core.jvp(abs, "f", (1.0,), [1.0], str, False),
         lambda g, t: _core.jvp(abs, "f", (1.0,), (1.0, 2.0), str, False),
-        lambda g, t: _core.record_at(abs, "f", 1.0, str, False),
-        lambda g, t: _core.record_at(abs, "f", (object(),), None, False),
-        lambda g, t: _core.tangents([1.0], [1.0, 2.0], str, "jvp"),
-        lambda g, t: _core.tangents([object()], [1.0], str, "jvp"),
+        lambda g, t: _core.linearize(abs, "f", 1.0, str, False, False),
+        lambda g, t: _core.linearize(abs, "f", (object(),), None, False, False),
+        lambda g, t: _core.linearize(abs, "f", (1.0,), str, False, False)[1].push([1.0]),
+        lambda g, t: _core.linearize(abs, "f", (1.0,), str, False, True)[1].pull((1.0,)),
+        lambda g, t: _core.linear_transpose(abs, "f", (1,), str),
+        lambda g, t: _core.vmap(abs, "f", (1.0,), {}, 0, 0, None, str),
+        lambda g, t: _core.vmap(abs, "f", (np.ones(3),), {}, 0, 2, None, str),
+        lambda g, t: _core.vmap(abs, "f", (np.ones(3),), {}, 2**70, 0, None, str),
         lambda g, t: _core.copy_array(np.ones(3)),
         lambda g, t: _core.commit(np.ones(3), 0),
         lambda g, t: _core.put(np.ones(3, np.float32), False, 99, False),

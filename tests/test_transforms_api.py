@@ -1,6 +1,8 @@
 """grad, jvp, vjp, linearize, vmap and their compositions through the public API."""
 
+import gc
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -256,8 +258,12 @@ def python_calls(f, *args):
         lambda f, x: weft.value_and_grad(lambda x: (f(x), {"a": f(x)}), has_aux=True)(x),
         lambda f, x: weft.grad(f, allow_int=True)(x),
         lambda f, x: weft.jvp(f, (x,), (x,)),
+        lambda f, x: weft.vjp(f, x)[1](np.float32(1)),
+        lambda f, x: weft.linearize(f, x)[1](x),
+        lambda f, x: weft.vmap(f, axis_size=2, in_axes=None)(x),
+        lambda f, x: weft.vmap(lambda p, y: f(p) * y, in_axes=(None, 0))(x, X0),
     ],
-    ids=["grad", "value_and_grad", "allow_int", "jvp"],
+    ids=["grad", "value_and_grad", "allow_int", "jvp", "vjp", "linearize", "vmap", "vmap_axes"],
 )
 def test_derivatives_run_no_python_per_leaf(transform):
     def calls(leaves):
@@ -265,6 +271,119 @@ def test_derivatives_run_no_python_per_leaf(transform):
         return python_calls(transform, lambda p: p["w0"] * 2.0, tree)
 
     assert calls(2) == calls(60)
+
+
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize(
+    "argnums, words",
+    [
+        ((0, 0), r"every position once.*\(0, 0\)"),
+        ((1, -1), r"every position once.*\(1, -1\)"),
+        ((), "at least one position"),
+        (2, "2 positional arguments; got argnums=2"),
+        ((0, -3), r"got argnums=\(0, -3\)"),
+    ],
+)
+def test_argnums_that_name_no_arguments_or_one_twice(transform, argnums, words):
+    with pytest.raises(errors.ArgumentTypeError, match=words):
+        getattr(weft, transform)(lambda x, y: x * y, argnums=argnums)(2.0, 3.0)
+
+
+def test_arguments_are_named_by_their_own_numbers_where_some_have_no_derivative():
+    def branches(n, x):
+        return x if x[0] > 0 else -x  # under vmap, x has no single value
+
+    with pytest.raises(errors.TracerBoolConversionError, match="branches"):
+        weft.vmap(branches, in_axes=(None, 0))(1, X)
+    leaked = []
+    weft.jvp(lambda n, x: leaked.append(x) or x, (1, 2.0), (np.zeros((), weft.dtypes.float0), 1.0))
+    with pytest.raises(errors.UnexpectedTracerError, match="argument x of"):
+        leaked[0] + 1
+
+
+TREES = [
+    {"b": 1.0, "a": [2.0, (3.0, None)]},
+    {"a": [2.0, (3.0, None)], "b": 1.0},
+    {"a": [2.0, [3.0, None]], "b": 1.0},
+    {"a": (2.0, (3.0, None)), "b": 1.0},
+    {"a": [2.0, (None, 3.0)], "b": 1.0},
+    {"a": [2.0, (3.0,)], "b": 1.0},
+    {2: 1.0, 1: 2.0},
+    {"a": {}, "b": [()], "c": 1.0},
+    [1.0, 2.0, 3.0],
+    (1.0, 2.0, 3.0),
+    [],
+    None,
+    2.0,
+]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_trees_keep_their_structure_through_every_transform(again):
+    """A tree taken apart by what is remembered of others comes back as it is."""
+
+    def f(tree, x):
+        return weft.tree.map(lambda leaf: leaf * x, tree)
+
+    for tree in TREES:
+        scaled = weft.tree.map(lambda leaf: leaf * 3.0, tree)
+        close(weft.jvp(f, (tree, 3.0), (tree, 0.0))[1], scaled)
+        value, push = weft.linearize(f, tree, 3.0)
+        close(value, scaled)
+        close(push(tree, 0.0), scaled)
+        value, pull = weft.vjp(f, tree, 3.0)
+        close(pull(tree)[0], scaled)
+        close(weft.linear_transpose(lambda t: f(t, 3.0), tree)(tree)[0], scaled)
+        mapped = weft.vmap(f, in_axes=(None, 0), out_axes=0)(tree, np.full(2, 3.0, "f"))
+        close(mapped, weft.tree.map(lambda leaf: np.full(2, leaf * 3.0, "f"), tree))
+
+
+def test_tangents_of_another_tree_are_refused():
+    x = {"a": 1.0, "b": 2.0}
+    _, push = weft.linearize(lambda p: p["a"] * p["b"], x)
+    _, pull = weft.vjp(lambda p: dict(p), x)
+    for call, given in [
+        (push, [1.0, 2.0]),
+        (push, {"a": 1.0}),
+        (push, {"a": 1.0, "c": 2.0}),
+        (pull, (1.0, 2.0)),
+        (pull, 1.0),
+    ]:
+        with pytest.raises(errors.TreeStructureError, match=r"'a'|dict"):
+            call(given)
+    with pytest.raises(errors.TreeStructureError):
+        push(x, x)
+    with pytest.raises(errors.ShapeError, match=r"argument p\['b'\] of"):
+        push({"a": 1.0, "b": X0})
+    with pytest.raises(errors.ShapeError, match=r"result\['b'\] of"):
+        pull({"a": 1.0, "b": X0})
+
+
+def test_linear_functions_can_be_collected():
+    class Big:
+        def __init__(self):
+            self.pull = weft.vjp(self.f, X0)[1]
+            self.push = weft.linearize(self.f, X0)[1]
+
+        def f(self, x):
+            return wnp.sin(x) * x
+
+    dead = weakref.ref(Big())
+    gc.collect()
+    assert dead() is None
+
+
+def test_results_are_weak_however_they_are_run():
+    """After a few structures at one line, what is recorded is run op by op."""
+    for n in range(6):
+
+        def f(x, n=n):
+            for _ in range(n + 1):
+                x = x * 2
+            return x
+
+        slope = weft.grad(f)(1.0)
+        assert (float(slope), slope.weak_type) == (2 ** (n + 1), True)
 
 
 def test_bad_results_are_named_where_the_function_returns_them():

@@ -10,13 +10,7 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._recording import (
-    call,
-    check_callable,
-    function_name,
-    leaf_paths,
-    name_argument,
-)
+from weft._recording import check_callable, function_name, name_argument
 from weft._staging import ShapedArray, typeof
 from weft._surface import public_function
 from weft._tree_mismatch import explain_difference
@@ -25,15 +19,17 @@ from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructure
 from weft.runtime.pytree import registry
 
 
-def _zero_tangent(leaf):
-    """The only value that the tangent of an integer or bool can have."""
-    return np.zeros(_core.typeof(leaf)[0], float0)
+def _zero_tangent(shape, dtype):
+    """The zero of a tangent; of an integer or bool it is the only value that one can have."""
+    if is_inexact(dtype):
+        return _core.astype(np.zeros(shape, dtype), dtype)
+    return np.zeros(shape, float0)
 
 
 # ---- grad
 
 
-def _argnums(argnums, count, name):
+def positions(argnums, count, name):
     """argnums as non-negative positions of `count` positional arguments, and whether it was one."""
     single = not isinstance(argnums, (tuple, list))
     try:
@@ -43,9 +39,18 @@ def _argnums(argnums, count, name):
     for n in nums:
         if not -count <= n < count:
             raise ArgumentTypeError(
-                f"argnums: '{name}' was called with {count} positional arguments; got argnums={n}"
+                f"argnums: '{name}' was called with {count} positional argument"
+                f"{'' if count == 1 else 's'}; got argnums={argnums!r}"
             )
-    return [n % count for n in nums], single
+    found = tuple(n % count for n in nums)
+    if not found:
+        raise ArgumentTypeError("argnums: expected at least one position; got none")
+    if len(set(found)) < len(found):
+        raise ArgumentTypeError(
+            f"argnums: expected every position once; got argnums={argnums!r}, of which some are "
+            f"the same of the {count} arguments of '{name}'"
+        )
+    return found, single
 
 
 def _reject_gradient_input(leaf, where, holomorphic):
@@ -96,9 +101,10 @@ def _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
     name = function_name(fun)
+    numbers = functools.cache(lambda count: positions(argnums, count, name))
 
     def differentiate(args, kwargs):
-        nums, single = _argnums(argnums, len(args), name)
+        nums, single = numbers(len(args))
 
         def where(i):
             return name_argument(fun, registry.flatten((args, kwargs))[1], _position(args, nums, i))
@@ -169,20 +175,18 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
 # ---- forward mode
 
 
-def _check_tangent(primal, tangent, names, i, what):
-    """Raises for a tangent that does not fit the i-th primal; `names(i)` names that."""
-    own = typeof(primal)
-    shape, dtype = own.shape, own.dtype
+def _check_tangent(shape, dtype, tangent, where, what):
+    """Raises for a tangent that does not fit a primal of that type, named by `where`."""
     if not is_inexact(dtype):
         got = getattr(tangent, "dtype", None)
         if got != float0:
             raise DTypeError(
-                f"{what}: expected a float0 tangent for {names(i)} of dtype {dtype}; "
+                f"{what}: expected a float0 tangent for {where} of dtype {dtype}; "
                 f"got {got or type(tangent).__name__}"
             )
         return
     got = typeof(tangent)
-    expected = f"{what}: expected the tangent of {names(i)} to be {ShapedArray(shape, dtype)}"
+    expected = f"{what}: expected the tangent of {where} to be {ShapedArray(shape, dtype)}"
     if got.shape != shape:
         raise ShapeError(f"{expected}; got {got}")
     if got.dtype != dtype and not got.weak_type:
@@ -196,14 +200,6 @@ def _reject_structure(tree, other, what, names):
 
 
 _core.install(check_tangent=_check_tangent, reject_structure=_reject_structure)
-
-
-def _flatten_like(tree, other, what, names):
-    """The leaves of `other`, which must have the structure `tree`."""
-    leaves, other_tree = registry.flatten(other)
-    if other_tree != tree:
-        _reject_structure(tree, other_tree, what, names)
-    return leaves
 
 
 def _primal_names(fun, primals, what):
@@ -234,60 +230,10 @@ def jvp(fun, primals, tangents, has_aux=False):
     return result if has_aux else result[:2]
 
 
-class _Recorded:
-    """A function recorded at primals: its graph, in which inexact leaves are inputs."""
-
-    def __init__(self, fun, primals, has_aux, what):
-        self.name, self.names = function_name(fun), _primal_names(fun, primals, what)
-        (
-            self.graph,
-            self.captures,
-            weak,
-            self.leaves,
-            self.inexact,
-            self.tree,
-            self.value_tree,
-            self.aux_tree,
-        ) = _core.record_at(fun, self.name, tuple(primals), self.names, has_aux)
-        self.weak = tuple(weak)
-        self.inputs = [x for x, yes in zip(self.leaves, self.inexact, strict=True) if yes]
-        self.mask = [False] * len(self.captures) + [True] * len(self.inputs)
-        types = zip(self.graph.out_types, weak, strict=True)
-        avals = [ShapedArray(s, d, weak_type=w) for (s, d), w in types]
-        self.avals = avals[: self.value_tree.num_leaves]
-
-
-class _Linear:
-    """A linearised function: its linear graph, the values that needs, and masks."""
-
-    def __init__(self, rec):
-        self.leaves, self.inexact, self.tree = rec.leaves, rec.inexact, rec.tree
-        self.names, self.avals, self.value_tree = rec.names, rec.avals, rec.value_tree
-        forward, self.graph, out_mask, residuals = _core.linearize_graph(rec.graph, rec.mask)
-        operands = [*rec.captures, *rec.inputs]
-        results = call(forward, operands, rec.weak)
-        num_values, num_outputs = len(rec.avals), len(rec.weak)
-        # Tangents of aux are not wanted.
-        self.out_mask = [m and i < num_values for i, m in enumerate(out_mask)]
-        self.aux_tangents = sum(bool(m) for m in out_mask[num_values:])
-        sources = {"input": operands, "output": results}
-        self.residuals = [sources[kind][i] for kind, i in residuals]
-        self.value = self.value_tree.unflatten(results[:num_values])
-        aux = results[num_values:num_outputs]
-        self.aux = None if rec.aux_tree is None else rec.aux_tree.unflatten(aux)
-
-    def apply(self, directions):
-        """The linear map on tangents of the inexact inputs; a list over results, None for zero."""
-        found = iter(call(self.graph, [*self.residuals, *directions]))
-        return [next(found) if m else None for m in self.out_mask[: len(self.avals)]]
-
-    def transpose(self, cotangents):
-        """Cotangents of the inexact inputs from those of the results that have a tangent."""
-        linear = [False] * len(self.residuals) + [True] * sum(self.inexact)
-        mask = [True] * len(cotangents) + [False] * self.aux_tangents
-        graph, _ = _core.transpose_graph(self.graph, linear, mask, True)
-        weak = [_core.typeof(x)[2] for x, y in zip(self.leaves, self.inexact, strict=True) if y]
-        return call(graph, [*self.residuals, *cotangents], weak)
+def _linearized(fun, primals, has_aux, what):
+    """The value, the linear function (a _core.Linear) and aux."""
+    names = _primal_names(fun, primals, what)
+    return _core.linearize(fun, function_name(fun), primals, names, has_aux, what == "vjp")
 
 
 def linearize(fun, *primals, has_aux=False):
@@ -297,22 +243,13 @@ def linearize(fun, *primals, has_aux=False):
     `jvp(fun, primals, tangents)[1]` would, without computing the value again.
     """
     check_callable(fun, "linearize")
-    lin = _Linear(_Recorded(fun, primals, has_aux, "linearize"))
+    value, linear, aux = _linearized(fun, primals, has_aux, "linearize")
 
     @public_function
     def f_jvp(*tangents):
-        leaves = _flatten_like(lin.tree, tangents, "linearize", "tangents")
-        directions = _core.tangents(lin.leaves, leaves, lin.names, "linearize")
-        out = []
-        for dot, aval in zip(lin.apply(directions), lin.avals, strict=True):
-            if dot is None:
-                inexact = is_inexact(aval.dtype)
-                dot = np.zeros(aval.shape, aval.dtype if inexact else float0)
-                dot = _core.astype(dot, aval.dtype) if inexact else dot
-            out.append(dot)
-        return lin.value_tree.unflatten(out)
+        return linear.push(tangents)
 
-    return (lin.value, f_jvp, lin.aux) if has_aux else (lin.value, f_jvp)
+    return (value, f_jvp, aux) if has_aux else (value, f_jvp)
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -327,49 +264,30 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     check_callable(fun, "vjp")
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
-    lin = _Linear(_Recorded(fun, primals, has_aux, "vjp"))
-    paths = None
+    value, linear, aux = _linearized(fun, primals, has_aux, "vjp")
 
     @public_function
     def vjp_fun(cotangent):
-        nonlocal paths
-        leaves = _flatten_like(lin.value_tree, cotangent, "vjp", "a cotangent")
-        if paths is None:
-            paths = leaf_paths(lin.value_tree)
-        cts = _core.tangents(lin.avals, leaves, lambda i: f"result{paths[i]}", "vjp")
-        inexact = iter(cts)
-        all_cts = [next(inexact) if is_inexact(a.dtype) else None for a in lin.avals]
-        used = [ct for ct, m in zip(all_cts, lin.out_mask, strict=False) if m]
-        found = iter(lin.transpose(used))
-        return lin.tree.unflatten(
-            [
-                next(found) if y else _zero_tangent(x)
-                for x, y in zip(lin.leaves, lin.inexact, strict=True)
-            ]
-        )
+        return linear.pull(cotangent)
 
-    return (lin.value, vjp_fun, lin.aux) if has_aux else (lin.value, vjp_fun)
+    return (value, vjp_fun, aux) if has_aux else (value, vjp_fun)
 
 
 def linear_transpose(fun, *primals):
     """The transpose of a function that is linear in its arguments.
 
     `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
-    like the value of `fun` and returns a tuple like `primals`.
+    like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
+    results that are integers or bools.
     """
     check_callable(fun, "linear_transpose")
-    examples = registry.flatten(primals)
-    zeros = examples[1].unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, examples[0])])
-    rec = _Recorded(fun, zeros, False, "linear_transpose")
-    if not all(rec.inexact):
-        raise DTypeError("linear_transpose expected floating-point arguments")
-    graph, _ = _core.transpose_graph(rec.graph, rec.mask, [True] * len(rec.avals), True)
+    leaves, tree = registry.flatten(primals)
+    zeros = tree.unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, leaves)])
+    names = _primal_names(fun, primals, "linear_transpose")
+    linear = _core.linear_transpose(fun, function_name(fun), zeros, names)
 
     @public_function
     def transposed(cotangent):
-        cts = _flatten_like(rec.value_tree, cotangent, "linear_transpose", "a cotangent")
-        paths = leaf_paths(rec.value_tree)
-        cts = _core.tangents(rec.avals, cts, lambda i: f"result{paths[i]}", "linear_transpose")
-        return rec.tree.unflatten(call(graph, [*rec.captures, *cts]))
+        return linear.pull(cotangent)
 
     return transposed

@@ -4,7 +4,7 @@ import functools
 import math
 
 from weft._api import eval_shape
-from weft._autodiff import _argnums
+from weft._autodiff import positions
 from weft._jacobian import jacfwd, jacrev
 from weft._recording import check_callable, function_name
 from weft._staging import typeof
@@ -47,7 +47,7 @@ def derivative(fun, mode="auto", argnums=0):
     @public_function
     @functools.wraps(fun)
     def cheaper(*args, **kwargs):
-        nums, _ = _argnums(argnums, len(args), function_name(fun))
+        nums, _ = positions(argnums, len(args), function_name(fun))
         inputs = elements([args[n] for n in nums])
         outputs = elements(eval_shape(lambda *a: fun(*a, **kwargs), *args))
         transform = jacfwd if inputs < outputs else jacrev

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from weft import _core
-from weft._autodiff import _argnums, linearize, vjp
+from weft._autodiff import linearize, positions, vjp
 from weft._recording import check_callable, function_name
 from weft._surface import public_function
 from weft._vmap import vmap
@@ -40,17 +40,19 @@ def _basis(leaves):
 
 def _split(x, sizes, axis):
     """Parts of an axis of x, one per size."""
+    if len(sizes) == 1:
+        return [x]
     bounds = np.cumsum([0, *sizes])
     index = (slice(None),) * axis
     return [x[(*index, slice(a, b))] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
 def _reshape(x, shape):
-    return _core.bind("reshape", x, new_sizes=shape)
+    return x if x.shape == shape else _core.bind("reshape", x, new_sizes=shape)
 
 
 def _prepare(fun, argnums, args, kwargs, transform, holomorphic):
-    nums, single = _argnums(argnums, len(args), function_name(fun))
+    nums, single = positions(argnums, len(args), function_name(fun))
     selected = tuple(args[n] for n in nums)
     leaves, tree = registry.flatten(selected)
     _check_inputs(leaves, transform, holomorphic)

@@ -1,0 +1,273 @@
+// The type Linear, and the functions that make one.
+
+#include "linear.h"
+
+#include <structmember.h>
+
+#include <memory>
+
+#include "deferred.h"
+#include "hooks.h"
+#include "point.h"
+#include "unlocked.h"
+#include "weft/transforms.h"
+
+namespace weft::py {
+namespace {
+
+PyTypeObject* linear_type;
+
+// A linear function of the inexact leaves of some trees. Of the point it was taken at it holds
+// what the graph needs, and no more.
+struct Linear {
+  Ref function;           // for messages
+  const char* transform;  // likewise
+  std::vector<Tree> trees;
+  std::vector<Slot> leaves;  // of the trees
+  Tree value;
+  std::vector<Slot> values;  // its leaves
+  // residuals, tangents of the inexact leaves -> tangents of those values that have one, then of
+  // other outputs
+  GraphRef graph;
+  std::vector<Ref> residuals;
+  Mask has_tangent;  // per value
+  size_t num_others = 0;
+
+  size_t num_inputs() const { return graph->num_inputs() - residuals.size(); }
+  std::vector<Operand> operands(const Directions& given) const {
+    std::vector<Operand> out;
+    for (const Ref& residual : residuals) out.push_back(classify(residual.get()));
+    out.insert(out.end(), given.operands.begin(), given.operands.end());
+    return out;
+  }
+  // The graph from cotangents of the values that have a tangent to those of the inputs.
+  GraphRef transposed() const;
+};
+
+struct LinearObject {
+  PyObject_HEAD Linear* linear;
+};
+// Raises for one that the collector has cleared.
+const Linear& linear_of(PyObject* self) {
+  const Linear* linear = reinterpret_cast<LinearObject*>(self)->linear;
+  if (!linear) raise_error("InternalError", "a linear function that was collected");
+  return *linear;
+}
+
+Ref make_object(std::unique_ptr<Linear> linear) {
+  Ref self = Ref::checked(linear_type->tp_alloc(linear_type, 0));
+  reinterpret_cast<LinearObject*>(self.get())->linear = linear.release();
+  return self;
+}
+
+GraphRef Linear::transposed() const {
+  TransposeOptions options;
+  options.linear.resize(residuals.size(), false);
+  options.linear.resize(graph->num_inputs(), true);
+  for (size_t i = 0; i < has_tangent.size(); ++i)
+    if (has_tangent[i]) options.cotangents.push_back(true);
+  options.cotangents.resize(options.cotangents.size() + num_others, false);
+  options.instantiate = true;
+  return unlocked(*graph, [&] { return transpose(graph, options)->graph; });
+}
+
+// push(tangents of the trees, a tuple) -> the tangent of the value.
+PyObject* push(PyObject* self, PyObject* tangents) {
+  return guard([&]() -> PyObject* {
+    Ref held = Ref::borrow(self);
+    const Linear& f = linear_of(self);
+    tuple_argument(tangents, f.transform, "tangents");
+    auto describe = [&](size_t i) {
+      Ref number = Ref::checked(PyLong_FromSize_t(i));
+      Ref statics = Ref::checked(PyTuple_New(0));
+      return Ref::checked(PyObject_CallFunctionObjArgs(hooks.describe.get(), f.function.get(),
+                                                       definition_of_call(f.trees).get(),
+                                                       statics.get(), number.get(), nullptr));
+    };
+    Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
+    Objects results = call_graph(f.graph, f.operands(given), {});
+    std::vector<Ref> owned;
+    std::vector<PyObject*> leaves;
+    size_t next = 0;
+    for (size_t i = 0; i < f.values.size(); ++i) {
+      owned.push_back(f.has_tangent[i] ? results[next++] : zero_tangent(f.values[i].type));
+      leaves.push_back(owned.back().get());
+    }
+    return unflatten(f.value, leaves).release();
+  });
+}
+
+// pull(cotangent of the value) -> the cotangents of the trees, a tuple.
+PyObject* pull(PyObject* self, PyObject* cotangent) {
+  return guard([&]() -> PyObject* {
+    Ref held = Ref::borrow(self);
+    const Linear& f = linear_of(self);
+    Leaves given;
+    Tree tree = flatten_tree(cotangent, given);
+    if (!same_tree(f.value, tree))
+      reject_structure(definition_of(f.value), definition_of(tree), f.transform, "a cotangent");
+    Directions cotangents = directions(
+        f.values, given,
+        [&](size_t i) {
+          Ref number = Ref::checked(PyLong_FromSize_t(i));
+          return Ref::checked(
+              PyObject_CallFunctionObjArgs(hooks.describe_output.get(), f.function.get(),
+                                           definition_of(f.value).get(), number.get(), nullptr));
+        },
+        f.transform);
+    Directions used;
+    size_t next = 0;
+    for (size_t i = 0; i < f.values.size(); ++i) {
+      if (!f.values[i].is_inexact()) continue;
+      if (f.has_tangent[i]) used.operands.push_back(cotangents.operands[next]);
+      ++next;
+    }
+    std::vector<bool> weak;
+    Mask inexact;
+    for (const Slot& leaf : f.leaves) {
+      inexact.push_back(leaf.is_inexact());
+      if (inexact.back()) weak.push_back(leaf.weak);
+    }
+    Objects results = call_graph(f.transposed(), f.operands(used), weak);
+    std::vector<PyObject*> found;
+    for (const Ref& r : results) found.push_back(r.get());
+    return assemble(f.trees, inexact, found,
+                    [&](size_t i) { return zero_tangent(f.leaves[i].type); })
+        .release();
+  });
+}
+
+std::unique_ptr<Linear> linear_at(const Point& point, const Function& f, const char* transform) {
+  auto out = std::make_unique<Linear>();
+  out->function = Ref::borrow(f.object);
+  out->transform = transform;
+  out->trees = point.trees;
+  out->leaves = point.leaf_slots();
+  out->value = point.value;
+  out->values = point.value_slots();
+  return out;
+}
+
+// linearize(function, name, primals, describe, has_aux, is_vjp) -> (value, Linear, aux); aux is
+// None without has_aux.
+PyObject* linearize_function(PyObject*, PyObject* tuple) {
+  return guard([&]() -> PyObject* {
+    Function f{};
+    PyObject* primals;
+    int has_aux, is_vjp;
+    if (!PyArg_ParseTuple(tuple, "OUO!Opp", &f.object, &f.name, &PyTuple_Type, &primals,
+                          &f.describe, &has_aux, &is_vjp))
+      throw PythonError{};
+    f.has_aux = has_aux;
+    CallArguments arguments = all_arguments(primals);
+    Point point = point_at(arguments);
+    check_leaves(point, f);
+    point.choose_inexact();
+    record_at(point, f, arguments);
+
+    const GraphRef& graph = point.recorded.graph;
+    auto made = unlocked(*graph, [&] { return linearize(graph, {.in_mask = point.mask()}); });
+    std::vector<Operand> operands = point.graph_operands();
+    Objects results = call_graph(made->forward, operands, point.recorded.weak);
+
+    std::unique_ptr<Linear> linear = linear_at(point, f, is_vjp ? "vjp" : "linearize");
+    linear->graph = made->linear;
+    for (const Residual& r : made->residuals)
+      linear->residuals.push_back(r.is_input ? Ref::borrow(operands[r.index].object)
+                                             : results[r.index]);
+    for (size_t i = 0; i < made->out_mask.size(); ++i) {
+      if (i < linear->values.size()) {
+        linear->has_tangent.push_back(made->out_mask[i]);
+      } else {
+        linear->num_others += made->out_mask[i];
+      }
+    }
+    Ref value = point.value_of(results), aux = point.aux_of(results);
+    return PyTuple_Pack(3, value.get(), make_object(std::move(linear)).get(), aux.get());
+  });
+}
+
+// linear_transpose(function, name, primals, describe) -> Linear: of the function, which is linear
+// itself; of the primals only the types matter.
+PyObject* linear_transpose(PyObject*, PyObject* tuple) {
+  return guard([&]() -> PyObject* {
+    Function f{};
+    PyObject* primals;
+    if (!PyArg_ParseTuple(tuple, "OUO!O", &f.object, &f.name, &PyTuple_Type, &primals, &f.describe))
+      throw PythonError{};
+    CallArguments arguments = all_arguments(primals);
+    Point point = point_at(arguments);
+    check_leaves(point, f);
+    point.choose_inexact();
+    for (size_t i = 0; i < point.leaves.size(); ++i)
+      if (!point.chosen[i])
+        raise_error("DTypeError", "linear_transpose expected floating-point arguments; got ",
+                    point.leaves.operands[i].type, " for ", readable(describe_leaf(f, i).get()));
+    record_at(point, f, arguments);
+    std::unique_ptr<Linear> linear = linear_at(point, f, "linear_transpose");
+    linear->graph = point.recorded.graph;
+    linear->residuals = point.recorded.captures;
+    for (const Slot& value : linear->values) {
+      if (!value.is_inexact())
+        raise_error("DTypeError", "linear_transpose expected a floating-point result of '",
+                    readable(f.name), "'; got ", value.type);
+      linear->has_tangent.push_back(true);
+    }
+    linear->transposed();  // what is not linear is found here, and not at the first call
+    return make_object(std::move(linear)).release();
+  });
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  const Linear* linear = reinterpret_cast<LinearObject*>(self)->linear;
+  if (!linear) return 0;
+  Py_VISIT(linear->function.get());
+  for (const Ref& residual : linear->residuals) Py_VISIT(residual.get());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  delete std::exchange(reinterpret_cast<LinearObject*>(self)->linear, nullptr);
+  return 0;
+}
+
+void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  clear(self);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {{"push", push, METH_O, "push(tangents) -> tangent of the value."},
+                         {"pull", pull, METH_O, "pull(cotangent) -> cotangents, a tuple."},
+                         {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef functions[] = {
+    {"linearize", linearize_function, METH_VARARGS,
+     "linearize(function, name, primals, describe, has_aux, is_vjp) -> (value, Linear, aux)."},
+    {"linear_transpose", linear_transpose, METH_VARARGS,
+     "linear_transpose(function, name, primals, describe) -> Linear."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_linear(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(clear)},
+      {Py_tp_methods, methods},
+      {Py_tp_doc, const_cast<char*>("A linear function, from linearize, vjp or linear_transpose.")},
+      {0, nullptr}};
+  PyType_Spec spec = {"weft._core.Linear", sizeof(LinearObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
+  Ref type = Ref::checked(PyType_FromSpec(&spec));
+  linear_type = reinterpret_cast<PyTypeObject*>(type.get());
+  check(PyModule_AddObjectRef(module, "Linear", type.get()));
+  check(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,91 @@
+// A function recorded at a point: the first half of every un-jitted transform.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core.h"
+#include "recording.h"
+#include "tree_memo.h"
+
+namespace weft::py {
+
+struct Function {
+  PyObject* object;
+  PyObject* name;      // str
+  bool has_aux;        // returns (value, aux)
+  PyObject* describe;  // from the number of a leaf of the point to its name
+};
+
+// The arguments of a call; the function is recorded as one of the leaves of those at `positions`.
+struct CallArguments {
+  PyObject* args;    // tuple
+  PyObject* kwargs;  // dict, or null
+  std::vector<Py_ssize_t> positions;
+};
+CallArguments all_arguments(PyObject* args);
+
+// A leaf or result as a type, without a value.
+struct Slot {
+  TypeRef type;
+  bool weak;
+
+  bool is_inexact() const { return weft::is_inexact(type->dtype()); }
+};
+
+struct Point {
+  std::vector<Tree> trees;  // of the arguments at the positions
+  Leaves leaves;            // of all of them
+  Mask chosen;              // per leaf: whether it is an input of the graph
+  std::vector<Operand> inputs;
+  Recording recorded;  // its outputs are the leaves of the value, then those of aux
+  Tree value;
+  std::optional<Tree> aux;
+
+  // Chooses the leaves that can have a derivative.
+  void choose_inexact();
+  // A mask over the graph's inputs: the leaves, and not what the function closed over.
+  Mask mask() const;
+  std::vector<Operand> graph_operands() const;
+  std::vector<Slot> leaf_slots() const;
+  std::vector<Slot> value_slots() const;
+  // The value, and the second of the pair that the function returned (None without aux), from the
+  // graph's results.
+  Ref value_of(std::span<const Ref> results) const;
+  Ref aux_of(std::span<const Ref> results) const;
+};
+
+// Takes the arguments apart.
+Point point_at(const CallArguments& arguments);
+// The name of a leaf in messages.
+Ref describe_leaf(const Function& f, size_t i);
+// Raises for a leaf that is no array or number.
+void check_leaves(const Point& point, const Function& f);
+// Records the function with the leaves in `point.chosen` as inputs, mapped along `axes` (one per
+// input; empty where nothing is mapped).
+void record_at(Point& point, const Function& f, const CallArguments& arguments,
+               std::span<const std::optional<int64_t>> axes = {});
+
+// A tuple of trees from all their leaves: the next of `found` for those that are chosen,
+// other(leaf number) for the rest.
+Ref assemble(std::span<const Tree> trees, const Mask& chosen, std::span<PyObject* const> found,
+             FunctionRef<Ref(size_t)> other);
+
+// Tangents or cotangents, in the dtypes of what they belong to.
+struct Directions {
+  std::vector<Ref> owned;
+  std::vector<Operand> operands;
+};
+// Those of `slots` that are inexact, from a tree's leaves or from a tuple of `trees`. `describe`
+// names a slot, `transform` who asks, in the error that one which does not fit raises.
+Directions directions(std::span<const Slot> slots, const Leaves& given,
+                      FunctionRef<Ref(size_t)> describe, const char* transform);
+Directions tangents_of(std::span<const Tree> trees, std::span<const Slot> slots, PyObject* tuple,
+                       FunctionRef<Ref(size_t)> describe, const char* transform);
+// Raises for trees (definitions) that differ; `what` are of the second one.
+[[noreturn]] void reject_structure(const Ref& expected, const Ref& given, const char* transform,
+                                   const char* what);
+// The zero of a tangent of that type: of dtype float0 for integers and bools.
+Ref zero_tangent(TypeRef type);
+
+}  // namespace weft::py
