@@ -11,6 +11,7 @@ import weft
 import weft.numpy as wnp
 from weft import tree_util
 from weft.errors import NestingError
+from weft.test_util import check_grads, check_jvp, check_vjp
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds the memory of a process")
@@ -134,3 +135,16 @@ def test_paths_of_deep_trees():
     ((path, value),), treedef = tree_util.tree_flatten_with_path(tree)
     assert len(path) == 301 and value == 1.0
     assert treedef == tree_util.tree_structure(tree)
+
+
+def test_a_seed_is_a_number():
+    seed = 0
+    for _ in range(200_000):
+        seed = [seed]
+    for check in (check_jvp, check_vjp, check_grads):
+        with pytest.raises(TypeError, match="integer"):
+            check(wnp.sin, (1.0,), seed=seed)
+
+
+def test_messages_of_errors_that_are_no_text():
+    assert weft.errors.ShapeError(range(2**62)).args == (range(2**62),)

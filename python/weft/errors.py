@@ -51,7 +51,7 @@ class WeftError(Exception):
     _names_line = True
 
     def __init__(self, message="", *args):
-        if self._names_line and _AT not in message:
+        if self._names_line and isinstance(message, str) and _AT not in message:
             location = _core.user_location()
             if location:
                 message = f"{message}{_AT}{location}"

@@ -1,5 +1,7 @@
 """Checks of derivatives against finite differences, for users' own functions and rules."""
 
+import operator
+
 import numpy as np
 
 from weft._autodiff import jvp, vjp
@@ -43,7 +45,7 @@ def check_jvp(f, args, atol=None, rtol=None, eps=None, seed=0):
     Raises AssertionError, with the values, if they differ by more than atol + rtol * |value|.
     """
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     args = tuple(args)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
     _, got = jvp(f, args, tangents)
@@ -58,7 +60,7 @@ def check_vjp(f, args, atol=None, rtol=None, eps=None, seed=0):
     Raises AssertionError, with the values, if they differ.
     """
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     args = tuple(args)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
     value, pull = vjp(f, *args)
@@ -69,6 +71,11 @@ def check_vjp(f, args, atol=None, rtol=None, eps=None, seed=0):
     np.testing.assert_allclose(
         got, expected, atol=atol, rtol=rtol, err_msg="vjp against central differences"
     )
+
+
+def _generator(seed, offset=0):
+    # NumPy's own conversion of deeply nested lists ends the process.
+    return np.random.default_rng(operator.index(seed) + offset)
 
 
 def _tolerances(args, atol, rtol, eps):
@@ -102,7 +109,7 @@ def check_grads(f, args, order=1, modes=("fwd", "rev"), atol=None, rtol=None, ep
         if mode not in ("fwd", "rev"):
             raise ValueError(f"modes: expected 'fwd' and 'rev'; got {mode!r}")
     args = tuple(args)
-    rng = np.random.default_rng(seed + 1)
+    rng = _generator(seed, 1)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
     if "fwd" in modes:
         check_jvp(f, args, atol, rtol, eps, seed)
