@@ -73,8 +73,11 @@ PyObject* block_until_ready(PyObject* self, PyObject*) {
 PyObject* delete_buffer(PyObject* self, PyObject*) {
   return guard([&] {
     ArrayObject* a = as_array(self);
-    if (!a->deleted) Ref::checked(PyObject_CallMethodNoArgs(a->buffer, name("delete")));
-    mark_deleted(a);
+    if (!a->deleted) {
+      mark_deleted(a);
+      // Not jaxlib's own deletion, which ends the process if a DLPack capsule shares the memory.
+      Ref buffer = Ref::steal(std::exchange(a->buffer, Py_NewRef(Py_None)));
+    }
     return Py_NewRef(Py_None);
   });
 }
@@ -113,7 +116,8 @@ const PyGetSetDef own_getset[] = {
 PyMethodDef methods[] = {
     {"block_until_ready", block_until_ready, METH_NOARGS,
      "Waits until the value is there (or raises what computing it raised); returns the array."},
-    {"delete", delete_buffer, METH_NOARGS, "Frees the buffer at once; later uses raise."},
+    {"delete", delete_buffer, METH_NOARGS,
+     "Gives the buffer up, which frees it unless its memory is shared; later uses raise."},
     {"is_deleted", is_deleted, METH_NOARGS, "Whether the buffer was deleted or donated."},
     {"_value", value, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

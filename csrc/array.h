@@ -22,7 +22,7 @@ void check_device(int device);
 int current_device();
 
 struct ArrayObject {
-  PyObject_HEAD PyObject* buffer;  // jaxlib's array
+  PyObject_HEAD PyObject* buffer;  // jaxlib's array; None once it was deleted
   TypeRef type;
   PyObject* weakrefs;
   ArrayObject* prev;  // all live arrays, for live_arrays()

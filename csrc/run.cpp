@@ -35,6 +35,7 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
   }
   std::unordered_map<PyObject*, size_t> passed;
   for (size_t i = 0; i < owned.size(); ++i) {
+    check_live(as_array(owned[i]));
     auto [first, added] = passed.try_emplace(as_array(owned[i])->buffer, i);
     if (!added && (donated[i] || donated[first->second]))
       raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",

@@ -5,6 +5,7 @@ import operator
 import pickle
 import subprocess
 import sys
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -130,6 +131,71 @@ def test_dlpack_with_torch(dtype):
     assert back.dtype == x.dtype
     np.testing.assert_array_equal(np.asarray(back), np.asarray(x))
     np.testing.assert_array_equal(np.asarray(wnp.from_dlpack(t.T)), np.asarray(x).T)
+
+
+def test_dlpack_arguments():
+    x = wnp.arange(64.0)
+    address = np.asarray(x).ctypes.data
+    for same in ({}, {"max_version": (1, 0)}, {"dl_device": (1, 0)}, {"copy": False}):
+        capsule = x.__dlpack__(stream=None, **same)
+        assert type(capsule).__name__ == "PyCapsule"
+    assert np.from_dlpack(x, copy=False, device="cpu").ctypes.data == address
+    copied = np.from_dlpack(x, copy=True)
+    assert copied.ctypes.data != address and copied.tolist() == x.tolist()
+    for wrong in ({"stream": "a"}, {"stream": True}, {"max_version": 1}, {"dl_device": "cpu"}):
+        with pytest.raises(weft.errors.OperandError, match=rf"__dlpack__.*{next(iter(wrong))}"):
+            x.__dlpack__(**wrong)
+    for stream in (-1, 0, 7):
+        with pytest.raises(ValueError, match=f"cpu:0, which has none; got {stream}"):
+            x.__dlpack__(stream=stream)
+    for device in ((1, 1), (2, 0)):
+        with pytest.raises(BufferError, match=r"one of \[\(1, 0\)\]; got"):
+            x.__dlpack__(dl_device=device)
+    for refused in (x.astype("int4"), wnp.zeros(3, weft.dtypes.float0)):
+        with pytest.raises(BufferError, match="a dtype that DLPack has"):
+            refused.__dlpack__()
+    x.delete()
+    with pytest.raises(weft.errors.DeletedArrayError):
+        x.__dlpack__()
+
+
+def test_arrays_that_share_memory_are_deleted():
+    x = wnp.arange(64.0) * 2
+    shared, viewed = np.from_dlpack(x), np.asarray(x)
+    x.delete()
+    assert x.is_deleted() and shared[3] == 6 and viewed[3] == 6
+    for use in (x.block_until_ready, x.on_device_size_in_bytes, x.unsafe_buffer_pointer, x.item):
+        with pytest.raises(weft.errors.DeletedArrayError):
+            use()
+    y = wnp.arange(64.0) * 2
+    shared = np.from_dlpack(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        z = weft.jit(lambda y: y + 1, donate_argnums=0)(y)
+    assert shared[3] == 6 and z[3] == 7
+    with pytest.raises(weft.errors.DeletedArrayError):
+        weft.jit(lambda x, y: x + y, donate_argnums=(0, 1))(x, x)
+
+
+def test_from_dlpack_arguments():
+    own = wnp.arange(64.0)
+    shared = wnp.from_dlpack(own, copy=False)
+    assert np.asarray(shared).ctypes.data == np.asarray(own).ctypes.data
+    copied = wnp.from_dlpack(own, copy=True)
+    assert np.asarray(copied).ctypes.data != np.asarray(own).ctypes.data
+    here = wnp.from_dlpack(own, device=weft.devices()[0], copy=False)
+    assert here.committed and not shared.committed
+    memory = np.zeros(80, np.float32)
+    odd = memory[1 + (-memory.ctypes.data // 4) % 16 :][:32]
+    for unshared in (odd, own.astype("bfloat16"), np.arange(3.0)):
+        with pytest.raises(ValueError, match="memory that can be shared"):
+            wnp.from_dlpack(unshared, copy=False)
+        np.testing.assert_array_equal(wnp.from_dlpack(unshared), np.asarray(unshared))
+    for wrong in (3, own.__dlpack__(), np.float32):
+        with pytest.raises(weft.errors.OperandError, match="an object that has __dlpack"):
+            wnp.from_dlpack(wrong)
+    with pytest.raises(weft.errors.DTypeError, match="a dtype that weft has"):
+        wnp.from_dlpack(np.zeros(3, ">f4"))
 
 
 # Pickle and copies.

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import textwrap
+import traceback
 import types
 from pathlib import Path
 
@@ -73,6 +74,8 @@ def test_modules_have_an_attribute_only_if_they_have_it():
     [
         ("wnp.no_such_name", AttributeError, ["module 'weft.numpy' has no attribute"]),
         ("from weft.numpy import no_such_name", ImportError, ["cannot import name"]),
+        ("wnp.summ", AttributeError, ["no attribute 'summ'. Did you mean: 'sum'?"]),
+        ("from weft.lax import tanhh", ImportError, ["'weft.lax'. Did you mean: 'tanh'?"]),
         ("import weft.no_such_module", ModuleNotFoundError, ["No module named"]),
         ("weft.debug.builtin", AttributeError, ["module 'weft.debug' has no attribute"]),
         ("x.no_such_method", AttributeError, ["'weft.Array' object has no attribute"]),
@@ -83,6 +86,14 @@ def test_other_names_are_just_unknown(statement, error, words):
         exec(statement, {"weft": weft, "wnp": wnp, "x": wnp.ones(3)})
     assert all(word in str(info.value) for word in words)
     assert "yet" not in str(info.value)
+
+
+@pytest.mark.parametrize("name", ["interp", "summ"])
+def test_python_adds_no_guess_to_the_message(name):
+    with pytest.raises(AttributeError) as info:
+        getattr(wnp, name)
+    last = traceback.format_exception_only(info.value)  # where Python guesses
+    assert "".join(last) == f"AttributeError: {info.value}\n"
 
 
 def absent_paths():

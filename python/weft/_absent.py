@@ -246,14 +246,23 @@ def explanation(path):
 def absent_name(module, name, frame):
     """The error for an attribute that a module lacks; `frame` is the code that asks for it."""
     path = f"{module}.{name}".removeprefix("weft.")
-    if not is_known(path):
-        text = f"module {module!r} has no attribute {name!r}"
-        return AttributeError(text, name=name, obj=sys.modules[module])
-    text = explanation(path)
-    if _imports(frame):
+    imports = _imports(frame)
+    text = explanation(path) if is_known(path) else _misspelt(module, name, imports)
+    if imports:
         # The statement drops the text of an AttributeError.
         return ImportError(text, name=f"{module}.{name}", path=None)
-    return AttributeError(text)
+    # Without the object, so that Python adds no guess of its own, which versions do in their ways.
+    return AttributeError(text, name=name)
+
+
+def _misspelt(module, name, imports):
+    import difflib
+
+    similar = difflib.get_close_matches(name, dir(sys.modules[module]), 1)
+    hint = f". Did you mean: {similar[0]!r}?" if similar else ""
+    if imports:
+        return f"cannot import name {name!r} from {module!r}{hint}"
+    return f"module {module!r} has no attribute {name!r}{hint}"
 
 
 def _imports(frame):

@@ -6,6 +6,11 @@ from weft import _core
 from weft.errors import AttributeValueError, ConcretizationTypeError
 
 
+def strong(x):
+    """An array without the mark of weak types."""
+    return _core.astype(x, _core.typeof(x)[1])
+
+
 def shape_of(x):
     """The shape of an array or number; TypeError for other objects."""
     return _core.typeof(x)[0]

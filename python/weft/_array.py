@@ -120,12 +120,22 @@ def _copy(self):
 
 
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    from weft.runtime.buffers import to_dlpack
+    """A DLPack capsule that shares the memory, or that of a copy.
 
-    if copy:
-        self = _core.copy_array(self)
-    self.block_until_ready()
-    return to_dlpack(self._buffer)
+    Args:
+      stream: of the consumer, for arrays on a GPU; the value is there before this returns.
+      max_version: the newest version, (major, minor), that the consumer knows; capsules are of the
+        versions before 1.0, which all know.
+      dl_device: (device type, number) on which the consumer wants it: that of the array, or the
+        CPU, which takes a copy.
+      copy: True for a copy in any case, False for none.
+
+    Raises BufferError for another device and for dtypes that DLPack lacks, AttributeValueError for
+    a stream that the device does not have and for a copy that is needed and not allowed.
+    """
+    from weft.runtime.buffers import export
+
+    return export(self, stream, max_version, dl_device, copy)
 
 
 def _pointer(self):
@@ -135,7 +145,9 @@ def _pointer(self):
 
 
 def _dlpack_device(self):
-    return (1, 0) if self.device.platform == "cpu" else (2, self.device.local_hardware_id)
+    from weft.runtime.buffers import dlpack_device
+
+    return dlpack_device(self)
 
 
 def _item(self, *index):

@@ -3,7 +3,7 @@
 import math
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import normalize_axis, static_int
+from weft._arguments import normalize_axis, static_int, strong
 from weft._jit import composite
 
 tanh = jnp.tanh
@@ -16,29 +16,28 @@ def _inexact(x):
 @composite
 def relu(x):
     """max(x, 0), elementwise; the derivative at 0 is 0."""
-    x = _core.asarray(x)
-    return jnp.where(x <= 0, jnp.zeros((), x.dtype), x)  # NaN stays
+    x, zero = _core.promote_dtypes(x, 0)
+    return jnp.where(x <= 0, zero, x)  # NaN stays
 
 
 @composite
 def relu6(x):
-    """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
-    x = _core.asarray(x)
-    bound = jnp.where(x <= 0, 0, 6).astype(x.dtype)
-    return jnp.where((x <= 0) | (x >= 6), bound, x)  # NaN stays
+    """min(max(x, 0), 6), elementwise, as a float; the derivative at 0 and 6 is 0."""
+    x, six = _core.promote_dtypes(x, 6.0)
+    return jnp.where((x <= 0) | (x >= 6), jnp.where(x <= 0, 0.0, six), x)  # NaN stays
 
 
 @composite
 def leaky_relu(x, negative_slope=1e-2):
     """x where it is not negative, else negative_slope * x."""
-    x = _inexact(x)
+    x = _core.asarray(x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @composite
 def elu(x, alpha=1.0):
     """x where it is positive, else alpha * (exp(x) - 1)."""
-    x = _inexact(x)
+    x = _core.asarray(x)
     # exp only of what is selected, so that its derivative cannot overflow.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
@@ -46,7 +45,7 @@ def elu(x, alpha=1.0):
 @composite
 def celu(x, alpha=1.0):
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    x = _inexact(x)
+    x = _core.asarray(x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x) / alpha))
 
 
@@ -93,14 +92,14 @@ swish = silu
 @composite
 def hard_tanh(x):
     """x limited to the interval from -1 to 1."""
-    x = _core.asarray(x)
-    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x)).astype(x.dtype)
+    x, one = _core.promote_dtypes(x, 1)
+    return jnp.where(x > 1, one, jnp.where(x < -1, -one, x))
 
 
 @composite
 def hard_sigmoid(x):
     """relu6(x + 3) / 6."""
-    return relu6(_inexact(x) + 3.0) / 6.0
+    return relu6(_core.asarray(x) + 3.0) / 6.0
 
 
 @composite(static_argnames=("approximate",))
@@ -109,7 +108,7 @@ def gelu(x, approximate=True):
 
     With `approximate`, by the formula with tanh; else by erf.
     """
-    x = _inexact(x)
+    x = strong(_inexact(x))
     if not approximate:
         return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)

@@ -4,7 +4,7 @@ import math
 import operator
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of
+from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import AttributeValueError, ShapeError
@@ -117,12 +117,14 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
 @composite(static_argnames=("axis",))
 def _slopes(f, spacing, *, axis):
+    weak = _core.typeof(f)[2] and _core.typeof(spacing)[2]
     f, spacing = _core.promote_dtypes_inexact(f, spacing)
     steps = diff(f, axis=axis)
     ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
     sums = u.add(slice_in_dim(steps, 1, None, axis=axis), slice_in_dim(steps, 0, -1, axis=axis))
     inner = u.multiply(sums, 0.5)
-    return u.divide(concatenate([ends[0], inner, ends[1]], axis), spacing)
+    slopes = u.divide(concatenate([ends[0], inner, ends[1]], axis), spacing)
+    return slopes if weak else strong(slopes)
 
 
 @composite

@@ -154,15 +154,15 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
     Args:
       x: the object.
-      device: not supported, must be None: move the result with `device_put`.
+      device: one of `weft.devices()`, to which the result is committed; None leaves it on the CPU.
       copy: whether to copy; None copies only if the memory cannot be shared.
+
+    Raises OperandError if `x` has no `__dlpack__`, DTypeError for a dtype that weft does not have,
+    AttributeValueError for copy=False where the memory cannot be shared.
     """
     from weft.runtime.buffers import from_dlpack as share
 
-    if device is not None:
-        raise AttributeValueError("[from_dlpack] expected device=None; use device_put afterwards")
-    result = share(x)
-    return _core.copy_array(result) if copy else result
+    return share(x, device, copy)
 
 
 def full(shape, fill_value, dtype=None):

@@ -3,6 +3,7 @@
 import math
 
 from weft import _core
+from weft._arguments import ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, is_float, is_inexact, is_integer, itemsize_bits
 from weft.errors import DTypeError
@@ -156,16 +157,25 @@ def reciprocal(x):
     return _core.bind("integer_pow", *_core.promote_dtypes_inexact(x), y=-1)
 
 
+def _strong_unless_number(x):
+    # So jax marks them: a weakly typed array meets constants of its dtype.
+    return strong(x) if ndim_of(x) else x
+
+
+def _scaled(x, factor):
+    return _strong_unless_number(u.multiply(*_core.promote_dtypes_inexact(x), factor))
+
+
 @composite
 def deg2rad(x):
     """Degrees to radians. Integers become floats."""
-    return u.multiply(*_core.promote_dtypes_inexact(x), math.pi / 180)
+    return _scaled(x, math.pi / 180)
 
 
 @composite
 def rad2deg(x):
     """Radians to degrees. Integers become floats."""
-    return u.multiply(*_core.promote_dtypes_inexact(x), 180 / math.pi)
+    return _scaled(x, 180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -186,9 +196,10 @@ def log10(x):
 def _scaled_log(x, scale, factor):
     logarithm = u.log(x)
     if not is_complex(dtype_of(logarithm)):
-        return scale(logarithm, factor)
+        return strong(scale(logarithm, factor))
     # By parts: a complex factor times an infinite part would make the other one NaN.
-    return _core.bind("complex", *(scale(part(logarithm), factor) for part in (u.real, u.imag)))
+    parts = (scale(part(logarithm), factor) for part in (u.real, u.imag))
+    return strong(_core.bind("complex", *parts))
 
 
 @composite
@@ -235,7 +246,7 @@ def sinc(x):
     (x,) = _core.promote_dtypes_inexact(x)
     at_zero = u.equal(x, 0)
     angle = choose(at_zero, 1, u.multiply(x, math.pi))
-    return choose(at_zero, 1, u.divide(u.sin(angle), angle))
+    return _strong_unless_number(choose(at_zero, 1, u.divide(u.sin(angle), angle)))
 
 
 @composite

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from weft import _core
+from weft._arguments import strong
 from weft._jit import composite
 from weft.dtypes import (
     dtype_of,
@@ -29,7 +30,8 @@ _INT32 = np.dtype("int32")
 @composite
 def rint(x):
     """Nearest integer as a float; halfway cases go to the even one."""
-    return _round_even(*_core.promote_dtypes_inexact(x))
+    rounded = _round_even(*_core.promote_dtypes_inexact(x))
+    return rounded if is_inexact(dtype_of(x)) else strong(rounded)
 
 
 def _round_even(x):
@@ -165,10 +167,11 @@ def angle(z, deg=False):
 
 @composite(static_argnames=("deg",))
 def _angle(z, *, deg):
+    given = dtype_of(z)
     (z,) = _core.promote_dtypes_inexact(z)
     result = u.arctan2(u.imag(z), u.real(z))
     result = u.multiply(result, 180 / math.pi) if deg else result
-    return _core.astype(result, dtype_of(result))
+    return result if is_inexact(given) else strong(result)
 
 
 def signbit(x):
@@ -257,4 +260,4 @@ def spacing(x):
     """Distance from x to the next float away from zero."""
     require_real("spacing", x)
     outward = copysign(math.inf, x)
-    return u.subtract(u.nextafter(x, outward), x)
+    return strong(u.subtract(u.nextafter(x, outward), x))

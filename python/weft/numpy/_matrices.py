@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, strong
 from weft._jit import composite
 from weft.dtypes import (
     default_float,
@@ -227,17 +227,18 @@ def diag(v, k=0):
 
 def diagflat(v, k=0):
     """The matrix that has the flattened array on diagonal `k`."""
-    return _diagonal_matrix(v, k=operator.index(k))
+    return strong(_diagonal_matrix(v, k=operator.index(k)))
 
 
 @composite(static_argnames=("k",))
 def _diagonal_matrix(v, *, k):
     v = reshape(v, (math.prod(shape_of(v)),))
     before, after = max(-k, 0), max(k, 0)
-    rows = pad(v, _core.astype(0, dtype_of(v)), [(before, after, 0)])
+    zero = _core.astype(0, dtype_of(v), _core.typeof(v)[2])
+    rows = pad(v, zero, [(before, after, 0)])
     n = shape_of(rows)[0]
     rows = broadcast_in_dim(rows, (n, n), (0,))
-    return choose(_triangle_mask(n, n, k, "eq"), rows, _core.astype(0, dtype_of(v)))
+    return choose(_triangle_mask(n, n, k, "eq"), rows, zero)
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
@@ -298,19 +299,24 @@ def _vander(x, *, count, increasing):
     columns = [expand_dims(power(x, exponent), (1,)) for exponent in exponents]
     if not columns:
         return broadcast_in_dim(_core.astype(0, dtype_of(x)), (shape_of(x)[0], 0), ())
-    return concatenate(columns, 1)
+    return strong(concatenate(columns, 1))
 
 
 def tril_indices(n, k=0, m=None):
     """Row and column numbers of the elements on and below diagonal `k` of an n by m matrix."""
-    return tuple(map(_core.asarray, np.tril_indices(n, k, m)))
+    return _indices_of(np.tril_indices, n, k, m)
 
 
 def triu_indices(n, k=0, m=None):
     """Row and column numbers of the elements on and above diagonal `k` of an n by m matrix."""
-    return tuple(map(_core.asarray, np.triu_indices(n, k, m)))
+    return _indices_of(np.triu_indices, n, k, m)
+
+
+def _indices_of(triangle, n, k, m):
+    numbers = (operator.index(x) for x in (n, k, n if m is None else m))
+    return tuple(map(_core.asarray, triangle(*numbers)))
 
 
 def diag_indices(n, ndim=2):
     """The index arrays of the main diagonal of an array with `ndim` axes of size `n`."""
-    return (_core.asarray(np.arange(n)),) * ndim
+    return (_core.asarray(np.arange(operator.index(n))),) * ndim

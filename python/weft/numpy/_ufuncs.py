@@ -199,7 +199,8 @@ bitwise_right_shift = right_shift
 
 def bitwise_count(x):
     """Number of bits set in the absolute value of each integer, as uint8."""
-    return _core.astype(_population_count(absolute(x)), _core.canonical_dtype("uint8"))
+    count = x if is_bool(dtype_of(x)) else _population_count(absolute(x))
+    return _core.astype(count, _core.canonical_dtype("uint8"))
 
 
 def isnan(x):

@@ -4,16 +4,20 @@ jaxlib's own read-back of a fresh array tries to import jax; the ways used here 
 """
 
 import functools
+import operator
 
 import numpy as np
 from jaxlib import _jax
 
 from weft import _core
-from weft.errors import DTypeError
+from weft.errors import AttributeValueError, DTypeError, OperandError
 from weft.runtime import devices, dlpack
 from weft.runtime.compile import compile_text
 
+# Device types of DLPack by platform.
 _DLPACK_CPU = 1
+_DLPACK_TYPES = {"cpu": _DLPACK_CPU, "gpu": 2, "cuda": 2, "rocm": 10}
+_ALIGNMENT = 64  # bytes, of memory that jaxlib shares
 _HAS_TO_NUMPY = hasattr(_jax.ArrayImpl, "_to_np_array_did_copy")  # jaxlib 0.11.2 and later
 # Dtypes of less than a byte: their names in MLIR, and wider dtypes that hold their values.
 _WIDER = {
@@ -99,6 +103,52 @@ def copy_to_device(buffer, device_list, sharding):
     )[0]
 
 
+def dlpack_device(array):
+    """(device type, number) of an array's device, by DLPack's table."""
+    device = array.device
+    if device.platform not in _DLPACK_TYPES:
+        raise BufferError(f"expected a device that DLPack has; got {device}")
+    kind = _DLPACK_TYPES[device.platform]
+    return kind, 0 if kind == _DLPACK_CPU else device.local_hardware_id
+
+
+def _two_ints(pair, name):
+    try:
+        first, second = pair
+        return operator.index(first), operator.index(second)
+    except (TypeError, ValueError):
+        raise OperandError(f"[__dlpack__] expected two integers as {name}; got {pair!r}") from None
+
+
+def export(array, stream, max_version, dl_device, copy):
+    """What `Array.__dlpack__` gives."""
+    own = dlpack_device(array)
+    if stream is not None:
+        if isinstance(stream, bool) or not isinstance(stream, int):
+            raise OperandError(f"[__dlpack__] expected an integer for stream; got {stream!r}")
+        if own[0] == _DLPACK_CPU or stream == 0 or stream < -1:
+            raise AttributeValueError(
+                f"[__dlpack__] expected a stream of {array.device}"
+                f"{', which has none' if own[0] == _DLPACK_CPU else ''}; got {stream}"
+            )
+    if max_version is not None:
+        _two_ints(max_version, "max_version")
+    wanted = own if dl_device is None else _two_ints(dl_device, "dl_device")
+    if wanted == own:
+        array = _core.copy_array(array) if copy else array
+    elif wanted != (_DLPACK_CPU, 0):
+        there = sorted({own, (_DLPACK_CPU, 0)})
+        raise BufferError(f"[__dlpack__] expected dl_device to be one of {there}; got {wanted}")
+    elif copy is False:
+        raise AttributeValueError(f"[__dlpack__] expected copy=True or None from {own} to {wanted}")
+    else:
+        array = _core.commit(array, _core.device_index(devices.devices("cpu")[0]))
+    if array.dtype.names:
+        raise BufferError("__dlpack__ expected a dtype that DLPack has; got float0")
+    array.block_until_ready()
+    return to_dlpack(array._buffer)
+
+
 def to_dlpack(buffer):
     """A DLPack capsule that shares the buffer's memory."""
     try:
@@ -107,35 +157,59 @@ def to_dlpack(buffer):
         raise BufferError(f"__dlpack__ expected a dtype that DLPack has; {error}") from None
 
 
-def from_dlpack(producer):
+def from_dlpack(producer, device, copy):
     """An Array of a CPU tensor of another library, through its `__dlpack__`.
 
     The memory is shared where its alignment allows (64 bytes) and the dtype is not narrowed, so the
-    other library must not write to it while the array is in use. Raises DTypeError for a dtype that
-    weft does not have.
+    other library must not write to it while the array is in use.
     """
     # By way of NumPy: jaxlib's own import would import jax to find a sharding.
+    for method in ("__dlpack__", "__dlpack_device__"):
+        if not callable(getattr(type(producer), method, None)):
+            raise OperandError(
+                f"[from_dlpack] expected an object that has {method}; got {type(producer).__name__}"
+            )
     kind, number = producer.__dlpack_device__()
     if kind != _DLPACK_CPU:
         raise ValueError(f"from_dlpack expected a tensor on the CPU; got device {(kind, number)}")
+    shared = True
     try:
         host = np.from_dlpack(producer)
     except (BufferError, RuntimeError) as error:
-        host = dlpack.to_numpy(producer)
+        host, shared = _rare_dtype(producer), False
         if host is None:
             raise DTypeError(f"[from_dlpack] expected a dtype that weft has; {error}") from None
     dtype = _core.canonical_dtype(host.dtype)
-    if host.dtype != dtype:
+    aligned = host.ctypes.data % _ALIGNMENT == 0 and host.flags.c_contiguous
+    if copy is False and not (shared and aligned and host.dtype == dtype):
+        raise AttributeValueError(
+            f"[from_dlpack] expected memory that can be shared, as copy=False: aligned to "
+            f"{_ALIGNMENT} bytes, the last axis fastest, of a dtype that needs no conversion; got "
+            f"{host.dtype}{list(host.shape)} at {host.ctypes.data:#x} with strides {host.strides}"
+        )
+    if copy or host.dtype != dtype:
         host = host.astype(dtype)
-    index = _core.device_index(devices.devices("cpu")[0])
-    return _put_shared(host, index)
+    cpu = _core.device_index(devices.devices("cpu")[0])
+    index = None if device is None else _core.device_index(device)
+    if index in (None, cpu):
+        return _put_shared(host, cpu, index == cpu)
+    if copy is False:
+        raise AttributeValueError(f"[from_dlpack] expected copy=True or None from cpu to {device}")
+    return _core.commit(_put_shared(host, cpu, False), index)
 
 
-def _put_shared(host, index):
+def _rare_dtype(producer):
+    try:
+        return dlpack.to_numpy(producer)
+    except BufferError:
+        return None
+
+
+def _put_shared(host, index, committed):
     """An Array that shares the memory of a NumPy array if that is aligned to 64 bytes."""
     device = devices.device_at(index)
     sharding = _jax.GSPMDSharding(_jax.DeviceList((device,)), devices.replicated())
     buffer = _jax.batched_device_put(
         devices.Aval(host.shape, host.dtype), sharding, [host], [device], True, enable_x64=True
     )
-    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, False)
+    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, committed)
