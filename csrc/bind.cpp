@@ -161,14 +161,30 @@ Dims common_shape(std::span<const Operand> xs, std::string_view op) {
   return out;
 }
 
+// Of weft.lax: scalars go with any shape; the other operands have one rank, and along each axis one
+// size or 1.
+static Dims common_lax_shape(std::span<const Operand> xs, std::string_view op) {
+  const Dims* full = nullptr;
+  for (const Operand& x : xs) {
+    const Dims& own = x.type->shape();
+    if (own.empty()) continue;
+    if (full && full->size() != own.size())
+      fail(ErrorKind::kShape, "[", op, "] expected operands of one rank, or scalars; got ",
+           types_text(xs), "\n  weft.numpy aligns axes of operands of different ranks.");
+    full = &own;
+  }
+  return common_shape(xs, op);
+}
+
 // Records the function, given the dtype that its operands promote to.
 static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
                               std::span<const Operand> xs, const AttrsRef& attrs,
                               PromotionType common) {
   Values values;
   for (const Operand& x : xs) values.push_back(converted(*c, x, common.dtype, f.promotion));
-  if (f.promotion != Promotion::kLax && xs.size() > 1) {
-    Dims shape = common_shape(xs, f.op->name);
+  if (xs.size() > 1) {
+    Dims shape = f.promotion == Promotion::kLax ? common_lax_shape(xs, f.op->name)
+                                                : common_shape(xs, f.op->name);
     for (Value& v : values)
       if (c->builder.type(v)->rank() > 0) v = broadcasted(*c, v, shape);
   }

@@ -145,8 +145,10 @@ nb::list dtypes_of(const OpDef& op) {
     if (dtype == DType::kFloat0) continue;  // of no array
     std::vector<TypeRef> operands(static_cast<size_t>(op.num_operands), make_type(dtype, Dims{2}));
     try {
-      DType result = infer_types(op, operands, attrs)[0]->dtype();
-      out.append(nb::make_tuple(nb::borrow(numpy_dtype(dtype)), nb::borrow(numpy_dtype(result))));
+      TypeRefs results = infer_types(op, operands, attrs);
+      if (results.empty()) return out;
+      out.append(nb::make_tuple(nb::borrow(numpy_dtype(dtype)),
+                                nb::borrow(numpy_dtype(results[0]->dtype()))));
     } catch (const Error&) {}  // not one that it takes
   }
   return out;

@@ -65,7 +65,16 @@ def others():
 
         return lax.scan(body, wnp.float32(1), x[0])
 
+    def random(key, low):
+        lax.dce_sink(low)
+        return lax.rng_bit_generator(key, (3,)), lax.rng_uniform(low, 2.0, (2, 3))
+
+    def chosen(x):
+        return lax.platform_dependent(x, cpu=wnp.sin, cuda=wnp.cos)
+
     w = np.ones((4, 4), np.float32)
+    yield graph_of(random, np.ones(4, np.uint32), np.float32(1))
+    yield graph_of(chosen, x)
     yield graph_of(twice, w, x)
     yield graph_of(weft.grad(twice), w, x)
     yield graph_of(weft.grad(kept), x)

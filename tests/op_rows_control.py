@@ -1,7 +1,7 @@
 """Rows for control flow. What random programs of it compute is in test_control_flow_random.py."""
 
 import numpy as np
-from op_table import Arg, structural
+from op_table import Arg, Row, bind, structural
 
 from weft import lax, numpy as wnp
 
@@ -142,7 +142,35 @@ def solve_row(label, **attrs):
     )
 
 
+def polynomial(x, *, scale):
+    return x * x * scale
+
+
+def composite(x, *, scale):
+    return lax.composite(polynomial, name="test.polynomial", version=2)(x, scale=scale)
+
+
+def for_platform(x):
+    return lax.platform_dependent(
+        x, cuda=lambda x: x - 1, cpu=lambda x: x * x, default=lambda x: x + 1
+    )
+
+
 ROWS = [
+    *[
+        structural("composite", composite, polynomial, (2, 3), domain="small", dtypes=DTYPES,
+                   attrs={"scale": scale}, label=label, ulps=8, diff=(0,))
+        for label, scale in [("twice", 2), ("thrice", 3)]
+    ],
+    *[
+        Row("platform_index", bind("platform_index"), lambda index=index, **_: np.int32(index),
+            ((),), {"platforms": platforms}, label, ("int32",))
+        for label, platforms, index in [
+            ("first", "cpu;cuda", 0), ("second", "cuda,rocm;tpu,cpu", 1), ("none", "cuda;tpu", 2)
+        ]
+    ],
+    structural("cond", for_platform, lambda x: x * x, (3,), dtypes=FLOATS, label="platform",
+               ulps=4, diff=(0,)),
     scan_row("plain"),
     scan_row("scale", scale=3),
     scan_row("reverse", reverse=True),

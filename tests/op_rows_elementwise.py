@@ -122,6 +122,12 @@ def as_unsigned(x):
     return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}").reshape(x.shape)
 
 
+def mulhi(x, y):
+    width = 8 * x.dtype.itemsize
+    high = np.multiply(x.astype(object), y.astype(object)) // 2**width
+    return np.asarray(high).astype(x.dtype)
+
+
 ARITHMETIC = [
     unary("neg", np.negative, NUMBERS, ulps=0, special=SPECIAL, **linear()),
     unary("sign", np.sign, REALS, ulps=0, special=SPECIAL),
@@ -167,6 +173,7 @@ ARITHMETIC = [
     binary("sub", np.subtract, NUMBERS, ulps=8, special=SPECIAL, diff=(0, 1), linear_in=((0, 1),)),
     binary("mul", np.multiply, NUMBERS, ulps=8, special=SPECIAL, diff=(0, 1),
            linear_in=((0,), (1,))),
+    binary("mulhi", mulhi, INTS, domain="bits", ulps=0),
     binary("div", c_div, NUMBERS, domain="nonzero", ulps=16, special=SPECIAL, diff=(0, 1),
            linear_in=((0,),)),
     binary("rem", np.fmod, REALS, domain="nonzero", ulps=2, special=(0.0, 1.0, -1.3, INF, NAN),
@@ -356,6 +363,7 @@ SELECTION = [
         tuple((Arg(b, value=2), Arg(s), Arg(b, value=5)) for s in SHAPES for b in also_scalar(s)),
         dtypes=REALS, ulps=0, diff=(0, 1, 2)),
 ]  # fmt: skip
+
 
 ROWS = [
     *ARITHMETIC,

@@ -1,7 +1,7 @@
-"""Rows of the running reductions, of threefry2x32 and of optimization_barrier."""
+"""Rows of the running reductions, of threefry2x32, sort and top_k, of barriers and tokens."""
 
 import numpy as np
-from op_table import FLOATS, SAMPLE, SAMPLE_NUMBERS, Arg, bind, structural
+from op_table import BOOL, FLOATS, INTS, SAMPLE, SAMPLE_NUMBERS, Arg, Row, bind, structural
 
 from weft import lax
 
@@ -70,6 +70,14 @@ def sort(*xs, dimension=-1, is_stable=True, num_keys=1):
     return tuple(np.take_along_axis(x, order, dimension) for x in xs)
 
 
+def top_k(x, k, axis=-1):
+    """NaN first; of equals the first."""
+    by = -x.astype(np.float64)
+    by[np.isnan(by)] = -np.inf
+    order = np.argsort(by, axis, kind="stable").take(np.arange(k), axis)
+    return np.take_along_axis(x, order, axis), order
+
+
 def copies(count):
     return lambda d: (d,) * count
 
@@ -111,6 +119,25 @@ ROWS = [
                Arg((6,), value=[2.0, np.nan, -np.inf, np.inf, np.nan, -1.0]),
                Arg((6,), "distinct"), attrs={"dimension": 0}, dtypes=("float32", "bfloat16"),
                label="special", wide=False, out=two),
+    *[
+        structural("top_k", lax.top_k, top_k, Arg(shape, domain), attrs={"k": k, "axis": axis},
+                   dtypes=dtypes, label=label, wide=False, diff=(0,),
+                   out=lambda d: (d, np.dtype("int32")))
+        for label, shape, k, axis, domain, dtypes in [
+            ("vector", (9,), 4, 0, "distinct", BOOL + INTS + FLOATS),
+            ("rows", (4, 3), 2, 0, "distinct", REAL),
+            ("columns", (2, 3, 5), 5, 2, "distinct", REAL),
+            ("middle", (2, 4, 3), 2, 1, "distinct", REAL), ("equal", (40,), 9, 0, "order", REAL),
+            ("none", (3, 2), 0, 1, "real", ("float32",)), ("one", (1,), 1, 0, "real", REAL),
+            ("empty", (0, 3), 2, 1, "real", ("float32", "int8")),
+        ]
+    ],
+    structural("top_k", lax.top_k, top_k, Arg((6,), value=[2.0, np.nan, -np.inf, np.inf, 1, -1.0]),
+               attrs={"k": 5}, dtypes=FLOATS, label="special", wide=False,
+               out=lambda d: (d, np.dtype("int32"))),
+    structural("after_all", lax.after_all, lambda *_: np.zeros(0, bool), Arg((0,), dtype="bool"),
+               Arg((0,), dtype="bool"), dtypes=("bool",), wide=False),
+    Row("create_token", lax.create_token, lambda: np.zeros(0, bool), ((),), dtypes=("bool",)),
     structural("optimization_barrier", lambda *xs: lax.optimization_barrier(xs), lambda *xs: xs,
                (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two),
 ]  # fmt: skip

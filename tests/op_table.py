@@ -256,16 +256,25 @@ NO_ROW = {
     "jit": "a call of a graph; test_jit.py covers it",
     "pure_callback": "its function is of Python; test_callback.py covers it",
     "io_callback": "its function is of Python; test_debug.py covers it",
+    "dce_sink": "it has no result; test_lax_staging.py covers it",
+    "require_platform": "it has no result; test_lax_staging.py covers it",
+    "rng_bit_generator": "its bits are XLA's; test_lax_random_bits.py covers it",
+    "rng_uniform": "its numbers differ from run to run; test_lax_random_bits.py covers it",
     "debug_callback": "its function is of Python; test_debug.py covers it",
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {
     "checkpoint": (("cost",), "its cost is its body's"),
+    "composite": (("cost",), "its cost is its body's"),
     "constant": (("batch",), "without operands, nothing of it is ever mapped"),
     "custom_jvp_call": (("cost",), "its cost is its body's"),
     "custom_vjp_call": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),
+    "create_token": (("batch",), "without operands, nothing of it is ever mapped"),
+    "platform_index": (("batch",), "without operands, nothing of it is ever mapped"),
+    "require_platform": (("batch",), "without operands, nothing of it is ever mapped"),
+    "rng_uniform": (("jvp", "batch"), "its numbers are not a function of its bounds"),
     "sort": (("transpose",), "it is linear in nothing; a part of a jvp only"),
     "scatter-apply": (("jvp",), "an element may have the function applied more than once"),
 }

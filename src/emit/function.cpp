@@ -101,7 +101,9 @@ std::string FunctionWriter::in(size_t i) {
 
 const Literal* FunctionWriter::literal(size_t i) const {
   Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
-  return v.is_literal() ? &frame_->graph->literal(v) : nullptr;
+  if (v.is_literal()) return &frame_->graph->literal(v);
+  auto known = scalars_.find(frame_->names[v.id]);
+  return known == scalars_.end() ? nullptr : &known->second;
 }
 
 std::string FunctionWriter::in_as(size_t i, const Dims& shape) {
@@ -140,6 +142,7 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
     it->second = is_inexact(x.dtype) ? "%cst" : "%c";
     if (next_constant_ > 0) it->second += cat('_', next_constant_ - 1);
     ++next_constant_;
+    if (type->rank() == 0) scalars_.emplace(it->second, x);
     Text& out = block_->text;
     out.spaces(block_->indent) << it->second << " = stablehlo.constant dense<";
     // A splat of no elements is written without its value.

@@ -149,6 +149,7 @@ class FunctionWriter final : public EmitCtx {
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;
+  std::unordered_map<std::string, Literal> scalars_;  // constants by their names
   std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
   uint32_t next_arg_ = 0;

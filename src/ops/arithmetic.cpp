@@ -123,6 +123,20 @@ void register_mul(OpRegistry& r) {
   auto product_with = [](size_t other) -> JvpArgRule {
     return [other](const JvpArgCtx& c) { return c.t() * c.x(other); };
   };
+  r.add(binary({.name = "mulhi",
+                .doc = "The upper half of the bits of x * y, elementwise.",
+                .hlo = "chlo.mulhi",
+                .dtypes = kInts,
+                .jvp_kind = JvpKind::kZero,
+                .fold = [](const FoldCtx& c) -> std::optional<Literal> {
+                  int width = info(c.out).bits;
+                  if (width > 32) return std::nullopt;
+                  if (is_signed_int(c.out))
+                    return make_literal(c.out, c.xs[0].as_int() * c.xs[1].as_int() >> width);
+                  return make_literal(c.out,
+                                      static_cast<int64_t>(c.xs[0].lo * c.xs[1].lo >> width));
+                },
+                .commutative = true}));
   r.add(binary({.name = "mul",
                 .doc = "x * y, elementwise.",
                 .hlo = "stablehlo.multiply",

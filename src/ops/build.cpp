@@ -59,8 +59,13 @@ Val iota(Builder& b, TypeRef type, int dimension) {
                                 {"dimension", int64_t{dimension}}}))[0];
 }
 
-#define X(name) \
-  Val name(Val x) { return append1(op_named<#name>(), {x}); }
+// Of functions that have attributes, the default ones.
+#define X(name)                                                                 \
+  Val name(Val x) {                                                             \
+    static const OpDef& op = op_named<#name>();                                 \
+    static const AttrsRef attrs = make_attrs(op, std::span<const NamedAttr>()); \
+    return append1(op, {x}, attrs);                                             \
+  }
 WEFT_UNARY_BUILDERS(X)
 #undef X
 

@@ -1,7 +1,10 @@
-// Ops that call a graph: jit, made by a jitted function called inside another program, and fusion,
-// made by passes to keep a group of ops together. Effects are those of the graph. A transform of a
-// call is a call of the transformed graph.
+// Ops that call a graph: jit, made by a jitted function called inside another program; fusion, made
+// by passes to keep a group of ops together; and composite, which a compiler may replace by an
+// implementation of its own. Effects are those of the graph. A transform of a call is a call of the
+// transformed graph.
 #include "ops/call.h"
+
+#include <cctype>
 
 #include "ops/families.h"
 #include "ops/hlo_text.h"
@@ -132,8 +135,94 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   return d;
 }
 
+// A composite is known to compilers by its name; what is derived from it is a plain call.
+struct PlainCall {
+  explicit PlainCall(const AttrRecord& composite)
+      : attrs(AttrRecord::make(
+            op.name, op.attrs,
+            {{"name", composite.string("name")}, {"jaxpr", composite.graph("jaxpr")}})) {}
+  RuleCtx in(const RuleCtx& c) const {
+    return {c.b, op, attrs, c.operands, c.in_types, c.out_types, c.transforms};
+  }
+  const OpDef& op = op_named<"jit">();
+  AttrsRef attrs;
+};
+
+GraphJvpRule of_plain_call(void (*rule)(GraphJvpCtx&)) {
+  return [rule](GraphJvpCtx& c) {
+    PlainCall plain(c.attr());
+    GraphJvpCtx call{plain.in(c), c.tangents, {}, {}};
+    rule(call);
+    c.results = std::move(call.results);
+    c.result_tangents = std::move(call.result_tangents);
+  };
+}
+
+// Words with points between them: "my_namespace.my_op".
+bool is_namespaced(std::string_view name) {
+  auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+  };
+  bool any_point = false;
+  char before = '.';
+  for (char c : name) {
+    if (c == '.' ? before == '.' : !is_word(c) || (c == '$' && !any_point)) return false;
+    any_point |= c == '.';
+    before = c;
+  }
+  return any_point && before != '.' && std::isalpha(static_cast<unsigned char>(name[0]));
+}
+
+void emit_composite(EmitCtx& c) {
+  const std::string& attributes = c.attr().string("attributes");
+  std::string callee = c.function(c.attr().graph("jaxpr"), c.attr().string("name"));
+  Text text;
+  text << "stablehlo.composite \"" << c.attr().string("name") << "\" " << operand_list(c) << " {";
+  if (!attributes.empty()) text << "composite_attributes = {" << attributes << "}, ";
+  text << "decomposition = " << callee << ", version = " << c.attr().integer("version")
+       << " : i32} : " << signature(c);
+  emit_results(c, text.view());
+}
+
+OpDef composite_op() {
+  OpDef d = call_op("composite", "Calls a graph that compilers may know by a name.", "jaxpr",
+                    CallKind::kKeep);
+  d.attrs = {{"name", AttrType::kString},
+             {"version", AttrType::kInt},
+             // As in MLIR: "axis = 1 : i64, exact = true".
+             {"attributes", AttrType::kString, AttrSpec::kHideDefault, std::string()},
+             {"jaxpr", AttrType::kGraph}};
+  d.infer = [](const InferCtx& c) {
+    const std::string& name = c.attr().string("name");
+    if (!is_namespaced(name))
+      c.fail(ErrorKind::kValue, "expected a name such as my_namespace.my_op; got name=", name);
+    int64_t version = c.attr().integer("version");
+    if (version < 0 || version > std::numeric_limits<int32_t>::max())
+      c.fail(ErrorKind::kValue, "expected a version of 31 bits; got version=", version);
+    return infer_call(c, "jaxpr");
+  };
+  d.graph_jvp = of_plain_call(jvp_call);
+  d.graph_linearize = of_plain_call(linearize_call);
+  d.transpose = [](TransposeCtx& c) {
+    PlainCall plain(c.attr());
+    TransposeCtx call{plain.in(c), c.linear_mask, c.cotangents, c.accumulated};
+    transpose_call(call);
+  };
+  d.batch = [](BatchCtx& c) {
+    PlainCall plain(c.attr());
+    BatchCtx call{plain.in(c), c.size, c.dims, {}, {}, c.axis_name, c.spmd_axis_name};
+    batch_call(call);
+    c.out = std::move(call.out);
+    c.out_dims = std::move(call.out_dims);
+  };
+  d.prune = nullptr;  // a compiler goes by operands and results
+  d.emit = emit_composite;
+  return d;
+}
+
 void register_call(OpRegistry& r) {
   r.add(call_op("jit", "Calls a graph.", "jaxpr", CallKind::kInline));
+  r.add(composite_op());
   OpDef fusion =
       call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep);
   // Computes what its body does, but what its ops hand to one another is neither read nor written.

@@ -331,7 +331,24 @@ LiftedOp lift_from_branches(const AttrsRef& attrs) {
   return lifted;
 }
 
+const GraphRef& known_branch(const AttrRecord& attrs, const Literal& index) {
+  const std::vector<GraphRef>& graphs = branches(attrs);
+  int64_t last = static_cast<int64_t>(graphs.size()) - 1;
+  return graphs[static_cast<size_t>(std::clamp<int64_t>(index.as_int(), 0, last))];
+}
+
 void emit_cond(EmitCtx& c) {
+  auto branch_args = [&] {
+    std::vector<std::string> args;
+    for (size_t i = 1; i < c.size(); ++i) args.push_back(c.in(i));
+    return args;
+  };
+  if (const Literal* known = c.literal(0)) {
+    const Graph& branch = *known_branch(c.attr(), *known);
+    std::vector<std::string> results = c.inline_graph(branch, branch_args());
+    for (size_t i = 0; i < results.size(); ++i) c.set_out(i, std::move(results[i]));
+    return;
+  }
   std::string index = c.in(0), token = c.token();
   if (size_t count = branches(c.attr()).size(); count > 1) {  // beyond its range XLA takes the last
     auto bound = [&](size_t i) {
@@ -341,8 +358,7 @@ void emit_cond(EmitCtx& c) {
     TypeRef types[] = {c.in_type(0), c.in_type(0), c.in_type(0)};
     index = emit_op(c, "stablehlo.clamp", operands, types, c.in_type(0));
   }
-  std::vector<std::string> args;
-  for (size_t i = 1; i < c.size(); ++i) args.push_back(c.in(i));
+  std::vector<std::string> args = branch_args();
   Text text;
   text << "\"stablehlo.case\"(" << index << ") (";
   bool first = true;
@@ -358,9 +374,8 @@ Vals fold_index(SimplifyCtx& c) {
   const std::vector<GraphRef>& graphs = branches(c.attr());
   std::optional<Literal> index = c.splat(c.x(0));
   if (!index && graphs.size() > 1) return {};
-  int64_t last = static_cast<int64_t>(graphs.size()) - 1;
-  int64_t chosen = index ? std::clamp<int64_t>(index->as_int(), 0, last) : 0;
-  return inlined(c.b, graphs[static_cast<size_t>(chosen)], branch_operands(c));
+  const GraphRef& chosen = index ? known_branch(c.attr(), *index) : graphs[0];
+  return inlined(c.b, chosen, branch_operands(c));
 }
 
 // What results are if all branches return the same operand or literal there, or return there what
@@ -458,8 +473,74 @@ OpDef cond_op() {
   return d;
 }
 
+// The parts of "cpu;cuda,rocm".
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// The number of the part that names the platform; of parts if none does.
+size_t index_of_platform(std::string_view platforms, std::string_view platform) {
+  std::vector<std::string_view> parts = parts_of(platforms, ';');
+  return static_cast<size_t>(
+      std::find_if(parts.begin(), parts.end(),
+                   [&](std::string_view names) {
+                     std::vector<std::string_view> all = parts_of(names, ',');
+                     return std::find(all.begin(), all.end(), platform) != all.end();
+                   }) -
+      parts.begin());
+}
+
+OpDef platform_op(std::string name, std::string doc) {
+  OpDef d;
+  d.name = std::move(name);
+  d.doc = std::move(doc);
+  d.attrs = {{"platforms", AttrType::kString}};
+  d.num_operands = 0;
+  zero_tangent(d);
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  return d;
+}
+
+// The index of the branch for a platform, known when the program is emitted. A cond on it is
+// emitted as that branch.
+OpDef platform_index_op() {
+  OpDef d = platform_op("platform_index",
+                        "Which of several groups has the platform that the program is for.");
+  d.infer = [](const InferCtx&) { return TypeRefs{scalar_type(DType::kI32)}; };
+  d.emit = [](EmitCtx& c) {
+    size_t index = index_of_platform(c.attr().string("platforms"), c.platform());
+    c.set_out(0, c.constant(make_literal(DType::kI32, static_cast<int64_t>(index)), {}));
+  };
+  return d;
+}
+
+// An effect, so that it fails whatever becomes of the branches.
+OpDef require_platform_op() {
+  OpDef d = platform_op("require_platform", "Lets a program be emitted for some platforms only.");
+  d.multiple_results = true;
+  d.effects = kUnordered;
+  d.infer = [](const InferCtx&) { return TypeRefs(); };
+  d.emit = [](EmitCtx& c) {
+    const std::string& platforms = c.attr().string("platforms");
+    if (index_of_platform(platforms, c.platform()) < parts_of(platforms, ';').size()) return;
+    fail(ErrorKind::kNotImplemented, "[platform_dependent] expected a branch for platform ",
+         c.platform(), ", or a default; got branches for ", platforms);
+  };
+  return d;
+}
+
 }  // namespace
 
-void register_cond(OpRegistry& r) { r.add(cond_op()); }
+void register_cond(OpRegistry& r) {
+  r.add(cond_op());
+  r.add(platform_index_op());
+  r.add(require_platform_op());
+}
 
 }  // namespace weft

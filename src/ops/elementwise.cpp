@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/accuracy.h"
 #include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
@@ -155,18 +156,22 @@ void register_roots(OpRegistry& r) {
                          .jvp = {[](const JvpArgCtx& c) { return c.t() * (0.5 / c.y()); }},
                          .fold = fold_float([](double x, double) { return std::sqrt(x); })});
   sqrt_op.emit = emit_mended("stablehlo.sqrt", mend_sqrt);
-  r.add(std::move(sqrt_op));
-  r.add(unary({.name = "rsqrt",
-               .doc = "1 / sqrt(x), elementwise.",
-               .hlo = "stablehlo.rsqrt",
-               .dtypes = kInexact,
-               .jvp = {[](const JvpArgCtx& c) { return c.t() * (-0.5 * c.y() / c.x(0)); }}}));
-  r.add(unary({.name = "cbrt",
-               .doc = "Cube root, elementwise.",
-               .hlo = "stablehlo.cbrt",
-               .dtypes = kFloats,
-               .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) / square(c.y())); }},
-               .transcendental = true}));
+  r.add(with_accuracy(std::move(sqrt_op), "stablehlo.sqrt"));
+  OpDef rsqrt_op =
+      unary({.name = "rsqrt",
+             .doc = "1 / sqrt(x), elementwise.",
+             .hlo = "stablehlo.rsqrt",
+             .dtypes = kInexact,
+             .jvp = {[](const JvpArgCtx& c) { return c.t() * (-0.5 * c.y() / c.x(0)); }}});
+  r.add(with_accuracy(std::move(rsqrt_op), "stablehlo.rsqrt"));
+  OpDef cbrt_op =
+      unary({.name = "cbrt",
+             .doc = "Cube root, elementwise.",
+             .hlo = "stablehlo.cbrt",
+             .dtypes = kFloats,
+             .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) / square(c.y())); }},
+             .transcendental = true});
+  r.add(with_accuracy(std::move(cbrt_op), "stablehlo.cbrt"));
 }
 
 Val power(Val x, uint64_t n) {

@@ -1,5 +1,6 @@
 // sort: several arrays reordered together along an axis by the first of them. NaN comes last, and
-// -0 equals 0; complex numbers go by their real, then by their imaginary parts.
+// -0 equals 0; complex numbers go by their real, then by their imaginary parts. top_k: the greatest
+// elements along an axis; NaN comes first, and -0 after 0.
 #include <cmath>
 
 #include "ops/addressing.h"
@@ -136,8 +137,96 @@ OpDef sort_op() {
   return d;
 }
 
+TypeRefs infer_top_k(const InferCtx& c) {
+  TypeRef x = c.in(0);
+  int64_t k = c.attr().integer("k"), axis = c.attr().integer("axis");
+  auto got = [&] { return cat("; got k=", k, ", axis=", axis, " (operand: ", x, ")"); };
+  if (!contains(DTypeSet(kBools | kReals), x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected numbers with an order, or bool", got());
+  if (axis < 0 || axis >= x->rank())
+    c.fail(ErrorKind::kValue, "expected axis between 0 and ", x->rank() - 1, got());
+  int64_t size = x->dim(static_cast<int>(axis));
+  if (k < 0 || k > size)
+    c.fail(ErrorKind::kValue, "expected k between 0 and ", size, ", the size of the axis", got());
+  Dims shape = x->shape();
+  shape[static_cast<size_t>(axis)] = k;
+  return {with_shape(x, shape), make_type(DType::kI32, shape)};
+}
+
+std::string emit_transposed(EmitCtx& c, std::string x, TypeRef from, const Dims& permutation) {
+  TypeRef to = with_shape(from, pick(from->shape(), permutation));
+  return c.line(cat("stablehlo.transpose ", x, ", dims = ", bracketed(permutation), " : (",
+                    mlir_type(from), ") -> ", mlir_type(to)));
+}
+
+// CHLO takes the last axis, and XLA no numbers of less than 8 bits.
+void emit_top_k(EmitCtx& c) {
+  TypeRef in = c.in_type(0);
+  std::string x = c.in(0);
+  auto converted = [&](std::string from, TypeRef type, DType to) {
+    if (type->dtype() == to) return from;
+    return c.line(cat("stablehlo.convert ", from, " : (", mlir_type(type), ") -> ",
+                      mlir_type(with_dtype(type, to))));
+  };
+  DType dtype = in->dtype();
+  if (info(dtype).bits < 8 && !is_bool(dtype)) dtype = is_float(dtype) ? DType::kF32 : DType::kI8;
+  x = converted(x, in, dtype);
+  in = with_dtype(in, dtype);
+
+  int last = in->rank() - 1;
+  size_t axis = static_cast<size_t>(c.attr().integer("axis"));
+  Dims swap = count_up(in->rank());
+  std::swap(swap[axis], swap.back());
+  bool is_last = counts_up(swap);
+  if (!is_last) x = emit_transposed(c, x, in, swap);
+  Dims shape = pick(in->shape(), swap), kept = shape;
+  kept[static_cast<size_t>(last)] = c.attr().integer("k");
+  TypeRef types[] = {make_type(dtype, kept), make_type(DType::kI32, kept)};
+  std::string made = c.line(
+      cat("chlo.top_k(", x, ", k = ", kept.back(), ") : ", mlir_type(make_type(dtype, shape)),
+          " -> (", mlir_type(types[0]), ", ", mlir_type(types[1]), ")"),
+      2);
+  for (size_t i = 0; i < 2; ++i) {
+    std::string y = cat(made, "#", i);
+    if (!is_last) y = emit_transposed(c, y, types[i], swap);
+    TypeRef type = with_dtype(c.out_type(i), types[i]->dtype());
+    c.set_out(i, converted(y, type, c.out_type(i)->dtype()));
+  }
+}
+
+OpDef top_k_op() {
+  OpDef d;
+  d.name = "top_k";
+  d.doc = "The k greatest elements along an axis, in decreasing order, and their indices.";
+  d.attrs = {{"axis", AttrType::kInt}, {"k", AttrType::kInt}};
+  d.num_operands = 1;
+  d.multiple_results = true;
+  d.infer = infer_top_k;
+  d.jvp_kind = JvpKind::kCustom;
+  d.jvp = [](JvpCtx& c) -> Vals {
+    if (c.out_types[0]->num_elements() == 0) return {Val{}, Val{}};
+    return {take_along(c.t(0), c.y(1), static_cast<int>(c.attr().integer("axis"))), Val{}};
+  };
+  d.batch = [](BatchCtx& c) {
+    Val x = c.x(0);
+    c.apply({&x, 1}, c.attrs->with({{"axis", shifted(c.attr().integer("axis"), c.dim(0))}}),
+            c.dim(0));
+  };
+  d.emit = emit_top_k;
+  d.cost = [](const CostCtx& c) {
+    Cost cost = cost_bytes(c);
+    double k = static_cast<double>(c.attrs->integer("k"));
+    cost.flops = static_cast<double>(c.in_types[0]->num_elements()) * std::log2(std::fmax(k, 2));
+    return cost;
+  };
+  return d;
+}
+
 }  // namespace
 
-void register_sort(OpRegistry& r) { r.add(sort_op()); }
+void register_sort(OpRegistry& r) {
+  r.add(sort_op());
+  r.add(top_k_op());
+}
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 // exp, log, the trigonometric and the hyperbolic functions.
 #include <numbers>
 
+#include "ops/accuracy.h"
 #include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
@@ -26,11 +27,19 @@ OpDef function(const char* name, const char* doc, EmitRule emit, JvpArgRule jvp)
   return op;
 }
 
+// One that XLA may have in several degrees of accuracy.
+OpDef graded(const char* name, const char* doc, const char* hlo, JvpArgRule jvp) {
+  return with_accuracy(function(name, doc, std::string(hlo), std::move(jvp)), hlo);
+}
+
 void register_exponentials(OpRegistry& r) {
-  r.add(function("exp", "e**x, elementwise.", emit_by_parts("stablehlo.exponential", complex_exp),
-                 [](C c) { return c.t() * c.y(); }));
-  OpDef exp2 = function("exp2", "2**x, elementwise.", "",
-                        [](C c) { return c.t() * (std::numbers::ln2 * c.y()); });
+  r.add(with_accuracy(
+      function("exp", "e**x, elementwise.", emit_by_parts("stablehlo.exponential", complex_exp),
+               [](C c) { return c.t() * c.y(); }),
+      "stablehlo.exponential"));
+  OpDef exp2 = with_accuracy(function("exp2", "2**x, elementwise.", "",
+                                      [](C c) { return c.t() * (std::numbers::ln2 * c.y()); }),
+                             "");
   exp2.decompose = [](RuleCtx& c) -> Vals {
     // A half precision product x ln 2 would lose most digits of a large result.
     DType dtype = c.x(0).dtype();
@@ -38,26 +47,35 @@ void register_exponentials(OpRegistry& r) {
     // The product of complex numbers would be nan where a part is infinite.
     auto scaled = [](Val v) { return v * std::numbers::ln2; };
     if (is_complex(dtype)) return {exp(complex(scaled(real(x)), scaled(imag(x))))};
-    return {convert(exp(scaled(x)), dtype)};
+    Val y = apply1("exp", {scaled(x)}, {{"accuracy", c.attr().at("accuracy")}});
+    return {convert(y, dtype)};
   };
   r.add(std::move(exp2));
-  r.add(function("expm1", "e**x - 1, elementwise, accurate near 0.",
-                 "stablehlo.exponential_minus_one", [](C c) { return c.t() * (c.y() + 1.0); }));
-  r.add(function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
-                 [](C c) { return c.t() / c.x(0); }));
-  r.add(function("log1p", "log(1 + x), elementwise, accurate near 0.", "stablehlo.log_plus_one",
-                 [](C c) { return c.t() / (c.x(0) + 1.0); }));
-  r.add(function("logistic", "1 / (1 + e**-x), elementwise.", "stablehlo.logistic",
-                 [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
+  r.add(graded("expm1", "e**x - 1, elementwise, accurate near 0.",
+               "stablehlo.exponential_minus_one", [](C c) { return c.t() * (c.y() + 1.0); }));
+  r.add(with_accuracy(
+      function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
+               [](C c) { return c.t() / c.x(0); }),
+      "stablehlo.log"));
+  r.add(graded("log1p", "log(1 + x), elementwise, accurate near 0.", "stablehlo.log_plus_one",
+               [](C c) { return c.t() / (c.x(0) + 1.0); }));
+  r.add(graded("logistic", "1 / (1 + e**-x), elementwise.", "stablehlo.logistic",
+               [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
 }
 
 void register_trigonometric(OpRegistry& r) {
-  r.add(function("sin", "Sine, elementwise.", emit_by_parts("stablehlo.sine", complex_sin),
-                 [](C c) { return c.t() * cos(c.x(0)); }));
-  r.add(function("cos", "Cosine, elementwise.", emit_by_parts("stablehlo.cosine", complex_cos),
-                 [](C c) { return c.t() * -sin(c.x(0)); }));
-  r.add(function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
-                 [](C c) { return c.t() * (1.0 + square(c.y())); }));
+  r.add(with_accuracy(
+      function("sin", "Sine, elementwise.", emit_by_parts("stablehlo.sine", complex_sin),
+               [](C c) { return c.t() * cos(c.x(0)); }),
+      "stablehlo.sine"));
+  r.add(with_accuracy(
+      function("cos", "Cosine, elementwise.", emit_by_parts("stablehlo.cosine", complex_cos),
+               [](C c) { return c.t() * -sin(c.x(0)); }),
+      "stablehlo.cosine"));
+  r.add(with_accuracy(
+      function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
+               [](C c) { return c.t() * (1.0 + square(c.y())); }),
+      "stablehlo.tan"));
   // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
   auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
   r.add(function("asin", "Inverse sine, elementwise.", "chlo.asin",
@@ -74,9 +92,10 @@ void register_hyperbolic(OpRegistry& r) {
   r.add(function("cosh", "Hyperbolic cosine, elementwise.",
                  emit_by_parts("chlo.cosh", complex_cosh),
                  [](C c) { return c.t() * sinh(c.x(0)); }));
-  r.add(function("tanh", "Hyperbolic tangent, elementwise.",
-                 emit_mended("stablehlo.tanh", mend_tangent),
-                 [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }));
+  r.add(with_accuracy(function("tanh", "Hyperbolic tangent, elementwise.",
+                               emit_mended("stablehlo.tanh", mend_tangent),
+                               [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }),
+                      "stablehlo.tanh"));
   r.add(function("asinh", "Inverse hyperbolic sine, elementwise.", "chlo.asinh",
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
   r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.", "chlo.acosh", [](C c) {

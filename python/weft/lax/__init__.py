@@ -6,8 +6,9 @@ programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 
 from weft._surface import public as _public
 from weft.lax._associative import associative_scan
-from weft.lax._barrier import optimization_barrier
-from weft.lax._branches import cond, switch
+from weft.lax._barrier import after_all, create_token, dce_sink, optimization_barrier, stage
+from weft.lax._branches import cond, platform_dependent, switch
+from weft.lax._composite import composite
 from weft.lax._creation import (
     broadcasted_iota,
     dtype,
@@ -15,6 +16,7 @@ from weft.lax._creation import (
     full,
     full_like,
     iota,
+    shape_as_value,
 )
 from weft.lax._cumulative import (
     cumlogsumexp,
@@ -30,7 +32,9 @@ from weft.lax._dot import (
     dot_general,
 )
 from weft.lax._elementwise import (
+    AccuracyMode,
     RoundingMethod,
+    Tolerance,
     abs,
     acos,
     acosh,
@@ -84,6 +88,7 @@ from weft.lax._elementwise import (
     max,
     min,
     mul,
+    mulhi,
     ne,
     neg,
     nextafter,
@@ -119,6 +124,7 @@ from weft.lax._gather import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     gather,
+    index_take,
     scatter,
     scatter_add,
     scatter_apply,
@@ -140,6 +146,7 @@ from weft.lax._reduce import (
     reduce_sum,
     reduce_xor,
 )
+from weft.lax._rng import RandomAlgorithm, rng_bit_generator, rng_uniform
 from weft.lax._scan import map, scan
 from weft.lax._shape import (
     broadcast,
@@ -160,6 +167,7 @@ from weft.lax._shape import (
     transpose,
     unstack,
 )
+from weft.lax._sharding import with_sharding_constraint
 from weft.lax._slice import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -175,19 +183,25 @@ from weft.lax._solve import (
     custom_linear_solve,
     custom_root,
 )
-from weft.lax._sort import sort, sort_key_val
+from weft.lax._sort import approx_max_k, approx_min_k, sort, sort_key_val, top_k
 
 __all__ = [
+    "AccuracyMode",
+    "Tolerance",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
+    "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
     "abs",
     "acos",
     "acosh",
     "add",
+    "after_all",
+    "approx_max_k",
+    "approx_min_k",
     "argmax",
     "argmin",
     "asin",
@@ -217,12 +231,14 @@ __all__ = [
     "clz",
     "collapse",
     "complex",
+    "composite",
     "concatenate",
     "cond",
     "conj",
     "convert_element_type",
     "cos",
     "cosh",
+    "create_token",
     "cumlogsumexp",
     "cummax",
     "cummin",
@@ -230,6 +246,7 @@ __all__ = [
     "cumsum",
     "custom_linear_solve",
     "custom_root",
+    "dce_sink",
     "digamma",
     "div",
     "dot",
@@ -263,6 +280,7 @@ __all__ = [
     "igammac",
     "imag",
     "index_in_dim",
+    "index_take",
     "integer_pow",
     "iota",
     "is_finite",
@@ -276,11 +294,13 @@ __all__ = [
     "max",
     "min",
     "mul",
+    "mulhi",
     "ne",
     "neg",
     "nextafter",
     "optimization_barrier",
     "pad",
+    "platform_dependent",
     "polygamma",
     "population_count",
     "pow",
@@ -299,6 +319,8 @@ __all__ = [
     "rem",
     "reshape",
     "rev",
+    "rng_bit_generator",
+    "rng_uniform",
     "round",
     "rsqrt",
     "scan",
@@ -311,6 +333,7 @@ __all__ = [
     "scatter_sub",
     "select",
     "select_n",
+    "shape_as_value",
     "shift_left",
     "shift_right_arithmetic",
     "shift_right_logical",
@@ -326,15 +349,18 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stage",
     "stop_gradient",
     "sub",
     "switch",
     "tan",
     "tanh",
     "tile",
+    "top_k",
     "transpose",
     "unstack",
     "while_loop",
+    "with_sharding_constraint",
     "zeta",
 ]
 

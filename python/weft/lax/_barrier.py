@@ -1,7 +1,8 @@
-"""Ordering that the compiler respects."""
+"""Ordering that the compiler respects, and values that it keeps."""
 
 from weft import _core
 from weft.runtime.pytree import registry
+from weft.tree_util import tree_map
 
 
 def optimization_barrier(operand, /):
@@ -14,3 +15,37 @@ def optimization_barrier(operand, /):
     if not leaves:
         return operand
     return tree.unflatten(_core.bind("optimization_barrier", *leaves))
+
+
+def dce_sink(val, *, prevent_mlir_dce=False):
+    """Uses the arrays of a tree, so that what makes them stays in the traced program.
+
+    Args:
+      val: tree of arrays.
+      prevent_mlir_dce: has no effect: XLA may still drop them.
+    """
+    tree_map(
+        lambda leaf: _core.bind("dce_sink", leaf, prevent_mlir_dce=bool(prevent_mlir_dce)), val
+    )
+
+
+def stage(x, /):
+    """A number or array as a value of the program that is being traced; as an Array elsewhere."""
+    return _core.bind("copy", x)
+
+
+def create_token(_=None):
+    """A token: a value without elements, to stand for the order of effects.
+
+    Effects that have to happen in order do so without tokens. The argument is ignored.
+    """
+    return _core.bind("create_token")
+
+
+def after_all(*operands):
+    """A token that comes after the given ones.
+
+    Raises:
+      OperandError: for arguments that are no tokens.
+    """
+    return _core.bind("after_all", *operands)

@@ -1,6 +1,7 @@
 """cond and switch."""
 
 from weft import _core
+from weft._jit import jit
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
@@ -73,6 +74,51 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     bodies = _trace("switch", branches, operands)
     names = [f"branches[{k}]" for k in range(len(branches))]
     return _bind("switch", _core.astype(index, "int32"), bodies, operands, names, first=0)
+
+
+def platform_dependent(*args, default=None, **per_platform):
+    """The result of the function for the platform that the program runs on, applied to `args`.
+
+    All functions are traced; the program that is compiled has only the one for its platform.
+    Transforms go into each of them.
+
+    Args:
+      args: trees of arrays.
+      default: the function for platforms without one; None if there is none.
+      per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`. All return trees of the
+        same structure, shapes and dtypes.
+
+    Raises:
+      ControlFlowTypeError: if functions return different types.
+      NotImplementedError: where the program is compiled, for a platform without a function.
+    """
+    for name, function in per_platform.items():
+        check_callable(function, f"platform_dependent, for {name},")
+    if default is not None:
+        check_callable(default, "platform_dependent")
+    if "gpu" in per_platform:
+        raise AttributeValueError("[platform_dependent] expected platforms cuda or rocm; got gpu")
+    by_function = {}
+    for name, function in per_platform.items():
+        by_function.setdefault(id(function), (function, []))[1].append(name)
+    functions = [function for function, _ in by_function.values()]
+    platforms = ";".join(",".join(names) for _, names in by_function.values())
+    names = [f"'{', '.join(names)}'" for _, names in by_function.values()]
+    if default is not None:
+        functions.append(default)
+        names.append("default")
+
+    @jit
+    def choose(args):
+        if default is None:
+            _core.bind("require_platform", platforms=platforms)
+        if not functions:
+            return None
+        index = _core.bind("platform_index", platforms=platforms)
+        bodies = _trace("platform_dependent", functions, args)
+        return _bind("platform_dependent", index, bodies, args, names, first=0)
+
+    return choose(args)
 
 
 def _operands(what, operands, operand):

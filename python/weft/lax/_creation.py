@@ -1,5 +1,7 @@
 """Operations of `weft.lax` that make arrays."""
 
+import numpy as np
+
 from weft import _core
 from weft._arguments import normalize_axis, shape_of, static_shape
 from weft.dtypes import dtype_of, requested_dtype
@@ -57,3 +59,10 @@ def empty(shape, dtype):
 def dtype(x):
     """The dtype of an array or number."""
     return dtype_of(x)
+
+
+def shape_as_value(shape):
+    """A shape as an array of one axis: int32, or int64 if a size needs it."""
+    shape = static_shape(shape, "shape_as_value")
+    wide = any(size > np.iinfo(np.int32).max for size in shape)
+    return _core.asarray(np.array(shape, np.int64 if wide else np.int32))

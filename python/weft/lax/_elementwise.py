@@ -1,15 +1,16 @@
 """Element-wise operations of `weft.lax`.
 
-No dtype promotion and no broadcasting: operands have one dtype and one shape, except that scalars
-(arrays without dimensions, Python numbers) combine with arrays of any shape, and Python numbers
-take the dtype of the arrays.
+No dtype promotion: operands have one dtype, which Python numbers take. Operands have one rank, and
+along each axis one size or 1; scalars (arrays without dimensions, Python numbers) combine with
+arrays of any shape.
 """
 
 import enum
 
 from weft import _core
-from weft._arguments import static_int
+from weft._arguments import shape_of, static_int
 from weft.dtypes import dtype_of, is_integer, requested_dtype
+from weft.lax._shape import common_shape
 from weft.tree_util import tree_map
 
 _INEXACT = "a floating-point or complex dtype"
@@ -29,12 +30,78 @@ def _unary(op, summary, dtypes, *, name=None, result="Same shape and dtype."):
 
 def _binary(op, summary, dtypes, *, name=None, result="Array of their shape and dtype."):
     doc = (
-        f"{summary}\n\nArgs:\n  x, y: arrays of one dtype, {dtypes}, and of one shape; "
-        f"either may be a scalar.\n\nReturns:\n  {result}\n"
+        f"{summary}\n\nArgs:\n  x, y: arrays of one dtype, {dtypes}, and of one rank, with equal "
+        f"sizes or 1 along each\n    axis; either may be a scalar.\n\nReturns:\n  {result}\n"
         "\nRaises:\n  DTypeError: for different or other dtypes.\n"
-        "  ShapeError: for different shapes."
+        "  ShapeError: for shapes that do not go together."
     )
     return _core.elementwise(op, "lax", name or op, doc, "weft.lax")
+
+
+class AccuracyMode(enum.Enum):
+    """How exact a function is to be, where XLA has several implementations of it."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """The error that a function may have: absolute, relative, in units in the last place.
+
+    ValueError for negative ones, or if none is given.
+    """
+
+    def __init__(self, atol=0.0, rtol=0.0, ulps=0):
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ValueError("[Tolerance] expected tolerances of at least 0")
+        if not (atol or rtol or ulps):
+            raise ValueError("[Tolerance] expected at least one of atol, rtol and ulps")
+        self.atol = float(atol)
+        self.rtol = float(rtol)
+        self.ulps = static_int(ulps, "Tolerance", "ulps")
+
+    def __repr__(self):
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+    def _key(self):
+        return self.atol, self.rtol, self.ulps
+
+    def __eq__(self, other):
+        return isinstance(other, Tolerance) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+
+def _accuracy(value, function):
+    """An accuracy as the attribute that operations have."""
+    if value is AccuracyMode.DEFAULT:
+        return None
+    if value is AccuracyMode.HIGHEST:
+        return value.name
+    if isinstance(value, Tolerance):
+        return f"atol = {value.atol:e}, rtol = {value.rtol:e}, ulps = {value.ulps}"
+    raise TypeError(
+        f"[{function}] expected accuracy to be an AccuracyMode or a Tolerance; got {value!r}"
+    )
+
+
+def _graded(op, summary, dtypes):
+    plain = _core.elementwise(op, "lax", op, "", "weft.lax")
+
+    def function(x, *, accuracy=None):
+        if accuracy is None:
+            return plain(x)
+        return _core.bind(op, x, accuracy=_accuracy(accuracy, op))
+
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = (
+        f"{summary}\n\nArgs:\n  x: array of {dtypes}.\n"
+        "  accuracy: AccuracyMode or Tolerance, among the implementations that XLA has.\n"
+        "\nReturns:\n  Same shape and dtype.\n"
+        "\nRaises:\n  DTypeError: for an array of another dtype."
+    )
+    return function
 
 
 _BOOL = "bool array of the same shape."
@@ -47,15 +114,16 @@ ceil = _unary("ceil", "Smallest integer that is not less than x.", _FLOAT)
 is_finite = _unary("is_finite", "Whether x is neither infinite nor NaN.", _FLOAT, result=_BOOL)
 abs = _unary("abs", "Absolute value; real for complex x.", _NUMBER, result="Real, same shape.")
 square = _unary("square", "x * x.", _NUMBER)
-sqrt = _unary("sqrt", "Square root; NaN for negative x.", _INEXACT)
-rsqrt = _unary("rsqrt", "1 / sqrt(x).", _INEXACT)
-cbrt = _unary("cbrt", "Cube root, negative for negative x.", _FLOAT)
+sqrt = _graded("sqrt", "Square root; NaN for negative x.", _INEXACT)
+rsqrt = _graded("rsqrt", "1 / sqrt(x).", _INEXACT)
+cbrt = _graded("cbrt", "Cube root, negative for negative x.", _FLOAT)
 real = _unary("real", "Real part.", "a complex dtype", result="Real, same shape.")
 imag = _unary("imag", "Imaginary part.", "a complex dtype", result="Real, same shape.")
 conj = _unary("conj", "Complex conjugate.", _INEXACT, result="Complex, same shape.")
 add = _binary("add", "x + y; integers wrap around.", _NUMBER)
 sub = _binary("sub", "x - y; integers wrap around.", _NUMBER)
 mul = _binary("mul", "x * y; integers wrap around.", _NUMBER)
+mulhi = _binary("mulhi", "Upper half of the bits of x * y.", _INTEGER)
 div = _binary("div", "x / y; for integers the quotient rounded towards zero.", _NUMBER)
 rem = _binary("rem", "Remainder of x / y, with the sign of x.", _REAL)
 max = _binary("max", "The greater of x and y; NaN if either is NaN.", _ANY)
@@ -81,24 +149,24 @@ shift_right_logical = _binary(
 )
 
 # Exponentials and logarithms
-exp = _unary("exp", "e to the power x.", _INEXACT)
-exp2 = _unary("exp2", "2 to the power x.", _INEXACT)
-expm1 = _unary("expm1", "exp(x) - 1, accurate for small x.", _INEXACT)
-log = _unary("log", "Natural logarithm; NaN for negative x, -inf at 0.", _INEXACT)
-log1p = _unary("log1p", "log(1 + x), accurate for small x.", _INEXACT)
-logistic = _unary("logistic", "1 / (1 + exp(-x)).", _INEXACT)
+exp = _graded("exp", "e to the power x.", _INEXACT)
+exp2 = _graded("exp2", "2 to the power x.", _INEXACT)
+expm1 = _graded("expm1", "exp(x) - 1, accurate for small x.", _INEXACT)
+log = _graded("log", "Natural logarithm; NaN for negative x, -inf at 0.", _INEXACT)
+log1p = _graded("log1p", "log(1 + x), accurate for small x.", _INEXACT)
+logistic = _graded("logistic", "1 / (1 + exp(-x)).", _INEXACT)
 _pow = _binary("pow", "", _INEXACT)
 
 # Trigonometric and hyperbolic functions
-sin = _unary("sin", "Sine of x radians.", _INEXACT)
-cos = _unary("cos", "Cosine of x radians.", _INEXACT)
-tan = _unary("tan", "Tangent of x radians.", _INEXACT)
+sin = _graded("sin", "Sine of x radians.", _INEXACT)
+cos = _graded("cos", "Cosine of x radians.", _INEXACT)
+tan = _graded("tan", "Tangent of x radians.", _INEXACT)
 asin = _unary("asin", "Arc sine, in radians; NaN outside -1..1.", _INEXACT)
 acos = _unary("acos", "Arc cosine, in radians; NaN outside -1..1.", _INEXACT)
 atan = _unary("atan", "Arc tangent, in radians.", _INEXACT)
 sinh = _unary("sinh", "Hyperbolic sine.", _INEXACT)
 cosh = _unary("cosh", "Hyperbolic cosine.", _INEXACT)
-tanh = _unary("tanh", "Hyperbolic tangent.", _INEXACT)
+tanh = _graded("tanh", "Hyperbolic tangent.", _INEXACT)
 asinh = _unary("asinh", "Inverse hyperbolic sine.", _INEXACT)
 acosh = _unary("acosh", "Inverse hyperbolic cosine; NaN below 1.", _INEXACT)
 atanh = _unary("atanh", "Inverse hyperbolic tangent; NaN outside -1..1.", _INEXACT)
@@ -122,12 +190,16 @@ bessel_i0e = _unary("bessel_i0e", "Modified Bessel function of order 0, times ex
 bessel_i1e = _unary("bessel_i1e", "Modified Bessel function of order 1, times exp(-|x|).", _FLOAT)
 
 
+_betainc = _core.elementwise("regularized_incomplete_beta", "lax", "betainc", "", "weft.lax")
+
+
 def betainc(a, b, x):
     """Regularized incomplete beta function with parameters `a` and `b` at `x` in 0..1.
 
-    The operands have one floating-point dtype and one shape, or are scalars.
+    The operands have one floating-point dtype and one rank, with equal sizes or 1 along each axis,
+    or are scalars.
     """
-    return _core.bind("regularized_incomplete_beta", a, b, x)
+    return _betainc(a, b, x)
 
 
 # Comparisons
@@ -144,15 +216,19 @@ def pow(x, y):
 
     Args:
       x: array of a floating-point or complex dtype.
-      y: array of the dtype of `x` or of an integer dtype. Either may be a scalar, else the shapes
-        are equal.
+      y: array of the dtype of `x` or of an integer dtype. Either may be a scalar, else both have
+        one rank, with equal sizes or 1 along each axis.
 
     Returns:
-      Array of their shape and of the dtype of `x`.
+      Array of their common shape and of the dtype of `x`.
     """
-    if is_integer(dtype_of(y)) and not isinstance(y, int):
-        return _core.bind("pow", x, y)
-    return _pow(x, y)
+    if not is_integer(dtype_of(y)) or isinstance(y, int):
+        return _pow(x, y)
+    shapes = shape_of(x), shape_of(y)
+    if shapes[0] != shapes[1] and len(shapes[0]) == len(shapes[1]):
+        shape = common_shape(shapes, "pow")
+        x, y = _core.broadcast_to(x, shape), _core.broadcast_to(y, shape)
+    return _core.bind("pow", x, y)
 
 
 class RoundingMethod(enum.IntEnum):
@@ -240,6 +316,8 @@ def select_n(which, *cases):
         cases, or a scalar.
       cases: one or more arrays of one shape and dtype.
     """
+    if isinstance(which, int) and not isinstance(which, bool):
+        which = _core.astype(which, "int32")
     return _core.bind("select_n", which, *cases)
 
 

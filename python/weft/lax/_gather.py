@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of, static_ints, static_shape
+from weft._arguments import normalize_axes, shape_of, static_ints, static_shape
 from weft._jit import jit
 from weft._staging import ShapedArray
-from weft.dtypes import dtype_of, is_complex, is_inexact
+from weft.dtypes import dtype_of, is_complex, is_inexact, is_integer
 from weft.errors import AttributeValueError, ConcretizationTypeError, ShapeError
 
 
@@ -245,6 +245,52 @@ scatter_max = _scatter(
     "The operand with windows of it replaced by the greater of them and the updates.",
     "Of several updates of one element the greatest counts.",
 )
+
+
+def index_take(src, idxs, axes):
+    """Slices of an array at positions given axis by axis: result `n` is at `idxs[..][n]`.
+
+    Args:
+      src: array.
+      idxs: for each of `axes`, integers of one shape `(n,)`. They count modulo the size of the
+        axis, so that none is out of bounds.
+      axes: distinct axes of `src`, at least one.
+
+    Returns:
+      Array of shape `(n, ...)` with the other axes of `src`.
+    """
+    axes = normalize_axes(axes, len(shape_of(src)), "index_take")
+    idxs = tuple(idxs)
+    if not axes or len(idxs) != len(axes):
+        raise AttributeValueError(
+            f"[index_take] expected indices for each of at least one axis; got {len(idxs)} for "
+            f"axes {axes}"
+        )
+    columns = []
+    for index, axis in zip(idxs, axes, strict=True):
+        shape, dtype, _ = _core.typeof(index)
+        if len(shape) != 1 or not is_integer(dtype):
+            raise ShapeError(
+                f"[index_take] expected integers along one axis; got {dtype}{list(shape)}"
+            )
+        size = shape_of(src)[axis]
+        if size == 0 and shape[0]:
+            raise ShapeError(f"[index_take] expected an axis with elements; got {shape_of(src)}")
+        if dtype.itemsize < 4:
+            index = _core.astype(index, "int32")
+        index = _core.bind("rem", index, max(size, 1))
+        if dtype.kind == "i":
+            wrapped = _core.bind("add", index, size)
+            index = _core.bind("select_n", _core.bind("lt", index, 0), index, wrapped)
+        index = _core.astype(index, "int32" if size < 2**31 else "int64")
+        columns.append(
+            _core.bind("broadcast_in_dim", index, shape=(*shape, 1), broadcast_dimensions=(0,))
+        )
+    sizes = [1 if axis in axes else size for axis, size in enumerate(shape_of(src))]
+    offset = tuple(range(1, len(sizes) - len(axes) + 1))
+    numbers = GatherDimensionNumbers(offset, tuple(sorted(axes)), axes)
+    indices = _core.bind("concatenate", *columns, dimension=1)
+    return gather(src, indices, numbers, sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def scatter_apply(

@@ -1,8 +1,10 @@
-"""Sorting along an axis."""
+"""Sorting along an axis, and the greatest elements."""
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, static_int
-from weft.errors import AttributeValueError
+from weft.dtypes import dtype_of, is_float
+from weft.errors import AttributeValueError, DTypeError
+from weft.lax._elementwise import neg
 
 
 def sort(operand, dimension=-1, is_stable=True, num_keys=1):
@@ -35,3 +37,96 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
 def sort_key_val(keys, values, dimension=-1, is_stable=True):
     """Sorts keys along an axis and reorders values in the same way; a pair of arrays."""
     return sort((keys, values), dimension, is_stable)
+
+
+def top_k(operand, k, *, axis=-1):
+    """The greatest elements along an axis, in decreasing order, and their indices.
+
+    Args:
+      operand: array of a real dtype or bool, with at least one axis.
+      k: how many; a Python integer of at most the size of the axis.
+      axis: the axis.
+
+    Returns:
+      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32. Of equal
+      elements the first comes first, NaN comes before all numbers, and 0 before -0.
+
+    Raises:
+      DTypeError: for complex numbers.
+      AttributeValueError: for a `k` or an axis that the array does not have.
+    """
+    values, indices = _core.bind(
+        "top_k",
+        operand,
+        k=static_int(k, "top_k", "k"),
+        axis=normalize_axis(axis, ndim_of(operand), "top_k"),
+    )
+    return values, indices
+
+
+def approx_max_k(
+    operand,
+    k,
+    reduction_dimension=-1,
+    recall_target=0.95,
+    reduction_input_size_override=-1,
+    aggregate_to_topk=True,
+):
+    """The greatest elements along an axis, some of which may be missed, and their indices.
+
+    On the platforms that weft supports none is missed: this is `top_k` of floats.
+
+    Args:
+      operand: array of floats.
+      k: how many; a Python integer from 1 to the size of the axis.
+      reduction_dimension: the axis.
+      recall_target: the share of the greatest elements that must be found, above 0 and at most 1;
+        has no effect, since all are.
+      reduction_input_size_override: the size to work the recall out for; has no effect.
+      aggregate_to_topk: whether to return exactly `k` elements in order; has no effect, since
+        they always are.
+
+    Returns:
+      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32.
+    """
+    _check_approximate("approx_max_k", operand, k, recall_target)
+    return top_k(operand, k, axis=reduction_dimension)
+
+
+def approx_min_k(
+    operand,
+    k,
+    reduction_dimension=-1,
+    recall_target=0.95,
+    reduction_input_size_override=-1,
+    aggregate_to_topk=True,
+):
+    """The smallest elements along an axis, in increasing order, and their indices.
+
+    As `approx_max_k`, with NaN after all numbers.
+
+    Args:
+      operand: array of floats.
+      k: how many; a Python integer from 1 to the size of the axis.
+      reduction_dimension: the axis.
+      recall_target: has no effect.
+      reduction_input_size_override: has no effect.
+      aggregate_to_topk: has no effect.
+
+    Returns:
+      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32.
+    """
+    _check_approximate("approx_min_k", operand, k, recall_target)
+    values, indices = top_k(neg(operand), k, axis=reduction_dimension)
+    return neg(values), indices
+
+
+def _check_approximate(function, operand, k, recall_target):
+    if not is_float(dtype_of(operand)):
+        raise DTypeError(f"[{function}] expected floats; got {dtype_of(operand).name}")
+    if static_int(k, function, "k") < 1:
+        raise AttributeValueError(f"[{function}] expected k to be at least 1; got {k}")
+    if not 0 < recall_target <= 1:
+        raise AttributeValueError(
+            f"[{function}] expected recall_target above 0 and at most 1; got {recall_target}"
+        )

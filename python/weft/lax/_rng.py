@@ -1,0 +1,64 @@
+"""Random bits and numbers that XLA makes; `weft.random` does not use them."""
+
+import enum
+
+from weft import _core
+from weft._arguments import static_int, static_shape
+from weft.dtypes import requested_dtype
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """How `rng_bit_generator` makes bits."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+def rng_bit_generator(
+    key, shape, dtype="uint32", algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
+):
+    """Random bits from a key, and the key for the next ones.
+
+    The bits depend on the key, the shape, the dtype and the algorithm; those of the default one
+    also on the platform. Under `vmap` over keys the bits of all lanes come from the first key, and
+    only that key is changed.
+
+    Args:
+      key: array of four uint32, or of two uint64.
+      shape: shape of the bits.
+      dtype: uint8, uint16, uint32 or uint64.
+      algorithm: `RandomAlgorithm`.
+      out_sharding: None: programs run on one device.
+
+    Returns:
+      `(next_key, bits)`.
+
+    Raises:
+      DTypeError: for another dtype.
+    """
+    if out_sharding is not None:
+        raise NotImplementedError(
+            "[rng_bit_generator] expected out_sharding=None: programs run on one device; got "
+            f"{out_sharding!r}"
+        )
+    next_key, bits = _core.bind(
+        "rng_bit_generator",
+        key,
+        shape=static_shape(shape, "rng_bit_generator"),
+        dtype=requested_dtype(dtype, "rng_bit_generator"),
+        algorithm=static_int(algorithm, "rng_bit_generator", "algorithm"),
+    )
+    return next_key, bits
+
+
+def rng_uniform(a, b, shape):
+    """Random numbers from `a` up to, but not including, `b`; others each time that it runs.
+
+    `weft.random.uniform` is the function whose numbers can be had again.
+
+    Args:
+      a, b: scalars of one real dtype.
+      shape: shape of the result.
+    """
+    return _core.bind("rng_uniform", a, b, shape=static_shape(shape, "rng_uniform"))

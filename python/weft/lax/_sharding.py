@@ -1,0 +1,41 @@
+"""Where arrays lie. Programs run on one device."""
+
+from weft import _core
+from weft.tree_util import tree_broadcast, tree_map
+
+
+def with_sharding_constraint(x, shardings):
+    """The tree of arrays, on the device that `shardings` names.
+
+    In a function that is traced the values are those of one program, which runs on one device: they
+    are returned as they are.
+
+    Args:
+      x: tree of arrays.
+      shardings: a device of `weft.devices()`, or an object whose `device_set` has one; or a tree of
+        such, of which `x` may go on below.
+
+    Raises:
+      NotImplementedError: for arrays that would lie on several devices.
+    """
+    places = tree_broadcast(shardings, x, is_leaf=lambda place: place is None)
+    return tree_map(_constrained, x, places)
+
+
+def _constrained(leaf, place):
+    index = _device_index(place)
+    value = _core.asarray(leaf)
+    return value if isinstance(value, _core.Tracer) else _core.commit(value, index)
+
+
+def _device_index(place):
+    devices = tuple(getattr(place, "device_set", (place,)))
+    if len(devices) == 1:
+        try:
+            return _core.device_index(devices[0])
+        except (TypeError, ValueError):
+            pass
+    raise NotImplementedError(
+        "[with_sharding_constraint] expected a device, or a sharding over one device: programs run "
+        f"on one device; got {place!r}"
+    )
