@@ -4,6 +4,7 @@
 
 #include "deferred.h"
 #include "hooks.h"
+#include "named_axes.h"
 #include "point.h"
 #include "unlocked.h"
 #include "weft/transforms.h"
@@ -134,13 +135,15 @@ BatchDims result_axes(const Point& point, PyObject* out_axes) {
   return out;
 }
 
-// vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, describe) -> the value.
+// vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, describe) -> the
+// value.
 PyObject* vmap_function(PyObject*, PyObject* tuple) {
   return guard([&]() -> PyObject* {
     Function f{};
-    PyObject *args, *kwargs, *in_axes, *out_axes, *axis_size;
-    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOO", &f.object, &f.name, &PyTuple_Type, &args,
-                          &PyDict_Type, &kwargs, &in_axes, &out_axes, &axis_size, &f.describe))
+    PyObject *args, *kwargs, *in_axes, *out_axes, *axis_size, *axis_name;
+    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOUO", &f.object, &f.name, &PyTuple_Type, &args,
+                          &PyDict_Type, &kwargs, &in_axes, &out_axes, &axis_size, &axis_name,
+                          &f.describe))
       throw PythonError{};
     CallArguments arguments = all_arguments(args);
     Point point = point_at(arguments);
@@ -153,10 +156,15 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
       point.chosen.push_back(axis.has_value());
       if (axis) mapped.push_back(axis);
     }
-    record_at(point, f, arguments, mapped);
+    {
+      NamedAxesScope scope(with_named_axis(utf8(axis_name), size));
+      record_at(point, f, arguments, mapped);
+    }
 
     const Recording& recorded = point.recorded;
-    VmapOptions options{.in_dims = BatchDims(recorded.captures.size(), kNotBatched), .size = size};
+    VmapOptions options{.in_dims = BatchDims(recorded.captures.size(), kNotBatched),
+                        .size = size,
+                        .axis_name = std::string(utf8(axis_name))};
     for (const Axis& axis : mapped) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
     auto made = unlocked(*recorded.graph, [&] { return vmap(recorded.graph, options); });
@@ -167,7 +175,8 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
 
 PyMethodDef functions[] = {
     {"vmap", vmap_function, METH_VARARGS,
-     "vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, describe) -> value."},
+     "vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, describe) -> "
+     "value."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

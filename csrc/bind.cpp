@@ -208,7 +208,7 @@ Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRe
 }
 
 Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs) {
-  ContextRef c = context_for(xs, effects_of(op, attrs));
+  ContextRef c = context_for(xs, stays_innermost(op, attrs));
   if (!c) {
     EagerCall call{&op, attrs, {}, xs, {}};
     for (const Operand& x : xs) call.scalar_dtypes.push_back(adapt(x, xs));
@@ -222,7 +222,7 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
 
 Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
                     const std::vector<bool>& weak) {
-  ContextRef c = context_for(xs, effects_of(op, attrs));
+  ContextRef c = context_for(xs, stays_innermost(op, attrs));
   if (!c) {
     EagerCall call{&op, attrs, {}, xs, {}};
     for (const Operand& x : xs) call.scalar_dtypes.push_back(x.type->dtype());

@@ -119,7 +119,7 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
     fail(ErrorKind::kInternal, "call_graph expected ", graph->num_inputs(), " operands; got ",
          xs.size());
   auto is_weak = [&](size_t i) { return i < weak.size() && weak[i]; };
-  if (ContextRef c = context_for(xs, graph->effects())) {
+  if (ContextRef c = context_for(xs, stays_innermost(*graph))) {
     Values args;
     for (size_t i = 0; i < xs.size(); ++i)
       args.push_back(value_in(*c, xs[i], graph->input_types()[i]->dtype()));
@@ -179,7 +179,8 @@ bool evaluate(TraceContext& c, Value v) {
     Op op = *b.producer(first);
     // The effects come when the recorded graph is run.
     op.attrs = without_effects(op.attrs);
-    if (effects_of(*op.info, op.attrs) != kPure) return false;
+    if (effects_of(*op.info, op.attrs) != kPure || stays_innermost(*op.info, op.attrs))
+      return false;
     std::vector<Ref> held;
     std::vector<Operand> xs;
     for (Value operand : b.operands(op)) {

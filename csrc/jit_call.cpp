@@ -111,7 +111,7 @@ Ref call_entry(const JitState& s, const Entry& entry, std::span<const Operand> a
     with_captures.insert(with_captures.end(), arguments.begin(), arguments.end());
     operands = with_captures;
   }
-  ContextRef c = context_for(operands, entry.graph->effects());
+  ContextRef c = context_for(operands, stays_innermost(*entry.graph));
   return c ? record_call(s, entry, c, operands) : execute(s, entry, operands);
 }
 

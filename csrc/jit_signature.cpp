@@ -104,7 +104,7 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
 }  // namespace
 
 bool Signature::operator==(const Signature& o) const {
-  if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves)) return false;
+  if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves) || axes != o.axes) return false;
   if (structure.get() != o.structure.get() &&
       (!structure || !o.structure || !same_value(structure.get(), o.structure.get())))
     return false;
@@ -163,6 +163,9 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
   Signature& sig = call.signature;
   sig.x64 = x64_enabled();
   uint64_t h = sig.x64;
+  sig.axes = named_axes();
+  for (const NamedAxis& axis : sig.axes)
+    h = hash_combine(h, hash_combine(std::hash<std::string>()(axis.name), mix(axis.size)));
   if (!plain) {
     Flat flat;
     LayoutRef layout = s.traces().layouts.flatten(args, flat);

@@ -7,6 +7,7 @@
 
 #include "core.h"
 #include "jit_layout.h"
+#include "named_axes.h"
 
 namespace weft::py {
 
@@ -18,6 +19,7 @@ struct Signature {
   Ref structure;                     // Structure::object; null: positional leaves only
   std::vector<Ref> statics;          // static values, in the order of the structure's keys
   bool x64 = false;
+  NamedAxes axes;  // that the function may refer to
   uint64_t hash = 0;
 
   // May run Python code (static values compare by their own equality).

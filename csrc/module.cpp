@@ -16,6 +16,7 @@
 #include "jit_traces.h"
 #include "linear.h"
 #include "location.h"
+#include "named_axes.h"
 #include "operators.h"
 #include "primitive.h"
 #include "public_function.h"
@@ -77,6 +78,7 @@ NB_MODULE(_core, m) {
   TypeSlots shared = operator_slots();
   init_array(m.ptr(), shared);
   init_tracer(m.ptr(), shared);
+  init_named_axes(m.ptr());
   hooks.methods.on_install(add_methods);
   init_bind(m.ptr());
   init_traces(m.ptr());

@@ -13,6 +13,7 @@
 #include "attrs.h"
 #include "bound_text.h"
 #include "graph_object.h"
+#include "named_axes.h"
 #include "operand.h"
 #include "weft/hash.h"
 
@@ -64,13 +65,14 @@ GraphRef rule_graph(nb::handle o) {
 template <typename T>
 class PerMask {
  public:
-  explicit PerMask(nb::object function) : function_(std::move(function)) {}
+  explicit PerMask(nb::object function) : function_(std::move(function)), axes_(named_axes()) {}
 
   template <typename F>
   std::shared_ptr<const T> get(const Mask& mask, F&& convert) const {
     std::vector<bool> key(mask.begin(), mask.end());
     auto known = made_.find(key);
     if (known != made_.end()) return known->second;
+    NamedAxesScope scope(axes_);
     std::shared_ptr<const T> made =
         calling_python([&] { return convert(nb::object(function_(to_tuple(mask)))); });
     made_.emplace(std::move(key), made);
@@ -79,6 +81,7 @@ class PerMask {
 
  private:
   nb::object function_;
+  NamedAxes axes_;  // of the place where the rule was given, of which its graphs may speak
   mutable std::map<std::vector<bool>, std::shared_ptr<const T>> made_;
 };
 

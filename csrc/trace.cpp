@@ -4,6 +4,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <new>
 #include <tuple>
 
@@ -77,7 +78,7 @@ std::vector<ContextRef>& context_stack() {
   return stack;
 }
 
-ContextRef context_for(std::span<const Operand> operands, uint32_t effects) {
+ContextRef context_for(std::span<const Operand> operands, bool innermost) {
   std::vector<ContextRef>& stack = context_stack();
   for (const Operand& x : operands) {
     if (x.kind != OperandKind::kTracer) continue;
@@ -87,7 +88,7 @@ ContextRef context_for(std::span<const Operand> operands, uint32_t effects) {
     for (const ContextRef& c : stack) open |= c.get() == t->context;
     if (!open) raise_leaked(t);
   }
-  if ((effects & kOrdered) && !stack.empty()) return stack.back();
+  if (innermost && !stack.empty()) return stack.back();
   for (size_t i = stack.size(); i-- > 0;) {
     const ContextRef& c = stack[i];
     if (c->kind == ContextKind::kStaged) return c;
@@ -95,6 +96,19 @@ ContextRef context_for(std::span<const Operand> operands, uint32_t effects) {
       if (x.kind == OperandKind::kTracer && as_tracer(x.object)->context == c.get()) return c;
   }
   return nullptr;
+}
+
+bool stays_innermost(const OpInfo& op, const AttrsRef& attrs) {
+  if (effects_of(op, attrs) & kOrdered) return true;
+  if (!attrs) return false;
+  auto is_names = [](const Attr& a) { return std::holds_alternative<std::vector<std::string>>(a); };
+  const std::vector<Attr>& values = attrs->values();
+  return (attrs->holds_graphs() || std::any_of(values.begin(), values.end(), is_names)) &&
+         !axis_names_of(attrs).empty();
+}
+
+bool stays_innermost(const Graph& graph) {
+  return (graph.effects() & kOrdered) || !graph.axis_names().empty();
 }
 
 ContextRef innermost_staged() { return context_for({}); }

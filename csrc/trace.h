@@ -63,9 +63,13 @@ PyObject* make_tracer(const ContextRef& context, Value value, bool weak);
 // The stack of the current thread, innermost last.
 std::vector<ContextRef>& context_stack();
 // The context that an op on these operands is recorded in; null: it runs eagerly. Raises
-// UnexpectedTracerError for a tracer of a finished context. Ordered effects are recorded in the
-// innermost context whatever they touch: run at once, they would overtake those recorded before.
-ContextRef context_for(std::span<const Operand> operands, uint32_t effects = kPure);
+// UnexpectedTracerError for a tracer of a finished context.
+ContextRef context_for(std::span<const Operand> operands, bool innermost = false);
+// Whether an op, or a call of a graph, is recorded in the innermost context whatever it touches:
+// with ordered effects, which would overtake those recorded before if they were run at once, and
+// with names of mapped axes, which mean something only in there.
+bool stays_innermost(const OpInfo& op, const AttrsRef& attrs);
+bool stays_innermost(const Graph& graph);
 // Same with no operands: the innermost staged context, if it is the innermost of all.
 ContextRef innermost_staged();
 

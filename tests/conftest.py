@@ -11,6 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# WEFT_TESTS=all: tables are run whole where a sample of their rows is run otherwise.
+EVERYTHING = os.environ.get("WEFT_TESTS") == "all"
+
 
 def verify_stablehlo(text: str) -> None:
     """Raises unless jaxlib's MLIR reads and verifies the module."""

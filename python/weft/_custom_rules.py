@@ -297,7 +297,8 @@ class _Call:
         x64 = _core.get_state()[0]
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        return (x64, self.tree, types, self.out_tree, out_types, self.rec.weak, *nondiff)
+        axes = _core.named_axes()
+        return (x64, axes, self.tree, types, self.out_tree, out_types, self.rec.weak, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""

@@ -69,8 +69,10 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         is the same for all, or a tuple of these, one per positional argument; entries may be trees
         that are prefixes of the argument. Keyword arguments are mapped along axis 0.
       out_axes: where the mapped axis stands in the results; likewise.
-      axis_name, spmd_axis_name: names by which collective operations would refer to the axis. There
-        are none yet: must be None.
+      axis_name: a string, the name by which collective operations (lax.psum, ...) in `fun` refer
+        to the axis.
+      spmd_axis_name: the name, or names, of mesh axes along which the mapped axis is spread; has no
+        effect on one device.
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
@@ -80,13 +82,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     weft.numpy.where.
     """
     check_callable(fun, "vmap")
-    for which, name in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
-        if name is not None:
-            raise NotImplementedError(
-                f"vmap {which}: names of axes are for collective operations, which are not in weft "
-                f"yet; got {name!r}\n  Leave it out; reductions over the mapped axis go outside of "
-                "vmap."
-            )
+    if axis_name is not None and not isinstance(axis_name, str):
+        raise ArgumentTypeError(f"vmap axis_name: expected a string or None; got {axis_name!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     name = function_name(fun)
@@ -103,6 +100,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         def where(i):
             return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
-        return _core.vmap(fun, name, args, kwargs, in_axes, out_axes, axis_size, where)
+        return _core.vmap(
+            fun, name, args, kwargs, in_axes, out_axes, axis_size, axis_name or "", where
+        )
 
     return mapped

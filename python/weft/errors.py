@@ -30,6 +30,7 @@ __all__ = [
     "TracerIntegerConversionError",
     "TreeStructureError",
     "TypePromotionError",
+    "UnboundAxisNameError",
     "UnexpectedTracerError",
     "WeftError",
 ]
@@ -192,6 +193,16 @@ class TracerArrayConversionError(ConcretizationTypeError):
         def f(x):
             return np.sin(x)                      # error
             return jnp.sin(x)                     # works
+    """
+
+
+class UnboundAxisNameError(WeftError, NameError):
+    """A collective operation named an axis that no vmap around it has named.
+
+    Give the mapped axis its name::
+
+        lax.psum(x, "i")                                      # error: there is no axis "i"
+        weft.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(x)
     """
 
 

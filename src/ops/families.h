@@ -35,5 +35,6 @@ void register_cond(OpRegistry& r);
 void register_while(OpRegistry& r);
 void register_scan(OpRegistry& r);
 void register_linear_solve(OpRegistry& r);
+void register_collectives(OpRegistry& r);
 
 }  // namespace weft

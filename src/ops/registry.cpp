@@ -116,6 +116,7 @@ OpRegistry& registry() {
     register_while(*r);
     register_scan(*r);
     register_linear_solve(*r);
+    register_collectives(*r);
     r->impl_->is_complete = true;
     return r;
   }();

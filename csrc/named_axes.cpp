@@ -1,0 +1,75 @@
+// One list per thread, and what lax.axis_size asks for.
+
+#include "named_axes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::py {
+namespace {
+
+NamedAxes& current() {
+  thread_local NamedAxes axes;
+  return axes;
+}
+
+// axis_size(name): of the innermost axis of that name. Raises UnboundAxisNameError.
+PyObject* axis_size(PyObject*, PyObject* axis) {
+  return guard([&]() -> PyObject* {
+    if (!PyUnicode_Check(axis)) {
+      Ref text = Ref::checked(PyObject_Repr(axis));
+      raise_error("ArgumentTypeError", "expected the name of a mapped axis, a string; got ",
+                  utf8(text.get()));
+    }
+    std::string_view wanted = utf8(axis);
+    const NamedAxes& axes = named_axes();
+    auto found = std::find_if(axes.rbegin(), axes.rend(),
+                              [&](const NamedAxis& a) { return a.name == wanted; });
+    if (found != axes.rend()) return PyLong_FromLongLong(found->size);
+    std::string known;
+    for (const NamedAxis& a : axes) known += cat(known.empty() ? "" : ", ", "'", a.name, "'");
+    raise_error("UnboundAxisNameError",
+                "expected an axis that a vmap around this call names; got '", wanted, "', where ",
+                known.empty() ? "none is" : cat("there are ", known),
+                "\n  Give the axis its name with vmap(f, axis_name='", wanted, "').");
+  });
+}
+
+// named_axes() -> ((name, size), ...), for keys.
+PyObject* named_axes_for_python(PyObject*, PyObject*) {
+  return guard([&]() -> PyObject* {
+    const NamedAxes& axes = named_axes();
+    Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(axes.size())));
+    for (size_t i = 0; i < axes.size(); ++i)
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                       Ref::checked(Py_BuildValue("(s#L)", axes[i].name.data(),
+                                                  static_cast<Py_ssize_t>(axes[i].name.size()),
+                                                  static_cast<long long>(axes[i].size)))
+                           .release());
+    return out.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"axis_size", axis_size, METH_O, "axis_size(name) -> int: lanes of the mapped axis."},
+    {"named_axes", named_axes_for_python, METH_NOARGS, "The named axes here, innermost last."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+const NamedAxes& named_axes() { return current(); }
+
+NamedAxesScope::NamedAxesScope(NamedAxes axes)
+    : outer_(std::exchange(current(), std::move(axes))) {}
+
+NamedAxesScope::~NamedAxesScope() { current() = std::move(outer_); }
+
+NamedAxes with_named_axis(std::string_view name, int64_t size) {
+  NamedAxes axes = current();
+  if (!name.empty()) axes.push_back({std::string(name), size});
+  return axes;
+}
+
+void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::py

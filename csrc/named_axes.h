@@ -1,0 +1,38 @@
+// The names that vmap(axis_name=...) gives to mapped axes, while the function that it maps runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core.h"
+
+namespace weft::py {
+
+struct NamedAxis {
+  std::string name;
+  int64_t size;
+  bool operator==(const NamedAxis&) const = default;
+};
+using NamedAxes = std::vector<NamedAxis>;
+
+// Those around the current thread's place, innermost last.
+const NamedAxes& named_axes();
+
+// Puts others in their place for its lifetime.
+class NamedAxesScope {
+ public:
+  explicit NamedAxesScope(NamedAxes axes);
+  ~NamedAxesScope();
+  NamedAxesScope(const NamedAxesScope&) = delete;
+
+ private:
+  NamedAxes outer_;
+};
+
+// With one more axis inside of those that there are; `name` may be empty, for an axis without one.
+NamedAxes with_named_axis(std::string_view name, int64_t size);
+
+void init_named_axes(PyObject* module);
+
+}  // namespace weft::py

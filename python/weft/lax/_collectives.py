@@ -1,0 +1,511 @@
+"""Collective operations: functions of the values that all lanes of a mapped axis have.
+
+Under `vmap(f, axis_name="i")` a value in `f` is one per lane of the axis "i". These functions let
+the lanes see each other. Where they take several names, ("i", "j") stands for one axis whose lanes
+are numbered with the last name fastest.
+
+The ops of the core are over one axis, or sum over several; what is more is composed of them here.
+"""
+
+import math
+import operator
+
+import numpy as np
+
+from weft import _core
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
+from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
+from weft.lax._creation import full_like, iota
+from weft.lax._elementwise import select
+from weft.lax._shape import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
+from weft.runtime.pytree import registry
+
+
+def _names(axis_name):
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _checked_names(axis_name, op):
+    """The names, and the number of lanes of these axes together."""
+    names = _names(axis_name)
+    if not names:
+        raise AttributeValueError(f"[{op}] expected the name of a mapped axis; got ()")
+    size = math.prod(map(_core.axis_size, names))
+    if len(set(names)) < len(names):
+        raise AttributeValueError(f"[{op}] expected distinct names of axes; got {names}")
+    return names, size
+
+
+def _checked_groups(groups, size, op):
+    """Groups as lists of ints that hold each of `size` lanes once; None stays None."""
+    if groups is None:
+        return None
+    try:
+        groups = [[operator.index(lane) for lane in group] for group in groups]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"[{op}] expected lists of ints for axis_index_groups; got {groups!r}"
+        ) from None
+    if sorted(lane for group in groups for lane in group) != list(range(size)):
+        raise AttributeValueError(
+            f"[{op}] expected axis_index_groups with each index from 0 to {size - 1} once; "
+            f"got {groups}"
+        )
+    return groups
+
+
+def _equal_groups(groups, size, op):
+    """The same for groups of one size, and that size."""
+    groups = _checked_groups(groups, size, op)
+    sizes = {len(group) for group in groups or ()}
+    if len(sizes) > 1:
+        raise AttributeValueError(
+            f"[{op}] expected axis_index_groups of one size; got sizes {sorted(sizes)}"
+        )
+    return groups, (len(groups[0]) if groups else size)
+
+
+def _map(f, x):
+    leaves, tree = registry.flatten(x)
+    return tree.unflatten([f(_core.asarray(leaf)) for leaf in leaves])
+
+
+def _move_axis(x, source, destination):
+    order = [i for i in range(ndim_of(x)) if i != source]
+    order.insert(destination, source)
+    return transpose(x, order)
+
+
+def _merge(x, axis):
+    """Makes one of an axis and that behind it."""
+    shape = shape_of(x)
+    return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def _split(x, axis, sizes):
+    shape = shape_of(x)
+    return reshape(x, (*shape[:axis], *sizes, shape[axis] // math.prod(sizes), *shape[axis + 1 :]))
+
+
+def _check_divisible(x, axis, lanes, op, what):
+    size = shape_of(x)[axis]
+    if size % lanes:
+        raise ShapeError(
+            f"[{op}] expected {what} {axis} to have a size divisible by {lanes}, the number of "
+            f"lanes; got shape {shape_of(x)}"
+        )
+
+
+def _check_size(x, axis, lanes, op, what):
+    if shape_of(x)[axis] != lanes:
+        raise ShapeError(
+            f"[{op}] expected {what} {axis} to have size {lanes}, the number of lanes, where tiled "
+            f"is False; got shape {shape_of(x)}"
+        )
+
+
+# ---- This lane among others
+
+
+def axis_size(axis_name):
+    """The number of lanes of a mapped axis, or of several together: an int.
+
+    Raises UnboundAxisNameError (a NameError) for a name that no vmap around the call gives.
+    """
+    return math.prod(map(_core.axis_size, _names(axis_name)))
+
+
+def axis_index(axis_name):
+    """The number of this lane along a mapped axis, or along several together: int32[].
+
+    Raises UnboundAxisNameError (a NameError) for a name that no vmap around the call gives.
+    """
+    names, _ = _checked_names(axis_name, "axis_index")
+    index = _core.bind("axis_index", axis_name=names[:1])
+    for name in names[1:]:
+        index = index * _core.axis_size(name) + _core.bind("axis_index", axis_name=(name,))
+    return index
+
+
+def _own_entry(table, names):
+    """Of an array of ints with one entry per lane, that of this lane."""
+    return _core.asarray(np.asarray(table, np.int32))[axis_index(names)]
+
+
+def _place(groups, size, names):
+    """The position of this lane in its group."""
+    places = np.empty(size, np.int32)
+    for group in groups:
+        places[group] = range(len(group))
+    return _own_entry(places, names)
+
+
+def _group_rows(x, groups, size, names):
+    """The values of the lanes of this lane's group, along a new axis 0."""
+    rows = np.empty((size, len(groups[0])), np.int32)
+    for group in groups:
+        rows[group] = group
+    return all_gather(x, names)[_own_entry(rows, names)]
+
+
+# ---- Reductions
+
+
+def _reduction(op, reduce, axis_name, groups):
+    """The function that reduces one array."""
+    names, size = _checked_names(axis_name, op)
+    if groups is None or len(names) == 1:
+        groups = _checked_groups(groups, size, op)
+        return lambda x: _core.bind(op, x, axes=names, axis_index_groups=groups)
+    groups, _ = _equal_groups(groups, size, op)
+    return lambda x: reduce(_group_rows(x, groups, size, names))
+
+
+def psum(x, axis_name, *, axis_index_groups=None):
+    """The sum of `x` over the lanes of mapped axes.
+
+    Args:
+      x: array or tree of arrays; bools count as int32. A number, or an array that no transform is
+        at work on, is the same in all lanes: of the number 1 the sum is the int axis_size(...).
+      axis_name: the name of an axis that a vmap around the call gives, or a tuple of them.
+      axis_index_groups: lists that hold each lane once; the sum is then over the lane's own group.
+
+    Returns the sums, of the shapes of `x`. Raises UnboundAxisNameError for a name of no axis, and
+    AttributeValueError for groups that are none.
+    """
+    names, size = _checked_names(axis_name, "psum")
+    leaves, tree = registry.flatten(x)
+    is_traced = any(isinstance(leaf, _core.Tracer) for leaf in leaves)
+    groups = _checked_groups(axis_index_groups, size, "psum")
+    if not is_traced and (groups is None or len({len(group) for group in groups}) == 1):
+        lanes = size if groups is None else len(groups[0])
+        return tree.unflatten([leaf * lanes for leaf in leaves])
+    add = _reduction("psum", lambda rows: rows.sum(axis=0), axis_name, groups)
+
+    def one(leaf):
+        leaf = _core.asarray(leaf)
+        return add(_core.astype(leaf, np.dtype("int32")) if leaf.dtype == np.bool_ else leaf)
+
+    return tree.unflatten([one(leaf) for leaf in leaves])
+
+
+def pmean(x, axis_name, *, axis_index_groups=None):
+    """The mean of `x` over the lanes of mapped axes; arguments as for psum."""
+    lanes = psum(1, axis_name=axis_name, axis_index_groups=axis_index_groups)
+    total = psum(x, axis_name=axis_name, axis_index_groups=axis_index_groups)
+    leaves, tree = registry.flatten(total)
+    return tree.unflatten([leaf / lanes for leaf in leaves])
+
+
+def pmax(x, axis_name, *, axis_index_groups=None):
+    """The maximum of `x`, an array or a tree, over the lanes of mapped axes; as psum.
+
+    The derivative is the mean of those of the lanes that attain it.
+    """
+    return _map(_reduction("pmax", lambda rows: rows.max(axis=0), axis_name, axis_index_groups), x)
+
+
+def pmin(x, axis_name, *, axis_index_groups=None):
+    """The minimum of `x`, an array or a tree, over the lanes of mapped axes; as pmax."""
+    return _map(_reduction("pmin", lambda rows: rows.min(axis=0), axis_name, axis_index_groups), x)
+
+
+# ---- From lane to lane
+
+
+def pbroadcast(x, axis_name, source):
+    """The value that lane `source` of a mapped axis has, for all lanes.
+
+    Args:
+      x: array or tree of arrays.
+      axis_name: the name of the axis, or a tuple of names.
+      source: the lane, an int.
+    """
+    names, size = _checked_names(axis_name, "pbroadcast")
+    source = static_int(source, "pbroadcast", "source")
+    if not 0 <= source < size:
+        raise AttributeValueError(
+            f"[pbroadcast] expected a source between 0 and {size - 1}; got {source}"
+        )
+    lanes = np.unravel_index(source, [_core.axis_size(name) for name in names])
+
+    def one(leaf):
+        for name, lane in zip(names, lanes, strict=True):
+            leaf = _core.bind("pbroadcast", leaf, axis_name=(name,), source=int(lane))
+        return leaf
+
+    return _map(one, x)
+
+
+def _checked_pairs(perm, size):
+    try:
+        pairs = [(operator.index(a), operator.index(b)) for a, b in perm]
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"[ppermute] expected perm to be pairs of ints (source, destination); got {perm!r}"
+        ) from None
+    for what, lanes in zip(("source", "destination"), zip(*pairs, strict=True), strict=False):
+        if len(set(lanes)) < len(lanes):
+            raise AttributeValueError(f"[ppermute] expected each {what} once; got perm={pairs}")
+        if not all(0 <= lane < size for lane in lanes):
+            raise AttributeValueError(
+                f"[ppermute] expected lanes between 0 and {size - 1}; got perm={pairs}"
+            )
+    return pairs
+
+
+def ppermute(x, axis_name, perm):
+    """Values sent from lane to lane of a mapped axis.
+
+    Args:
+      x: array or tree of arrays.
+      axis_name: the name of the axis, or a tuple of names.
+      perm: pairs of ints (source, destination), each source and each destination once. A lane that
+        is no destination gets zeros.
+    """
+    names, size = _checked_names(axis_name, "ppermute")
+    pairs = _checked_pairs(perm, size)
+    if len(names) == 1:
+        return _map(lambda leaf: _core.bind("ppermute", leaf, axis_name=names, perm=pairs), x)
+    source = np.full(size, -1)
+    for a, b in pairs:
+        source[b] = a
+    own = _own_entry(source, names)
+
+    def one(leaf):
+        got = all_gather(leaf, names)[own.clip(0)]
+        return select(broadcast_in_dim(own >= 0, got.shape, ()), got, full_like(got, 0))
+
+    return _map(one, x)
+
+
+def pshuffle(x, axis_name, perm):
+    """Lane i of a mapped axis gets the value of lane perm[i]; `perm` holds each lane once."""
+    _, size = _checked_names(axis_name, "pshuffle")
+    perm = list(perm)
+    if set(perm) != set(range(size)) or len(perm) != size:
+        raise AttributeValueError(
+            f"[pshuffle] expected perm to hold each lane from 0 to {size - 1} once; got {perm}"
+        )
+    return ppermute(x, axis_name, [(source, lane) for lane, source in enumerate(perm)])
+
+
+# ---- Blocks along an axis of the array
+
+
+def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
+    """The values of all lanes of a mapped axis, along an axis of the result.
+
+    Args:
+      x: array or tree of arrays.
+      axis_name: the name of the mapped axis, or a tuple of names.
+      axis_index_groups: lists of one size that hold each lane once; a lane gets the values of its
+        own group, in the group's order.
+      axis: along which the values are lined up: a new axis, or, if `tiled`, one that `x` has.
+      to: how the result varies over a mesh; makes no difference under vmap.
+
+    Returns arrays of the shape of `x`, but with a new axis of the number of lanes, or with `axis`
+    as many times as large.
+    """
+    names, size = _checked_names(axis_name, "all_gather")
+    groups, lanes = _equal_groups(axis_index_groups, size, "all_gather")
+    if to not in ("varying", "reduced", "invarying"):
+        raise AttributeValueError(
+            f"[all_gather] expected to='varying', 'reduced' or 'invarying'; got {to!r}"
+        )
+
+    def gathered(leaf, at):
+        if groups is not None and len(names) > 1:
+            return _merge(_move_axis(_group_rows(leaf, groups, size, names), 0, at), at)
+        for name in reversed(names):
+            leaf = _core.bind(
+                "all_gather",
+                leaf,
+                all_gather_dimension=at,
+                axis_name=(name,),
+                axis_index_groups=groups,
+                axis_size=lanes if groups is not None else _core.axis_size(name),
+            )
+        return leaf
+
+    def one(leaf):
+        if tiled:
+            return gathered(leaf, normalize_axis(axis, ndim_of(leaf), "all_gather"))
+        at = normalize_axis(axis, ndim_of(leaf) + 1, "all_gather")
+        return gathered(expand_dims(leaf, (at,)), at)
+
+    return _map(one, x)
+
+
+def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
+    """The sum over the lanes of a mapped axis, of which each lane gets one part.
+
+    Args:
+      x: array or tree of arrays.
+      axis_name: the name of the mapped axis, or a tuple of names.
+      scatter_dimension: the axis of `x` along which lanes have their parts, one after the other.
+      axis_index_groups: lists of one size that hold each lane once; sums are over the own group.
+      tiled: whether the result keeps the axis, with size(axis) / lanes elements. Otherwise its size
+        has to be the number of lanes, and the result lacks it.
+
+    Raises ShapeError for a size that is not the number of lanes, or a multiple of it.
+    """
+    names, size = _checked_names(axis_name, "psum_scatter")
+    groups, lanes = _equal_groups(axis_index_groups, size, "psum_scatter")
+
+    def one(leaf):
+        at = normalize_axis(scatter_dimension, ndim_of(leaf), "psum_scatter")
+        check = _check_divisible if tiled else _check_size
+        check(leaf, at, lanes, "psum_scatter", "scatter_dimension")
+        if groups is not None and len(names) > 1:
+            total = _group_rows(leaf, groups, size, names).sum(axis=0)
+            blocks = _move_axis(_split(total, at, (lanes,)), at, 0)
+            leaf = blocks[_place(groups, size, names)]
+        else:
+            for name in names:
+                leaf = _core.bind(
+                    "reduce_scatter",
+                    leaf,
+                    scatter_dimension=at,
+                    axis_name=(name,),
+                    axis_index_groups=groups,
+                    axis_size=lanes if groups is not None else _core.axis_size(name),
+                )
+        return leaf if tiled else squeeze(leaf, (at,))
+
+    return _map(one, x)
+
+
+def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False):
+    """Each lane of a mapped axis sends a part of `x` to each other, and lines up what it gets.
+
+    Args:
+      x: array or tree of arrays.
+      axis_name: the name of the mapped axis, or a tuple of names.
+      split_axis: the axis of `x` along which the parts for the lanes lie.
+      concat_axis: the axis of the result along which the parts of the lanes come to lie.
+      axis_index_groups: lists of one size that hold each lane once; lanes send within their group.
+      tiled: whether both axes stay, the one with size / lanes and the other with size * lanes
+        elements. Otherwise split_axis, whose size has to be the number of lanes, goes away, and
+        concat_axis is a new one.
+
+    Raises ShapeError for a size that is not the number of lanes, or a multiple of it.
+    """
+    names, size = _checked_names(axis_name, "all_to_all")
+    groups, lanes = _equal_groups(axis_index_groups, size, "all_to_all")
+
+    # Of an array with an axis for each of the names at `at`: what lanes sent, in its place.
+    def exchanged(leaf, at):
+        if groups is not None and len(names) > 1:
+            rows = _group_rows(leaf, groups, size, names)
+            return _move_axis(rows, at + 1, 0)[_place(groups, size, names)]
+        for i, name in enumerate(names):
+            leaf = tiled_op(leaf, name, at + i, at + i)
+        return leaf
+
+    def tiled_op(leaf, name, split, concat):
+        return _core.bind(
+            "all_to_all",
+            leaf,
+            split_axis=split,
+            concat_axis=concat,
+            axis_name=(name,),
+            axis_index_groups=groups,
+            axis_size=lanes if groups is not None else _core.axis_size(name),
+        )
+
+    def one(leaf):
+        ndim = ndim_of(leaf)
+        split = normalize_axis(split_axis, ndim, "all_to_all")
+        concat = normalize_axis(concat_axis, ndim, "all_to_all")
+        check = _check_divisible if tiled else _check_size
+        check(leaf, split, lanes, "all_to_all", "split_axis")
+        if len(names) == 1 and tiled:
+            return tiled_op(leaf, names[0], split, concat)
+        sizes = (lanes,) if groups is not None else [_core.axis_size(name) for name in names]
+        parts = _split(leaf, split, sizes)
+        if groups is not None and len(names) > 1:
+            parts = _move_axis(exchanged(parts, split), 0, split)
+        else:
+            parts = exchanged(parts, split)
+        for i in range(len(sizes) - 1):
+            parts = _merge(parts, split + len(sizes) - 2 - i)
+        parts = parts if tiled else squeeze(parts, (split + 1,))
+        parts = _move_axis(parts, split, concat)
+        return _merge(parts, concat) if tiled else parts
+
+    return _map(one, x)
+
+
+def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
+    """Exchanges a mapped axis and an axis of `x`, whose size has to be the number of lanes."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def ragged_all_to_all(
+    operand,
+    output,
+    input_offsets,
+    send_sizes,
+    output_offsets,
+    recv_sizes,
+    *,
+    axis_name,
+    axis_index_groups=None,
+):
+    """Each lane of a mapped axis sends slices of its rows to the others, of any sizes.
+
+    Args:
+      operand: (N, ...), the rows from which lanes send.
+      output: (M, ...), what the result is where nothing arrives.
+      input_offsets, send_sizes: integers (K,): the slices of `operand` to send; the first K / lanes
+        of them go to the first lane, and so on.
+      output_offsets: integers (K,): where each slice is put in the result of the lane that gets it.
+      recv_sizes: integers (K,): the sizes of the slices that this lane gets.
+      axis_name: the name of the mapped axis, or a tuple of names.
+      axis_index_groups: lists of one size that hold each lane once; lanes send within their group.
+
+    Returns an array like `output`. Rows that several slices are put at get one of them.
+    """
+    names, size = _checked_names(axis_name, "ragged_all_to_all")
+    groups, lanes = _equal_groups(axis_index_groups, size, "ragged_all_to_all")
+    operand, output = _core.asarray(operand), _core.asarray(output)
+    if ndim_of(operand) == 0 or operand.shape[1:] != output.shape[1:]:
+        raise ShapeError(
+            "[ragged_all_to_all] expected operand and output with rows of one shape; got shapes "
+            f"{operand.shape} and {output.shape}"
+        )
+    vectors = {
+        "input_offsets": input_offsets,
+        "send_sizes": send_sizes,
+        "output_offsets": output_offsets,
+        "recv_sizes": recv_sizes,
+    }
+    shapes = {shape_of(x) for x in vectors.values()}
+    count = next(iter(shapes))[0] if len(shapes) == 1 and len(next(iter(shapes))) == 1 else None
+    if count is None or count % lanes:
+        found = ", ".join(f"{name} {shape_of(x)}" for name, x in vectors.items())
+        raise ShapeError(
+            "[ragged_all_to_all] expected offsets and sizes of one shape (K,), K divisible by "
+            f"{lanes}, the number of lanes; got {found}"
+        )
+
+    def received(x):
+        return all_to_all(
+            _core.asarray(x), names, 0, 0, axis_index_groups=axis_index_groups, tiled=True
+        )
+
+    begin, start = received(output_offsets), received(input_offsets)
+    sizes = _core.asarray(recv_sizes)
+    rows = output.shape[0]
+    if not rows or not count or not operand.shape[0]:
+        return output
+    # Which slice, if any, holds row p of the result.
+    p = reshape(iota(begin.dtype, rows), (rows, 1))
+    holds = (p >= begin) & (p < begin + sizes)
+    slice_of = holds.argmax(axis=1)
+    row = p[:, 0] - begin[slice_of] + start[slice_of]
+    every = all_gather(operand, names, axis_index_groups=axis_index_groups)
+    got = every[slice_of // (count // lanes), row]
+    any_holds = holds.any(axis=1)
+    return select(broadcast_in_dim(any_holds, output.shape, (0,)), got, output)
