@@ -51,8 +51,8 @@ _ONE_AXIS = {
     "axis_size": "x * lax.axis_size('i')",
     "in_jit": "fw.jit(lambda y: lax.psum(y, 'i') + lax.axis_index('i'))(x)",
     "in_jit_of_nothing": "fw.jit(lambda: lax.axis_index('i') + lax.psum(1, 'i'))() + x",
-    "in_scan": "lax.scan(lambda c, y: (c + lax.psum(y, 'i'), lax.pshuffle(c, 'i', [4, 2, 0, 1, 3])),"
-    " np.zeros(6), x)",
+    "in_scan": "lax.scan(lambda c, y: (c + lax.psum(y, 'i'), lax.pshuffle(c, 'i', [4, 2, 0, 1,"
+    " 3])), np.zeros(6), x)",
     "in_while": "lax.while_loop(lambda c: c[1] < 3 + 0 * lax.psum(1, 'i'),"
     " lambda c: (lax.pmean(c[0], 'i') * 2, c[1] + 1), (x, 0))",
     "lanes_stop_in_turn": "lax.while_loop(lambda c: c[1] < lax.axis_index('i'),"

@@ -71,8 +71,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
       out_axes: where the mapped axis stands in the results; likewise.
       axis_name: a string, the name by which collective operations (lax.psum, ...) in `fun` refer
         to the axis.
-      spmd_axis_name: the name, or names, of mesh axes along which the mapped axis is spread; has no
-        effect on one device.
+      spmd_axis_name: the name of the mesh axis along which the mapped axis is spread. There are no
+        meshes yet: must be None.
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
@@ -82,6 +82,11 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     weft.numpy.where.
     """
     check_callable(fun, "vmap")
+    if spmd_axis_name is not None:
+        raise NotImplementedError(
+            "vmap spmd_axis_name: expected None, since programs run on one device yet; got "
+            f"{spmd_axis_name!r}"
+        )
     if axis_name is not None and not isinstance(axis_name, str):
         raise ArgumentTypeError(f"vmap axis_name: expected a string or None; got {axis_name!r}")
     if isinstance(in_axes, list):
