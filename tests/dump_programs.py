@@ -18,6 +18,20 @@ from weft import compiler, lax, numpy as wnp
 
 PROGRAMS = Path(__file__).parent / "core" / "programs.txt"
 LONGEST = 3000  # characters
+# Traces of functions hold none: vmap makes other ops of them.
+COLLECTIVES = [
+    "[4,6] = psum[axes=('i', 'j') axis_index_groups=None]",
+    "[4,6] = pmax[axes=('i',) axis_index_groups=((0, 1), (2,))]",
+    "[4,6] = pmin[axes=('i',) axis_index_groups=None]",
+    "[4,6] = pbroadcast[axis_name=('i',) source=1]",
+    "[4,6] = ppermute[axis_name=('i',) perm=((0, 1), (1, 0))]",
+    "[4,18] = all_gather[all_gather_dimension=1 axis_index_groups=None axis_name=('i',)"
+    " axis_size=3]",
+    "[4,3] = reduce_scatter[axis_index_groups=((0, 2), (1, 3)) axis_name=('i',) axis_size=2"
+    " scatter_dimension=1]",
+    "[8,3] = all_to_all[axis_index_groups=None axis_name=('i',) axis_size=2 concat_axis=0"
+    " split_axis=1]",
+]
 
 
 def graph_of(fn, *xs):
@@ -87,6 +101,9 @@ def others():
     yield compiler.parse(
         "{ lambda ; . let a:f32[2] = constant[value=f32[2]:0x0000803F00000040] in (a,) }"
     )
+    for collective in COLLECTIVES:
+        yield compiler.parse(f"{{ lambda ; a:f32[4,6]. let b:f32{collective} a in (b,) }}")
+    yield compiler.parse("{ lambda ; . let a:i32[] = axis_index[axis_name=('i',)] in (a,) }")
 
 
 def programs():
