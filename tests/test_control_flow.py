@@ -516,12 +516,26 @@ def counted_double():
     return double, counts
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit], ids=["plain", "call"])
+# A function of two values as one through an op that holds it.
+WRAPS = {
+    "plain": lambda f: f,
+    "call": weft.jit,
+    "checkpoint": weft.checkpoint,
+    "custom_jvp": weft.custom_jvp,
+    "scan": lambda f: lambda a, b: lax.scan(lambda c, _: (f(c, b), c), a, length=2)[1][1],
+    "while": lambda f: lambda a, b: lax.fori_loop(0, 2, lambda _, c: f(c, b), a),
+    "cond": lambda f: lambda a, b: lax.cond(True, f, lambda a, b: b, a, b),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("kind", ["scan", "while"])
 def test_carries_that_depend_on_each_other_cost_one_transform(kind, wrap):
     n = 60
     double, counts = counted_double()
-    add = wrap(lambda a, b: a + b)
+    add = WRAPS[wrap](lambda a, b: a + b)
+    if wrap == "custom_jvp":
+        add.defjvp(lambda primals, tangents: (sum(primals), sum(tangents)))
 
     def body(carry):
         first, *rest = carry
@@ -538,7 +552,7 @@ def test_carries_that_depend_on_each_other_cost_one_transform(kind, wrap):
     assert counts["jvp"] <= 2
     weft.make_jaxpr(weft.vmap(loop))(wnp.ones(3))
     assert counts["batch"] <= 2
-    if kind == "scan":
+    if kind == "scan" and wrap != "while":
         counts["jvp"] = 0
 
         def step(c, _):
@@ -548,6 +562,58 @@ def test_carries_that_depend_on_each_other_cost_one_transform(kind, wrap):
         last_first = lambda x: lax.scan(step, (x,) * n, length=2)[0][0]
         weft.make_jaxpr(weft.grad(last_first))(1.0)
         assert counts["jvp"] <= 2 and counts["transpose"] <= 3
+
+
+@pytest.mark.parametrize("inner", ["scan", "while", "cond"])
+def test_carries_through_nested_loops_cost_one_transform_per_level(inner):
+    """Each carry depends on the one before it, by way of three levels that have them all."""
+    n = 30
+    double, counts = counted_double()
+
+    def shift(c):
+        return (double.bind(c[0]), *(a + b for a, b in zip(c, c[1:], strict=False)))
+
+    def level(f):
+        if inner == "scan":
+            return lambda c: lax.scan(lambda c, _: (f(c), None), c, length=2)[0]
+        if inner == "while":
+            return lambda c: lax.while_loop(
+                lambda s: s[0] < 2, lambda s: (s[0] + 1, f(s[1])), (0, c)
+            )[1]
+        return lambda c: lax.cond(c[0] > 100, lambda c: c, f, c)
+
+    nest = shift
+    for _ in range(3):
+        nest = level(nest)
+
+    def loop(x):
+        init = (x, *[wnp.float32(k) for k in range(n)])
+        return lax.scan(lambda c, _: (nest(c), None), init, length=2)[0][-1]
+
+    weft.make_jaxpr(lambda x: weft.jvp(loop, (x,), (x,)))(1.0)
+    assert counts["jvp"] <= 2
+    weft.make_jaxpr(weft.vmap(loop))(wnp.ones(3))
+    assert counts["batch"] <= 2
+    if inner != "while":
+        counts["jvp"] = 0
+        weft.make_jaxpr(weft.grad(loop))(1.0)
+        assert counts["jvp"] <= 2 and counts["transpose"] <= 3
+
+
+def test_unused_carries_of_nested_loops_are_dropped():
+    n = 20
+
+    def step(c):
+        return tuple(c[k] + c[k + 1] for k in range(n)) + (c[n],) + (wnp.sin(c[-1]),)
+
+    def inner(c, _):
+        return lax.while_loop(lambda c: c[0] < 9, step, c), None
+
+    f = weft.jit(lambda x: lax.scan(inner, (x,) * (n + 2), length=2)[0][n - 3])
+    text = str(weft.compiler.optimize(f.trace(1.0).graph))
+    assert "sin" not in text
+    # The carries from the condition's on are needed, none but the last one is not.
+    assert text.count(" add ") == n
 
 
 def test_a_scan_with_thousands_of_residuals():

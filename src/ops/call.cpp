@@ -100,13 +100,6 @@ void batch_call(BatchCtx& c) {
   for (size_t i = 0; i < results.size(); ++i) c.result(c.val(results[i]), mapped->out_dims[i]);
 }
 
-// Results that no caller uses leave the callee, then the inputs that only they needed.
-PrunedOp prune_call(PruneCtx& c, std::string_view attr) {
-  const GraphRef& graph = c.attrs->graph(attr);
-  Mask inputs = c.needed_inputs(graph, c.results);
-  return {c.attrs->with({{attr, c.narrowed(graph, c.results, inputs)}}), inputs, c.results};
-}
-
 OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind) {
   OpDef d;
   d.name = std::move(name);
@@ -126,7 +119,11 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
     for (const ObjectRef& object : inner->constants) lifted.operands.push_back({0, object});
     return lifted;
   };
-  d.prune = [attr](PruneCtx& c) { return prune_call(c, attr); };
+  d.flow = [attr](FlowCtx& c) { c.through(c.attrs->graph(attr), c.operands, c.results); };
+  // Results that no caller uses leave the callee, then the inputs that only they needed.
+  d.prune = [attr](PruneCtx& c) {
+    return c.attrs->with({{attr, c.narrowed(c.attrs->graph(attr), c.results, c.operands)}});
+  };
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
   d.emit = [attr](EmitCtx& c) {
     std::string callee = c.function(c.attr().graph(attr), c.attr().string("name"));

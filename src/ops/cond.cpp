@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/axes.h"
+#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
@@ -56,17 +57,29 @@ Vals branch_operands(const RuleCtx& c) {
   return out;
 }
 
+// The index decides over all results that the branches do not agree on, and is always needed.
+void flow_through(FlowCtx& c) {
+  Mask inputs(std::span<const bool>(c.operands).subspan(1));
+  for (const GraphRef& graph : branches(*c.attrs)) c.through(graph, inputs, c.results);
+  for (size_t i = 0; i < inputs.size(); ++i) c.operands[i + 1] = inputs[i];
+  if (c.flow == Flow::kNeeds) c.operands[0] = true;
+  if (c.flow == Flow::kLanes && c.operands[0]) c.all();
+}
+
 // One result per branch, all with the outputs that any of them has: transform(graph, instantiate).
 template <typename Transform>
-auto transform_branches(const RuleCtx& c, Transform&& transform) {
-  Mask outputs(c.out_types.size());
-  for (const GraphRef& graph : branches(c.attr())) {
-    auto result = transform(graph, Mask());
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i] || result->out_mask[i];
+auto transform_branches(const GraphJvpCtx& c, Transform&& transform) {
+  Mask outputs = flowed(c, Flow::kTangents, c.tangent_mask()).results;
+  for (;;) {
+    std::vector<decltype(transform(branches(c.attr())[0], outputs))> results;
+    Mask made = outputs;
+    for (const GraphRef& graph : branches(c.attr())) {
+      results.push_back(transform(graph, outputs));
+      for (size_t i = 0; i < made.size(); ++i) made[i] = made[i] || results.back()->out_mask[i];
+    }
+    if (made == outputs) return std::pair(std::move(results), outputs);
+    outputs = made;
   }
-  std::vector<decltype(transform(branches(c.attr())[0], outputs))> results;
-  for (const GraphRef& graph : branches(c.attr())) results.push_back(transform(graph, outputs));
-  return std::pair(std::move(results), outputs);
 }
 
 void jvp_cond(GraphJvpCtx& c) {
@@ -283,20 +296,12 @@ void batch_cond(BatchCtx& c) {
   for (size_t i = 0; i < n; ++i) c.result(results[i], out_dims[i]);
 }
 
-PrunedOp prune_cond(PruneCtx& c) {
-  PrunedOp out{.attrs = {}, .operands = {true}, .results = c.results};
-  Mask inputs;
-  for (const GraphRef& graph : branches(*c.attrs)) {
-    Mask needed = c.needed_inputs(graph, c.results);
-    inputs.resize(needed.size(), false);
-    for (size_t i = 0; i < needed.size(); ++i) inputs[i] = inputs[i] || needed[i];
-  }
+AttrsRef prune_cond(PruneCtx& c) {
+  Mask inputs(std::span<const bool>(c.operands).subspan(1));
   std::vector<GraphRef> graphs;
   for (const GraphRef& graph : branches(*c.attrs))
     graphs.push_back(c.narrowed(graph, c.results, inputs));
-  out.operands.append(inputs);
-  out.attrs = with_branches(c.attrs, std::move(graphs));
-  return out;
+  return with_branches(c.attrs, std::move(graphs));
 }
 
 // What any branch held becomes an input of all of them.
@@ -463,6 +468,7 @@ OpDef cond_op() {
   d.graph_linearize = linearize_cond;
   d.transpose = transpose_cond;
   d.batch = batch_cond;
+  d.flow = flow_through;
   d.prune = prune_cond;
   d.lift = lift_from_branches;
   d.emit = emit_cond;

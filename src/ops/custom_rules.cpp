@@ -85,6 +85,15 @@ void linearize_custom_jvp(GraphJvpCtx& c) {
   append_jvp(c, *jvp);
 }
 
+// The rule says which results have a tangent. All are mapped if any is.
+void flow_through_jvp(FlowCtx& c) {
+  if (c.flow != Flow::kTangents) return c.all();
+  auto num_consts = static_cast<size_t>(c.attrs->integer("num_consts"));
+  Mask inputs(std::span<const bool>(c.operands).subspan(num_consts));
+  if (std::find(inputs.begin(), inputs.end(), true) == inputs.end()) return;
+  c.results = rule_of<CustomJvp>(c.op, *c.attrs)->jvp(inputs)->out_mask;
+}
+
 struct BatchedJvp final : CustomJvp {
   std::shared_ptr<const CustomJvp> base;
   VmapOptions options;  // without out_dims
@@ -279,6 +288,7 @@ OpDef custom_call(std::string name, std::string doc) {
   attrs.push_back({"rule", AttrType::kObject, AttrSpec::kOptional});
   d.attrs = AttrSchema(std::move(attrs));
   d.transpose = transpose_custom;
+  d.flow = nullptr;
   d.prune = nullptr;
   d.lift = nullptr;
   return d;
@@ -291,6 +301,7 @@ void register_custom_rules(OpRegistry& r) {
   jvp.graph_jvp = jvp_custom;
   jvp.graph_linearize = linearize_custom_jvp;
   jvp.batch = batch_custom_jvp;
+  jvp.flow = flow_through_jvp;
   r.add(std::move(jvp));
 
   OpDef vjp = custom_call("custom_vjp_call", "Calls a graph whose vjp rule is given.");

@@ -2,8 +2,13 @@
 #include "ops/dependence.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <unordered_map>
 
 #include "ops/walk.h"
+#include "weft/text.h"
 
 namespace weft {
 
@@ -39,17 +44,11 @@ std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask&
 
 namespace {
 
-// A call that every transform turns into a call.
-bool is_plain_call(const Op& op) { return is_call(op) && def(*op.info).call != CallKind::kWhole; }
-// Whether only the op's rules know what it does.
-bool is_opaque(const Op& op) { return takes_graphs(*op.info) && !is_plain_call(op); }
-
 bool is_differentiable(TypeRef type) { return is_inexact(type->dtype()); }
 
-// Whether something of an operand gets into the results of an op without graphs.
-bool takes(const Op& op, size_t operand, Flow flow) {
-  if (flow == Flow::kLanes) return true;
-  const OpDef& d = def(*op.info);
+// Whether something of an operand gets into the results of an op without a flow rule.
+bool takes(const OpDef& d, size_t operand, Flow flow) {
+  if (flow != Flow::kTangents) return true;
   switch (d.jvp_kind) {
     case JvpKind::kZero:
       return false;
@@ -63,167 +62,196 @@ bool takes(const Op& op, size_t operand, Flow flow) {
   }
 }
 
-struct Carries {
-  size_t first_input = 0, num = 0;
-};
-
-std::string key_of(std::string_view what, const Mask& a, const Mask& b = {}) {
-  std::string key(what);
-  for (bool m : a) key += m ? '1' : '0';
-  key += ':';
-  for (bool m : b) key += m ? '1' : '0';
-  return key;
-}
-
-// A walk that visits a value once, when it is found to have what is looked for.
+// A walk that visits a value once, when it is found to have what is looked for. Ops with flow rules
+// wait until nothing else is left, so that a rule is asked rarely and with much known.
 class Walk {
  public:
-  Walk(const Graph& graph, Carries carries) : graph_(graph), carries_(carries) {
-    found_.resize(graph.num_values());
-  }
   bool has(Value v) const { return !v.is_literal() && found_[v.id]; }
 
  protected:
+  Walk(const Graph& graph, Flow flow, Carries carries)
+      : graph_(graph), flow_(flow), carries_(carries), found_(graph.num_values()) {}
+
   void mark(Value v) {
     if (v.is_literal() || found_[v.id]) return;
     found_[v.id] = true;
     pending_.push_back(v);
   }
-  Value input(size_t i) const { return graph_.input(static_cast<uint32_t>(i)); }
+  // The next op that waits: the first one, or backwards the last.
+  const Op* take_op() {
+    if (ops_.empty()) return nullptr;
+    auto at = flow_ == Flow::kNeeds ? std::prev(ops_.end()) : ops_.begin();
+    const Op& op = graph_.op(*at);
+    ops_.erase(at);
+    return &op;
+  }
+  Value input_of_carry(size_t i) const {
+    return graph_.input(static_cast<uint32_t>(carries_.first_input + i));
+  }
+  Mask mask_of(std::span<const Value> vs) const {
+    Mask mask;
+    for (Value v : vs) mask.push_back(has(v));
+    return mask;
+  }
+  Mask results_of(const Op& op) const {
+    Mask mask;
+    for (uint32_t i = 0; i < op.num_results; ++i) mask.push_back(found_[op.results_begin + i]);
+    return mask;
+  }
 
   const Graph& graph_;
+  Flow flow_;
   Carries carries_;
   std::vector<bool> found_;
   std::vector<Value> pending_;
+  std::set<uint32_t> ops_;
 };
-
-std::shared_ptr<const Mask> reached_outputs(const GraphRef& graph, Flow flow, const Mask& inputs);
 
 class Forward : public Walk {
  public:
   Forward(const Graph& graph, Flow flow, const Mask& inputs, Carries carries)
-      : Walk(graph, carries), flow_(flow), users_(graph.num_values()), next_(graph.num_values()) {
+      : Walk(graph, flow, carries), users_(graph.num_values()), next_(graph.num_values()) {
     for (uint32_t i = 0; i < graph.ops().size(); ++i)
       for (Value v : graph.operands(graph.op(i)))
         if (!v.is_literal()) users_[v.id].push_back(i);
     for (size_t i = 0; i < carries.num; ++i)
       if (Value v = graph.outputs()[i]; !v.is_literal()) next_[v.id].push_back(i);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i]) mark(input(i));
-    while (!pending_.empty()) {
-      Value v = pending_.back();
-      pending_.pop_back();
-      for (uint32_t index : users_[v.id]) visit(graph.op(index), v);
-      for (size_t i : next_[v.id]) reach(input(carries.first_input + i));
+      if (inputs[i]) mark(graph.input(static_cast<uint32_t>(i)));
+    for (;;) {
+      while (!pending_.empty()) {
+        Value v = pending_.back();
+        pending_.pop_back();
+        follow(v);
+      }
+      const Op* op = take_op();
+      if (!op) return;
+      Mask results =
+          flowed(*op->info, op->attrs, flow, mask_of(graph.operands(*op)), op->num_results).results;
+      for (uint32_t i = 0; i < op->num_results; ++i)
+        if (results[i]) reach(graph.result(*op, i));
     }
   }
+  Mask outputs() const { return mask_of(graph_.outputs()); }
 
  private:
   void reach(Value v) {
     if (flow_ == Flow::kLanes || is_differentiable(graph_.type(v))) mark(v);
   }
-  void visit(const Op& op, Value from) {
-    if (is_opaque(op)) return;
-    std::span<const Value> xs = graph_.operands(op);
-    if (is_plain_call(op)) {
-      Mask operands;
-      for (Value v : xs) operands.push_back(has(v));
-      auto through = reached_outputs(callee(op), flow_, operands);
-      for (uint32_t i = 0; i < op.num_results; ++i)
-        if ((*through)[i]) reach(graph_.result(op, i));
-      return;
-    }
-    for (size_t i = 0; i < xs.size(); ++i) {
-      if (xs[i] != from || !takes(op, i, flow_)) continue;
-      for (uint32_t r = 0; r < op.num_results; ++r) reach(graph_.result(op, r));
-    }
-  }
-
-  Flow flow_;
-  std::vector<SmallVector<uint32_t, 2>> users_;
-  std::vector<SmallVector<size_t, 1>> next_;
-};
-
-std::shared_ptr<const Mask> reached_outputs(const GraphRef& graph, Flow flow, const Mask& inputs) {
-  auto key = key_of(flow == Flow::kLanes ? "lanes:" : "tangents:", inputs);
-  return graph->cached<Mask>(key, [&] {
-    Forward walk(*graph, flow, inputs, {});
-    auto outputs = std::make_shared<Mask>();
-    for (Value v : graph->outputs()) outputs->push_back(walk.has(v));
-    return outputs;
-  });
-}
-
-std::shared_ptr<const Mask> leading_inputs(const GraphRef& graph, const Mask& outputs,
-                                           const Mask& takes_part);
-
-class Backward : public Walk {
- public:
-  Backward(const Graph& graph, const Mask& outputs, const Mask& takes_part, Carries carries)
-      : Walk(graph, carries), takes_part_(dependent_values(graph, takes_part)) {
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i]) lead(graph.outputs()[i]);
-    while (!pending_.empty()) {
-      Value v = pending_.back();
-      pending_.pop_back();
-      if (const Op* op = graph.producer(v)) {
-        visit(*op);
-      } else if (v.id >= carries.first_input && v.id < carries.first_input + carries.num) {
-        lead(graph.outputs()[v.id - carries.first_input]);
+  void follow(Value from) {
+    for (size_t i : next_[from.id]) reach(input_of_carry(i));
+    for (uint32_t index : users_[from.id]) {
+      const Op& op = graph_.op(index);
+      const OpDef& d = def(*op.info);
+      if (d.flow) {
+        ops_.insert(index);
+        continue;
+      }
+      std::span<const Value> xs = graph_.operands(op);
+      for (size_t i = 0; i < xs.size(); ++i) {
+        if (xs[i] != from || !takes(d, i, flow_)) continue;
+        for (uint32_t r = 0; r < op.num_results; ++r) reach(graph_.result(op, r));
       }
     }
   }
 
- private:
-  void lead(Value v) {
-    if (!v.is_literal() && takes_part_[v.id]) mark(v);
-  }
-  void visit(const Op& op) {
-    if (is_opaque(op)) return;
-    std::span<const Value> xs = graph_.operands(op);
-    std::shared_ptr<const Mask> through;
-    if (is_plain_call(op)) {
-      Mask results, operands;
-      for (uint32_t i = 0; i < op.num_results; ++i) results.push_back(has(graph_.result(op, i)));
-      for (Value v : xs) operands.push_back(!v.is_literal() && takes_part_[v.id]);
-      through = leading_inputs(callee(op), results, operands);
-    }
-    for (size_t i = 0; i < xs.size(); ++i)
-      if (!through || (*through)[i]) lead(xs[i]);
-  }
-
-  std::vector<bool> takes_part_;
+  std::vector<SmallVector<uint32_t, 2>> users_;  // ops
+  std::vector<SmallVector<size_t, 1>> next_;     // carries
 };
 
-std::shared_ptr<const Mask> leading_inputs(const GraphRef& graph, const Mask& outputs,
-                                           const Mask& takes_part) {
-  return graph->cached<Mask>(key_of("leading:", outputs, takes_part), [&] {
-    Backward walk(*graph, outputs, takes_part, {});
-    auto inputs = std::make_shared<Mask>();
-    for (uint32_t i = 0; i < graph->num_inputs(); ++i) inputs->push_back(walk.has(graph->input(i)));
-    return inputs;
-  });
-}
+class Backward : public Walk {
+ public:
+  Backward(const Graph& graph, const Mask& outputs, Carries carries)
+      : Walk(graph, Flow::kNeeds, carries) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i]) mark(graph.outputs()[i]);
+    if (graph.effects() != kPure)
+      for (uint32_t i = 0; i < graph.ops().size(); ++i)
+        if (effects_of(*graph.op(i).info, graph.op(i).attrs) != kPure) need(graph.op(i), i);
+    for (;;) {
+      while (!pending_.empty()) {
+        Value v = pending_.back();
+        pending_.pop_back();
+        follow(v);
+      }
+      const Op* op = take_op();
+      if (!op) return;
+      Mask operands =
+          flowed(*op->info, op->attrs, flow_, results_of(*op), op->num_operands).operands;
+      for (uint32_t i = 0; i < op->num_operands; ++i)
+        if (operands[i]) mark(graph.operand(*op, i));
+    }
+  }
+  Mask inputs() const {
+    Mask mask;
+    for (uint32_t i = 0; i < graph_.num_inputs(); ++i) mask.push_back(found_[i]);
+    return mask;
+  }
 
-Mask carries_of(const Walk& walk, const Graph& body, size_t first_carry, size_t num_carry) {
-  Mask out;
-  for (size_t i = 0; i < num_carry; ++i)
-    out.push_back(walk.has(body.input(static_cast<uint32_t>(first_carry + i))));
-  return out;
-}
+ private:
+  void follow(Value v) {
+    if (const Op* op = graph_.producer(v)) {
+      need(*op, static_cast<uint32_t>(op - graph_.ops().data()));
+    } else if (v.id >= carries_.first_input && v.id < carries_.first_input + carries_.num) {
+      mark(graph_.outputs()[v.id - carries_.first_input]);
+    }
+  }
+  void need(const Op& op, uint32_t index) {
+    if (def(*op.info).flow) {
+      ops_.insert(index);
+    } else {
+      for (Value v : graph_.operands(op)) mark(v);
+    }
+  }
+};
+
+// What was found about a graph. One entry among what is kept on it, however many masks are asked
+// for.
+struct FlowMemo {
+  static constexpr size_t kMax = 256;
+  mutable std::mutex mutex;
+  mutable std::unordered_map<std::string, Mask> known;
+};
 
 }  // namespace
 
-Mask carries_reached(const Graph& body, Flow flow, const Mask& inputs, size_t first_carry,
-                     size_t num_carry) {
-  return carries_of(Forward(body, flow, inputs, {first_carry, num_carry}), body, first_carry,
-                    num_carry);
+void FlowCtx::through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carries carries) {
+  bool forwards = flow != Flow::kNeeds;
+  const Mask& from = forwards ? inputs : outputs;
+  std::string key = cat(static_cast<int>(flow), ':', carries.first_input, ':', carries.num, ':');
+  for (bool m : from) key += m ? '1' : '0';
+  auto memo = graph->cached<FlowMemo>("flow", [] { return std::make_shared<FlowMemo>(); });
+  std::optional<Mask> made;
+  {
+    std::lock_guard lock(memo->mutex);
+    if (auto known = memo->known.find(key); known != memo->known.end()) made = known->second;
+  }
+  if (!made) {
+    made = forwards ? Forward(*graph, flow, from, carries).outputs()
+                    : Backward(*graph, from, carries).inputs();
+    std::lock_guard lock(memo->mutex);
+    if (memo->known.size() >= FlowMemo::kMax) memo->known.clear();
+    memo->known.emplace(std::move(key), *made);
+  }
+  Mask& to = forwards ? outputs : inputs;
+  for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || (*made)[i];
+  for (size_t i = 0; i < carries.num; ++i) {
+    bool& in = inputs[carries.first_input + i];
+    in = outputs[i] = in || outputs[i];
+  }
 }
 
-Mask carries_leading_to(const Graph& body, const Mask& outputs, const Mask& takes_part,
-                        size_t first_carry, size_t num_carry) {
-  return carries_of(Backward(body, outputs, takes_part, {first_carry, num_carry}), body,
-                    first_carry, num_carry);
+FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& known,
+               size_t num_others) {
+  Mask others(num_others);
+  bool forwards = flow != Flow::kNeeds;
+  FlowCtx c{flow, op, attrs, forwards ? known : others, forwards ? others : known};
+  if (const FlowRule& rule = def(op).flow) {
+    rule(c);
+  } else {
+    c.all();
+  }
+  return c;
 }
 
 }  // namespace weft

@@ -90,32 +90,16 @@ SmallVector<T, N> picked(const SmallVector<T, N>& xs, const Mask& mask, bool whe
 inline Mask part(const Mask& mask, size_t begin, size_t n) {
   return Mask(std::span<const bool>(mask).subspan(begin, n));
 }
-inline Mask joined(std::initializer_list<Mask> masks) {
-  Mask out;
-  for (const Mask& mask : masks) out.append(mask);
+template <typename T, uint32_t N>
+SmallVector<T, N> joined(std::initializer_list<SmallVector<T, N>> lists) {
+  SmallVector<T, N> out;
+  for (const auto& list : lists) out.append(list);
   return out;
 }
 inline size_t count(const Mask& mask) {
   return static_cast<size_t>(std::count(mask.begin(), mask.end(), true));
 }
 inline bool any(const Mask& mask) { return count(mask) > 0; }
-
-// A loop's body turns carries into carries, so what holds of a carry that goes in must hold of the
-// one that comes out. transform(mask) transforms the body for carries of which `carry` holds, and
-// returns something whose mask, out(result), says of which it holds afterwards. carries_reached()
-// and carries_leading_to() give the mask to start from, so that this rarely takes a second round.
-template <typename Transform, typename Out>
-auto carry_fixpoint(Mask& carry, Transform&& transform, Out&& out) {
-  for (;;) {
-    auto result = transform(carry);
-    bool grew = false;
-    for (size_t i = 0; i < carry.size(); ++i) {
-      grew |= out(*result, i) && !carry[i];
-      carry[i] = carry[i] || out(*result, i);
-    }
-    if (!grew) return result;
-  }
-}
 
 // Options of a vmap within a batch rule.
 inline VmapOptions vmap_options(const BatchCtx& c, BatchDims in_dims, BatchDims out_dims) {

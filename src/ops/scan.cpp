@@ -3,10 +3,12 @@
 // the carry, then xs; the body takes them in this order and returns the carry, then a slice of each
 // ys. With `reverse` the last slices come first, of xs and of ys.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <unordered_map>
 
 #include "ops/axes.h"
+#include "ops/call.h"
 #include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/scan.h"
@@ -32,11 +34,10 @@ TypeRefs infer_scan(const InferCtx& c) {
            " operands, one per input of jaxpr; got ", c.size());
   std::vector<TypeRef> outputs = body.output_types();
   TypeRefs results;
-  for (size_t i = 0; i < c.size(); ++i) {
+  s.in.select({kConsts, kCarry}).check_inputs(c, "jaxpr", body);
+  for (size_t i = s.first_xs(); i < c.size(); ++i) {
     TypeRef type = body.input_types()[i];
-    if (i < s.first_xs()) {
-      check_region_type(c, "jaxpr", "input", i, c.in(i), type);
-    } else if (c.in(i) != s.stacked(type)) {
+    if (c.in(i) != s.stacked(type)) {
       c.fail(ErrorKind::kShape, "expected operand ", i, " to be ", s.stacked(type), ", ", s.length,
              " slices of ", type, " as input ", i, " of jaxpr; got ", c.in(i));
     }
@@ -51,57 +52,37 @@ TypeRefs infer_scan(const InferCtx& c) {
 
 // ---- Differentiation
 
+// What gets through the loop: masks of the body's inputs are those of the operands.
+void flow_through(FlowCtx& c) {
+  Scan s(*c.attrs);
+  c.through(s.body, c.operands, c.results, s.carries());
+}
+
+// Transforms the body for operands with tangents; carries with one come out with one.
+template <typename Transform>
+auto transform_body(const GraphJvpCtx& c, const Scan& s, Mask& mask, Transform&& transform) {
+  mask = flowed(c, Flow::kTangents, c.tangent_mask()).operands;
+  return carry_fixpoint(
+      mask, s.in[kCarry],
+      [&](const Mask& inputs) {
+        return transform(inputs, joined({s.in[kCarry].of(inputs), Mask(s.num_ys)}));
+      },
+      [](const auto& made, size_t i) { return made.out_mask[i]; });
+}
+
 void jvp_scan(GraphJvpCtx& c) {
   Scan s(c.attr());
-  Mask mask = c.tangent_mask();
-  Mask consts = part(mask, 0, s.num_consts), carry = part(mask, s.num_consts, s.num_carry);
-  Mask xs = part(mask, s.first_xs(), s.num_xs);
-  Mask no_ys(s.num_ys);
-  carry = carries_reached(*s.body, Flow::kTangents, mask, s.num_consts, s.num_carry);
-  auto jvp = carry_fixpoint(
-      carry,
-      [&](const Mask& m) {
-        return c.transforms->jvp(
-            s.body, {.in_mask = joined({consts, m, xs}), .instantiate = joined({m, no_ys})});
-      },
-      [](const JvpGraph& made, size_t i) { return made.out_mask[i]; });
-
-  Operands x(c, s);
-  Vals ts = vals_of(c.b, c.tangents);
-  append_present(x.consts, std::span<const Val>(ts).first(s.num_consts));
-  for (size_t i = 0; i < s.num_carry; ++i) {
-    if (!carry[i]) continue;
-    Val t = ts[s.num_consts + i];
-    x.carry.push_back(t ? t : zeros(c.b, c.in_types[s.num_consts + i]));
-  }
-  append_present(x.xs, std::span<const Val>(ts).subspan(s.first_xs()));
-  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
-    Reader read(in);
-    Vals args(read.take(s.num_consts));
-    auto const_ts = read.take(count(consts));
-    args.append(read.take(s.num_carry));
-    auto carry_ts = read.take(count(carry));
-    args.append(read.take(s.num_xs));
-    args.append(const_ts);
-    args.append(carry_ts);
-    args.append(read.rest());
-    Vals made = inlined(b, jvp->graph, args);
-    Reader out(made);
-    auto carries = out.take(s.num_carry), ys = out.take(s.num_ys);
-    Vals ordered(carries);
-    ordered.append(out.take(count(carry)));
-    ordered.append(ys);
-    ordered.append(out.rest());
-    return ordered;
+  Mask mask;
+  auto jvp = transform_body(c, s, mask, [&](const Mask& inputs, const Mask& instantiate) {
+    return c.transforms->jvp(s.body, {.in_mask = inputs, .instantiate = instantiate});
   });
-  Vals results = apply_scan(c, body, x);
-  Reader read(results);
-  Vals values(read.take(s.num_carry));
-  Vals tangents = read.take(carry);
-  values.append(read.take(s.num_ys));
-  tangents.append(read.take(part(jvp->out_mask, s.num_carry, s.num_ys)));
-  c.results = values_of(values);
-  c.result_tangents = values_of(tangents);
+  Zipped in{s.in, s.in.kept(mask)}, out{s.out, s.out.kept(jvp->out_mask)};
+  Values both = joined({Values(c.operands), instantiated_tangents(c, mask)});
+  Operands x(vals_of(c.b, in.zip(both)), in.both());
+  Values results = out.unzip(values_of(apply_scan(c, zipped(jvp->graph, in, out), x)));
+  std::span<const Value> made(results);
+  c.results = Values(made.first(s.out.size()));
+  c.result_tangents = scattered(jvp->out_mask, made.subspan(s.out.size()));
 }
 
 // What the linear loop is given of the forward one, as values of the forward body.
@@ -183,28 +164,17 @@ class ResidualChoice {
 // that are stacked already: slices of xs and of ys.
 void linearize_scan(GraphJvpCtx& c) {
   Scan s(c.attr());
-  Mask mask = c.tangent_mask();
-  Mask consts = part(mask, 0, s.num_consts), carry = part(mask, s.num_consts, s.num_carry);
-  Mask xs = part(mask, s.first_xs(), s.num_xs);
-  Mask no_ys(s.num_ys);
-  carry = carries_reached(*s.body, Flow::kTangents, mask, s.num_consts, s.num_carry);
-  auto split = carry_fixpoint(
-      carry,
-      [&](const Mask& m) {
-        return c.transforms->linearize(
-            s.body, {.in_mask = joined({consts, m, xs}), .instantiate = joined({m, no_ys})});
-      },
-      [](const LinearizedGraph& made, size_t i) { return made.out_mask[i]; });
+  Mask mask;
+  auto split = transform_body(c, s, mask, [&](const Mask& inputs, const Mask& instantiate) {
+    return c.transforms->linearize(s.body, {.in_mask = inputs, .instantiate = instantiate});
+  });
 
   const Graph& forward = *split->forward;
   Operands x(c, s);
-  size_t num_outputs = s.num_carry + s.num_ys;
+  size_t num_outputs = s.out.size();
   Mask changes(forward.num_inputs(), true);  // inputs that are not the same in all iterations
   for (size_t i = 0; i < s.num_consts; ++i) changes[i] = false;
-  for (size_t i = 0; i < s.num_carry; ++i) {
-    size_t input = s.num_consts + i;
-    changes[input] = forward.outputs()[i] != forward.input(static_cast<uint32_t>(input));
-  }
+  for (size_t i = 0; i < s.num_carry; ++i) changes[s.in[kCarry].begin + i] = !s.is_fixed(i);
   std::vector<bool> varies = dependent_values(forward, changes);
   // What io_callback gives differs from call to call.
   if (without_effects(split->forward)->effects() != kPure) varies.assign(varies.size(), true);
@@ -216,7 +186,7 @@ void linearize_scan(GraphJvpCtx& c) {
 
   // What is stacked anyway, as xs or ys, is not stacked twice.
   Values outputs(forward.outputs().first(num_outputs));
-  auto is_xs = [&](Value v) { return v.id >= s.first_xs() && v.id < forward.num_inputs(); };
+  auto is_xs = [&](Value v) { return s.in[kXs].has(v.id); };
   std::unordered_map<uint32_t, size_t> stacked_output;
   for (size_t i = s.num_carry; i < num_outputs; ++i) stacked_output.try_emplace(outputs[i].id, i);
   for (Value v : kept.stacked)
@@ -229,49 +199,41 @@ void linearize_scan(GraphJvpCtx& c) {
   c.result_tangents = Values(num_outputs);
   if (split->linear->outputs().empty()) return;
 
-  Operands linear;
-  Vals first_args = x.consts;
-  first_args.append(x.carry);
+  // The linear loop: constants and xs are what is kept, and all have tangents.
+  Vals first_args = joined({x.consts, x.carry});
   first_args.resize(forward.num_inputs());
-  linear.consts = inlined_part(c.b, forward, first_args, kept.early);
+  Vals given = inlined_part(c.b, forward, first_args, kept.early);
   for (Value v : kept.stacked)
-    linear.xs.push_back(is_xs(v) ? x.xs[v.id - s.first_xs()] : results[stacked_output.at(v.id)]);
-  Vals ts = vals_of(c.b, c.tangents);
-  append_present(linear.consts, std::span<const Val>(ts).first(s.num_consts));
-  for (size_t i = 0; i < s.num_carry; ++i) {
-    if (!carry[i]) continue;
-    Val t = ts[s.num_consts + i];
-    linear.carry.push_back(t ? t : zeros(c.b, c.in_types[s.num_consts + i]));
-  }
-  append_present(linear.xs, std::span<const Val>(ts).subspan(s.first_xs()));
-  GraphRef linear_body = make_graph(body_types(linear), [&](Builder& b, std::span<const Val> in) {
-    Reader read(in);
-    Vals given(read.take(kept.early.size()));
-    auto const_ts = read.take(count(consts)), carry_ts = read.take(linear.carry.size());
-    given.append(read.take(kept.stacked.size()));
-    Vals args = inlined_part(b, forward, {}, residuals, kept.all(), given);
-    args.append(const_ts);
-    args.append(carry_ts);
-    args.append(read.rest());
-    return inlined(b, split->linear, args);
+    given.push_back(is_xs(v) ? x.xs[v.id - s.first_xs()] : results[stacked_output.at(v.id)]);
+  LoopLayout known{{"early", kept.early.size()}, {"carry", 0}, {"stacked", kept.stacked.size()}};
+  Zipped in{known, s.in.kept(mask)};
+  Vals both = joined({given, vals_of(c.b, instantiated_tangents(c, mask))});
+  Operands linear(in.zip(both), in.both());
+  TypeRefs types;  // of slices
+  for (Value v : kept.all()) types.push_back(forward.type(v));
+  types.append(TypeRefs(split->linear->input_types().subspan(split->residuals.size())));
+  GraphRef body_of_both = make_graph(in.zip(types), [&](Builder& b, std::span<const Val> xs) {
+    Vals args = in.unzip(Vals(xs));
+    Reader read(args);
+    Vals all = inlined_part(b, forward, {}, residuals, kept.all(), read.take(known.size()));
+    all.append(read.rest());
+    return inlined(b, split->linear, all);
   });
-  Vals tangents = apply_scan(c, linear_body, linear);
+  Vals tangents = apply_scan(c, body_of_both, linear);
   c.result_tangents = values_of(Reader(tangents).take(split->out_mask));
 }
 
 // Which inputs of the body are linear. A carry that starts as a known value may become linear.
 Mask linear_inputs(const TransposeCtx& c, const Scan& s) {
-  Mask linear;
-  for (size_t i = 0; i < c.size(); ++i) linear.push_back(c.linear(i));
-  Mask reached = carries_reached(*s.body, Flow::kLanes, linear, s.num_consts, s.num_carry);
-  for (size_t i = 0; i < s.num_carry; ++i) linear[s.num_consts + i] = reached[i];
+  Mask linear = flowed(c, Flow::kLanes, Mask(c.linear_mask)).operands;
   for (bool grew = true; grew;) {
     grew = false;
     std::vector<bool> depends = dependent_values(*s.body, linear);
     for (size_t i = 0; i < s.num_carry; ++i) {
       Value v = s.body->outputs()[i];
-      if (v.is_literal() || !depends[v.id] || linear[s.num_consts + i]) continue;
-      linear[s.num_consts + i] = grew = true;
+      bool& is_linear = linear[s.in[kCarry].begin + i];
+      if (v.is_literal() || !depends[v.id] || is_linear) continue;
+      is_linear = grew = true;
     }
   }
   return linear;
@@ -280,25 +242,25 @@ Mask linear_inputs(const TransposeCtx& c, const Scan& s) {
 // The values of the carries that are not linear, at the start of each iteration: stacked by a loop
 // of their own.
 Vals stacked_carries(const TransposeCtx& c, const Scan& s, const Mask& linear) {
-  Operands x;
   Vals args(c.size());  // of the body, while it is built
+  Vals known;
   Values next, current;
   SmallVector<size_t, 8> inputs;  // of the body
+  Mask stays;
   for (size_t i = 0; i < c.size(); ++i) {
+    stays.push_back(!linear[i]);
     if (linear[i]) continue;
-    Vals& list = i < s.num_consts ? x.consts : i < s.first_xs() ? x.carry : x.xs;
-    list.push_back(c.x(i));
+    known.push_back(c.x(i));
     inputs.push_back(i);
-    if (i < s.num_consts || i >= s.first_xs()) continue;
+    if (!s.in[kCarry].has(i)) continue;
     next.push_back(s.body->outputs()[i - s.num_consts]);
     current.push_back(s.body->input(static_cast<uint32_t>(i)));
   }
   if (next.empty()) return {};
-  Values wanted = next;
-  wanted.append(current);
+  Operands x(known, s.in.kept(stays));
   GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
     for (size_t i = 0; i < in.size(); ++i) args[inputs[i]] = in[i];
-    return inlined_part(b, *s.body, args, wanted);
+    return inlined_part(b, *s.body, args, joined({next, current}));
   });
   Vals results = apply_scan(c, body, x);
   return Vals(std::span<const Val>(results).subspan(next.size()));
@@ -309,149 +271,126 @@ Vals stacked_carries(const TransposeCtx& c, const Scan& s, const Mask& linear) {
 void transpose_scan(TransposeCtx& c) {
   Scan s(c.attr());
   Mask linear = linear_inputs(c, s);
-  Mask const_mask = part(linear, 0, s.num_consts);
-  Mask carry_mask = part(linear, s.num_consts, s.num_carry);
-  Mask xs_mask = part(linear, s.first_xs(), s.num_xs);
   std::vector<bool> depends = dependent_values(*s.body, linear);
   Mask has_ct;  // of the body's outputs
-  for (size_t i = 0; i < s.num_carry + s.num_ys; ++i) {
+  for (size_t i = 0; i < s.out.size(); ++i) {
     Value v = s.body->outputs()[i];
     has_ct.push_back(c.has_ct(i) && !v.is_literal() && depends[v.id]);
   }
-  // A carry's cotangent comes from after the loop or from a later iteration. Entries of out_mask
-  // are the linear inputs: constants, carries, xs.
-  size_t first_carry = count(const_mask), num_carry = count(carry_mask);
-  SmallVector<size_t, 8> carries;  // that are linear
+  // A carry's cotangent comes from after the loop or from a later iteration.
+  Mask needed = flowed(c, Flow::kNeeds, has_ct).results;
   for (size_t i = 0; i < s.num_carry; ++i)
-    if (carry_mask[i]) carries.push_back(i);
-  Mask carry_ct;  // of the linear carries
-  Mask leading = carries_leading_to(*s.body, has_ct, linear, s.num_consts, s.num_carry);
-  for (size_t i : carries) carry_ct.push_back(has_ct[i] || leading[i]);
+    has_ct[i] = has_ct[i] || (needed[i] && linear[s.in[kCarry].begin + i]);
+  Mask made;  // by operand: cotangents that the transposed body makes
   auto transposed = carry_fixpoint(
-      carry_ct,
-      [&](const Mask& m) {
-        for (size_t i = 0; i < num_carry; ++i) has_ct[carries[i]] = m[i];
-        return c.transforms->transpose(s.body, {.linear = linear, .cotangents = has_ct});
+      has_ct, s.out[kCarryOut],
+      [&](const Mask& cotangents) {
+        auto result = c.transforms->transpose(s.body, {.linear = linear, .cotangents = cotangents});
+        made.clear();
+        size_t next = 0;
+        for (bool is_linear : linear) made.push_back(is_linear && result->out_mask[next++]);
+        return result;
       },
-      [&](const TransposedGraph& made, size_t i) { return made.out_mask[first_carry + i]; });
-  Mask const_ct = part(transposed->out_mask, 0, first_carry);
-  Mask made_ct = part(transposed->out_mask, first_carry, num_carry);
-  Mask xs_ct = part(transposed->out_mask, first_carry + num_carry, count(xs_mask));
+      [&](const TransposedGraph&, size_t i) { return made[s.in[kCarry].begin + i]; });
 
-  Operands x;
-  SmallVector<size_t, 8> sums;  // constants whose cotangents are summed up
-  size_t next = 0;
+  // Operands: what is known, with the carries that are not linear as xs, and in turn with these the
+  // sums of constants' cotangents so far, the cotangents of carries and those of ys.
+  Vals operands;
+  SmallVector<size_t, 8> sums;  // constants
   for (size_t i = 0; i < s.num_consts; ++i) {
-    if (!linear[i]) {
-      x.consts.push_back(c.x(i));
-    } else if (const_ct[next++]) {
-      Value sum = c.accumulated[i];
-      x.carry.push_back(sum ? c.val(sum) : zeros(c.b, c.in_types[i]));
-      sums.push_back(i);
-    }
+    if (!linear[i]) operands.push_back(c.x(i));
+    if (made[i]) sums.push_back(i);
   }
-  for (size_t i = 0; i < num_carry; ++i)
-    if (carry_ct[i]) x.carry.push_back(c.ct(carries[i]));
-  x.xs = stacked_carries(c, s, linear);
+  size_t num_consts = operands.size();
+  operands.append(stacked_carries(c, s, linear));
   for (size_t i = s.first_xs(); i < c.size(); ++i)
-    if (!linear[i]) x.xs.push_back(c.x(i));
-  size_t num_known = x.xs.size();
-  for (size_t i = 0; i < s.num_ys; ++i)
-    if (has_ct[s.num_carry + i]) x.xs.push_back(c.ct(s.num_carry + i));
+    if (!linear[i]) operands.push_back(c.x(i));
+  size_t num_known = operands.size();
+  for (size_t i : sums) {
+    Value sum = c.accumulated[i];
+    operands.push_back(sum ? c.val(sum) : zeros(c.b, c.in_types[i]));
+  }
+  for (size_t i = 0; i < s.out.size(); ++i)
+    if (has_ct[i]) operands.push_back(c.ct(i));
+  LoopLayout cts = s.out.kept(has_ct);
+  Zipped in{{{"consts", num_consts}, {"carry", 0}, {"xs", num_known - num_consts}},
+            {{"consts", 0}, {"carry", sums.size() + cts[kCarryOut].size}, {"xs", cts[kYs].size}}};
 
-  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
-    Reader read(in);
-    Vals args(read.take(x.consts.size()));
-    auto so_far = read.take(sums.size()), carry_cts = read.take(count(carry_ct));
-    args.append(read.take(num_known));
-    args.append(carry_cts);
+  std::span<const TypeRef> body_types = transposed->graph->input_types();
+  TypeRefs types(body_types.first(num_known));
+  for (size_t i : sums) types.push_back(c.in_types[i]);
+  types.append(body_types.subspan(num_known));
+  GraphRef body = make_graph(in.zip(types), [&](Builder& b, std::span<const Val> xs) {
+    Vals unzipped = in.unzip(Vals(xs));
+    Reader read(unzipped);
+    Vals args(read.take(num_known));
+    auto so_far = read.take(sums.size());
     args.append(read.rest());
-    Vals made = inlined(b, transposed->graph, args);
-    Reader out(made);
-    Vals ordered;
-    for (size_t i = 0; i < sums.size(); ++i) ordered.push_back(add_any(so_far[i], out.next()));
-    for (size_t i = 0; i < num_carry; ++i) {
-      Val ct = made_ct[i] ? out.next() : Val{};
-      if (carry_ct[i])
-        ordered.push_back(made_ct[i] ? ct : zeros(b, c.in_types[s.num_consts + carries[i]]));
+    Vals results = inlined(b, transposed->graph, args), next;
+    Reader out(results);
+    for (Val sum : so_far) next.push_back(add_any(sum, out.next()));
+    for (size_t i = 0; i < s.num_carry; ++i) {
+      if (!has_ct[i]) continue;
+      size_t at = s.in[kCarry].begin + i;
+      next.push_back(made[at] ? out.next() : zeros(b, c.in_types[at]));
     }
-    ordered.append(out.rest());
-    return ordered;
+    next.append(out.rest());
+    return next;
   });
-  Vals results = apply_scan(c, c.attrs->with({{"reverse", !s.reverse}}), body, x);
+  Vals results = apply_scan(c, c.attrs->with({{"reverse", !s.reverse}}), body,
+                            Operands(in.zip(operands), in.both()));
   Reader read(results);
   for (size_t i : sums) c.accumulated[i] = read.next().value;
-  for (size_t i = 0; i < num_carry; ++i) {
-    if (!carry_ct[i]) continue;
+  for (size_t i = 0; i < s.num_carry; ++i) {
+    if (!has_ct[i]) continue;
     Val ct = read.next();
-    size_t operand = s.num_consts + carries[i];
-    if (c.linear(operand)) c.add(operand, ct);
+    if (size_t at = s.in[kCarry].begin + i; c.linear(at)) c.add(at, ct);
   }
-  next = 0;
   for (size_t i = s.first_xs(); i < c.size(); ++i)
-    if (linear[i] && xs_ct[next++]) c.add(i, read.next());
+    if (made[i]) c.add(i, read.next());
 }
 
 // ---- Vectorisation
 
 void batch_scan(BatchCtx& c) {
   Scan s(c.attr());
-  Operands x(c, s);
-  BatchDims const_dims, xs_dims;
-  Mask carry;
-  for (size_t i = 0; i < s.num_consts; ++i) const_dims.push_back(c.dim(i));
-  for (size_t i = 0; i < s.num_xs; ++i) {
-    int dim = c.dim(s.first_xs() + i);
+  Vals operands = vals_of(c.b, c.operands);
+  BatchDims dims(c.dims);  // in the body
+  for (size_t i = s.in[kXs].begin; i < s.in[kXs].end(); ++i) {
+    if (dims[i] == kNotBatched) continue;
     // Axis 0 is the loop's.
-    if (dim == 0) x.xs[i] = c.at(s.first_xs() + i, dim = 1);
-    xs_dims.push_back(dim == kNotBatched ? kNotBatched : dim - 1);
+    if (dims[i] == 0) operands[i] = c.at(i, dims[i] = 1);
+    --dims[i];
   }
-  Mask mapped_inputs;
-  for (size_t i = 0; i < s.body->num_inputs(); ++i) mapped_inputs.push_back(c.batched(i));
-  carry = carries_reached(*s.body, Flow::kLanes, mapped_inputs, s.num_consts, s.num_carry);
+  Mask mask = flowed(c, Flow::kLanes, c.mapped()).operands;
   auto mapped = carry_fixpoint(
-      carry,
-      [&](const Mask& m) {
-        BatchDims in_dims = const_dims, out_dims;
-        for (bool batched : m) {
-          in_dims.push_back(batched ? 0 : kNotBatched);
-          out_dims.push_back(batched ? 0 : kAnyDim);
+      mask, s.in[kCarry],
+      [&](const Mask& inputs) {
+        BatchDims out_dims(s.out.size(), kAnyDim);
+        for (size_t i = 0; i < s.num_carry; ++i) {
+          size_t at = s.in[kCarry].begin + i;
+          dims[at] = inputs[at] ? 0 : kNotBatched;
+          if (inputs[at]) out_dims[i] = 0;
         }
-        in_dims.append(xs_dims);
-        out_dims.resize(s.num_carry + s.num_ys, kAnyDim);
-        return c.transforms->vmap(s.body, vmap_options(c, in_dims, out_dims));
+        return c.transforms->vmap(s.body, vmap_options(c, dims, out_dims));
       },
       [](const VmapGraph& made, size_t i) { return made.out_dims[i] != kNotBatched; });
-  for (size_t i = 0; i < s.num_carry; ++i)
-    if (carry[i]) x.carry[i] = c.at(s.num_consts + i, 0);
-  Vals results = apply_scan(c, mapped->graph, x);
+  for (size_t i = s.in[kCarry].begin; i < s.in[kCarry].end(); ++i)
+    if (mask[i]) operands[i] = c.at(i, 0);
+  Vals results = apply_scan(c, mapped->graph, Operands(operands, s.in));
   for (size_t i = 0; i < results.size(); ++i) {
     int dim = mapped->out_dims[i];
-    c.result(results[i], dim == kNotBatched || i < s.num_carry ? dim : dim + 1);
+    c.result(results[i], dim == kNotBatched || s.out[kCarryOut].has(i) ? dim : dim + 1);
   }
 }
 
 // ---- Passes
 
-PrunedOp prune_scan(PruneCtx& c) {
+AttrsRef prune_scan(PruneCtx& c) {
   Scan s(*c.attrs);
-  Mask outputs = c.results, inputs;
-  Mask leading = carries_leading_to(*s.body, outputs, Mask(s.body->num_inputs(), true),
-                                    s.num_consts, s.num_carry);
-  for (size_t i = 0; i < s.num_carry; ++i) outputs[i] = outputs[i] || leading[i];
-  for (bool grew = true; grew;) {
-    grew = false;
-    inputs = c.needed_inputs(s.body, outputs);
-    for (size_t i = 0; i < s.num_carry; ++i) {
-      grew |= inputs[s.num_consts + i] && !outputs[i];
-      outputs[i] = outputs[i] || inputs[s.num_consts + i];
-    }
-  }
-  for (size_t i = 0; i < s.num_carry; ++i) inputs[s.num_consts + i] = outputs[i];
-  GraphRef body = c.narrowed(s.body, outputs, inputs);
-  return {make_attrs(c.attrs, body, count(part(inputs, 0, s.num_consts)),
-                     count(part(outputs, 0, s.num_carry))),
-          inputs, outputs};
+  LoopLayout kept = s.in.kept(c.operands);
+  return make_attrs(c.attrs, c.narrowed(s.body, c.results, c.operands), kept[kConsts].size,
+                    kept[kCarry].size);
 }
 
 Vals write_slice(Val into, Val piece, Val at) {
@@ -488,17 +427,12 @@ Vals as_loop(RuleCtx& c) {
     return next;
   };
 
-  Vals consts = x.consts;
-  consts.append(x.xs);
-  Vals carry{counter(c.b, 0)};
-  carry.append(x.carry);
+  Vals consts = joined({x.consts, x.xs}), carry = joined({Vals{counter(c.b, 0)}, x.carry});
   for (size_t k = 0; k < s.num_ys; ++k) carry.push_back(zeros(c.b, c.out_types[s.num_carry + k]));
   GraphRef condition = make_graph(types_of(carry), [&](Builder& b, std::span<const Val> in) {
     return Vals{lt(in[0], counter(b, s.length - rest))};
   });
-  TypeRefs types = types_of(consts);
-  types.append(types_of(carry));
-  GraphRef body = make_graph(types, [&](Builder& b, std::span<const Val> in) {
+  GraphRef body = make_graph(types_of(joined({consts, carry})), [&](Builder& b, auto in) {
     Reader read(in);
     auto inner_consts = read.take(s.num_consts), xs = read.take(s.num_xs);
     Val n = read.next();
@@ -512,15 +446,7 @@ Vals as_loop(RuleCtx& c) {
     out.append(state);
     return out;
   });
-  Vals operands = consts;
-  operands.append(carry);
-  const OpDef& loop = registry().get("while");
-  AttrsRef attrs = AttrRecord::make(loop.name, loop.attrs,
-                                    {{"cond_jaxpr", condition},
-                                     {"cond_nconsts", int64_t{0}},
-                                     {"body_jaxpr", body},
-                                     {"body_nconsts", static_cast<int64_t>(consts.size())}});
-  Vals made = vals_of(c.b, c.b.add(loop, values_of(operands), attrs));
+  Vals made = while_loop(c.b, condition, body, consts, carry);
   Vals state(std::span<const Val>(made).subspan(1));
   for (int64_t i = s.length - rest; i < s.length; ++i)
     state = step(c.b, x.consts, x.xs, state, counter(c.b, s.reverse ? s.length - 1 - i : i));
@@ -529,11 +455,8 @@ Vals as_loop(RuleCtx& c) {
 
 LiftedOp lift_from_body(const AttrsRef& attrs) {
   Scan s(*attrs);
-  auto inner = lift_constants(s.body);
-  size_t num_consts = s.num_consts + inner->constants.size();
-  LiftedOp lifted{make_attrs(attrs, inner->graph, num_consts, s.num_carry), {}};
-  for (const ObjectRef& object : inner->constants) lifted.operands.push_back({0, object});
-  return lifted;
+  LiftedGraphs inner = lift_graphs(s.in, std::array{s.body});
+  return {make_attrs(attrs, inner.graphs[0], inner.num_consts[0], s.num_carry), inner.operands};
 }
 
 OpDef scan_op() {
@@ -550,6 +473,7 @@ OpDef scan_op() {
   d.graph_linearize = linearize_scan;
   d.transpose = transpose_scan;
   d.batch = batch_scan;
+  d.flow = flow_through;
   d.prune = prune_scan;
   d.lift = lift_from_body;
   d.decompose = as_loop;

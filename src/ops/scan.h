@@ -4,9 +4,13 @@
 #include <vector>
 
 #include "ops/axes.h"
-#include "ops/regions.h"
+#include "ops/loop_layout.h"
 
 namespace weft::scan {
+
+// Segments of the operands, which are those of the body's inputs, and of the results.
+enum Operand : size_t { kConsts, kCarry, kXs };
+enum Result : size_t { kCarryOut, kYs };
 
 // The attributes of a scan, and where its operands stand.
 struct Scan {
@@ -14,6 +18,7 @@ struct Scan {
   int64_t length, unroll;
   bool reverse;
   size_t num_consts, num_carry, num_xs, num_ys;
+  LoopLayout in, out;
 
   explicit Scan(const AttrRecord& attrs)
       : body(attrs.graph("jaxpr")),
@@ -23,9 +28,16 @@ struct Scan {
         num_consts(static_cast<size_t>(attrs.integer("num_consts"))),
         num_carry(static_cast<size_t>(attrs.integer("num_carry"))),
         num_xs(body->num_inputs() - num_consts - num_carry),
-        num_ys(body->outputs().size() - num_carry) {}
+        num_ys(body->outputs().size() - num_carry),
+        in{{"consts", num_consts}, {"carry", num_carry}, {"xs", num_xs}},
+        out{{"carry", num_carry}, {"ys", num_ys}} {}
 
-  size_t first_xs() const { return num_consts + num_carry; }
+  size_t first_xs() const { return in[kXs].begin; }
+  Carries carries() const { return {num_consts, num_carry}; }
+  // Whether the body returns carry i as it was.
+  bool is_fixed(size_t i) const {
+    return body->outputs()[i] == body->input(static_cast<uint32_t>(num_consts + i));
+  }
   TypeRef stacked(TypeRef slice) const {
     return with_shape(slice, inserted(slice->shape(), 0, length));
   }
@@ -35,13 +47,11 @@ struct Scan {
 struct Operands {
   Vals consts, carry, xs;
   Operands() = default;
-  Operands(const RuleCtx& c, const Scan& s) {
-    Vals all = vals_of(c.b, c.operands);
-    Reader read(all);
-    consts = Vals(read.take(s.num_consts));
-    carry = Vals(read.take(s.num_carry));
-    xs = Vals(read.rest());
-  }
+  Operands(const Vals& all, const LoopLayout& in)
+      : consts(in[kConsts].of(all)), carry(in[kCarry].of(all)), xs(in[kXs].of(all)) {}
+  Operands(const RuleCtx& c, const Scan& s) : Operands(vals_of(c.b, c.operands), s.in) {}
+
+  Vals all() const { return joined({consts, carry, xs}); }
 };
 
 // Types of a body's inputs for these operands.
@@ -65,11 +75,8 @@ inline AttrsRef make_attrs(const AttrsRef& like, const GraphRef& body, size_t nu
 
 inline Vals apply_scan(const RuleCtx& c, const AttrsRef& like, const GraphRef& body,
                        const Operands& x) {
-  Values operands = values_of(x.consts);
-  operands.append(values_of(x.carry));
-  operands.append(values_of(x.xs));
-  return vals_of(c.b,
-                 c.b.add(c.op, operands, make_attrs(like, body, x.consts.size(), x.carry.size())));
+  AttrsRef attrs = make_attrs(like, body, x.consts.size(), x.carry.size());
+  return vals_of(c.b, c.b.add(c.op, values_of(x.all()), attrs));
 }
 inline Vals apply_scan(const RuleCtx& c, const GraphRef& body, const Operands& x) {
   return apply_scan(c, c.attrs, body, x);

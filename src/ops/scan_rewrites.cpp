@@ -21,10 +21,7 @@ Vals static_slices(const Vals& xs, int64_t at) {
 
 Vals iteration(Builder& b, const Scan& s, std::span<const Val> consts, std::span<const Val> carry,
                const Vals& slices) {
-  Vals args(consts);
-  args.append(carry);
-  args.append(slices);
-  return inlined(b, s.body, args);
+  return inlined(b, s.body, joined({Vals(consts), Vals(carry), slices}));
 }
 
 Vals unrolled(Builder& b, const Scan& s, const Operands& x, std::span<const TypeRef> out_types) {
@@ -60,9 +57,7 @@ Vals hoist_from_body(SimplifyCtx& c) {
   Operands x(c, s);
   Vals args = x.consts;
   args.resize(s.body->num_inputs());
-  Vals consts = inlined_part(c.b, *s.body, args, hoisted.values);
-  consts.append(x.consts);
-  x.consts = consts;
+  x.consts = joined({inlined_part(c.b, *s.body, args, hoisted.values), x.consts});
   return apply_scan(c, hoisted.body, x);
 }
 
@@ -121,8 +116,7 @@ Vals unstack(SimplifyCtx& c) {
 Vals fix_carries(SimplifyCtx& c) {
   Scan s(c.attr());
   Mask moves;
-  for (size_t i = 0; i < s.num_carry; ++i)
-    moves.push_back(s.body->outputs()[i] != s.body->input(static_cast<uint32_t>(s.num_consts + i)));
+  for (size_t i = 0; i < s.num_carry; ++i) moves.push_back(!s.is_fixed(i));
   if (count(moves) == s.num_carry) return {};
   Operands x(c, s);
   Vals start = x.carry;

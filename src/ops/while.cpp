@@ -4,28 +4,38 @@
 #include <array>
 
 #include "ops/axes.h"
+#include "ops/call.h"
 #include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/regions.h"
+#include "ops/loop_layout.h"
 
 namespace weft {
 namespace {
 
+// Segments of the operands.
+enum Operand : size_t { kCondConsts, kBodyConsts, kCarry };
+
 // The attributes of a while, and where its operands stand.
 struct While {
   GraphRef condition, body;
-  size_t num_cond_consts, num_body_consts, num_carry;
+  LoopLayout in;
 
   explicit While(const AttrRecord& attrs)
       : condition(attrs.graph("cond_jaxpr")),
         body(attrs.graph("body_jaxpr")),
-        num_cond_consts(static_cast<size_t>(attrs.integer("cond_nconsts"))),
-        num_body_consts(static_cast<size_t>(attrs.integer("body_nconsts"))),
-        num_carry(body->outputs().size()) {}
+        in{{"cond_consts", static_cast<size_t>(attrs.integer("cond_nconsts"))},
+           {"body_consts", static_cast<size_t>(attrs.integer("body_nconsts"))},
+           {"carry", body->outputs().size()}} {}
 
-  size_t first_body_const() const { return num_cond_consts; }
-  size_t first_carry() const { return num_cond_consts + num_body_consts; }
+  size_t num_carry() const { return in[kCarry].size; }
+  LoopLayout of_condition() const { return in.select({kCondConsts, kCarry}); }
+  LoopLayout of_body() const { return in.select({kBodyConsts, kCarry}); }
+  Carries carries() const { return {in[kBodyConsts].size, num_carry()}; }
+  // Whether the body returns carry i as it was.
+  bool is_fixed(size_t i) const {
+    return body->outputs()[i] == body->input(static_cast<uint32_t>(in[kBodyConsts].size + i));
+  }
 };
 
 AttrsRef make_attrs(const AttrsRef& like, const GraphRef& condition, size_t num_cond_consts,
@@ -36,12 +46,20 @@ AttrsRef make_attrs(const AttrsRef& like, const GraphRef& condition, size_t num_
                      {"body_nconsts", static_cast<int64_t>(num_body_consts)}});
 }
 
-Vals apply_while(const RuleCtx& c, const GraphRef& condition, const Vals& cond_consts,
-                 const GraphRef& body, const Vals& body_consts, const Vals& carry) {
-  Values operands = values_of(cond_consts);
-  operands.append(values_of(body_consts));
-  operands.append(values_of(carry));
-  AttrsRef attrs = make_attrs(c.attrs, condition, cond_consts.size(), body, body_consts.size());
+// The operands of a rule, by what they are.
+struct Operands {
+  Vals cond_consts, body_consts, carry;
+  Operands(const Vals& all, const LoopLayout& in)
+      : cond_consts(in[kCondConsts].of(all)),
+        body_consts(in[kBodyConsts].of(all)),
+        carry(in[kCarry].of(all)) {}
+  Operands(const RuleCtx& c, const While& w) : Operands(vals_of(c.b, c.operands), w.in) {}
+};
+
+Vals apply_while(const RuleCtx& c, const GraphRef& condition, const GraphRef& body,
+                 const Operands& x) {
+  AttrsRef attrs = make_attrs(c.attrs, condition, x.cond_consts.size(), body, x.body_consts.size());
+  Values operands = values_of(joined({x.cond_consts, x.body_consts, x.carry}));
   return vals_of(c.b, c.b.add(c.op, operands, attrs));
 }
 
@@ -54,110 +72,94 @@ TypeRefs infer_while(const InferCtx& c) {
            " operands; got cond_nconsts=", cond_consts, ", body_nconsts=", body_consts);
   While w(c.attr());
   size_t carry = static_cast<size_t>(num_carry.value());
-  if (w.condition->num_inputs() != w.num_cond_consts + carry || w.num_carry != carry ||
-      w.body->num_inputs() != w.num_body_consts + carry)
-    c.fail(ErrorKind::kType, "expected a condition of ", w.num_cond_consts + carry,
-           " inputs and a body of ", w.num_body_consts + carry, " inputs and ", carry,
-           " outputs; got ", w.condition->num_inputs(), ", ", w.body->num_inputs(), " and ",
-           w.num_carry);
+  size_t num_cond = w.in[kCondConsts].size + carry, num_body = w.in[kBodyConsts].size + carry;
+  if (w.condition->num_inputs() != num_cond || w.num_carry() != carry ||
+      w.body->num_inputs() != num_body)
+    c.fail(ErrorKind::kType, "expected a condition of ", num_cond, " inputs and a body of ",
+           num_body, " inputs and ", carry, " outputs; got ", w.condition->num_inputs(), ", ",
+           w.body->num_inputs(), " and ", w.num_carry());
   std::vector<TypeRef> decides = w.condition->output_types();
   if (decides.size() != 1 || decides[0] != scalar_type(DType::kBool))
     c.fail(ErrorKind::kType, "expected a condition with one output of type bool[]; got ",
            decides.size() == 1 ? cat(decides[0]) : cat(decides.size(), " outputs"));
-  auto check_inputs = [&](std::string_view name, const Graph& graph, size_t consts, size_t first) {
-    for (size_t i = 0; i < graph.num_inputs(); ++i) {
-      size_t operand = i < consts ? first + i : w.first_carry() + i - consts;
-      check_region_type(c, name, "input", i, c.in(operand), graph.input_types()[i]);
-    }
-  };
-  check_inputs("the condition", *w.condition, w.num_cond_consts, 0);
-  check_inputs("the body", *w.body, w.num_body_consts, w.first_body_const());
+  w.of_condition().check_inputs(c, "the condition", *w.condition);
+  w.of_body().check_inputs(c, "the body", *w.body);
   std::vector<TypeRef> outputs = w.body->output_types();
-  TypeRefs results;
-  for (size_t i = 0; i < carry; ++i) {
-    TypeRef type = c.in(w.first_carry() + i);
-    check_region_type(c, "the body", "output", i, type, outputs[i]);
-    results.push_back(type);
-  }
+  TypeRefs results = w.in[kCarry].of(TypeRefs(c.operands));
+  for (size_t i = 0; i < carry; ++i)
+    check_region_type(c, "the body", "output", i, results[i], outputs[i]);
   return results;
 }
 
-// The operands of a rule, by what they are.
-struct Operands {
-  Vals cond_consts, body_consts, carry;
-  Operands(const RuleCtx& c, const While& w) {
-    Vals all = vals_of(c.b, c.operands);
-    Reader read(all);
-    cond_consts = Vals(read.take(w.num_cond_consts));
-    body_consts = Vals(read.take(w.num_body_consts));
-    carry = Vals(read.rest());
+// Results are the carry. What the body changes depends on how often it runs, and so on what the
+// condition depends on; the condition is always needed.
+void flow_through(FlowCtx& c) {
+  While w(*c.attrs);
+  LoopLayout of_condition = w.of_condition(), of_body = w.of_body();
+  Mask body = of_body.pack(c.operands);
+  auto through_body = [&] {
+    c.through(w.body, body, c.results, w.carries());
+    of_body.add_to(c.operands, body);
+  };
+  through_body();
+  Mask condition = of_condition.pack(c.operands), decides{c.flow == Flow::kNeeds};
+  if (c.flow != Flow::kTangents) c.through(w.condition, condition, decides);
+  if (c.flow == Flow::kTangents || !decides[0]) return;
+  of_condition.add_to(c.operands, condition);
+  const Segment& carry = w.in[kCarry];
+  for (size_t i = 0; i < carry.size; ++i) {
+    bool& in = c.operands[carry.begin + i];
+    if (c.flow == Flow::kLanes) in = in || !w.is_fixed(i);
+    c.results[i] = c.results[i] || in;
   }
-};
+  if (c.flow == Flow::kNeeds) through_body();
+}
 
-// A loop on values and tangents. Carries with a tangent from the start or after some iteration have
-// one throughout; carry_mask becomes theirs.
-Vals loop_of_tangents(const GraphJvpCtx& c, Mask& carry_mask) {
+// A loop on values and tangents: the results are those of the loop, then tangents where out_mask
+// holds. Carries with a tangent from the start or after some iteration have one throughout.
+Values loop_of_tangents(const GraphJvpCtx& c, Mask& out_mask) {
   While w(c.attr());
-  Mask mask = c.tangent_mask();
-  Mask const_mask = part(mask, w.first_body_const(), w.num_body_consts);
-  carry_mask = carries_reached(*w.body, Flow::kTangents,
-                               joined({const_mask, part(mask, w.first_carry(), w.num_carry)}),
-                               w.num_body_consts, w.num_carry);
+  Mask mask = flowed(c, Flow::kTangents, c.tangent_mask()).operands;
+  // No tangent gets through the constants of the condition.
+  for (size_t i = 0; i < w.in[kCondConsts].end(); ++i) mask[i] = false;
+  const Segment& carry = w.in[kCarry];
   auto jvp = carry_fixpoint(
-      carry_mask,
-      [&](const Mask& carry) {
-        return c.transforms->jvp(w.body,
-                                 {.in_mask = joined({const_mask, carry}), .instantiate = carry});
+      mask, carry,
+      [&](const Mask& inputs) {
+        return c.transforms->jvp(
+            w.body, {.in_mask = w.of_body().pack(inputs), .instantiate = carry.of(inputs)});
       },
       [](const JvpGraph& made, size_t i) { return made.out_mask[i]; });
+  out_mask = carry.of(mask);
 
-  Operands x(c, w);
-  Vals ts = vals_of(c.b, c.tangents);
-  Vals body_consts = x.body_consts, carry = x.carry;
-  for (size_t i = 0; i < w.num_body_consts; ++i)
-    if (const_mask[i]) body_consts.push_back(ts[w.first_body_const() + i]);
-  for (size_t i = 0; i < w.num_carry; ++i) {
-    if (!carry_mask[i]) continue;
-    Val t = ts[w.first_carry() + i];
-    carry.push_back(t ? t : zeros(c.b, c.in_types[w.first_carry() + i]));
-  }
-  TypeRefs types = types_of(body_consts);
-  types.append(types_of(carry));
-  GraphRef body = make_graph(types, [&](Builder& b, std::span<const Val> xs) {
-    Reader read(xs);
-    auto consts = read.take(w.num_body_consts), const_ts = read.take(count(const_mask));
-    auto carries = read.take(w.num_carry), carry_ts = read.rest();
-    Vals args(consts);
-    args.append(carries);
-    args.append(const_ts);
-    args.append(carry_ts);
-    return inlined(b, jvp->graph, args);
-  });
-  types = types_of(x.cond_consts);
-  types.append(types_of(carry));
+  Zipped in{w.in, w.in.kept(mask)}, in_body = in.select({kBodyConsts, kCarry}),
+                                    out = in.select({kCarry});
+  Values both = joined({Values(c.operands), instantiated_tangents(c, mask)});
+  Operands x(vals_of(c.b, in.zip(both)), in.both());
+  GraphRef body = zipped(jvp->graph, in_body, out);
+  TypeRefs types = types_of(joined({x.cond_consts, x.carry}));
   GraphRef condition = make_graph(types, [&](Builder& b, std::span<const Val> xs) {
     return inlined(b, w.condition, xs.first(w.condition->num_inputs()));
   });
-  return apply_while(c, condition, x.cond_consts, body, body_consts, carry);
+  return out.unzip(values_of(apply_while(c, condition, body, x)));
 }
 
 void jvp_while(GraphJvpCtx& c) {
-  Mask carry_mask;
-  Vals results = loop_of_tangents(c, carry_mask);
-  Reader read(results);
-  c.results = values_of(read.take(c.out_types.size()));
-  c.result_tangents = values_of(read.take(carry_mask));
+  Mask out_mask;
+  Values results = loop_of_tangents(c, out_mask);
+  std::span<const Value> made(results);
+  c.results = Values(made.first(c.out_types.size()));
+  c.result_tangents = scattered(out_mask, made.subspan(c.out_types.size()));
 }
 
 // How often the body runs is not known beforehand, so nothing can be kept for a linear loop: that
 // one computes the values again, along with the tangents. It has no transpose.
 void linearize_while(GraphJvpCtx& c) {
   c.results = c.b.add_typed(c.op, c.operands, c.attrs, c.out_types);
-  Mask carry_mask;
-  Vals results = loop_of_tangents(c, carry_mask);
-  Reader read(results);
-  read.take(c.out_types.size());
-  c.result_tangents = values_of(read.take(carry_mask));
+  Mask out_mask;
+  Values results = loop_of_tangents(c, out_mask);
+  c.result_tangents =
+      scattered(out_mask, std::span<const Value>(results).subspan(c.out_types.size()));
 }
 
 void transpose_while(TransposeCtx&) {
@@ -175,174 +177,110 @@ void transpose_while(TransposeCtx&) {
 void batch_by_lanes(BatchCtx& c, const While& w, const Mask& carry_mask, const VmapGraph& condition,
                     const VmapGraph& body) {
   Operands x(c, w);
-  Vals consts = x.cond_consts;
-  consts.append(x.body_consts);
-  Vals start;
-  for (size_t i = 0; i < w.num_carry; ++i) {
-    size_t operand = w.first_carry() + i;
-    start.push_back(carry_mask[i] ? c.at(operand, 0) : c.x(operand));
-  }
-  auto live_lanes = [&](Builder& b, std::span<const Val> cond_consts, std::span<const Val> carry) {
-    Vals args(cond_consts);
-    args.append(carry);
-    return inlined(b, condition.graph, args)[0];
+  Vals start = x.carry;
+  for (size_t i = 0; i < start.size(); ++i)
+    if (carry_mask[i]) start[i] = c.at(w.in[kCarry].begin + i, 0);
+  auto live_lanes = [&](Builder& b, const Vals& cond_consts, const Vals& carry) {
+    return inlined(b, condition.graph, joined({cond_consts, carry}));
   };
-  Vals carry{live_lanes(c.b, x.cond_consts, start)};
-  carry.append(start);
-  TypeRefs types = types_of(consts);
-  types.append(types_of(carry));
-  GraphRef step = make_graph(types, [&](Builder& b, std::span<const Val> xs) {
+  Vals consts = joined({x.cond_consts, x.body_consts});
+  Vals carry = joined({live_lanes(c.b, x.cond_consts, start), start});
+  GraphRef step = make_graph(types_of(joined({consts, carry})), [&](Builder& b, auto xs) {
     Reader read(xs);
-    auto cond_consts = read.take(w.num_cond_consts), body_consts = read.take(w.num_body_consts);
+    Vals cond_consts(read.take(x.cond_consts.size())), body_consts(read.take(x.body_consts.size()));
     Val live = read.next();
-    auto old = read.rest();
-    Vals args(body_consts);
-    args.append(old);
-    Vals next = inlined(b, body.graph, args);
+    Vals old(read.rest());
+    Vals next = inlined(b, body.graph, joined({body_consts, old}));
     for (size_t i = 0; i < next.size(); ++i)
       if (carry_mask[i])
         next[i] = select(broadcast_in_dim(live, next[i].shape(), {0}), next[i], old[i]);
-    Vals out{live_lanes(b, cond_consts, next)};
-    out.append(next);
-    return out;
+    return joined({live_lanes(b, cond_consts, next), next});
   });
   GraphRef any_live = make_graph(types_of(carry), [&](Builder&, std::span<const Val> xs) {
     return Vals{reduce_or(xs[0], {0})};
   });
-  Vals results = apply_while(c, any_live, {}, step, consts, carry);
-  for (size_t i = 0; i < w.num_carry; ++i)
+  Vals results = while_loop(c.b, any_live, step, consts, carry);
+  for (size_t i = 0; i < w.num_carry(); ++i)
     c.result(results[i + 1], carry_mask[i] ? 0 : kNotBatched);
-}
-
-// Whether the body returns carry i as it was.
-bool is_fixed(const While& w, size_t i) {
-  return w.body->outputs()[i] == w.body->input(static_cast<uint32_t>(w.num_body_consts + i));
 }
 
 void batch_while(BatchCtx& c) {
   While w(c.attr());
-  BatchDims cond_dims, body_dims;
-  for (size_t i = 0; i < w.num_cond_consts; ++i) cond_dims.push_back(c.dim(i));
-  for (size_t i = 0; i < w.num_body_consts; ++i)
-    body_dims.push_back(c.dim(w.first_body_const() + i));
-  Mask carry_mask;
-  for (size_t i = 0; i < w.num_carry; ++i) carry_mask.push_back(c.batched(w.first_carry() + i));
-
-  auto carry_dims = [](const Mask& mask, int otherwise) {
-    BatchDims dims;
-    for (bool mapped : mask) dims.push_back(mapped ? 0 : otherwise);
+  const Segment& carry = w.in[kCarry];
+  // A carry is mapped at axis 0 if at all.
+  auto dims_of = [&](const Mask& mask) {
+    BatchDims dims(c.dims);
+    for (size_t i = carry.begin; i < carry.end(); ++i) dims[i] = mask[i] ? 0 : kNotBatched;
     return dims;
   };
+  Mask mask = flowed(c, Flow::kLanes, c.mapped()).operands;
   auto map_body = [&] {
-    Mask inputs;
-    for (int dim : body_dims) inputs.push_back(dim != kNotBatched);
-    carry_mask = carries_reached(*w.body, Flow::kLanes, joined({inputs, carry_mask}),
-                                 w.num_body_consts, w.num_carry);
     return carry_fixpoint(
-        carry_mask,
-        [&](const Mask& mask) {
-          BatchDims dims = body_dims;
-          dims.append(carry_dims(mask, kNotBatched));
-          return c.transforms->vmap(w.body, vmap_options(c, dims, carry_dims(mask, kAnyDim)));
+        mask, carry,
+        [&](const Mask& inputs) {
+          BatchDims out_dims;
+          for (bool mapped : carry.of(inputs)) out_dims.push_back(mapped ? 0 : kAnyDim);
+          return c.transforms->vmap(
+              w.body, vmap_options(c, w.of_body().pack(dims_of(inputs)), std::move(out_dims)));
         },
         [](const VmapGraph& made, size_t i) { return made.out_dims[i] != kNotBatched; });
   };
-  auto map_condition = [&](int out_dim) {
-    BatchDims dims = cond_dims;
-    dims.append(carry_dims(carry_mask, kNotBatched));
-    return c.transforms->vmap(w.condition, vmap_options(c, dims, {out_dim}));
-  };
   auto body = map_body();
+  auto map_condition = [&](int out_dim) {
+    BatchDims in_dims = w.of_condition().pack(dims_of(mask));
+    return c.transforms->vmap(w.condition, vmap_options(c, std::move(in_dims), {out_dim}));
+  };
   auto condition = map_condition(kAnyDim);
   if (condition->out_dims[0] != kNotBatched) {
     check_lanes_may_run(c, std::array{w.condition, w.body}, "the condition");
-    // What the body changes depends on when a lane stops, so it differs between lanes.
-    for (size_t i = 0; i < w.num_carry; ++i) carry_mask[i] = carry_mask[i] || !is_fixed(w, i);
+    for (size_t i = 0; i < w.num_carry(); ++i)
+      mask[carry.begin + i] = mask[carry.begin + i] || !w.is_fixed(i);
     body = map_body();
-    return batch_by_lanes(c, w, carry_mask, *map_condition(0), *body);
+    return batch_by_lanes(c, w, carry.of(mask), *map_condition(0), *body);
   }
-  Operands x(c, w);
-  Vals carry;
-  for (size_t i = 0; i < w.num_carry; ++i)
-    carry.push_back(carry_mask[i] ? c.at(w.first_carry() + i, 0) : x.carry[i]);
-  Vals results = apply_while(c, condition->graph, x.cond_consts, body->graph, x.body_consts, carry);
-  for (size_t i = 0; i < w.num_carry; ++i) c.result(results[i], carry_mask[i] ? 0 : kNotBatched);
+  Vals operands = vals_of(c.b, c.operands);
+  for (size_t i = carry.begin; i < carry.end(); ++i)
+    if (mask[i]) operands[i] = c.at(i, 0);
+  Vals results = apply_while(c, condition->graph, body->graph, Operands(operands, w.in));
+  for (size_t i = 0; i < w.num_carry(); ++i)
+    c.result(results[i], mask[carry.begin + i] ? 0 : kNotBatched);
 }
 
-PrunedOp prune_while(PruneCtx& c) {
+AttrsRef prune_while(PruneCtx& c) {
   While w(*c.attrs);
-  auto carry_of = [&](const Mask& inputs, size_t consts) {
-    return part(inputs, consts, w.num_carry);
-  };
-  Mask cond_inputs = c.needed_inputs(w.condition, {true});
-  Mask carry = carry_of(cond_inputs, w.num_cond_consts);
-  for (size_t i = 0; i < w.num_carry; ++i) carry[i] = carry[i] || c.results[i];
-  Mask body_inputs;
-  Mask leading = carries_leading_to(*w.body, carry, Mask(w.body->num_inputs(), true),
-                                    w.num_body_consts, w.num_carry);
-  for (size_t i = 0; i < w.num_carry; ++i) carry[i] = carry[i] || leading[i];
-  for (bool grew = true; grew;) {
-    grew = false;
-    body_inputs = c.needed_inputs(w.body, carry);
-    Mask used = carry_of(body_inputs, w.num_body_consts);
-    for (size_t i = 0; i < w.num_carry; ++i) {
-      grew |= used[i] && !carry[i];
-      carry[i] = carry[i] || used[i];
-    }
-  }
-  Mask cond_consts = part(cond_inputs, 0, w.num_cond_consts);
-  Mask body_consts = part(body_inputs, 0, w.num_body_consts);
-  GraphRef condition = c.narrowed(w.condition, {true}, joined({cond_consts, carry}));
-  GraphRef body = c.narrowed(w.body, carry, joined({body_consts, carry}));
-  return {make_attrs(c.attrs, condition, count(cond_consts), body, count(body_consts)),
-          joined({cond_consts, body_consts, carry}), carry};
+  LoopLayout kept = w.in.kept(c.operands);
+  GraphRef condition = c.narrowed(w.condition, {true}, w.of_condition().pack(c.operands));
+  GraphRef body = c.narrowed(w.body, c.results, w.of_body().pack(c.operands));
+  return make_attrs(c.attrs, condition, kept[kCondConsts].size, body, kept[kBodyConsts].size);
 }
 
 LiftedOp lift_from_graphs(const AttrsRef& attrs) {
   While w(*attrs);
-  auto condition = lift_constants(w.condition), body = lift_constants(w.body);
-  size_t cond_consts = w.num_cond_consts + condition->constants.size();
-  size_t body_consts = w.num_body_consts + body->constants.size();
-  LiftedOp lifted{make_attrs(attrs, condition->graph, cond_consts, body->graph, body_consts), {}};
-  for (const ObjectRef& object : condition->constants) lifted.operands.push_back({0, object});
-  for (const ObjectRef& object : body->constants)
-    lifted.operands.push_back({w.first_body_const(), object});
-  return lifted;
+  LiftedGraphs inner = lift_graphs(w.in, std::array{w.condition, w.body});
+  return {
+      make_attrs(attrs, inner.graphs[0], inner.num_consts[0], inner.graphs[1], inner.num_consts[1]),
+      inner.operands};
 }
 
 // The loop with what the condition gives in its carry. In StableHLO a condition returns a predicate
 // alone, no token, and what it calls might be thought free of effects.
 GraphRef with_carried_condition(const EmitCtx& c, const While& w) {
   return make_graph(c.in_types, [&](Builder& b, std::span<const Val> xs) {
-    auto decide = [&](Builder& to, std::span<const Val> consts, std::span<const Val> carry) {
-      Vals args(consts);
-      args.append(carry);
-      return inlined(to, w.condition, args)[0];
+    auto decide = [&](Builder& to, const Vals& operands) {
+      return inlined(to, w.condition, w.of_condition().pack(operands));
     };
-    auto consts = xs.first(w.first_carry()), start = xs.subspan(w.first_carry());
-    Vals carry{decide(b, consts.first(w.num_cond_consts), start)};
-    carry.append(start);
-    TypeRefs types = types_of(consts);
-    types.append(types_of(carry));
-    GraphRef body = make_graph(types, [&](Builder& to, std::span<const Val> in) {
-      Vals args(in.subspan(w.first_body_const(), w.num_body_consts));
-      args.append(in.subspan(w.first_carry() + 1));
-      Vals next = inlined(to, w.body, args);
-      Vals out{decide(to, in.first(w.num_cond_consts), next)};
-      out.append(next);
-      return out;
+    Vals operands(xs);
+    Vals consts(xs.first(w.in[kCarry].begin));
+    Vals carry = joined({decide(b, operands), w.in[kCarry].of(operands)});
+    GraphRef body = make_graph(types_of(joined({consts, carry})), [&](Builder& to, auto in) {
+      Vals before(in);
+      before.erase(consts.size());  // what the condition gave
+      Vals next = inlined(to, w.body, w.of_body().pack(before));
+      return joined({decide(to, joined({Vals(in.first(consts.size())), next})), next});
     });
     GraphRef condition =
         make_graph(types_of(carry), [](Builder&, std::span<const Val> in) { return Vals{in[0]}; });
-    Values operands = values_of(consts);
-    operands.append(values_of(carry));
-    const OpDef& loop = registry().get("while");
-    AttrsRef attrs = AttrRecord::make(loop.name, loop.attrs,
-                                      {{"cond_jaxpr", condition},
-                                       {"cond_nconsts", int64_t{0}},
-                                       {"body_jaxpr", body},
-                                       {"body_nconsts", static_cast<int64_t>(w.first_carry())}});
-    Vals made = vals_of(b, b.add(loop, operands, attrs));
+    Vals made = while_loop(b, condition, body, consts, carry);
     return Vals(std::span<const Val>(made).subspan(1));
   });
 }
@@ -356,27 +294,27 @@ void emit_while(EmitCtx& c) {
     for (size_t i = 0; i < results.size(); ++i) c.set_out(i, std::move(results[i]));
     return;
   }
-  std::vector<std::string> cond_args, body_args, carry;
-  for (size_t i = 0; i < w.first_carry(); ++i)
-    (i < w.num_cond_consts ? cond_args : body_args).push_back(c.in(i));
+  std::vector<std::string> cond_args, body_args;
+  for (size_t i = 0; i < w.in[kCarry].begin; ++i)
+    (w.in[kCondConsts].has(i) ? cond_args : body_args).push_back(c.in(i));
   Text text;
   text << "stablehlo.while(";
-  for (size_t i = 0; i < w.num_carry; ++i) {
+  for (size_t i = 0; i < w.num_carry(); ++i) {
     std::string arg = c.fresh_argument();
-    text << (i ? ", " : "") << arg << " = " << c.in(w.first_carry() + i);
+    text << (i ? ", " : "") << arg << " = " << c.in(w.in[kCarry].begin + i);
     cond_args.push_back(arg);
     body_args.push_back(arg);
   }
   std::string token = c.token();
   if (!token.empty()) {
     std::string arg = c.fresh_argument();
-    text << (w.num_carry ? ", " : "") << arg << " = " << token;
+    text << (w.num_carry() ? ", " : "") << arg << " = " << token;
     token = arg;
   }
   text << ')';
-  for (size_t i = 0; i < w.num_carry; ++i)
-    text << (i ? ", " : " : ") << mlir_type(c.in_type(w.first_carry() + i));
-  if (!token.empty()) text << (w.num_carry ? ", " : " : ") << kTokenType;
+  for (size_t i = 0; i < w.num_carry(); ++i)
+    text << (i ? ", " : " : ") << mlir_type(c.in_type(w.in[kCarry].begin + i));
+  if (!token.empty()) text << (w.num_carry() ? ", " : " : ") << kTokenType;
   text << " cond " << c.region_on(*w.condition, cond_args, "stablehlo.return");
   text << " do " << c.region_on(*w.body, body_args, "stablehlo.return", token);
   emit_results(c, text.view());
@@ -384,30 +322,27 @@ void emit_while(EmitCtx& c) {
 
 Vals hoist_from_body(SimplifyCtx& c) {
   While w(c.attr());
-  Hoisted hoisted = hoist(w.body, w.num_body_consts);
+  Hoisted hoisted = hoist(w.body, w.in[kBodyConsts].size);
   if (hoisted.values.empty()) return {};
   Operands x(c, w);
   Vals args = x.body_consts;
   args.resize(w.body->num_inputs());
-  Vals consts = inlined_part(c.b, *w.body, args, hoisted.values);
-  consts.append(x.body_consts);
-  return apply_while(c, w.condition, x.cond_consts, hoisted.body, consts, x.carry);
+  x.body_consts = joined({inlined_part(c.b, *w.body, args, hoisted.values), x.body_consts});
+  return apply_while(c, w.condition, hoisted.body, x);
 }
 
 // Carries that the body returns as they were become constants of condition and body.
 Vals fix_carries(SimplifyCtx& c) {
   While w(c.attr());
   Mask moves;
-  for (size_t i = 0; i < w.num_carry; ++i) moves.push_back(!is_fixed(w, i));
-  if (count(moves) == w.num_carry) return {};
+  for (size_t i = 0; i < w.num_carry(); ++i) moves.push_back(!w.is_fixed(i));
+  if (count(moves) == w.num_carry()) return {};
   Operands x(c, w);
   if (!any(moves)) return effects_of(c.op, c.attrs) == kPure ? x.carry : Vals{};
-  Vals fixed = picked(x.carry, moves, false), carry = picked(x.carry, moves);
+  Vals start = x.carry, fixed = picked(start, moves, false);
+  x.carry = picked(start, moves);
   auto without_fixed = [&](const GraphRef& graph, const Vals& consts, bool is_body) {
-    TypeRefs types = types_of(consts);
-    types.append(types_of(fixed));
-    types.append(types_of(carry));
-    return make_graph(types, [&](Builder& b, std::span<const Val> xs) {
+    return make_graph(types_of(joined({consts, fixed, x.carry})), [&](Builder& b, auto xs) {
       Reader read(xs);
       Vals args(read.take(consts.size()));
       Reader of_fixed(read.take(fixed.size()));
@@ -418,13 +353,12 @@ Vals fix_carries(SimplifyCtx& c) {
   };
   GraphRef condition = without_fixed(w.condition, x.cond_consts, false);
   GraphRef body = without_fixed(w.body, x.body_consts, true);
-  Vals cond_consts = x.cond_consts, body_consts = x.body_consts;
-  cond_consts.append(fixed);
-  body_consts.append(fixed);
-  Vals made = apply_while(c, condition, cond_consts, body, body_consts, carry);
+  x.cond_consts.append(fixed);
+  x.body_consts.append(fixed);
+  Vals made = apply_while(c, condition, body, x);
   Vals results = Reader(made).take(moves);
-  for (size_t i = 0; i < w.num_carry; ++i)
-    if (!moves[i]) results[i] = x.carry[i];
+  for (size_t i = 0; i < w.num_carry(); ++i)
+    if (!moves[i]) results[i] = start[i];
   return results;
 }
 
@@ -453,6 +387,7 @@ OpDef while_op() {
   d.graph_linearize = linearize_while;
   d.transpose = transpose_while;
   d.batch = batch_while;
+  d.flow = flow_through;
   d.prune = prune_while;
   d.lift = lift_from_graphs;
   d.emit = emit_while;
@@ -465,6 +400,18 @@ OpDef while_op() {
 }
 
 }  // namespace
+
+Vals while_loop(Builder& b, const GraphRef& condition, const GraphRef& body, const Vals& consts,
+                const Vals& carry) {
+  const OpDef& loop = op_named<"while">();
+  auto num_consts = static_cast<int64_t>(consts.size());
+  AttrsRef attrs = AttrRecord::make(loop.name, loop.attrs,
+                                    {{"cond_jaxpr", condition},
+                                     {"cond_nconsts", int64_t{0}},
+                                     {"body_jaxpr", body},
+                                     {"body_nconsts", num_consts}});
+  return vals_of(b, b.add(loop, values_of(joined({consts, carry})), attrs));
+}
 
 void register_while(OpRegistry& r) { r.add(while_op()); }
 

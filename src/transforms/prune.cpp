@@ -1,12 +1,14 @@
-// Ops whose results nobody needs are dropped. Ops that hold graphs are pruned by the rules in their
-// OpDefs: results that nobody uses leave the graphs, then the inputs that only they needed, then
-// whatever made these outside.
+// Ops whose results nobody needs are dropped. Of ops that hold graphs the flow rules in their
+// OpDefs say which operands and results stay, and the prune rules what becomes of the graphs:
+// results that nobody uses leave them, then the inputs that only they needed, then whatever made
+// these outside.
 #include "transforms/prune.h"
 
 #include <algorithm>
 #include <string>
 #include <unordered_set>
 
+#include "ops/dependence.h"
 #include "ops/walk.h"
 #include "transforms/driver.h"
 
@@ -38,6 +40,12 @@ class Pruner {
   }
 
  private:
+  // What is left of an op.
+  struct PrunedOp {
+    AttrsRef attrs;
+    Mask operands;  // kept
+    Mask results;   // kept
+  };
   // What is to be kept of a graph, and what its ops that hold graphs become.
   struct Plan {
     Mask kept_inputs;
@@ -50,11 +58,8 @@ class Pruner {
 
   class RuleCtx final : public PruneCtx {
    public:
-    RuleCtx(Pruner& pruner, const AttrsRef& op_attrs, Mask needed)
-        : PruneCtx(op_attrs, std::move(needed)), pruner_(pruner) {}
-    Mask needed_inputs(const GraphRef& graph, const Mask& outputs) override {
-      return pruner_.needed_inputs(graph, outputs);
-    }
+    RuleCtx(Pruner& pruner, const FlowCtx& kept)
+        : PruneCtx(kept.attrs, kept.operands, kept.results), pruner_(pruner) {}
     GraphRef narrowed(const GraphRef& graph, const Mask& outputs, const Mask& inputs) override {
       return pruner_.narrowed(graph, outputs, inputs);
     }
@@ -66,7 +71,6 @@ class Pruner {
   Plan analyze(const Graph& graph, Mask kept_outputs);
   void prune_op(const Graph& graph, uint32_t index, Plan& plan);
   GraphRef rebuilt(const GraphRef& graph, const Plan& plan);
-  Mask needed_inputs(const GraphRef& any_graph, const Mask& outputs);
   GraphRef narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs);
 
   // A region without what nothing needs; kept on the region, so that pruning a caller after each
@@ -125,8 +129,9 @@ void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
     for (uint32_t i = 0; i < op.num_results; ++i) {
       needed.push_back(plan.live_values[op.results_begin + i]);
     }
-    RuleCtx ctx(*this, op.attrs, std::move(needed));
-    pruned = rule(ctx);
+    FlowCtx kept = flowed(*op.info, op.attrs, Flow::kNeeds, needed, op.num_operands);
+    RuleCtx ctx(*this, kept);
+    pruned = {rule(ctx), kept.operands, kept.results};
   } else {
     AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) {
       return narrowed(g, whole(*g), Mask(g->num_inputs(), true));
@@ -141,18 +146,6 @@ void Pruner::prune_op(const Graph& graph, uint32_t index, Plan& plan) {
   }
   plan.changes = true;
   plan.ops.emplace(index, std::move(pruned));
-}
-
-Mask Pruner::needed_inputs(const GraphRef& any_graph, const Mask& outputs) {
-  GraphRef graph = distinct_(any_graph);
-  std::string key = "needed_inputs";
-  append_key(key, outputs);
-  return *graph->cached<Mask>(key, [&] {
-    Plan plan = analyze(*graph, outputs);
-    auto needed = std::make_shared<Mask>();
-    for (uint32_t i = 0; i < graph->num_inputs(); ++i) needed->push_back(plan.live_values[i]);
-    return needed;
-  });
 }
 
 GraphRef Pruner::narrowed(const GraphRef& any_graph, const Mask& outputs, const Mask& inputs) {

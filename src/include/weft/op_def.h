@@ -124,6 +124,11 @@ struct BatchCtx : RuleCtx {
   std::string_view spmd_axis_name = {};
 
   bool batched(size_t i) const { return dims[i] != kNotBatched; }
+  Mask mapped() const {
+    Mask mask;
+    for (int dim : dims) mask.push_back(dim != kNotBatched);
+    return mask;
+  }
   int dim(size_t i) const { return dims[i]; }
   // Operand i with its mapped axis at `dim`; broadcast along a new axis there if it is not mapped.
   Val at(size_t i, int dim) const;
@@ -272,29 +277,52 @@ struct CostCtx {
 };
 using CostRule = std::function<Cost(const CostCtx&)>;
 
-// Pruning of an op that holds graphs: given the results that are needed, what else has to stay.
-// The rule returns the op without the rest. A result may stay though nobody needs it (a carry that
-// another one depends on).
-struct PrunedOp {
-  AttrsRef attrs;
-  Mask operands;  // kept
-  Mask results;   // kept
+// What gets through an op that holds graphs, found on masks before any of its graphs is
+// transformed.
+enum class Flow : uint8_t {
+  kTangents,  // from operands to results: which have one that may be other than zero
+  kLanes,     // from operands to results: which have a mapped axis
+  kNeeds,     // from results to operands: which have to stay, and which get a cotangent
 };
+// Outputs of a loop's body that come in again, in order, as the inputs from first_input on.
+struct Carries {
+  size_t first_input = 0, num = 0;
+};
+// The rule is given one of the masks and adds what follows to both: a result may be needed, too,
+// because another depends on it in a later iteration.
+struct FlowCtx {
+  Flow flow;
+  const OpInfo& op;
+  const AttrsRef& attrs;
+  Mask operands, results;
+
+  // Adds to the masks of a graph's inputs and outputs. Of a carry both hold as soon as one does.
+  void through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carries carries = {});
+  // Everything follows.
+  void all() {
+    Mask& to = flow == Flow::kNeeds ? operands : results;
+    to = Mask(to.size(), true);
+  }
+};
+using FlowRule = std::function<void(FlowCtx&)>;
+
+// Pruning of an op that holds graphs: the rule returns its attributes once it has these operands
+// and results only, as its flow rule found from the results that are needed.
 class PruneCtx {
  public:
   const AttrsRef& attrs;
-  Mask results;  // needed
+  const Mask& operands;
+  const Mask& results;
 
   virtual ~PruneCtx() = default;
-  // The inputs that these outputs of a graph, and its effects, depend on.
-  virtual Mask needed_inputs(const GraphRef& graph, const Mask& outputs) = 0;
   // The graph with these outputs and inputs only; the inputs include the needed ones.
   virtual GraphRef narrowed(const GraphRef& graph, const Mask& outputs, const Mask& inputs) = 0;
 
  protected:
-  PruneCtx(const AttrsRef& op_attrs, Mask needed) : attrs(op_attrs), results(std::move(needed)) {}
+  PruneCtx(const AttrsRef& op_attrs, const Mask& kept_operands, const Mask& kept_results)
+      : attrs(op_attrs), operands(kept_operands), results(kept_results) {}
 };
-using PruneRule = std::function<PrunedOp(PruneCtx&)>;
+using PruneRule = std::function<AttrsRef(PruneCtx&)>;
 
 // An op whose graphs take as inputs what they held as constants (lift_constants in weft/held.h).
 struct LiftedOp {
@@ -335,7 +363,8 @@ struct OpDef : OpInfo {
   FoldRule fold;
   std::vector<Rewrite> simplify;
   CostRule cost;
-  PruneRule prune;  // null: all operands and results of the op stay
+  FlowRule flow;    // null: from any operand that matters to any result
+  PruneRule prune;  // null: all operands and results of the op stay; needs a flow rule
   LiftRule lift;    // null: constants stay in the graphs of the op
   CallKind call = CallKind::kNone;
   bool elementwise = false;  // result element i depends on element i of each operand only
