@@ -14,6 +14,7 @@ from typing import NamedTuple
 # Why a name, or all that is below it, is not to come.
 _INSIDE = "it is part of the inside of JAX"
 _SWITCH = "it switches something that weft does not have"
+_COMPOSED = "it is made of other operations"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
 REASONS = {
     "allow_f16_reductions": _SWITCH,
@@ -32,6 +33,11 @@ REASONS = {
     "extend.source_info_util": _INSIDE,
     "interpreters": _INSIDE,
     "jax2tf_associative_scan_reductions": _SWITCH,
+    "lax.device_put_p": "programs run on one device",
+    "lax.sharding_constraint_p": "programs run on one device",
+    "lax.stack_p": _COMPOSED,
+    "lax.tile_p": _COMPOSED,
+    "lax.unstack_p": _COMPOSED,
     "legacy_prng_key": _SWITCH,
     "lib": _INSIDE,
     "no_execution": _SWITCH,
@@ -75,6 +81,8 @@ INSTEAD = {
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "flatten_util": "weft.tree.flatten, and weft.numpy.concatenate of the raveled leaves",
     "float0": "weft.dtypes.float0",
+    "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
+    "lax.stage_p": "weft.lax.copy_p",
     "log_compiles": "weft.compiler.cache_stats()",
     "make_mesh": _ONE_DEVICE,
     "NamedSharding": _ONE_DEVICE,

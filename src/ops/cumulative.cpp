@@ -154,6 +154,19 @@ OpDef cumulative_op(Cumulative op) {
   return d;
 }
 
+// Of narrow floats in float32: the difference of two may be beyond their range.
+void emit_cumlogsumexp(EmitCtx& c, const EmitRule& emit) {
+  DType dtype = c.out_type()->dtype();
+  if (info(dtype).bits >= 16) return emit(c);
+  GraphBuilder b;
+  Val x{&b, b.input(c.in_type(0))};
+  Val wide = apply1("cumlogsumexp", {convert(x, DType::kF32)},
+                    {{"axis", c.attr().at("axis")}, {"reverse", c.attr().at("reverse")}});
+  Value y = convert(wide, dtype).value;
+  std::string args[] = {c.in(0)};
+  c.set_out(0, c.inline_graph(*b.finish({&y, 1}), args)[0]);
+}
+
 OpDef with_jvp(OpDef d, JvpArgRule rule) {
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {std::move(rule)};
@@ -180,6 +193,7 @@ void register_cumulative(OpRegistry& r) {
   OpDef logsumexp = cumulative_op(
       {"cumlogsumexp", "Running log of the sum of exponentials.", kFloats, log_add_exp, lowest});
   logsumexp.simplify.clear();  // of -0 alone it is 0
+  logsumexp.emit = [emit = std::move(logsumexp.emit)](EmitCtx& c) { emit_cumlogsumexp(c, emit); };
   r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, lowest)));
 }
 

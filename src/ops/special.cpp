@@ -11,13 +11,26 @@ namespace {
 
 using C = const JvpArgCtx&;
 
+// CHLO has not all of them for floats of less than 16 bits.
+void emit_special(EmitCtx& c, std::string_view hlo) {
+  TypeRef type = c.out_type();
+  if (info(type->dtype()).bits >= 16) return emit_elementwise(c, hlo);
+  auto converted = [&](std::string x, TypeRef from, TypeRef to) {
+    return emit_op(c, "stablehlo.convert", {&x, 1}, {&from, 1}, to);
+  };
+  TypeRef wide = with_dtype(type, DType::kF32);
+  std::string x = converted(c.in(0), type, wide);
+  c.set_out(0, converted(emit_op(c, hlo, {&x, 1}, {&wide, 1}, wide), wide, type));
+}
+
 OpDef special(const char* name, const char* doc, std::string hlo, JvpArgRule jvp) {
-  return unary({.name = name,
-                .doc = doc,
-                .hlo = std::move(hlo),
-                .dtypes = kFloats,
-                .jvp = {std::move(jvp)},
-                .transcendental = true});
+  OpDef def = unary({.name = name,
+                     .doc = doc,
+                     .dtypes = kFloats,
+                     .jvp = {std::move(jvp)},
+                     .transcendental = true});
+  if (!hlo.empty()) def.emit = [hlo = std::move(hlo)](EmitCtx& c) { emit_special(c, hlo); };
+  return def;
 }
 
 void register_error_functions(OpRegistry& r) {

@@ -395,13 +395,17 @@ __all__ = [
 ]
 
 
+# Those that are called otherwise than their operations.
+_PRIMITIVES = {"linear_solve_p": "custom_linear_solve_p"}
+
+
 def _primitive(name):
     """lax.add_p: the primitive of an operation."""
     if not name.endswith("_p"):
         return None
     from weft.extend.core import primitives
 
-    return getattr(primitives, name, None)
+    return getattr(primitives, _PRIMITIVES.get(name, name), None)
 
 
 __getattr__, __dir__ = _public(__name__, __all__, _primitive)
