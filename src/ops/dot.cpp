@@ -149,13 +149,15 @@ void batch_dot_general(BatchCtx& c) {
 
 // The dtype that operands are converted to before the product; nullopt when XLA takes them as they
 // are: equal dtypes whose products it may accumulate in the dtype of the result. (XLA's own
-// conversion of operands of less than a byte fails on some platforms.)
+// conversion of operands of less than a byte fails on some platforms, and it multiplies none of two
+// bits.)
 std::optional<DType> compute_dtype(DType lhs, DType rhs, DType out) {
   bool widens = info(lhs).bits < info(out).bits && kind(lhs) == kind(out);
   if (lhs == rhs && info(lhs).bits >= 8 && (lhs == out || widens)) return std::nullopt;
   std::optional<PromotionType> common = promote({lhs}, {rhs});
   if (common) common = promote({common->dtype}, {out});
-  return common ? common->dtype : out;
+  DType dtype = common ? common->dtype : out;
+  return is_integer(dtype) && info(dtype).bits < 4 ? DType::kI32 : dtype;
 }
 
 void emit_dot_general(EmitCtx& c) {

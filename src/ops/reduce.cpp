@@ -173,6 +173,8 @@ GraphRef better_candidate(DType value, DType index, bool largest) {
 // worst, and then 0 is right.
 Vals decompose_arg_extreme(RuleCtx& c, bool largest) {
   Val x = c.x(0);
+  // XLA does not reduce integers of two bits together with others.
+  if (is_integer(x.dtype()) && info(x.dtype()).bits < 8) x = convert(x, DType::kI8);
   DType index = c.attr().dtype("index_dtype");
   const Dims& axes = c.attr().ints("axes");
   Val positions = iota(c.b, make_type(index, x.shape()), static_cast<int>(axes[0]));
