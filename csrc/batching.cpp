@@ -6,8 +6,7 @@
 #include "hooks.h"
 #include "named_axes.h"
 #include "point.h"
-#include "unlocked.h"
-#include "weft/transforms.h"
+#include "transforms.h"
 
 namespace weft::py {
 namespace {
@@ -151,23 +150,23 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     check_leaves(point, f);
     std::vector<Axis> axes = argument_axes(point, f, in_axes, arguments);
     int64_t size = mapped_size(point, f, axes, axis_size);
-    std::vector<Axis> mapped;
+    std::vector<Axis> input_axes;
     for (const Axis& axis : axes) {
       point.chosen.push_back(axis.has_value());
-      if (axis) mapped.push_back(axis);
+      if (axis) input_axes.push_back(axis);
     }
     {
       NamedAxesScope scope(with_named_axis(utf8(axis_name), size));
-      record_at(point, f, arguments, mapped);
+      record_at(point, f, arguments, input_axes);
     }
 
     const Recording& recorded = point.recorded;
     VmapOptions options{.in_dims = BatchDims(recorded.captures.size(), kNotBatched),
                         .size = size,
                         .axis_name = std::string(utf8(axis_name))};
-    for (const Axis& axis : mapped) options.in_dims.push_back(static_cast<int>(*axis));
+    for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
-    auto made = unlocked(*recorded.graph, [&] { return vmap(recorded.graph, options); });
+    auto made = mapped(recorded.graph, options);
     Objects results = call_graph(made->graph, point.graph_operands(), recorded.weak);
     return point.value_of(results).release();
   });

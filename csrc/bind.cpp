@@ -202,9 +202,9 @@ Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRe
   call.extra.add({static_cast<int64_t>(common.dtype), common.weak});
   for (const Operand& x : xs)
     call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype() : common.dtype);
-  return run_eagerly(call, [&](std::span<const Operand> abstract) {
+  return run_for_one(call, [&](std::span<const Operand> abstract) {
     return Objects{record_elementwise(innermost_staged(), f, abstract, attrs, common)};
-  })[0];
+  });
 }
 
 Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs) {
@@ -262,9 +262,9 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
     }
     static const char what = 0;
     EagerCall call{&what, convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};
-    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+    return run_for_one(call, [&](std::span<const Operand> abstract) {
       return Objects{astype(abstract[0], dtype, weak)};
-    })[0];
+    });
   }
   Value v = value_in(*c, x, x.type->dtype());
   if (x.type->dtype() != dtype)
@@ -290,9 +290,9 @@ Ref broadcast_to(const Operand& x, const Dims& shape) {
     static const char what = 0;
     EagerCall call{&what, nullptr, {}, {&x, 1}, {x.type->dtype()}};
     call.extra.add(shape);
-    return run_eagerly(call, [&](std::span<const Operand> abstract) {
+    return run_for_one(call, [&](std::span<const Operand> abstract) {
       return Objects{broadcast_to(abstract[0], shape)};
-    })[0];
+    });
   }
   Value v = broadcasted(*c, value_in(*c, x, x.type->dtype()), shape);
   return Ref::steal(make_tracer(c, v, x.weak));

@@ -4,6 +4,7 @@
 
 #include "array.h"
 #include "cache_key.h"
+#include "in_flight.h"
 #include "lru_table.h"
 #include "split.h"
 #include "unlocked.h"
@@ -17,6 +18,8 @@ struct Key {
   CacheKey words;
 
   uint64_t hash() const { return hash_combine(words.hash(), graph->structural_hash()); }
+  // May run Python code: that of functions of the host.
+  bool operator==(const Key& o) const { return words == o.words && equal(*graph, *o.graph); }
 };
 constexpr size_t kMaxExecutables = 4096;
 // Those that call the host, which hold functions of the user's and all that these hold.
@@ -31,9 +34,7 @@ Table& table(bool calls_host) {
 uint64_t hits = 0;
 
 Table::Handle find(const Key& key, uint64_t hash) {
-  auto same = [&](const Key& known) {
-    return known.words == key.words && equal(*known.graph, *key.graph);
-  };
+  auto same = [&](const Key& known) { return known == key; };
   Table::Handle found = table(false).find(hash, same);
   return found ? found : table(true).find(hash, same);
 }
@@ -44,13 +45,16 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
   key.words.add({options.device});
   key.words.add(Dims(aliases.begin(), aliases.end()));
   uint64_t hash = key.hash();
-  if (auto known = find(key, hash)) {
-    ++hits;
-    return *known;
-  }
+  static auto* compiling = new InFlightTable<Key>;
+  do {
+    if (auto known = find(key, hash)) {
+      ++hits;
+      return *known;
+    }
+  } while (compiling->wait([&](const Key& other) { return other == key; }));
+  InFlightTable<Key>::Begun begun(*compiling, key, false);
   auto made = std::make_shared<Executable>(graph, options.device, std::move(aliases), options.name);
-  made->loaded();                                   // errors come here, and not at the first run
-  if (auto known = find(key, hash)) return *known;  // another thread was first
+  made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
 }
@@ -74,7 +78,7 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
 }
 
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations) {
-  GraphRef optimized = optimize(graph);
+  GraphRef optimized = unlocked(*graph, [&] { return optimize(graph); });
   EmitOptions emit;
   emit.module_name = "jit_" + options.name;
   emit.platform = device_table()[static_cast<size_t>(options.device)].platform;
@@ -84,11 +88,11 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
     std::vector<uint32_t> consumed;
     emit.aliases = match_donations(s, options.donated, consumed);
     emit.result_info = options.result_info;
-    return emit_stablehlo(*s.graph, emit).text;
+    return unlocked(*s.graph, [&] { return emit_stablehlo(*s.graph, emit).text; });
   }
   // The text shows every output, also those that the runtime hands through.
   emit.result_info = options.result_info;
-  return emit_stablehlo(*optimized, emit).text;
+  return unlocked(*optimized, [&] { return emit_stablehlo(*optimized, emit).text; });
 }
 
 CacheStats executable_cache_stats() {

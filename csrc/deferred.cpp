@@ -21,15 +21,19 @@ namespace {
 
 // Compiling costs 15-20 ms a kernel; a place in the user's program that keeps coming with new
 // structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops.
-constexpr int kMaxStructures = 3;
-// Whether this is one more than that many at a place; counts it.
-bool too_many_structures_at(Loc place) {
+constexpr size_t kMaxStructures = 3;
+// Whether this is one more than that many at a place; remembers the first ones.
+bool too_many_structures_at(Loc place, const Graph& graph) {
   constexpr size_t kMaxPlaces = 4096;
-  static auto* counts = new LruTable<Loc, int>(kMaxPlaces);
+  static auto* places = new LruTable<Loc, SmallVector<uint64_t, kMaxStructures>>(kMaxPlaces);
   uint64_t hash = mix(place);
-  auto count = counts->find(hash, [&](Loc known) { return known == place; });
-  if (!count) count = counts->insert(hash, place, 0);
-  return *count >= kMaxStructures || (++*count, false);
+  auto known = places->find(hash, [&](Loc p) { return p == place; });
+  if (!known) known = places->insert(hash, place, {});
+  uint64_t structure = graph.structural_hash();
+  if (std::find(known->begin(), known->end(), structure) != known->end()) return false;
+  if (known->size() == kMaxStructures) return true;
+  known->push_back(structure);
+  return false;
 }
 
 const AttrSchema& graph_schema() {
@@ -136,7 +140,7 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
       &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
   call.extra.add(Dims(weak.begin(), weak.end()));
   for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
-  if (!is_cached(call) && too_many_structures_at(current_loc()))
+  if (!is_cached(call) && too_many_structures_at(current_loc(), *graph))
     return run_op_by_op(*graph, xs, weak);
   return run_eagerly(
       call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });

@@ -113,7 +113,7 @@ Ref on_device(Ref array, int device) {
   return copy_buffer(a, device, a->weak, a->committed);
 }
 
-Objects run_eagerly(const EagerCall& call, Build build) {
+static void run_call(const EagerCall& call, Build build, Outputs& out) {
   Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
   Key key = make_key(call, where.device);
   uint64_t hash = key.hash();
@@ -127,21 +127,34 @@ Objects run_eagerly(const EagerCall& call, Build build) {
     if (!program) program = table().insert(hash, std::move(key), std::move(made));
   }
   SmallVector<PyObject*, 4> inputs;
-  std::vector<Ref> held;
-  held.reserve(call.operands.size());
+  std::vector<Ref> held;  // what is not the caller's
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    held.push_back(on_device(
-        to_device(call.operands[i], where.device,
-                  call.scalar_dtypes.empty() ? std::nullopt : std::optional(call.scalar_dtypes[i])),
-        where.device));
+    const Operand& x = call.operands[i];
+    if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
+      inputs.push_back(x.object);
+      continue;
+    }
+    std::optional<DType> dtype;
+    if (!call.scalar_dtypes.empty()) dtype = call.scalar_dtypes[i];
+    held.push_back(on_device(to_device(x, where.device, dtype), where.device));
     inputs.push_back(held.back().get());
   }
-  std::vector<PyObject*> out;
   run(**program, {inputs.data(), inputs.size()}, where.committed, out);
+}
+
+Objects run_eagerly(const EagerCall& call, Build build) {
+  Outputs out;
+  run_call(call, build, out);
   Objects results;
   results.reserve(out.size());
-  for (PyObject* o : out) results.push_back(Ref::steal(o));
+  for (size_t i = 0; i < out.size(); ++i) results.push_back(out.take(i));
   return results;
+}
+
+Ref run_for_one(const EagerCall& call, Build build) {
+  Outputs out;
+  run_call(call, build, out);
+  return out.take(0);
 }
 
 bool is_cached(const EagerCall& call) {

@@ -26,6 +26,8 @@ struct EagerCall {
 };
 using Build = FunctionRef<Objects(std::span<const Operand>)>;
 Objects run_eagerly(const EagerCall& call, Build build);
+// Of a computation with one result.
+Ref run_for_one(const EagerCall& call, Build build);
 
 // The device that operands must be on, and whether one of them insists on it.
 struct Placement {

@@ -117,6 +117,16 @@ Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, 
 Executable::~Executable() { loaded_set().remove(this); }
 
 Ref Executable::load() {
+  if (InFlightRef other = loading_; other && other->wait() && loaded_) return loaded_;
+  InFlightRef work = loading_ = std::make_shared<InFlight>(false);
+  struct Done {
+    Executable& executable;
+    const InFlightRef& work;
+    ~Done() {
+      if (executable.loading_ == work) executable.loading_.reset();
+      work->finish();
+    }
+  } done{*this, work};
   check_expansion(*graph);
   EmittedModule module = emit(*this);
   Ref text_object = Ref::checked(PyUnicode_DecodeUTF8(
@@ -127,7 +137,6 @@ Ref Executable::load() {
       hooks.compile.get(), text_object.get(), index.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, nullptr));
   ++loaded_set().loads;
-  if (loaded_) return loaded_;  // another thread was first
   loaded_ = made;
   last_use_ = ++clock_;
   calls_host_ = !module.callbacks.empty();

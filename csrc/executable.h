@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core.h"
+#include "in_flight.h"
 
 namespace weft::py {
 
@@ -44,6 +45,7 @@ class Executable {
 
   static inline uint64_t clock_ = 0;
   Ref loaded_;
+  InFlightRef loading_;
   Ref handlers_;
   uint64_t last_use_ = 0;
   bool calls_host_ = false;

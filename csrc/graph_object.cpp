@@ -5,6 +5,7 @@
 #include "bound_text.h"
 #include "dtypes.h"
 #include "jaxpr_view.h"
+#include "unlocked.h"
 
 namespace nb = nanobind;
 
@@ -23,17 +24,21 @@ nb::list type_list(std::span<const TypeRef> types) {
 
 }  // namespace
 
+std::string text_of(const Graph& graph, const PrintOptions& options) {
+  return unlocked(graph, [&] { return print(graph, options); });
+}
+
 void bind_graph_objects(nb::module_& m) {
   nb::class_<GraphObject>(m, "Graph", "A program: an immutable list of ops.")
-      .def("__str__", [](const GraphObject& g) { return print(*g.graph); })
-      .def("__repr__", [](const GraphObject& g) { return print(*g.graph); })
+      .def("__str__", [](const GraphObject& g) { return text_of(*g.graph); })
+      .def("__repr__", [](const GraphObject& g) { return text_of(*g.graph); })
       .def(
           "to_text",
           [](const GraphObject& g, int width, bool locations) {
             PrintOptions options;
             options.width = width;
             options.locations = locations;
-            return print(*g.graph, options);
+            return text_of(*g.graph, options);
           },
           nb::arg("width") = 80, nb::arg("locations") = false)
       .def("__eq__",

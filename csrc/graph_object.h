@@ -17,6 +17,9 @@ struct GraphObject {
 Ref graph_object(const GraphRef& graph);
 GraphRef graph_of(PyObject* o);
 
+// A graph's text; that of a long one is made without the interpreter's lock.
+std::string text_of(const Graph& graph, const PrintOptions& options = {});
+
 // weft._core.Object: an object of the core as Python passes it around (attributes of type kObject).
 struct ObjectHolder {
   ObjectRef object;

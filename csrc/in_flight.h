@@ -34,4 +34,46 @@ class InFlight {
 };
 using InFlightRef = std::shared_ptr<InFlight>;
 
+// Work in progress, by the key of what it makes.
+template <typename Key>
+class InFlightTable {
+  struct Work {
+    Key key;
+    InFlight state;
+  };
+  using WorkRef = std::shared_ptr<Work>;
+
+ public:
+  // Waits for work on a key that `equals` accepts. False if there is none, or if it has to be done
+  // here too; else the result is to be looked for again.
+  template <typename Equals>
+  bool wait(Equals&& equals) const {
+    auto candidates = all_;  // comparing may run Python code
+    for (const WorkRef& work : candidates)
+      if (equals(std::as_const(work->key))) return work->state.wait();
+    return false;
+  }
+
+  // Work of this thread for as long as the object lives.
+  class Begun {
+   public:
+    Begun(InFlightTable& table, Key key, bool runs_user_code)
+        : table_(table), work_(new Work{std::move(key), InFlight(runs_user_code)}) {
+      table_.all_.push_back(work_);
+    }
+    Begun(const Begun&) = delete;
+    ~Begun() {
+      std::erase(table_.all_, work_);
+      work_->state.finish();
+    }
+
+   private:
+    InFlightTable& table_;
+    WorkRef work_;  // destroyed when the table is whole again
+  };
+
+ private:
+  std::vector<WorkRef> all_;
+};
+
 }  // namespace weft::py

@@ -234,7 +234,7 @@ Ref eager_getitem(const Operand& x, const Plan& plan) {
     }
   }
   call.operands = operands;
-  return run_eagerly(call, [&](std::span<const Operand> abstract) {
+  return run_for_one(call, [&](std::span<const Operand> abstract) {
     ContextRef c = innermost_staged();
     Plan rest = plan;  // what stays static
     Values starts;
@@ -265,7 +265,7 @@ Ref eager_getitem(const Operand& x, const Plan& plan) {
     v = static_slice(*c, v, rest);
     v = reshape_result(*c, v, rest);
     return Objects{Ref::steal(make_tracer(c, v, abstract[0].weak))};
-  })[0];
+  });
 }
 
 Ref run_plan(const Operand& x, const Plan& plan) {

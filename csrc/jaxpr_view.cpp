@@ -252,8 +252,8 @@ void bind_jaxprs(nb::module_& m) {
                    [](const Jaxpr& j) { return atoms(j.view, j.view->graph->outputs()); })
       .def_prop_ro("effects", [](const Jaxpr& j) { return effect_names(j.view->graph->effects()); })
       .def_prop_ro("graph", [](const Jaxpr& j) { return take(graph_object(j.view->graph)); })
-      .def("__str__", [](const Jaxpr& j) { return print(*j.view->graph); })
-      .def("__repr__", [](const Jaxpr& j) { return print(*j.view->graph); });
+      .def("__str__", [](const Jaxpr& j) { return text_of(*j.view->graph); })
+      .def("__repr__", [](const Jaxpr& j) { return text_of(*j.view->graph); });
   nb::class_<ClosedJaxpr>(m, "ClosedJaxpr",
                           "A program with the arrays that it closes over.\n\n"
                           "`str()` is the program in jaxpr notation. Attributes: jaxpr, consts, "
@@ -284,8 +284,8 @@ void bind_jaxprs(nb::module_& m) {
                    [](const ClosedJaxpr& c) { return avals(c.graph()->output_types(), c.weak); })
       .def_prop_ro("effects",
                    [](const ClosedJaxpr& c) { return effect_names(c.graph()->effects()); })
-      .def("__str__", [](const ClosedJaxpr& c) { return print(*c.graph()); })
-      .def("__repr__", [](const ClosedJaxpr& c) { return print(*c.graph()); });
+      .def("__str__", [](const ClosedJaxpr& c) { return text_of(*c.graph()); })
+      .def("__repr__", [](const ClosedJaxpr& c) { return text_of(*c.graph()); });
 }
 
 }  // namespace

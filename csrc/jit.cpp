@@ -33,16 +33,12 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
       ++traces.hits;
       return entry;
     }
-    InFlightRef other = traces.in_flight(call.signature);
-    if (!other || !other->wait()) break;
+    auto same = [&](const Signature& k) { return k == call.signature; };
+    if (!traces.in_flight.wait(same)) break;
   }
   ++traces.misses;
   Ref held = s.traces_object;  // the trace may drop the function
-  struct Begun {
-    Traces& traces;
-    InFlightRef work;
-    ~Begun() { traces.end(work); }
-  } begun{traces, traces.begin(call.signature)};
+  InFlightTable<Signature>::Begun begun(traces.in_flight, call.signature, true);
   EntryRef entry = trace(s, call);
   // What closes over tracers of an outer trace is good for that trace only.
   if (!entry->captures_tracers) traces.add(std::move(call.signature), entry, s.id);

@@ -24,8 +24,8 @@ struct Entry {
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;
-  mutable std::vector<std::pair<int, ProgramRef>> programs;    // by device
-  mutable std::vector<std::pair<int, InFlightRef>> compiling;  // likewise
+  mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device
+  mutable InFlightTable<int> compiling;                      // likewise
 };
 using EntryRef = std::shared_ptr<const Entry>;
 

@@ -2,8 +2,6 @@
 
 #include "jit_call.h"
 
-#include <algorithm>
-
 #include "array.h"
 #include "eager.h"
 #include "location.h"
@@ -24,11 +22,11 @@ const AttrsRef& call_attrs(const Entry& e) {
   return e.call_attrs;
 }
 
-Ref assemble(const Entry& e, std::span<PyObject* const> outputs) {
-  if (!e.out_tree) return Ref::steal(outputs[0]);
+Ref assemble(const Entry& e, Outputs& outputs) {
+  if (!e.out_tree) return outputs.take(0);
   Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
   for (size_t i = 0; i < outputs.size(); ++i)
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), outputs[i]);
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), outputs.take(i).release());
   return Ref::checked(PyObject_CallMethodOneArg(e.out_tree.get(), name("unflatten"), list.get()));
 }
 
@@ -41,9 +39,9 @@ Ref record_call(const JitState& s, const Entry& e, const ContextRef& c,
   static const OpDef& jit_op = registry().get("jit");
   Values results = s.is_inline ? c->builder.inline_graph(*e.graph, args)
                                : c->builder.add(jit_op, args, call_attrs(e));
-  std::vector<PyObject*> outputs;
+  Outputs outputs;
   for (size_t i = 0; i < results.size(); ++i)
-    outputs.push_back(make_tracer(c, results[i], e.weak[i]));
+    outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
   return assemble(e, outputs);
 }
 
@@ -64,7 +62,7 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
       inputs.push_back(held.back().get());
     }
   }
-  std::vector<PyObject*> outputs;
+  Outputs outputs;
   run(*program, {inputs.data(), inputs.size()}, where.committed, outputs);
   return assemble(e, outputs);
 }
@@ -72,27 +70,11 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
 }  // namespace
 
 ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
-  auto compiling = [&] {
-    return std::find_if(e.compiling.begin(), e.compiling.end(),
-                        [&](const auto& item) { return item.first == device; });
-  };
-  while (true) {
+  do {
     for (const auto& [d, program] : e.programs)
       if (d == device) return program;
-    if (compiling() == e.compiling.end()) break;
-    InFlightRef other = compiling()->second;
-    if (!other->wait()) break;
-  }
-  auto work = std::make_shared<InFlight>(false);
-  e.compiling.emplace_back(device, work);
-  struct Begun {
-    const Entry& entry;
-    InFlight& work;
-    ~Begun() {
-      std::erase_if(entry.compiling, [&](const auto& item) { return item.second.get() == &work; });
-      work.finish();
-    }
-  } begun{e, *work};
+  } while (e.compiling.wait([&](int d) { return d == device; }));
+  InFlightTable<int>::Begun begun(e.compiling, device, false);
   CompileOptions options;
   options.device = device;
   options.name = e.name;

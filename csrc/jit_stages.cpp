@@ -97,14 +97,15 @@ void bind_stages(nb::module_& m) {
         }
         Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
         std::vector<Ref> held;
-        std::vector<PyObject*> inputs, outputs;
+        std::vector<PyObject*> inputs;
+        Outputs outputs;
         for (const Operand& x : operands) {
           held.push_back(on_device(to_device(x, p.program->device), p.program->device));
           inputs.push_back(held.back().get());
         }
         run(*p.program, inputs, where.committed, outputs);
         nb::list out;
-        for (PyObject* o : outputs) out.append(nb::steal(o));
+        for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
         return out;
       });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {

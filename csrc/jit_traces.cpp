@@ -4,7 +4,6 @@
 
 #include <structmember.h>
 
-#include <algorithm>
 #include <unordered_set>
 
 namespace weft::py {
@@ -42,28 +41,6 @@ void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
     uint64_t hash = signature.hash;
     entries_.insert(hash, std::move(signature), {std::move(entry), jit});
   }
-}
-
-InFlightRef Traces::in_flight(const Signature& signature) const {
-  if (pending_.empty()) return nullptr;
-  auto candidates = pending_;  // comparing may run Python code
-  for (const auto& p : candidates)
-    if (p->signature == signature) return p->work;
-  return nullptr;
-}
-
-InFlightRef Traces::begin(const Signature& signature) {
-  auto work = std::make_shared<InFlight>(true);
-  pending_.push_back(std::make_shared<Pending>(Pending{signature, work}));
-  return work;
-}
-
-void Traces::end(const InFlightRef& work) {
-  auto at = std::find_if(pending_.begin(), pending_.end(),
-                         [&](const auto& p) { return p->work == work; });
-  auto done = std::move(*at);  // dropped when the list is whole again
-  pending_.erase(at);
-  work->finish();
 }
 
 void Traces::clear() {

@@ -28,11 +28,8 @@ class Traces {
   // JitFunction.
   EntryRef find(const Signature& signature, uint64_t jit) const;
   void add(Signature signature, EntryRef entry, uint64_t jit);
-  // The trace of a signature that some thread is at; null if there is none.
-  InFlightRef in_flight(const Signature& signature) const;
-  InFlightRef begin(const Signature& signature);
-  void end(const InFlightRef& work);
-
+  // The traces that threads are at.
+  InFlightTable<Signature> in_flight;
   LayoutMemo layouts;
 
   size_t size() const { return entries_.size(); }
@@ -46,13 +43,8 @@ class Traces {
     EntryRef entry;
     uint64_t jit;
   };
-  struct Pending {
-    Signature signature;
-    InFlightRef work;
-  };
 
   mutable LruTable<Signature, Item> entries_{kMaxEntries};
-  std::vector<std::shared_ptr<const Pending>> pending_;
 };
 
 // The object's state; null for another class.

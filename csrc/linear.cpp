@@ -9,8 +9,7 @@
 #include "deferred.h"
 #include "hooks.h"
 #include "point.h"
-#include "unlocked.h"
-#include "weft/transforms.h"
+#include "transforms.h"
 
 namespace weft::py {
 namespace {
@@ -68,7 +67,7 @@ GraphRef Linear::transposed() const {
     if (has_tangent[i]) options.cotangents.push_back(true);
   options.cotangents.resize(options.cotangents.size() + num_others, false);
   options.instantiate = true;
-  return unlocked(*graph, [&] { return transpose(graph, options)->graph; });
+  return py::transposed(graph, options)->graph;
 }
 
 // push(tangents of the trees, a tuple) -> the tangent of the value.
@@ -166,7 +165,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     record_at(point, f, arguments);
 
     const GraphRef& graph = point.recorded.graph;
-    auto made = unlocked(*graph, [&] { return linearize(graph, {.in_mask = point.mask()}); });
+    auto made = linearized(graph, {.in_mask = point.mask()});
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made->forward, operands, point.recorded.weak);
 

@@ -12,11 +12,11 @@ namespace {
 
 // An input that is also a result: the array itself, so that deleting either is seen by both, unless
 // it differs in more than its buffer or is not the user's.
-PyObject* handed_through(ArrayObject* a, bool weak, bool committed) {
+Ref handed_through(ArrayObject* a, bool weak, bool committed) {
   check_live(a);
   if (a->weak == weak && a->committed == committed && !a->cached)
-    return Py_NewRef(reinterpret_cast<PyObject*>(a));
-  return copy_buffer(a, a->device, weak, committed).release();
+    return Ref::borrow(reinterpret_cast<PyObject*>(a));
+  return copy_buffer(a, a->device, weak, committed);
 }
 
 // The inputs with a copy in place of every donated array that is not the caller's to give away: the
@@ -46,8 +46,7 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
 
 }  // namespace
 
-void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
-         std::vector<PyObject*>& out) {
+void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
   Ref results;
   std::vector<PyObject*> owned;
   std::vector<Ref> copies;
@@ -63,14 +62,16 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
     Ref loaded = p.executable->loaded();
     PyObject* execute_args[] = {loaded.get(), buffers.get(), Py_True};
     size_t num_args = has_effects ? 3 : 2;  // the last: with a token
+    static PyObject* const execute = name("execute_sharded");
+    static PyObject* const consume = name("consume_with_handlers");
     Ref execution = Ref::checked(PyObject_VectorcallMethod(
-        name("execute_sharded"), execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+        execute, execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (has_effects) {
       Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
       Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
     }
     PyObject* consume_args[] = {execution.get(), p.executable->handlers()};
-    results = Ref::checked(PyObject_VectorcallMethod(name("consume_with_handlers"), consume_args,
+    results = Ref::checked(PyObject_VectorcallMethod(consume, consume_args,
                                                      2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     LastRun& last = last_run();
     last.any = true;
@@ -78,8 +79,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
     last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
-  size_t first = out.size();
-  out.reserve(first + p.outputs.size());
+  out.reserve(out.size() + p.outputs.size());
   Py_ssize_t next = 0;
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
@@ -88,7 +88,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed,
           handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
     } else {
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
-      out.push_back(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed));
+      out.push_back(
+          Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed)));
     }
   }
 }

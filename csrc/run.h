@@ -5,9 +5,26 @@
 
 namespace weft::py {
 
-// Runs; appends one owned Array per output to `out`. `inputs` are live Arrays of the right types.
-void run(const Program& program, std::span<PyObject* const> inputs, bool committed,
-         std::vector<PyObject*>& out);
+// The arrays that a run made, owned; few of them without an allocation.
+class Outputs {
+ public:
+  Outputs() = default;
+  Outputs(const Outputs&) = delete;
+  ~Outputs() {
+    for (PyObject* o : objects_) Py_XDECREF(o);
+  }
+  void push_back(Ref o) { objects_.push_back(o.release()); }
+  void reserve(size_t n) { objects_.reserve(n); }
+  size_t size() const { return objects_.size(); }
+  // At most once for each.
+  Ref take(size_t i) { return Ref::steal(std::exchange(objects_[i], nullptr)); }
+
+ private:
+  SmallVector<PyObject*, 8> objects_;
+};
+
+// Runs; appends one Array per output to `out`. `inputs` are live Arrays of the right types.
+void run(const Program& program, std::span<PyObject* const> inputs, bool committed, Outputs& out);
 
 // What to wait for before the process ends. Runs of one thread end in order.
 struct LastRun {

@@ -10,6 +10,7 @@
 #include "recording.h"
 #include "rules.h"
 #include "trace.h"
+#include "unlocked.h"
 #include "weft/hash.h"
 
 namespace nb = nanobind;
@@ -93,7 +94,8 @@ std::string option_text(const char* transform, const Mask& a, const Mask& b) {
 
 RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, const Mask& wanted) {
   return transformed(graph, option_text("jvp", inputs, wanted), [&] {
-    auto made = jvp(graph, {.in_mask = inputs, .instantiate = wanted});
+    auto made =
+        unlocked(*graph, [&] { return jvp(graph, {.in_mask = inputs, .instantiate = wanted}); });
     return RuleToken::Transformed{made->graph, made->out_mask};
   });
 }
@@ -101,9 +103,24 @@ RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, co
 RuleToken::Transformed vjp_at_once(const GraphRef& graph, const Mask& inputs,
                                    const Mask& cotangents) {
   return transformed(graph, option_text("vjp", inputs, cotangents), [&] {
-    auto made = vjp(graph, {.in_mask = inputs, .cotangents = cotangents});
+    auto made =
+        unlocked(*graph, [&] { return vjp(graph, {.in_mask = inputs, .cotangents = cotangents}); });
     return RuleToken::Transformed{made->graph, made->ct_mask};
   });
+}
+
+std::shared_ptr<const LinearizedGraph> linearized(const GraphRef& graph,
+                                                  const LinearizeOptions& options) {
+  return unlocked(*graph, [&] { return linearize(graph, options); });
+}
+
+std::shared_ptr<const TransposedGraph> transposed(const GraphRef& graph,
+                                                  const TransposeOptions& options) {
+  return unlocked(*graph, [&] { return transpose(graph, options); });
+}
+
+std::shared_ptr<const VmapGraph> mapped(const GraphRef& graph, const VmapOptions& options) {
+  return unlocked(*graph, [&] { return vmap(graph, options); });
 }
 
 void bind_transforms(nb::module_& m) {
@@ -115,7 +132,7 @@ void bind_transforms(nb::module_& m) {
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("instantiate") = nb::none());
   m.def("linearize_graph", [](nb::handle graph, nb::handle in_mask) {
-    auto r = linearize(to_graph(graph), {.in_mask = to_mask(in_mask)});
+    auto r = linearized(to_graph(graph), {.in_mask = to_mask(in_mask)});
     nb::list residuals;
     for (const Residual& x : r->residuals)
       residuals.append(nb::make_tuple(x.is_input ? "input" : "output", x.index));
@@ -125,9 +142,9 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "transpose_graph",
       [](nb::handle graph, nb::handle linear, nb::handle cotangents, bool instantiate) {
-        auto r = transpose(to_graph(graph), {.linear = to_mask(linear),
-                                             .cotangents = to_mask(cotangents),
-                                             .instantiate = instantiate});
+        auto r = transposed(to_graph(graph), {.linear = to_mask(linear),
+                                              .cotangents = to_mask(cotangents),
+                                              .instantiate = instantiate});
         return nb::make_tuple(from_graph(r->graph), from_mask(r->out_mask));
       },
       nb::arg("graph"), nb::arg("linear"), nb::arg("cotangents"), nb::arg("instantiate") = false);
@@ -143,7 +160,7 @@ void bind_transforms(nb::module_& m) {
       [](nb::handle graph, nb::handle in_dims, int64_t size, nb::handle out_dims) {
         VmapOptions options{.in_dims = to_dims(in_dims), .size = size};
         if (!out_dims.is_none()) options.out_dims = to_dims(out_dims);
-        auto r = vmap(to_graph(graph), options);
+        auto r = mapped(to_graph(graph), options);
         return nb::make_tuple(from_graph(r->graph), from_dims(r->out_dims));
       },
       nb::arg("graph"), nb::arg("in_dims"), nb::arg("size"), nb::arg("out_dims") = nb::none());

@@ -13,6 +13,13 @@ RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, co
 RuleToken::Transformed vjp_at_once(const GraphRef& graph, const Mask& inputs,
                                    const Mask& cotangents);
 
+// The core's transforms; those of long graphs run without the interpreter's lock.
+std::shared_ptr<const LinearizedGraph> linearized(const GraphRef& graph,
+                                                  const LinearizeOptions& options);
+std::shared_ptr<const TransposedGraph> transposed(const GraphRef& graph,
+                                                  const TransposeOptions& options);
+std::shared_ptr<const VmapGraph> mapped(const GraphRef& graph, const VmapOptions& options);
+
 void bind_transforms(nanobind::module_& m);
 
 }  // namespace weft::py

@@ -10,23 +10,24 @@ namespace weft::py {
 // Graphs so small are done before another thread would have the lock.
 constexpr size_t kUnlockedOps = 200;
 
-// The number of ops of a graph and those it holds; 0 if one of them may hold something of Python's
-// (ops of users, callbacks, rules, policies, captured values).
-inline size_t ops_without_objects(const Graph& graph, std::unordered_set<const Graph*>& seen) {
-  if (!seen.insert(&graph).second) return 1;
-  size_t count = 1 + graph.ops().size();
-  for (const Op& op : graph.ops()) {
-    for (const AttrSpec& spec : op.info->attrs.specs())
-      if (spec.type == AttrType::kObject || spec.type == AttrType::kConstant) return 0;
-    bool free = true;
-    for_each_graph(op.attrs, [&](const GraphRef& inner) {
-      size_t ops = free ? ops_without_objects(*inner, seen) : 0;
-      free = free && ops > 0;
-      count += ops;
-    });
-    if (!free) return 0;
-  }
-  return count;
+// Whether a graph and those it holds have more ops than `left`, which is lowered by those it meets.
+inline bool has_more_ops(const Graph& graph, size_t& left, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return false;
+  if (graph.ops().size() > left) return true;
+  left -= graph.ops().size();
+  bool more = false;
+  for (const Op& op : graph.ops())
+    for_each_graph(op.attrs,
+                   [&](const GraphRef& inner) { more = more || has_more_ops(*inner, left, seen); });
+  return more;
+}
+
+// Whether work on a graph takes long, and no op in it can come to Python: ops of users, callbacks,
+// rules, captured values.
+inline bool runs_unlocked(const Graph& graph) {
+  std::unordered_set<const Graph*> seen;
+  size_t left = kUnlockedOps;
+  return has_more_ops(graph, left, seen) && is_portable(graph);
 }
 
 // f(), which works on the graph and touches no Python object but through it.
@@ -39,8 +40,7 @@ auto unlocked(const Graph& graph, F&& f) {
       if (state) PyEval_RestoreThread(state);
     }
   };
-  std::unordered_set<const Graph*> seen;
-  Release release(ops_without_objects(graph, seen) > kUnlockedOps);
+  Release release(runs_unlocked(graph));
   return f();
 }
 

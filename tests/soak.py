@@ -1,8 +1,9 @@
 """Soak test: threads call jitted functions, eager operations and grad while caches are cleared,
-garbage is collected and functions raise; then come fresh lambdas, then recompilations. Memory and
-memory maps are compared from round to round: after the first ones they may not grow.
+garbage is collected and functions raise; then come fresh lambdas, recompilations, fresh shapes.
+Memory and memory maps are compared from round to round: after the first ones they may not grow.
 
 usage: python tests/soak.py [--threads 8] [--calls 100000] [--lambdas 10000] [--recompiles 2000]
+                            [--shapes 10000]
 
 Takes half an hour at these numbers on two cores; `tests/test_soak.py` runs a short form. Prints a
 table; exits with 1 if a figure grows by more than its allowance, or if a call gave a wrong value.
@@ -136,12 +137,23 @@ def recompiles(count):
 recompiles.next = 1
 
 
+def fresh_shapes(count):
+    for _ in range(count):
+        n = fresh_shapes.next = fresh_shapes.next + 1
+        x = wnp.asarray(np.zeros((n % 300, n // 300), np.int8))
+        assert weft.eval_shape(lambda v: v.T, x).shape == x.shape[::-1]
+
+
+fresh_shapes.next = 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--lambdas", type=int, default=10_000)
     parser.add_argument("--recompiles", type=int, default=2_000)
+    parser.add_argument("--shapes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
 
@@ -149,6 +161,7 @@ def main():
         ("threads", lambda n: in_threads(options.threads, n), options.calls),
         ("fresh lambdas", fresh_lambdas, options.lambdas),
         ("recompiles", recompiles, options.recompiles),
+        ("fresh shapes", fresh_shapes, options.shapes),
     ]
     failed = False
     print(f"{'phase':<16}{'done':>9}{'seconds':>9}{'memory MiB':>12}{'maps':>7}")

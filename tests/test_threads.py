@@ -1,9 +1,12 @@
 """Threads, very long programs, and the cache of compiled programs."""
 
 import functools
+import gc
+import itertools
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -84,6 +87,92 @@ def test_long_programs_of_many_threads_are_compiled_at_once():
         assert weft.jit(f).lower(X).as_text() == text
         with weft.disable_jit():
             np.testing.assert_allclose(result, f(X), rtol=1e-3, atol=1e-3)
+
+
+@pytest.fixture
+def slow_compiler():
+    """Lets other threads go on in the middle of every compilation."""
+
+    def slow(*args):
+        time.sleep(0.2)
+        return compile.compile_text(*args)
+
+    _core.install(compile=slow)
+    yield
+    _core.install(compile=compile.compile_text)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: weft.jit(lambda v: wnp.sin(v) * 1.25 - 3.5),
+        lambda: weft.grad(lambda v: (wnp.sin(v) * 1.25 - 3.5).sum()),
+        lambda: lambda v: wnp.hypot(v, v),
+    ],
+    ids=["jit", "grad", "eager"],
+)
+def test_threads_compile_one_structure_once(make, slow_compiler):
+    weft.clear_caches()
+    functions = [make() for _ in range(THREADS)]
+    assert compiles(lambda: in_threads(lambda i: functions[i](X))) == 1
+    _core.unload_executables(cache_stats()["loaded"])
+    assert compiles(lambda: in_threads(lambda i: functions[i](X))) == 1
+
+
+def test_a_structure_that_was_forgotten_is_compiled_whole_again():
+    gradient = weft.grad(lambda v: (wnp.sin(v) * wnp.cos(v)).sum())
+    for _ in range(5):
+        weft.clear_caches()
+        assert compiles(lambda: gradient(X)) == 1
+
+
+FRESH = itertools.count(1)
+
+
+def long_graph():
+    k = next(FRESH)
+    return weft.jit(lambda x: functools.reduce(lambda v, _: wnp.sin(v) * k, range(4000), x)).trace(
+        np.float32(1)
+    )
+
+
+LONG_WORK = {
+    "text": lambda t: str(t.graph),
+    "jaxpr": lambda t: str(t.jaxpr),
+    "lower": lambda t: t.lower(),
+    "linearize": lambda t: _core.linearize_graph(t.graph, [True]),
+    "vmap": lambda t: _core.vmap_graph(t.graph, [0], 3),
+    "vjp": lambda t: _core.vjp_graph(t.graph, [True]),
+}
+
+
+@pytest.mark.parametrize("work", LONG_WORK)
+def test_other_threads_get_on_while_the_core_works(work):
+    """The interpreter takes the lock from nobody here, so what moves was let."""
+    ticks, done = [0], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks[0] += 1
+            time.sleep(1e-4)
+
+    interval = sys.getswitchinterval()
+    other = threading.Thread(target=tick)
+    try:
+        sys.setswitchinterval(1000)
+        other.start()
+        for _ in range(50):
+            traced = long_graph()
+            before = ticks[0]
+            LONG_WORK[work](traced)
+            moved = ticks[0] > before
+            if moved:
+                break
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        other.join()
+    assert moved
 
 
 def test_settings_of_a_thread_are_its_own():
@@ -327,6 +416,14 @@ def test_what_differs_compiles():
 def test_equal_after_optimisation_does_not_compile_again():
     assert compiles(lambda: weft.jit(lambda v: wnp.exp(v) - 17)(X)) == 1
     assert compiles(lambda: weft.jit(lambda v: (wnp.exp(v) - 17, wnp.sin(v))[0] * 1)(X)) == 0
+
+
+def test_what_is_made_of_types_for_the_runtime_is_bounded():
+    from weft.runtime.devices import Aval
+
+    for n in range(1200):
+        wnp.asarray(np.zeros((n % 40, n // 40, 1), np.int8))
+    assert sum(type(o) is Aval for o in gc.get_objects()) < 1100
 
 
 def test_captured_arrays_are_arguments():

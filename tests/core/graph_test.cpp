@@ -1,4 +1,5 @@
 // Frozen graphs: structural identity, verification, the cache of derived values.
+#include <algorithm>
 #include <thread>
 
 #include "check.h"
@@ -115,6 +116,19 @@ TEST(cached_values) {
     fail(ErrorKind::kValue, "no");
   }));
   CHECK_EQ(*get("e"), 4);
+}
+
+TEST(cached_values_are_bounded) {
+  GraphRef g = parse_test("{ lambda ; a:f32[]. let in (a,) }");
+  std::vector<std::weak_ptr<const int>> all;
+  for (int i = 0; i < 200; ++i) {
+    all.push_back(
+        g->cached<int>(std::to_string(i), [&] { return std::make_shared<const int>(i); }));
+    g->cached<int>("0", [] { return std::make_shared<const int>(-1); });  // used all the time
+  }
+  auto alive = [](const std::weak_ptr<const int>& p) { return !p.expired(); };
+  CHECK_EQ(static_cast<size_t>(std::count_if(all.begin(), all.end(), alive)), Graph::kMaxCached);
+  CHECK(alive(all[0]) && !alive(all[1]) && alive(all[199]));
 }
 
 TEST(cache_from_threads) {
