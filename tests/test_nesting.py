@@ -6,7 +6,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft import compiler
+from weft import compiler, lax
 
 
 def nested(levels, step, base=wnp.sin):
@@ -14,6 +14,19 @@ def nested(levels, step, base=wnp.sin):
     for _ in range(levels):
         f = weft.jit(lambda x, f=f: step(f, x))
     return f
+
+
+def repeated(step, times):
+    def f(x):
+        for _ in range(times):
+            x = step(x)
+        return x
+
+    return f
+
+
+def roll(x):
+    return wnp.concatenate([x[1:], x[:1]])
 
 
 def test_calls_used_once_are_inlined():
@@ -37,7 +50,7 @@ def test_what_xla_would_expand_without_end_is_an_error_at_compilation():
 
     f = nested(30, lambda f, x: f(f(x)), long)
     lowered = f.lower(1.0)
-    with pytest.raises(RecursionError, match="10000000 operations"):
+    with pytest.raises(RecursionError, match="1000000 operations"):
         lowered.compile()
     with pytest.raises(RecursionError, match="operations"):
         f(1.0)
@@ -55,16 +68,12 @@ def test_depth_that_inlining_cannot_bound_is_an_error():
 
 def test_a_deep_chain_used_at_every_level():
     """Every function is called from two places, so that none is inlined for being used once."""
-
-    def long(x):
-        for k in range(12):
-            x = wnp.sin(x) + k
-        return x
-
-    chain = [weft.jit(long)]
+    chain = [weft.jit(repeated(wnp.sin, 12))]
     for _ in range(120):
         chain.append(weft.jit(lambda x, f=chain[-1]: wnp.cos(f(x)) * wnp.sin(x) + x * x - 1))
-    total = weft.jit(lambda x: sum(f(x + k) for k, f in enumerate(chain)))
+    text = weft.jit(lambda x: sum(f(x + k) for k, f in enumerate(chain))).lower(0.5).as_text()
+    assert 100 < text.count("func.call") < 240
+    total = weft.jit(lambda x: sum(f(x + k) for k, f in enumerate(chain[60:70])))
     assert wnp.isfinite(total(0.5))
 
 
@@ -72,6 +81,68 @@ def test_twenty_thousand_levels_raise():
     with pytest.raises(RecursionError):
         f = nested(20_000, lambda f, x: f(x) + 1)
         str(f.lower(1.0))
+
+
+def barriers(f, *args):
+    return weft.jit(f).lower(*args).as_text().count("optimization_barrier")
+
+
+def test_long_chains_are_cut():
+    """Wherever the lines of a chain come from."""
+    x = wnp.ones(4)
+    assert barriers(repeated(wnp.sin, 4900), x) == 0
+    assert barriers(repeated(wnp.sin, 17_500), x) == 3
+    assert barriers(repeated(roll, 200), x) == 3
+    # Neither many short chains nor values that many use are long.
+    assert barriers(lambda x: sum(wnp.sin(x * k) for k in range(400)), x) == 0
+    layer = weft.jit(repeated(wnp.sin, 1500))
+    assert barriers(repeated(lambda x: layer(x) * 2, 10), x) == 3
+    assert barriers(lambda x: layer(x) + layer(x * 2) + layer(x * 3) + layer(x * 4), x) == 0
+    looped = lambda x: lax.scan(lambda c, _: (repeated(wnp.sin, 7500)(c), None), x, length=3)[0]
+    assert barriers(looped, x) == 1
+    branch = lambda x: lax.cond(x[0] > 0, repeated(wnp.sin, 2480), wnp.cos, x)
+    assert 1 <= barriers(repeated(branch, 3), x) <= 3
+
+
+def test_barriers_between_calls_stand_outside():
+    """A function of one long chain is cut off from what it is called with, at every level."""
+    f = nested(4, lambda f, x: f(f(x)), repeated(wnp.sin, 4900))
+    assert barriers(f, wnp.ones(4)) == 15
+    assert barriers(lambda x: f(x) * 2, wnp.ones(4)) == 15
+
+
+CRASHES = """
+import weft, weft.numpy as wnp
+from weft import lax
+
+def repeated(step, times):
+    def f(x):
+        for _ in range(times):
+            x = step(x)
+        return x
+    return f
+
+def shifted(x):
+    return lax.pad(x[1:], 0.0, [(0, 1, 0)]) + 1
+
+def roll(x):
+    return wnp.concatenate([x[1:], x[:1]])
+
+x = wnp.arange(4.0)
+assert weft.jit(repeated(roll, 1000))(x).tolist() == [0, 1, 2, 3]
+assert weft.jit(repeated(shifted, 500))(x).tolist() == [4, 3, 2, 1]
+f = weft.jit(repeated(roll, 9))
+for _ in range(6):
+    f = weft.jit(lambda x, f=f: f(f(x)))
+assert f(x).tolist() == [0, 1, 2, 3]
+once = lambda x: lax.fori_loop(0, 1, lambda _, x: repeated(roll, 100)(x), x)
+assert weft.jit(repeated(once, 6))(x).tolist() == [0, 1, 2, 3]
+print("alive")
+"""
+
+
+def test_long_chains_do_not_kill_the_process(run_python):
+    assert run_python(CRASHES) == "alive\n"
 
 
 def test_optimised_programs_are_left_alone():

@@ -1,5 +1,6 @@
 // FunctionWriter: the text of one function. Values are named by numbers that run through the
 // function and its regions, constants %cst (floats) and %c (others) as MLIR prints them.
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -41,6 +42,7 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
   for (size_t i = 0; i < args.size(); ++i) frame.names[i] = args[i];
   Frame* outer_frame = std::exchange(frame_, &frame);
   auto outer_op = std::tuple(in_types, out_types, attrs, loc_);
+  uint32_t outer_chain = chain_, outer_weight = line_weight_;
 
   TypeRefs operand_types;
   for (const Op& op : graph.ops()) {
@@ -57,18 +59,25 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
 
   std::vector<std::string> outputs;
   outputs.reserve(graph.outputs().size());
+  chain_ = outer_chain;
   for (Value v : graph.outputs()) {
     outputs.push_back(v.is_literal() ? typed_constant(graph.literal(v), graph.type(v))
                                      : frame.names[v.id]);
+    chain_ = std::max(chain_, chain_of(outputs.back()));
   }
   frame_ = outer_frame;
   std::tie(in_types, out_types, attrs, loc_) = outer_op;
+  line_weight_ = outer_weight;
   return outputs;
 }
 
 void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
+  chain_ = 0;
+  for (Value v : frame_->graph->operands(op))
+    if (!v.is_literal()) chain_ = std::max(chain_, chain_of(frame_->names[v.id]));
+  line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
   if (op_def.emit) {
     op_def.emit(*this);
   } else if (op_def.decompose) {
@@ -82,7 +91,27 @@ void FunctionWriter::write_op(const Op& op) {
     if (frame_->names[op.results_begin + i].empty()) {
       fail(ErrorKind::kInternal, "[", op.info->name, "] emission did not name result ", i);
     }
+    Value result = frame_->graph->result(op, i);
+    if (chain_of(frame_->names[result.id]) >= kMaxChain) cut_chain(result);
   }
+}
+
+// The chain that ends in a value, %7 or %7#1; there is none up to arguments and constants.
+uint32_t FunctionWriter::chain_of(std::string_view name) const {
+  uint32_t number = 0;
+  size_t i = 1;
+  for (; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i)
+    number = 10 * number + static_cast<uint32_t>(name[i] - '0');
+  return i > 1 ? chains_[number] : 0;
+}
+
+// Later lines use the value through a barrier.
+void FunctionWriter::cut_chain(Value v) {
+  module_.note_barrier();
+  std::string& name = frame_->names[v.id];
+  name = line(cat("stablehlo.optimization_barrier ", name, " : ",
+                  module_.type_text(frame_->graph->type(v))));
+  chains_.back() = 0;
 }
 
 void FunctionWriter::write_decomposed(const OpDef& op_def) {
@@ -160,6 +189,8 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
   std::string name;
   if (num_results > 0) {
     name = numbered("%", next_value_++);
+    chains_.push_back(chain_ += line_weight_);
+    longest_chain_ = std::max(longest_chain_, chain_);
     out << name;
     if (num_results > 1) out << ':' << num_results;
     out << " = ";
@@ -174,8 +205,23 @@ void FunctionWriter::set_out(size_t i, std::string name) {
   frame_->names[frame_->op->results_begin + i] = std::move(name);
 }
 
+// XLA inlines calls: the chains of a function go on from those of the arguments. To be called
+// before operands are named.
 std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
-  return module_.function(graph, name);
+  const ModuleWriter::Function& f = module_.function(graph, name);
+  line_weight_ = 0;
+  uint32_t longest = 0;
+  for (Value v : frame_->graph->operands(*frame_->op)) {
+    if (v.is_literal()) continue;
+    uint32_t chain = chain_of(frame_->names[v.id]);
+    if (chain > 0 && chain + f.longest_chain > kMaxChain) {
+      cut_chain(v);
+    } else {
+      longest = std::max(longest, chain);
+    }
+  }
+  chain_ = longest + f.longest_chain;
+  return f.name;
 }
 
 std::vector<std::string> FunctionWriter::inline_graph(const Graph& graph,
@@ -223,7 +269,9 @@ std::string FunctionWriter::write_region(const Graph& graph, std::span<const std
   block.text << "{\n";
   if (!header.empty()) block.text.spaces(block.indent - 2) << header << '\n';
   std::string outer_token = std::exchange(token_, std::string(token));
+  uint32_t outer_chain = std::exchange(chain_, 0);
   std::vector<std::string> outputs = write_ops(graph, args);
+  chain_ += outer_chain;  // XLA inlines loops and branches that it knows to run once
   write_terminator(terminator, graph, outputs, !token.empty());
   token_ = std::move(outer_token);
   block_ = outer;

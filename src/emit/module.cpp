@@ -72,18 +72,18 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
   return symbol;
 }
 
-std::string ModuleWriter::function(const GraphRef& graph, std::string_view name) {
+const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std::string_view name) {
   auto known = by_pointer_.find(graph.get());
-  if (known != by_pointer_.end()) return functions_[known->second].name;
+  if (known != by_pointer_.end()) return functions_[known->second];
   uint64_t hash = graph->structural_hash();
   auto [begin, end] = by_structure_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (equal(*functions_[it->second].graph, *graph)) return functions_[it->second].name;
+    if (equal(*functions_[it->second].graph, *graph)) return functions_[it->second];
   }
 
   size_t index = functions_.size();
   std::string symbol = unique_symbol(name);
-  functions_.push_back({graph, '@' + symbol, {}});
+  functions_.push_back({.graph = graph, .name = '@' + symbol, .text = {}});
   by_pointer_.emplace(graph.get(), index);
   by_structure_.emplace(hash, index);
 
@@ -102,9 +102,12 @@ std::string ModuleWriter::function(const GraphRef& graph, std::string_view name)
     header << (i ? ", " : "") << type_text(graph->type(graph->outputs()[i]));
   if (is_ordered) header << (graph->outputs().empty() ? "" : ", ") << kTokenType;
   if (any_result) header << ')';
-  std::string text = FunctionWriter(*this).write(*graph, header.view(), false);
-  functions_[index].text = std::move(text);
-  return functions_[index].name;
+  FunctionWriter writer(*this);
+  std::string text = writer.write(*graph, header.view(), false);
+  Function& f = functions_[index];
+  f.text = std::move(text);
+  f.longest_chain = writer.longest_chain();
+  return f;
 }
 
 GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
@@ -235,11 +238,13 @@ uint64_t expanded_ops(const Graph& graph) {
 void check_expansion(const Graph& graph) {
   uint64_t count = expanded_ops(graph);
   if (count <= kMaxExpandedOps) return;
+  std::string calls = graph.depth() == 1
+                          ? ""
+                          : cat(": functions that call others several times stand in each other (",
+                                deepest_nesting(graph), ")");
   fail(ErrorKind::kDepth, "expected at most ", kMaxExpandedOps,
        " operations once every call is replaced by what it calls, which is how XLA compiles; got ",
-       count == UINT64_MAX ? "2**64 or more" : std::to_string(count),
-       ": functions that call others several times stand in each other (", deepest_nesting(graph),
-       ")");
+       count == UINT64_MAX ? "2**64 or more" : std::to_string(count), calls);
 }
 
 EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {

@@ -15,6 +15,14 @@
 
 namespace weft {
 
+// XLA fuses what is element-wise or only moves elements without end, and then follows the operands
+// within a fusion by recursion, on threads with stacks of 2 MB: about 330 steps that move elements,
+// or 21,000 that are element-wise, end the process. So a chain of lines is cut by a barrier when
+// the weights of its lines come to kMaxChain. Short chains also compile faster than long ones.
+inline constexpr uint32_t kMaxChain = 5000;
+inline constexpr uint32_t kElementwiseWeight = 1;
+inline constexpr uint32_t kOtherWeight = 40;
+
 // "abc" with quotes and escapes, as MLIR strings are written.
 std::string mlir_string(std::string_view s);
 
@@ -42,18 +50,19 @@ class ModuleWriter {
   void note_barrier() { has_barriers_ = true; }
   bool has_barriers() const { return has_barriers_; }
   const std::string& type_text(TypeRef type);
-  // Name of the private function that holds `graph`, "@f_0"; written on first use.
-  std::string function(const GraphRef& graph, std::string_view name);
+  struct Function {
+    GraphRef graph;  // keeps the key of by_pointer_ alive
+    std::string name;
+    std::string text;
+    uint32_t longest_chain = 0;
+  };
+  // The private function that holds `graph`, "@f_0"; written on first use. Good until the next one.
+  const Function& function(const GraphRef& graph, std::string_view name);
   // The graph that stands for an op with a decompose rule.
   GraphRef decomposition(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
                          std::span<const TypeRef> out_types);
 
  private:
-  struct Function {
-    GraphRef graph;  // keeps the key of by_pointer_ alive
-    std::string name;
-    std::string text;
-  };
   struct Decomposition {
     const OpDef* op;
     AttrsRef attrs;
@@ -83,6 +92,7 @@ class FunctionWriter final : public EmitCtx {
   // The whole function; `header` is everything up to the opening brace. The chain of ordered
   // effects starts in main; other functions are given a token, last, and return one.
   std::string write(const Graph& graph, std::string_view header, bool is_main);
+  uint32_t longest_chain() const { return longest_chain_; }
 
   std::string in(size_t i) override;
   const Literal* literal(size_t i) const override;
@@ -143,6 +153,8 @@ class FunctionWriter final : public EmitCtx {
   void write_terminator(std::string_view terminator, const Graph& graph,
                         std::span<const std::string> outputs, bool with_token);
   std::string typed_constant(const Literal& x, TypeRef type);
+  uint32_t chain_of(std::string_view name) const;
+  void cut_chain(Value v);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;
@@ -152,6 +164,11 @@ class FunctionWriter final : public EmitCtx {
   std::unordered_map<std::string, Literal> scalars_;  // constants by their names
   std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
+  // Chains of lines that use each other's results, since the last barrier (kMaxChain).
+  std::vector<uint32_t> chains_;  // up to the values %0, %1, ...
+  uint32_t chain_ = 0;            // up to the last line of the op that is being written
+  uint32_t line_weight_ = 0;      // what one more line of it adds
+  uint32_t longest_chain_ = 0;
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;
 };

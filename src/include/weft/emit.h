@@ -33,8 +33,9 @@ struct EmitOptions {
 
 // XLA recurses over calls and regions in each other: more of them overflow its stack.
 inline constexpr uint32_t kMaxEmittedDepth = 100;
-// XLA compiles what is called once per call: more ops than this take hours, and all memory.
-inline constexpr uint64_t kMaxExpandedOps = 10'000'000;
+// XLA compiles what is called once per call, and takes 18 KB per op: more ops than these take all
+// memory, or hours.
+inline constexpr uint64_t kMaxExpandedOps = 1'000'000;
 // Ops of the program with a copy of what is called in place of every call; UINT64_MAX if more.
 WEFT_API uint64_t expanded_ops(const Graph& graph);
 // Throws kDepth if XLA would not come to an end with the program.
