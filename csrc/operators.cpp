@@ -8,6 +8,7 @@
 #include "dtypes.h"
 #include "hooks.h"
 #include "indexing.h"
+#include "public_function.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -17,8 +18,19 @@ Elementwise function(const char* op, Promotion promotion, const char* bool_op = 
   return {&registry().get(op), promotion, bool_op ? &registry().get(bool_op) : nullptr};
 }
 
-PyObject* call(const Elementwise& f, std::initializer_list<PyObject*> objects) {
-  return guard([&]() -> PyObject* {
+// An operator fails as the function of weft.numpy that it stands for.
+void operator_fails(const char* function) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref numpy = Ref::steal(PyImport_ImportModule("weft.numpy"));
+  Ref named = Ref::steal(numpy ? PyObject_GetAttrString(numpy.get(), function) : nullptr);
+  PyErr_Restore(type, value, traceback);
+  if (named) error_leaves(named.get());
+}
+
+PyObject* call(const Elementwise& f, const char* function,
+               std::initializer_list<PyObject*> objects) {
+  PyObject* result = guard([&]() -> PyObject* {
     SmallVector<Operand, 2> xs;
     for (PyObject* o : objects) {
       xs.push_back(classify(o));
@@ -26,6 +38,8 @@ PyObject* call(const Elementwise& f, std::initializer_list<PyObject*> objects) {
     }
     return elementwise(f, xs, nullptr).release();
   });
+  if (!result) operator_fails(function);
+  return result;
 }
 
 PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
@@ -40,22 +54,22 @@ PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
 #define WEFT_BINARY(slot, ...)                          \
   PyObject* slot(PyObject* x, PyObject* y) {            \
     static const Elementwise f = function(__VA_ARGS__); \
-    return call(f, {x, y});                             \
+    return call(f, #slot, {x, y});                      \
   }
 WEFT_BINARY(add, "add", Promotion::kNumpy, "or")
 WEFT_BINARY(subtract, "sub", Promotion::kNumpy)
 WEFT_BINARY(multiply, "mul", Promotion::kNumpy, "and")
 WEFT_BINARY(divide, "div", Promotion::kInexact)
-WEFT_BINARY(bit_and, "and", Promotion::kNumpy)
-WEFT_BINARY(bit_or, "or", Promotion::kNumpy)
-WEFT_BINARY(bit_xor, "xor", Promotion::kNumpy)
-WEFT_BINARY(shift_left, "shift_left", Promotion::kNumpy)
+WEFT_BINARY(bitwise_and, "and", Promotion::kNumpy)
+WEFT_BINARY(bitwise_or, "or", Promotion::kNumpy)
+WEFT_BINARY(bitwise_xor, "xor", Promotion::kNumpy)
+WEFT_BINARY(left_shift, "shift_left", Promotion::kNumpy)
 #undef WEFT_BINARY
 
 #define WEFT_UNARY(slot, op)                                      \
   PyObject* slot(PyObject* x) {                                   \
     static const Elementwise f = function(op, Promotion::kNumpy); \
-    return call(f, {x});                                          \
+    return call(f, #slot, {x});                                   \
   }
 WEFT_UNARY(negative, "neg")
 WEFT_UNARY(invert, "not")
@@ -82,7 +96,9 @@ PyObject* compare(PyObject* x, PyObject* y, int op) {
       function("lt", Promotion::kNumpy), function("le", Promotion::kNumpy),
       function("eq", Promotion::kNumpy), function("ne", Promotion::kNumpy),
       function("gt", Promotion::kNumpy), function("ge", Promotion::kNumpy)};
-  return call(functions[op], {x, y});
+  static const char* const names[] = {"less",      "less_equal", "equal",
+                                      "not_equal", "greater",    "greater_equal"};
+  return call(functions[op], names[op], {x, y});
 }
 
 PyObject* subscript(PyObject* x, PyObject* index) {
@@ -152,10 +168,10 @@ TypeSlots operator_slots() {
   add_slot(Py_nb_divmod, divmod);
   add_slot(Py_nb_power, power);
   add_slot(Py_nb_matrix_multiply, matmul);
-  add_slot(Py_nb_and, bit_and);
-  add_slot(Py_nb_or, bit_or);
-  add_slot(Py_nb_xor, bit_xor);
-  add_slot(Py_nb_lshift, shift_left);
+  add_slot(Py_nb_and, bitwise_and);
+  add_slot(Py_nb_or, bitwise_or);
+  add_slot(Py_nb_xor, bitwise_xor);
+  add_slot(Py_nb_lshift, left_shift);
   add_slot(Py_nb_rshift, shift_right);
   add_slot(Py_nb_negative, negative);
   add_slot(Py_nb_positive, positive);

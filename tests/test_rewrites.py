@@ -72,17 +72,23 @@ def canonical(x):
 
 
 class Compiled:
-    """A graph, compiled as it stands."""
+    """Graphs, compiled together as they stand: one function of the arguments of each."""
 
-    def __init__(self, graph):
+    def __init__(self, graphs):
         device = weft.devices()[0]
         assert device is not None
-        self.loaded = compile_text(compiler.emit_stablehlo(graph), 0)
+        self.counts = [len(g.out_types) for g in graphs]
+        avals = [[weft.ShapeDtypeStruct(*t) for t in g.in_types] for g in graphs]
+        calls = [weft.jit(lambda *xs, g=g: g(*xs)) for g in graphs]
+        whole = weft.jit(lambda xss: [call(*xs) for call, xs in zip(calls, xss, strict=True)])
+        self.loaded = compile_text(compiler.emit_stablehlo(whole.trace(avals).graph), 0)
 
-    def __call__(self, *xs):
-        buffers = [wnp.asarray(x)._buffer for x in xs]
+    def __call__(self, xss):
+        """The results of each graph."""
+        buffers = [wnp.asarray(x)._buffer for xs in xss for x in xs]
         results = self.loaded.execute_sharded(buffers).disassemble_into_single_device_arrays()
-        return [np.asarray(r[0] if isinstance(r, list) else r) for r in results]
+        results = iter([np.asarray(r[0] if isinstance(r, list) else r) for r in results])
+        return [[next(results) for _ in range(count)] for count in self.counts]
 
 
 def programs(name):
@@ -158,31 +164,37 @@ PASSES = ["strip_rules", "inline", "canonicalize", "fuse", "dce"]
 
 @pytest.mark.parametrize("name", sorted(BY_OP))
 def test_rewrite_keeps_bits(name):
-    hits = 0
+    plain, rewritten = [], []
     for graph in variants(name):
         stats = []
         alone = compiler.optimize(graph, passes=PASSES, only=[name], verify=True, stats=stats)
-        hits += fired(stats, name)
         if not fired(stats, name):
             continue
-        final = compiler.optimize(graph, verify=True)
         try:
-            plain = Compiled(graph)
+            compiler.emit_stablehlo(graph)
         except weft.errors.NotImplementedRuleError:
-            plain = Compiled(compiler.optimize(graph, passes=["strip_rules"]))
-        forms = [Compiled(alone), Compiled(final)]
-        tame = name in REORDERS or BY_OP[name] == "while"
-        for xs in fills(graph, tame):
-            expected = plain(*xs)
-            for form, which in zip(forms, (alone, final), strict=True):
-                for e, got in zip(expected, form(*xs), strict=True):
-                    message = f"{name}: {graph}\n{which}\nof {xs}: {e} became {got}"
-                    assert e.dtype == got.dtype, message
-                    if name in REORDERS:
-                        np.testing.assert_allclose(e, got, rtol=1e-5, err_msg=message)
-                    else:
-                        np.testing.assert_array_equal(canonical(e), canonical(got), err_msg=message)
-    assert hits, f"no program makes {name} fire"
+            graph = compiler.optimize(graph, passes=["strip_rules"])
+        plain.append(graph)
+        rewritten.append((alone, compiler.optimize(graph, verify=True)))
+    assert plain, f"no program makes {name} fire"
+    run_plain = Compiled(plain)
+    run_rewritten = Compiled([form for forms in rewritten for form in forms])
+    tame = name in REORDERS or BY_OP[name] == "while"
+    arguments = [list(fills(graph, tame)) for graph in plain]
+    for k in range(max(map(len, arguments))):
+        xss = [xs[k % len(xs)] for xs in arguments]
+        results = iter(run_rewritten([xs for xs in xss for _ in range(2)]))
+        for graph, forms, xs, expected in zip(plain, rewritten, xss, run_plain(xss), strict=True):
+            for form in forms:
+                for e, got in zip(expected, next(results), strict=True):
+                    if not agree(e, got, name in REORDERS):
+                        pytest.fail(f"{name}: {graph}\n{form}\nof {xs}: {e} became {got}")
+
+
+def agree(x, y, nearly=False):
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    return np.allclose(x, y, rtol=1e-5) if nearly else np.array_equal(canonical(x), canonical(y))
 
 
 def text_of(x, short):
@@ -222,6 +234,7 @@ def operand_counts():
 @pytest.mark.parametrize("op, arity", operand_counts())
 def test_fold_computes_what_runs(op, arity):
     """On all special values, what `fold` makes of literals is what the op makes of arrays."""
+    graphs, arguments, folds = [], [], []
     for short, dtype in DTYPES.items():
         pool = specials(dtype)
         if dtype.kind == "c":
@@ -250,13 +263,22 @@ def test_fold_computes_what_runs(op, arity):
         values = [value_of(text, out_dtype) for text in texts[:n]]
         if all(v is None for v in values):
             continue
-        args = [np.array([c[i] for c in cases], dtype) for i in range(arity)]
-        (executed,) = Compiled(arrays)(*args)
-        for case, value, got in zip(cases, values, executed, strict=True):
-            if value is not None:
-                np.testing.assert_array_equal(
-                    canonical(value), canonical(got), err_msg=f"{op} of {case}: {value}, {got}"
-                )
+        graphs.append(arrays)
+        arguments.append([np.array([c[i] for c in cases], dtype) for i in range(arity)])
+        folds.append((cases, values))
+    if not graphs:
+        return
+    for (cases, values), (executed,) in zip(folds, Compiled(graphs)(arguments), strict=True):
+        folded = np.array(
+            [got if v is None else v for v, got in zip(values, executed, strict=True)]
+        )
+        differs = canonical(folded) != canonical(executed)
+        wrong = [
+            f"{op} of {case} is {got}, folded to {value}"
+            for case, value, got, bad in zip(cases, values, executed, differs.T, strict=True)
+            if bad.any()
+        ]
+        assert not wrong, "\n".join(wrong)
 
 
 X = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], np.float32)
@@ -287,16 +309,18 @@ IDENTITIES = {
 }
 
 
-@pytest.mark.parametrize("name", IDENTITIES)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_signed_zeros_are_those_of_numpy(name, dtype):
-    f, x = IDENTITIES[name], X.astype(dtype)
-    with np.errstate(all="ignore"):
-        expected = np.stack([np.asarray(f(v)) for v in x])
-    jitted = np.stack([np.asarray(weft.jit(f)(v)) for v in x])
-    eager = np.asarray(f(wnp.asarray(x)))
-    np.testing.assert_array_equal(canonical(jitted), canonical(expected))
-    np.testing.assert_array_equal(canonical(eager), canonical(expected))
+def test_signed_zeros_are_those_of_numpy(dtype):
+    x = X.astype(dtype)
+    jitted = weft.jit(lambda v: {name: f(v) for name, f in IDENTITIES.items()})
+    results = [jitted(v) for v in x]
+    for name, f in IDENTITIES.items():
+        with np.errstate(all="ignore"):
+            expected = np.stack([np.asarray(f(v)) for v in x])
+        compiled = np.stack([np.asarray(r[name]) for r in results])
+        eager = np.asarray(f(wnp.asarray(x)))
+        np.testing.assert_array_equal(canonical(compiled), canonical(expected), err_msg=name)
+        np.testing.assert_array_equal(canonical(eager), canonical(expected), err_msg=name)
 
 
 def test_division_by_a_zero_that_was_subtracted():

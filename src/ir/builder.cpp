@@ -110,8 +110,8 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
   if (g.types_.size() + result_types.size() > kMaxValues || g.operands_.size() >= kMaxValues) {
     fail(ErrorKind::kValue, "a graph holds at most 2**31 values");
   }
-  uint32_t effects = effects_of(op, attrs);
-  uint32_t depth = 1 + depth_of(attrs);
+  uint32_t effects = attrs ? effects_of(op, attrs) : op.effects;
+  uint32_t depth = attrs ? 1 + depth_of(attrs) : 1;
   if (depth > kMaxGraphDepth) {
     fail(ErrorKind::kDepth, "[", op.name, "] expected at most ", kMaxGraphDepth,
          " graphs in each other");
@@ -132,7 +132,7 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
                     static_cast<uint32_t>(result_types.size()), loc_});
   g.effects_ |= effects;
   g.depth_ = std::max(g.depth_, depth);
-  merge_names(g.axis_names_, axis_names_of(attrs));
+  if (attrs) merge_names(g.axis_names_, axis_names_of(attrs));
   return results;
 }
 

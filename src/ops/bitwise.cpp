@@ -142,10 +142,12 @@ void register_logic(OpRegistry& r) {
                 .fold = fold_bits([](uint64_t x, uint64_t y) { return x ^ y; }),
                 .simplify = {{"xor_zero", "x ^ 0 -> x",
                               [](SimplifyCtx& c) { return if_other_is(c, false); }},
-                             {"xor_self", "x ^ x -> 0", [](SimplifyCtx& c) -> Vals {
+                             {"xor_self", "x ^ x -> 0",
+                              [](SimplifyCtx& c) -> Vals {
                                 bool equal = c.x(0).value == c.x(1).value;
                                 return equal ? Vals{full(c.b, c.out_types[0], 0)} : Vals{};
-                              }}}}));
+                              }}},
+                .commutative = true}));
 }
 
 // A shift by the width or more leaves no bit of x.

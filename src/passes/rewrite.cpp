@@ -39,10 +39,8 @@ class RewriteRun {
 
   GraphRef run(const GraphRef& graph);
   // The attributes with graphs that are rewritten.
-  AttrsRef rewritten(const OpInfo& op, const AttrsRef& attrs) {
-    return attrs && takes_graphs(op)
-               ? map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); })
-               : attrs;
+  AttrsRef rewritten(const AttrsRef& attrs) {
+    return map_graphs(attrs, [this](const GraphRef& g) { return regions_(g); });
   }
 
   const RewriteKinds& kinds() const { return kinds_; }
@@ -87,7 +85,7 @@ class RewriteBuilder final : public Builder {
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> out_types) override {
     for (Value v : operands) take(v, 1);
-    return place(op, operands, run_.rewritten(op, attrs), out_types);
+    return place(op, operands, run_.rewritten(attrs), out_types);
   }
   Value literal(const Literal& x) override { return dest_.literal(x); }
   TypeRef type(Value v) const override { return dest_.type(v); }
@@ -256,7 +254,7 @@ GraphRef RewriteRun::run(const GraphRef& graph) {
   RewriteBuilder b(*this, graph->num_inputs(), uses);
   auto rewrite_op = [&](const Op& op, std::span<const Value> operands) -> Values {
     if (!is_live(op, uses)) return {};
-    AttrsRef attrs = rewritten(*op.info, op.attrs);
+    AttrsRef attrs = rewritten(op.attrs);
     changed |= attrs != op.attrs;
     bool inlined = is_inlined(op);
     Values results = inlined ? b.inline_graph(*callee(*op.info, attrs), operands)
