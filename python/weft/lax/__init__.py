@@ -25,6 +25,21 @@ from weft.lax._collectives import (
     ragged_all_to_all,
 )
 from weft.lax._composite import composite
+from weft.lax._conv import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+)
 from weft.lax._creation import (
     broadcasted_iota,
     dtype,
@@ -200,9 +215,12 @@ from weft.lax._solve import (
     custom_root,
 )
 from weft.lax._sort import approx_max_k, approx_min_k, sort, sort_key_val, top_k
+from weft.lax._windows import padtype_to_pads, reduce_window, reduce_window_shape_tuple
 
 __all__ = [
     "AccuracyMode",
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
@@ -255,6 +273,17 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
+    "conv_transpose",
+    "conv_transpose_shape_tuple",
+    "conv_with_general_padding",
     "convert_element_type",
     "cos",
     "cosh",
@@ -321,6 +350,7 @@ __all__ = [
     "optimization_barrier",
     "pad",
     "pbroadcast",
+    "padtype_to_pads",
     "platform_dependent",
     "pmax",
     "pmean",
@@ -345,6 +375,8 @@ __all__ = [
     "reduce_precision",
     "reduce_prod",
     "reduce_sum",
+    "reduce_window",
+    "reduce_window_shape_tuple",
     "reduce_xor",
     "rem",
     "reshape",

@@ -5,7 +5,7 @@ import enum
 from weft import _core
 from weft._arguments import shape_of, static_ints
 from weft.dtypes import requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 
 _ALIASES = {
     "default": 0,
@@ -40,7 +40,7 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
-def precision_name(precision):
+def precision_name(precision, function="dot_general"):
     """The attribute for what users give: None, a Precision or its name, or one for each operand."""
     if precision is None:
         return None
@@ -52,10 +52,19 @@ def precision_name(precision):
         chosen = [Precision(each) for each in given]
     except ValueError:
         raise AttributeValueError(
-            f"[dot_general] expected None, a Precision, one of {', '.join(map(repr, _ALIASES))}, "
+            f"[{function}] expected None, a Precision, one of {', '.join(map(repr, _ALIASES))}, "
             f"or a pair of these as precision; got {precision!r}"
         ) from None
     return max(chosen, key=lambda each: each.value).name if chosen else None
+
+
+def without_sharding(out_sharding, function):
+    """Programs run on one device: there is nothing to shard over."""
+    if out_sharding is not None:
+        raise NotImplementedRuleError(
+            f"[{function}] expected out_sharding to be None, since programs do not run on several "
+            f"devices yet; got {out_sharding!r}"
+        )
 
 
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
