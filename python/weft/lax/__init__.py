@@ -57,7 +57,9 @@ from weft.lax._cumulative import (
     cumsum,
 )
 from weft.lax._dot import (
+    DotDimensionNumbers,
     Precision,
+    PrecisionLike,
     batch_matmul,
     dot,
     dot_general,
@@ -165,6 +167,12 @@ from weft.lax._gather import (
     scatter_sub,
 )
 from weft.lax._loops import fori_loop, while_loop
+from weft.lax._ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+    scaled_dot,
+)
 from weft.lax._reduce import (
     argmax,
     argmin,
@@ -221,10 +229,13 @@ __all__ = [
     "AccuracyMode",
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",
+    "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
+    "PrecisionLike",
+    "RaggedDotDimensionNumbers",
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
@@ -349,8 +360,8 @@ __all__ = [
     "nextafter",
     "optimization_barrier",
     "pad",
-    "pbroadcast",
     "padtype_to_pads",
+    "pbroadcast",
     "platform_dependent",
     "pmax",
     "pmean",
@@ -364,6 +375,8 @@ __all__ = [
     "psum_scatter",
     "pswapaxes",
     "ragged_all_to_all",
+    "ragged_dot",
+    "ragged_dot_general",
     "random_gamma_grad",
     "real",
     "reciprocal",
@@ -385,6 +398,7 @@ __all__ = [
     "rng_uniform",
     "round",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",

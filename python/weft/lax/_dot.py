@@ -1,6 +1,7 @@
 """Products of arrays summed over axes."""
 
 import enum
+from collections.abc import Sequence
 
 from weft import _core
 from weft._arguments import shape_of, static_ints
@@ -40,6 +41,12 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+
 def precision_name(precision, function="dot_general"):
     """The attribute for what users give: None, a Precision or its name, or one for each operand."""
     if precision is None:
@@ -67,7 +74,9 @@ def without_sharding(out_sharding, function):
         )
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
+def dot_general(
+    lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None
+):
     """Products summed over contracting axes, one for each index of the batch axes.
 
     Args:
@@ -76,10 +85,12 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         belong together have equal sizes.
       precision: None, a `Precision` or its name, or a pair of these (the more exact one counts).
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: None.
 
     Returns:
       Array whose axes are the batch axes, the others of `lhs`, and the others of `rhs`.
     """
+    without_sharding(out_sharding, "dot_general")
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     lists = [
         static_ints(axes, "dot_general", "dimension_numbers")
@@ -97,7 +108,15 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     )
 
 
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None):
+def dot(
+    lhs,
+    rhs,
+    *,
+    dimension_numbers=None,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+):
     """Product of vectors and matrices, or with `dimension_numbers` what `dot_general` does.
 
     Without them the last axis of `lhs` is contracted with the first of `rhs`, and both have one or
@@ -114,6 +133,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
                 f"dimension_numbers; got shapes {lhs_shape} and {rhs_shape}"
             )
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
+    without_sharding(out_sharding, "dot")
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
