@@ -233,12 +233,14 @@ def all_rows() -> list[Row]:
     import op_rows_reduce
     import op_rows_shape
     import op_rows_spectral
+    import op_rows_windows
 
     return [
         *op_rows_elementwise.ROWS,
         *op_rows_shape.ROWS,
         *op_rows_reduce.ROWS,
         *op_rows_gather.ROWS,
+        *op_rows_windows.ROWS,
         *op_rows_random.ROWS,
         *op_rows_spectral.ROWS,
         *op_rows_control.ROWS,
@@ -289,6 +291,10 @@ MISSING_RULES = {
     "platform_index": (("batch",), "without operands, nothing of it is ever mapped"),
     "require_platform": (("batch",), "without operands, nothing of it is ever mapped"),
     "rng_uniform": (("jvp", "batch"), "its numbers are not a function of its bounds"),
+    "select_and_scatter": (
+        ("jvp",),
+        "what its functions do to an element has no derivative in general",
+    ),
     "sort": (("transpose",), "it is linear in nothing; a part of a jvp only"),
     "scatter-apply": (("jvp",), "an element may have the function applied more than once"),
 }

@@ -4,6 +4,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "ops/products.h"
 
 namespace weft {
 namespace {
@@ -21,30 +22,6 @@ Dims joined(Dims xs, const Dims& ys) {
 // Axes that are neither contracted nor batch axes.
 Dims free_axes(TypeRef type, const Dims& contract, const Dims& batch) {
   return other_axes(type->rank(), joined(contract, batch));
-}
-
-// The dtype of the result: as asked for, unless that would lose the kind or, for integers and
-// complex numbers, the width that the operands promote to.
-DType infer_dot_dtype(const InferCtx& c) {
-  DType lhs = c.in(0)->dtype(), rhs = c.in(1)->dtype();
-  std::optional<PromotionType> common = promote({lhs}, {rhs});
-  if (c.attr().is_none("preferred_element_type")) {
-    if (lhs == rhs) return lhs;
-    if (common) return common->dtype;
-    c.fail(ErrorKind::kDtype,
-           "expected preferred_element_type for operands without a common dtype; ", "got None (",
-           operand_types(c), ")");
-  }
-  DType preferred = c.attr().dtype("preferred_element_type");
-  auto level = [](DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; };
-  DType widest = common ? common->dtype : lhs;
-  bool narrower = info(preferred).bits < info(lhs == rhs ? lhs : widest).bits;
-  bool keeps_width = is_integer(preferred) || is_complex(preferred);
-  if (level(preferred) < level(widest) ||
-      (level(preferred) == level(widest) && keeps_width && narrower))
-    c.fail(ErrorKind::kDtype, "expected a preferred_element_type that holds ", numpy_name(widest),
-           "; got preferred_element_type=", numpy_name(preferred), " (", operand_types(c), ")");
-  return preferred;
 }
 
 void check_dot_axes(const InferCtx& c, const DotDims& d) {
@@ -71,20 +48,13 @@ TypeRefs infer_dot_general(const InferCtx& c) {
   if (lists != 4)
     c.fail(ErrorKind::kValue, "expected dimension_numbers of 4 lists: contracting axes of lhs and ",
            "rhs, batch axes of lhs and rhs; got ", lists);
-  for (TypeRef t : c.operands)
-    if (!contains(kAnyDType, t->dtype()))
-      c.fail(ErrorKind::kDtype, "expected ", describe(kAnyDType), "; got ", operand_types(c));
-  if (!c.attr().is_none("precision")) {
-    const std::string& p = c.attr().string("precision");
-    if (p != "DEFAULT" && p != "HIGH" && p != "HIGHEST")
-      c.fail(ErrorKind::kValue, "expected precision DEFAULT, HIGH, HIGHEST or None; got ", p);
-  }
+  DType dtype = infer_product_dtype(c);
   DotDims d = dot_dims(c.attr());
   check_dot_axes(c, d);
   Dims shape = pick(lhs->shape(), d.lhs_batch);
   shape = joined(shape, pick(lhs->shape(), free_axes(lhs, d.lhs_contract, d.lhs_batch)));
   shape = joined(shape, pick(rhs->shape(), free_axes(rhs, d.rhs_contract, d.rhs_batch)));
-  return {make_type(infer_dot_dtype(c), shape)};
+  return {make_type(dtype, shape)};
 }
 
 // The cotangent of one side: the result's cotangent contracted with the other side over that side's
@@ -147,47 +117,18 @@ void batch_dot_general(BatchCtx& c) {
   c.apply(xs, c.attrs->with({{"dimension_numbers", numbers}}), out);
 }
 
-// The dtype that operands are converted to before the product; nullopt when XLA takes them as they
-// are: equal dtypes whose products it may accumulate in the dtype of the result. (XLA's own
-// conversion of operands of less than a byte fails on some platforms, and it multiplies none of two
-// bits.)
-std::optional<DType> compute_dtype(DType lhs, DType rhs, DType out) {
-  bool widens = info(lhs).bits < info(out).bits && kind(lhs) == kind(out);
-  if (lhs == rhs && info(lhs).bits >= 8 && (lhs == out || widens)) return std::nullopt;
-  std::optional<PromotionType> common = promote({lhs}, {rhs});
-  if (common) common = promote({common->dtype}, {out});
-  DType dtype = common ? common->dtype : out;
-  return is_integer(dtype) && info(dtype).bits < 4 ? DType::kI32 : dtype;
-}
-
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
-  std::optional<DType> compute =
-      compute_dtype(c.in_type(0)->dtype(), c.in_type(1)->dtype(), c.out_type()->dtype());
-  auto converted = [&](std::string x, TypeRef from, TypeRef to) {
-    if (from == to) return x;
-    TypeRef in[] = {from}, out[] = {to};
-    return c.line(cat("stablehlo.convert ", x, " : ", signature(in, out)));
-  };
-  TypeRef in[] = {c.in_type(0), c.in_type(1)}, out[] = {c.out_type()};
-  std::string xs[] = {c.in(0), c.in(1)};
-  if (compute) {
-    for (size_t i = 0; i < 2; ++i) {
-      TypeRef to = with_dtype(in[i], *compute);
-      xs[i] = converted(xs[i], in[i], to);
-      in[i] = to;
-    }
-    out[0] = with_dtype(out[0], *compute);
-  }
-  Text t;
-  t << "stablehlo.dot_general " << xs[0] << ", " << xs[1];
-  if (!d.lhs_batch.empty())
-    t << ", batching_dims = " << bracketed(d.lhs_batch) << " x " << bracketed(d.rhs_batch);
-  t << ", contracting_dims = " << bracketed(d.lhs_contract) << " x " << bracketed(d.rhs_contract);
-  std::string_view precision =
-      c.attr().is_none("precision") ? "DEFAULT" : std::string_view(c.attr().string("precision"));
-  t << ", precision = [" << precision << ", " << precision << "] : " << signature(in, out);
-  c.set_out(0, converted(c.line(t.view()), out[0], c.out_type()));
+  emit_product(c, [&](std::string_view x, std::string_view y) {
+    Text t;
+    t << "stablehlo.dot_general " << x << ", " << y;
+    if (!d.lhs_batch.empty())
+      t << ", batching_dims = " << bracketed(d.lhs_batch) << " x " << bracketed(d.rhs_batch);
+    t << ", contracting_dims = " << bracketed(d.lhs_contract) << " x " << bracketed(d.rhs_contract);
+    std::string_view precision = precision_name(c.attr());
+    t << ", precision = [" << precision << ", " << precision << ']';
+    return t.take();
+  });
 }
 
 Cost cost_dot_general(const CostCtx& c) {
@@ -198,24 +139,16 @@ Cost cost_dot_general(const CostCtx& c) {
   return cost;
 }
 
-JvpArgRule jvp_of_side(size_t side) {
-  return [side](const JvpArgCtx& c) {
-    Val xs[] = {side == 0 ? c.t() : c.x(0), side == 1 ? c.t() : c.x(1)};
-    return apply(c.op, xs, c.attrs)[0];
-  };
-}
-
 OpDef dot_general_op() {
   OpDef d;
   d.name = "dot_general";
   d.doc = "Products of two arrays summed over contracting axes, one product per batch index.";
-  d.attrs = {{"dimension_numbers", AttrType::kIntsPairs},
-             {"precision", AttrType::kString, AttrSpec::kHideDefault},
-             {"preferred_element_type", AttrType::kDType, AttrSpec::kHideDefault}};
+  d.attrs = {
+      {"dimension_numbers", AttrType::kIntsPairs}, precision_attr(), preferred_element_type_attr()};
   d.num_operands = 2;
   d.infer = infer_dot_general;
   d.jvp_kind = JvpKind::kArgs;
-  d.jvp_args = {jvp_of_side(0), jvp_of_side(1)};
+  d.jvp_args = bilinear_jvp();
   d.transpose = [](TransposeCtx& c) { transpose_side(c, c.linear(0) ? 0 : 1); };
   d.batch = batch_dot_general;
   d.emit = emit_dot_general;

@@ -26,6 +26,8 @@ void register_barrier(OpRegistry& r);
 void register_sort(OpRegistry& r);
 void register_fft(OpRegistry& r);
 void register_dot(OpRegistry& r);
+void register_conv(OpRegistry& r);
+void register_window(OpRegistry& r);
 void register_call(OpRegistry& r);
 void register_constant(OpRegistry& r);
 void register_custom_rules(OpRegistry& r);

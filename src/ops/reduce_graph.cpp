@@ -2,47 +2,99 @@
 // are x_1 .. x_n, then scalars init_1 .. init_n; the graph takes a_1 .. a_n, b_1 .. b_n and gives n
 // results. Its derivative, and initial values that differ between lanes, are computed as a tree of
 // pairs.
+#include "ops/reduce_graph.h"
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
 
 namespace weft {
-namespace {
 
-TypeRefs infer_reduce(const InferCtx& c) {
+size_t check_reduction(const InferCtx& c) {
   size_t n = c.size() / 2;
   const Graph& body = *c.attr().graph("jaxpr");
-  const Dims& dimensions = c.attr().ints("dimensions");
   if (n == 0 || c.size() % 2 != 0)
     c.fail(ErrorKind::kType, "expected operands and as many initial values; got ",
            operand_types(c));
-  check_axes(c, "dimensions", dimensions, c.in(0));
   std::vector<TypeRef> outputs = body.output_types();
   if (body.num_inputs() != 2 * n || outputs.size() != n)
-    c.fail(ErrorKind::kType, "expected a jaxpr of ", 2 * n, " inputs and ", n,
-           " outputs (reduce C6); got ", body.num_inputs(), " and ", outputs.size());
-  TypeRefs out;
+    c.fail(ErrorKind::kType, "expected a jaxpr of ", 2 * n, " inputs and ", n, " outputs; got ",
+           body.num_inputs(), " and ", outputs.size());
   for (size_t i = 0; i < n; ++i) {
     TypeRef scalar = scalar_type(c.in(i)->dtype());
     if (c.in(i)->shape() != c.in(0)->shape())
-      c.fail(ErrorKind::kShape, "expected operands of one shape (reduce C1); got ",
-             operand_types(c));
+      c.fail(ErrorKind::kShape, "expected operands of one shape; got ", operand_types(c));
     if (c.in(n + i) != scalar)
-      c.fail(ErrorKind::kType, "expected initial value ", i, " to be ", scalar,
-             " (reduce C2); got ", operand_types(c));
+      c.fail(ErrorKind::kType, "expected initial value ", i, " to be ", scalar, "; got ",
+             operand_types(c));
     if (body.input_types()[i] != scalar || body.input_types()[n + i] != scalar ||
         outputs[i] != scalar)
       c.fail(ErrorKind::kType, "expected the jaxpr to take and return ", scalar, " at ", i,
-             " (reduce C6); got ", body.input_types()[i], ", ", body.input_types()[n + i], " and ",
-             outputs[i]);
-    out.push_back(with_shape(c.in(i), drop_axes(c.in(i)->shape(), dimensions)));
+             "; got ", body.input_types()[i], ", ", body.input_types()[n + i], " and ", outputs[i]);
   }
-  return out;
+  return n;
 }
 
-// Combines two lists of vectors, element by element.
-using Combine = std::function<Vals(const Vals&, const Vals&)>;
+Combine combine_by(const RuleCtx& c, const GraphRef& graph) {
+  return [&c, graph](const Vals& xs, const Vals& ys) {
+    const Dims shape = xs[0].shape();
+    int64_t n = product(shape);
+    size_t values = c.size() / 2;  // what comes after them are tangents
+    Vals args;
+    auto append = [&](const Vals& from, size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) args.push_back(reshape(from[i], {n}));
+    };
+    append(xs, 0, values);
+    append(ys, 0, values);
+    append(xs, values, xs.size());
+    append(ys, values, ys.size());
+    BatchDims in_dims(args.size(), 0), out_dims(graph->outputs().size(), 0);
+    auto mapped = c.transforms->vmap(graph, {.in_dims = in_dims, .size = n, .out_dims = out_dims});
+    Values operands;
+    for (Val v : args) operands.push_back(v.value);
+    Vals out;
+    for (Value v : c.b.inline_graph(*mapped->graph, operands))
+      out.push_back(reshape(c.val(v), shape));
+    return out;
+  };
+}
+
+Vals jvp_of_reduction(JvpCtx& c, const Reduction& reduce) {
+  size_t n = c.size() / 2;
+  Mask has_tangent;
+  Vals xs, inits;
+  for (size_t i = 0; i < n; ++i) {
+    has_tangent.push_back(is_inexact(c.in_types[i]->dtype()));
+    xs.push_back(c.x(i));
+    inits.push_back(c.x(n + i));
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (!has_tangent[i]) continue;
+    xs.push_back(c.t(i));
+    inits.push_back(c.t(n + i));
+  }
+  Mask in_mask = has_tangent;
+  for (bool m : has_tangent) in_mask.push_back(m);
+  auto body =
+      c.transforms->jvp(c.attr().graph("jaxpr"), {.in_mask = in_mask, .instantiate = has_tangent});
+  Vals made = reduce(xs, inits, combine_by(c, body->graph));
+  Vals tangents;
+  size_t next = n;
+  for (bool m : has_tangent) tangents.push_back(m ? made[next++] : Val{});
+  return tangents;
+}
+
+namespace {
+
+TypeRefs infer_reduce(const InferCtx& c) {
+  const Dims& dimensions = c.attr().ints("dimensions");
+  size_t n = check_reduction(c);
+  check_axes(c, "dimensions", dimensions, c.in(0));
+  TypeRefs out;
+  for (size_t i = 0; i < n; ++i)
+    out.push_back(with_shape(c.in(i), drop_axes(c.in(i)->shape(), dimensions)));
+  return out;
+}
 
 // Halves are combined until one element is left, then the initial value with that. `inits` are
 // scalars or have the shape of the result.
@@ -79,56 +131,6 @@ Vals tree_reduce(const Vals& xs, const Vals& inits, const Dims& dimensions,
   return out;
 }
 
-// A graph of scalars applied to vectors.
-Vals apply_to_vectors(const RuleCtx& c, const GraphRef& graph, const Vals& args) {
-  BatchDims in_dims(args.size(), 0), out_dims(graph->outputs().size(), 0);
-  auto mapped = c.transforms->vmap(
-      graph, {.in_dims = in_dims, .size = args[0].shape()[0], .out_dims = out_dims});
-  Values values;
-  for (Val v : args) values.push_back(v.value);
-  Vals out;
-  for (Value v : c.b.inline_graph(*mapped->graph, values)) out.push_back(c.val(v));
-  return out;
-}
-
-void append(Vals& to, const Vals& from, size_t begin, size_t end) {
-  for (size_t i = begin; i < end; ++i) to.push_back(from[i]);
-}
-
-// The reduction of pairs of a value and its tangent.
-Vals jvp_reduce(JvpCtx& c) {
-  size_t n = c.size() / 2;
-  Mask has_tangent;
-  Vals xs, inits;
-  for (size_t i = 0; i < n; ++i) {
-    has_tangent.push_back(is_inexact(c.in_types[i]->dtype()));
-    xs.push_back(c.x(i));
-    inits.push_back(c.x(n + i));
-  }
-  for (size_t i = 0; i < n; ++i) {
-    if (!has_tangent[i]) continue;
-    xs.push_back(c.t(i));
-    inits.push_back(c.t(n + i));
-  }
-  Mask in_mask = has_tangent;
-  for (bool m : has_tangent) in_mask.push_back(m);
-  auto body =
-      c.transforms->jvp(c.attr().graph("jaxpr"), {.in_mask = in_mask, .instantiate = has_tangent});
-  Vals made =
-      tree_reduce(xs, inits, c.attr().ints("dimensions"), [&](const Vals& a, const Vals& b) {
-        Vals args;
-        append(args, a, 0, n);
-        append(args, b, 0, n);
-        append(args, a, n, a.size());
-        append(args, b, n, b.size());
-        return apply_to_vectors(c, body->graph, args);
-      });
-  Vals tangents;
-  size_t next = n;
-  for (bool m : has_tangent) tangents.push_back(m ? made[next++] : Val{});
-  return tangents;
-}
-
 void batch_reduce(BatchCtx& c) {
   size_t n = c.operands.size() / 2;
   int at = kNotBatched;
@@ -152,12 +154,7 @@ void batch_reduce(BatchCtx& c) {
     bool batched = c.batched(n + i);
     inits.push_back(batched ? broadcast_in_dim(c.x(n + i), shape, {out_dim}) : c.x(n + i));
   }
-  Vals made = tree_reduce(xs, inits, dimensions, [&](const Vals& a, const Vals& b) {
-    Vals args;
-    append(args, a, 0, n);
-    append(args, b, 0, n);
-    return apply_to_vectors(c, c.attr().graph("jaxpr"), args);
-  });
+  Vals made = tree_reduce(xs, inits, dimensions, combine_by(c, c.attr().graph("jaxpr")));
   for (Val v : made) c.result(v, out_dim);
 }
 
@@ -169,7 +166,11 @@ OpDef reduce_op() {
   d.multiple_results = true;
   d.infer = infer_reduce;
   d.jvp_kind = JvpKind::kCustom;
-  d.jvp = jvp_reduce;
+  d.jvp = [](JvpCtx& c) {
+    return jvp_of_reduction(c, [&](const Vals& xs, const Vals& inits, const Combine& combine) {
+      return tree_reduce(xs, inits, c.attr().ints("dimensions"), combine);
+    });
+  };
   d.batch = batch_reduce;
   d.emit = [](EmitCtx& c) {
     emit_results(c,

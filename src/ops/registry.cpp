@@ -107,6 +107,8 @@ OpRegistry& registry() {
     register_sort(*r);
     register_fft(*r);
     register_dot(*r);
+    register_conv(*r);
+    register_window(*r);
     register_call(*r);
     register_constant(*r);
     register_custom_rules(*r);

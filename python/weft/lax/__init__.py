@@ -25,6 +25,21 @@ from weft.lax._collectives import (
     ragged_all_to_all,
 )
 from weft.lax._composite import composite
+from weft.lax._conv import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+)
 from weft.lax._creation import (
     broadcasted_iota,
     dtype,
@@ -42,7 +57,9 @@ from weft.lax._cumulative import (
     cumsum,
 )
 from weft.lax._dot import (
+    DotDimensionNumbers,
     Precision,
+    PrecisionLike,
     batch_matmul,
     dot,
     dot_general,
@@ -150,6 +167,12 @@ from weft.lax._gather import (
     scatter_sub,
 )
 from weft.lax._loops import fori_loop, while_loop
+from weft.lax._ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+    scaled_dot,
+)
 from weft.lax._reduce import (
     argmax,
     argmin,
@@ -200,13 +223,19 @@ from weft.lax._solve import (
     custom_root,
 )
 from weft.lax._sort import approx_max_k, approx_min_k, sort, sort_key_val, top_k
+from weft.lax._windows import padtype_to_pads, reduce_window, reduce_window_shape_tuple
 
 __all__ = [
     "AccuracyMode",
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
+    "PrecisionLike",
+    "RaggedDotDimensionNumbers",
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
@@ -255,6 +284,17 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
+    "conv_transpose",
+    "conv_transpose_shape_tuple",
+    "conv_with_general_padding",
     "convert_element_type",
     "cos",
     "cosh",
@@ -320,6 +360,7 @@ __all__ = [
     "nextafter",
     "optimization_barrier",
     "pad",
+    "padtype_to_pads",
     "pbroadcast",
     "platform_dependent",
     "pmax",
@@ -334,6 +375,8 @@ __all__ = [
     "psum_scatter",
     "pswapaxes",
     "ragged_all_to_all",
+    "ragged_dot",
+    "ragged_dot_general",
     "random_gamma_grad",
     "real",
     "reciprocal",
@@ -345,6 +388,8 @@ __all__ = [
     "reduce_precision",
     "reduce_prod",
     "reduce_sum",
+    "reduce_window",
+    "reduce_window_shape_tuple",
     "reduce_xor",
     "rem",
     "reshape",
@@ -353,6 +398,7 @@ __all__ = [
     "rng_uniform",
     "round",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",

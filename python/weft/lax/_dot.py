@@ -1,11 +1,12 @@
 """Products of arrays summed over axes."""
 
 import enum
+from collections.abc import Sequence
 
 from weft import _core
 from weft._arguments import shape_of, static_ints
 from weft.dtypes import requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 
 _ALIASES = {
     "default": 0,
@@ -40,7 +41,13 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
-def precision_name(precision):
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+
+def precision_name(precision, function="dot_general"):
     """The attribute for what users give: None, a Precision or its name, or one for each operand."""
     if precision is None:
         return None
@@ -52,13 +59,24 @@ def precision_name(precision):
         chosen = [Precision(each) for each in given]
     except ValueError:
         raise AttributeValueError(
-            f"[dot_general] expected None, a Precision, one of {', '.join(map(repr, _ALIASES))}, "
+            f"[{function}] expected None, a Precision, one of {', '.join(map(repr, _ALIASES))}, "
             f"or a pair of these as precision; got {precision!r}"
         ) from None
     return max(chosen, key=lambda each: each.value).name if chosen else None
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
+def without_sharding(out_sharding, function):
+    """Programs run on one device: there is nothing to shard over."""
+    if out_sharding is not None:
+        raise NotImplementedRuleError(
+            f"[{function}] expected out_sharding to be None, since programs do not run on several "
+            f"devices yet; got {out_sharding!r}"
+        )
+
+
+def dot_general(
+    lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None
+):
     """Products summed over contracting axes, one for each index of the batch axes.
 
     Args:
@@ -67,10 +85,12 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         belong together have equal sizes.
       precision: None, a `Precision` or its name, or a pair of these (the more exact one counts).
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: None.
 
     Returns:
       Array whose axes are the batch axes, the others of `lhs`, and the others of `rhs`.
     """
+    without_sharding(out_sharding, "dot_general")
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     lists = [
         static_ints(axes, "dot_general", "dimension_numbers")
@@ -88,7 +108,15 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     )
 
 
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None):
+def dot(
+    lhs,
+    rhs,
+    *,
+    dimension_numbers=None,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+):
     """Product of vectors and matrices, or with `dimension_numbers` what `dot_general` does.
 
     Without them the last axis of `lhs` is contracted with the first of `rhs`, and both have one or
@@ -105,6 +133,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
                 f"dimension_numbers; got shapes {lhs_shape} and {rhs_shape}"
             )
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
+    without_sharding(out_sharding, "dot")
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 

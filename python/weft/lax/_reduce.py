@@ -78,17 +78,56 @@ def _arg_reduction(op, operand, axis, index_dtype):
     return _core.bind(op, operand, axes=(axis,), index_dtype=requested_dtype(index_dtype, op))
 
 
-# The reduction with an operation, and the identity of the operation by dtype.
-_MONOIDS = {
-    "add": ("reduce_sum", lambda dtype: 0),
-    "mul": ("reduce_prod", lambda dtype: 1),
-    "max": ("reduce_max", lowest_value),
-    "min": ("reduce_min", highest_value),
-    "and": ("reduce_and", lambda dtype: True if is_bool(dtype) else ~dtype.type(0)),
-    "or": ("reduce_or", lambda dtype: 0),
-    "xor": ("reduce_xor", lambda dtype: 0),
+# The identity of an operation, by dtype.
+_IDENTITIES = {
+    "add": lambda dtype: 0,
+    "mul": lambda dtype: 1,
+    "max": lowest_value,
+    "min": highest_value,
+    "and": lambda dtype: True if is_bool(dtype) else ~dtype.type(0),
+    "or": lambda dtype: 0,
+    "xor": lambda dtype: 0,
+}
+_REDUCTIONS = {
+    "add": "reduce_sum",
+    "mul": "reduce_prod",
+    "max": "reduce_max",
+    "min": "reduce_min",
+    "and": "reduce_and",
+    "or": "reduce_or",
+    "xor": "reduce_xor",
 }
 _ONE_OP = re.compile(r"{ lambda ; a:\S+ b:\S+\. let c:\S+ = (\w+) (?:a b|b a) in \(c,\) }")
+
+
+class Reduction:
+    """What a function that reduces takes: arrays, initial values and a function of scalars.
+
+    Attributes: arrays, inits (lists), tree, graph, and monoid: "add" where one array is reduced by
+    an operation of this name from its identity on, else None.
+    """
+
+    def __init__(self, operands, init_values, computation, function):
+        self.arrays, self.tree = registry.flatten(operands)
+        inits, init_tree = registry.flatten(init_values)
+        if not self.arrays or self.tree != init_tree:
+            raise TreeStructureError(
+                f"[{function}] expected an initial value for each array of "
+                f"{explain_difference(self.tree, init_tree)}"
+            )
+        self.inits = [
+            _initial_value(x, init, function) for x, init in zip(self.arrays, inits, strict=True)
+        ]
+        dtypes = [dtype_of(x) for x in self.arrays]
+        self.graph = _scalar_graph(computation, self.tree, dtypes, function)
+        self.monoid = self._monoid()
+
+    def _monoid(self):
+        match = _ONE_OP.fullmatch(str(self.graph)) if len(self.arrays) == 1 else None
+        init = self.inits[0]
+        if not match or match[1] not in _IDENTITIES or not isinstance(init, np.generic):
+            return None
+        return match[1] if init == _IDENTITIES[match[1]](init.dtype) else None
 
 
 def reduce(operands, init_values, computation, dimensions):
@@ -105,38 +144,30 @@ def reduce(operands, init_values, computation, dimensions):
     Returns:
       A tree of arrays of the structure of `operands`.
     """
-    arrays, tree = registry.flatten(operands)
-    inits, init_tree = registry.flatten(init_values)
-    if not arrays or tree != init_tree:
-        raise TreeStructureError(
-            f"[reduce] expected an initial value for each array of "
-            f"{explain_difference(tree, init_tree)}"
-        )
+    given = Reduction(operands, init_values, computation, "reduce")
+    arrays, tree = given.arrays, given.tree
     axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
-    inits = [_initial_value(x, init) for x, init in zip(arrays, inits, strict=True)]
-    graph = _scalar_graph(computation, tree, [dtype_of(x) for x in arrays])
-    match = _ONE_OP.fullmatch(str(graph)) if len(arrays) == 1 else None
-    if match and match[1] in _MONOIDS:
-        op, identity = _MONOIDS[match[1]]
-        if isinstance(inits[0], np.generic) and inits[0] == identity(inits[0].dtype):
-            result = _core.bind(op, arrays[0], axes=axes) if axes else _core.asarray(arrays[0])
-            return tree.unflatten([result])
-    return tree.unflatten(_core.bind("reduce", *arrays, *inits, dimensions=axes, jaxpr=graph))
+    if given.monoid:
+        op = _REDUCTIONS[given.monoid]
+        result = _core.bind(op, arrays[0], axes=axes) if axes else _core.asarray(arrays[0])
+        return tree.unflatten([result])
+    results = _core.bind("reduce", *arrays, *given.inits, dimensions=axes, jaxpr=given.graph)
+    return tree.unflatten(results)
 
 
-def _initial_value(x, init):
+def _initial_value(x, init, function):
     dtype = dtype_of(x)
     shape, own, weak = _core.typeof(init)
     if shape:
-        raise ShapeError(f"[reduce] expected a scalar initial value; got shape {shape}")
+        raise ShapeError(f"[{function}] expected a scalar initial value; got shape {shape}")
     if own != dtype and not (weak and _core.result_type(x, init)[0] == canonicalize_dtype(dtype)):
         raise DTypeError(
-            f"[reduce] expected an initial value of the dtype {dtype} of its array; got {own}"
+            f"[{function}] expected an initial value of the dtype {dtype} of its array; got {own}"
         )
     return _core.astype(init, dtype)
 
 
-def _scalar_graph(computation, tree, dtypes):
+def _scalar_graph(computation, tree, dtypes, function):
     """The graph of a function of two scalars (or trees of them)."""
 
     def flat(*scalars):
@@ -145,7 +176,7 @@ def _scalar_graph(computation, tree, dtypes):
         leaves, result_tree = registry.flatten(result)
         if result_tree != tree:
             raise TreeStructureError(
-                f"[reduce] expected a computation that returns "
+                f"[{function}] expected a computation that returns "
                 f"{explain_difference(tree, result_tree)}"
             )
         return tuple(leaves)
@@ -153,7 +184,7 @@ def _scalar_graph(computation, tree, dtypes):
     traced = jit(flat).trace(*[ShapedArray((), dtype) for dtype in dtypes * 2])
     if traced.consts:
         raise ConcretizationTypeError(
-            "[reduce] expected a computation that does not close over arrays; "
+            f"[{function}] expected a computation that does not close over arrays; "
             f"got one that closes over {len(traced.consts)}"
         )
     return traced.graph
