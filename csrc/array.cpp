@@ -65,7 +65,7 @@ PyObject* get_buffer_object(PyObject* self, void*) {
 PyObject* block_until_ready(PyObject* self, PyObject*) {
   return guard([&] {
     check_live(as_array(self));
-    Ref::checked(PyObject_CallMethodNoArgs(as_array(self)->buffer, name("block_until_ready")));
+    of_run(PyObject_CallMethodNoArgs(as_array(self)->buffer, name("block_until_ready")));
     return Py_NewRef(self);
   });
 }
@@ -252,8 +252,8 @@ Ref fresh_scalar(const Literal& x, int device, bool weak) {
 Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed) {
   check_live(a);
   const Device& d = device_table()[static_cast<size_t>(device)];
-  Ref buffer = Ref::checked(PyObject_CallFunctionObjArgs(
-      hooks.copy_to_device.get(), a->buffer, d.device_list.get(), d.sharding.get(), nullptr));
+  Ref buffer = of_run(PyObject_CallFunctionObjArgs(hooks.copy_to_device.get(), a->buffer,
+                                                   d.device_list.get(), d.sharding.get(), nullptr));
   return Ref::steal(make_array(buffer.release(), a->type, weak, device, committed));
 }
 
@@ -268,13 +268,25 @@ void mark_deleted(ArrayObject* a) {
   a->deleted_at = current_loc();
 }
 
+Ref of_run(PyObject* result) {
+  if (result || !PyErr_ExceptionMatches(PyExc_RuntimeError)) return Ref::checked(result);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref own_type = Ref::steal(type), own = Ref::steal(value), own_traceback = Ref::steal(traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Ref error = Ref::checked(PyObject_CallOneArg(hooks.call_error.get(), value));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  throw PythonError{};
+}
+
 Ref to_numpy(ArrayObject* a) {
   check_live(a);
   if (a->type->dtype() == DType::kFloat0)
     return float0_values(a->type, numpy_dtype(DType::kFloat0));
   Ref shape = to_tuple(a->type->shape());
-  return Ref::checked(PyObject_CallFunctionObjArgs(
-      hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
+  return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
+                                             numpy_dtype(a->type->dtype()), shape.get(), nullptr));
 }
 
 Ref result_handler(TypeRef type, int device) {

@@ -57,6 +57,9 @@ Ref cached_scalar(const Literal& x, int device);
 Ref fresh_scalar(const Literal& x, int device, bool weak);
 // A copy on a device.
 Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed);
+// What jaxlib returned where it runs a program or waits for one. Raises, in place of its own error,
+// that of the function on the host in which the program failed.
+Ref of_run(PyObject* result);
 // The value as a read-only NumPy array; waits for it.
 Ref to_numpy(ArrayObject* a);
 // Raises DeletedArrayError if the array is gone; `what` says which array it is.

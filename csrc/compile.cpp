@@ -79,9 +79,8 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
 
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations) {
   GraphRef optimized = unlocked(*graph, [&] { return optimize(graph); });
-  EmitOptions emit;
+  EmitOptions emit = emit_options(device_table()[static_cast<size_t>(options.device)].platform);
   emit.module_name = "jit_" + options.name;
-  emit.platform = device_table()[static_cast<size_t>(options.device)].platform;
   emit.locations = locations;
   Split s = split(optimized, options.keep_unused, options.donated);
   if (s.graph && s.graph->outputs().size() == optimized->outputs().size()) {

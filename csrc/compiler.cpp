@@ -11,6 +11,7 @@
 #include "attrs.h"
 #include "bound_text.h"
 #include "dtypes.h"
+#include "executable.h"
 #include "graph_object.h"
 
 namespace nb = nanobind;
@@ -200,9 +201,8 @@ void bind_compiler(nb::module_& m) {
       "emit_stablehlo",
       [](const GraphObject& g, const std::string& name, const std::string& platform,
          bool locations) {
-        EmitOptions options;
+        EmitOptions options = emit_options(platform);
         options.module_name = name;
-        options.platform = platform;
         options.locations = locations;
         return emit_stablehlo(*g.graph, options).text;
       },

@@ -84,16 +84,36 @@ Ref host_functions(const std::vector<HostCallback>& callbacks) {
   return list;
 }
 
+// The functions that a program calls by name: a list of (name, "file.py:12 (f)").
+Ref call_targets(const std::vector<CallTarget>& targets) {
+  Ref list = Ref::checked(PyList_New(0));
+  for (const CallTarget& t : targets) {
+    std::string place = t.loc == kNoLoc ? "" : loc_text(t.loc);
+    check(PyList_Append(list.get(),
+                        Ref::checked(Py_BuildValue("(ss)", t.name.c_str(), place.c_str())).get()));
+  }
+  return list;
+}
+
 EmittedModule emit(const Executable& e) {
-  EmitOptions options;
+  EmitOptions options = emit_options(device_table()[static_cast<size_t>(e.device)].platform);
   options.module_name = "jit_" + e.name;
-  options.platform = device_table()[static_cast<size_t>(e.device)].platform;
   options.locations = true;
   options.aliases = e.aliases;
   return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
 
 }  // namespace
+
+EmitOptions emit_options(const std::string& platform) {
+  EmitOptions options;
+  options.platform = platform;
+  PyObject* targets = PyDict_GetItemString(hooks.host_call_targets.get(), platform.c_str());
+  if (!targets) return options;
+  options.host_call_target = utf8(PyTuple_GetItem(targets, 0));
+  options.partitioned_host_call_target = utf8(PyTuple_GetItem(targets, 1));
+  return options;
+}
 
 Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, std::string name_)
     : graph(std::move(graph_)),
@@ -132,10 +152,11 @@ Ref Executable::load() {
   Ref text_object = Ref::checked(PyUnicode_DecodeUTF8(
       module.text.data(), static_cast<Py_ssize_t>(module.text.size()), "replace"));
   Ref functions = host_functions(module.callbacks);
+  Ref targets = call_targets(module.targets);
   Ref index = Ref::checked(PyLong_FromLong(device));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), index.get(), functions.get(),
-      module.has_barriers ? Py_True : Py_False, nullptr));
+      module.has_barriers ? Py_True : Py_False, targets.get(), nullptr));
   ++loaded_set().loads;
   loaded_ = made;
   last_use_ = ++clock_;

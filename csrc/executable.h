@@ -52,6 +52,9 @@ class Executable {
 };
 using ExecutableRef = std::shared_ptr<Executable>;
 
+// What emission has to know of a platform.
+EmitOptions emit_options(const std::string& platform);
+
 // How many are loaded, and how often one was.
 size_t loaded_executables();
 uint64_t num_loads();

@@ -50,8 +50,12 @@ struct Hooks {
   Hook put_semantics{"put_semantics", Hook::kObject};  // HostBufferSemantics that copies
   Hook make_aval{"make_aval", Hook::kCallable};        // (shape, dtype) -> shape, dtype, weak_type
   Hook make_handler{"make_handler", Hook::kCallable};  // (aval, sharding) -> result handler
-  Hook compile{"compile", Hook::kCallable};    // (text, device index, host functions) -> executable
-  Hook to_numpy{"to_numpy", Hook::kCallable};  // (buffer, dtype, shape) -> numpy array
+  // (text, device index, host functions, whether it has barriers, targets) -> executable
+  Hook compile{"compile", Hook::kCallable};
+  // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
+  Hook host_call_targets{"host_call_targets", Hook::kObject};
+  Hook call_error{"call_error", Hook::kCallable};          // an error of jaxlib -> the one to raise
+  Hook to_numpy{"to_numpy", Hook::kCallable};              // (buffer, dtype, shape) -> numpy array
   Hook copy_to_device{"copy_to_device", Hook::kCallable};  // (buffer, devices, sharding) -> buffer
   Hook start{"start", Hook::kCallable};  // () -> None: makes the client, registers its devices
   Hook keep_token{"keep_token", Hook::kCallable};  // (token) -> None: effects_barrier waits for it

@@ -4,6 +4,9 @@
 
 #include "primitive.h"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 
 #include "attrs.h"
@@ -275,7 +278,23 @@ void bind_emit_context(nb::module_& m) {
           },
           nb::arg("text"), nb::arg("num_results") = 1,
           "Appends an op, given by the text right of the \"=\"; returns the name of its result, a "
-          "list of names for num_results other than 1.");
+          "list of names for num_results other than 1.")
+      .def(
+          "ffi_call",
+          [](const EmitContext& e, const std::string& target, std::vector<std::string> operands,
+             const std::string& attributes, const std::vector<std::vector<int64_t>>& in_layouts,
+             const std::vector<std::vector<int64_t>>& out_layouts, bool has_side_effect,
+             const std::vector<std::pair<size_t, size_t>>& aliases, int64_t api_version) {
+            FfiCall call{.target = target, .operands = std::move(operands)};
+            call.attributes = attributes;
+            for (const auto& l : in_layouts) call.operand_layouts.emplace_back(l.begin(), l.end());
+            for (const auto& l : out_layouts) call.result_layouts.emplace_back(l.begin(), l.end());
+            call.has_side_effect = has_side_effect;
+            call.aliases = aliases;
+            call.api_version = api_version;
+            return ffi_call_text(e.get(), call);
+          },
+          "The text of a call of a target that the runtime knows by name.");
 }
 
 }  // namespace

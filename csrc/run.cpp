@@ -64,15 +64,15 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     size_t num_args = has_effects ? 3 : 2;  // the last: with a token
     static PyObject* const execute = name("execute_sharded");
     static PyObject* const consume = name("consume_with_handlers");
-    Ref execution = Ref::checked(PyObject_VectorcallMethod(
+    Ref execution = of_run(PyObject_VectorcallMethod(
         execute, execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (has_effects) {
       Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
       Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
     }
     PyObject* consume_args[] = {execution.get(), p.executable->handlers()};
-    results = Ref::checked(PyObject_VectorcallMethod(consume, consume_args,
-                                                     2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    results = of_run(PyObject_VectorcallMethod(consume, consume_args,
+                                               2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     LastRun& last = last_run();
     last.any = true;
     int held = p.executable->smallest_output;

@@ -97,6 +97,9 @@ def others():
     yield graph_of(nested, x)
     yield graph_of(weft.grad(lambda x: nested(x)[0]), x)
     yield graph_of(weft.vmap(nested), np.stack([x, x]))
+    kernel = weft.ffi.ffi_call("nobody", weft.ShapeDtypeStruct(x.shape, x.dtype),
+                               input_layouts=[(1, 0)], input_output_aliases={0: 0})  # fmt: skip
+    yield graph_of(lambda x: kernel(x, n=1), x)
     yield compiler.optimize(graph_of(lambda x: wnp.sin(x * 2) + x, x), passes=["fuse"])
     yield compiler.parse(
         "{ lambda ; . let a:f32[2] = constant[value=f32[2]:0x0000803F00000040] in (a,) }"

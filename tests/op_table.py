@@ -162,6 +162,19 @@ def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
     return np.asarray(x).reshape(shape).astype(dtype)
 
 
+def _definite(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Hermitian matrices with positive eigenvalues."""
+    x = _real(rng, shape, np.dtype(np.complex128 if dtype.kind == "c" else np.float64))
+    return (x @ np.conj(np.swapaxes(x, -1, -2)) / 4 + 2 * np.eye(shape[-1])).astype(dtype)
+
+
+def _spread(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Matrices whose eigenvalues and singular values are apart from each other and from 0."""
+    x = _real(rng, shape, np.dtype(np.complex128 if dtype.kind == "c" else np.float64))
+    diagonal = np.arange(2, 2 + shape[-1]) * np.eye(*shape[-2:])
+    return (0.3 * x + 1.5 * diagonal).astype(dtype)
+
+
 DOMAINS: dict[str, Callable[..., np.ndarray]] = {
     "real": _real,
     "positive": _uniform(0.1, 4.0),
@@ -176,6 +189,8 @@ DOMAINS: dict[str, Callable[..., np.ndarray]] = {
     ),
     "ties": lambda rng, shape, dtype: (rng.integers(-5, 5, shape) + 0.5).astype(dtype),
     "wide": _uniform(-20.0, 20.0),
+    "definite": _definite,
+    "spread": _spread,
     "order": lambda rng, shape, dtype: rng.integers(1, 4, shape).astype(dtype),
     "shift": lambda rng, shape, dtype: rng.integers(0, 7, shape).astype(dtype),
     "bits": lambda rng, shape, dtype: np.frombuffer(
@@ -229,6 +244,7 @@ def all_rows() -> list[Row]:
     import op_rows_control
     import op_rows_elementwise
     import op_rows_gather
+    import op_rows_linalg
     import op_rows_random
     import op_rows_reduce
     import op_rows_shape
@@ -241,6 +257,7 @@ def all_rows() -> list[Row]:
         *op_rows_reduce.ROWS,
         *op_rows_gather.ROWS,
         *op_rows_windows.ROWS,
+        *op_rows_linalg.ROWS,
         *op_rows_random.ROWS,
         *op_rows_spectral.ROWS,
         *op_rows_control.ROWS,
@@ -254,6 +271,7 @@ NO_ROW = {
     "custom_jvp_call": "a call of a graph; test_custom_rules.py covers it",
     "custom_lin": "made by differentiating custom_vjp_call; test_custom_rules.py covers it",
     "custom_vjp_call": "a call of a graph; test_custom_rules.py covers it",
+    "ffi_call": "it calls functions of other libraries; test_ffi.py covers it",
     "fusion": "made by the fuse pass only; tests/ir covers it",
     "jit": "a call of a graph; test_jit.py covers it",
     **dict.fromkeys(
@@ -295,6 +313,14 @@ MISSING_RULES = {
         ("jvp",),
         "what its functions do to an element has no derivative in general",
     ),
+    "eig": (("transpose",), "it is linear in nothing"),
+    "geqp3": (("jvp",), "qr has derivatives; this is a part of it"),
+    "geqrf": (("jvp",), "qr has derivatives; this is a part of it"),
+    "hessenberg": (("jvp",), "its factors are reflectors; none in jax either"),
+    "householder_product": (("jvp",), "qr has derivatives; this is a part of it"),
+    "schur": (("jvp",), "none in jax either"),
+    "svd": (("transpose",), "it is linear in nothing"),
+    "tridiagonal": (("jvp",), "its factors are reflectors; none in jax either"),
     "sort": (("transpose",), "it is linear in nothing; a part of a jvp only"),
     "scatter-apply": (("jvp",), "an element may have the function applied more than once"),
 }

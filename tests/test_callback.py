@@ -206,6 +206,43 @@ def test_wrong_results_never_reach_the_device(kind, wrap):
     np.testing.assert_allclose(weft.jit(call)(X), np.sin(X), rtol=1e-6)
 
 
+class OwnError(Exception):
+    def __init__(self, code):
+        super().__init__("own", code)
+        self.code = code
+
+
+@pytest.mark.parametrize("size", [3, 1 << 20])
+@pytest.mark.parametrize("error", [OwnError, KeyboardInterrupt, SystemExit])
+def test_errors_of_the_function_arrive_as_they_are(error, size):
+    raised = []
+
+    def fails(x):
+        raised.append(error(7))
+        raise raised[-1]
+
+    x = np.ones(size, np.float32)
+    f = weft.jit(lambda x: wnp.cos(weft.pure_callback(fails, x, wnp.sin(x))))
+    for use in (lambda y: y.block_until_ready(), np.asarray, lambda y: float(y[0])):
+        with pytest.raises(error) as caught:
+            use(weft.jit(lambda y: y + 1)(f(x)))
+        assert caught.value is raised[-1]
+        names = [entry.name for entry in caught.traceback]
+        assert names[-1] == "fails" and names.count("fails") == 1
+    effect = weft.jit(lambda x: weft.debug.callback(fails, x, partitioned=True))
+    with pytest.raises(error):
+        effect(x)
+        weft.effects_barrier()
+
+
+def test_errors_of_functions_within_functions():
+    inner = weft.jit(lambda x: weft.pure_callback(boom, x, x))
+    outer = weft.jit(lambda x: weft.pure_callback(lambda x: np.asarray(inner(x)), x, x))
+    with pytest.raises(ValueError, match="^boom from the host$") as caught:
+        outer(X).block_until_ready()
+    assert caught.traceback[-1].name == "boom"
+
+
 def test_wrong_results_name_the_line():
     with pytest.raises(RuntimeError, match=f"as promised(.|\n)*at {__file__}"):
         weft.jit(lambda x: weft.pure_callback(lambda a: a[:1], x, x))(X).block_until_ready()

@@ -472,9 +472,10 @@ def test_errors_of_callbacks():
         weft.debug.callback(fails, 1.0)
     f = weft.jit(lambda x: (weft.debug.callback(fails, x), x + 1)[1])
     for _ in range(3):
-        with pytest.raises(RuntimeError, match=r"in fails(.|\n)*ValueError: no 1\.0"):
+        with pytest.raises(ValueError, match=r"^no 1\.0$") as caught:
             f(1.0)
             weft.effects_barrier()
+        assert caught.traceback[-1].name == "fails"
     weft.effects_barrier()  # each error is raised once
     assert weft.jit(lambda x: x + 1)(1.0) == 2.0
 
@@ -482,7 +483,7 @@ def test_errors_of_callbacks():
 def test_errors_do_not_get_lost_among_others():
     big = np.ones(1 << 22, np.float32)
     slow = weft.jit(lambda x: weft.debug.callback(fails, wnp.sin(x).sum() * 0))
-    with pytest.raises(RuntimeError, match="ValueError: no 0"):
+    with pytest.raises(ValueError, match="^no 0"):
         slow(big)
         weft.jit(spy)(1.0)
         weft.effects_barrier()

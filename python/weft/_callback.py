@@ -91,8 +91,8 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
 
     Returns a tree of arrays. Raises NotImplementedRuleError when differentiated (give the calling
     function a derivative with custom_jvp), CallbackError if the function returns something else
-    than was promised; an error of the function itself arrives as a RuntimeError that holds its
-    traceback, from un-jitted calls as it is.
+    than was promised; an error of the function itself arrives as it is, with its traceback, where
+    the program is called or its results are used.
     """
     if vmap_method not in _VMAP_METHODS:
         raise ValueError(
@@ -143,14 +143,26 @@ def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
     return out_tree.unflatten(out)
 
 
-def debug_callback(callback, args, kwargs, ordered):
+def debug_callback(callback, args, kwargs, ordered, partitioned=False):
     """Calls a function on the host for its effects; see weft.debug.callback."""
+    if ordered and partitioned:
+        raise ValueError(
+            "debug.callback expected ordered=False with partitioned=True, since the parts of a "
+            "program run at the same time; got both"
+        )
     leaves, in_tree = registry.flatten((args, kwargs))
     static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
     flat = _FlatCallback(callback, in_tree, None, "debug.callback", static)
     leaves = [x for x in leaves if _is_array(x)]
     if _is_recorded(leaves, ordered):
-        _recorded("debug_callback", leaves, (), callback=flat, ordered=bool(ordered))
+        _recorded(
+            "debug_callback",
+            leaves,
+            (),
+            callback=flat,
+            ordered=bool(ordered),
+            partitioned=bool(partitioned),
+        )
     else:
         _called_at_once(flat, leaves, (), ordered)
 

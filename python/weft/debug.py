@@ -16,7 +16,7 @@ __all__ = ["callback", "print"]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-def callback(callback=None, *args, ordered=False, **kwargs):
+def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     """Calls a Python function on values of the program, for its effects.
 
     What the function returns is dropped. With derivatives it sees primal values and takes part in
@@ -31,32 +31,34 @@ def callback(callback=None, *args, ordered=False, **kwargs):
       args, kwargs: trees of arrays and other values.
       ordered: whether calls come in the order of the program, with other ordered ones, and in the
         order of the elements that vmap maps. If not, they may come in another; none is left out.
+      partitioned: whether a program that runs in parts on several devices calls it for each part,
+        on the part's values. Programs run on one device so far, as a single part.
 
     `callback(ordered=True)` gives a function that takes the rest.
 
-    Raises TypeError if `callback` cannot be called. An error of the function arrives as a
-    RuntimeError that holds its traceback, where the program's results are used or at
-    weft.effects_barrier(); un-jitted, as it is.
+    Raises TypeError if `callback` cannot be called, ValueError if it is to be both ordered and
+    partitioned. An error of the function arrives as it is, where the program's results are used or
+    at weft.effects_barrier().
     """
     if callback is None:
         _check_alone("callback", args, kwargs)
-        return functools.partial(_callback_with, ordered)
-    return _callback_with(ordered, callback, *args, **kwargs)
+        return functools.partial(_callback_with, ordered, partitioned)
+    return _callback_with(ordered, partitioned, callback, *args, **kwargs)
 
 
-def _callback_with(ordered, callback, /, *args, **kwargs):
+def _callback_with(ordered, partitioned, callback, /, *args, **kwargs):
     if not callable(callback):
         raise TypeError(f"debug.callback expected a function; got {callback!r}")
-    _debug_callback(callback, args, kwargs, ordered)
+    _debug_callback(callback, args, kwargs, ordered, partitioned)
 
 
-def print(fmt=None, *args, ordered=False, skip_format_check=False, **kwargs):
+def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):
     """Prints values of the program: `weft.debug.print("x = {}", x)`, also in compiled programs.
 
     Args:
       fmt: a text for str.format. No f-string, which would show tracers in place of values.
       args, kwargs: what `fmt` refers to: arrays, which it gets as NumPy arrays, and other values.
-      ordered: as for `callback`.
+      ordered, partitioned: as for `callback`.
       skip_format_check: whether to leave out the check that `fmt` uses all arguments.
 
     `print(ordered=True)` gives a function that takes the rest.
@@ -66,16 +68,16 @@ def print(fmt=None, *args, ordered=False, skip_format_check=False, **kwargs):
     """
     if fmt is None:
         _check_alone("print", args, kwargs)
-        return functools.partial(_print_with, ordered, skip_format_check)
-    return _print_with(ordered, skip_format_check, fmt, *args, **kwargs)
+        return functools.partial(_print_with, ordered, partitioned, skip_format_check)
+    return _print_with(ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
 
 
-def _print_with(ordered, skip_format_check, fmt, /, *args, **kwargs):
+def _print_with(ordered, partitioned, skip_format_check, fmt, /, *args, **kwargs):
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print expected a format string; got {fmt!r}")
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
-    _debug_callback(_Printer(fmt), args, kwargs, ordered)
+    _debug_callback(_Printer(fmt), args, kwargs, ordered, partitioned)
 
 
 def _check_alone(name, args, kwargs):

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emit/writer.h"
+#include "weft/ffi.h"
 #include "weft/format.h"
 
 namespace weft {
@@ -279,19 +280,19 @@ std::string FunctionWriter::write_region(const Graph& graph, std::span<const std
   return block.text.take();
 }
 
-void FunctionWriter::host_callback(const ObjectRef& function) {
-  if (platform() != "cpu")
+void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) {
+  const EmitOptions& options = module_.options();
+  const std::string& target =
+      partitioned ? options.partitioned_host_call_target : options.host_call_target;
+  if (target.empty())
     fail(ErrorKind::kNotImplemented, "[", frame_->op->info->name,
-         "] expected platform cpu for a call of a host function; got ", platform());
+         "] expected platform cpu, or another whose runtime calls functions on the host; got ",
+         platform());
   std::vector<HostCallback>& all = module_.host_callbacks();
-  Text text;
-  bool is_ordered = !token().empty();
-  text << "\"stablehlo.custom_call\"(" << operand_list(*this)
-       << ") <{api_version = 4 : i32, backend_config = {index = " << all.size()
-       << " : ui64}, call_target_name = \"xla_ffi_python_cpu_callback\", has_side_effect = "
-       << (frame_->op->info->effects == kPure ? "false" : "true") << "}> : " << signature(*this);
-  all.push_back({function, {out_types.begin(), out_types.end()}, loc_, is_ordered});
-  emit_results(*this, text.view());
+  FfiCall call{.target = target, .attributes = cat("index = ", all.size(), " : ui64")};
+  call.has_side_effect = effects_of(*frame_->op->info, frame_->op->attrs) != kPure;
+  all.push_back({function, {out_types.begin(), out_types.end()}, loc_, !token().empty()});
+  emit_ffi_call(*this, call);
 }
 
 void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,

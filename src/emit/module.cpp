@@ -65,6 +65,12 @@ const std::string& ModuleWriter::type_text(TypeRef type) {
   return it->second;
 }
 
+void ModuleWriter::note_target(std::string_view name, Loc loc) {
+  for (const CallTarget& t : targets_)
+    if (t.name == name) return;
+  targets_.push_back({std::string(name), loc});
+}
+
 std::string ModuleWriter::unique_symbol(std::string_view name) {
   std::string base = make_identifier(name);
   std::string symbol = base;
@@ -122,7 +128,7 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
   GraphBuilder b;
   Values operands;
   for (TypeRef t : in_types) operands.push_back(b.input(t));
-  RuleCtx ctx{b, op, attrs, operands, in_types, out_types};
+  RuleCtx ctx{b, op, attrs, operands, in_types, out_types, nullptr, options_.platform};
   Values results;
   for (Val v : op.decompose(ctx)) results.push_back(v.value);
   bool as_inferred = results.size() == out_types.size();
@@ -254,7 +260,8 @@ EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
   }
   ModuleWriter module(options);
   std::string text = module.write(graph);
-  return {std::move(text), std::move(module.host_callbacks()), module.has_barriers()};
+  return {std::move(text), std::move(module.host_callbacks()), std::move(module.targets()),
+          module.has_barriers()};
 }
 
 }  // namespace weft

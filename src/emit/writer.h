@@ -23,9 +23,6 @@ inline constexpr uint32_t kMaxChain = 5000;
 inline constexpr uint32_t kElementwiseWeight = 1;
 inline constexpr uint32_t kOtherWeight = 40;
 
-// "abc" with quotes and escapes, as MLIR strings are written.
-std::string mlir_string(std::string_view s);
-
 // Locations as aliases at the end of the module: each is written out once.
 class LocationTable {
  public:
@@ -47,6 +44,8 @@ class ModuleWriter {
   const EmitOptions& options() const { return options_; }
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
+  std::vector<CallTarget>& targets() { return targets_; }
+  void note_target(std::string_view name, Loc loc);
   void note_barrier() { has_barriers_ = true; }
   bool has_barriers() const { return has_barriers_; }
   const std::string& type_text(TypeRef type);
@@ -76,6 +75,7 @@ class ModuleWriter {
   const EmitOptions& options_;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
+  std::vector<CallTarget> targets_;
   bool has_barriers_ = false;
   std::unordered_map<TypeRef, std::string> types_;
   std::vector<Function> functions_;
@@ -105,7 +105,8 @@ class FunctionWriter final : public EmitCtx {
   std::vector<std::string> inline_graph(const Graph& graph,
                                         std::span<const std::string> args) override;
   std::string region(const Graph& graph, std::string_view terminator) override;
-  void host_callback(const ObjectRef& function) override;
+  void host_callback(const ObjectRef& function, bool partitioned) override;
+  void note_target(std::string_view name) override { module_.note_target(name, loc_); }
   std::string region_on(const Graph& graph, std::span<const std::string> args,
                         std::string_view terminator, std::string_view token) override;
   std::string token() override;

@@ -32,8 +32,11 @@ TypeRefs infer_types(const OpInfo& op, std::span<const TypeRef> operands, const 
 
 uint32_t effects_of(const OpInfo& op, const AttrsRef& attrs) {
   uint32_t effects = op.effects;
-  if (attrs && !op.ordered_by.empty() && attrs->boolean(op.ordered_by)) effects |= kOrdered;
-  if (attrs) for_each_graph(attrs, [&](const GraphRef& graph) { effects |= graph->effects(); });
+  if (!attrs) return effects;
+  if (!op.effects_if.empty() && !attrs->boolean(op.effects_if)) effects = kPure;
+  if (!op.ordered_by.empty() && attrs->boolean(op.ordered_by)) effects |= kOrdered;
+  if (attrs->holds_graphs())
+    for_each_graph(attrs, [&](const GraphRef& graph) { effects |= graph->effects(); });
   return effects;
 }
 

@@ -4,6 +4,7 @@
 // debug_callback: the same, for effects alone; it is invisible to derivatives.
 #include "ops/axes.h"
 #include "ops/families.h"
+#include "ops/host_batch.h"
 #include "ops/presets.h"
 #include "weft/build.h"
 #include "weft/registry.h"
@@ -15,13 +16,6 @@ TypeRefs infer_callback(const InferCtx& c) {
   TypeRefs out;
   for (TypeRef t : c.attr().types("result_avals")) out.push_back(t);
   return out;
-}
-
-// The op on operands whose leading axis is mapped, results alike.
-void apply_batched(BatchCtx& c, const Vals& xs) {
-  std::vector<TypeRef> types;
-  for (TypeRef t : c.out_types) types.push_back(with_shape(t, inserted(t->shape(), 0, c.size)));
-  c.apply(xs, c.attrs->with({{"result_avals", types}}), 0);
 }
 
 // One call per element.
@@ -73,26 +67,35 @@ void batch_sequential(BatchCtx& c) {
   for (Value v : c.b.add(scan, operands, attrs)) c.result(c.val(v), 0);
 }
 
-void batch_callback(BatchCtx& c) {
+}  // namespace
+
+void batch_by_method(BatchCtx& c, const WidenRule& widen) {
   if (c.attr().is_none("vmap_method"))
-    fail(ErrorKind::kNotImplemented,
-         "[pure_callback] expected a vmap_method to be given, since the call is under vmap; got "
-         "None");
+    fail(ErrorKind::kNotImplemented, "[", c.op.name,
+         "] expected a vmap_method to be given, since the call is under vmap; got None");
   const std::string& method = c.attr().string("vmap_method");
   if (method == "sequential_unrolled") return batch_unrolled(c);
   if (method == "sequential") return batch_sequential(c);
   Vals xs;
+  Mask grown, whole;
   for (size_t i = 0; i < c.operands.size(); ++i) {
-    if (c.batched(i) || method == "broadcast_all") {
+    whole.push_back(c.batched(i) || method == "broadcast_all");
+    if (whole[i]) {
       xs.push_back(c.at(i, 0));
     } else if (method == "expand_dims") {
       xs.push_back(expand_dim(c.x(i), 0));
     } else {  // legacy_vectorized
       xs.push_back(c.x(i));
     }
+    grown.push_back(whole[i] || method == "expand_dims");
   }
-  apply_batched(c, xs);
+  std::vector<TypeRef> types;
+  for (TypeRef t : c.out_types) types.push_back(with_shape(t, inserted(t->shape(), 0, c.size)));
+  AttrsRef attrs = widen ? widen(c.attrs, grown, whole) : c.attrs;
+  c.apply(xs, attrs->with({{"result_avals", types}}), 0);
 }
+
+namespace {
 
 // Which element comes first must not decide what an element gets.
 void batch_io(BatchCtx& c) {
@@ -125,7 +128,7 @@ OpDef pure_callback_op() {
   d.attrs = {{"callback", AttrType::kObject},
              {"result_avals", AttrType::kTypes},
              {"vmap_method", AttrType::kString, AttrSpec::kOptional}};
-  d.batch = batch_callback;
+  d.batch = [](BatchCtx& c) { batch_by_method(c); };
   return d;
 }
 
@@ -147,7 +150,12 @@ OpDef io_callback_op() {
 
 OpDef debug_callback_op() {
   OpDef d = effectful_op("debug_callback", "Calls a function on the host that gives nothing.");
-  d.attrs = {{"callback", AttrType::kObject}, {"ordered", AttrType::kBool}};
+  d.attrs = {{"callback", AttrType::kObject},
+             {"ordered", AttrType::kBool},
+             {"partitioned", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  d.emit = [](EmitCtx& c) {
+    c.host_callback(c.attr().object("callback"), c.attr().boolean("partitioned"));
+  };
   d.infer = [](const InferCtx&) -> TypeRefs { return {}; };
   d.jvp_kind = JvpKind::kZero;
   d.jvp = nullptr;

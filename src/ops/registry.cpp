@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ops/families.h"
+#include "ops/linalg.h"
 #include "weft/error.h"
 
 namespace weft {
@@ -114,6 +115,8 @@ OpRegistry& registry() {
     register_custom_rules(*r);
     register_checkpoint(*r);
     register_callback(*r);
+    register_ffi(*r);
+    register_linalg(*r);
     register_cond(*r);
     register_while(*r);
     register_scan(*r);

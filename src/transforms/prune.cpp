@@ -105,7 +105,7 @@ Pruner::Plan Pruner::analyze(const Graph& graph, Mask kept_outputs) {
   for (uint32_t index = static_cast<uint32_t>(graph.ops().size()); index-- > 0;) {
     const Op& op = graph.op(index);
     bool has_graphs = op.attrs && takes_graphs(*op.info);
-    bool live = (has_graphs ? effects_of(*op.info, op.attrs) : op.info->effects) != kPure;
+    bool live = effects_of(*op.info, op.attrs) != kPure;
     for (uint32_t i = 0; i < op.num_results; ++i) live |= plan.live_values[op.results_begin + i];
     plan.live_ops[index] = live;
     plan.changes |= !live;

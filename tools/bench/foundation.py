@@ -6,7 +6,6 @@ usage: foundation.py [--rounds N] [--json OUT]     compares; prints a table of m
 
 import dataclasses
 import importlib
-import statistics
 import subprocess
 import sys
 import time
@@ -61,17 +60,6 @@ def trace_time(fw, f, x, text=False, repeats=3):
     return min(times)
 
 
-def call_time(f, number, repeats=7):
-    f()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(number):
-            f()
-        times.append((time.perf_counter() - start) / number)
-    return statistics.median(times)
-
-
 def import_time(name):
     """Seconds of `import NAME` in a fresh process, of several the best."""
     code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
@@ -101,10 +89,10 @@ def measure_calls(fw, x):
     data = fw.jit(lambda s: s.params + s.step)
     two, state = Pair(x, x), State(x, x)
     return {
-        "jit_kwargs": call_time(lambda: named(x, scale=x, shift=x), 3000),
-        "jit_static": call_time(lambda: static(x, 3, mode="train"), 3000),
-        "jit_tuple": call_time(lambda: pair(two), 3000),
-        "jit_data": call_time(lambda: data(state), 3000),
+        "jit_kwargs": sitting.call_time(lambda: named(x, scale=x, shift=x), 3000),
+        "jit_static": sitting.call_time(lambda: static(x, 3, mode="train"), 3000),
+        "jit_tuple": sitting.call_time(lambda: pair(two), 3000),
+        "jit_data": sitting.call_time(lambda: data(state), 3000),
     }
 
 
@@ -115,7 +103,7 @@ def measure_custom_rule(fw, xnp, x):
 
     f.defvjp(lambda x: (f(x), xnp.cos(x)), lambda c, g: (g * c * 2.0,))
     gradient = fw.grad(lambda x: xnp.sum(f(x)))
-    return {"grad_custom": call_time(lambda: gradient(x), 100)}
+    return {"grad_custom": sitting.call_time(lambda: gradient(x), 100)}
 
 
 def measure(name):
@@ -128,13 +116,13 @@ def measure(name):
     result["trace_affine"] = trace_time(fw, affine_chain, x)
     result["trace_text"] = trace_time(fw, affine_chain, x, text=True)
     add = fw.jit(lambda a, b: a + b)
-    result["jit_2"] = call_time(lambda: add(x, x), 5000)
+    result["jit_2"] = sitting.call_time(lambda: add(x, x), 5000)
     tree = {f"p{i}": x for i in range(100)}
     shift = fw.jit(lambda t: {k: v + 1 for k, v in t.items()})
-    result["jit_dict"] = call_time(lambda: shift(tree), 300)
+    result["jit_dict"] = sitting.call_time(lambda: shift(tree), 300)
     result |= measure_calls(fw, x) | measure_custom_rule(fw, xnp, x)
-    result["eager_add"] = call_time(lambda: x + x, 5000)
-    result["eager_index"] = call_time(lambda: x[3], 1000)
+    result["eager_add"] = sitting.call_time(lambda: x + x, 5000)
+    result["eager_index"] = sitting.call_time(lambda: x[3], 1000)
     return result
 
 

@@ -9,7 +9,24 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+
+def call_time(f, number=None, repeats=7):
+    """Seconds of a call, the median over repeats of so many calls; by default of about 20 ms."""
+    f()
+    if number is None:
+        start = time.perf_counter()
+        f()
+        number = max(1, int(0.02 / (time.perf_counter() - start)))
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(number):
+            f()
+        times.append((time.perf_counter() - start) / number)
+    return statistics.median(times)
 
 
 def compare(script, rows, rounds):

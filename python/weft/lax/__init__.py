@@ -5,6 +5,7 @@ programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 """
 
 from weft._surface import public as _public
+from weft.lax import linalg
 from weft.lax._associative import associative_scan
 from weft.lax._barrier import after_all, create_token, dce_sink, optimization_barrier, stage
 from weft.lax._branches import cond, platform_dependent, switch
@@ -346,6 +347,7 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",

@@ -5,6 +5,9 @@ results are checked here: a wrong shape would overwrite memory.
 """
 
 import collections
+import itertools
+import os
+import re
 import threading
 
 import numpy as np
@@ -15,11 +18,51 @@ from weft.errors import CallbackError
 _NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
 
+# By platform, the targets that jaxlib has for calls of functions on the host: of a whole program,
+# and of its part on a device.
+HOST_CALL_TARGETS = {
+    "cpu": ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback"),
+}
+
 # Tokens of runs with effects that nobody has waited for. Only so many: a loop that runs programs
 # and never waits must not collect tokens without end.
 _MAX_PENDING = 64
 _pending = collections.deque()
 _thread = threading.local()
+
+
+# What functions on the host raised lately, by number. jaxlib makes an error of its own of it, whose
+# text has the number.
+_MAX_RAISED = 32
+_raised = collections.OrderedDict()
+_numbers = itertools.count()
+_NUMBER = re.compile(r"HostFunctionError: number (\d+)\b")
+
+
+class HostFunctionError(Exception):
+    """Stands for what a function on the host raised, on its way through jaxlib."""
+
+
+def call_error(error):
+    """What to raise for an error of jaxlib: what the function on the host raised, if it was that.
+
+    With the function's traceback, without weft's own frames at its beginning.
+    """
+    found = _NUMBER.search(str(error))
+    raised = _raised.get(int(found[1])) if found else None
+    return error if raised is None else raised[0].with_traceback(raised[1])
+
+
+def _remember(error):
+    number = next(_numbers)
+    own = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    frames = error.__traceback__
+    while frames.tb_next and frames.tb_frame.f_code.co_filename.startswith(own):
+        frames = frames.tb_next
+    _raised[number] = (error, frames)
+    if len(_raised) > _MAX_RAISED:
+        _raised.popitem(last=False)
+    return HostFunctionError(f"number {number}")
 
 
 def inside_callback():
@@ -32,14 +75,21 @@ def keep_token(token):
     _pending.append(token)
     # A host function must not wait: it may be the program that called it that is waited for.
     if len(_pending) > _MAX_PENDING and not inside_callback():
-        _pending.popleft().block_until_ready()
+        _wait(_pending.popleft())
+
+
+def _wait(token):
+    try:
+        token.block_until_ready()
+    except Exception as error:
+        raise call_error(error) from None
 
 
 def effects_barrier():
     """Waits until all host functions of programs that were started have run.
 
-    Raises the first error of those that nobody has seen yet, a RuntimeError that holds the
-    function's traceback; RuntimeError when called by a host function, which would wait for itself.
+    Raises the first error of those that nobody has seen yet; RuntimeError when called by a host
+    function, which would wait for itself.
     """
     if inside_callback():
         raise RuntimeError(
@@ -49,10 +99,12 @@ def effects_barrier():
     first_error = None
     while _pending:
         try:
-            _pending.popleft().block_until_ready()
+            token = _pending.popleft()
         except IndexError:
             break  # another thread took it
-        except Exception as error:
+        try:
+            _wait(token)
+        except BaseException as error:
             first_error = first_error or error
     if first_error is not None:
         raise first_error
@@ -76,9 +128,11 @@ def checked(function, types, place, ordered):
         try:
             # Memory of the program is used again after the call. jaxlib copies it, so far.
             results = function(*(a if a.flags.owndata else a.copy() for a in args))
+            return check_results(function, results, types, place, x64) + token
+        except BaseException as error:
+            raise _remember(error) from None
         finally:
             _thread.depth -= 1
-        return check_results(function, results, types, place, x64) + token
 
     return call
 

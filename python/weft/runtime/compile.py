@@ -4,7 +4,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from weft import _core
-from weft.runtime import devices
+from weft.runtime import devices, ffi
 
 # How many programs are compiled between two looks at the process's memory maps.
 _LOOK_EVERY = 256
@@ -58,14 +58,17 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
-def compile_text(text, device_index, host_functions=(), has_barriers=False):
+def compile_text(text, device_index, host_functions=(), has_barriers=False, targets=()):
     """Compiles a module for one device; returns jaxlib's loaded executable.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
-    `has_barriers` says whether it has barriers that must stay.
+    `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
+    libraries that it calls: (name, the user's line).
     """
     _maps.before_compile()
+    if targets:
+        ffi.prepare(devices.platform_of(device_index), targets)
     client = devices.client_of(device_index)
     device = devices.device_at(device_index)
     options = xla_client.CompileOptions()

@@ -1,11 +1,14 @@
 """Finds and loads the CUDA PJRT plugin (the `cuda13` extra) without importing the jax package."""
 
 import ctypes
+import functools
 import glob
+import importlib
 import importlib.util
 import os
 
 _PLUGIN_PACKAGES = ("xla_cuda13", "xla_cuda12")
+_KERNEL_PACKAGES = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 # Libraries that the plugin opens by name; loading them first lets it find them in the wheels.
 _LIBRARIES = (
     "libcudart.so.*",
@@ -21,6 +24,33 @@ _LIBRARIES = (
     "libnvshmem_host.so.*",
     "libcudnn.so.*",
 )
+
+
+_api = None  # the plugin's C interface, a capsule
+
+
+def register_kernels():
+    """Makes the solvers of the wheel that belongs to the plugin known to XLA.
+
+    Raises RuntimeError if it is not installed.
+    """
+    from jaxlib import xla_client
+
+    from weft.runtime.ffi import register_all
+
+    for package in _KERNEL_PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            continue
+        extension = importlib.import_module(f"{package}.cuda_plugin_extension")
+        register = functools.partial(extension.register_custom_call_target, _api)
+        xla_client.register_custom_call_handler("CUDA", register)
+        for module in ("_solver", "_linalg"):
+            register_all(importlib.import_module(f"{package}.{module}").registrations())
+        return
+    raise RuntimeError(
+        "linear algebra on a GPU needs the kernels that belong to the plugin; "
+        "install jax-cuda13-plugin"
+    )
 
 
 def plugin_path():
@@ -55,7 +85,8 @@ def make_client():
         raise RuntimeError("the CUDA plugin is not installed; install weft[cuda13]")
     _load_libraries()
     if not xla_client.pjrt_plugin_loaded("cuda"):
-        xla_client.load_pjrt_plugin_dynamically("cuda", path)
+        global _api
+        _api = xla_client.load_pjrt_plugin_dynamically("cuda", path)
     if not xla_client.pjrt_plugin_initialized("cuda"):
         xla_client.initialize_pjrt_plugin("cuda")
     return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())

@@ -23,6 +23,8 @@ def _runtime_hooks():
         "copy_to_device": buffers.copy_to_device,
         "start": devices.start,
         "keep_token": callback.keep_token,
+        "call_error": callback.call_error,
+        "host_call_targets": callback.HOST_CALL_TARGETS,
     }
 
 

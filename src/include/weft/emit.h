@@ -19,9 +19,19 @@ struct HostCallback {
   bool is_ordered;  // takes a token after its arguments and returns it after its results
 };
 
+// A function that a module calls by a name that the runtime must know.
+struct CallTarget {
+  std::string name;
+  Loc loc;  // of the first call
+};
+
 struct EmitOptions {
   std::string module_name = "jit_f";  // printed as @name, quoted if need be
   std::string platform = "cpu";
+  // The targets by which the embedding language's runtime calls functions on the host, given their
+  // number in the attribute `index`; and those called for each part. Empty: it has none.
+  std::string host_call_target;
+  std::string partitioned_host_call_target;
   bool locations = false;
   // Per input of the graph: index of the output that may take its buffer, -1 for none, or
   // kDonor to let XLA choose. Empty: no donation.
@@ -45,6 +55,7 @@ WEFT_API void check_expansion(const Graph& graph);
 struct EmittedModule {
   std::string text;
   std::vector<HostCallback> callbacks;  // by number
+  std::vector<CallTarget> targets;      // each once
   bool has_barriers = false;            // the compiler must not drop its optimization barriers
 };
 

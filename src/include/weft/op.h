@@ -46,6 +46,7 @@ struct OpInfo {
   bool commutative = false;       // op(x, y) is op(y, x), to the bit but for which nan a nan is
   bool multiple_results = false;  // results are a list, also when there is only one
   uint32_t effects = kPure;
+  std::string effects_if;  // the boolean attribute without which the op has no effects
   std::string ordered_by;  // the boolean attribute that makes the effects ordered ones too
   bool built_in = false;   // set by the registry: every process has the op
   InferRule infer;

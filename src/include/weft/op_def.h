@@ -47,6 +47,8 @@ struct RuleCtx {
   std::span<const TypeRef> out_types;  // types of the results in the source graph
   // For rules that transform a graph of the op; set by the transforms only.
   const Transforms* transforms = nullptr;
+  // The platform that the op is written out for; empty but in `decompose`.
+  std::string_view platform = {};
 
   size_t size() const { return operands.size(); }
   Val x(size_t i) const { return {&b, operands[i]}; }
@@ -175,8 +177,11 @@ class WEFT_API EmitCtx {
                                                 std::span<const std::string> args) = 0;
   // A region "{ ^bb0(%a: tensor<f32>, ...): ... <terminator> }" holding a graph.
   virtual std::string region(const Graph& graph, std::string_view terminator) = 0;
-  // The op as a call of a function on the host, on all operands; names the results.
-  virtual void host_callback(const ObjectRef& function) = 0;
+  // The op as a call of a function on the host, on all operands; names the results. Where a program
+  // runs in parts on several devices, a partitioned one is called for each part.
+  virtual void host_callback(const ObjectRef& function, bool partitioned = false) = 0;
+  // Declares that the module calls a function that the runtime knows by this name.
+  virtual void note_target(std::string_view name) = 0;
   // A region without arguments of its own: `args` are values that are in scope where it stands.
   // If a token is given, ordered effects in the region start from it, and the region returns the
   // last token after its outputs.
@@ -197,6 +202,8 @@ using EmitRule = std::function<void(EmitCtx&)>;
 WEFT_API std::string mlir_type(TypeRef type);
 // "array<i64: 0, 1>"
 WEFT_API std::string mlir_ints(std::span<const int64_t> xs);
+// "abc" with quotes and escapes, as MLIR strings are written.
+WEFT_API std::string mlir_string(std::string_view s);
 // The element text of a literal: "2.000000e+00", "0x7FC00000", "true", "(1.0,2.0)".
 WEFT_API std::string mlir_literal(const Literal& x);
 

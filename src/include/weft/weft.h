@@ -6,6 +6,7 @@
 #include "weft/custom_rules.h"  // IWYU pragma: export
 #include "weft/emit.h"          // IWYU pragma: export
 #include "weft/error.h"         // IWYU pragma: export
+#include "weft/ffi.h"           // IWYU pragma: export
 #include "weft/format.h"        // IWYU pragma: export
 #include "weft/graph.h"         // IWYU pragma: export
 #include "weft/held.h"          // IWYU pragma: export

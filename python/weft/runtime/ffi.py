@@ -1,0 +1,104 @@
+"""Functions of other libraries that programs call by name: what is registered, and what for.
+
+XLA looks a target up when it compiles, and says little where there is none; those of LAPACK crash
+the process if they run before SciPy's functions were looked up. So `prepare` sees the names first.
+"""
+
+import ctypes
+import os
+import threading
+
+import jaxlib
+from jaxlib import _jax, xla_client
+
+from weft.errors import AttributeValueError
+from weft.runtime import cuda
+
+_PLATFORMS = {"cpu": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
+_lock = threading.Lock()
+_ready = set()  # the libraries whose targets are registered
+_registered = set()  # (platform, name) of what users have registered
+
+
+def prepare(platform, targets):
+    """Makes the targets of a program callable: (name, the user's line) each.
+
+    Raises AttributeValueError for a name that nobody has registered.
+    """
+    for name, place in targets:
+        library = _library_of(name, platform)
+        if library is not None:
+            _load(library)
+        elif not _is_registered(name, platform):
+            where = f"\n  at {place}" if place else ""
+            raise AttributeValueError(
+                f"[ffi_call] expected the name of a target registered for platform {platform} "
+                f"(weft.ffi.register_ffi_target); got '{name}'{where}"
+            )
+
+
+def _is_registered(name, platform):
+    platform = _PLATFORMS.get(platform, platform)
+    return (platform, name) in _registered or name in _jax.custom_call_targets(platform)
+
+
+def _library_of(name, platform):
+    """The part of jaxlib that a target of ours is in; None for those of others."""
+    if platform == "cpu":
+        is_lapack = name.startswith("lapack_") or name == "tridiagonal_solve_perturbed_ffi"
+        return "lapack" if is_lapack else None
+    known = name.startswith(("cusolver_", "cublas_", "cu_", "magma_", "cusparse_"))
+    return "cuda" if known and platform == "cuda" else None
+
+
+def _load(library):
+    if library in _ready:
+        return
+    with _lock:
+        if library not in _ready:
+            {"lapack": _load_lapack, "cuda": cuda.register_kernels}[library]()
+            _ready.add(library)
+
+
+def _load_lapack():
+    from jaxlib import lapack
+
+    register_all(lapack.registrations())
+    lapack._lapack.initialize()  # imports SciPy, whose LAPACK it is
+
+
+def register_all(registrations):
+    """Registers what a module of jaxlib offers: (name, capsule, version) by platform."""
+    for platform, targets in registrations.items():
+        for name, capsule, api_version in targets:
+            xla_client.register_custom_call_target(
+                name, capsule, platform=platform, api_version=api_version
+            )
+
+
+def register_target(name, function, platform, api_version, **options):
+    """Registers a target with XLA, for good."""
+    platform = _PLATFORMS.get(platform, platform)
+    xla_client.register_custom_call_target(
+        name, function, platform=platform, api_version=api_version, **options
+    )
+    _registered.add((platform, name))
+
+
+def register_type(name, registration, platform):
+    xla_client.register_custom_type(name, registration, platform=_PLATFORMS.get(platform, platform))
+
+
+def capsule(address):
+    """A capsule that holds the address of a function."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+    )
+    return new(address, b"xla._CUSTOM_CALL_TARGET", None)
+
+
+def include_dir():
+    """The folder with the headers of XLA's typed FFI."""
+    return os.path.join(os.path.dirname(jaxlib.__file__), "include")

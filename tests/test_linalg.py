@@ -1,0 +1,162 @@
+"""weft.lax.linalg beyond the op table: failures, mistakes, platforms, equal eigenvalues."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import verify_stablehlo
+
+import weft
+import weft.numpy as wnp
+from weft import compiler, errors
+from weft.lax import linalg
+
+rng = np.random.default_rng(0)
+A = rng.normal(size=(3, 3)).astype(np.float32)
+S = (A @ A.T + 3 * np.eye(3)).astype(np.float32)
+R = rng.normal(size=(4, 3)).astype(np.float32)
+
+
+def assert_close(x, y, tolerance=2e-5):
+    np.testing.assert_allclose(np.asarray(x), y, rtol=tolerance, atol=tolerance)
+
+
+def test_lapack_is_made_ready_by_a_fresh_process():
+    code = (
+        "import sys, numpy as np, weft\n"
+        "assert 'scipy' not in sys.modules\n"
+        "f = weft.jit(lambda x: weft.lax.linalg.lu(weft.lax.linalg.cholesky(x))[0])\n"
+        "print(np.asarray(f(np.eye(2, dtype='f'))).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("[[1.0, 0.0], [0.0, 1.0]]\n", 0), done.stderr
+
+
+def test_failures_are_nan_where_they_are():
+    both = np.stack([S, -S])
+    for f in (linalg.cholesky, weft.vmap(linalg.cholesky)):
+        out = np.asarray(f(both))
+        assert np.isnan(out[1][np.tril_indices(3)]).all()
+        assert_close(out[0], np.linalg.cholesky(S))
+    bad = np.stack([S, np.full((3, 3), np.nan, np.float32)])
+    for y in (*linalg.eigh(bad), *linalg.svd(bad)):
+        assert np.isnan(y[1]).any() and np.isfinite(y[0]).all()
+    singular = np.float32([[1, 2], [2, 4]])
+    assert np.isfinite(linalg.lu(singular)[0]).all()
+    zeros = np.zeros(3, np.float32)
+    x = linalg.tridiagonal_solve(zeros, zeros, zeros, np.ones((3, 1), np.float32))
+    assert np.isnan(x).all()
+
+
+WRONG = {
+    "square": (lambda: linalg.cholesky(wnp.asarray(R)), r"\[cholesky\] expected square(.|\n)*4,3"),
+    "vector": (lambda: linalg.eigh(wnp.ones(3)), r"\[eigh\] expected matrices(.|\n)*f32\[3\]"),
+    "number": (lambda: linalg.lu(1.0), r"\[lu\] expected matrices(.|\n)*f32\[\]"),
+    "dtype": (lambda: linalg.qr(wnp.ones((2, 2), "bfloat16")), r"\[qr\] expected float32"),
+    "integers": (lambda: linalg.svd(wnp.ones((2, 2), "int32")), r"expected float32(.|\n)*i32"),
+    "dtypes": (lambda: linalg.triangular_solve(S, S.astype("complex64")), "operands of one dtype"),
+    "rows": (lambda: linalg.triangular_solve(S, R, left_side=True),
+             r"expected b to be f32\[3,3\] beside f32\[3,3\]; got f32\[4,3\]"),
+    "columns": (lambda: linalg.triangular_solve(S, R.T), r"f32\[3,3\](.|\n)*got f32\[3,4\]"),
+    "batch": (lambda: linalg.triangular_solve(S[None], np.stack([S, S])), r"f32\[1,3,3\]"),
+    "algorithm": (lambda: linalg.svd(R, algorithm="magic"), "SvdAlgorithm.DEFAULT(.|\n)*'magic'"),
+    "jacobi": (lambda: linalg.svd(R, algorithm=linalg.SvdAlgorithm.JACOBI), "expected algorithm="),
+    "qdwh": (lambda: linalg.eigh(S, implementation=linalg.EighImplementation.QDWH), "QR or None"),
+    "subset": (lambda: linalg.eigh(S, subset_by_index=(2, 9)), r"within 0 and 3; got \(2, 9\)"),
+    "full": (lambda: linalg.svd(R, subset_by_index=(0, 1)), "full_matrices=False with subset"),
+    "pivots": (lambda: linalg.lu_pivots_to_permutation(np.int32([0, 1, 2]), 2), r"\(3\); got 2"),
+    "taus": (lambda: linalg.householder_product(R, R[0, :2][None]), "expected taus to be"),
+    "wide": (lambda: linalg.householder_product(R.T, R[0]), "at least as many rows"),
+    "diagonals": (lambda: linalg.tridiagonal_solve(R[0], R[0], R[1, :2], S), "dl, d and du"),
+    "grad": (lambda: weft.grad(lambda x: linalg.svd(x)[0].sum())(R), "full_matrices=False"),
+    "grad qr": (lambda: weft.grad(lambda x: linalg.qr(x)[0].sum())(R), "full_matrices=False"),
+    "grad eig": (lambda: weft.grad(lambda x: abs(linalg.eig(x)[1]).sum())(S), "enable_eigvec"),
+    "schur": (lambda: linalg.schur(S, sort_eig_vals=True), "sort_eig_vals=False"),
+    "grad schur": (lambda: weft.grad(lambda x: linalg.schur(x)[0].sum())(S), "schur"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_mistakes(kind):
+    call, message = WRONG[kind]
+    with pytest.raises(errors.WeftError, match=message) as e:
+        call()
+    assert __file__ in str(e.value)
+
+
+def test_equal_eigenvalues_and_singular_values():
+    eye = np.eye(3, dtype=np.float32)
+    assert_close(weft.grad(lambda x: linalg.eigh(x)[1].sum())(eye), eye)
+    assert_close(weft.grad(lambda x: linalg.svd(x, compute_uv=False).sum())(eye), eye)
+    u_vh = lambda x: (lambda u, s, vh: u @ vh)(*linalg.svd(x))
+    assert np.isfinite(weft.jacobian(u_vh)(eye)).all()
+    vectors = weft.grad(lambda x: linalg.eigh(x)[0].sum())(eye)
+    assert not np.isfinite(vectors).all()  # they are arbitrary
+
+
+def test_second_derivatives_are_finite():
+    for f in (
+        lambda x: linalg.cholesky(x).sum(),
+        lambda x: (linalg.eigh(x)[1] ** 2).sum(),
+        lambda x: (linalg.svd(x)[1] ** 3).sum(),
+    ):
+        assert np.isfinite(weft.hessian(f)(S)).all()
+
+
+def test_parts_of_decompositions():
+    u, s, vh = np.linalg.svd(R, full_matrices=False)
+    part = linalg.svd(R, full_matrices=False, subset_by_index=(1, 3))
+    assert [x.shape for x in part] == [(4, 2), (2,), (2, 3)]
+    assert_close(part[0] * part[1] @ part[2], (u * s)[:, 1:] @ vh[1:])
+    v, w = linalg.eigh(S, subset_by_index=(1, 3))
+    assert_close(w, np.linalg.eigvalsh(S)[1:])
+    assert_close(S @ np.asarray(v), np.asarray(v * w), 1e-4)
+
+
+@pytest.mark.parametrize("left_side", [True, False])
+def test_triangular_solve_with_vectors_and_mapped_right_sides(left_side):
+    solve = lambda b: linalg.triangular_solve(S, b, left_side=left_side, lower=True)
+    lower = np.tril(S)
+    want = np.linalg.solve(lower if left_side else lower.T, R.T).T
+    assert_close(solve(R[0]), want[0])
+    assert_close(weft.vmap(solve)(R), want, 1e-4)
+    matrices = np.stack([R.T, 2 * R.T]) if left_side else np.stack([R, 2 * R])
+    text = weft.jit(weft.vmap(solve)).lower(matrices).as_text()
+    assert len(re.findall("custom_call", text)) == 1
+    assert_close(weft.vmap(solve)(matrices)[1], 2 * (want.T if left_side else want), 1e-4)
+
+
+def test_cholesky_update_and_symmetric_product():
+    r, w = np.linalg.cholesky(S).T, R[0]
+    updated = np.asarray(linalg.cholesky_update(r, w))
+    assert_close(updated.T @ updated, S + np.outer(w, w), 1e-4)
+    assert (np.diagonal(updated) > 0).all() and not np.tril(updated, -1).any()
+    assert np.isfinite(weft.grad(lambda w: linalg.cholesky_update(r, w).sum())(w)).all()
+    product = linalg.symmetric_product(R, R @ R.T, alpha=2.0, beta=-1.0, symmetrize_output=True)
+    assert_close(product, R @ R.T, 1e-4)
+
+
+def test_targets_of_platforms():
+    f = weft.jit(lambda x: (linalg.cholesky(x), linalg.qr(x), linalg.eigh(x), linalg.svd(x[:2])))
+    graph = f.trace(S).graph
+    text = compiler.emit_stablehlo(graph, platform="cuda")
+    verify_stablehlo(text)
+    targets = set(re.findall(r'call_target_name = "(\w+)"', text))
+    kinds = ("potrf", "geqrf", "orgqr", "syevd", "gesvd")
+    assert targets == {f"cusolver_{kind}_ffi" for kind in kinds}
+    solve = weft.jit(lambda a: linalg.triangular_solve(a, a, left_side=True)).trace(S).graph
+    assert "stablehlo.triangular_solve" in compiler.emit_stablehlo(solve, platform="cuda")
+    with pytest.raises(errors.NotImplementedRuleError, match="platform cpu or cuda(.|\n)*got tpu"):
+        compiler.emit_stablehlo(weft.jit(linalg.cholesky).trace(S).graph, platform="tpu")
+    schur = weft.jit(lambda x: linalg.schur(x)).trace(S).graph
+    with pytest.raises(errors.NotImplementedRuleError, match="expected platform cpu"):
+        compiler.emit_stablehlo(schur, platform="cuda")
+
+
+def test_programs_are_shown():
+    lowered = weft.jit(linalg.cholesky).lower(S)
+    assert "lapack_spotrf_ffi" in lowered.as_text()
+    assert "cholesky" in str(weft.make_jaxpr(linalg.cholesky)(S))
+    assert linalg.cholesky_p.name == "cholesky"
