@@ -146,6 +146,10 @@ def test_a_seed_is_a_number():
             check(wnp.sin, (1.0,), seed=seed)
 
 
+def test_more_differences_than_elements():
+    assert wnp.diff(wnp.arange(3), n=2**63, prepend=1).shape == (0,)
+
+
 def test_messages_of_errors_that_are_no_text():
     assert weft.errors.ShapeError(range(2**62)).args == (range(2**62),)
 

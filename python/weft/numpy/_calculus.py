@@ -47,7 +47,8 @@ def _diff(a, prepend, append, *, n, axis):
     parts = [x for x in (ends[0], a, ends[1]) if x is not None]
     a = concatenate(parts, axis) if len(parts) > 1 else _core.asarray(a)
     step = u.not_equal if is_bool(dtype_of(a)) else u.subtract
-    for _ in range(n):
+    # As many differences as there are elements leave none, and so do more.
+    for _ in range(min(n, shape_of(a)[axis])):
         a = step(slice_in_dim(a, 1, None, axis=axis), slice_in_dim(a, 0, -1, axis=axis))
     return a
 
