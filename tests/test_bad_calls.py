@@ -146,5 +146,16 @@ def test_a_seed_is_a_number():
             check(wnp.sin, (1.0,), seed=seed)
 
 
+def test_more_differences_than_elements():
+    assert wnp.diff(wnp.arange(3), n=2**63, prepend=1).shape == (0,)
+
+
 def test_messages_of_errors_that_are_no_text():
     assert weft.errors.ShapeError(range(2**62)).args == (range(2**62),)
+
+
+@pytest.mark.parametrize("split", [wnp.array_split, wnp.split])
+def test_more_pieces_than_there_is_use_for(split):
+    with pytest.raises(weft.errors.AttributeValueError, match="at most 65536 pieces"):
+        split(wnp.zeros((0, 3)), 2**31)
+    assert len(split(wnp.zeros((0, 3)), 3)) == 3

@@ -235,6 +235,18 @@ def test_rare_dtypes(name):
     assert np.asarray(weft.device_put(host[:, :0])).shape == (1, 0)
 
 
+@pytest.mark.parametrize("name", ["int2", "int4", "uint2", "uint4", "float4_e2m1fn"])
+def test_orders_of_elements_of_less_than_a_byte(name):
+    """XLA's own sorting takes elements of two bits for others."""
+    host = np.array([1, 0, 1, 1, 0, 0, 1]).astype(np.dtype(getattr(ml_dtypes, name)))
+    x, positions = weft.device_put(host), np.arange(7)
+    assert np.asarray(weft.lax.sort(x)).tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert weft.lax.sort((x, positions))[1].tolist() == [1, 4, 5, 0, 2, 3, 6]
+    assert np.asarray(weft.lax.sort((positions, x))[1]).tolist() == host.tolist()
+    assert [int(wnp.argmax(x)), int(wnp.argmin(x))] == [0, 1]
+    assert np.asarray(wnp.concatenate([x, x])).tolist() == [*host.tolist(), *host.tolist()]
+
+
 def test_float0():
     float0 = weft.dtypes.float0
     zeros = np.zeros((2, 3), float0)

@@ -11,6 +11,12 @@ def strong(x):
     return _core.astype(x, _core.typeof(x)[1])
 
 
+def weak_as(x, like):
+    """An array, marked as weakly typed if `like` is."""
+    _, dtype, weak = _core.typeof(like)
+    return _core.astype(x, dtype, True) if weak else x
+
+
 def shape_of(x):
     """The shape of an array or number; TypeError for other objects."""
     return _core.typeof(x)[0]

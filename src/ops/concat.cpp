@@ -4,6 +4,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "ops/small_elements.h"
 
 namespace weft {
 namespace {
@@ -64,8 +65,9 @@ Vals concatenate_of_empty(SimplifyCtx& c) {
   return {kept.size() == 1 ? kept[0] : concatenate(kept, axis)};
 }
 
-DType wider_than_a_byte(DType d) {
-  return is_float(d) ? DType::kF32 : is_signed_int(d) ? DType::kI8 : DType::kU8;
+void emit_concatenate(EmitCtx& c) {
+  emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
+                      ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
 }
 
 OpDef concatenate_op() {
@@ -76,26 +78,7 @@ OpDef concatenate_op() {
   d.infer = infer_concatenate;
   linear(d, transpose_concatenate);
   d.batch = batch_concatenate;
-  d.emit = [](EmitCtx& c) {
-    // XLA's kernel for CPUs aborts on elements of less than a byte.
-    DType own = c.out_type()->dtype();
-    DType stored = info(own).bits >= 8 ? own : wider_than_a_byte(own);
-    if (stored == own || own == DType::kBool) {
-      emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
-                          ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
-      return;
-    }
-    GraphBuilder b;
-    Vals parts;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < c.size(); ++i) {
-      parts.push_back(convert(Val{&b, b.input(c.in_type(i))}, stored));
-      names.push_back(c.in(i));
-    }
-    Val joined = concatenate(parts, static_cast<int>(c.attr().integer("dimension")));
-    Value result = convert(joined, own).value;
-    c.set_out(0, c.inline_graph(*b.finish({&result, 1}), names)[0]);
-  };
+  d.emit = emit_in_bytes("concatenate", emit_concatenate);
   d.simplify = {{"concatenate_empty", "operands of size 0 are dropped; one operand x -> x",
                  concatenate_of_empty}};
   d.cost = cost_bytes;

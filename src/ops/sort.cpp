@@ -8,6 +8,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "ops/small_elements.h"
 
 namespace weft {
 namespace {
@@ -119,7 +120,7 @@ OpDef sort_op() {
     for (size_t i = 0; i < c.operands.size(); ++i) xs.push_back(c.at(i, at));
     c.apply(xs, c.attrs->with({{"dimension", shifted(c.attr().integer("dimension"), at)}}), at);
   };
-  d.emit = emit_sort;
+  d.emit = emit_in_bytes("sort", emit_sort);
   d.simplify = {{"sort_one", "along an axis of size 1 -> x", [](SimplifyCtx& c) {
                    Vals xs;
                    if (c.in_types[0]->dim(static_cast<int>(c.attr().integer("dimension"))) > 1)

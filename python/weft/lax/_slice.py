@@ -10,7 +10,15 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_ints, static_shape
+from weft._arguments import (
+    ndim_of,
+    normalize_axis,
+    shape_of,
+    static_int,
+    static_ints,
+    static_shape,
+    weak_as,
+)
 from weft._jit import composite
 from weft.dtypes import default_int, dtype_of, is_integer
 from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
@@ -81,8 +89,10 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     sizes = static_shape(slice_sizes, "dynamic_slice")
     starts, wrapped = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
     if wrapped:
-        return _dynamic_slice(operand, starts, sizes=sizes, wrapped=wrapped)
-    return _core.bind("dynamic_slice", operand, *starts, slice_sizes=sizes)
+        result = _dynamic_slice(operand, starts, sizes=sizes, wrapped=wrapped)
+    else:
+        result = _core.bind("dynamic_slice", operand, *starts, slice_sizes=sizes)
+    return weak_as(result, operand)
 
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):

@@ -1,7 +1,7 @@
 """Sorting along an axis, and the greatest elements."""
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, static_int
+from weft._arguments import ndim_of, normalize_axis, static_int, weak_as
 from weft.dtypes import dtype_of, is_float
 from weft.errors import AttributeValueError, DTypeError
 from weft.lax._elementwise import neg
@@ -31,7 +31,7 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
         is_stable=bool(is_stable),
         num_keys=static_int(num_keys, "sort", "num_keys"),
     )
-    return tuple(results) if several else results[0]
+    return tuple(map(weak_as, results, operands)) if several else results[0]
 
 
 def sort_key_val(keys, values, dimension=-1, is_stable=True):

@@ -47,7 +47,8 @@ def _diff(a, prepend, append, *, n, axis):
     parts = [x for x in (ends[0], a, ends[1]) if x is not None]
     a = concatenate(parts, axis) if len(parts) > 1 else _core.asarray(a)
     step = u.not_equal if is_bool(dtype_of(a)) else u.subtract
-    for _ in range(n):
+    # As many differences as there are elements leave none, and so do more.
+    for _ in range(min(n, shape_of(a)[axis])):
         a = step(slice_in_dim(a, 1, None, axis=axis), slice_in_dim(a, 0, -1, axis=axis))
     return a
 
@@ -77,8 +78,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @composite(static_argnames=("axis",))
 def _trapezoid(y, x, dx, *, axis):
-    y = _core.promote_dtypes_inexact(y)[0]
-    if x is not None:
+    if x is None:
+        (y,) = _core.promote_dtypes_inexact(y)
+    else:
         y, x = _core.promote_dtypes_inexact(y, x)
         dx = diff(x, axis=axis if ndim_of(x) > 1 else 0)
         if ndim_of(x) == 1:
@@ -106,8 +108,8 @@ def gradient(f, *varargs, axis=None, edge_order=None):
         raise ShapeError(
             f"[gradient] expected at least two values along axes {axes}; got shape {shape_of(f)}"
         )
-    spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
-    if len(spacings) != len(axes) or any(shape_of(h) for h in spacings):
+    spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (None,) * len(axes)
+    if len(spacings) != len(axes) or any(h is not None and shape_of(h) for h in spacings):
         raise AttributeValueError(
             f"[gradient] expected a number as spacing, or one for each of {len(axes)} axes"
         )
@@ -117,13 +119,18 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
 @composite(static_argnames=("axis",))
 def _slopes(f, spacing, *, axis):
-    weak = _core.typeof(f)[2] and _core.typeof(spacing)[2]
-    f, spacing = _core.promote_dtypes_inexact(f, spacing)
+    weak = _core.typeof(f)[2]
+    if spacing is None:
+        (f,) = _core.promote_dtypes_inexact(f)
+    else:
+        weak = weak and _core.typeof(spacing)[2]
+        f, spacing = _core.promote_dtypes_inexact(f, spacing)
     steps = diff(f, axis=axis)
     ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
     sums = u.add(slice_in_dim(steps, 1, None, axis=axis), slice_in_dim(steps, 0, -1, axis=axis))
     inner = u.multiply(sums, 0.5)
-    slopes = u.divide(concatenate([ends[0], inner, ends[1]], axis), spacing)
+    slopes = concatenate([ends[0], inner, ends[1]], axis)
+    slopes = slopes if spacing is None else u.divide(slopes, spacing)
     return slopes if weak else strong(slopes)
 
 
@@ -131,10 +138,10 @@ def _slopes(f, spacing, *, axis):
 def polyval(p, x):
     """The polynomial with coefficients `p`, highest power first, at the points `x`."""
     p, x = _core.promote_dtypes(p, x)
-    result = u.multiply(x, 0)
+    result = _core.broadcast_to(_core.astype(0, dtype_of(x)), shape_of(x))
     for i in range(shape_of(p)[0]):
         result = u.add(u.multiply(result, x), p[i])
-    return result
+    return strong(result)
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None):
@@ -159,9 +166,10 @@ def _cov(m, y, *, rowvar, ddof):
         matrix = broadcast_to_rank(x, 2)
         return matrix if rowvar or shape_of(matrix)[0] == 1 else transpose(matrix)
 
-    m = rows(_core.promote_dtypes_inexact(m)[0])
-    if y is not None:
-        m = concatenate([m, rows(_core.promote_dtypes_inexact(y)[0])])
+    if y is None:
+        m = rows(*_core.promote_dtypes_inexact(m))
+    else:
+        m = concatenate([rows(x) for x in _core.promote_dtypes_inexact(m, y)])
     observations = shape_of(m)[1] - ddof
     centered = u.subtract(m, mean(m, 1, keepdims=True))
     product = dot(centered, u.conj(transpose(centered)))

@@ -219,7 +219,7 @@ def _like(function, a, fill_value, dtype, shape):
     own_shape, own_dtype, weak = _core.typeof(a)
     shape = own_shape if shape is None else static_shape(shape, function)
     if dtype is None:
-        return _filled(shape, fill_value, own_dtype, weak)
+        return _filled(shape, fill_value, own_dtype, weak and not shape_of(fill_value))
     return _filled(shape, fill_value, requested_dtype(dtype, function), False)
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from weft import _core
 from weft._arguments import ndim_of, strong
 from weft._jit import composite
@@ -91,13 +93,16 @@ def _floor_remainder(function, x1, x2):
 def power(x1, x2):
     """x1 to the power x2.
 
-    A Python integer as exponent is applied by repeated multiplication and is differentiated as the
-    polynomial it is. For arrays of integers the result is an integer, which wraps around, and is
+    An integer of Python (or a scalar of NumPy that is not negative) as exponent is applied by
+    repeated multiplication, is differentiated as the polynomial it is, and the result has the dtype
+    of the base. For arrays of integers the result is an integer, which wraps around, and is
     rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
     integer needs a floating-point base.
     """
     if type(x2) is int and -(2**31) < x2 < 2**31:
         return _integer_power(x1, x2)
+    if isinstance(x2, np.integer) and 0 <= x2 < 2**31:  # as a Python integer: x1 has the dtype
+        return _integer_power(x1, int(x2))
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
@@ -211,7 +216,8 @@ def logaddexp(x1, x2):
 @composite
 def logaddexp2(x1, x2):
     """log2(2**x1 + 2**x2), computed without overflow."""
-    return _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), 1 / math.log(2)))
+    total = _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), 1 / math.log(2)))
+    return _strong_unless_number(total)
 
 
 def _log_of_sum(x1, x2, exp, log1p):
@@ -237,7 +243,7 @@ def hypot(x1, x2):
     ratio = u.divide(small, choose(at_zero, 1, large))
     length = u.multiply(large, u.sqrt(u.add(u.square(ratio), 1)))
     infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
-    return choose(infinite, math.inf, choose(at_zero, large, length))
+    return _strong_unless_number(choose(infinite, math.inf, choose(at_zero, large, length)))
 
 
 @composite

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import strong
+from weft._arguments import ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import (
     dtype_of,
@@ -21,7 +21,7 @@ from weft.dtypes import (
 )
 from weft.errors import DTypeError
 from weft.numpy import _ufuncs as u
-from weft.numpy._division_powers import require_real
+from weft.numpy._division_powers import rad2deg, require_real
 from weft.numpy._select import choose
 
 _INT32 = np.dtype("int32")
@@ -74,7 +74,7 @@ def _round_float(a, *, decimals):
         x = u.divide(_round_even(u.multiply(x, factor)), factor)
     else:
         x = u.multiply(_round_even(u.divide(x, factor)), factor)
-    return _core.astype(x, dtype, weak)
+    return _core.astype(x, dtype, weak and ndim_of(a) == 0)
 
 
 @composite(static_argnames=("unit",))
@@ -170,7 +170,7 @@ def _angle(z, *, deg):
     given = dtype_of(z)
     (z,) = _core.promote_dtypes_inexact(z)
     result = u.arctan2(u.imag(z), u.real(z))
-    result = u.multiply(result, 180 / math.pi) if deg else result
+    result = rad2deg(result) if deg else result
     return result if is_inexact(given) else strong(result)
 
 

@@ -183,6 +183,9 @@ def dsplit(ary, indices_or_sections):
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
+_MOST_EMPTY = 1 << 16  # pieces beside those with elements: each is an array
+
+
 def _split(function, ary, indices_or_sections, axis):
     axis = normalize_axis(axis, ndim_of(ary), function)
     size = shape_of(ary)[axis]
@@ -196,6 +199,11 @@ def _split(function, ary, indices_or_sections, axis):
             raise AttributeValueError(
                 f"[{function}] expected a number of pieces that divides the size {size} of axis "
                 f"{axis}; got {sections}"
+            )
+        if sections > max(size, _MOST_EMPTY):
+            raise AttributeValueError(
+                f"[{function}] expected at most {max(size, _MOST_EMPTY)} pieces of an axis of size "
+                f"{size}; got {sections}"
             )
         bounds = [i * (size // sections) + min(i, size % sections) for i in range(sections + 1)]
     # A cut before the one to its left gives an empty piece.

@@ -3,7 +3,14 @@
 import operator
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, static_ints
+from weft._arguments import (
+    ndim_of,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+    static_ints,
+    strong,
+)
 from weft._jit import composite
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, ShapeError
@@ -264,7 +271,7 @@ def _cross(a, b, *, axisa, axisb, axisc):
     a, b = components(*_core.promote_dtypes(a), axisa), components(b, axisb)
     third = u.subtract(u.multiply(a[0], b[1]), u.multiply(a[1], b[0]))
     if len(a) == len(b) == 2:
-        return third
+        return strong(third)
     if len(a) == 2:
         first, second = u.multiply(a[1], b[2]), u.negative(u.multiply(a[0], b[2]))
     elif len(b) == 2:
@@ -272,4 +279,4 @@ def _cross(a, b, *, axisa, axisb, axisc):
     else:
         first = u.subtract(u.multiply(a[1], b[2]), u.multiply(a[2], b[1]))
         second = u.subtract(u.multiply(a[2], b[0]), u.multiply(a[0], b[2]))
-    return lax_shape.stack([first, second, third], axisc)
+    return strong(lax_shape.stack([first, second, third], axisc))

@@ -92,7 +92,7 @@ def _pairs(value, ndim, name):
 @composite(static_argnames=("widths", "mode", "odd"))
 def _pad(array, values, *, widths, mode, odd):
     if widths and mode == "constant" and not isinstance(values, tuple):
-        value = _core.astype(values, dtype_of(array))
+        value = _core.astype(values, *_core.typeof(array)[1:])
         return lax_shape.pad(array, value, [(low, high, 0) for low, high in widths])
     for axis, (low, high) in enumerate(widths):
         if low or high:
