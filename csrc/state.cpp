@@ -41,12 +41,19 @@ int recursion_left() { return Py_GetRecursionLimit(); }
 void set_recursion_left(int) {}
 #endif
 
+// What jaxlib needs to look at a leaf: it ends the process where Python has no level left for that.
+constexpr int kLevelsForALeaf = 50;
+
 // giving_levels_back(function, *args): jaxlib's flattening of trees counts a level of Python's
 // recursion per level of the tree, and forgets to give them back where it raises.
 PyObject* giving_levels_back(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     if (n < 1) raise_error("OperandError", "giving_levels_back expected a function first");
     int left = recursion_left();
+    if (left < kLevelsForALeaf) {
+      PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded");
+      throw PythonError{};
+    }
     Ref result =
         Ref::steal(PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(n - 1), nullptr));
     if (result) return result.release();

@@ -1,6 +1,7 @@
 """Functions that call functions that call functions: what is compiled stays small, or an error."""
 
 import math
+import sys
 
 import pytest
 
@@ -237,3 +238,48 @@ def test_what_is_computed_again_has_no_effects():
 
     assert float(weft.grad(f)(0.5)) == pytest.approx(derivative(0.5, 0.5), rel=1e-3)
     assert calls == [0.5, 0.5]
+
+
+DEEPER = {
+    "scan": lambda f: lambda x: weft.lax.scan(lambda c, _: (f(c), None), x, length=1)[0],
+    "cond": lambda f: lambda x: weft.lax.cond(x.sum() > 0, f, lambda x: x, x),
+    "jit": weft.jit,
+}
+
+
+def deep(kind, levels):
+    f = wnp.sin
+    for _ in range(levels):
+        f = DEEPER[kind](lambda x, f=f: f(x) * 2)
+    return f
+
+
+@pytest.mark.parametrize("kind", DEEPER)
+def test_derivatives_of_graphs_as_deep_as_can_be(kind):
+    """No transform makes graphs deeper, so that none exceeds the limit, nor the stack."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        f = deep(kind, 250)
+        for g in (
+            weft.grad(lambda x: weft.vmap(f)(wnp.stack([x, x])).sum()),
+            weft.grad(weft.grad(f)),
+            weft.grad(weft.checkpoint(f)),
+        ):
+            weft.make_jaxpr(g)(1.0)
+        with pytest.raises(weft.errors.NestingError, match="at most 256"):
+            weft.make_jaxpr(weft.grad(deep(kind, 260)))(1.0)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("kind", ("scan", "cond"))
+def test_levels_of_recursion_that_run_out_in_a_loop_raise(kind):
+    f = deep(kind, 250)
+
+    def below(levels):
+        return weft.make_jaxpr(f)(1.0) if levels == 0 else below(levels - 1)
+
+    for levels in range(12):
+        with pytest.raises(RecursionError):
+            below(levels)
