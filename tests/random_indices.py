@@ -109,12 +109,15 @@ def with_edge(index, shape):
     """The index for an array with one more element along each axis, to which all beyond go."""
     items = []
     at = rest_at(index)
-    if at is not None:
-        rest = len(shape) - covered_axes(index)
-        index = (*index[:at], *[slice(None)] * rest, *index[at + 1 :])
+    if at is not None:  # without axes it still parts the arrays on its sides
+        rest = [slice(None)] * (len(shape) - covered_axes(index))
+        index = (*index[:at], *(rest or [...]), *index[at + 1 :])
     index = (*index, *[slice(None)] * (len(shape) - covered_axes(index)))
     axis = 0
     for item in index:
+        if item is Ellipsis:
+            items.append(item)
+            continue
         n = shape[axis] if axis < len(shape) else None
         if isinstance(item, slice):
             start, stop, step = item.indices(n)

@@ -17,18 +17,21 @@ from weft.errors import WeftError
 
 EACH = 12  # expressions of a chunk
 UPDATES = {
-    "set": lambda x, i, v: x.__setitem__(i, v),
-    "add": np.add.at,
-    "multiply": np.multiply.at,
-    "min": np.minimum.at,
-    "max": np.maximum.at,
+    "set": lambda old, new: new,
+    "add": np.add,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
 }
 
 
 def updated(kind, x, index, values):
-    x = x.copy()
-    UPDATES[kind](x, index, values)
-    return x
+    """One update after the other."""
+    places = np.arange(x.size).reshape(x.shape)[index]
+    flat = x.reshape(-1).copy()
+    for place, value in zip(places.flat, np.broadcast_to(values, places.shape).flat, strict=True):
+        flat[place] = UPDATES[kind](flat[place], value)
+    return flat.reshape(x.shape)
 
 
 class Chunk:

@@ -60,11 +60,38 @@ GraphRef comparator(std::span<const TypeRef> types, int64_t num_keys) {
   return b.finish({&before.value, 1});
 }
 
+bool is_narrow(TypeRef type) { return is_integer(type->dtype()) && info(type->dtype()).bits < 8; }
+
+// XLA sorts no integers of less than 8 bits.
+bool emit_sort_of_wider(EmitCtx& c) {
+  if (std::none_of(c.in_types.begin(), c.in_types.end(), is_narrow)) return false;
+  GraphBuilder b;
+  Vals xs;
+  std::vector<std::string> args;
+  for (size_t i = 0; i < c.size(); ++i) {
+    Val x{&b, b.input(c.in_type(i))};
+    xs.push_back(is_narrow(c.in_type(i)) ? convert(x, DType::kI8) : x);
+    args.push_back(c.in(i));
+  }
+  const OpDef& op = op_named<"sort">();
+  Values results;
+  NamedAttr attrs[] = {{"dimension", c.attr().at("dimension")},
+                       {"is_stable", c.attr().at("is_stable")},
+                       {"num_keys", c.attr().at("num_keys")}};
+  Vals sorted = apply(op, xs, AttrRecord::make(op.name, op.attrs, attrs));
+  for (size_t i = 0; i < c.size(); ++i)
+    results.push_back(convert(sorted[i], c.out_type(i)->dtype()).value);
+  std::vector<std::string> made = c.inline_graph(*b.finish(results), args);
+  for (size_t i = 0; i < made.size(); ++i) c.set_out(i, std::move(made[i]));
+  return true;
+}
+
 void emit_sort(EmitCtx& c) {
   if (c.in_type(0)->num_elements() == 0) {
     for (size_t i = 0; i < c.size(); ++i) c.set_out(i, c.in(i));
     return;
   }
+  if (emit_sort_of_wider(c)) return;
   std::string region =
       c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
   emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
