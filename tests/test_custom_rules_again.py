@@ -309,3 +309,18 @@ def test_what_rules_hold_is_freed_after_several_calls():
     refs = run()
     gc.collect()
     assert [r() for r in refs] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_a_rule_holds_no_values_of_the_trace(kind, monkeypatch):
+    """Else a trace outlives its call, and its arguments are named for messages at every call."""
+    f = getattr(weft, kind)(lambda p: p["a"] * 2.0)
+    if kind == "custom_jvp":
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]["a"] * 2.0))
+    else:
+        f.defvjp(lambda p: (f(p), None), lambda _, ct: ({"a": ct * 2.0},))
+    named = []
+    monkeypatch.setattr("weft._autodiff.name_argument", lambda *args: named.append(args) or "x")
+    for _ in range(3):
+        assert float(weft.grad(f)({"a": 3.0})["a"]) == 2.0
+    assert not named

@@ -193,9 +193,11 @@ class _CustomFunction:
         one.record()
         rec = one.rec
         (graph,), captures = _core.regions([(rec.graph, rec.captures)])
+        operands = [*captures, *one.leaves]
+        one.forget_values()
         results = _core.bind_graphs(
             f"{self._kind}_call",
-            [*captures, *one.leaves],
+            operands,
             rec.weak,
             call_jaxpr=graph,
             name=self._name,
@@ -280,9 +282,18 @@ class _Call:
         )
         self.out_tree = self.rec.out_tree
 
+    def forget_values(self):
+        """Keeps the types of the leaves only.
+
+        The rule that holds this may outlive the trace, whose values nobody may hold then.
+        """
+        self.types = tuple(_core.typeof(x) for x in self.leaves)
+        self.args = self.full(self.tree.unflatten(range(len(self.leaves))))
+        self.leaves = self.rec.captures = None
+
     @functools.cached_property
     def avals(self):
-        return [typeof(x) for x in self.leaves]
+        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types]
 
     @functools.cached_property
     def out_avals(self):
@@ -292,13 +303,12 @@ class _Call:
         """What calls have in common that may share a rule; None if that cannot be told."""
         if not all(type(x) in _PLAIN for x in self.nondiff):
             return None
-        types = tuple(_core.typeof(x) for x in self.leaves)
         out_types = tuple(self.rec.graph.out_types)
         x64 = _core.get_state()[0]
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
         axes = _core.named_axes()
-        return (x64, axes, self.tree, types, self.out_tree, out_types, self.rec.weak, *nondiff)
+        return (x64, axes, self.tree, self.types, self.out_tree, out_types, self.rec.weak, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
