@@ -37,8 +37,6 @@ def randint(key, shape, minval, maxval, dtype=None):
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
         above minval the result is minval. Bounds beyond the range of the dtype move to it.
       dtype: an integer dtype.
-
-    Raises OverflowError for a Python integer beyond the default integer dtype.
     """
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
     if not is_integer(dtype):
@@ -46,21 +44,18 @@ def randint(key, shape, minval, maxval, dtype=None):
     shape = static_shape(shape, "randint")
     bounds_in(shape, (minval, maxval), "randint")
     key = checked_key(key, "randint")
-    low, high = _as_integers(minval, "minval"), _as_integers(maxval, "maxval")
-    return _randint(key, low, high, shape=shape, dtype=dtype)
+    return _randint(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
 
 
-def _as_integers(x, name):
-    """A bound in an integer dtype of at least 32 bits."""
+def _as_integers(x):
+    """Bounds in an integer dtype of at least 32 bits; numbers beyond move to its range."""
     wide = default_int()
     if isinstance(x, int):
         limits = np.iinfo(wide)
-        if not limits.min <= x <= limits.max:
-            way_out = "" if limits.bits == 64 else "; an unsigned NumPy number may be larger"
-            raise OverflowError(
-                f"[randint] expected {name} in the range of {wide}; got {x}{way_out}"
-            )
-        return wide.type(x)
+        if x > limits.max:  # one past the largest number is a bound, too
+            wide = np.dtype(f"uint{limits.bits}")
+            limits = np.iinfo(wide)
+        return wide.type(min(max(x, limits.min), limits.max))
     own = dtype_of(x)
     if not is_integer(own) or own.itemsize < 4:
         return _core.astype(x, wide)
