@@ -148,6 +148,13 @@ def test_targets_of_platforms():
     assert targets == {f"cusolver_{kind}_ffi" for kind in kinds}
     solve = weft.jit(lambda a: linalg.triangular_solve(a, a, left_side=True)).trace(S).graph
     assert "stablehlo.triangular_solve" in compiler.emit_stablehlo(solve, platform="cuda")
+    conjugated = weft.jit(
+        lambda a, b: linalg.triangular_solve(a, b, left_side=True, conjugate_a=True)
+    )
+    text = compiler.emit_stablehlo(
+        conjugated.trace(S.astype("complex64"), S.astype("complex64")).graph, platform="cuda"
+    )
+    assert "transpose NO_TRANSPOSE" in text and "stablehlo.negate" in text
     with pytest.raises(errors.NotImplementedRuleError, match="platform cpu or cuda(.|\n)*got tpu"):
         compiler.emit_stablehlo(weft.jit(linalg.cholesky).trace(S).graph, platform="tpu")
     schur = weft.jit(lambda x: linalg.schur(x)).trace(S).graph

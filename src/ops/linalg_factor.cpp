@@ -62,17 +62,21 @@ TypeRefs infer_triangular_solve(const InferCtx& c) {
   return {check_beside(c, 1, "b", {rows_of(b), n})};
 }
 
+// The triangular factor: conjugated here where solvers can do so only as they transpose.
+std::string emit_factor(EmitCtx& c, const Triangular& how) {
+  TypeRef type = c.in_type(0);
+  std::string a = c.in(0);
+  if (!how.conjugate_a || how.transpose_a || !is_complex(type->dtype())) return a;
+  TypeRef parts[] = {with_dtype(type, real_dtype(type->dtype()))}, whole[] = {type};
+  std::string re = c.line(cat("stablehlo.real ", a, " : ", signature(whole, parts)));
+  std::string im = c.line(cat("stablehlo.imag ", a, " : ", signature(whole, parts)));
+  im = c.line(cat("stablehlo.negate ", im, " : ", mlir_type(parts[0])));
+  return c.line(cat("stablehlo.complex ", re, ", ", im, " : ", mlir_type(type)));
+}
+
 std::string on_cpu(EmitCtx& c, const Triangular& how) {
   TypeRef type = c.in_type(0);
   FfiCall call{.target = "lapack_?trsm_ffi"};
-  std::string a = c.in(0);
-  if (how.conjugate_a && !how.transpose_a && is_complex(type->dtype())) {
-    TypeRef parts[] = {with_dtype(type, real_dtype(type->dtype()))}, whole[] = {type};
-    std::string re = c.line(cat("stablehlo.real ", a, " : ", signature(whole, parts)));
-    std::string im = c.line(cat("stablehlo.imag ", a, " : ", signature(whole, parts)));
-    im = c.line(cat("stablehlo.negate ", im, " : ", mlir_type(parts[0])));
-    a = c.line(cat("stablehlo.complex ", re, ", ", im, " : ", mlir_type(type)));
-  }
   switch (type->dtype()) {
     case DType::kF32:
       call.target[7] = 's';
@@ -90,7 +94,7 @@ std::string on_cpu(EmitCtx& c, const Triangular& how) {
   call.attributes = cat("diag = ", letter(how.unit_diagonal ? 'U' : 'N'),
                         ", side = ", letter(how.left_side ? 'L' : 'R'),
                         ", trans_x = ", letter(trans), ", uplo = ", letter(how.lower ? 'L' : 'U'));
-  call.operands = {a, c.in(1)};
+  call.operands = {emit_factor(c, how), c.in(1)};
   Dims layout;
   for (int i = type->rank() - 1; i >= 0; --i) layout.push_back(i);
   std::swap(layout[0], layout[1]);
@@ -106,12 +110,13 @@ void emit_triangular_solve(EmitCtx& c) {
   Triangular how = how_of(c.attr());
   if (c.platform() == "cpu") return emit_results(c, on_cpu(c, how));
   auto flag = [](bool x) { return x ? "true" : "false"; };
-  emit_results(c, cat("\"stablehlo.triangular_solve\"(", operand_list(c),
+  std::string a = emit_factor(c, how);
+  emit_results(c, cat("\"stablehlo.triangular_solve\"(", a, ", ", c.in(1),
                       ") <{left_side = ", flag(how.left_side), ", lower = ", flag(how.lower),
                       ", transpose_a = #stablehlo<transpose ",
-                      !how.transpose_a && !how.conjugate_a ? "NO_TRANSPOSE"
-                      : how.transpose_a && how.conjugate_a ? "ADJOINT"
-                                                           : "TRANSPOSE",
+                      !how.transpose_a  ? "NO_TRANSPOSE"
+                      : how.conjugate_a ? "ADJOINT"
+                                        : "TRANSPOSE",
                       ">, unit_diagonal = ", flag(how.unit_diagonal), "}> : ", signature(c)));
 }
 
