@@ -47,9 +47,12 @@ TEST(reduce_errors) {
   CHECK_THROWS(kType, "as many initial values", reduce({}, {}));
   CHECK_THROWS(kType, "as many initial values", reduce({"f32[3]", "i32[3]", "f32[]"}, {0}));
   CHECK_THROWS(kType, "a jaxpr of 2 inputs", reduce({"f32[3]", "f32[]"}, {0}));
-  CHECK_THROWS(kShape, "(reduce C1)", reduce({"f32[3]", "i32[4]", "f32[]", "i32[]"}, {0}));
-  CHECK_THROWS(kType, "(reduce C2)", reduce({"f32[3]", "i32[3]", "f32[]", "f32[]"}, {0}));
-  CHECK_THROWS(kType, "(reduce C6)", reduce({"i32[3]", "i32[3]", "i32[]", "i32[]"}, {0}));
+  CHECK_THROWS(kShape, "operands of one shape",
+               reduce({"f32[3]", "i32[4]", "f32[]", "i32[]"}, {0}));
+  CHECK_THROWS(kType, "initial value 1 to be i32",
+               reduce({"f32[3]", "i32[3]", "f32[]", "f32[]"}, {0}));
+  CHECK_THROWS(kType, "to take and return i32",
+               reduce({"i32[3]", "i32[3]", "i32[]", "i32[]"}, {0}));
   CHECK_THROWS(kValue, "dimensions between", reduce({"f32[3]", "i32[3]", "f32[]", "i32[]"}, {1}));
 }
 
