@@ -121,11 +121,12 @@ ROWS = [
                label="special", wide=False, out=two),
     *[
         structural("top_k", lax.top_k, top_k, Arg(shape, domain), attrs={"k": k, "axis": axis},
-                   dtypes=dtypes, label=label, wide=False, diff=(0,),
+                   dtypes=dtypes, label=label, wide=False, diff=() if domain == "order" else (0,),
                    out=lambda d: (d, np.dtype("int32")))
         for label, shape, k, axis, domain, dtypes in [
             ("vector", (9,), 4, 0, "distinct", BOOL + INTS + FLOATS),
             ("rows", (4, 3), 2, 0, "distinct", REAL),
+            ("more_rows", (4, 3), 3, 0, "distinct", ("float32",)),
             ("columns", (2, 3, 5), 5, 2, "distinct", REAL),
             ("middle", (2, 4, 3), 2, 1, "distinct", REAL), ("equal", (40,), 9, 0, "order", REAL),
             ("none", (3, 2), 0, 1, "real", ("float32",)), ("one", (1,), 1, 0, "real", REAL),

@@ -109,7 +109,6 @@ def results(cases, x64, library):
 
     top = importlib.import_module(library)
     modules = {m: importlib.import_module(f"{library}.{m}") for m in ("numpy", "lax", "nn")}
-    top.config.update(f"{library}_enable_x64", x64)
 
     def one(module, name, names, listed):
         function = getattr(modules[module], name, None)
@@ -128,7 +127,7 @@ def results(cases, x64, library):
         except Exception:
             return None
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), top.enable_x64(x64):
         warnings.simplefilter("ignore")
         return [one(*case) for case in cases]
 

@@ -615,7 +615,7 @@ def test_documented_code_runs(run_python):
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 6
     printed = run_python("\n".join(blocks))
-    assert "sin {} [Var(a:f32[3])] [Var(b:f32[3])]" in printed
+    assert "sin {'accuracy': None} [Var(a:f32[3])] [Var(b:f32[3])]" in printed
 
 
 def test_from_several_threads():

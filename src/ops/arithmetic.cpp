@@ -119,24 +119,45 @@ Val times(const SimplifyCtx& c, double constant) {
   return c.beside([&](Val v) { return c.is_splat(v, constant); });
 }
 
+// The upper half of the bits of x * y. (XLA has an op for it, and no code for arrays of some
+// shapes.)
+Val upper_half(Val x, Val y) {
+  DType own = x.dtype();
+  DType wide = is_signed_int(own) ? DType::kI64 : DType::kU64;
+  std::string_view shift = is_signed_int(own) ? "shift_right_arithmetic" : "shift_right_logical";
+  auto shifted = [&](Val v, int bits) { return apply1(shift, {v, scalar_like(v, bits)}); };
+  int width = info(own).bits;
+  x = convert(x, wide);
+  y = convert(y, wide);
+  if (width <= 32) return convert(shifted(x * y, width), own);
+  // Halves of 32 bits, as in Warren, Hacker's Delight, section 8-2.
+  auto low = [&](Val v) { return logical_and(v, scalar_like(v, 0xFFFFFFFF)); };
+  Val x0 = low(x), x1 = shifted(x, 32), y0 = low(y), y1 = shifted(y, 32);
+  Val carry = apply1("shift_right_logical", {x0 * y0, scalar_like(x, 32)});
+  Val middle = x1 * y0 + carry;
+  return x1 * y1 + shifted(middle, 32) + shifted(x0 * y1 + low(middle), 32);
+}
+
 void register_mul(OpRegistry& r) {
   auto product_with = [](size_t other) -> JvpArgRule {
     return [other](const JvpArgCtx& c) { return c.t() * c.x(other); };
   };
-  r.add(binary({.name = "mulhi",
-                .doc = "The upper half of the bits of x * y, elementwise.",
-                .hlo = "chlo.mulhi",
-                .dtypes = kInts,
-                .jvp_kind = JvpKind::kZero,
-                .fold = [](const FoldCtx& c) -> std::optional<Literal> {
-                  int width = info(c.out).bits;
-                  if (width > 32) return std::nullopt;
-                  if (is_signed_int(c.out))
-                    return make_literal(c.out, c.xs[0].as_int() * c.xs[1].as_int() >> width);
-                  return make_literal(c.out,
-                                      static_cast<int64_t>(c.xs[0].lo * c.xs[1].lo >> width));
-                },
-                .commutative = true}));
+  OpDef mulhi =
+      binary({.name = "mulhi",
+              .doc = "The upper half of the bits of x * y, elementwise.",
+              .hlo = "",
+              .dtypes = kInts,
+              .jvp_kind = JvpKind::kZero,
+              .fold = [](const FoldCtx& c) -> std::optional<Literal> {
+                int width = info(c.out).bits;
+                if (width > 32) return std::nullopt;
+                if (is_signed_int(c.out))
+                  return make_literal(c.out, c.xs[0].as_int() * c.xs[1].as_int() >> width);
+                return make_literal(c.out, static_cast<int64_t>(c.xs[0].lo * c.xs[1].lo >> width));
+              },
+              .commutative = true});
+  mulhi.decompose = [](RuleCtx& c) { return Vals{upper_half(c.x(0), c.x(1))}; };
+  r.add(std::move(mulhi));
   r.add(binary({.name = "mul",
                 .doc = "x * y, elementwise.",
                 .hlo = "stablehlo.multiply",

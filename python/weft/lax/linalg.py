@@ -403,7 +403,7 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
       a_matrix: A, `[..., m, n]`.
       c_matrix: C, symmetric, `[..., m, m]`.
       alpha, beta: numbers.
-      symmetrize_output: whether the upper triangle of the result must be valid, which it is.
+      symmetrize_output: no effect; the upper triangle of the result is always valid.
 
     Returns:
       Array of the type of `c_matrix`.

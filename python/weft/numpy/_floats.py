@@ -167,11 +167,13 @@ def angle(z, deg=False):
 
 @composite(static_argnames=("deg",))
 def _angle(z, *, deg):
-    given = dtype_of(z)
+    given, ndim = dtype_of(z), ndim_of(z)
     (z,) = _core.promote_dtypes_inexact(z)
     result = u.arctan2(u.imag(z), u.real(z))
     result = rad2deg(result) if deg else result
-    return result if is_inexact(given) else strong(result)
+    # As in jax, whose real scalars come out strongly typed.
+    keeps_weak = is_complex(given) or (is_float(given) and ndim > 0)
+    return result if keeps_weak else strong(result)
 
 
 def signbit(x):
