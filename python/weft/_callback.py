@@ -12,7 +12,7 @@ from weft.errors import ArgumentTypeError
 from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
 from weft.runtime.pytree import registry
 
-_VMAP_METHODS = (
+VMAP_METHODS = (
     None,
     "sequential",
     "sequential_unrolled",
@@ -94,9 +94,9 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
     than was promised; an error of the function itself arrives as it is, with its traceback, where
     the program is called or its results are used.
     """
-    if vmap_method not in _VMAP_METHODS:
+    if vmap_method not in VMAP_METHODS:
         raise ValueError(
-            f"vmap_method: expected one of {', '.join(map(repr, _VMAP_METHODS))}; "
+            f"vmap_method: expected one of {', '.join(map(repr, VMAP_METHODS))}; "
             f"got {vmap_method!r}"
         )
     avals, out_tree = _promised(result_shape_dtypes)

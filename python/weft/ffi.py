@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from weft import _core
+from weft._callback import VMAP_METHODS
 from weft._recording import check_leaves
 from weft._staging import ShapedArray
 from weft._surface import public as _public
@@ -30,14 +31,6 @@ __all__ = [
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
 
-_VMAP_METHODS = (
-    None,
-    "sequential",
-    "sequential_unrolled",
-    "expand_dims",
-    "broadcast_all",
-    "legacy_vectorized",
-)
 _TYPED = 4  # the custom_call_api_version of the typed FFI
 
 
@@ -80,9 +73,9 @@ def ffi_call(
     """
     if not isinstance(target_name, str):
         raise ArgumentTypeError(f"ffi_call expected the name of a target; got {target_name!r}")
-    if vmap_method not in _VMAP_METHODS:
+    if vmap_method not in VMAP_METHODS:
         raise AttributeValueError(
-            f"ffi_call: expected vmap_method to be one of {', '.join(map(repr, _VMAP_METHODS))}; "
+            f"ffi_call: expected vmap_method to be one of {', '.join(map(repr, VMAP_METHODS))}; "
             f"got {vmap_method!r}"
         )
     many = isinstance(result_shape_dtypes, collections.abc.Sequence)

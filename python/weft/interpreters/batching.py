@@ -3,6 +3,7 @@
 from weft import lax
 from weft._surface import public as _public
 from weft.interpreters._rules import Rules
+from weft.lax._shape import move_axis
 
 __all__ = ["defvectorized", "moveaxis", "not_mapped", "primitive_batchers"]
 __getattr__, __dir__ = _public(__name__, __all__)
@@ -14,9 +15,7 @@ primitive_batchers = Rules("batching", lambda p, rule: p.def_batching(rule))
 
 def moveaxis(x, source, destination):
     """x with one axis moved."""
-    order = [i for i in range(x.ndim) if i != source]
-    order.insert(destination, source)
-    return lax.transpose(x, order)
+    return move_axis(x, source, destination)
 
 
 def defvectorized(primitive):

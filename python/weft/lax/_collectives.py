@@ -17,7 +17,7 @@ from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
 from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
 from weft.lax._creation import full_like, iota
 from weft.lax._elementwise import select
-from weft.lax._shape import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
+from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, squeeze
 from weft.runtime.pytree import registry
 
 
@@ -30,7 +30,7 @@ def _checked_names(axis_name, op):
     names = _names(axis_name)
     if not names:
         raise AttributeValueError(f"[{op}] expected the name of a mapped axis; got ()")
-    size = math.prod(map(_core.axis_size, names))
+    size = axis_size(names)
     if len(set(names)) < len(names):
         raise AttributeValueError(f"[{op}] expected distinct names of axes; got {names}")
     return names, size
@@ -68,12 +68,6 @@ def _equal_groups(groups, size, op):
 def _map(f, x):
     leaves, tree = registry.flatten(x)
     return tree.unflatten([f(_core.asarray(leaf)) for leaf in leaves])
-
-
-def _move_axis(x, source, destination):
-    order = [i for i in range(ndim_of(x)) if i != source]
-    order.insert(destination, source)
-    return transpose(x, order)
 
 
 def _merge(x, axis):
@@ -293,6 +287,18 @@ def pshuffle(x, axis_name, perm):
 # ---- Blocks along an axis of the array
 
 
+def _over_blocks(op, x, name, groups, lanes, **axes):
+    """One of the core's ops on lanes' blocks, over one axis; `lanes` are those of a group."""
+    return _core.bind(
+        op,
+        x,
+        axis_name=(name,),
+        axis_index_groups=groups,
+        axis_size=lanes if groups is not None else _core.axis_size(name),
+        **axes,
+    )
+
+
 def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
     """The values of all lanes of a mapped axis, along an axis of the result.
 
@@ -316,16 +322,9 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
 
     def gathered(leaf, at):
         if groups is not None and len(names) > 1:
-            return _merge(_move_axis(_group_rows(leaf, groups, size, names), 0, at), at)
+            return _merge(move_axis(_group_rows(leaf, groups, size, names), 0, at), at)
         for name in reversed(names):
-            leaf = _core.bind(
-                "all_gather",
-                leaf,
-                all_gather_dimension=at,
-                axis_name=(name,),
-                axis_index_groups=groups,
-                axis_size=lanes if groups is not None else _core.axis_size(name),
-            )
+            leaf = _over_blocks("all_gather", leaf, name, groups, lanes, all_gather_dimension=at)
         return leaf
 
     def one(leaf):
@@ -359,17 +358,12 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
         check(leaf, at, lanes, "psum_scatter", "scatter_dimension")
         if groups is not None and len(names) > 1:
             total = _group_rows(leaf, groups, size, names).sum(axis=0)
-            blocks = _move_axis(_split(total, at, (lanes,)), at, 0)
+            blocks = move_axis(_split(total, at, (lanes,)), at, 0)
             leaf = blocks[_place(groups, size, names)]
         else:
             for name in names:
-                leaf = _core.bind(
-                    "reduce_scatter",
-                    leaf,
-                    scatter_dimension=at,
-                    axis_name=(name,),
-                    axis_index_groups=groups,
-                    axis_size=lanes if groups is not None else _core.axis_size(name),
+                leaf = _over_blocks(
+                    "reduce_scatter", leaf, name, groups, lanes, scatter_dimension=at
                 )
         return leaf if tiled else squeeze(leaf, (at,))
 
@@ -398,20 +392,14 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
     def exchanged(leaf, at):
         if groups is not None and len(names) > 1:
             rows = _group_rows(leaf, groups, size, names)
-            return _move_axis(rows, at + 1, 0)[_place(groups, size, names)]
+            return move_axis(rows, at + 1, 0)[_place(groups, size, names)]
         for i, name in enumerate(names):
             leaf = tiled_op(leaf, name, at + i, at + i)
         return leaf
 
     def tiled_op(leaf, name, split, concat):
-        return _core.bind(
-            "all_to_all",
-            leaf,
-            split_axis=split,
-            concat_axis=concat,
-            axis_name=(name,),
-            axis_index_groups=groups,
-            axis_size=lanes if groups is not None else _core.axis_size(name),
+        return _over_blocks(
+            "all_to_all", leaf, name, groups, lanes, split_axis=split, concat_axis=concat
         )
 
     def one(leaf):
@@ -425,13 +413,13 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         sizes = (lanes,) if groups is not None else [_core.axis_size(name) for name in names]
         parts = _split(leaf, split, sizes)
         if groups is not None and len(names) > 1:
-            parts = _move_axis(exchanged(parts, split), 0, split)
+            parts = move_axis(exchanged(parts, split), 0, split)
         else:
             parts = exchanged(parts, split)
         for i in range(len(sizes) - 1):
             parts = _merge(parts, split + len(sizes) - 2 - i)
         parts = parts if tiled else squeeze(parts, (split + 1,))
-        parts = _move_axis(parts, split, concat)
+        parts = move_axis(parts, split, concat)
         return _merge(parts, concat) if tiled else parts
 
     return _map(one, x)

@@ -139,6 +139,13 @@ def transpose(operand, permutation):
     return _core.bind("transpose", operand, permutation=permutation)
 
 
+def move_axis(x, source, destination):
+    """x with one axis moved; both are counted from the start."""
+    order = [i for i in range(ndim_of(x)) if i != source]
+    order.insert(destination, source)
+    return transpose(x, order)
+
+
 def rev(operand, dimensions):
     """Reverses the order of the elements along the given axes."""
     axes = normalize_axes(dimensions, ndim_of(operand), "rev")
