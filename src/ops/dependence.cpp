@@ -77,13 +77,22 @@ class Walk {
     found_[v.id] = true;
     pending_.push_back(v);
   }
-  // The next op that waits: the first one, or backwards the last.
-  const Op* take_op() {
-    if (ops_.empty()) return nullptr;
-    auto at = flow_ == Flow::kNeeds ? std::prev(ops_.end()) : ops_.begin();
-    const Op& op = graph_.op(*at);
-    ops_.erase(at);
-    return &op;
+  // Calls follow(value) for each value found, and ask(op) for the next op that waits: the first
+  // one, or backwards the last.
+  template <typename Follow, typename Ask>
+  void run(Follow&& follow, Ask&& ask) {
+    for (;;) {
+      while (!pending_.empty()) {
+        Value v = pending_.back();
+        pending_.pop_back();
+        follow(v);
+      }
+      if (ops_.empty()) return;
+      auto at = flow_ == Flow::kNeeds ? std::prev(ops_.end()) : ops_.begin();
+      const Op& op = graph_.op(*at);
+      ops_.erase(at);
+      ask(op);
+    }
   }
   Value input_of_carry(size_t i) const {
     return graph_.input(static_cast<uint32_t>(carries_.first_input + i));
@@ -118,19 +127,13 @@ class Forward : public Walk {
       if (Value v = graph.outputs()[i]; !v.is_literal()) next_[v.id].push_back(i);
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i]) mark(graph.input(static_cast<uint32_t>(i)));
-    for (;;) {
-      while (!pending_.empty()) {
-        Value v = pending_.back();
-        pending_.pop_back();
-        follow(v);
-      }
-      const Op* op = take_op();
-      if (!op) return;
-      Mask results =
-          flowed(*op->info, op->attrs, flow, mask_of(graph.operands(*op)), op->num_results).results;
-      for (uint32_t i = 0; i < op->num_results; ++i)
-        if (results[i]) reach(graph.result(*op, i));
-    }
+    run([&](Value v) { follow(v); },
+        [&](const Op& op) {
+          Mask operands = mask_of(graph.operands(op));
+          Mask results = flowed(*op.info, op.attrs, flow, operands, op.num_results).results;
+          for (uint32_t i = 0; i < op.num_results; ++i)
+            if (results[i]) reach(graph.result(op, i));
+        });
   }
   Mask outputs() const { return mask_of(graph_.outputs()); }
 
@@ -168,19 +171,13 @@ class Backward : public Walk {
     if (graph.effects() != kPure)
       for (uint32_t i = 0; i < graph.ops().size(); ++i)
         if (effects_of(*graph.op(i).info, graph.op(i).attrs) != kPure) need(graph.op(i), i);
-    for (;;) {
-      while (!pending_.empty()) {
-        Value v = pending_.back();
-        pending_.pop_back();
-        follow(v);
-      }
-      const Op* op = take_op();
-      if (!op) return;
-      Mask operands =
-          flowed(*op->info, op->attrs, flow_, results_of(*op), op->num_operands).operands;
-      for (uint32_t i = 0; i < op->num_operands; ++i)
-        if (operands[i]) mark(graph.operand(*op, i));
-    }
+    run([&](Value v) { follow(v); },
+        [&](const Op& op) {
+          Mask operands =
+              flowed(*op.info, op.attrs, flow_, results_of(op), op.num_operands).operands;
+          for (uint32_t i = 0; i < op.num_operands; ++i)
+            if (operands[i]) mark(graph.operand(op, i));
+        });
   }
   Mask inputs() const {
     Mask mask;
