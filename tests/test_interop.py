@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import os
 import pickle
 import subprocess
 import sys
@@ -474,3 +475,11 @@ def test_reading_back_never_imports_jax():
     """jaxlib 0.10 imports jax, where that is installed, in several of its ways to the host."""
     result = subprocess.run([sys.executable, "-c", READ_BACK], capture_output=True, text=True)
     assert result.stdout == "ok\n", result.stderr
+
+
+def test_the_first_program_writes_nothing_on_the_terminal():
+    """jaxlib reports its clients unless told before it is loaded."""
+    code = "import weft.numpy as wnp; wnp.ones(2) + 1"
+    quiet = {k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=quiet)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

@@ -1,14 +1,10 @@
 """The PJRT clients and their devices. `start` makes them, when a device is first needed."""
 
 import gc
-import os
 import threading
 
 from weft import _core
 from weft.config import config
-
-# Before jaxlib is loaded: informational lines of the client do not belong on a user's terminal.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 _lock = threading.Lock()
 _clients = {}  # platform -> client
