@@ -48,7 +48,7 @@ TypeRefs infer_dot_general(const InferCtx& c) {
   if (lists != 4)
     c.fail(ErrorKind::kValue, "expected dimension_numbers of 4 lists: contracting axes of lhs and ",
            "rhs, batch axes of lhs and rhs; got ", lists);
-  DType dtype = infer_product_dtype(c);
+  DType dtype = infer_product_dtype(c, /*has_algorithms=*/true);
   DotDims d = dot_dims(c.attr());
   check_dot_axes(c, d);
   Dims shape = pick(lhs->shape(), d.lhs_batch);
@@ -126,7 +126,7 @@ void emit_dot_general(EmitCtx& c) {
       t << ", batching_dims = " << bracketed(d.lhs_batch) << " x " << bracketed(d.rhs_batch);
     t << ", contracting_dims = " << bracketed(d.lhs_contract) << " x " << bracketed(d.rhs_contract);
     std::string_view precision = precision_name(c.attr());
-    t << ", precision = [" << precision << ", " << precision << ']';
+    t << ", precision = [" << precision << ", " << precision << ']' << algorithm_text(c);
     return t.take();
   });
 }

@@ -1,5 +1,6 @@
 #include "ops/products.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ops/axes.h"
@@ -8,6 +9,74 @@
 
 namespace weft {
 namespace {
+
+// How dot_general is to compute, where a precision names more than a degree: what XLA rounds the
+// operands to, adds up in, and how many products of parts stand for one. CPUs ignore it but for the
+// dtypes, so only algorithms that are as exact as what they do are let through to them.
+struct Algorithm {
+  std::string_view name;
+  std::string_view precision;    // of the operands, as StableHLO names it; empty: floats of 8 bits
+  std::optional<DType> operand;  // what operands are converted to; nullopt: they stay
+  bool or_f32;                   // f32 operands stay
+  std::optional<DType> sum;      // what it adds up in; nullopt: as the result's dtype asks
+  int operations = 1;
+  bool fast = false;
+  bool on_cpu = false;
+};
+
+constexpr Algorithm kAlgorithms[] = {
+    {"ANY_F8_ANY_F8_F32", "", std::nullopt, false, DType::kF32},
+    {"ANY_F8_ANY_F8_F32_FAST_ACCUM", "", std::nullopt, false, DType::kF32, 1, true},
+    {"ANY_F8_ANY_F8_ANY", "", std::nullopt, false, std::nullopt},
+    {"ANY_F8_ANY_F8_ANY_FAST_ACCUM", "", std::nullopt, false, std::nullopt, 1, true},
+    {"F16_F16_F16", "f16", DType::kF16, false, DType::kF16, 1, false, true},
+    {"F16_F16_F32", "f16", DType::kF16, false, DType::kF32},
+    {"BF16_BF16_BF16", "bf16", DType::kBF16, true, DType::kBF16},
+    {"BF16_BF16_F32", "bf16", DType::kBF16, true, DType::kF32, 1, false, true},
+    {"BF16_BF16_F32_X3", "bf16", DType::kF32, true, DType::kF32, 3, false, true},
+    {"BF16_BF16_F32_X6", "bf16", DType::kF32, true, DType::kF32, 6, false, true},
+    {"BF16_BF16_F32_X9", "bf16", DType::kF32, true, DType::kF32, 9},
+    {"TF32_TF32_F32", "tf32", DType::kF32, true, DType::kF32},
+    {"TF32_TF32_F32_X3", "tf32", DType::kF32, true, DType::kF32, 3},
+    {"F32_F32_F32", "f32", DType::kF32, true, DType::kF32, 1, false, true},
+    {"F64_F64_F64", "f64", DType::kF64, false, DType::kF64, 1, false, true},
+};
+
+const Algorithm* find_algorithm(const AttrRecord& attrs) {
+  if (attrs.is_none("precision")) return nullptr;
+  const std::string& name = attrs.string("precision");
+  auto found = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
+                            [&](const Algorithm& a) { return a.name == name; });
+  return found == std::end(kAlgorithms) ? nullptr : found;
+}
+
+// The names of those for which `holds`, for messages.
+template <typename Holds>
+std::string algorithm_names(Holds&& holds) {
+  Text names;
+  for (const Algorithm& a : kAlgorithms)
+    if (holds(a)) names << (names.view().empty() ? "" : ", ") << a.name;
+  return names.take();
+}
+
+bool is_f8(DType d) { return is_float(d) && info(d).bits == 8; }
+
+void check_precision(const InferCtx& c, bool has_algorithms) {
+  if (c.attr().is_none("precision")) return;
+  const std::string& p = c.attr().string("precision");
+  if (p == "DEFAULT" || p == "HIGH" || p == "HIGHEST") return;
+  if (!has_algorithms)
+    c.fail(ErrorKind::kValue, "expected precision DEFAULT, HIGH, HIGHEST or None; got ", p);
+  const Algorithm* algorithm = find_algorithm(c.attr());
+  if (!algorithm)
+    c.fail(ErrorKind::kValue, "expected precision DEFAULT, HIGH, HIGHEST, None or an algorithm (",
+           algorithm_names([](const Algorithm&) { return true; }), "); got ", p);
+  for (TypeRef t : c.operands)
+    if (is_complex(t->dtype()) || (!algorithm->operand && !is_f8(t->dtype())))
+      c.fail(ErrorKind::kDtype, "expected operands of ",
+             algorithm->operand ? "real dtypes" : "float8 dtypes", " for precision ", p, "; got ",
+             operand_types(c));
+}
 
 // The dtype of the result: as asked for, unless that would lose the kind or, for integers and
 // complex numbers, the width that the operands promote to.
@@ -25,7 +94,7 @@ DType infer_dtype(const InferCtx& c) {
   auto level = [](DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; };
   DType widest = common ? common->dtype : lhs;
   bool narrower = info(preferred).bits < info(lhs == rhs ? lhs : widest).bits;
-  bool keeps_width = is_integer(preferred) || is_complex(preferred);
+  bool keeps_width = (is_integer(preferred) || is_complex(preferred)) && !find_algorithm(c.attr());
   if (level(preferred) < level(widest) ||
       (level(preferred) == level(widest) && keeps_width && narrower))
     c.fail(ErrorKind::kDtype, "expected a preferred_element_type that holds ", numpy_name(widest),
@@ -33,17 +102,36 @@ DType infer_dtype(const InferCtx& c) {
   return preferred;
 }
 
-// The dtype that operands are converted to before the product; nullopt when XLA takes them as they
-// are: equal dtypes whose products it may accumulate in the dtype of the result. (XLA's own
-// conversion of operands of less than a byte fails on some platforms, and it multiplies none of two
-// bits.)
-std::optional<DType> compute_dtype(DType lhs, DType rhs, DType out) {
-  bool widens = info(lhs).bits < info(out).bits && kind(lhs) == kind(out);
-  if (lhs == rhs && info(lhs).bits >= 8 && (lhs == out || widens)) return std::nullopt;
-  std::optional<PromotionType> common = promote({lhs}, {rhs});
-  if (common) common = promote({common->dtype}, {out});
-  DType dtype = common ? common->dtype : out;
-  return is_integer(dtype) && info(dtype).bits < 4 ? DType::kI32 : dtype;
+// What operands and result are computed in.
+struct ComputeTypes {
+  DType lhs, rhs, out;
+};
+
+ComputeTypes types_of_algorithm(const Algorithm& a, ComputeTypes t) {
+  if (a.operand) {
+    auto of = [&](DType d) { return a.or_f32 && d == DType::kF32 ? d : *a.operand; };
+    t.lhs = of(t.lhs);
+    t.rhs = of(t.rhs);
+    if (t.lhs != t.rhs) t.lhs = t.rhs = DType::kF32;
+    bool as_narrow = t.out == *a.operand && t.lhs == t.out;
+    if (!as_narrow || *a.operand == DType::kF32) t.out = *a.sum;
+  } else if (a.sum && info(t.out).bits > 32) {
+    t.out = *a.sum;
+  }
+  return t;
+}
+
+// XLA takes equal dtypes as they are if it may accumulate their products in the dtype of the
+// result. (Its own conversion of operands of less than a byte fails on some platforms, and it
+// multiplies none of two bits.)
+ComputeTypes compute_types(ComputeTypes t) {
+  bool widens = info(t.lhs).bits < info(t.out).bits && kind(t.lhs) == kind(t.out);
+  if (t.lhs == t.rhs && info(t.lhs).bits >= 8 && (t.lhs == t.out || widens)) return t;
+  std::optional<PromotionType> common = promote({t.lhs}, {t.rhs});
+  if (common) common = promote({common->dtype}, {t.out});
+  DType dtype = common ? common->dtype : t.out;
+  if (is_integer(dtype) && info(dtype).bits < 4) dtype = DType::kI32;
+  return {dtype, dtype, dtype};
 }
 
 }  // namespace
@@ -53,43 +141,52 @@ AttrSpec preferred_element_type_attr() {
   return {"preferred_element_type", AttrType::kDType, AttrSpec::kHideDefault};
 }
 
-DType infer_product_dtype(const InferCtx& c) {
+DType infer_product_dtype(const InferCtx& c, bool has_algorithms) {
   for (TypeRef t : c.operands)
     if (!contains(kAnyDType, t->dtype()))
       c.fail(ErrorKind::kDtype, "expected ", describe(kAnyDType), "; got ", operand_types(c));
-  if (!c.attr().is_none("precision")) {
-    const std::string& p = c.attr().string("precision");
-    if (p != "DEFAULT" && p != "HIGH" && p != "HIGHEST")
-      c.fail(ErrorKind::kValue, "expected precision DEFAULT, HIGH, HIGHEST or None; got ", p);
-  }
+  check_precision(c, has_algorithms);
   return infer_dtype(c);
 }
 
 std::string_view precision_name(const AttrRecord& attrs) {
-  return attrs.is_none("precision") ? "DEFAULT" : std::string_view(attrs.string("precision"));
+  bool is_degree = !attrs.is_none("precision") && !find_algorithm(attrs);
+  return is_degree ? std::string_view(attrs.string("precision")) : "DEFAULT";
+}
+
+std::string algorithm_text(const EmitCtx& c) {
+  const Algorithm* a = find_algorithm(c.attr());
+  if (!a) return "";
+  if (c.platform() == "cpu" && !a->on_cpu)
+    fail(ErrorKind::kNotImplemented, "[dot_general] expected a precision that cpu has: DEFAULT, ",
+         "HIGH, HIGHEST, ", algorithm_names([](const Algorithm& x) { return x.on_cpu; }), "; got ",
+         a->name);
+  auto of_operand = [&](size_t i) {
+    return a->precision.empty() ? info(c.in_type(i)->dtype()).mlir : a->precision;
+  };
+  return cat(", algorithm = <lhs_precision_type = ", of_operand(0),
+             ", rhs_precision_type = ", of_operand(1),
+             ", accumulation_type = ", info(a->sum.value_or(DType::kF32)).mlir,
+             ", lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = ",
+             a->operations, ", allow_imprecise_accumulation = ", a->fast ? "true" : "false", ">");
 }
 
 void emit_product(
     EmitCtx& c,
     const std::function<std::string(std::string_view lhs, std::string_view rhs)>& text) {
-  std::optional<DType> compute =
-      compute_dtype(c.in_type(0)->dtype(), c.in_type(1)->dtype(), c.out_type()->dtype());
+  ComputeTypes types{c.in_type(0)->dtype(), c.in_type(1)->dtype(), c.out_type()->dtype()};
+  const Algorithm* algorithm = find_algorithm(c.attr());
+  types = algorithm ? types_of_algorithm(*algorithm, types) : compute_types(types);
   auto converted = [&](std::string x, TypeRef from, TypeRef to) {
     if (from == to) return x;
     TypeRef in[] = {from}, out[] = {to};
     return c.line(cat("stablehlo.convert ", x, " : ", signature(in, out)));
   };
-  TypeRef in[] = {c.in_type(0), c.in_type(1)}, out[] = {c.out_type()};
-  std::string xs[] = {c.in(0), c.in(1)};
-  if (compute) {
-    for (size_t i = 0; i < 2; ++i) {
-      TypeRef to = with_dtype(in[i], *compute);
-      xs[i] = converted(xs[i], in[i], to);
-      in[i] = to;
-    }
-    out[0] = with_dtype(out[0], *compute);
-  }
-  std::string result = c.line(cat(text(xs[0], xs[1]), " : ", signature(in, out)));
+  TypeRef in[] = {with_dtype(c.in_type(0), types.lhs), with_dtype(c.in_type(1), types.rhs)};
+  TypeRef out[] = {with_dtype(c.out_type(), types.out)};
+  std::string lhs = converted(c.in(0), c.in_type(0), in[0]);
+  std::string rhs = converted(c.in(1), c.in_type(1), in[1]);
+  std::string result = c.line(cat(text(lhs, rhs), " : ", signature(in, out)));
   c.set_out(0, converted(result, out[0], c.out_type()));
 }
 

@@ -13,10 +13,14 @@ AttrSpec precision_attr();
 AttrSpec preferred_element_type_attr();
 
 // Checks these attributes and the dtypes of the two operands; returns the dtype of the result.
-DType infer_product_dtype(const InferCtx& c);
+// `has_algorithms`: whether the precision may name one.
+DType infer_product_dtype(const InferCtx& c, bool has_algorithms = false);
 
-// "DEFAULT", as StableHLO names it.
+// "DEFAULT", as StableHLO names it, also where an algorithm is asked for.
 std::string_view precision_name(const AttrRecord& attrs);
+// The algorithm that the precision names, as dot_general has it among its attributes: "" or
+// ", algorithm = <...>". Fails where the platform lacks it.
+std::string algorithm_text(const EmitCtx& c);
 
 // Appends an op whose text up to its types `text` gives from the names of its operands; operands
 // and result are converted where XLA does not take the dtypes as they are.

@@ -58,6 +58,8 @@ from weft.lax._cumulative import (
     cumsum,
 )
 from weft.lax._dot import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
     DotDimensionNumbers,
     Precision,
     PrecisionLike,
@@ -230,6 +232,8 @@ __all__ = [
     "AccuracyMode",
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
     "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",

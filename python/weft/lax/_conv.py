@@ -10,7 +10,7 @@ from weft._arguments import shape_of, static_int, static_ints
 from weft.dtypes import dtype_of, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._creation import broadcasted_iota
-from weft.lax._dot import dot_general, precision_name, without_sharding
+from weft.lax._dot import dot_general, plain_precision_name, without_sharding
 from weft.lax._elementwise import convert_element_type, eq
 from weft.lax._shape import broadcast_in_dim, reshape, rev, transpose
 from weft.lax._windows import (
@@ -192,7 +192,7 @@ def conv_general_dilated(
         dimension_numbers=axes,
         feature_group_count=static_int(feature_group_count, function, "feature_group_count"),
         batch_group_count=static_int(batch_group_count, function, "batch_group_count"),
-        precision=precision_name(precision, function),
+        precision=plain_precision_name(precision, function),
         preferred_element_type=preferred_element_type,
     )
 

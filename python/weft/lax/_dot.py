@@ -2,10 +2,13 @@
 
 import enum
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_ints
-from weft.dtypes import requested_dtype
+from weft.dtypes import SUPPORTED, as_dtype, bfloat16, is_float, itemsize_bits, requested_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 
 _ALIASES = {
@@ -41,28 +44,172 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
-PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
+class DotAlgorithm(NamedTuple):
+    """How a product computes: what it rounds to, adds up in, and how many products of parts stand
+    for one. Platforms have those of `DotAlgorithmPreset` only.
+
+    Attributes:
+      lhs_precision_type, rhs_precision_type: dtypes that the operands are rounded to.
+      accumulation_type: dtype of the sums.
+      lhs_component_count, rhs_component_count: into how many parts operands are split.
+      num_primitive_operations: how many products of parts are added up.
+      allow_imprecise_accumulation: whether some sums may be less exact.
+    """
+
+    lhs_precision_type: object
+    rhs_precision_type: object
+    accumulation_type: object
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """The algorithms that some platform has, named after what the operands are rounded to and
+    what is added up in; a number at the end counts the products that stand for one.
+
+    A product with one of them converts its operands to a dtype that the algorithm takes, and its
+    result to the dtype that it would have without. ANY_F8 takes floats of 8 bits only. A CPU has
+    F16_F16_F16, BF16_BF16_F32 and its X3 and X6 (where it rounds no operands), F32_F32_F32 and
+    F64_F64_F64; a program for a platform that lacks the algorithm raises NotImplementedRuleError.
+    Convolutions have none: they take DEFAULT instead.
+    """
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self):
+        return f"{self.__class__.__name__}.{self.name}"
+
+    def __str__(self):
+        return self.name
+
+    def _words(self):
+        """The dtype that operands are rounded to, that of sums, and the number of products."""
+        operands, _, rest = self.name.removeprefix("ANY_").partition("_")
+        accumulation, *ends = rest.removeprefix("ANY_").removeprefix(operands + "_").split("_")
+        products = next((int(end[1:]) for end in ends if end[0] == "X"), 1)
+        return operands, accumulation, products
+
+    @property
+    def supported_lhs_types(self):
+        """The dtypes that operands may have without being converted; None for any."""
+        operands, _, products = self._words()
+        if operands in ("DEFAULT", "F8"):
+            return None
+        if operands == "BF16" and products == 1:
+            return (bfloat16, np.float32)
+        return (_WORDS.get(operands, np.float32) if products == 1 else np.float32,)
+
+    supported_rhs_types = supported_lhs_types
+
+    @property
+    def accumulation_type(self):
+        """The dtype of the sums; None where the result's dtype decides."""
+        return _WORDS.get(self._words()[1])
+
+    def supported_output_types(self, lhs_dtype, rhs_dtype):
+        """The dtypes that the result may have without being converted from that of the sums, for
+        operands of these dtypes; None for any."""
+        total = self.accumulation_type
+        if total is None:
+            return None
+        if self.supported_lhs_types is None:
+            small = [d.type for d in SUPPORTED if is_float(d) and itemsize_bits(d) in (8, 16)]
+            return (total, *small)
+        narrow = _WORDS.get(self._words()[0], total)
+        is_narrow = lhs_dtype == rhs_dtype == narrow != total and self._words()[2] == 1
+        return (total, narrow) if is_narrow else (total,)
+
+    def _algorithm(self):
+        """The DotAlgorithm with these dtypes; None where NumPy lacks one or any will do."""
+        operands, _, products = self._words()
+        dtype = _WORDS.get(operands)
+        if dtype is None:
+            return None
+        return DotAlgorithm(dtype, dtype, self.accumulation_type, 1, 1, products)
+
+
+_WORDS = {"BF16": bfloat16, "F16": np.float16, "F32": np.float32, "F64": np.float64}
+_PRESETS = {
+    preset._algorithm(): preset for preset in DotAlgorithmPreset if preset._algorithm() is not None
+}
+
+
+def _preset(algorithm, function):
+    """The preset that a DotAlgorithm describes."""
+    lhs, rhs, total = (as_dtype(each) for each in algorithm[:3])
+    same = algorithm._replace(
+        lhs_precision_type=lhs.type, rhs_precision_type=rhs.type, accumulation_type=total.type
+    )
+    if same in _PRESETS:
+        return _PRESETS[same]
+    if total == np.float32 and all(is_float(d) and itemsize_bits(d) == 8 for d in (lhs, rhs)):
+        name = "ANY_F8_ANY_F8_F32" + ("_FAST_ACCUM" if algorithm[6] else "")
+        if algorithm[3:6] == (1, 1, 1):
+            return DotAlgorithmPreset[name]
+    raise AttributeValueError(
+        f"[{function}] expected an algorithm that some platform has: "
+        f"{', '.join(preset.name for preset in DotAlgorithmPreset)}; got {algorithm}"
+    )
+
+
+PrecisionLike = (
+    None
+    | str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+)
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]
 
 
 def precision_name(precision, function="dot_general"):
-    """The attribute for what users give: None, a Precision or its name, or one for each operand."""
+    """The attribute for what users give: None, a Precision or its name, one for each operand, or
+    an algorithm."""
     if precision is None:
         return None
-    if isinstance(precision, (tuple, list)):
-        given = [each for each in precision if each is not None]
-    else:
-        given = [precision]
+    if isinstance(precision, DotAlgorithm):
+        return _preset(precision, function).name
+    if isinstance(precision, DotAlgorithmPreset):
+        return precision.name
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return precision
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
     try:
-        chosen = [Precision(each) for each in given]
-    except ValueError:
+        lhs, rhs = map(Precision, pair)
+    except (TypeError, ValueError):
         raise AttributeValueError(
             f"[{function}] expected None, a Precision, one of {', '.join(map(repr, _ALIASES))}, "
-            f"or a pair of these as precision; got {precision!r}"
+            f"a pair of these, a DotAlgorithm, or a DotAlgorithmPreset or its name as precision; "
+            f"got {precision!r}"
         ) from None
-    return max(chosen, key=lambda each: each.value).name if chosen else None
+    return max(lhs, rhs, key=lambda each: each.value).name
+
+
+def plain_precision_name(precision, function):
+    """The same for an operation that has no algorithms."""
+    name = precision_name(precision, function)
+    return name if name is None or name in Precision.__members__ else Precision.DEFAULT.name
 
 
 def without_sharding(out_sharding, function):
@@ -83,7 +230,8 @@ def dot_general(
       lhs, rhs: arrays.
       dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`; axes that
         belong together have equal sizes.
-      precision: None, a `Precision` or its name, or a pair of these (the more exact one counts).
+      precision: None, a `Precision` or its name, a pair of these (the more exact one counts), or
+        the algorithm: a `DotAlgorithm`, or a `DotAlgorithmPreset` or its name.
       preferred_element_type: dtype in which to sum up, and of the result.
       out_sharding: None.
 
