@@ -184,6 +184,32 @@ def test_the_table_of_names_is_not_read_at_import():
     assert done.stdout.strip() == "False"
 
 
+def test_what_is_loaded_later_is_there_when_it_is_used():
+    code = """
+        import sys, weft, weft.numpy as wnp
+        print("weft.numpy.fft" in sys.modules, "fft" in dir(wnp), "fft" in vars(wnp))
+        fft = wnp.fft.fft
+        print("fft" in vars(wnp), type(fft).__name__, sys.modules["weft.numpy.fft"] is wnp.fft)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True", "False", "True", "PublicFunction", "True"]
+    code = "import weft.numpy.fft as f; print(type(f.fft).__name__, f.fft.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["PublicFunction", "fft"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_loaded_later_is_public(name):
+    module = MODULES[name]
+    for home, names in getattr(module, "_LATER", {}).items():
+        assert {*names} <= {*module.__all__}
+        for each in names or (home.rpartition(".")[2],):
+            assert getattr(module, each) is vars(module)[each]
+            assert hasattr(importlib.import_module(home), each) or home == f"{name}.{each}"
+
+
 def test_numpy_functions_take_arrays_where_the_message_says_so():
     x = wnp.asarray([0.5, 1.5])
     assert np.interp(x, wnp.arange(3.0), wnp.arange(3.0) * 2).tolist() == [1.0, 3.0]

@@ -169,4 +169,4 @@ __all__ = [
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
 
-_open_to_users(_sys.modules[__name__])
+_open_to_users(__name__)

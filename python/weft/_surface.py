@@ -1,5 +1,6 @@
 """What users see of weft: the names of its modules, and functions whose errors are for them."""
 
+import importlib
 import sys
 import types
 
@@ -8,13 +9,22 @@ from weft import _core
 _METHODS = ("__call__", "__getitem__", "__init__")
 
 
-def public(module, names, otherwise=None):
+def public(module, names, otherwise=None, later=None):
     """`(__getattr__, __dir__)` for a public module, whose public names are `names`.
 
     `otherwise(name)` may find names that are made when they are asked for; None if it has none.
+    `later` has the modules that are loaded when a name of theirs is first asked for, each with
+    those of its names that are public here; a module that is itself a public name has none:
+
+        later={"weft.numpy._cumulative": ("cumprod", "cumsum"), "weft.numpy.linalg": ()}
     """
+    homes = {}
+    for home, held in (later or {}).items():
+        homes |= dict.fromkeys(held or (home.rpartition(".")[2],), home)
 
     def __getattr__(name):
+        if name in homes:
+            return _loaded(module, name, homes[name])
         found = None if otherwise is None else otherwise(name)
         if found is not None:
             return found
@@ -28,6 +38,14 @@ def public(module, names, otherwise=None):
         return sorted(names)
 
     return __getattr__, __dir__
+
+
+def _loaded(module, name, home):
+    """A name from a module that is loaded for it; from then on an attribute like any other."""
+    found = importlib.import_module(home)
+    value = found if home == f"{module}.{name}" else _opened(getattr(found, name))
+    setattr(sys.modules[module], name, value)
+    return value
 
 
 class _AbsentModules:
@@ -72,24 +90,35 @@ def _is_own_class(value):
     )
 
 
-def open_to_users(package):
-    """Makes the functions of the package's public modules, and methods of their classes, public.
+_made = {}  # public functions by what they call, so that two names of one function stay one
 
-    Modules keep calling each other's functions as they are.
+
+def _opened(value):
+    """A function as a public one, a class of weft with public methods, anything else as it is."""
+    if type(value) is types.FunctionType:
+        if value not in _made:
+            _made[value] = public_function(value)
+        return _made[value]
+    if _is_own_class(value) and value not in _made:
+        _made[value] = public_methods(value)
+    return value
+
+
+def open_to_users(name):
+    """Makes the functions of a public module, and methods of its classes, public.
+
+    So are those of the public modules in it. Modules that are loaded later do this for themselves,
+    as the last thing they do. Private modules keep calling each other's functions as they are.
     """
-    _core.install(leave=_leave)
-    made = {}  # so that two names of one function stay one function
-    modules = [package]
+    modules = [sys.modules[name]]
     for module in modules:
-        for name in module.__all__:
-            value = getattr(module, name)
-            if isinstance(value, types.ModuleType):
-                modules.append(value)
-            elif type(value) is types.FunctionType:
-                if value not in made:
-                    made[value] = public_function(value)
-                setattr(module, name, made[value])
-            elif _is_own_class(value) and value not in made:
-                made[value] = public_methods(value)
-    if _AbsentModules not in sys.meta_path:
-        sys.meta_path.append(_AbsentModules)
+        present = vars(module)
+        for each in module.__all__:
+            if isinstance(present.get(each), types.ModuleType):
+                modules.append(present[each])
+            elif each in present:
+                present[each] = _opened(present[each])
+
+
+_core.install(leave=_leave)
+sys.meta_path.append(_AbsentModules)

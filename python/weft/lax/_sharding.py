@@ -22,6 +22,20 @@ def with_sharding_constraint(x, shardings):
     return tree_map(_constrained, x, places)
 
 
+def placed(x, device):
+    """An array on a device, to which it is committed; as it is if that is None."""
+    return x if device is None else _constrained(x, device)
+
+
+def reject_sharding(function, out_sharding):
+    """`out_sharding` says over which devices of a mesh a result lies; there are no meshes yet."""
+    if out_sharding is not None:
+        raise NotImplementedError(
+            f"[{function}] programs run on one device: out_sharding must be None; got "
+            f"{out_sharding!r:.60}"
+        )
+
+
 def _constrained(leaf, place):
     index = _device_index(place)
     value = _core.asarray(leaf)
@@ -36,6 +50,6 @@ def _device_index(place):
         except (TypeError, ValueError):
             pass
     raise NotImplementedError(
-        "[with_sharding_constraint] expected a device, or a sharding over one device: programs run "
+        "expected a device, or a sharding over one device: programs run "
         f"on one device; got {place!r}"
     )

@@ -437,6 +437,7 @@ __all__ = [
     "expm1",
     "eye",
     "fabs",
+    "fft",
     "finfo",
     "fix",
     "flexible",
@@ -646,7 +647,11 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+# What is loaded when it is first used: modules, and functions by the module that has them.
+_LATER = {
+    "weft.numpy.fft": (),
+}
+__getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 
 
 bool = bool_
