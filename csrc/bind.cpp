@@ -176,6 +176,27 @@ static Dims common_lax_shape(std::span<const Operand> xs, std::string_view op) {
   return common_shape(xs, op);
 }
 
+static bool is_ordering(const OpDef& op) {
+  static const OpDef* const ops[] = {&registry().get("lt"), &registry().get("le"),
+                                     &registry().get("gt"), &registry().get("ge")};
+  return std::find(std::begin(ops), std::end(ops), &op) != std::end(ops);
+}
+
+// weft.numpy orders complex numbers by real, then by imaginary part.
+static Value compare_by_parts(TraceContext& c, const OpDef& op, const Values& xs) {
+  static const OpDef& real = registry().get("real");
+  static const OpDef& imag = registry().get("imag");
+  static const OpDef& select = registry().get("select_n");
+  auto part = [&](const OpDef& part_of) {
+    return Values{record(c, part_of, {&xs[0], 1}, nullptr)[0],
+                  record(c, part_of, {&xs[1], 1}, nullptr)[0]};
+  };
+  Values reals = part(real), imags = part(imag);
+  Value cases[] = {record(c, op_ne(), reals, nullptr)[0], record(c, op, imags, nullptr)[0],
+                   record(c, op, reals, nullptr)[0]};
+  return record(c, select, cases, nullptr)[0];
+}
+
 // Records the function, given the dtype that its operands promote to.
 static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
                               std::span<const Operand> xs, const AttrsRef& attrs,
@@ -189,7 +210,10 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
       if (c->builder.type(v)->rank() > 0) v = broadcasted(*c, v, shape);
   }
   bool use_bool_op = f.bool_op && common.dtype == DType::kBool;
-  Value result = record(*c, use_bool_op ? *f.bool_op : *f.op, values, attrs)[0];
+  bool by_parts =
+      f.promotion == Promotion::kNumpy && is_complex(common.dtype) && is_ordering(*f.op);
+  Value result = by_parts ? compare_by_parts(*c, *f.op, values)
+                          : record(*c, use_bool_op ? *f.bool_op : *f.op, values, attrs)[0];
   bool weak = common.weak && !is_bool(c->builder.type(result)->dtype());
   return Ref::steal(make_tracer(c, result, weak));
 }

@@ -28,8 +28,7 @@ void check_inputs(const Point& point, const Function& f, bool holomorphic, bool 
   check_leaves(point, f);
   for (size_t i = 0; i < point.leaves.size(); ++i) {
     DType dtype = point.leaves.operands[i].type->dtype();
-    bool fits =
-        holomorphic ? is_complex(dtype) : is_float(dtype) || (allow_int && !is_complex(dtype));
+    bool fits = holomorphic ? is_complex(dtype) : is_inexact(dtype) || allow_int;
     if (fits) continue;
     reject(hooks.reject_gradient_input, {point.leaves.objects[i].get(), describe_leaf(f, i).get(),
                                          holomorphic ? Py_True : Py_False});

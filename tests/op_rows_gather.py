@@ -153,14 +153,15 @@ SCATTERS = [
     ("no_indices", (4, 3), np.zeros((0, 1)), (0, 3), numbers((1,), (0,), (0,))),
     ("scalar", (), np.zeros((1, 0)), (1,), numbers((), (), ())),
 ]  # fmt: skip
+ORDERED = ("int8", "uint32", "bfloat16", "float64", "complex64")
 # op, function, what it does with old and new; the arguments it is linear in, its dtypes
 FAMILY = [
     ("scatter", lax.scatter, lambda _, new: new, ((0, 2),), SAMPLE),
     ("scatter-add", lax.scatter_add, lambda old, new: old + new, ((0, 2),), SAMPLE_NUMBERS),
     ("scatter-sub", lax.scatter_sub, lambda old, new: old - new, ((0, 2),), SAMPLE_NUMBERS),
     ("scatter-mul", lax.scatter_mul, lambda old, new: old * new, ((0,),), SAMPLE_NUMBERS),
-    ("scatter-min", lax.scatter_min, np.minimum, (), ("int8", "uint32", "bfloat16", "float64")),
-    ("scatter-max", lax.scatter_max, np.maximum, (), ("int8", "uint32", "bfloat16", "float64")),
+    ("scatter-min", lax.scatter_min, np.minimum, (), ORDERED),
+    ("scatter-max", lax.scatter_max, np.maximum, (), ORDERED),
 ]
 
 

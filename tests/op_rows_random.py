@@ -15,6 +15,12 @@ def running(accumulate):
     return reference
 
 
+def log_add_exp(x, axis):
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis)
+    return np.log(np.cumsum(np.exp(x), axis))
+
+
 REAL = ("int8", "uint32", "bfloat16", "float32", "float64")
 RUNNING = [
     structural(op, fn, running(ref), Arg(shape, domain), attrs={"axis": axis, "reverse": reverse},
@@ -25,9 +31,9 @@ RUNNING = [
          SAMPLE_NUMBERS, 64),
         ("cumprod", lax.cumprod, lambda x, axis: np.cumprod(x, axis, x.dtype), "nonzero",
          ("int32", "uint32", "float32", "float64", "complex64"), 64),
-        ("cummax", lax.cummax, np.maximum.accumulate, "distinct", REAL, 0),
-        ("cummin", lax.cummin, np.minimum.accumulate, "distinct", REAL, 0),
-        ("cumlogsumexp", lax.cumlogsumexp, np.logaddexp.accumulate, "small", FLOATS, 32),
+        ("cummax", lax.cummax, np.maximum.accumulate, "distinct", (*REAL, "complex64"), 0),
+        ("cummin", lax.cummin, np.minimum.accumulate, "distinct", (*REAL, "complex64"), 0),
+        ("cumlogsumexp", lax.cumlogsumexp, log_add_exp, "small", (*FLOATS, "complex64"), 32),
     ]
     for label, shape, axis in [
         ("vector", (7,), 0), ("first", (4, 3), 0), ("last", (4, 3), 1), ("middle", (2, 5, 2), 1),

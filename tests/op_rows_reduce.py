@@ -1,7 +1,7 @@
 """Rows of the reductions."""
 
 import numpy as np
-from op_table import BOOL, FLOATS, INTS, NUMBERS, Arg, Row, structural
+from op_table import ANY, BOOL, FLOATS, INTS, NUMBERS, Arg, Row, structural
 
 from weft import lax
 
@@ -37,7 +37,8 @@ def with_identity(ufunc, lowest):
         if x.dtype.kind in "iu":
             info = np.iinfo(x.dtype)
             return ufunc.reduce(x, axis=axis, initial=info.min if lowest < 0 else info.max)
-        return ufunc.reduce(x, axis=axis, initial=lowest)
+        parts = complex(lowest, lowest) if x.dtype.kind == "c" else lowest
+        return ufunc.reduce(x, axis=axis, initial=parts)
 
     return reduce
 
@@ -107,9 +108,9 @@ GENERIC = [
 ROWS = [
     *reducer("reduce_sum", same_dtype(np.add), NUMBERS, diff=(0,), linear_in=((0,),)),
     *reducer("reduce_prod", same_dtype(np.multiply), NUMBERS, diff=(0,), ulps=64),
-    *reducer("reduce_max", with_identity(np.maximum, -np.inf), BOOL + INTS + FLOATS,
+    *reducer("reduce_max", with_identity(np.maximum, -np.inf), ANY,
              domain="distinct", ulps=0, diff=(0,)),
-    *reducer("reduce_min", with_identity(np.minimum, np.inf), BOOL + INTS + FLOATS,
+    *reducer("reduce_min", with_identity(np.minimum, np.inf), ANY,
              domain="distinct", ulps=0, diff=(0,)),
     *reducer("reduce_and", np.bitwise_and.reduce, BOOL + INTS, domain="real", ulps=0),
     *reducer("reduce_or", np.bitwise_or.reduce, BOOL + INTS, domain="real", ulps=0),

@@ -25,6 +25,16 @@ CASES = lines(
     jnp.arccosh(x+1)
     jnp.arctan2(x,-1)
     jnp.arctan2(w,wi)
+    c*(1-1j) < c[::-1]
+    c >= 1j
+    1 <= c[:,:2]*1j
+    jnp.greater(c,jnp.array([jnp.nan,1+1j,complex(1,jnp.nan)]))
+    jnp.less_equal(c,x)
+    jnp.fmin(c,jnp.array([jnp.nan,1+1j,complex(1,jnp.nan)]))
+    jnp.heaviside(c,1)
+    jnp.logaddexp(c,-3+3j)
+    jnp.logaddexp2(3j*c,c)
+    lax.lt(c,c)
     jnp.add(x,k)
     jnp.add(i8,u8)
     jnp.add(i8,300)

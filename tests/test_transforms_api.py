@@ -273,6 +273,34 @@ def test_derivatives_run_no_python_per_leaf(transform):
     assert calls(2) == calls(60)
 
 
+def test_gradients_of_real_functions_by_complex_arguments():
+    z = wnp.array([1 + 2j, 3 - 4j], np.complex64)
+    for f, slope in [
+        (lambda z: wnp.sum(wnp.abs(z)), z.conj() / wnp.abs(z)),
+        (lambda z: wnp.sum(z * z).real, 2 * z),
+        (lambda z: wnp.sum(z * z).imag, -2j * z),
+        (lambda z: wnp.sum(wnp.max(z) * z).real, None),
+    ]:
+        if slope is None:
+            slope = weft.vjp(f, z)[1](np.float32(1))[0]
+        close(weft.grad(f)(z), slope)
+        close(weft.jacrev(f)(z), slope)
+        close(weft.jit(weft.value_and_grad(f))(z)[1], slope)
+    close(weft.jacrev(wnp.abs)(z), np.diag(z.conj() / wnp.abs(z)))
+    for transform in (weft.grad, weft.jacrev):
+        with pytest.raises(errors.DTypeError, match="expected a? ?real floating-point result"):
+            transform(lambda z: wnp.sum(z * z))(z)
+        with pytest.raises(errors.DTypeError, match="floating-point or complex"):
+            transform(lambda n: n * 1.0)(3)
+    with pytest.raises(errors.DTypeError, match="jacrev expected real floating-point results"):
+        weft.jacrev(lambda x: x * 1j)(X)
+    for transform in (weft.jacrev, weft.jacfwd):
+        with pytest.raises(errors.DTypeError, match="expected complex results"):
+            transform(lambda z: z.real, holomorphic=True)(z)
+    with pytest.raises(errors.DTypeError, match="jacfwd expected real"):
+        weft.jacfwd(wnp.abs)(z)
+
+
 @pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
 @pytest.mark.parametrize(
     "argnums, words",

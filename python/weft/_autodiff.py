@@ -14,7 +14,7 @@ from weft._recording import check_callable, function_name, name_argument
 from weft._staging import ShapedArray, typeof
 from weft._surface import public_function
 from weft._tree_mismatch import explain_difference
-from weft.dtypes import float0, is_inexact
+from weft.dtypes import float0, is_complex, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 
@@ -57,13 +57,8 @@ def _reject_gradient_input(leaf, where, holomorphic):
     dtype = _core.typeof(leaf)[1]
     if holomorphic:
         raise DTypeError(f"grad with holomorphic=True expected complex {where}; got {dtype}")
-    if dtype.kind == "c":
-        raise DTypeError(
-            f"grad expected real {where}; got {dtype}\n"
-            "  For a holomorphic function pass holomorphic=True; else use vjp."
-        )
     raise DTypeError(
-        f"grad expected floating-point {where}; got {dtype}\n"
+        f"grad expected floating-point or complex {where}; got {dtype}\n"
         "  Pass a float (3.0 in place of 3), convert arrays (x.astype(float)), or pass "
         "allow_int=True to get an empty gradient."
     )
@@ -79,6 +74,11 @@ def _reject_loss(shape, dtype, name, holomorphic):
     if holomorphic:
         raise DTypeError(
             f"grad with holomorphic=True expected a complex result of '{name}'; got {aval}"
+        )
+    if is_complex(dtype):
+        raise DTypeError(
+            f"grad expected a real floating-point result of '{name}'; got {aval}\n"
+            "  For a holomorphic function pass holomorphic=True; else use vjp."
         )
     raise DTypeError(f"grad expected a real floating-point result of '{name}'; got {aval}")
 

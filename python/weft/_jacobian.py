@@ -10,6 +10,7 @@ from weft._autodiff import linearize, positions, vjp
 from weft._recording import check_callable, function_name
 from weft._surface import public_function
 from weft._vmap import vmap
+from weft.dtypes import is_complex, is_float, is_inexact
 from weft.errors import DTypeError
 from weft.runtime.pytree import registry
 
@@ -17,12 +18,26 @@ from weft.runtime.pytree import registry
 def _check_inputs(leaves, transform, holomorphic):
     for leaf in leaves:
         dtype = _core.typeof(leaf)[1]
-        if holomorphic and dtype.kind != "c":
+        if holomorphic and not is_complex(dtype):
             raise DTypeError(
                 f"{transform} with holomorphic=True expected complex inputs; got {dtype}"
             )
-        if not holomorphic and (dtype.kind == "c" or dtype.kind in "iub"):
-            raise DTypeError(f"{transform} expected real floating-point inputs; got {dtype}")
+        if transform == "jacfwd" and not holomorphic and not is_float(dtype):
+            raise DTypeError(f"jacfwd expected real floating-point inputs; got {dtype}")
+        if not is_inexact(dtype):
+            raise DTypeError(f"{transform} expected floating-point or complex inputs; got {dtype}")
+
+
+def _check_outputs(leaves, transform, holomorphic):
+    for leaf in leaves:
+        dtype = _core.typeof(leaf)[1]
+        if holomorphic and not is_complex(dtype):
+            raise DTypeError(
+                f"{transform} with holomorphic=True expected complex results; got {dtype}"
+            )
+        # Backwards a complex result that is not holomorphic has two rows per element.
+        if transform == "jacrev" and not holomorphic and not is_float(dtype):
+            raise DTypeError(f"jacrev expected real floating-point results; got {dtype}")
 
 
 def _basis(leaves):
@@ -90,6 +105,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     def jacobian_fun(*args, **kwargs):
         f, leaves, tree, single = _prepare(fun, argnums, args, kwargs, "jacfwd", holomorphic)
         value, push, *aux = linearize(f, *leaves, has_aux=has_aux)
+        _check_outputs(registry.flatten(value)[0], "jacfwd", holomorphic)
         basis, sizes = _basis(leaves)
         columns = vmap(push, out_axes=-1)(*basis)
         rows, out_tree = registry.flatten(columns)
@@ -113,7 +129,8 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns the Jacobian of `fun`, by reverse mode, one row per output element.
 
     Cheaper than `jacfwd` where there are fewer outputs than inputs; same result. Arguments must be
-    floating-point or complex: `allow_int` must be False.
+    floating-point or complex: `allow_int` must be False. Results must be real, or with
+    `holomorphic` complex.
     """
     check_callable(fun, "jacrev")
     if allow_int:
@@ -125,6 +142,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         f, leaves, tree, single = _prepare(fun, argnums, args, kwargs, "jacrev", holomorphic)
         value, pull, *aux = vjp(f, *leaves, has_aux=has_aux)
         outputs, out_tree = registry.flatten(value)
+        _check_outputs(outputs, "jacrev", holomorphic)
         basis, sizes = _basis(outputs)
         gradients = vmap(lambda ct: pull(ct))(out_tree.unflatten(basis))
         columns = [_split(g, sizes, 0) for g in gradients]

@@ -1,5 +1,7 @@
 // Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp. XLA turns the
 // window reduction that they are emitted as into passes of linear work.
+#include <cmath>
+
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
@@ -102,11 +104,22 @@ Step step_of_logsumexp(Val x, Val y, Val before) {
   return {exp(ratio(before)), exp(ratio(x))};
 }
 
-Val log_add_exp(Val x, Val y) {
-  Val d = x - y;
-  Val sum = max(x, y) + log1p(exp(-abs(d)));
-  return select(ne(d, d), x + y, sum);  // equal infinities, nan
+// The same number but for whole turns, with its angle between -pi and pi.
+Val principal(Val log) {
+  Val angle = imag(log);
+  Val turns = floor(angle * (0.5 / M_PI) + 0.5);
+  return complex(real(log), angle - turns * (2 * M_PI));
 }
+
+Val log_add_exp(Val x, Val y) {
+  Val first = is_complex(x.dtype()) ? gt(real(x), real(y)) : gt(x, y);
+  Val d = select(first, y - x, x - y);
+  Val sum = select(first, x, y) + log1p(exp(d));
+  sum = select(ne(d, d), x + y, sum);  // equal infinities, nan
+  return is_complex(x.dtype()) ? principal(sum) : sum;
+}
+
+Literal log_of_zero(DType d) { return is_complex(d) ? make_literal(d, -kInfinity) : lowest(d); }
 
 void emit_cumulative(EmitCtx& c, const Cumulative& op) {
   TypeRef x = c.in_type(0);
@@ -181,20 +194,21 @@ void transpose_cumsum(TransposeCtx& c) {
 }  // namespace
 
 void register_cumulative(OpRegistry& r) {
-  DTypeSet ordered = DTypeSet(kBools | kReals);
   OpDef sum = cumulative_op({"cumsum", "Running sum along an axis.", kNumbers, add, zero});
   r.add(linear(sum, transpose_cumsum));
   r.add(with_jvp(cumulative_op({"cumprod", "Running product along an axis.", kNumbers, mul, one}),
                  jvp_by_recurrence(step_of_product, one)));
-  r.add(with_jvp(cumulative_op({"cummax", "Running maximum along an axis.", ordered, max, lowest}),
-                 jvp_by_recurrence(step_of_extreme, lowest)));
-  r.add(with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", ordered, min, highest}),
-                 jvp_by_recurrence(step_of_extreme, highest)));
-  OpDef logsumexp = cumulative_op(
-      {"cumlogsumexp", "Running log of the sum of exponentials.", kFloats, log_add_exp, lowest});
+  r.add(
+      with_jvp(cumulative_op({"cummax", "Running maximum along an axis.", kAnyDType, max, lowest}),
+               jvp_by_recurrence(step_of_extreme, lowest)));
+  r.add(
+      with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", kAnyDType, min, highest}),
+               jvp_by_recurrence(step_of_extreme, highest)));
+  OpDef logsumexp = cumulative_op({"cumlogsumexp", "Running log of the sum of exponentials.",
+                                   kInexact, log_add_exp, log_of_zero});
   logsumexp.simplify.clear();  // of -0 alone it is 0
   logsumexp.emit = [emit = std::move(logsumexp.emit)](EmitCtx& c) { emit_cumlogsumexp(c, emit); };
-  r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, lowest)));
+  r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, log_of_zero)));
 }
 
 }  // namespace weft

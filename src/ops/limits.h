@@ -1,12 +1,15 @@
 // The identities of reductions: extreme values, zero and one of each dtype.
 #pragma once
 
+#include <complex>
 #include <limits>
 #include <optional>
 
 #include "weft/literal.h"
 
 namespace weft {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The largest value of float dtypes without infinity.
 inline std::optional<double> largest_finite(DType d) {
@@ -28,10 +31,11 @@ inline std::optional<double> largest_finite(DType d) {
   }
 }
 
-// Identity of min: infinity, or the largest value of the dtype.
+// Identity of min: infinity, or the largest value of the dtype. Complex numbers are ordered by
+// real, then by imaginary part.
 inline Literal highest(DType d) {
-  if (is_float(d))
-    return make_literal(d, largest_finite(d).value_or(std::numeric_limits<double>::infinity()));
+  if (is_complex(d)) return make_literal(d, std::complex<double>(kInfinity, kInfinity));
+  if (is_float(d)) return make_literal(d, largest_finite(d).value_or(kInfinity));
   if (is_signed_int(d)) return make_literal(d, int64_t((uint64_t{1} << (info(d).bits - 1)) - 1));
   return make_literal(d, int64_t{is_bool(d) ? 1 : -1});  // all bits set
 }
@@ -40,6 +44,7 @@ inline Literal highest(DType d) {
 inline Literal lowest(DType d) {
   if (d == DType::kF8E8M0FNU) return make_literal(d, 0x1p-127);  // has neither sign nor zero
   if (is_float(d)) return make_literal(d, -highest(d).as_double());
+  if (is_complex(d)) return make_literal(d, std::complex<double>(-kInfinity, -kInfinity));
   if (is_signed_int(d)) return make_literal(d, -highest(d).as_int() - 1);
   return make_literal(d, int64_t{0});
 }

@@ -109,14 +109,34 @@ Val jvp_extreme(const JvpArgCtx& c) {
   return reduce_sum(c.t() * attained, axes) / reduce_sum(attained, axes);
 }
 
+// XLA compares real numbers only.
+void emit_complex_extreme(EmitCtx& c, Val (*combine)(Val, Val), Literal (*identity)(DType)) {
+  TypeRef type = c.in_type(0), element = scalar_type(type->dtype());
+  GraphBuilder pair, whole;
+  Val left{&pair, pair.input(element)}, right{&pair, pair.input(element)};
+  Value combined = combine(left, right).value;
+  Val x{&whole, whole.input(type)};
+  Val init{&whole, whole.literal(identity(type->dtype()))};
+  Value result =
+      apply1("reduce", {x, init},
+             {{"dimensions", c.attr().at("axes")}, {"jaxpr", pair.finish({&combined, 1})}})
+          .value;
+  std::string args[] = {c.in(0)};
+  c.set_out(0, c.inline_graph(*whole.finish({&result, 1}), args)[0]);
+}
+
 OpDef reduce_extreme_op(std::string name, std::string doc, std::string hlo,
-                        Literal (*identity)(DType)) {
+                        Val (*combine)(Val, Val), Literal (*identity)(DType)) {
   OpDef d = reduction({.name = std::move(name),
                        .doc = std::move(doc),
                        .hlo = std::move(hlo),
-                       .dtypes = DTypeSet(kBools | kReals),
+                       .dtypes = kAnyDType,
                        .identity = identity},
                       /*rounds=*/false);
+  d.emit = [emit = std::move(d.emit), combine, identity](EmitCtx& c) {
+    if (!is_complex(c.in_type(0)->dtype())) return emit(c);
+    emit_complex_extreme(c, combine, identity);
+  };
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {jvp_extreme};
   return d;
@@ -218,8 +238,8 @@ OpDef arg_extreme_op(std::string name, std::string doc, bool largest) {
 void register_reduce(OpRegistry& r) {
   r.add(reduce_sum_op());
   r.add(reduce_prod_op());
-  r.add(reduce_extreme_op("reduce_max", "Maximum over axes.", "stablehlo.maximum", lowest));
-  r.add(reduce_extreme_op("reduce_min", "Minimum over axes.", "stablehlo.minimum", highest));
+  r.add(reduce_extreme_op("reduce_max", "Maximum over axes.", "stablehlo.maximum", max, lowest));
+  r.add(reduce_extreme_op("reduce_min", "Minimum over axes.", "stablehlo.minimum", min, highest));
   r.add(reduce_bits_op("reduce_and", "Bitwise and over axes.", "stablehlo.and", all_bits));
   r.add(reduce_bits_op("reduce_or", "Bitwise or over axes.", "stablehlo.or", zero));
   r.add(reduce_bits_op("reduce_xor", "Bitwise exclusive or over axes.", "stablehlo.xor", zero));

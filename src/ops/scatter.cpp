@@ -254,7 +254,6 @@ void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
 }  // namespace
 
 void register_scatter(OpRegistry& r) {
-  DTypeSet ordered = DTypeSet(kBools | kReals);
   OpDef replace = scatter_op(
       "scatter", "An array with windows replaced by updates.", kAnyDType,
       +[](Val, Val update) { return update; });
@@ -276,11 +275,11 @@ void register_scatter(OpRegistry& r) {
   r.add(std::move(multiply));
 
   OpDef lower =
-      scatter_op("scatter-min", "The lesser of windows of an array and updates.", ordered, min);
+      scatter_op("scatter-min", "The lesser of windows of an array and updates.", kAnyDType, min);
   custom(lower, jvp_extreme);
   r.add(std::move(lower));
   OpDef upper =
-      scatter_op("scatter-max", "The greater of windows of an array and updates.", ordered, max);
+      scatter_op("scatter-max", "The greater of windows of an array and updates.", kAnyDType, max);
   custom(upper, jvp_extreme);
   r.add(std::move(upper));
 

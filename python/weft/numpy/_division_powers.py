@@ -209,19 +209,19 @@ def _scaled_log(x, scale, factor):
 
 @composite
 def logaddexp(x1, x2):
-    """log(exp(x1) + exp(x2)), computed without overflow."""
-    return _log_of_sum(x1, x2, u.exp, u.log1p)
+    """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value."""
+    return _log_of_sum(x1, x2, u.exp, u.log1p, math.pi)
 
 
 @composite
 def logaddexp2(x1, x2):
-    """log2(2**x1 + 2**x2), computed without overflow."""
-    total = _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), 1 / math.log(2)))
+    """log2(2**x1 + 2**x2), computed without overflow; of complex numbers the principal value."""
+    scale = 1 / math.log(2)
+    total = _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), scale), math.pi * scale)
     return _strong_unless_number(total)
 
 
-def _log_of_sum(x1, x2, exp, log1p):
-    require_real("logaddexp", x1, x2)
+def _log_of_sum(x1, x2, exp, log1p, half_turn):
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     difference = u.subtract(x1, x2)
     # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand.
@@ -230,7 +230,11 @@ def _log_of_sum(x1, x2, exp, log1p):
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)
     tail = log1p(exp(choose(first, u.negative(gap), gap)))
-    return choose(undefined, u.add(x1, x2), u.add(choose(first, x1, x2), tail))
+    total = choose(undefined, u.add(x1, x2), u.add(choose(first, x1, x2), tail))
+    if not is_complex(dtype_of(total)):
+        return total
+    angle = _floor_remainder("logaddexp", u.add(u.imag(total), half_turn), 2 * half_turn)
+    return _core.bind("complex", u.real(total), u.subtract(angle, half_turn))
 
 
 @composite
@@ -258,6 +262,7 @@ def sinc(x):
 @composite
 def heaviside(x1, x2):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
+    require_real("heaviside", x1, x2)
     weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     rest = choose(u.isnan(x1), x1, x2)

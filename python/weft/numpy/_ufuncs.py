@@ -110,10 +110,14 @@ _population_count = _unary("population_count", "bitwise_count", "Number of bits 
 # Comparisons and logic
 equal = _compare("eq", "equal", "x1 == x2.")
 not_equal = _compare("ne", "not_equal", "x1 != x2; true if either is NaN.")
-less = _compare("lt", "less", "x1 < x2, for real numbers.")
-less_equal = _compare("le", "less_equal", "x1 <= x2, for real numbers.")
-greater = _compare("gt", "greater", "x1 > x2, for real numbers.")
-greater_equal = _compare("ge", "greater_equal", "x1 >= x2, for real numbers.")
+less = _compare("lt", "less", "x1 < x2; complex numbers go by real, then by imaginary part.")
+less_equal = _compare(
+    "le", "less_equal", "x1 <= x2; complex numbers go by real, then by imaginary part."
+)
+greater = _compare("gt", "greater", "x1 > x2; complex numbers go by real, then by imaginary part.")
+greater_equal = _compare(
+    "ge", "greater_equal", "x1 >= x2; complex numbers go by real, then by imaginary part."
+)
 logical_and = _logical("and", "logical_and", "Whether x1 and x2 are both true.")
 logical_or = _logical("or", "logical_or", "Whether x1 or x2 is true, or both.")
 logical_xor = _logical("xor", "logical_xor", "Whether exactly one of x1 and x2 is true.")
