@@ -104,6 +104,8 @@ CONV = [
     conv_row("batch_groups", (4, 3, 4), (6, 3, 2), plain(3), window_strides=(2,),
              padding=((1, 0),), batch_group_count=2),
     conv_row("points", (2, 3), (4, 3), plain(2)),
+    conv_row("one_place", (3, 2, 6, 3), (4, 3, 2, 2), ((1, 0, 2, 3), (0, 1, 2, 3), (2, 1, 0, 3)),
+             ("float32", "int32", "complex64"), padding=((-1, -1), (0, 0)), rhs_dilation=(3, 2)),
     conv_row("solid", (1, 2, 3, 3, 3), (2, 2, 2, 1, 2), plain(5)),
     conv_row("empty", (0, 3, 5), (4, 3, 2), plain(3)),
     conv_row("no_places", (1, 1, 2), (1, 1, 3), plain(3)),

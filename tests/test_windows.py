@@ -193,3 +193,41 @@ def test_a_network_maps_over_images_weights_and_both():
         for i in range(2):
             one = layer(xs.take(i * over_x, 3), ws.take(i * over_w, 1))
             np.testing.assert_allclose(mapped[i], one, rtol=1e-5, atol=1e-5)
+
+
+def test_axes_are_put_in_the_order_that_xla_has_kernels_for():
+    x, w = np.ones((2, 3, 6, 5), np.float32), np.ones((4, 3, 3, 3), np.float32)
+    conv = weft.jit(lambda x, w: lax.conv(x, w, (1, 1), "SAME"))
+    graph = conv.trace(x, w).graph
+    in_order = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
+    assert in_order in weft.compiler.emit_stablehlo(graph)
+    assert "[b, f, 0, 1]x[o, i, 0, 1]" in weft.compiler.emit_stablehlo(graph, platform="cuda")
+
+
+def by_window(x, ct, size):
+    """The transpose of a convolution by its window."""
+
+    def conv(w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
+
+    return weft.vjp(conv, np.ones((*size, x.shape[3], ct.shape[3]), np.float32))[1](ct)[0]
+
+
+def test_sums_over_many_pixels():
+    rng = np.random.default_rng(0)
+    x, ct = rng.standard_normal((2, 9, 32, 32, 32)).astype(np.float32)
+    x[5], ct[7] = 3, 2
+    small = slice(0, 2)
+    few = weft.jit(lambda x, ct: by_window(x, ct, (3, 3)))
+    assert "stablehlo.while" in few.lower(x, ct).as_text()  # they do not fit in caches
+    assert "stablehlo.while" not in few.lower(x[small], ct[small]).as_text()
+    rows = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))).astype(np.float64)
+    expected = np.empty((3, 3, 32, 32))
+    for i, j in np.ndindex(3, 3):
+        seen = rows[:, i : i + 32, j : j + 32].reshape(-1, 32)
+        expected[i, j] = seen.T @ ct.reshape(-1, 32)
+    np.testing.assert_allclose(few(x, ct), expected, rtol=1e-4, atol=1e-2)
+
+    one = weft.jit(lambda x, ct: by_window(x, ct, (1, 1)))
+    assert "stablehlo.convolution" not in one.lower(x, ct).as_text()
+    np.testing.assert_allclose(one(x, ct), expected[1:2, 1:2], rtol=1e-4, atol=1e-2)

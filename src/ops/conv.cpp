@@ -261,29 +261,148 @@ std::string axis_labels(const ConvAxes& axes, const char* first, const char* sec
   return t.take();
 }
 
+Val conv(Val lhs, Val rhs, const AttrsRef& attrs) {
+  return apply(op_named<"conv_general_dilated">(), Vals{lhs, rhs}, attrs)[0];
+}
+
 // XLA has no complex convolutions, or slow ones: three real ones, as
 // (a + bi)(c + di) = (a(c + d) - (a + b)d) + (a(c + d) + (b - a)c)i.
-Val complex_conv(Val lhs, Val rhs, const OpDef& op, const AttrsRef& attrs) {
-  auto conv = [&](Val x, Val y) { return apply(op, Vals{x, y}, attrs)[0]; };
+Val complex_conv(Val lhs, Val rhs, const AttrsRef& attrs) {
   Val a = real(lhs), b = imag(lhs), c = real(rhs), d = imag(rhs);
-  Val common = conv(a, c + d);
-  return complex(common - conv(a + b, d), common + conv(b - a, c));
+  Val common = conv(a, c + d, attrs);
+  return complex(common - conv(a + b, d, attrs), common + conv(b - a, c, attrs));
+}
+
+// The kernels of XLA for CPU take images and results with batch first and features last, windows
+// with input and output features last. It puts axes in this order only where a convolution stands
+// outside of loops; elsewhere it falls back on a loop nest.
+ConvAxes features_last(int rank) {
+  ConvAxes axes{0, rank - 1};
+  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
+  return axes;
+}
+ConvAxes output_features_last(int rank) {
+  ConvAxes axes{rank - 1, rank - 2};
+  for (int i = 0; i < rank - 2; ++i) axes.push_back(i);
+  return axes;
+}
+
+// The axes `from` become `to`, one by one.
+Val reordered(Val x, const ConvAxes& from, const ConvAxes& to) {
+  return transpose(x, pick(from, inverse(to)));
+}
+
+Val conv_in_order(Val lhs, Val rhs, const Conv& v, const AttrRecord& attrs) {
+  Conv w = v;
+  w.lhs = w.out = features_last(lhs.rank());
+  w.rhs = output_features_last(rhs.rank());
+  Val y = conv(reordered(lhs, v.lhs, w.lhs), reordered(rhs, v.rhs, w.rhs), w.attrs(attrs));
+  return reordered(y, w.out, v.out);
+}
+
+// Whether the window stands in one place, over elements only.
+bool has_one_place(const Conv& v, TypeRef lhs, TypeRef rhs, TypeRef out) {
+  for (size_t i = 0; i < v.num_spatial(); ++i) {
+    Window w = v.window(rhs, i);
+    bool is_inside =
+        w.low <= 0 && dilated(w.size, w.dilation).value() - w.low <= lhs->dim(v.axis(v.lhs, i + 2));
+    if (out->dim(v.axis(v.out, i + 2)) != 1 || w.base_dilation != 1 || !is_inside) return false;
+  }
+  return v.groups() == 1;
+}
+
+Val conv_as_dot(Val lhs, Val rhs, const Conv& v, const AttrRecord& attrs, TypeRef out) {
+  Dims from(lhs.shape().size()), to = lhs.shape(), steps(lhs.shape().size(), 1);
+  DotDims dims{{v.lhs[1]}, {v.rhs[1]}, {}, {}};
+  for (size_t i = 0; i < v.num_spatial(); ++i) {
+    size_t axis = static_cast<size_t>(v.lhs[i + 2]);
+    Window w = v.window(rhs.type(), i);
+    from[axis] = -w.low;
+    to[axis] = dilated(w.size, w.dilation).value() - w.low;
+    steps[axis] = w.dilation;
+    dims.lhs_contract.push_back(v.lhs[i + 2]);
+    dims.rhs_contract.push_back(v.rhs[i + 2]);
+  }
+  Val y = dot_general(slice(lhs, from, to, steps), rhs, dims, out->dtype(), attrs.at("precision"));
+  if (v.out[0] > v.out[1]) y = transpose(y, {1, 0});
+  return reshape(y, out->shape());
+}
+
+// In how many pieces to sum over the input features. XLA's kernel for images goes through both
+// operands once for each few results. Where these are few and the operands do not fit in caches, as
+// in the transpose by the window, it waits for memory most of the time.
+int64_t num_pieces(const Conv& v, TypeRef lhs, TypeRef rhs, TypeRef out) {
+  constexpr int64_t kCached = 2 << 20, kPiece = 1 << 20, kMost = 64;  // bytes; pieces
+  if (v.num_spatial() != 2 || v.groups() > 1 || out->dtype() != DType::kF32) return 1;
+  int64_t bytes = lhs->num_bytes() + rhs->num_bytes();
+  if (bytes <= kCached || 4 * out->num_bytes() > bytes) return 1;
+  int64_t features = lhs->dim(v.axis(v.lhs, 1)), pieces = 1;
+  while (pieces < features && (features % pieces != 0 || bytes / pieces > kPiece)) ++pieces;
+  return pieces <= kMost ? pieces : 1;
+}
+
+// `size` elements along an axis from `start` on.
+Val piece(Val x, int axis, Val start, int64_t size) {
+  Vals starts(static_cast<size_t>(x.rank()), scalar_like(start, 0));
+  Dims sizes = x.shape();
+  starts[static_cast<size_t>(axis)] = start;
+  sizes[static_cast<size_t>(axis)] = size;
+  return dynamic_slice(x, starts, sizes);
+}
+
+// A loop over pieces of the input features.
+Val conv_in_pieces(Val lhs, Val rhs, const Conv& v, const AttrRecord& attrs, TypeRef out,
+                   int64_t pieces) {
+  int lhs_axis = v.axis(v.lhs, 1), rhs_axis = v.axis(v.rhs, 1);
+  int64_t size = lhs.type()->dim(lhs_axis) / pieces;
+  GraphBuilder body;
+  Val x{&body, body.input(lhs.type())}, w{&body, body.input(rhs.type())};
+  Val sum{&body, body.input(out)}, i{&body, body.input(scalar_type(DType::kI32))};
+  Val start = i * static_cast<double>(size);
+  Val next =
+      sum + conv(piece(x, lhs_axis, start, size), piece(w, rhs_axis, start, size), v.attrs(attrs));
+  const OpDef& scan = op_named<"scan">();
+  AttrsRef loop = AttrRecord::make(scan.name, scan.attrs,
+                                   {{"jaxpr", body.finish({&next.value, 1})},
+                                    {"length", pieces},
+                                    {"reverse", false},
+                                    {"unroll", int64_t{1}},
+                                    {"num_consts", int64_t{2}},
+                                    {"num_carry", int64_t{1}}});
+  Builder& b = *lhs.builder;
+  Val xs[] = {lhs, rhs, zeros(b, out), iota(b, make_type(DType::kI32, {pieces}), 0)};
+  return apply(scan, xs, loop)[0];
+}
+
+// Emits the graph that `write` makes of the operands.
+void emit_as(EmitCtx& c, const std::function<Val(Val lhs, Val rhs)>& write) {
+  GraphBuilder b;
+  Val lhs{&b, b.input(c.in_type(0))}, rhs{&b, b.input(c.in_type(1))};
+  Value result = write(lhs, rhs).value;
+  std::string args[] = {c.in(0), c.in(1)};
+  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
 }
 
 void emit_conv(EmitCtx& c) {
   TypeRef lhs = c.in_type(0), rhs = c.in_type(1), out = c.out_type();
-  if (lhs->num_elements() == 0 || rhs->num_elements() == 0)
+  if (lhs->num_elements() == 0 || rhs->num_elements() == 0 || out->num_elements() == 0)
     return c.set_out(0, c.constant(zero(out->dtype()), out->shape()));
-  if (is_complex(out->dtype())) {
-    GraphBuilder b;
-    Val xs[] = {convert(Val{&b, b.input(lhs)}, out->dtype()),
-                convert(Val{&b, b.input(rhs)}, out->dtype())};
-    AttrsRef attrs = c.attr().with({{"preferred_element_type", std::monostate{}}});
-    Value result = complex_conv(xs[0], xs[1], op_named<"conv_general_dilated">(), attrs).value;
-    std::string args[] = {c.in(0), c.in(1)};
-    return c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
-  }
+  if (is_complex(out->dtype()))
+    return emit_as(c, [&](Val x, Val w) {
+      return complex_conv(convert(x, out->dtype()), convert(w, out->dtype()),
+                          c.attr().with({{"preferred_element_type", std::monostate{}}}));
+    });
   Conv v(c.attr());
+  if (c.platform() == "cpu") {
+    if (v.num_spatial() > 0 && has_one_place(v, lhs, rhs, out))
+      return emit_as(c, [&](Val x, Val w) { return conv_as_dot(x, w, v, c.attr(), out); });
+    if (int64_t pieces = num_pieces(v, lhs, rhs, out); pieces > 1)
+      return emit_as(c,
+                     [&](Val x, Val w) { return conv_in_pieces(x, w, v, c.attr(), out, pieces); });
+    ConvAxes last = features_last(lhs->rank());
+    if (v.lhs != last || v.out != last || v.rhs != output_features_last(lhs->rank()))
+      return emit_as(c, [&](Val x, Val w) { return conv_in_order(x, w, v, c.attr()); });
+  }
   emit_product(c, [&](std::string_view x, std::string_view y) {
     std::string_view precision = precision_name(c.attr());
     Text t;
