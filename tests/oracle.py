@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 # Operands of all tables: float, int, bool, small ints, half, complex, three axes; w, wi and wv are
-# weakly typed.
+# weakly typed; matrices that are Hermitian (m, mi, mc), general (g), both (mg).
 OPERANDS = """
 x = jnp.arange(6.0).reshape(2, 3)
 k = jnp.arange(6).reshape(2, 3)
@@ -30,6 +30,11 @@ u = jnp.arange(24.0).reshape(2, 3, 4)[:, :, :3]
 w = jnp.asarray(2.0)
 wi = jnp.asarray(3)
 wv = jnp.full((2, 3), 1.5)
+m = jnp.array([[4.0, 1.0, -2.0], [1.0, 2.0, 0.5], [-2.0, 0.5, 3.0]])
+g = jnp.array([[1.0, 2.0, 0.0], [0.5, -1.0, 3.0], [2.0, 0.0, 1.0]])
+mi = jnp.array([[2, 1], [1, 3]])
+mc = m + 1j * jnp.array([[0.0, 1.0, 2.0], [-1.0, 0.0, 0.5], [-2.0, -0.5, 0.0]])
+mg = jnp.stack([m, g])
 """
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6}
@@ -87,6 +92,20 @@ def lines(text):
     """The expressions of a table: its lines, without empty ones and comments."""
     stripped = (line.strip() for line in text.splitlines())
     return tuple(line for line in stripped if line and not line.startswith("#"))
+
+
+def sampled(rows, step=4):
+    """Every `step`-th expression of each function of a table; all of them with WEFT_TESTS=all."""
+    if os.environ.get("WEFT_TESTS") == "all":
+        return rows
+    seen = {}
+    chosen = []
+    for row in rows:
+        name = row.partition("(")[0]
+        seen[name] = seen.get(name, -1) + 1
+        if seen[name] % step == 0:
+            chosen.append(row)
+    return tuple(chosen)
 
 
 @functools.lru_cache(64)

@@ -516,6 +516,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",
@@ -650,6 +651,7 @@ __all__ = [
 # What is loaded when it is first used: modules, and functions by the module that has them.
 _LATER = {
     "weft.numpy.fft": (),
+    "weft.numpy.linalg": (),
 }
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 

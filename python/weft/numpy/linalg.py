@@ -1,0 +1,140 @@
+"""Linear algebra: decompositions, systems of equations, norms, products.
+
+Matrices lie in the last two axes of arrays; axes before these count matrices. Integers become
+floats; decompositions are there for float32, float64, complex64 and complex128.
+"""
+
+from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.errors import ShapeError as _ShapeError
+from weft.lax._sharding import reject_sharding as _reject_sharding
+from weft.numpy import _linalg, _matrices
+from weft.numpy._decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    require_matrices as _require_matrices,
+    svd,
+    svdvals,
+)
+from weft.numpy._norms import cond, matrix_norm, norm, vector_norm
+from weft.numpy._shape import matrix_transpose as _matrix_transpose
+from weft.numpy._solvers import (
+    det,
+    inv,
+    lstsq,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
+)
+
+__all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """Cross products of vectors with three components along an axis.
+
+    The other axes broadcast together. See `weft.numpy.cross` for vectors with two components.
+    """
+    for x in (x1, x2):
+        if not -_ndim_of(x) <= axis < _ndim_of(x) or _shape_of(x)[axis] != 3:
+            raise _ShapeError(
+                f"[cross] expected vectors with three components along axis {axis}; got shapes "
+                f"{_shape_of(x1)} and {_shape_of(x2)}"
+            )
+    return _linalg.cross(x1, x2, axis=axis)
+
+
+def diagonal(x, /, *, offset=0):
+    """The diagonals of matrices `[..., m, n]`, `offset` counted upwards from the main one."""
+    _require_matrices("diagonal", x)
+    return _matrices.diagonal(x, offset, -2, -1)
+
+
+def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
+    """Matrix product over the last two axes; see `weft.numpy.matmul`."""
+    return _linalg.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def matrix_transpose(x, /):
+    """The last two axes exchanged."""
+    return _matrix_transpose(x)
+
+
+def outer(x1, x2, /):
+    """Matrix of the products of each element of `x1` (rows) with each of `x2` (columns)."""
+    if _ndim_of(x1) != 1 or _ndim_of(x2) != 1:
+        raise _ShapeError(
+            f"[outer] expected two vectors; got shapes {_shape_of(x1)} and {_shape_of(x2)}"
+        )
+    return _linalg.outer(x1, x2)
+
+
+def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
+    """Product summed over several axes; see `weft.numpy.tensordot`.
+
+    `out_sharding` must be None.
+    """
+    _reject_sharding("tensordot", out_sharding)
+    return _linalg.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """Sums of the diagonals of matrices `[..., m, n]`; see `weft.numpy.trace`."""
+    _require_matrices("trace", x)
+    return _matrices.trace(x, offset, -2, -1, dtype)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+    """Products of vectors summed over an axis, `x1` conjugated; see `weft.numpy.vecdot`."""
+    return _linalg.vecdot(
+        x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+_open_to_users(__name__)
