@@ -94,7 +94,8 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
     Args:
       f: the values, at least two along each axis.
-      varargs: distance of neighbours: one number for all axes, or one for each.
+      varargs: one for all axes, or one for each: the distance of neighbours, or the positions along
+        the axis, an array of as many numbers as there are values.
       axis: an axis, several, or None for all.
       edge_order: 1 or None; higher orders are not supported.
 
@@ -109,10 +110,17 @@ def gradient(f, *varargs, axis=None, edge_order=None):
             f"[gradient] expected at least two values along axes {axes}; got shape {shape_of(f)}"
         )
     spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (None,) * len(axes)
-    if len(spacings) != len(axes) or any(h is not None and shape_of(h) for h in spacings):
+    if len(spacings) != len(axes):
         raise AttributeValueError(
-            f"[gradient] expected a number as spacing, or one for each of {len(axes)} axes"
+            f"[gradient] expected one spacing, or one for each of {len(axes)} axes; "
+            f"got {len(spacings)}"
         )
+    for i, h in zip(axes, spacings, strict=True):
+        if h is not None and shape_of(h) not in ((), shape_of(f)[i : i + 1]):
+            raise ShapeError(
+                f"[gradient] expected a number as spacing of axis {i}, or {shape_of(f)[i]} "
+                f"positions; got shape {shape_of(h)}"
+            )
     slopes = [_slopes(f, h, axis=i) for i, h in zip(axes, spacings, strict=True)]
     return slopes[0] if len(slopes) == 1 else slopes
 
@@ -125,12 +133,23 @@ def _slopes(f, spacing, *, axis):
     else:
         weak = weak and _core.typeof(spacing)[2]
         f, spacing = _core.promote_dtypes_inexact(f, spacing)
+    def around(x, at):
+        """Of each value but the first and last, the x before and the x behind."""
+        return slice_in_dim(x, 0, -1, axis=at), slice_in_dim(x, 1, None, axis=at)
+
     steps = diff(f, axis=axis)
+    positions = spacing is not None and ndim_of(spacing) == 1
+    if positions:
+        gaps = reshape(diff(spacing), [-1 if i == axis else 1 for i in range(ndim_of(f))])
+        steps = u.divide(steps, gaps)
+        (gap0, gap1), (step0, step1) = around(gaps, axis), around(steps, axis)
+        weighted = u.add(u.multiply(gap1, step0), u.multiply(gap0, step1))
+        inner = u.divide(weighted, u.add(gap0, gap1))
+    else:
+        inner = u.multiply(u.add(*around(steps, axis)), 0.5)
     ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
-    sums = u.add(slice_in_dim(steps, 1, None, axis=axis), slice_in_dim(steps, 0, -1, axis=axis))
-    inner = u.multiply(sums, 0.5)
     slopes = concatenate([ends[0], inner, ends[1]], axis)
-    slopes = slopes if spacing is None else u.divide(slopes, spacing)
+    slopes = slopes if spacing is None or positions else u.divide(slopes, spacing)
     return slopes if weak else strong(slopes)
 
 

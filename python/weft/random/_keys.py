@@ -155,7 +155,8 @@ def words(key, shape):
             f"[random] expected a shape of at most 2**32 elements; got {shape}"
         )
     count = _core.bind("iota", dtype=_U32, shape=(size,), dimension=0)
-    return _threefry(key, np.uint32(0), reshape(count, shape))
+    # Flat until here: XLA takes long for operations on arrays of many axes.
+    return tuple(reshape(word, shape) for word in _threefry(key, np.uint32(0), count))
 
 
 def bits(key, shape=(), dtype=None):
