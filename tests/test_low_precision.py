@@ -156,6 +156,33 @@ def test_every_operation(dtype):
     check(dtype)
 
 
+@pytest.mark.parametrize("dtype", SAMPLE[:2] + ("float8_e5m2fnuz", "float8_e3m4"))
+def test_all_numbers_of_a_narrow_dtype(dtype):
+    """Functions that look at limits and bits, on every value there is, as NumPy has them."""
+    bits = ml_dtypes.finfo(dtype).bits
+    x = np.arange(2**bits, dtype=np.uint8).view(dtype)
+    wide = x.astype(np.float32)
+
+    @weft.jit
+    def program(x):
+        mantissa, exponent = wnp.frexp(x)
+        found = [wnp.isinf(x), wnp.isposinf(x), wnp.isneginf(x), wnp.isnan(x), wnp.signbit(x)]
+        limits = [wnp.nanmax(x), wnp.nanmin(x), wnp.ldexp(mantissa, exponent)]
+        small = wnp.where(abs(x.astype("float32")) < 8, x, wnp.ones((), x.dtype))
+        return [*found, *limits, mantissa, exponent, small.astype("int8"), small.astype("int4")]
+
+    small = np.where(np.abs(wide) < 8, wide, 1)
+    mantissa, exponent = np.frexp(wide)
+    mantissa = mantissa.astype(dtype).astype(np.float32)  # float4_e2m1fn does not hold 0.75
+    exponent = np.where(np.isfinite(wide), exponent, 0)
+    want = [np.isinf(wide), np.isposinf(wide), np.isneginf(wide), np.isnan(wide)]
+    want += [np.signbit(wide), np.nanmax(wide), np.nanmin(wide)]
+    want += [np.ldexp(mantissa, exponent).astype(dtype).astype(np.float32)]
+    want += [mantissa, exponent, small.astype(np.int8), small.astype(np.int8)]
+    for i, (y, ref) in enumerate(zip(program(x), want, strict=True)):
+        np.testing.assert_array_equal(np.asarray(y).astype(np.float32), ref, err_msg=str(i))
+
+
 @pytest.mark.parametrize("dtype", FLOATS + INTS)
 def test_bits_of_narrow_numbers(dtype):
     bits = ml_dtypes.finfo(dtype).bits if dtype in FLOATS else ml_dtypes.iinfo(dtype).bits

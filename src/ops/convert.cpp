@@ -66,6 +66,12 @@ void emit_convert(EmitCtx& c) {
     from = part;
   }
   if (from == to) return c.set_out(0, x);
+  if (is_float(from->dtype()) && info(from->dtype()).bits < 8 && is_integer(to->dtype())) {
+    // XLA takes the largest number of a dtype without infinity for one.
+    TypeRef wide = with_dtype(from, DType::kF32);
+    x = emit_op(c, "stablehlo.convert", {&x, 1}, {&from, 1}, wide);
+    from = wide;
+  }
   if (is_bool(to->dtype())) {
     std::string zero = c.constant(make_literal(from->dtype(), int64_t{0}), from->shape());
     return c.set_out(0, emit_compare(c, "NE", x, zero, from));

@@ -133,6 +133,7 @@ def _slopes(f, spacing, *, axis):
     else:
         weak = weak and _core.typeof(spacing)[2]
         f, spacing = _core.promote_dtypes_inexact(f, spacing)
+
     def around(x, at):
         """Of each value but the first and last, the x before and the x behind."""
         return slice_in_dim(x, 0, -1, axis=at), slice_in_dim(x, 1, None, axis=at)

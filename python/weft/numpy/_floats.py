@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft.dtypes import (
     dtype_of,
     finfo,
+    highest_value,
     iinfo,
     is_bool,
     is_complex,
@@ -18,13 +19,14 @@ from weft.dtypes import (
     is_inexact,
     is_integer,
     itemsize_bits,
+    lowest_value,
 )
 from weft.errors import DTypeError
 from weft.numpy import _ufuncs as u
 from weft.numpy._division_powers import rad2deg, require_real
 from weft.numpy._select import choose
 
-_INT32 = np.dtype("int32")
+_INT32, _FLOAT32 = np.dtype("int32"), np.dtype("float32")
 
 
 @composite
@@ -68,7 +70,7 @@ def _round_float(a, *, decimals):
         return _round_even(a)
     _, dtype, weak = _core.typeof(a)
     narrow = is_float(dtype) and dtype.itemsize < 4
-    x = _core.astype(a, np.dtype("float32")) if narrow else a
+    x = _core.astype(a, _FLOAT32) if narrow else a
     factor = 10.0 ** abs(decimals)
     if decimals > 0:
         x = u.divide(_round_even(u.multiply(x, factor)), factor)
@@ -119,7 +121,11 @@ def modf(x):
 def isinf(x):
     """Whether each element is infinite (for complex x: either of its parts)."""
     shape, dtype, _ = _core.typeof(x)
-    return _isinf(x) if is_inexact(dtype) else _core.broadcast_to(False, shape)
+    return _isinf(x) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
+
+
+def _has_infinity(dtype):
+    return is_complex(dtype) or (is_float(dtype) and math.isinf(highest_value(dtype)))
 
 
 @composite
@@ -142,7 +148,7 @@ def isneginf(x):
 def _equals_float(function, x, value):
     require_real(function, x)
     shape, dtype, _ = _core.typeof(x)
-    return u.equal(x, value) if is_float(dtype) else _core.broadcast_to(False, shape)
+    return u.equal(x, value) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
 
 @composite
@@ -180,11 +186,11 @@ def signbit(x):
     """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
     require_real("signbit", x)
     shape, dtype, _ = _core.typeof(x)
-    if is_float(dtype):
+    if is_float(dtype) and lowest_value(dtype) < 0:
         return _signbit(x)
-    if is_bool(dtype) or dtype.kind == "u":
-        return _core.broadcast_to(False, shape)
-    return u.less(x, 0)
+    if is_integer(dtype) and dtype.kind != "u":
+        return u.less(x, 0)
+    return _core.broadcast_to(False, shape)
 
 
 def _bits(x):
@@ -208,7 +214,7 @@ def copysign(x1, x2):
     require_real("copysign", x1, x2)
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     magnitude = u.absolute(x1)
-    return choose(_signbit(x2), u.negative(magnitude), magnitude)
+    return choose(signbit(x2), u.negative(magnitude), magnitude)
 
 
 @composite
@@ -220,6 +226,9 @@ def frexp(x):
     require_real("frexp", x)
     (x,) = _core.promote_dtypes_inexact(x)
     dtype = dtype_of(x)
+    if dtype.itemsize == 1:
+        mantissa, exponent = frexp(_core.astype(x, _FLOAT32))
+        return _core.astype(mantissa, dtype), exponent
     info = finfo(dtype)
     # Subnormal numbers are scaled to normal ones first.
     tiny = u.less(u.absolute(x), float(info.tiny))
@@ -243,6 +252,8 @@ def ldexp(x1, x2):
         raise DTypeError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
     (x,) = _core.promote_dtypes_inexact(x1)
     dtype = dtype_of(x)
+    if dtype.itemsize == 1:
+        return _core.astype(ldexp(_core.astype(x, _FLOAT32), x2), dtype)
     info = finfo(dtype)
     bits = np.dtype(f"int{info.bits}")
     bias = 2 ** (info.nexp - 1) - 1

@@ -7,8 +7,10 @@ from weft._arguments import normalize_axes, shape_of
 from weft._jit import composite
 from weft.dtypes import (
     dtype_of,
+    highest_value,
     is_complex,
     is_inexact,
+    lowest_value,
     real_dtype,
     requested_dtype,
     to_inexact_dtype,
@@ -280,9 +282,11 @@ def _nan_extremum(a, where, initial, *, function, axes, keepdims):
 
 
 def _nan_replaced(a, missing, lowest):
-    if not is_inexact(dtype_of(a)):
+    dtype = dtype_of(a)
+    if not is_inexact(dtype):
         return a
-    return choose(missing, -math.inf if lowest else math.inf, a)
+    limit = lowest_value if lowest else highest_value
+    return choose(missing, limit(real_dtype(dtype)), a)
 
 
 def nanargmax(a, axis=None, out=None, keepdims=False):
