@@ -8,7 +8,10 @@ import weft
 import weft.numpy as wnp
 from weft import compiler, lax
 
-PASSES = ["strip_rules", "inline", "fold", "simplify", "cse", "canonicalize", "dce", "fuse"]
+PASSES = [
+    "strip_rules", "inline", "fold", "scan_products", "simplify", "cse", "canonicalize", "dce",
+    "fuse",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -160,8 +163,10 @@ def whole_program():
         y = body(x)
         y, _ = lax.scan(lambda c, _: (body(c), None), y, length=3)
         y = lax.cond(y[0] > 0, body, lambda x: x, y)
+        y, _ = lax.scan(lambda c, row: (c * wnp.tanh(row @ rows), None), y, rows)
         return weft.jit(lambda z: body(z) * body(z + 1))(y)
 
+    rows = wnp.ones((3, 3), "float32")
     return weft.jit(f).trace(wnp.ones(3, "float32")).graph
 
 

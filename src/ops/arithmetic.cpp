@@ -52,6 +52,7 @@ void register_add(OpRegistry& r) {
                                        }}},
                          .commutative = true});
   add_op.jvp = jvp_add;
+  add_op.adds = true;
   r.add(std::move(add_op));
 
   OpDef accumulate =
@@ -71,6 +72,7 @@ void register_add(OpRegistry& r) {
                             [](SimplifyCtx& c) -> Vals { return {c.x(0) + c.x(1)}; }}},
               .commutative = true});
   accumulate.jvp = jvp_add;
+  accumulate.adds = true;
   r.add(std::move(accumulate));
 }
 

@@ -117,6 +117,14 @@ void batch_dot_general(BatchCtx& c) {
   c.apply(xs, c.attrs->with({{"dimension_numbers", numbers}}), out);
 }
 
+// The mapped axes are summed over like any contracting ones.
+Val sum_dot_general(RuleCtx& c) {
+  std::vector<Dims> numbers = c.attr().ints_list("dimension_numbers");
+  for (Dims& axes : numbers) axes = shifted(axes, 0);
+  for (size_t side : {0, 1}) numbers[side].insert(0, 0);
+  return apply(c.op, Vals{c.x(0), c.x(1)}, c.attrs->with({{"dimension_numbers", numbers}}))[0];
+}
+
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
   emit_product(c, [&](std::string_view x, std::string_view y) {
@@ -151,6 +159,8 @@ OpDef dot_general_op() {
   d.jvp_args = bilinear_jvp();
   d.transpose = [](TransposeCtx& c) { transpose_side(c, c.linear(0) ? 0 : 1); };
   d.batch = batch_dot_general;
+  d.shares_unmapped = true;
+  d.mapped_sum = sum_dot_general;
   d.emit = emit_dot_general;
   d.cost = cost_dot_general;
   return d;

@@ -141,6 +141,51 @@ struct Zipped {
   }
 };
 
+// Where the operands of a loop over slices (OpDef::loop) stand, and its results.
+struct LoopSegments : Loop {
+  size_t num_xs, num_ys;
+  LoopLayout in, out;
+
+  explicit LoopSegments(Loop loop)
+      : Loop(std::move(loop)),
+        num_xs(body->num_inputs() - num_consts - num_carry),
+        num_ys(body->outputs().size() - num_carry),
+        in{{"consts", num_consts}, {"carry", num_carry}, {"xs", num_xs}},
+        out{{"carry", num_carry}, {"ys", num_ys}} {}
+};
+// Its operands.
+struct LoopOperands {
+  Vals consts, carry, xs;
+
+  LoopOperands() = default;
+  LoopOperands(const Vals& all, const LoopLayout& in)
+      : consts(in[0].of(all)), carry(in[1].of(all)), xs(in[2].of(all)) {}
+  LoopOperands(const RuleCtx& c, const LoopSegments& loop)
+      : LoopOperands(vals_of(c.b, c.operands), loop.in) {}
+
+  Vals all() const { return joined({consts, carry, xs}); }
+  // Of the body's inputs.
+  TypeRefs body_types() const {
+    TypeRefs types = types_of(joined({consts, carry}));
+    for (const Val& v : xs) {
+      Dims shape = v.shape();
+      shape.erase(0);
+      types.push_back(with_shape(v.type(), shape));
+    }
+    return types;
+  }
+};
+
+// The loop with another body and other operands; `like` has its other attributes.
+inline Vals apply_loop(const RuleCtx& c, const AttrsRef& like, const GraphRef& body,
+                       const LoopOperands& x) {
+  AttrsRef attrs = c.op.loop.with(like, {body, x.consts.size(), x.carry.size()});
+  return vals_of(c.b, c.b.add(c.op, values_of(x.all()), attrs));
+}
+inline Vals apply_loop(const RuleCtx& c, const GraphRef& body, const LoopOperands& x) {
+  return apply_loop(c, c.attrs, body, x);
+}
+
 // A graph that takes and gives one list after the other, as one that takes and gives both zipped.
 inline GraphRef zipped(const GraphRef& graph, const Zipped& in, const Zipped& out) {
   return make_graph(in.zip(TypeRefs(graph->input_types())),

@@ -56,6 +56,9 @@ OpDef reduce_sum_op() {
                       /*rounds=*/true);
   linear(d,
          [](TransposeCtx& c) { c.add(0, spread(c.ct(), c.in_types[0], c.attr().ints("axes"))); });
+  d.mapped_sum = [](RuleCtx& c) {
+    return reduce_sum(c.x(0), inserted(shifted(c.attr().ints("axes"), 0), 0, 0));
+  };
   return d;
 }
 

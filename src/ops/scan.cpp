@@ -15,6 +15,18 @@
 
 namespace weft {
 namespace scan {
+
+Loop loop_parts(const AttrRecord& attrs) {
+  return {attrs.graph("jaxpr"), static_cast<size_t>(attrs.integer("num_consts")),
+          static_cast<size_t>(attrs.integer("num_carry"))};
+}
+
+AttrsRef with_loop(const AttrsRef& attrs, const Loop& loop) {
+  return attrs->with({{"jaxpr", loop.body},
+                      {"num_consts", static_cast<int64_t>(loop.num_consts)},
+                      {"num_carry", static_cast<int64_t>(loop.num_carry)}});
+}
+
 namespace {
 
 TypeRefs infer_scan(const InferCtx& c) {
@@ -78,8 +90,8 @@ void jvp_scan(GraphJvpCtx& c) {
   });
   Zipped in{s.in, s.in.kept(mask)}, out{s.out, s.out.kept(jvp->out_mask)};
   Values both = joined({Values(c.operands), instantiated_tangents(c, mask)});
-  Operands x(vals_of(c.b, in.zip(both)), in.both());
-  Values results = out.unzip(values_of(apply_scan(c, zipped(jvp->graph, in, out), x)));
+  LoopOperands x(vals_of(c.b, in.zip(both)), in.both());
+  Values results = out.unzip(values_of(apply_loop(c, zipped(jvp->graph, in, out), x)));
   std::span<const Value> made(results);
   c.results = Values(made.first(s.out.size()));
   c.result_tangents = scattered(jvp->out_mask, made.subspan(s.out.size()));
@@ -170,7 +182,7 @@ void linearize_scan(GraphJvpCtx& c) {
   });
 
   const Graph& forward = *split->forward;
-  Operands x(c, s);
+  LoopOperands x(c, s);
   size_t num_outputs = s.out.size();
   Mask changes(forward.num_inputs(), true);  // inputs that are not the same in all iterations
   for (size_t i = 0; i < s.num_consts; ++i) changes[i] = false;
@@ -194,7 +206,7 @@ void linearize_scan(GraphJvpCtx& c) {
   GraphRef body = make_graph(forward.input_types(), [&](Builder& b, std::span<const Val> in) {
     return inlined_with(b, forward, in, outputs);
   });
-  Vals results = apply_scan(c, body, x);
+  Vals results = apply_loop(c, body, x);
   c.results = values_of(std::span<const Val>(results).first(num_outputs));
   c.result_tangents = Values(num_outputs);
   if (split->linear->outputs().empty()) return;
@@ -208,7 +220,7 @@ void linearize_scan(GraphJvpCtx& c) {
   LoopLayout known{{"early", kept.early.size()}, {"carry", 0}, {"stacked", kept.stacked.size()}};
   Zipped in{known, s.in.kept(mask)};
   Vals both = joined({given, vals_of(c.b, instantiated_tangents(c, mask))});
-  Operands linear(in.zip(both), in.both());
+  LoopOperands linear(in.zip(both), in.both());
   TypeRefs types;  // of slices
   for (Value v : kept.all()) types.push_back(forward.type(v));
   types.append(TypeRefs(split->linear->input_types().subspan(split->residuals.size())));
@@ -219,7 +231,7 @@ void linearize_scan(GraphJvpCtx& c) {
     all.append(read.rest());
     return inlined(b, split->linear, all);
   });
-  Vals tangents = apply_scan(c, body_of_both, linear);
+  Vals tangents = apply_loop(c, body_of_both, linear);
   c.result_tangents = values_of(Reader(tangents).take(split->out_mask));
 }
 
@@ -257,12 +269,12 @@ Vals stacked_carries(const TransposeCtx& c, const Scan& s, const Mask& linear) {
     current.push_back(s.body->input(static_cast<uint32_t>(i)));
   }
   if (next.empty()) return {};
-  Operands x(known, s.in.kept(stays));
-  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
+  LoopOperands x(known, s.in.kept(stays));
+  GraphRef body = make_graph(x.body_types(), [&](Builder& b, std::span<const Val> in) {
     for (size_t i = 0; i < in.size(); ++i) args[inputs[i]] = in[i];
     return inlined_part(b, *s.body, args, joined({next, current}));
   });
-  Vals results = apply_scan(c, body, x);
+  Vals results = apply_loop(c, body, x);
   return Vals(std::span<const Val>(results).subspan(next.size()));
 }
 
@@ -337,8 +349,8 @@ void transpose_scan(TransposeCtx& c) {
     next.append(out.rest());
     return next;
   });
-  Vals results = apply_scan(c, c.attrs->with({{"reverse", !s.reverse}}), body,
-                            Operands(in.zip(operands), in.both()));
+  Vals results = apply_loop(c, c.attrs->with({{"reverse", !s.reverse}}), body,
+                            LoopOperands(in.zip(operands), in.both()));
   Reader read(results);
   for (size_t i : sums) c.accumulated[i] = read.next().value;
   for (size_t i = 0; i < s.num_carry; ++i) {
@@ -377,7 +389,7 @@ void batch_scan(BatchCtx& c) {
       [](const VmapGraph& made, size_t i) { return made.out_dims[i] != kNotBatched; });
   for (size_t i = s.in[kCarry].begin; i < s.in[kCarry].end(); ++i)
     if (mask[i]) operands[i] = c.at(i, 0);
-  Vals results = apply_scan(c, mapped->graph, Operands(operands, s.in));
+  Vals results = apply_loop(c, mapped->graph, LoopOperands(operands, s.in));
   for (size_t i = 0; i < results.size(); ++i) {
     int dim = mapped->out_dims[i];
     c.result(results[i], dim == kNotBatched || s.out[kCarryOut].has(i) ? dim : dim + 1);
@@ -389,8 +401,8 @@ void batch_scan(BatchCtx& c) {
 AttrsRef prune_scan(PruneCtx& c) {
   Scan s(*c.attrs);
   LoopLayout kept = s.in.kept(c.operands);
-  return make_attrs(c.attrs, c.narrowed(s.body, c.results, c.operands), kept[kConsts].size,
-                    kept[kCarry].size);
+  return with_loop(
+      c.attrs, {c.narrowed(s.body, c.results, c.operands), kept[kConsts].size, kept[kCarry].size});
 }
 
 Vals write_slice(Val into, Val piece, Val at) {
@@ -403,7 +415,7 @@ Vals write_slice(Val into, Val piece, Val at) {
 // to. With unroll = n an iteration of it is n of the scan; what is left over follows the loop.
 Vals as_loop(RuleCtx& c) {
   Scan s(c.attr());
-  Operands x(c, s);
+  LoopOperands x(c, s);
   if (s.length <= s.unroll) return unrolled(c.b, s, x, c.out_types);
   int64_t rest = s.length % s.unroll;
   DType counts = s.length <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
@@ -456,7 +468,7 @@ Vals as_loop(RuleCtx& c) {
 LiftedOp lift_from_body(const AttrsRef& attrs) {
   Scan s(*attrs);
   LiftedGraphs inner = lift_graphs(s.in, std::array{s.body});
-  return {make_attrs(attrs, inner.graphs[0], inner.num_consts[0], s.num_carry), inner.operands};
+  return {with_loop(attrs, {inner.graphs[0], inner.num_consts[0], s.num_carry}), inner.operands};
 }
 
 OpDef scan_op() {
@@ -478,6 +490,7 @@ OpDef scan_op() {
   d.lift = lift_from_body;
   d.decompose = as_loop;
   d.simplify = rewrites();
+  d.loop = {loop_parts, with_loop};
   d.cost = [](const CostCtx& c) {
     Scan s(*c.attrs);
     Cost cost = c.graph_cost(*s.body);

@@ -24,7 +24,8 @@ Vals iteration(Builder& b, const Scan& s, std::span<const Val> consts, std::span
   return inlined(b, s.body, joined({Vals(consts), Vals(carry), slices}));
 }
 
-Vals unrolled(Builder& b, const Scan& s, const Operands& x, std::span<const TypeRef> out_types) {
+Vals unrolled(Builder& b, const Scan& s, const LoopOperands& x,
+              std::span<const TypeRef> out_types) {
   Vals carry = x.carry;
   std::vector<Vals> ys(s.num_ys);
   for (int64_t i = 0; i < s.length; ++i) {
@@ -47,18 +48,18 @@ namespace {
 Vals unroll_short(SimplifyCtx& c) {
   Scan s(c.attr());
   if (s.length > 1) return {};
-  return unrolled(c.b, s, Operands(c, s), c.out_types);
+  return unrolled(c.b, s, LoopOperands(c, s), c.out_types);
 }
 
 Vals hoist_from_body(SimplifyCtx& c) {
   Scan s(c.attr());
   Hoisted hoisted = hoist(s.body, s.num_consts);
   if (hoisted.values.empty()) return {};
-  Operands x(c, s);
+  LoopOperands x(c, s);
   Vals args = x.consts;
   args.resize(s.body->num_inputs());
   x.consts = joined({inlined_part(c.b, *s.body, args, hoisted.values), x.consts});
-  return apply_scan(c, hoisted.body, x);
+  return apply_loop(c, hoisted.body, x);
 }
 
 // The value whose broadcast has equal slices along axis 0, if xs is one.
@@ -71,7 +72,7 @@ Val source_of_slices(const SimplifyCtx& c, Val xs) {
 // Arrays of equal slices are no xs: the body makes the slice of what they were made of.
 Vals unstack(SimplifyCtx& c) {
   Scan s(c.attr());
-  Operands x(c, s);
+  LoopOperands x(c, s);
   Vals xs = x.xs, sources;
   Mask keeps;
   std::vector<Dims> axes;  // of each source, in the slice
@@ -91,7 +92,7 @@ Vals unstack(SimplifyCtx& c) {
     literals.push_back(literal ? std::optional(*literal) : std::nullopt);
     if (!literal) x.consts.push_back(v);
   }
-  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
+  GraphRef body = make_graph(x.body_types(), [&](Builder& b, std::span<const Val> in) {
     Reader read(in);
     Vals args(read.take(s.num_consts));
     Reader passed(read.take(x.consts.size() - s.num_consts));
@@ -109,7 +110,7 @@ Vals unstack(SimplifyCtx& c) {
     }
     return inlined(b, s.body, args);
   });
-  return apply_scan(c, body, x);
+  return apply_loop(c, body, x);
 }
 
 // Carries that the body returns as they were become constants of it.
@@ -118,12 +119,12 @@ Vals fix_carries(SimplifyCtx& c) {
   Mask moves;
   for (size_t i = 0; i < s.num_carry; ++i) moves.push_back(!s.is_fixed(i));
   if (count(moves) == s.num_carry) return {};
-  Operands x(c, s);
+  LoopOperands x(c, s);
   Vals start = x.carry;
   Vals fixed = picked(start, moves, false);
   x.carry = picked(start, moves);
   x.consts.append(fixed);
-  GraphRef body = make_graph(body_types(x), [&](Builder& b, std::span<const Val> in) {
+  GraphRef body = make_graph(x.body_types(), [&](Builder& b, std::span<const Val> in) {
     Reader read(in);
     Vals args(read.take(s.num_consts));
     Reader of_fixed(read.take(fixed.size()));
@@ -131,7 +132,7 @@ Vals fix_carries(SimplifyCtx& c) {
     args.append(read.rest());
     return picked(inlined(b, s.body, args), joined({moves, Mask(s.num_ys, true)}));
   });
-  Vals made = apply_scan(c, body, x);
+  Vals made = apply_loop(c, body, x);
   Reader read(made);
   Vals results = read.take(moves);
   for (size_t i = 0; i < s.num_carry; ++i)
@@ -148,9 +149,7 @@ std::vector<Rewrite> rewrites() {
       {"scan_fixed_carry", "a carry that the body returns as it was -> a constant", fix_carries},
       {"scan_equal_slices", "xs of equal slices -> a constant", unstack},
       {"scan_hoist", "what the body makes of constants alone -> made before the loop",
-       hoist_from_body},
-      {"scan_products", "products that no iteration waits for -> one product for all iterations",
-       move_products}};
+       hoist_from_body}};
 }
 
 }  // namespace weft::scan

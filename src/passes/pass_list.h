@@ -34,12 +34,16 @@ class RewriteFilter {
 GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+GraphRef scan_products_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-// fold, simplify, cse and inline in one walk: each op is built once.
+// fold, simplify (with scan_products), cse and inline in one walk: each op is built once.
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+
+// What scan_products does to a loop.
+const Rewrite& scan_products();
 
 // Whether an op is one that fuse makes.
 bool is_fusion(const Op& op);

@@ -72,7 +72,10 @@ const std::vector<Pass>& all_passes() {
       {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
        inline_pass},
       {"fold", "Evaluates ops on scalar constants.", fold_pass},
-      {"simplify", "Applies the ops' algebraic rewrites.", simplify_pass},
+      {"scan_products",
+       "Makes products that no iteration of a loop waits for once for all of them.",
+       scan_products_pass},
+      {"simplify", "Applies the ops' algebraic rewrites, and scan_products.", simplify_pass},
       {"cse", "Merges equal ops.", cse_pass},
       {"canonicalize", "fold, simplify, cse and inline in one walk.", canonicalize_pass},
       {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
@@ -138,6 +141,7 @@ std::vector<RewriteInfo> all_rewrites() {
     for (const Rewrite& r : op->simplify) rewrites.push_back({op->name, r.name, r.rule, r.phase});
   }
   rewrites.push_back({"", "fold", "f(literals) -> literal"});
+  rewrites.push_back({"", scan_products().name, scan_products().rule});
   rewrites.push_back({"", "cse", "equal pure ops -> the first of them"});
   rewrites.push_back(
       {"", "forward_call_result",

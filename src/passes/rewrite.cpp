@@ -1,7 +1,7 @@
-// fold, simplify, cse and inline: one walk that rebuilds a graph op by op, each op being folded,
-// rewritten, recognised as one that is there already or replaced by the ops of what it calls before
-// it is appended. Rules add their ops through the same builder, so what a rewrite makes is
-// simplified in turn.
+// fold, simplify, scan_products, cse and inline: one walk that rebuilds a graph op by op, each op
+// being folded, rewritten, recognised as one that is there already or replaced by the ops of what
+// it calls before it is appended. Rules add their ops through the same builder, so what a rewrite
+// makes is simplified in turn.
 #include <algorithm>
 #include <unordered_set>
 
@@ -23,6 +23,7 @@ const std::string kInlineCall = "inline_call";
 struct RewriteKinds {
   bool fold = false;
   bool simplify = false;
+  bool products = false;
   bool cse = false;
 };
 
@@ -33,6 +34,7 @@ class RewriteRun {
       : filter_(filter),
         kinds_{.fold = kinds.fold && filter.allows(kFold),
                .simplify = kinds.simplify,
+               .products = kinds.products,
                .cse = kinds.cse && filter.allows(kCse)},
         plan_(plan),
         regions_([this](const GraphRef& graph) { return run(graph); }) {}
@@ -106,8 +108,19 @@ class RewriteBuilder final : public Builder {
       Value folded = fold(op_def, operands, attrs, out_types[0]->dtype());
       if (folded) return {folded};
     }
-    if (run_.kinds().simplify && !op_def.simplify.empty()) {
-      if (auto replaced = simplify(op_def, operands, attrs, out_types)) return *replaced;
+    bool has_algebra = run_.kinds().simplify && !op_def.simplify.empty();
+    bool is_loop = run_.kinds().products && op_def.loop.parts;
+    if (has_algebra || is_loop) {
+      TypeRefs in_types;
+      for (Value v : operands) in_types.push_back(dest_.type(v));
+      SimplifyCtx ctx{{*this, op_def, attrs, operands, in_types, out_types}};
+      if (has_algebra) {
+        for (const Rewrite& rewrite : op_def.simplify)
+          if (auto replaced = apply(rewrite, ctx)) return *replaced;
+      }
+      if (is_loop) {
+        if (auto replaced = apply(scan_products(), ctx)) return *replaced;
+      }
     }
     dest_.set_loc(loc());
     uint32_t num_ops = dest_.num_ops();
@@ -178,30 +191,24 @@ class RewriteBuilder final : public Builder {
     return dest_.literal(*x);
   }
 
-  std::optional<Values> simplify(const OpDef& op, std::span<const Value> operands,
-                                 const AttrsRef& attrs, std::span<const TypeRef> out_types) {
-    TypeRefs in_types;
-    for (Value v : operands) in_types.push_back(dest_.type(v));
-    SimplifyCtx ctx{{*this, op, attrs, operands, in_types, out_types}};
-    for (const Rewrite& rewrite : op.simplify) {
-      if (!run_.filter().allows(rewrite)) continue;
-      if (++depth_ > kMaxDepth) {
-        fail(ErrorKind::kInternal, "[", op.name, "] rewrite ", rewrite.name, " (", rewrite.rule,
-             ") is the last of ", kMaxDepth, " that follow from each other: some undo others");
-      }
-      uint32_t num_ops = dest_.num_ops();
-      Vals vals = rewrite.apply(ctx);
-      --depth_;
-      // An op without results is there for its effects: what replaces it is ops, not values.
-      if (out_types.empty() ? dest_.num_ops() == num_ops : vals.empty()) continue;
-      Values results;
-      for (Val v : vals) results.push_back(v.value);
-      check_types(rewrite, op, results, out_types);
-      run_.hit(rewrite.name);
-      give_back(operands);
-      return results;
+  // The results that a rewrite gives in place of the op's, if it matches.
+  std::optional<Values> apply(const Rewrite& rewrite, SimplifyCtx& ctx) {
+    if (!run_.filter().allows(rewrite)) return std::nullopt;
+    if (++depth_ > kMaxDepth) {
+      fail(ErrorKind::kInternal, "[", ctx.op.name, "] rewrite ", rewrite.name, " (", rewrite.rule,
+           ") is the last of ", kMaxDepth, " that follow from each other: some undo others");
     }
-    return std::nullopt;
+    uint32_t num_ops = dest_.num_ops();
+    Vals vals = rewrite.apply(ctx);
+    --depth_;
+    // An op without results is there for its effects: what replaces it is ops, not values.
+    if (ctx.out_types.empty() ? dest_.num_ops() == num_ops : vals.empty()) return std::nullopt;
+    Values results;
+    for (Val v : vals) results.push_back(v.value);
+    check_types(rewrite, ctx.op, results, ctx.out_types);
+    run_.hit(rewrite.name);
+    give_back(ctx.operands);
+    return results;
   }
 
   void check_types(const Rewrite& rewrite, const OpDef& op, std::span<const Value> results,
@@ -300,7 +307,11 @@ GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats&
 }
 
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.simplify = true}, false, options, stats);
+  return rewrite(graph, {.simplify = true, .products = true}, false, options, stats);
+}
+
+GraphRef scan_products_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+  return rewrite(graph, {.products = true}, false, options, stats);
 }
 
 GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
@@ -312,7 +323,8 @@ GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStat
 }
 
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.fold = true, .simplify = true, .cse = true}, true, options, stats);
+  return rewrite(graph, {.fold = true, .simplify = true, .products = true, .cse = true}, true,
+                 options, stats);
 }
 
 }  // namespace weft

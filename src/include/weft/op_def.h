@@ -331,6 +331,23 @@ class PruneCtx {
 };
 using PruneRule = std::function<AttrsRef(PruneCtx&)>;
 
+// The sum of an op's results over a mapped axis, where all of its operands are mapped at axis 0.
+using MappedSumRule = std::function<Val(RuleCtx&)>;
+
+// An op that runs a graph for one slice of some arrays after the other. Operands are constants of
+// the graph, what it carries from one run to the next, and the arrays, whose axis 0 the slices do
+// not have; the graph takes all of these in order. Results are what it carries in the end, then
+// its other outputs, stacked along axis 0.
+struct Loop {
+  GraphRef body;
+  size_t num_consts = 0, num_carry = 0;
+};
+struct LoopRule {
+  std::function<Loop(const AttrRecord&)> parts;
+  // The attributes with other parts.
+  std::function<AttrsRef(const AttrsRef&, const Loop&)> with;
+};
+
 // An op whose graphs take as inputs what they held as constants (lift_constants in weft/held.h).
 struct LiftedOp {
   AttrsRef attrs;
@@ -375,6 +392,11 @@ struct OpDef : OpInfo {
   LiftRule lift;    // null: constants stay in the graphs of the op
   CallKind call = CallKind::kNone;
   bool elementwise = false;  // result element i depends on element i of each operand only
+  bool adds = false;         // the result is the sum of the two operands
+  // Of operands that are not mapped, `batch` makes one op that reads them once.
+  bool shares_unmapped = false;
+  MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
+  LoopRule loop;             // null: it is no such loop
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.
   std::vector<std::string> missing_rules() const;
