@@ -147,24 +147,8 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
   mismatch(op, spec, "a supported value", value);
 }
 
-namespace {
-
-// Records of defaults, of which element-wise functions need one at every call.
-AttrsRef default_attrs(const OpDef& op) {
-  if (op.attrs.size() == 0) return nullptr;
-  static auto* made = new std::unordered_map<const OpDef*, AttrsRef>;
-  auto known = made->find(&op);
-  if (known != made->end()) return known->second;
-  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, std::span<const NamedAttr>());
-  made->emplace(&op, attrs);
-  return attrs;
-}
-
-}  // namespace
-
 AttrsRef make_attrs(const OpDef& op, PyObject* names, PyObject* const* values) {
   Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
-  if (n == 0) return default_attrs(op);
   std::vector<NamedAttr> attrs;
   attrs.reserve(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {

@@ -220,11 +220,19 @@ void parse_argument(std::string_view arg, Options& options) {
   options.file = arg;
 }
 
+std::string read_all(std::istream& in) {
+  std::string text;
+  char block[1 << 16];
+  while (in.read(block, sizeof block), in.gcount() > 0)
+    text.append(block, static_cast<size_t>(in.gcount()));
+  return text;
+}
+
 std::string read_input(const std::string& file) {
-  if (file.empty()) return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (file.empty()) return read_all(std::cin);
   std::ifstream in(file, std::ios::binary);
   if (!in) weft::fail(weft::ErrorKind::kValue, "expected a readable file; got ", file);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return read_all(in);
 }
 
 void print_stats(const std::vector<weft::PassStats>& all) {

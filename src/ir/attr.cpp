@@ -225,6 +225,9 @@ int AttrSchema::find(std::string_view name) const {
 AttrsRef AttrRecord::make(std::string_view op, const AttrSchema& schema,
                           std::span<const NamedAttr> attrs) {
   const std::vector<AttrSpec>& specs = schema.specs();
+  if (specs.empty() && attrs.empty()) return nullptr;
+  if (attrs.empty())
+    if (AttrsRef known = schema.defaults_.record) return known;
   std::vector<Attr> values(specs.size());
   SmallVector<bool, 16> given(specs.size(), false);
   for (const auto& [name, value] : attrs) {
@@ -251,23 +254,26 @@ AttrsRef AttrRecord::make(std::string_view op, const AttrSchema& schema,
   record->schema_ = &schema;
   record->values_ = std::move(values);
   record->summarize();
+  if (attrs.empty()) schema.defaults_.record = record;
   return record;
 }
 
 void AttrRecord::summarize() {
   content_hash_ = values_.size();
   uint64_t identities = 0;
-  holds_graphs_ = false;
+  holds_graphs_ = may_name_axes_ = false;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Attr& value = values_[i];
     holds_graphs_ |= std::holds_alternative<GraphRef>(value) ||
                      std::holds_alternative<std::vector<GraphRef>>(value);
+    may_name_axes_ |= std::holds_alternative<std::vector<std::string>>(value);
     if (schema_->specs()[i].flags & AttrSpec::kCosmetic) continue;
     content_hash_ =
         hash_combine(content_hash_, hash_combine(value.index(), std::visit(HashAttr{}, value)));
     if (const ObjectRef* object = std::get_if<ObjectRef>(&value))
       identities = hash_combine(identities, (*object)->hash());
   }
+  may_name_axes_ |= holds_graphs_;
   hash_ = identities ? hash_combine(content_hash_, identities) : content_hash_;
 }
 

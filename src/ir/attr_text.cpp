@@ -67,7 +67,7 @@ void parse_items(Scanner& in, std::string_view close, F&& item) {
   while (!in.accept(close)) {
     item();
     if (in.accept(close)) return;
-    in.expect(",", cat("or \"", close, "\" after an item"));
+    if (!in.accept(",")) in.fail_expected(cat("\",\" or \"", close, "\" after an item"));
   }
 }
 

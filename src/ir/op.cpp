@@ -56,12 +56,7 @@ void merge_names(std::vector<std::string>& names, const std::vector<std::string>
 
 std::vector<std::string> axis_names_of(const AttrsRef& attrs) {
   std::vector<std::string> names;
-  auto is_names = [](const Attr& value) {
-    return std::holds_alternative<std::vector<std::string>>(value);
-  };
-  // Most ops mention none, and this is asked of every op that is added to a graph.
-  if (!attrs || (!attrs->holds_graphs() && std::ranges::none_of(attrs->values(), is_names)))
-    return names;
+  if (!attrs || !attrs->may_name_axes()) return names;
   for_each_graph(attrs, [&](const GraphRef& graph) { merge_names(names, graph->axis_names()); });
   // Names are bound for the graphs; those that the op itself refers to are others.
   for (bool binds : {true, false}) {

@@ -1,6 +1,7 @@
 // The parser: recursive descent over regions, loops over everything else. Lines carry no meaning;
 // an op ends where something follows that cannot be one of its operands.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <unordered_map>
@@ -94,6 +95,28 @@ struct ResultText {
   TypeRef type;
 };
 
+// What was read last of some kind, with its text: programs repeat themselves. For what ends with
+// its text, whatever comes next.
+template <typename T>
+class Reread {
+ public:
+  // Takes the text that comes next, if it was read lately.
+  const T* take(Scanner& in) const {
+    for (const auto& [text, value] : known_)
+      if (!text.empty() && in.accept_here(text)) return &value;
+    return nullptr;
+  }
+  void add(std::string_view text, const T& value) {
+    if (text.empty()) return;
+    known_[next_] = {text, value};
+    next_ = (next_ + 1) % known_.size();
+  }
+
+ private:
+  std::array<std::pair<std::string_view, T>, 4> known_ = {};
+  size_t next_ = 0;
+};
+
 class Parser {
  public:
   Parser(std::string_view text, const OpLookup& lookup) : in_(text), lookup_(lookup) {}
@@ -182,6 +205,7 @@ class Parser {
   // "in (": the end of the ops. No variable is called "in".
   bool accept_in() {
     while (in_.accept(";")) continue;
+    if (in_.peek() != 'i') return false;
     size_t begin = in_.position();
     if (in_.identifier() == "in" && in_.peek() == '(') return true;
     in_.seek(begin);
@@ -194,7 +218,7 @@ class Parser {
     std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("an input such as a:f32[3]");
     in_.expect(":", "after the name of an input");
-    Value v = scope.builder.input(parse_type_at(in_));
+    Value v = scope.builder.input(parse_type());
     bind(scope, name, begin, v);
     return v;
   }
@@ -265,16 +289,28 @@ class Parser {
       in_.seek(begin);
       return std::nullopt;
     }
-    return ResultText{name, begin, parse_type_at(in_)};
+    return ResultText{name, begin, parse_type()};
+  }
+
+  TypeRef parse_type() {
+    in_.skip_space();
+    if (const TypeRef* known = types_.take(in_)) return *known;
+    size_t begin = in_.position();
+    TypeRef type = parse_type_at(in_);
+    types_.add(in_.since(begin), type);
+    return type;
   }
 
   AttrsRef parse_attrs(const OpInfo& op, TypeRef result_type) {
-    std::vector<NamedAttr> attrs;
-    in_.skip_space();
+    if (in_.peek() != '[' && op.attrs.size() == 0) return nullptr;
+    Reread<AttrsRef>& records = records_[&op];
+    if (const AttrsRef* known = records.take(in_)) return *known;
     size_t begin = in_.position();
+    std::vector<NamedAttr> attrs;
     if (in_.accept("[")) {
       while (!in_.accept("]")) attrs.push_back(parse_attr(op));
     }
+    std::string_view text = in_.since(begin);
     for (const AttrSpec& spec : op.attrs.specs()) {
       if (!(spec.flags & AttrSpec::kFromResult) || !result_type) continue;
       bool given = std::any_of(attrs.begin(), attrs.end(),
@@ -285,9 +321,12 @@ class Parser {
       } else if (spec.type == AttrType::kInts) {
         attrs.emplace_back(spec.name, result_type->shape());
       }
+      text = {};  // says less than the record
     }
     try {
-      return AttrRecord::make(op.name, op.attrs, attrs);
+      AttrsRef record = AttrRecord::make(op.name, op.attrs, attrs);
+      if (!record || !record->holds_graphs()) records.add(text, record);
+      return record;
     } catch (const Error& error) { in_.fail_at(begin, error.what()); }
   }
 
@@ -306,7 +345,7 @@ class Parser {
   Attr parse_attr_value(AttrType type) {
     in_.skip_space();
     size_t begin = in_.position();
-    if (in_.word("[](){}=:;,") == "None") return std::monostate{};
+    if (in_.peek() == 'N' && in_.word("[](){}=:;,") == "None") return std::monostate{};
     in_.seek(begin);
     if (type == AttrType::kGraph) return parse_region();
     if (type != AttrType::kGraphs) return parse_value(in_, type);
@@ -344,7 +383,7 @@ class Parser {
     size_t begin = in_.position();
     std::string_view text = in_.word(":");
     in_.expect(":", "and a type after a literal");
-    TypeRef type = parse_type_at(in_);
+    TypeRef type = parse_type();
     std::optional<Literal> x;
     if (type->rank() == 0) x = to_literal(type->dtype(), text);
     if (!x) in_.fail_at(begin, cat("expected a literal of type ", type, "; got \"", text, '"'));
@@ -354,6 +393,8 @@ class Parser {
   Scanner in_;
   const OpLookup& lookup_;
   std::unordered_map<std::string_view, Definition> definitions_;
+  Reread<TypeRef> types_;
+  std::unordered_map<const OpInfo*, Reread<AttrsRef>> records_;
   uint32_t depth_ = 0;
 };
 

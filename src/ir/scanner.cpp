@@ -7,9 +7,25 @@ namespace weft {
 
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+class CharSet {
+ public:
+  constexpr explicit CharSet(std::string_view chars) {
+    for (char c : chars) words_[index(c)] |= bit(c);
+  }
+  constexpr bool operator()(char c) const { return words_[index(c)] & bit(c); }
+
+ private:
+  static constexpr size_t index(char c) { return static_cast<unsigned char>(c) / 64; }
+  static constexpr uint64_t bit(char c) {
+    return uint64_t{1} << (static_cast<unsigned char>(c) % 64);
+  }
+  uint64_t words_[4] = {};
+};
+
+constexpr CharSet is_space(" \n\t\r");
+constexpr CharSet is_letter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+constexpr CharSet is_letter_or_digit(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
 
 }  // namespace
 
@@ -32,6 +48,10 @@ char Scanner::peek() {
 
 bool Scanner::accept(std::string_view token) {
   skip_space();
+  return accept_here(token);
+}
+
+bool Scanner::accept_here(std::string_view token) {
   if (!text_.substr(pos_).starts_with(token)) return false;
   pos_ += token.size();
   return true;
@@ -45,7 +65,7 @@ std::string_view Scanner::identifier() {
   skip_space();
   size_t end = pos_;
   if (end < text_.size() && is_letter(text_[end])) {
-    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    while (end < text_.size() && is_letter_or_digit(text_[end])) ++end;
   }
   std::string_view found = text_.substr(pos_, end - pos_);
   pos_ = end;
@@ -54,10 +74,9 @@ std::string_view Scanner::identifier() {
 
 std::string_view Scanner::word(std::string_view stops) {
   skip_space();
+  CharSet is_stop(stops);
   size_t end = pos_;
-  while (end < text_.size() && !is_space(text_[end]) && stops.find(text_[end]) == stops.npos) {
-    ++end;
-  }
+  while (end < text_.size() && !is_space(text_[end]) && !is_stop(text_[end])) ++end;
   std::string_view found = text_.substr(pos_, end - pos_);
   pos_ = end;
   return found;

@@ -23,6 +23,8 @@ class Scanner {
   bool at_end() { return peek() == 0; }
   // Takes the text if it comes next.
   bool accept(std::string_view token);
+  // Likewise, where no white space comes before it.
+  bool accept_here(std::string_view token);
   // As accept(), or fails; `what` describes the place for the message.
   void expect(std::string_view token, std::string_view what);
 
@@ -38,6 +40,9 @@ class Scanner {
   std::string quoted(char quote);
   int64_t integer();
   double real();
+
+  // What was read from a position on.
+  std::string_view since(size_t position) const { return text_.substr(position, pos_ - position); }
 
   // Throws kParse: "line 3, column 7: expected ...; got ...".
   [[noreturn]] void fail_expected(std::string_view what);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <any>
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -80,6 +81,10 @@ struct AttrSpec {
   bool has_default() const { return flags & (kOptional | kHideDefault | kCosmetic); }
 };
 
+class AttrRecord;
+// Null stands for the record without attributes.
+using AttrsRef = std::shared_ptr<const AttrRecord>;
+
 // Kept sorted by name, the order of printing.
 class WEFT_API AttrSchema {
  public:
@@ -91,12 +96,23 @@ class WEFT_API AttrSchema {
   int find(std::string_view name) const;  // -1 when absent
 
  private:
+  friend class AttrRecord;
+  // The record of defaults, of which element-wise ops need one each time. Made when it is first
+  // asked for; it refers to its schema, so a copied schema makes its own.
+  struct Defaults {
+    std::atomic<AttrsRef> record;
+    Defaults() = default;
+    Defaults(const Defaults&) {}
+    Defaults& operator=(const Defaults&) {
+      record.store(nullptr);
+      return *this;
+    }
+  };
+
   std::vector<AttrSpec> specs_;
+  mutable Defaults defaults_;
 };
 
-class AttrRecord;
-// Null stands for the record without attributes.
-using AttrsRef = std::shared_ptr<const AttrRecord>;
 using NamedAttr = std::pair<std::string_view, Attr>;
 
 // An immutable record of attribute values in schema order, with its hash. Records are shared, not
@@ -104,8 +120,9 @@ using NamedAttr = std::pair<std::string_view, Attr>;
 // with pointers and hashes and so is as cheap.
 class WEFT_API AttrRecord {
  public:
-  // Fills in defaults. Throws kType for an unknown or missing name (the message lists what the op
-  // takes) or a value of the wrong type. `op` is only used in messages.
+  // Fills in defaults; records of defaults alone are shared. Throws kType for an unknown or missing
+  // name (the message lists what the op takes) or a value of the wrong type. `op` is only used in
+  // messages.
   static AttrsRef make(std::string_view op, const AttrSchema& schema,
                        std::span<const NamedAttr> attrs);
   static AttrsRef make(std::string_view op, const AttrSchema& schema,
@@ -119,6 +136,8 @@ class WEFT_API AttrRecord {
   uint64_t hash() const { return hash_; }
   uint64_t content_hash() const { return content_hash_; }
   bool holds_graphs() const { return holds_graphs_; }
+  // Whether it holds graphs or names of axes.
+  bool may_name_axes() const { return may_name_axes_; }
 
   const Attr& at(std::string_view name) const;  // throws kInternal when absent
   bool is_none(std::string_view name) const {
@@ -158,6 +177,7 @@ class WEFT_API AttrRecord {
   uint64_t hash_ = 0;
   uint64_t content_hash_ = 0;
   bool holds_graphs_ = false;
+  bool may_name_axes_ = false;
 };
 
 WEFT_API bool equal(const AttrsRef& a, const AttrsRef& b);
