@@ -25,7 +25,6 @@ CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions
 }
 
 void check_inputs(const Point& point, const Function& f, bool holomorphic, bool allow_int) {
-  check_leaves(point, f);
   for (size_t i = 0; i < point.leaves.size(); ++i) {
     DType dtype = point.leaves.operands[i].type->dtype();
     bool fits = holomorphic ? is_complex(dtype) : is_inexact(dtype) || allow_int;
@@ -71,9 +70,8 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
       throw PythonError{};
     f.has_aux = has_aux;
     CallArguments arguments = arguments_of(args, kwargs, positions);
-    Point point = point_at(arguments);
+    Point point = differentiable_point(arguments, f);
     check_inputs(point, f, holomorphic, allow_int);
-    point.choose_inexact();
     record_at(point, f, arguments);
     check_loss(point, f, holomorphic);
     const Recording& recorded = point.recorded;
@@ -115,9 +113,7 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
       throw PythonError{};
     f.has_aux = has_aux;
     CallArguments arguments = all_arguments(primals);
-    Point point = point_at(arguments);
-    check_leaves(point, f);
-    point.choose_inexact();
+    Point point = differentiable_point(arguments, f);
     Directions dots = tangents_of(
         point.trees, point.leaf_slots(), tangents, [&](size_t i) { return describe_leaf(f, i); },
         "jvp");

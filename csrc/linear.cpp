@@ -159,9 +159,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
       throw PythonError{};
     f.has_aux = has_aux;
     CallArguments arguments = all_arguments(primals);
-    Point point = point_at(arguments);
-    check_leaves(point, f);
-    point.choose_inexact();
+    Point point = differentiable_point(arguments, f);
     record_at(point, f, arguments);
 
     const GraphRef& graph = point.recorded.graph;
@@ -195,9 +193,7 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
     if (!PyArg_ParseTuple(tuple, "OUO!O", &f.object, &f.name, &PyTuple_Type, &primals, &f.describe))
       throw PythonError{};
     CallArguments arguments = all_arguments(primals);
-    Point point = point_at(arguments);
-    check_leaves(point, f);
-    point.choose_inexact();
+    Point point = differentiable_point(arguments, f);
     for (size_t i = 0; i < point.leaves.size(); ++i)
       if (!point.chosen[i])
         raise_error("DTypeError", "linear_transpose expected floating-point arguments; got ",

@@ -114,10 +114,6 @@ Point point_at(const CallArguments& arguments) {
   return point;
 }
 
-void Point::choose_inexact() {
-  for (const Operand& x : leaves.operands) chosen.push_back(is_inexact(x.type->dtype()));
-}
-
 Ref describe_leaf(const Function& f, size_t i) {
   Ref number = Ref::checked(PyLong_FromSize_t(i));
   return Ref::checked(PyObject_CallOneArg(f.describe, number.get()));
@@ -127,6 +123,14 @@ void check_leaves(const Point& point, const Function& f) {
   for (size_t i = 0; i < point.leaves.size(); ++i)
     if (point.leaves.operands[i].kind == OperandKind::kInvalid)
       reject(hooks.reject_leaf, {point.leaves.objects[i].get(), describe_leaf(f, i).get()});
+}
+
+Point differentiable_point(const CallArguments& arguments, const Function& f) {
+  Point point = point_at(arguments);
+  check_leaves(point, f);
+  for (const Operand& x : point.leaves.operands)
+    point.chosen.push_back(is_inexact(x.type->dtype()));
+  return point;
 }
 
 void record_at(Point& point, const Function& f, const CallArguments& arguments,

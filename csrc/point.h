@@ -42,8 +42,6 @@ struct Point {
   Tree value;
   std::optional<Tree> aux;
 
-  // Chooses the leaves that can have a derivative.
-  void choose_inexact();
   // A mask over the graph's inputs: the leaves, and not what the function closed over.
   Mask mask() const;
   std::vector<Operand> graph_operands() const;
@@ -57,6 +55,9 @@ struct Point {
 
 // Takes the arguments apart.
 Point point_at(const CallArguments& arguments);
+// Likewise, for a derivative: raises for a leaf that is no array or number, and chooses those that
+// can have one.
+Point differentiable_point(const CallArguments& arguments, const Function& f);
 // The name of a leaf in messages.
 Ref describe_leaf(const Function& f, size_t i);
 // Raises for a leaf that is no array or number.

@@ -16,6 +16,7 @@
 #include "named_axes.h"
 #include "operand.h"
 #include "weft/hash.h"
+#include "weft/rebuild.h"
 
 namespace nb = nanobind;
 
@@ -224,34 +225,21 @@ using Copies = std::unordered_map<const Graph*, GraphRef>;
 
 GraphRef with_stand_ins(const GraphRef& graph, Copies& copies) {
   if (auto known = copies.find(graph.get()); known != copies.end()) return known->second;
-  GraphBuilder b;
-  std::vector<Value> values(graph->num_values()), inputs, outputs;
-  for (TypeRef t : graph->input_types()) inputs.push_back(b.input(t));
-  std::copy(inputs.begin(), inputs.end(), values.begin());
-  auto copy = [&](Value v) { return v.is_literal() ? b.literal(graph->literal(v)) : values[v.id]; };
   bool complete = true;
-  for (const Op& op : graph->ops()) {
-    AttrsRef attrs = op.attrs;
-    if (attrs) {
-      attrs = map_graphs(attrs, [&](const GraphRef& g) {
-        GraphRef inner = with_stand_ins(g, copies);
-        complete &= inner != nullptr;
-        return inner ? inner : g;
-      });
-    }
+  GraphBuilder b;
+  GraphRef made = rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
+    AttrsRef attrs = map_graphs(op.attrs, [&](const GraphRef& g) {
+      GraphRef inner = with_stand_ins(g, copies);
+      complete &= inner != nullptr;
+      return inner ? inner : g;
+    });
     if (const AttrObject* rule = rule_of(op)) {
       RuleTokenRef token = token_of(*rule);
       complete &= token != nullptr;
       if (token) attrs = attrs->with({{"rule", ObjectRef(std::make_shared<StandIn>(token))}});
     }
-    Values operands;
-    for (Value v : graph->operands(op)) operands.push_back(copy(v));
-    b.set_loc(op.loc);
-    Values results = b.add_typed(*op.info, operands, attrs, graph->result_types(op));
-    for (uint32_t r = 0; r < op.num_results; ++r) values[op.results_begin + r] = results[r];
-  }
-  for (Value v : graph->outputs()) outputs.push_back(copy(v));
-  GraphRef made = b.finish_ordered(outputs, inputs, graph->num_consts());
+    return b.add_typed(*op.info, operands, attrs, graph->result_types(op));
+  });
   return copies[graph.get()] = complete ? made : nullptr;
 }
 

@@ -111,7 +111,7 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
     fail(ErrorKind::kValue, "a graph holds at most 2**31 values");
   }
   uint32_t effects = attrs ? effects_of(op, attrs) : op.effects;
-  uint32_t depth = attrs ? 1 + depth_of(attrs) : 1;
+  uint32_t depth = attrs && attrs->holds_graphs() ? 1 + depth_of(attrs) : 1;
   if (depth > kMaxGraphDepth) {
     fail(ErrorKind::kDepth, "[", op.name, "] expected at most ", kMaxGraphDepth,
          " graphs in each other");
@@ -132,7 +132,7 @@ Values GraphBuilder::append(uint64_t key, const OpInfo& op, std::span<const Valu
                     static_cast<uint32_t>(result_types.size()), loc_});
   g.effects_ |= effects;
   g.depth_ = std::max(g.depth_, depth);
-  if (attrs) merge_names(g.axis_names_, axis_names_of(attrs));
+  if (attrs && attrs->may_name_axes()) merge_names(g.axis_names_, axis_names_of(attrs));
   return results;
 }
 
@@ -182,6 +182,38 @@ Values Builder::inline_graph(const Graph& graph, std::span<const Value> args) {
   Values outputs;
   for (Value v : graph.outputs()) outputs.push_back(mapped(v));
   return outputs;
+}
+
+GraphRef GraphBuilder::without_ops(const Graph& from, const std::vector<bool>& kept) {
+  auto made = std::make_shared<Graph>();
+  Graph& g = *made;
+  g.num_inputs_ = from.num_inputs_;
+  g.num_consts_ = from.num_consts_;
+  g.types_.assign(from.types_.begin(), from.types_.begin() + from.num_inputs_);
+  g.literals_ = from.literals_;
+  g.literal_types_ = from.literal_types_;
+  std::vector<Value> renumbered(from.types_.size());
+  for (uint32_t i = 0; i < from.num_inputs_; ++i) renumbered[i] = {i};
+  auto mapped = [&](Value v) { return v.is_literal() ? v : renumbered[v.id]; };
+  for (uint32_t index = 0; index < from.ops_.size(); ++index) {
+    if (!kept[index]) continue;
+    const Op& op = from.ops_[index];
+    uint32_t operands_begin = static_cast<uint32_t>(g.operands_.size());
+    uint32_t results_begin = static_cast<uint32_t>(g.types_.size());
+    for (Value v : from.operands(op)) g.operands_.push_back(mapped(v));
+    for (uint32_t i = 0; i < op.num_results; ++i) {
+      renumbered[op.results_begin + i] = {results_begin + i};
+      g.types_.push_back(from.types_[op.results_begin + i]);
+      g.producers_.push_back(static_cast<uint32_t>(g.ops_.size()));
+    }
+    g.ops_.push_back({op.info, op.attrs, operands_begin, op.num_operands, results_begin,
+                      op.num_results, op.loc});
+    g.effects_ |= op.attrs ? effects_of(*op.info, op.attrs) : op.info->effects;
+    if (op.attrs && op.attrs->holds_graphs()) g.depth_ = std::max(g.depth_, 1 + depth_of(op.attrs));
+    if (op.attrs && op.attrs->may_name_axes()) merge_names(g.axis_names_, axis_names_of(op.attrs));
+  }
+  for (Value v : from.outputs_) g.outputs_.push_back(mapped(v));
+  return made;
 }
 
 GraphRef GraphBuilder::finish_ordered(std::span<const Value> outputs, std::span<const Value> first,

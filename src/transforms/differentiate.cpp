@@ -35,6 +35,11 @@ class Differentiator {
       out.outputs.push_back(primals_(v));
       out.tangents.push_back(tangent(v));
     }
+    for (size_t i = 0; i < options_.instantiate.size(); ++i) {
+      TypeRef type = graph_.type(graph_.outputs()[i]);
+      bool missing = options_.instantiate[i] && !out.tangents[i] && is_differentiable(type);
+      if (missing) out.tangents[i] = zeros(b_, type).value;
+    }
     return out;
   }
 

@@ -13,6 +13,7 @@ struct DifferentiateOptions {
   GraphJvpRule OpDef::* graph_rule = &OpDef::graph_jvp;
   // Whether a tangent that a rule made is known to be zero.
   std::function<bool(Value)> is_zero = nullptr;
+  Mask instantiate = {};  // outputs that get a tangent even if it is zero; empty: none
 };
 
 // Appends the graph and its derivative to b; tangents that are none are zero.

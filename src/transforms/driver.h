@@ -41,11 +41,6 @@ inline RuleCtx rule_ctx(Builder& b, const Graph& graph, const Op& op,
 
 inline bool is_differentiable(TypeRef type) { return is_inexact(type->dtype()); }
 
-// Whether output i is to have a tangent even if that is zero.
-inline bool is_instantiated(const Mask& instantiate, size_t i, TypeRef type) {
-  return !instantiate.empty() && instantiate[i] && is_differentiable(type);
-}
-
 inline void check_mask(std::string_view transform, std::string_view what, size_t size,
                        size_t expected) {
   if (size != expected) {

@@ -1,7 +1,6 @@
 // jvp: values and tangents in one graph.
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
-#include "weft/build.h"
 
 namespace weft {
 
@@ -20,12 +19,9 @@ std::shared_ptr<const JvpGraph> make_jvp(const Graph& graph, const JvpOptions& o
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     if (options.in_mask[i]) tangents[i] = b.input(graph.input_types()[i]);
   }
-  DualValues out = jvp_into(b, graph, args, tangents);
+  DualValues out = differentiate(b, graph, args, tangents, {.instantiate = options.instantiate});
   auto result = std::make_shared<JvpGraph>();
-  for (size_t i = 0; i < out.tangents.size(); ++i) {
-    Value& t = out.tangents[i];
-    TypeRef type = graph.type(graph.outputs()[i]);
-    if (!t && is_instantiated(options.instantiate, i, type)) t = zeros(b, type).value;
+  for (Value t : out.tangents) {
     result->out_mask.push_back(static_cast<bool>(t));
     if (t) out.outputs.push_back(t);
   }

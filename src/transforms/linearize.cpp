@@ -7,7 +7,6 @@
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"
-#include "weft/build.h"
 
 namespace weft {
 namespace {
@@ -160,16 +159,14 @@ Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Val
   }
   // A tangent that depends on none is zero, since the map of tangents is linear.
   DifferentiateOptions rules{.graph_rule = &OpDef::graph_linearize,
-                             .is_zero = [](Value t) { return !SplitBuilder::is_linear(t); }};
+                             .is_zero = [](Value t) { return !SplitBuilder::is_linear(t); },
+                             .instantiate = options.instantiate};
   Loc loc = b.loc();
   DualValues duals = differentiate(split, graph, args, tangents, rules);
 
   Linearization result;
   std::vector<Value> linear_outputs;
-  for (size_t i = 0; i < duals.tangents.size(); ++i) {
-    Value t = duals.tangents[i];
-    TypeRef type = graph.type(graph.outputs()[i]);
-    if (!t && is_instantiated(options.instantiate, i, type)) t = zeros(split, type).value;
+  for (Value t : duals.tangents) {
     result.out_mask.push_back(static_cast<bool>(t));
     if (t) linear_outputs.push_back(split.in_linear(t));
   }

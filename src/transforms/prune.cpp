@@ -169,6 +169,8 @@ GraphRef Pruner::narrowed(const GraphRef& any_graph, const Mask& outputs, const 
 GraphRef Pruner::rebuilt(const GraphRef& source, const Plan& plan) {
   if (!plan.changes && all(plan.kept_inputs) && all(plan.kept_outputs)) return source;
   const Graph& graph = *source;
+  if (plan.ops.empty() && all(plan.kept_inputs) && all(plan.kept_outputs))
+    return GraphBuilder::without_ops(graph, plan.live_ops);
   GraphBuilder b;
   ValueMap map(graph, b);
   std::vector<Value> consts;

@@ -67,6 +67,9 @@ class WEFT_API GraphBuilder final : public Builder {
   // So does one that is equal after exchanging the operands, if it is commutative.
   void set_hash_consing(bool on);
 
+  // A graph without the ops that are not kept, whose results nothing kept uses.
+  static GraphRef without_ops(const Graph& graph, const std::vector<bool>& kept);
+
   // Freezes. `consts` (values made by input()) become the constvars, in that order, followed by
   // the other inputs in the order in which they were made. The builder is empty afterwards.
   GraphRef finish(std::span<const Value> outputs, std::span<const Value> consts = {}) {

@@ -12,6 +12,7 @@
 #include "weft/held.h"          // IWYU pragma: export
 #include "weft/op_def.h"        // IWYU pragma: export
 #include "weft/passes.h"        // IWYU pragma: export
+#include "weft/rebuild.h"       // IWYU pragma: export
 #include "weft/registry.h"      // IWYU pragma: export
 #include "weft/transforms.h"    // IWYU pragma: export
 #include "weft/type.h"          // IWYU pragma: export
