@@ -250,21 +250,21 @@ TypeRefs infer_permutation(const InferCtx& c) {
   return {with_axes(batch_of(p->shape(), 1), DType::kI32, {size})};
 }
 
-// order: [n] or, for several, [lanes, n]. Swaps elements i and j of each.
+// order: [n] or, for several, [lanes, n]. Swaps elements i and j of each: one pass over the array,
+// which a loop would copy if elements of it were written.
 Val swapped(Val order, Val i, Val j) {
-  if (order.rank() == 1) {
-    Val at_i[] = {i}, at_j[] = {j};
-    Val x = dynamic_slice(order, at_i, {1}), y = dynamic_slice(order, at_j, {1});
-    return dynamic_update_slice(dynamic_update_slice(order, y, at_i), x, at_j);
-  }
-  Val position = iota(*order.builder, order.type(), 1);
+  bool many = order.rank() > 1;
+  Val position = iota(*order.builder, order.type(), order.rank() - 1);
+  Dims lanes = many ? Dims{0} : Dims{};
   Val is_i = eq(position, broadcast_to(i, order.shape()));
-  Val is_j = eq(position, broadcast_in_dim(j, order.shape(), {0}));
-  auto element = [&](Val where) {
-    Val x = reduce_sum(select(where, order, zeros_like(order)), {1});
-    return broadcast_in_dim(x, order.shape(), {0});
+  Val is_j = eq(position, broadcast_in_dim(j, order.shape(), lanes));
+  auto element = [&](Val at, Val where) {
+    if (many)
+      return broadcast_in_dim(reduce_sum(select(where, order, zeros_like(order)), {1}),
+                              order.shape(), lanes);
+    return broadcast_in_dim(dynamic_slice(order, {&at, 1}, {1}), order.shape(), {0});
   };
-  return select(is_i, element(is_j), select(is_j, element(is_i), order));
+  return select(is_i, element(j, is_j), select(is_j, element(i, is_i), order));
 }
 
 // The swaps one after the other.

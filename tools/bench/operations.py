@@ -1,5 +1,7 @@
 """Calls of compiled operations, weft against jax, measured in one sitting.
 
+A round measures the fastest of 15 times 20 ms of calls: noise of the machine only adds.
+
 usage: operations.py [--rounds N] [--json OUT] [--only NAME]    compares; prints a table
        operations.py --measure FRAMEWORK [--only NAME]          one round in this process
 
@@ -16,10 +18,36 @@ import sitting
 
 IMAGES = ((1, 8, 4), (8, 16, 16), (16, 32, 32))  # number, side, channels
 MATRICES = (16, 128, 512)
+LENGTHS = (1000, 30_000, 1_000_000)
 
 
 def normal(*shape):
     return np.random.default_rng(0).standard_normal(shape).astype("f")
+
+
+def line(n):
+    return (normal(n),)
+
+
+def rows(n):
+    return (normal(n // 100, 100),)
+
+
+def complex_line(n):
+    return ((normal(n) + 1j * normal(n)).astype("complex64"),)
+
+
+def table_and_indices(n):
+    return normal(n // 8, 8), np.random.default_rng(n).integers(0, n // 8, n // 8)
+
+
+def indices_and_updates(n):
+    table, indices = table_and_indices(n)
+    return table, indices, normal(n // 8, 8)
+
+
+def key_and_shape(n):
+    return np.array([0, 7], "uint32"), np.zeros(n, "int8")
 
 
 def image(size):
@@ -83,6 +111,18 @@ CASES = {
         lambda fw, x: fw.grad(lambda x: max_pool(fw, x).sum())(x),
     ),
     "reduce_window sum": (IMAGES, image, lambda fw, x: pool(fw, x, 0.0, fw.lax.add)),
+    "cumsum": (LENGTHS, line, lambda fw, x: fw.lax.cumsum(x)),
+    "cumsum, rows": (LENGTHS, rows, lambda fw, x: fw.lax.cumsum(x, 1)),
+    "sort": (LENGTHS, line, lambda fw, x: fw.lax.sort(x)),
+    "sort, rows": (LENGTHS, rows, lambda fw, x: fw.lax.sort(x)),
+    "top_k": (LENGTHS, line, lambda fw, x: fw.lax.top_k(x, 10)),
+    "top_k, rows": (LENGTHS, rows, lambda fw, x: fw.lax.top_k(x, 10)),
+    "gather": (LENGTHS, table_and_indices, lambda fw, x, i: x[i]),
+    "scatter-add": (LENGTHS, indices_and_updates, lambda fw, x, i, y: x.at[i].add(y)),
+    "fft": (LENGTHS, complex_line, lambda fw, x: fw.numpy.fft.fft(x)),
+    "rfft, rows": (LENGTHS, rows, lambda fw, x: fw.numpy.fft.rfft(x)),
+    "random bits": (LENGTHS, key_and_shape, lambda fw, k, x: fw.random.bits(k, x.shape)),
+    "normal": (LENGTHS, key_and_shape, lambda fw, k, x: fw.random.normal(k, x.shape)),
     "cholesky": (MATRICES, definite, lambda fw, x: fw.lax.linalg.cholesky(x)),
     "triangular_solve": (
         MATRICES,
@@ -112,7 +152,9 @@ def measure(framework):
             program = fw.jit(lambda *xs, function=function: function(fw, *xs))
             xs = [fw.numpy.asarray(x) for x in make(size)]
             times[f"{name} {size}"] = sitting.call_time(
-                lambda program=program, xs=xs: fw.block_until_ready(program(*xs))
+                lambda program=program, xs=xs: fw.block_until_ready(program(*xs)),
+                repeats=15,
+                pick=min,
             )
     return times
 
