@@ -231,3 +231,15 @@ def test_sums_over_many_pixels():
     one = weft.jit(lambda x, ct: by_window(x, ct, (1, 1)))
     assert "stablehlo.convolution" not in one.lower(x, ct).as_text()
     np.testing.assert_allclose(one(x, ct), expected[1:2, 1:2], rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("init", [-np.inf, np.float32(-np.inf), wnp.float32(-np.inf)])
+def test_reductions_from_an_identity_on_are_named(init):
+    def pooled(x):
+        return lax.reduce_window(x, init, lax.max, (2, 2), (2, 2))
+
+    assert "reduce_window_max" in str(weft.make_jaxpr(pooled)(np.ones((2, 2), np.float32)))
+    first = weft.grad(lambda x: pooled(x).sum())(np.ones((2, 4), np.float32))
+    np.testing.assert_array_equal(first, [[1, 0, 1, 0], [0, 0, 0, 0]])
+    reduced = weft.make_jaxpr(lambda x: lax.reduce(x, init, lax.max, (0,)))(np.ones(3, np.float32))
+    assert "reduce_max" in str(reduced)

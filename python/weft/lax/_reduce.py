@@ -156,6 +156,7 @@ def reduce(operands, init_values, computation, dimensions):
 
 
 def _initial_value(x, init, function):
+    """`init` in the dtype of x: a NumPy scalar unless it is traced."""
     dtype = dtype_of(x)
     shape, own, weak = _core.typeof(init)
     if shape:
@@ -164,7 +165,10 @@ def _initial_value(x, init, function):
         raise DTypeError(
             f"[{function}] expected an initial value of the dtype {dtype} of its array; got {own}"
         )
-    return _core.astype(init, dtype)
+    if isinstance(init, _core.Tracer):
+        return _core.astype(init, dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(init).astype(dtype)[()]
 
 
 def _scalar_graph(computation, tree, dtypes, function):
