@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 # Operands of all tables: float, int, bool, small ints, half, complex, three axes; w, wi and wv are
-# weakly typed; matrices that are Hermitian (m, mi, mc), general (g), both (mg).
+# weakly typed; matrices that are Hermitian (m, mi, mc), general (g), both (mg);
+# n has NaN and zeros of both signs, t has numbers that occur twice.
 OPERANDS = """
 x = jnp.arange(6.0).reshape(2, 3)
 k = jnp.arange(6).reshape(2, 3)
@@ -35,6 +36,8 @@ g = jnp.array([[1.0, 2.0, 0.0], [0.5, -1.0, 3.0], [2.0, 0.0, 1.0]])
 mi = jnp.array([[2, 1], [1, 3]])
 mc = m + 1j * jnp.array([[0.0, 1.0, 2.0], [-1.0, 0.0, 0.5], [-2.0, -0.5, 0.0]])
 mg = jnp.stack([m, g])
+n = jnp.array([3.0, jnp.nan, 1.0, jnp.inf, -0.0, 0.0, jnp.nan, -2.0])
+t = jnp.array([3, 1, 2, 3, 1])
 """
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6}

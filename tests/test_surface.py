@@ -64,7 +64,7 @@ def test_functions_of_public_modules_have_docstrings(name):
 
 
 def test_modules_have_an_attribute_only_if_they_have_it():
-    assert not hasattr(wnp, "interp")
+    assert not hasattr(wnp, "frompyfunc")
     assert getattr(weft, "pmap", None) is None
     assert hasattr(weft.lax, "add_p") and not hasattr(weft.lax, "no_such_p")
 
@@ -88,7 +88,7 @@ def test_other_names_are_just_unknown(statement, error, words):
     assert "yet" not in str(info.value)
 
 
-@pytest.mark.parametrize("name", ["interp", "summ"])
+@pytest.mark.parametrize("name", ["frompyfunc", "summ"])
 def test_python_adds_no_guess_to_the_message(name):
     with pytest.raises(AttributeError) as info:
         getattr(wnp, name)
@@ -131,7 +131,7 @@ def test_every_absent_name_says_so():
     assert count > 0
 
 
-@pytest.mark.parametrize("name", ["interp", "linalg", "fft", "sort", "median"])
+@pytest.mark.parametrize("name", ["frompyfunc", "vectorize", "packbits"])
 def test_numpy_names_tell_what_to_use(name):
     if name in wnp.__all__:
         pytest.skip("it is there")

@@ -50,12 +50,8 @@ REASONS = {
 
 # What to use in place of a name, or of all that is below it.
 _ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
-_BY_VALUE = (
-    "weft.numpy.where, or NumPy outside of traced functions: the result's size depends on values"
-)
 _ADD_AT = "weft.numpy.zeros(n).at[indices].add(values)"
 INSTEAD = {
-    "Array.argsort": "weft.lax.sort_key_val(x, weft.lax.iota('int32', x.size))[1] along one axis",
     "Array.copy_to_host_async": "numpy.asarray(x), which waits",
     "Array.cumprod": "weft.lax.cumprod(x, axis)",
     "Array.cumsum": "weft.lax.cumsum(x, axis)",
@@ -64,7 +60,6 @@ INSTEAD = {
     "Array.addressable_data": "x itself: an array lies on one device",
     "Array.addressable_shards": "x itself: an array lies on one device",
     "Array.global_shards": "x itself: an array lies on one device",
-    "Array.sort": "weft.lax.sort(x)",
     "Array.to_device": "weft.device_put(x, device)",
     "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
@@ -99,36 +94,16 @@ INSTEAD = {
     "nn.mish": "x * weft.numpy.tanh(weft.nn.softplus(x))",
     "nn.squareplus": "(x + weft.numpy.sqrt(x * x + 4)) / 2",
     "numpy.apply_along_axis": "weft.vmap",
-    "numpy.argsort": "weft.lax.sort_key_val(x, weft.lax.iota('int32', n))[1] for one axis",
-    "numpy.argwhere": _BY_VALUE,
     "numpy.array_repr": "repr(x)",
     "numpy.array_str": "str(x)",
-    "numpy.bincount": _ADD_AT,
     "numpy.c_": "weft.numpy.column_stack",
-    "numpy.choose": "weft.numpy.select",
-    "numpy.compress": _BY_VALUE,
     "numpy.cumprod": "weft.lax.cumprod(x, axis)",
     "numpy.cumsum": "weft.lax.cumsum(x, axis)",
     "numpy.cumulative_prod": "weft.lax.cumprod(x, axis)",
     "numpy.cumulative_sum": "weft.lax.cumsum(x, axis)",
-    "numpy.delete": "weft.numpy.concatenate of slices",
-    "numpy.diag_indices_from": "weft.numpy.diag_indices(x.shape[0], x.ndim)",
-    "numpy.extract": _BY_VALUE,
-    "numpy.fill_diagonal": "x.at[weft.numpy.diag_indices(n)].set(value)",
-    "numpy.flatnonzero": _BY_VALUE,
-    "numpy.insert": "weft.numpy.concatenate of slices",
     "numpy.mgrid": "weft.numpy.meshgrid(..., indexing='ij')",
-    "numpy.nonzero": _BY_VALUE,
     "numpy.ogrid": "weft.numpy.meshgrid(..., indexing='ij', sparse=True)",
-    "numpy.piecewise": "weft.numpy.select",
-    "numpy.place": "weft.numpy.where",
-    "numpy.put": "x.at[indices].set(values)",
-    "numpy.put_along_axis": "x.at[indices].set(values)",
     "numpy.r_": "weft.numpy.concatenate",
-    "numpy.sort": "weft.lax.sort(x)",
-    "numpy.tril_indices_from": "weft.numpy.tril_indices(*x.shape)",
-    "numpy.triu_indices_from": "weft.numpy.triu_indices(*x.shape)",
-    "numpy.unique": _BY_VALUE,
     "numpy.vectorize": "weft.vmap",
     "ops": _ADD_AT,
     "P": _ONE_DEVICE,

@@ -323,11 +323,7 @@ def _dir(self):
 _ABSENT = (
     "addressable_data",
     "addressable_shards",
-    "argpartition",
-    "argsort",
     "byteswap",
-    "choose",
-    "compress",
     "copy_to_host_async",
     "cumprod",
     "cumsum",
@@ -335,10 +331,7 @@ _ABSENT = (
     "global_shards",
     "is_fully_addressable",
     "is_fully_replicated",
-    "nonzero",
-    "searchsorted",
     "sharding",
-    "sort",
     "to_device",
 )
 # A value has these only where it is, on a device.

@@ -1,20 +1,19 @@
 """Differences, trapezoid sums, polynomials, covariances, and blocks of arrays."""
 
-import math
 import operator
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, strong
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_bool
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of, is_bool, is_inexact, is_integer, real_dtype, requested_dtype
+from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._shape import broadcast_to_rank, expand_dims
 from weft.lax._slice import slice_in_dim
 from weft.numpy import _ufuncs as u
 from weft.numpy._join import concatenate
 from weft.numpy._linalg import dot
 from weft.numpy._matrices import diagonal
-from weft.numpy._moments import mean
+from weft.numpy._moments import average, mean
 from weft.numpy._products import flattened
 from weft.numpy._reductions import sum as array_sum
 from weft.numpy._shape import reshape, transpose
@@ -164,7 +163,7 @@ def polyval(p, x):
     return strong(result)
 
 
-def cov(m, y=None, rowvar=True, bias=False, ddof=None):
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
     """Covariance matrix of variables.
 
     Args:
@@ -173,16 +172,41 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None):
       rowvar: whether the rows are variables and the columns observations, or the reverse.
       bias: whether to divide by the number of observations, not by one less.
       ddof: what to subtract from that number instead.
+      fweights: how often each observation was made, a vector of integers.
+      aweights: how much each observation counts, a vector.
+      dtype: dtype of the result, a float or complex one.
     """
+    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     if ndim_of(m) > 2 or (y is not None and ndim_of(y) > 2):
-        raise ShapeError("[cov] expected arrays with at most two axes")
-    ddof = (0 if bias else 1) if ddof is None else operator.index(ddof)
-    return _cov(m, y, rowvar=bool(rowvar), ddof=ddof)
+        raise ShapeError(f"[{function}] expected arrays with at most two axes")
+    if dtype is not None:
+        dtype = requested_dtype(dtype, function)
+        if not is_inexact(dtype):
+            raise AttributeValueError(
+                f"[{function}] expected a float or complex dtype; got {dtype}"
+            )
+    if fweights is not None and not is_integer(dtype_of(fweights)):
+        raise DTypeError(f"[{function}] expected integer fweights; got {dtype_of(fweights)}")
+    shape = shape_of(m)
+    rows = rowvar or len(shape) < 2 or shape[0] == 1
+    count = ((1, 1, *shape)[-1] if rows else shape[0],)
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None and shape_of(weights) != count:
+            raise ShapeError(
+                f"[{function}] expected {name} of shape {count}, one for each observation; got "
+                f"{shape_of(weights)}"
+            )
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=float(ddof), dtype=dtype)
 
 
-@composite(static_argnames=("rowvar", "ddof"))
-def _cov(m, y, *, rowvar, ddof):
+@composite(static_argnames=("rowvar", "ddof", "dtype"))
+def _cov(m, y, fweights, aweights, *, rowvar, ddof, dtype):
     def rows(x):
+        x = x if dtype is None else _core.astype(x, dtype)
         matrix = broadcast_to_rank(x, 2)
         return matrix if rowvar or shape_of(matrix)[0] == 1 else transpose(matrix)
 
@@ -190,20 +214,42 @@ def _cov(m, y, *, rowvar, ddof):
         m = rows(*_core.promote_dtypes_inexact(m))
     else:
         m = concatenate([rows(x) for x in _core.promote_dtypes_inexact(m, y)])
-    observations = shape_of(m)[1] - ddof
-    centered = u.subtract(m, mean(m, 1, keepdims=True))
-    product = dot(centered, u.conj(transpose(centered)))
-    result = u.divide(product, observations if observations > 0 else math.nan)
+    weights, divisor = _observations(m, fweights, aweights, ddof)
+    center = mean(m, 1, keepdims=True) if weights is None else average(m, 1, weights, False, True)
+    centered = u.subtract(m, center)
+    conjugated = u.conj(transpose(centered))
+    if weights is not None:
+        conjugated = u.multiply(conjugated, expand_dims(weights, (1,)))
+    result = u.divide(dot(centered, conjugated), divisor)
     return result[0, 0] if shape_of(result) == (1, 1) else result
 
 
-@composite(static_argnames=("rowvar",))
-def corrcoef(x, y=None, rowvar=True):
+def _observations(m, fweights, aweights, ddof):
+    """The weights of the observations, None for equal ones, and what their sum is divided by."""
+    real = real_dtype(dtype_of(m))
+    given = [None if w is None else _core.astype(u.absolute(w), real) for w in (fweights, aweights)]
+    if given == [None, None]:
+        return None, shape_of(m)[1] - ddof
+    weights = given[0] if given[1] is None else given[1]
+    if None not in given:
+        weights = u.multiply(*given)
+    total = array_sum(weights)
+    if given[1] is None:
+        return weights, u.subtract(total, ddof)
+    lost = u.divide(array_sum(u.multiply(weights, given[1])), total)
+    return weights, u.subtract(total, u.multiply(lost, ddof))
+
+
+def corrcoef(x, y=None, rowvar=True, dtype=None):
     """Correlation coefficients of variables: the covariances of variables of variance 1.
 
     For the arguments see `cov`.
     """
-    c = cov(x, y, rowvar)
+    return _correlations(_covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype))
+
+
+@composite
+def _correlations(c):
     if ndim_of(c) == 0:
         return u.divide(c, c)
     scale = u.sqrt(u.real(diagonal(c)))

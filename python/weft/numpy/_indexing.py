@@ -36,7 +36,7 @@ def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, w
         return _core.asarray(x)[index]
     plan, operands = plan_of(shape, entries, place, wrap)
     if 0 in plan.result:
-        return full(plan.result, 0, dtype_of(x))
+        return like(full(plan.result, 0, dtype_of(x)), x)
     for axis in plan.collapsed:
         if shape[axis] == 0:
             raise IndexOutOfBoundsError(

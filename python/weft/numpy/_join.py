@@ -6,13 +6,28 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, static_ints
+from weft._arguments import (
+    ndim_of,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+    static_int,
+    static_ints,
+)
 from weft._array import Array
 from weft._jit import composite
 from weft.dtypes import is_integer, requested_dtype
-from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
-from weft.lax import _shape as lax_shape
+from weft.errors import (
+    AttributeValueError,
+    ConcretizationTypeError,
+    DTypeError,
+    OperandError,
+    ShapeError,
+)
+from weft.lax import _creation as lax_creation, _shape as lax_shape
+from weft.lax._cumulative import cumsum
 from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
+from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
 from weft.numpy._shape import atleast_1d, atleast_2d, atleast_3d, ravel, reshape
 
@@ -233,37 +248,73 @@ def _tile(a, *, reps):
     return lax_shape.tile(lax_shape.broadcast_to_rank(a, len(reps)), reps)
 
 
-def repeat(a, repeats, axis=None):
+def repeat(a, repeats, axis=None, *, total_repeat_length=None):
     """Each element repeated, along an axis.
 
     Args:
       a: array or number.
-      repeats: how often, an integer known while tracing; or one for each element along the axis.
+      repeats: how often, an integer; or one for each element along the axis.
       axis: the axis; None repeats the elements of the flattened array.
+      total_repeat_length: the size of the result along the axis, with which `repeats` may be
+        traced; what is beyond it is cut off, and what is missing repeats the last element.
+
+    Raises:
+      ConcretizationTypeError: for traced repeats without `total_repeat_length`.
     """
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "repeat")
-    counts = np.asarray(repeats)
-    if not is_integer(counts.dtype):
-        raise DTypeError(f"[repeat] expected integer repeats; got dtype {counts.dtype}")
-    counts = counts.reshape(-1) if counts.size == 1 else counts
     size = shape_of(a)[axis]
-    if counts.ndim > 1 or counts.size not in (1, size) or (counts < 0).any():
+    if total_repeat_length is not None:
+        length = static_int(total_repeat_length, "repeat", "total_repeat_length")
+        _check_repeats(repeats, shape_of(repeats), _core.typeof(repeats)[1], size)
+        if length < 0 or (length and not size):
+            raise AttributeValueError(
+                f"[repeat] expected a total_repeat_length for {size} elements; got {length}"
+            )
+        return _repeat_to(a, repeats, axis=axis, length=length)
+    try:
+        counts = np.asarray(repeats)
+    except ConcretizationTypeError:
+        raise ConcretizationTypeError(
+            "[repeat] expected repeats whose values are known; got a traced array, and the shape "
+            "of the result depends on them\n  Pass total_repeat_length=n, the size of the result."
+        ) from None
+    _check_repeats(repeats, counts.shape, counts.dtype, size)
+    counts = counts.reshape(-1) if counts.size == 1 else counts
+    if (counts < 0).any():
+        raise AttributeValueError(f"[repeat] expected non-negative repeats; got {repeats}")
+    if counts.size == 1 or (counts.size and (counts == counts[0]).all()):
+        return _repeat(a, count=int(counts.flat[0]), axis=axis)
+    index = np.repeat(np.arange(size, dtype=np.int32), counts)
+    return indexing.getitem(a, (*(slice(None),) * axis, index))
+
+
+def _check_repeats(repeats, shape, dtype, size):
+    if not is_integer(dtype):
+        raise DTypeError(f"[repeat] expected integer repeats; got dtype {dtype}")
+    if math.prod(shape) != 1 and shape not in ((), (size,)):
         raise AttributeValueError(
-            f"[repeat] expected a non-negative number of repeats, or {size} of them for axis "
-            f"{axis}; got {repeats}"
+            f"[repeat] expected a number of repeats, or {size} of them; got {repeats}"
         )
-    return _repeat(a, counts=tuple(counts.tolist()), axis=axis)
 
 
-@composite(static_argnames=("counts", "axis"))
-def _repeat(a, *, counts, axis):
-    if len(set(counts)) == 1:
-        return _repeat_equally(a, counts[0], axis)
-    pieces = lax_shape.split(a, (1,) * len(counts), axis)
-    pieces = [_repeat_equally(x, n, axis) for x, n in zip(pieces, counts, strict=True)]
-    return lax_shape.concatenate(pieces, axis) if pieces else a
+@composite(static_argnames=("count", "axis"))
+def _repeat(a, *, count, axis):
+    return _repeat_equally(a, count, axis)
+
+
+@composite(static_argnames=("axis", "length"))
+def _repeat_to(a, repeats, *, axis, length):
+    size = shape_of(a)[axis]
+    if not length:
+        return slice_in_dim(a, 0, 0, axis=axis)
+    repeats = _core.astype(repeats, "int32")
+    repeats = _core.broadcast_to(ravel(repeats), (size,))
+    ends = slice_in_dim(cumsum(repeats), 0, -1)
+    # The element changes wherever one ends.
+    changes = indexing.update("add", lax_creation.full((length,), 0, "int32"), ends, 1, "drop")
+    return indexing.getitem(a, (*(slice(None),) * axis, cumsum(changes)))
 
 
 def _repeat_equally(a, count, axis):

@@ -320,3 +320,31 @@ def _indices_of(triangle, n, k, m):
 def diag_indices(n, ndim=2):
     """The index arrays of the main diagonal of an array with `ndim` axes of size `n`."""
     return (_core.asarray(np.arange(operator.index(n))),) * ndim
+
+
+def tril_indices_from(arr, k=0):
+    """`tril_indices` for the shape of a matrix."""
+    return tril_indices(*_matrix_sizes("tril_indices_from", arr, k))
+
+
+def triu_indices_from(arr, k=0):
+    """`triu_indices` for the shape of a matrix."""
+    return triu_indices(*_matrix_sizes("triu_indices_from", arr, k))
+
+
+def _matrix_sizes(function, arr, k):
+    """The arguments of `tril_indices` for a matrix."""
+    shape = shape_of(arr)
+    if len(shape) != 2:
+        raise ShapeError(f"[{function}] expected a matrix; got shape {shape}")
+    return shape[0], k, shape[1]
+
+
+def diag_indices_from(arr):
+    """`diag_indices` for the shape of an array whose axes have one size."""
+    shape = shape_of(arr)
+    if len(shape) < 2 or len(set(shape)) > 1:
+        raise ShapeError(
+            f"[diag_indices_from] expected at least two axes of one size; got shape {shape}"
+        )
+    return diag_indices(shape[0], len(shape))

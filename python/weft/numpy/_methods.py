@@ -1,5 +1,7 @@
 """Methods, properties and operators of arrays and traced values, in one table."""
 
+import importlib
+
 from weft import _core
 from weft._arguments import shape_of
 from weft._surface import public_function
@@ -66,14 +68,39 @@ def _view(self, dtype=None):
     return result
 
 
+def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
+    """The slices along an axis where a condition is true; see weft.numpy.compress."""
+    from weft.numpy._counted import compress
+
+    return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _later(home, name):
+    """A function as a method; its module is loaded when it is first called."""
+
+    def method(self, *args, **kwargs):
+        return getattr(importlib.import_module(home), name)(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"See weft.numpy.{name}."
+    return method
+
+
+_CHOICES, _COUNTED = "weft.numpy._choices", "weft.numpy._counted"
+_SORTING = "weft.numpy._sorting"
+
 METHODS = {
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
     "argmin": reductions.argmin,
+    "argpartition": _later(_SORTING, "argpartition"),
+    "argsort": _later(_SORTING, "argsort"),
     "astype": astype,
     "at": property(IndexedView),
+    "choose": _later(_CHOICES, "choose"),
     "clip": select.clip,
+    "compress": _compress,
     "conj": ufuncs.conj,
     "conjugate": ufuncs.conj,
     "diagonal": matrices.diagonal,
@@ -82,12 +109,15 @@ METHODS = {
     "max": reductions.max,
     "mean": moments.mean,
     "min": reductions.min,
+    "nonzero": _later(_COUNTED, "nonzero"),
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": shape.ravel,
     "repeat": join.repeat,
     "reshape": _reshape,
     "round": floats.round,
+    "searchsorted": _later(_SORTING, "searchsorted"),
+    "sort": _later(_SORTING, "sort"),
     "squeeze": shape.squeeze,
     "std": moments.std,
     "sum": reductions.sum,

@@ -54,7 +54,9 @@ def take(
     return indexing.getitem(a, index, mode or "fill", fill_value, **flags)
 
 
-def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
+def take_along_axis(
+    arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=None
+):
     """For each line along an axis the elements that the matching line of `indices` says.
 
     Args:
@@ -63,6 +65,8 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
       axis: the axis; None takes from the flattened array.
       mode: what to do about indices out of bounds, as in `x.at[...].get`; "fill" by default.
       fill_value: for mode "fill"; see `take`.
+      wrap_negative_indices: whether negative indices count from the end, as they do by default;
+        else they are out of bounds.
     """
     if not is_integer(dtype_of(indices)):
         raise DTypeError(f"[take_along_axis] expected integer indices; got {dtype_of(indices)}")
@@ -81,13 +85,14 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
         )
     mode = GatherScatterMode.from_any(mode).value
     fill_value = indexing.known_fill(fill_value)
-    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value)
+    wrap = wrap_negative_indices is None or bool(wrap_negative_indices)
+    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value, wrap=wrap)
 
 
-@composite(static_argnames=("axis", "mode", "fill_value"))
-def _take_along_axis(arr, indices, *, axis, mode, fill_value):
+@composite(static_argnames=("axis", "mode", "fill_value", "wrap"))
+def _take_along_axis(arr, indices, *, axis, mode, fill_value, wrap):
     shape, wanted = shape_of(arr), shape_of(indices)
-    at = indexing.wrapped(indices, shape[axis], indexing.index_dtype([indices]))
+    at = indexing.wrapped(indices, shape[axis] if wrap else 0, indexing.index_dtype([indices]))
     # Along an axis of size 1 of the indices all is taken; along one of the array, always the
     # first element; along other axes array and indices go in step.
     offset = tuple(i for i, n in enumerate(wanted) if i != axis and n == 1 and shape[i] != 1)

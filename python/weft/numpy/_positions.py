@@ -1,0 +1,106 @@
+"""Positions in flattened arrays as indices along the axes, and back."""
+
+import math
+
+from weft import _core
+from weft._arguments import static_ints, strong
+from weft._jit import composite
+from weft.dtypes import default_int, dtype_of, is_bool, is_integer, requested_dtype
+from weft.errors import AttributeValueError, DTypeError
+from weft.numpy import _indexing as indexing, _ufuncs as u
+from weft.numpy._counted import known
+from weft.numpy._division_powers import floor_divide, remainder
+
+
+def unravel_index(indices, shape):
+    """The indices along the axes of elements whose positions in the flattened array are given.
+
+    Args:
+      indices: integers; negative ones count from the end, those out of bounds stand for the ends.
+      shape: the shape of the array.
+
+    Returns:
+      A tuple of arrays of the shape and dtype of `indices`, one for each axis.
+    """
+    shape = static_ints(shape, "unravel_index", "the shape")
+    dtype = dtype_of(indices)
+    if not is_integer(dtype) and not is_bool(dtype):
+        raise DTypeError(f"[unravel_index] expected integers; got dtype {dtype}")
+    return tuple(_unravel_index(indices, shape=shape))
+
+
+@composite(static_argnames=("shape",))
+def _unravel_index(indices, *, shape):
+    if is_bool(dtype_of(indices)):
+        indices = _core.astype(indices, default_int(), True)
+    size = math.prod(shape)
+    at = indexing.wrapped(indices, size, indexing.index_dtype([indices]))
+    at = u.maximum(u.minimum(at, size - 1), 0)
+    results = []
+    for n in reversed(shape):
+        results.append(remainder(at, max(n, 1)))
+        at = floor_divide(at, max(n, 1))
+    own = dtype_of(indices)
+    return [indexing.like(_core.astype(each, own), indices) for each in reversed(results)]
+
+
+_MODES = ("raise", "wrap", "clip", "ignore")
+
+
+def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
+    """The positions in the flattened array of elements whose indices along the axes are given.
+
+    Args:
+      multi_index: a sequence of arrays of integers, one for each axis.
+      dims: the shape of the array.
+      mode: what to do about indices out of bounds: "raise" an error, which takes indices with
+        values, "wrap" them round, "clip" them to the ends, or "ignore" that they are.
+      order: "C" for row-major order, "F" for column-major order.
+      dtype: dtype of the result; else the one that the indices promote to.
+    """
+    dims = static_ints(dims, "ravel_multi_index", "dims")
+    indices = tuple(multi_index)
+    if len(indices) != len(dims):
+        raise AttributeValueError(
+            f"[ravel_multi_index] expected {len(dims)} index arrays; got {len(indices)}"
+        )
+    if mode not in _MODES:
+        raise AttributeValueError(
+            f"[ravel_multi_index] expected a mode of {', '.join(_MODES)}; got {mode!r}"
+        )
+    if order not in ("C", "F"):
+        raise AttributeValueError(f"[ravel_multi_index] expected order 'C' or 'F'; got {order!r}")
+    for each in indices:
+        if not is_integer(dtype_of(each)):
+            raise AttributeValueError(
+                f"[ravel_multi_index] expected integer indices; got {dtype_of(each)}"
+            )
+    if mode == "raise":
+        way_out = "Pass mode='clip', 'wrap' or 'ignore'."
+        for each, n in zip(indices, dims, strict=True):
+            values = known(each, "ravel_multi_index", way_out)
+            if ((values < 0) | (values >= n)).any():
+                raise AttributeValueError(
+                    f"[ravel_multi_index] expected indices within the shape {dims}; got {each!r}"
+                )
+    if not indices:
+        return _core.asarray(default_int().type(0))
+    if dtype is None:
+        dtype = _core.result_type(*indices)[0]
+    else:
+        dtype = requested_dtype(dtype, "ravel_multi_index")
+    return _ravel_multi_index(indices, dims=dims, mode=mode, order=order, dtype=dtype)
+
+
+@composite(static_argnames=("dims", "mode", "order", "dtype"))
+def _ravel_multi_index(indices, *, dims, mode, order, dtype):
+    pairs = list(zip(indices, dims, strict=True))
+    result, stride = dtype.type(0), 1
+    for at, n in pairs if order == "F" else reversed(pairs):
+        if mode == "wrap":
+            at = remainder(at, n)
+        elif mode == "clip":
+            at = u.maximum(u.minimum(at, n - 1), 0)
+        result = u.add(result, u.multiply(_core.astype(at, dtype), stride))
+        stride *= n
+    return strong(result)
