@@ -90,7 +90,9 @@ Operand classify_type(PyObject* o, std::string_view op) {
 
 std::string way_to_array(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
-  bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy_classes().ndarray);
+  const NumpyClasses& numpy = numpy_classes();
+  bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy.ndarray) ||
+                  PyType_IsSubtype(Py_TYPE(o), numpy.generic);  // of a dtype that weft lacks
   if (!PyType_Check(o) && !of_numpy)
     for (const char* protocol : {"__array__", "__dlpack__"})
       if (PyObject_HasAttrString(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
@@ -112,9 +114,11 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   Ref held;
   if (!PyLong_Check(o) && !PyFloat_CheckExact(o) && !PyComplex_CheckExact(o)) {
     DType own = x.type->dtype();
-    // .item() is exact for every dtype; ml_dtypes scalars have no C accessors.
+    // Exact for every dtype; ml_dtypes scalars have no C accessors.
     if (is_complex(own)) {
-      held = Ref::checked(PyObject_CallMethodNoArgs(o, name("item")));
+      Py_complex c = PyComplex_AsCComplex(o);
+      if (PyErr_Occurred()) throw PythonError{};
+      held = Ref::checked(PyComplex_FromCComplex(c));
     } else if (is_float(own)) {
       held = Ref::checked(PyNumber_Float(o));
     } else {

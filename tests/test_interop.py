@@ -327,6 +327,25 @@ def test_scalar_conversions():
     assert round(wnp.asarray(2.567), 1) == pytest.approx(2.6)
 
 
+@pytest.mark.parametrize("kind, value", [(int, 3), (float, 2.5), (complex, 1 + 2j)])
+def test_numbers_of_derived_classes(kind, value):
+    number = type("Own", (kind,), {})(value)
+    x = wnp.asarray(number)
+    assert x.weak_type and x.dtype == wnp.asarray(value).dtype
+    assert x == value
+    assert (weft.jit(lambda x: x * 2)(number) == 2 * value).all()
+    np.testing.assert_array_equal(wnp.ones(2) * number, np.ones(2) * value)
+
+
+@pytest.mark.parametrize("value", [np.clongdouble(1), np.longdouble(1), np.datetime64("2020")])
+def test_numbers_of_numpy_that_no_dtype_holds(value):
+    for call in (wnp.asarray, weft.jit(lambda x: x)):
+        with pytest.raises(weft.errors.WeftError) as caught:
+            call(value)
+        assert type(value).__name__ in str(caught.value)
+        assert "Convert it" not in str(caught.value)
+
+
 def test_iteration_and_length():
     x = wnp.arange(6).reshape(3, 2)
     assert len(x) == 3
