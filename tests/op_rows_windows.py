@@ -145,6 +145,7 @@ WINDOW_CASES = {
     "dilated": ((6,), (2,), (1,), ((1, 0),), (1,), (2,)),
     "image": ((1, 4, 5, 2), (1, 2, 3, 1), (1, 2, 2, 1), ((0, 0), (0, 1), (1, 1), (0, 0)),
               (1,) * 4, (1,) * 4),
+    "wide": ((31,), (17,), (2,), ((0, 0),), (1,), (1,)),
     "scalar": ((), (), (), (), (), ()),
     "empty": ((0, 3), (1, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
     "no_places": ((2,), (3,), (1,), ((0, 0),), (1,), (1,)),
@@ -282,7 +283,7 @@ ROWS = [
        ("dilated", "ge"), ("image", "ge")]],
     *[scatter_add(case, select) for case, select in
       [("pairs", "ge"), ("pairs", "le"), ("overlapping", "ge"), ("cropped", "le"),
-       ("image", "ge"), ("scalar", "ge"), ("no_places", "ge")]],
+       ("image", "ge"), ("wide", "ge"), ("scalar", "ge"), ("no_places", "ge")]],
     scatter_by_graphs("pairs"),
     scatter_by_graphs("cropped"),
     scatter_by_graphs("image"),

@@ -7,7 +7,7 @@ import pytest
 from oracle import check, lines, needs_jax
 
 import weft
-from weft import lax, numpy as wnp
+from weft import _core, lax, numpy as wnp
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 
 X = "jnp.arange(60.).reshape(2,5,6)"
@@ -243,3 +243,35 @@ def test_reductions_from_an_identity_on_are_named(init):
     np.testing.assert_array_equal(first, [[1, 0, 1, 0], [0, 0, 0, 0]])
     reduced = weft.make_jaxpr(lambda x: lax.reduce(x, init, lax.max, (0,)))(np.ones(3, np.float32))
     assert "reduce_max" in str(reduced)
+
+
+@pytest.mark.parametrize(
+    "shape, window, strides", [((6, 9), (2, 3), (2, 3)), ((7, 9), (3, 3), (1, 2))]
+)
+@pytest.mark.parametrize("compare", [lax.ge, lax.le])
+def test_choices_of_windows_are_those_of_xla(shape, window, strides, compare):
+    # Few different values, so that many are equal.
+    x = np.random.default_rng(0).choice([0, -0.0, 1, 2, np.inf, -np.inf, np.nan], shape)
+    x = x.astype(np.float32)
+    attrs = {"window_dimensions": window, "window_strides": strides, "padding": NO_PAD}
+    places = lax.reduce_window_shape_tuple(shape, window, strides, NO_PAD)
+    source = np.sin(np.arange(np.prod(places), dtype=np.float32)).reshape(places)
+    zero = np.float32(0)
+    choose, add = (weft.jit(f).trace(zero, zero).graph for f in (compare, lax.add))
+    by_graphs = _core.bind(
+        "select_and_scatter", x, source, zero, select_jaxpr=choose, scatter_jaxpr=add, **attrs
+    )
+    named = _core.bind("select_and_scatter_add", source, x, select_prim=compare.__name__, **attrs)
+    np.testing.assert_array_equal(named, by_graphs)
+
+
+def test_many_windows_that_overlap():
+    x = np.random.default_rng(0).standard_normal((3, 80, 80)).astype(np.float32)
+    x[1, 40, 40] = np.nan
+    padding = ((0, 0), (1, 1), (2, 0))
+    around = np.pad(x, padding, constant_values=-np.inf)
+    seen = np.lib.stride_tricks.sliding_window_view(around, (1, 3, 3)).max((-3, -2, -1))
+    pooled = lax.reduce_window(x, -np.inf, lax.max, (1, 3, 3), (1, 1, 1), padding)
+    np.testing.assert_array_equal(pooled, seen)
+    sums = lax.reduce_window(x, 0.0, lax.add, (1, 1, 2), (1,) * 3, window_dilation=(1, 1, 3))
+    np.testing.assert_allclose(sums, x[:, :, :-3] + x[:, :, 3:], rtol=1e-6)

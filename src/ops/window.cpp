@@ -148,6 +148,22 @@ Val padded(Val x, Val value, const Windows& w) {
   return select(is_element, elements, broadcast_in_dim(value, elements.shape(), {0}));
 }
 
+// The elements that stand at each place of an array of windows, one array for each element of a
+// window, in the order of elements. `x` is padded.
+Vals elements(Val x, const Windows& w, const Dims& places) {
+  Vals out;
+  Dims at(w.rank()), from(w.rank()), to(w.rank());
+  for (int64_t left = product(w.size); left > 0; --left) {
+    for (size_t i = 0; i < w.rank(); ++i) {
+      from[i] = at[i] * w.dilation[i];
+      to[i] = from[i] + (places[i] - 1) * w.strides[i] + 1;
+    }
+    out.push_back(slice(x, from, to, w.strides));
+    for (size_t i = w.rank(); i-- > 0 && ++at[i] == w.size[i];) at[i] = 0;
+  }
+  return out;
+}
+
 // Reduced windows from shifted arrays that are combined with each other: along each axis as often
 // as the window's size has binary digits, or ones among them.
 Vals reduce_by_shifts(const Vals& xs, const Vals& inits, const Windows& w, const Dims& places,
@@ -262,6 +278,31 @@ GraphRef scalar_graph(DType dtype, size_t num_inputs,
   return b.finish(outputs);
 }
 
+// XLA for CPU has a kernel for windows that stand side by side, and a slow loop for others. That of
+// a few elements compiles faster, those of many windows are better written out.
+bool gains_from_elements(const Windows& w, TypeRef out) {
+  constexpr int64_t kMostElements = 9, kFewestWindows = 1 << 14;
+  bool overlaps = false;
+  for (size_t i = 0; i < w.rank(); ++i) {
+    if (w.base_dilation[i] != 1) return false;
+    overlaps |= w.size[i] > 1 && (w.strides[i] < w.size[i] || w.dilation[i] != 1);
+  }
+  return overlaps && product(w.size) <= kMostElements && out->num_elements() >= kFewestWindows &&
+         is_float(out->dtype()) && info(out->dtype()).bits >= 32;
+}
+
+void emit_by_elements(EmitCtx& c, const Windows& w, Val (*combine)(Val, Val),
+                      Literal (*identity)(DType)) {
+  GraphBuilder b;
+  Val x{&b, b.input(c.in_type(0))};
+  Val init{&b, b.literal(identity(x.dtype()))};
+  const Dims& places = c.out_type()->shape();
+  Val all = broadcast_to(init, places);
+  for (Val element : elements(padded(x, init, w), w, places)) all = combine(all, element);
+  std::string args[] = {c.in(0)};
+  c.set_out(0, c.inline_graph(*b.finish({&all.value, 1}), args)[0]);
+}
+
 OpDef named_reduce_window(std::string name, std::string doc, DTypeSet dtypes,
                           Val (*combine)(Val, Val), Literal (*identity)(DType)) {
   OpDef d;
@@ -277,6 +318,8 @@ OpDef named_reduce_window(std::string name, std::string doc, DTypeSet dtypes,
   d.batch = [](BatchCtx& c) { batch_windows(c); };
   d.emit = [combine, identity](EmitCtx& c) {
     TypeRef x = c.in_type(0);
+    if (Windows w(c.attr()); c.platform() == "cpu" && gains_from_elements(w, c.out_type()))
+      return emit_by_elements(c, w, combine, identity);
     GraphRef body =
         scalar_graph(x->dtype(), 2, [&](const Vals& xs) { return Vals{combine(xs[0], xs[1])}; });
     std::string init = c.constant(identity(x->dtype()), {});
@@ -437,11 +480,52 @@ void emit_padded_scatter_add(EmitCtx& c, Windows w) {
   c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
 }
 
+// The loop that XLA for CPU makes of this op takes ten times as long as reading which element of
+// each window is chosen, and then adding up what each element of the windows gets. Elements are
+// read as often as windows overlap, for each element of a window.
+bool gains_from_choices(const Windows& w) {
+  constexpr int64_t kMostElements = 16, kMostReads = 81;
+  int64_t size = product(w.size);
+  return size <= kMostElements && size * size <= kMostReads * product(w.strides);
+}
+
+void emit_choices(EmitCtx& c, const Windows& w) {
+  GraphBuilder b;
+  Val source{&b, b.input(c.in_type(0))}, x{&b, b.input(c.in_type(1))};
+  const Extreme& extreme = extreme_of(c.attr());
+  Vals parts = elements(x, w, source.shape());
+  Val best = parts[0];
+  Val choice = zeros(b, with_dtype(source.type(), DType::kI32));
+  for (size_t i = 1; i < parts.size(); ++i) {
+    Val stays = extreme.compare(best, parts[i]);
+    choice = select(stays, choice, broadcast_to(scalar_like(choice, double(i)), choice.shape()));
+    best = select(stays, best, parts[i]);
+  }
+  Val zero = scalar_like(source, 0), sum;
+  Dims at(w.rank());
+  for (size_t i = 0; i < w.rank(); ++i) at[i] = w.size[i] - 1;
+  // From the last element on: an element of x gets what comes from windows in their order.
+  for (size_t left = parts.size(); left > 0; --left) {
+    std::vector<Dims> config;
+    for (size_t i = 0; i < w.rank(); ++i) {
+      int64_t behind = x.shape()[i] - at[i] - (source.shape()[i] - 1) * w.strides[i] - 1;
+      config.push_back({at[i], behind, w.strides[i] - 1});
+    }
+    Val is_chosen = eq(choice, broadcast_to(scalar_like(choice, double(left - 1)), choice.shape()));
+    Val part = pad(select(is_chosen, source, zeros_like(source)), zero, config);
+    sum = sum ? sum + part : part;
+    for (size_t i = w.rank(); i-- > 0 && at[i]-- == 0;) at[i] = w.size[i] - 1;
+  }
+  std::string args[] = {c.in(0), c.in(1)};
+  c.set_out(0, c.inline_graph(*b.finish({&sum.value, 1}), args)[0]);
+}
+
 void emit_scatter_add(EmitCtx& c) {
   if (is_empty(c)) return emit_zeros(c);
   if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
   Windows w(c.attr());
   if (w.is_padded()) return emit_padded_scatter_add(c, w);
+  if (c.platform() == "cpu" && gains_from_choices(w)) return emit_choices(c, w);
   DType dtype = c.in_type(0)->dtype();
   const Extreme& extreme = extreme_of(c.attr());
   GraphRef select =
