@@ -1,13 +1,14 @@
 """Calls every public function and method with arguments that it should not get.
 
-usage: bad_calls.py [--seed N] [--calls N] [--first N] [--jobs N] [--batch N] [--show]
+usage: bad_calls.py [--seed N] [--calls N] [--first N] [--jobs N] [--batch N] [--show] [--of NAME]
        bad_calls.py --only INDEX     makes one call of the seed in this process, with its traceback
 
 Call number i of a seed is always the same call. Calls are made in batches, each in a process of
 its own with a bound on its memory and on the time of a call. A batch that dies or hangs is made
 again until the one call, or the shortest run of calls, that brings it down is known. What a call
 may do is return, or raise an error that says whose mistake it is (`FINE`); everything else is
-printed, and the exit status is 1.
+printed, and the exit status is 1. `--of` keeps to the functions whose names begin so, and makes
+other calls than without it.
 """
 
 import argparse
@@ -35,9 +36,11 @@ import numpy as np
 import weft
 import weft.core
 import weft.extend.core
+import weft.ffi
 import weft.interpreters.ad
 import weft.interpreters.batching
 import weft.interpreters.mlir
+import weft.lax.linalg
 import weft.numpy as wnp
 import weft.test_util
 
@@ -50,8 +53,10 @@ MODULES = (
     *("weft.extend", "weft.extend.core", "weft.core", "weft.debug", "weft.compiler"),
     *("weft.dtypes", "weft.test_util", "weft.custom_derivatives", "weft.ad_checkpoint"),
     *("weft.interpreters.ad", "weft.interpreters.batching", "weft.interpreters.mlir"),
-    *("weft.experimental", "weft.config", "weft.errors"),
+    *("weft.experimental", "weft.config", "weft.errors", "weft.ffi", "weft.lax.linalg"),
+    *("weft.numpy.fft", "weft.numpy.linalg"),
 )
+PREFIXES = [""]  # of the names that are called
 
 # They may run as long as their arguments say, so here they are only traced.
 UNBOUNDED = {"fori_loop", "while_loop", "scan", "map", "associative_scan"}
@@ -572,6 +577,7 @@ def targets():
                 return getattr(x.at[index], _method)(*args, **kwargs)
 
             out.append((f"weft.Array.at.{method}", update, ["array", "axis", "array"], {}))
+    out = [entry for entry in out if entry[0].startswith(tuple(PREFIXES))]
     return sorted(out, key=lambda entry: entry[0])
 
 
@@ -712,7 +718,7 @@ def run_batch(seed, first, last):
 def run_range(seed, first, last):
     """(index of the call that ended the process or None, its last words, findings, returned)"""
     command = [sys.executable, "-X", "faulthandler", __file__, "--seed", str(seed)]
-    command += ["--batch-of", str(first), str(last)]
+    command += ["--batch-of", str(first), str(last), *(f"--of={name}" for name in PREFIXES)]
     with tempfile.TemporaryFile("w+", errors="replace") as words:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=words, text=True, check=False)
         words.seek(0)
@@ -790,8 +796,10 @@ def main():
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--only", type=int)
     parser.add_argument("--show", action="store_true", help="print the calls, make none")
+    parser.add_argument("--of", action="append", default=[], help="may be given again")
     parser.add_argument("--batch-of", type=int, nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    PREFIXES[:] = chosen.of or [""]
     if chosen.batch_of:
         return run_batch(chosen.seed, *chosen.batch_of)
     if chosen.show:

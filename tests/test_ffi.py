@@ -216,3 +216,16 @@ def test_errors_of_kernels(library):
         f(X, X[:0]).block_until_ready()
     with pytest.raises(RuntimeError, match="(?i)attribute|operand|argument"):
         weft.jit(lambda x: ffi.ffi_call("test_axpy", struct(3))(x))(X).block_until_ready()
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: ffi.register_ffi_target("test_none", len), errors.AttributeValueError, "target"),
+        (lambda: ffi.register_ffi_type("test_none", 3.0), errors.WeftError, "type"),
+        (lambda: ffi.pycapsule(len), TypeError, "expected a function that ctypes has loaded"),
+    ],
+)
+def test_registration_of_what_is_no_function(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -294,7 +294,13 @@ def register_ffi_type(name, type_registration, platform="cpu"):
 
 def pycapsule(funcptr):
     """A capsule for `register_ffi_target` with a function that `ctypes` has loaded."""
-    return _runtime.capsule(ctypes.cast(funcptr, ctypes.c_void_p).value)
+    try:
+        address = ctypes.cast(funcptr, ctypes.c_void_p).value
+    except ctypes.ArgumentError:
+        raise TypeError(
+            f"[pycapsule] expected a function that ctypes has loaded; got {type(funcptr).__name__}"
+        ) from None
+    return _runtime.capsule(address)
 
 
 def include_dir():

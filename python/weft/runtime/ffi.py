@@ -4,6 +4,7 @@ XLA looks a target up when it compiles, and says little where there is none; tho
 the process if they run before SciPy's functions were looked up. So `prepare` sees the names first.
 """
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -79,14 +80,32 @@ def register_all(registrations):
 def register_target(name, function, platform, api_version, **options):
     """Registers a target with XLA, for good."""
     platform = _PLATFORMS.get(platform, platform)
-    xla_client.register_custom_call_target(
-        name, function, platform=platform, api_version=api_version, **options
-    )
+    with _refusals("register_ffi_target"):
+        xla_client.register_custom_call_target(
+            name, function, platform=platform, api_version=api_version, **options
+        )
     _registered.add((platform, name))
 
 
 def register_type(name, registration, platform):
-    xla_client.register_custom_type(name, registration, platform=_PLATFORMS.get(platform, platform))
+    with _refusals("register_ffi_type"):
+        xla_client.register_custom_type(
+            name, registration, platform=_PLATFORMS.get(platform, platform)
+        )
+
+
+@contextlib.contextmanager
+def _refusals(function):
+    """What XLA does not take is an error of the call.
+
+    Without handlers, registrations would wait for the platform to start, and keep it from starting.
+    """
+    xla_client.register_custom_call_handler("cpu", _jax.register_custom_call_target)
+    xla_client.register_custom_type_handler("cpu", _jax.register_custom_type)
+    try:
+        yield
+    except _jax.JaxRuntimeError as error:
+        raise AttributeValueError(f"[{function}] {error}") from None
 
 
 def capsule(address):
