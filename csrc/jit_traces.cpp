@@ -2,9 +2,9 @@
 
 #include "jit_traces.h"
 
-#include <structmember.h>
-
 #include <unordered_set>
+
+#include "object_type.h"
 
 namespace weft::py {
 namespace {
@@ -14,6 +14,10 @@ PyTypeObject* traces_type;
 struct TracesObject {
   PyObject_HEAD PyObject* weakrefs;
   Traces* traces;
+
+  int visit(visitproc visit, void* arg) const { return traces ? traces->traverse(visit, arg) : 0; }
+  void clear() { traces->clear(); }
+  void release() { delete traces; }
 };
 TracesObject* as_object(PyObject* o) { return reinterpret_cast<TracesObject*>(o); }
 
@@ -81,25 +85,6 @@ PyObject* create(PyTypeObject* type, PyObject*, PyObject*) {
   });
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  return as_object(self)->traces ? as_object(self)->traces->traverse(visit, arg) : 0;
-}
-
-int clear(PyObject* self) {
-  as_object(self)->traces->clear();
-  return 0;
-}
-
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  if (as_object(self)->weakrefs) PyObject_ClearWeakRefs(self);
-  delete as_object(self)->traces;
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
 // Copies and pickles of a function do not take along what it traced.
 PyObject* reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("(O())", reinterpret_cast<PyObject*>(Py_TYPE(self)));
@@ -107,10 +92,6 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-
-PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(TracesObject, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
 
 }  // namespace
 
@@ -126,21 +107,12 @@ void clear_traces() {
 }
 
 void init_traces(PyObject* module) {
-  PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(create)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(clear)},
-      {Py_tp_methods, methods},
-      {Py_tp_members, members},
-      {Py_tp_doc, const_cast<char*>("What jit functions of one function have traced.")},
-      {0, nullptr}};
-  PyType_Spec spec = {"weft.Traces", sizeof(TracesObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-  PyObject* type = PyType_FromSpec(&spec);
-  if (!type) throw PythonError{};
-  traces_type = reinterpret_cast<PyTypeObject*>(type);
-  check(PyModule_AddObjectRef(module, "Traces", type));
+  traces_type = ObjectType<TracesObject>::make(
+      "weft.Traces", 0,
+      {{Py_tp_new, reinterpret_cast<void*>(create)},
+       {Py_tp_methods, methods},
+       {Py_tp_doc, const_cast<char*>("What jit functions of one function have traced.")}});
+  check(PyModule_AddObjectRef(module, "Traces", reinterpret_cast<PyObject*>(traces_type)));
 }
 
 }  // namespace weft::py
