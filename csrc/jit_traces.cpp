@@ -2,9 +2,12 @@
 
 #include "jit_traces.h"
 
+#include <memory>
 #include <unordered_set>
+#include <utility>
 
 #include "object_type.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
@@ -26,6 +29,30 @@ std::unordered_set<Traces*>& all_traces() {
   return *all;
 }
 
+// The place of an entry that holds objects of users; the entry is dropped with it.
+class Place {
+ public:
+  Place(Traces* traces, const EntryRef& entry) : traces_(traces), entry_(entry) {}
+  Place(Place&& o) noexcept : traces_(std::exchange(o.traces_, nullptr)), entry_(o.entry_) {}
+  ~Place() {
+    EntryRef entry = entry_.lock();
+    if (traces_ && entry && all_traces().contains(traces_)) traces_->forget(*entry);
+  }
+
+ private:
+  Traces* traces_;
+  std::weak_ptr<const Entry> entry_;
+};
+using Places = LruTable<const Entry*, Place>;
+
+Places& places() {
+  static auto* all = new Places("entries_holding_objects", Traces::kMaxHoldingObjects);
+  return *all;
+}
+Places::Handle find_place(const Entry* entry) {
+  return places().find(hash_pointer(entry), [&](const Entry* e) { return e == entry; });
+}
+
 }  // namespace
 
 Traces::Traces() { all_traces().insert(this); }
@@ -34,10 +61,14 @@ Traces::~Traces() { all_traces().erase(this); }
 
 EntryRef Traces::find(const Signature& signature, uint64_t jit) const {
   auto item = entries_.find(signature.hash, [&](const Signature& k) { return k == signature; });
-  return item && (item->jit == jit || !item->entry->leaked) ? item->entry : nullptr;
+  if (!item || (item->entry->leaked && item->jit != jit)) return nullptr;
+  if (item->entry->holds_objects) find_place(item->entry.get());  // it was used
+  return item->entry;
 }
 
 void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
+  if (entry->holds_objects && !find_place(entry.get()))
+    places().insert(hash_pointer(entry.get()), entry.get(), Place(this, entry));
   auto known = entries_.find(signature.hash, [&](const Signature& k) { return k == signature; });
   if (known) {
     *known = {std::move(entry), jit};
@@ -45,6 +76,10 @@ void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
     uint64_t hash = signature.hash;
     entries_.insert(hash, std::move(signature), {std::move(entry), jit});
   }
+}
+
+void Traces::forget(const Entry& entry) {
+  entries_.erase_if([&](const Item& item) { return item.entry.get() == &entry; });
 }
 
 void Traces::clear() {

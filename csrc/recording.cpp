@@ -39,7 +39,7 @@ bool same_places_in(const Graph& a, const Graph& b,
 // place) lets the transforms, which keep their results on graphs, and the programs be found again.
 GraphRef canonical(const GraphRef& graph) {
   constexpr size_t kMaxGraphs = 512;
-  static auto* recent = new LruTable<GraphRef, std::monostate>(kMaxGraphs);
+  static auto* recent = new LruTable<GraphRef, std::monostate>("recorded_graphs", kMaxGraphs);
   GraphRef found;
   auto same = [&](const GraphRef& known) {
     if (!equal(*known, *graph) || !same_places(*known, *graph)) return false;
