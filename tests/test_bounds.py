@@ -1,5 +1,6 @@
 """Every table of the process keeps to its limit, and nothing depends on what it has dropped."""
 
+import functools
 import gc
 import weakref
 
@@ -21,18 +22,23 @@ def jit_with_callback(x, i):
     return weft.jit(lambda v: weft.pure_callback(lambda a: a + np.float32(i), v, v))(x)
 
 
+def run(source, x, i):
+    """Runs a line, as line i of a program."""
+    exec("\n" * i + source, {"weft": weft, "wnp": wnp, "x": x, "i": i})
+
+
 # What makes an entry of each table; the second argument is a number that is new each time.
 FILLS = {
     "avals": lambda x, i: wnp.asarray(some_shape(i)),
     "scalars": lambda x, i: x[0] * (i + 0.5),
-    "result_handlers": lambda x, i: weft.jit(lambda v: wnp.zeros((1, i + 1)))(x),
+    "result_handlers": lambda x, i: weft.jit(lambda v: v[0] + wnp.zeros((1, i + 1)))(x),
     "executables": lambda x, i: weft.jit(lambda v: v * (i + 2))(x),
     "executables_with_host_calls": jit_with_callback,
     "entries_holding_objects": jit_with_callback,
-    "structures_by_place": lambda x, i: eval(f"weft.grad(lambda v: (v * 2).sum())(x)  # {i}"),
-    "eager_programs": lambda x, i: wnp.broadcast_to(x[0], (i + 1,)),
+    "structures_by_place": functools.partial(run, "weft.grad(lambda v: (v * (i + 0.5)).sum())(x)"),
+    "eager_programs": lambda x, i: weft.lax.broadcast(x, (i,)),
     "shaped_arrays": lambda x, i: weft.make_jaxpr(wnp.sin)(some_shape(i)).in_avals,
-    "code_objects": lambda x, i: exec(f"wnp.sin(x)  # {i}", {"wnp": wnp, "x": x}),
+    "code_objects": functools.partial(run, "weft.make_jaxpr(lambda v: v + i)(x)"),
     "recorded_graphs": lambda x, i: weft.grad(lambda v: (v * (i + 1)).sum())(x),
     "layouts": lambda x, i: weft.grad(lambda t: t[f"k{i}"].sum())({f"k{i}": x}),
 }
