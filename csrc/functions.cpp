@@ -52,6 +52,11 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
       raise_error("OperandError", "[", readable(shown.get()), "] expected ", f.op->num_operands,
                   " positional arguments; got ", n);
     }
+    if (kwnames && f.op->attrs.size() == 0) {
+      Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
+      raise_error("OperandError", "[", readable(shown.get()),
+                  "] expected no keyword arguments; got ", readable(PyTuple_GET_ITEM(kwnames, 0)));
+    }
     SmallVector<Operand, 4> xs;
     for (Py_ssize_t i = 0; i < n; ++i) xs.push_back(classify_operand(args[i], f.op->name));
     return elementwise(f, xs, make_attrs(*f.op, kwnames, args + n)).release();

@@ -681,6 +681,14 @@ def test_usage_errors_end_with_status_2(folder, capsys):
             main(arguments)
         assert stop.value.code == 2
         assert "usage: weft" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", "model.py:f", "f32[3]"])
+    assert (
+        "arguments: f32[3] (arguments of the function go behind --arg)" in capsys.readouterr().err
+    )
+    with pytest.raises(SystemExit):
+        main(["run", "model.py:f", "--fast"])
+    assert "--arg)" not in capsys.readouterr().err
 
 
 def test_traceback_shows_all(folder, capsys):

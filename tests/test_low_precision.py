@@ -6,6 +6,8 @@ int32, rounded or wrapped to the dtype.
 usage: test_low_precision.py [DTYPE ...]       runs these dtypes, or all
 """
 
+import copy
+import pickle
 import sys
 
 import ml_dtypes
@@ -181,6 +183,44 @@ def test_all_numbers_of_a_narrow_dtype(dtype):
     want += [mantissa, exponent, small.astype(np.int8), small.astype(np.int8)]
     for i, (y, ref) in enumerate(zip(program(x), want, strict=True)):
         np.testing.assert_array_equal(np.asarray(y).astype(np.float32), ref, err_msg=str(i))
+
+
+def callback(x):
+    return weft.pure_callback(
+        lambda v: np.asarray(v)[::-1], weft.ShapeDtypeStruct((5,), x.dtype), x
+    )
+
+
+MOVES = {
+    "pickle": (lambda x, a: pickle.loads(pickle.dumps(x)), lambda a: a),
+    "pickle nothing": (lambda x, a: pickle.loads(pickle.dumps(x[:0])), lambda a: a[:0]),
+    "deepcopy": (lambda x, a: copy.deepcopy(x), lambda a: a),
+    "device_put": (lambda x, a: weft.device_put(x, weft.devices()[0]), lambda a: a),
+    "strided": (lambda x, a: weft.device_put(a[::2]), lambda a: a[::2]),
+    "backwards": (lambda x, a: wnp.asarray(a[::-1]), lambda a: a[::-1]),
+    "repeated": (lambda x, a: wnp.asarray(np.broadcast_to(a[1], (3,))), lambda a: a[[1, 1, 1]]),
+    "argument": (lambda x, a: weft.jit(lambda y: y[::-1])(a), lambda a: a[::-1]),
+    "donated": (lambda x, a: weft.jit(lambda y: y[::-1], donate_argnums=0)(wnp.array(a)),
+                lambda a: a[::-1]),
+    "constant": (lambda x, a: weft.jit(lambda i: wnp.asarray(a)[i])(2), lambda a: a[2]),
+    "callback": (lambda x, a: weft.jit(callback)(x), lambda a: a[::-1]),
+    "element": (lambda x, a: x[-2], lambda a: a[-2]),
+    "elements": (lambda x, a: wnp.stack(list(x)), lambda a: a),
+    "update": (lambda x, a: x.at[wnp.array([0, -1])].set(x[1]), lambda a: a[[1, 1, 2, 3, 1]]),
+    "dynamic": (lambda x, a: lax.dynamic_update_slice(x, x[:1], (3,)),
+                lambda a: a[[0, 1, 2, 0, 4]]),
+    "text": (lambda x, a: np.array(str(x) == str(a) and repr(x)[:5] == "Array"), lambda a: True),
+    "list": (lambda x, a: np.array(x.tolist()), lambda a: np.array(a.tolist())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", SAMPLE[1:])
+def test_arrays_with_elements_of_less_than_a_byte_move(dtype):
+    a = operand(dtype)[:5]
+    for name, (move, reference) in MOVES.items():
+        got = np.asarray(move(wnp.asarray(a), a))
+        np.testing.assert_array_equal(got, np.asarray(reference(a)), err_msg=name)
+        assert got.dtype == np.asarray(reference(a)).dtype, name
 
 
 @pytest.mark.parametrize("dtype", FLOATS + INTS)

@@ -17,12 +17,12 @@ const Pass& find_pass(std::string_view name) {
     if (pass.name == name) return pass;
     known << (known.size() ? ", " : "") << pass.name;
   }
-  fail(ErrorKind::kValue, "[run_passes] expected one of ", known.view(), "; got ", name);
+  fail(ErrorKind::kValue, "[optimize] expected one of ", known.view(), "; got ", name);
 }
 
 void check_phase(Phase phase, std::string_view what, std::string_view name, bool keep_derivatives) {
   if (keep_derivatives && phase == Phase::kFinal) {
-    fail(ErrorKind::kValue, "[run_passes] expected only what keeps derivatives; got ", what, " ",
+    fail(ErrorKind::kValue, "[optimize] expected only what keeps derivatives; got ", what, " ",
          name, ", which may run when all derivatives have been taken");
   }
 }
@@ -35,7 +35,7 @@ void check_rewrite_names(std::span<const std::string> names, bool keep_derivativ
     auto is_it = [&](const RewriteInfo& rewrite) { return rewrite.name == name; };
     auto found = std::find_if(known.begin(), known.end(), is_it);
     if (found == known.end()) {
-      fail(ErrorKind::kValue, "[run_passes] expected the name of a rewrite; got ", name);
+      fail(ErrorKind::kValue, "[optimize] expected the name of a rewrite; got ", name);
     }
     check_phase(found->phase, "the rewrite", name, keep_derivatives);
   }

@@ -66,7 +66,11 @@ def settings() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
-    options = build_parser().parse_args(with_default_values(argv))
+    parser = build_parser()
+    options, rest = parser.parse_known_args(with_default_values(argv))
+    if rest:
+        way = " (arguments of the function go behind --arg)" if rest[0][0] != "-" else ""
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{way}")
     try:
         with settings():
             options.run(options)
