@@ -4,8 +4,12 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax
+
+import weft
+from weft import lax
 
 CASES = lines(
     """
@@ -259,3 +263,28 @@ def test_staged(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax_x64(case):
     check(CASES, case, x64=True)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_reductions_of_large_arrays(reverse):
+    rng = np.random.default_rng(0)
+    whole = rng.integers(-9, 9, (2, 45, 800)).astype(np.int32)
+    x = rng.standard_normal(whole.shape).astype(np.float32)
+    x[1, 20, 7] = np.nan
+    x[0, 30, 8] = np.inf
+
+    def expected(ufunc, x):
+        flipped = np.flip(x, 1) if reverse else x
+        with np.errstate(invalid="ignore"):
+            made = ufunc.accumulate(flipped, 1)
+        return np.flip(made, 1) if reverse else made
+
+    @weft.jit
+    def running(whole, x):
+        run = {"axis": 1, "reverse": reverse}
+        return lax.cumsum(whole, **run), lax.cummax(x, **run), lax.cumlogsumexp(x, **run)
+
+    sums, greatest, logs = running(whole, x)
+    np.testing.assert_array_equal(sums, expected(np.add, whole))
+    np.testing.assert_array_equal(greatest, expected(np.maximum, x))
+    np.testing.assert_allclose(logs, expected(np.logaddexp, x), rtol=1e-5, atol=1e-5)

@@ -1,5 +1,5 @@
 // Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp. XLA turns the
-// window reduction that they are emitted as into passes of linear work.
+// reductions of windows that they are emitted as into passes of linear work.
 #include <cmath>
 
 #include "ops/axes.h"
@@ -121,30 +121,83 @@ Val log_add_exp(Val x, Val y) {
 
 Literal log_of_zero(DType d) { return is_complex(d) ? make_literal(d, -kInfinity) : lowest(d); }
 
-void emit_cumulative(EmitCtx& c, const Cumulative& op) {
-  TypeRef x = c.in_type(0);
-  if (x->num_elements() == 0) return c.set_out(0, c.in(0));
-  size_t axis = static_cast<size_t>(axis_of(c.attr()));
-  int64_t n = x->shape()[axis];
-  bool reverse = c.attr().boolean("reverse");
-  Dims window(x->shape().size(), 1);
+// As a reduction of windows that reach from one end to each place, in one op.
+std::string emit_windows(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
+                         size_t axis, bool reverse) {
+  int64_t n = type->shape()[axis];
+  Dims window(type->shape().size(), 1);
   window[axis] = n;
   Text padding;
-  for (size_t i = 0; i < x->shape().size(); ++i) {
+  for (size_t i = 0; i < type->shape().size(); ++i) {
     Dims edges{0, 0};
     if (i == axis) edges[reverse ? 1 : 0] = n - 1;
     padding << (i ? ", " : "") << bracketed(edges);
   }
   GraphBuilder b;
-  Val left{&b, b.input(scalar_type(x->dtype()))}, right{&b, b.input(scalar_type(x->dtype()))};
+  Val left{&b, b.input(scalar_type(type->dtype()))}, right{&b, b.input(scalar_type(type->dtype()))};
   Value combined = op.combine(left, right).value;
   std::string region = c.region(*b.finish({&combined, 1}), "stablehlo.return");
-  std::string init = c.constant(op.identity(x->dtype()), {});
-  TypeRef types[] = {x, scalar_type(x->dtype())};
-  emit_results(c, cat("\"stablehlo.reduce_window\"(", c.in(0), ", ", init,
-                      ") <{window_dimensions = ", mlir_ints(window), ", padding = dense<[",
-                      padding.view(), "]> : tensor<", x->rank(), "x2xi64>}> (", region,
-                      ") : ", signature(types, c.out_types)));
+  std::string init = c.constant(op.identity(type->dtype()), {});
+  TypeRef in[] = {type, scalar_type(type->dtype())}, out[] = {type};
+  return c.line(cat("\"stablehlo.reduce_window\"(", x, ", ", init, ") <{window_dimensions = ",
+                    mlir_ints(window), ", padding = dense<[", padding.view(), "]> : tensor<",
+                    type->rank(), "x2xi64>}> (", region, ") : ", signature(in, out)));
+}
+
+// On CPU the passes that XLA makes of such windows read each element a dozen times. One level of
+// blocks spares most of that: running sums inside of blocks, each place of all blocks at once; the
+// sums of whole blocks by windows; and these added to the blocks behind.
+constexpr int64_t kBlock = 8;
+
+bool gains_from_blocks(EmitCtx& c, TypeRef type, int64_t n) {
+  return c.platform() == "cpu" && n >= 4 * kBlock && type->num_elements() >= 1 << 16;
+}
+
+std::string emit_blocks(EmitCtx& c, TypeRef type, const Cumulative& op, int axis, bool reverse) {
+  int64_t n = type->dim(axis), blocks = (n + kBlock - 1) / kBlock;
+  size_t k = static_cast<size_t>(kBlock), last = reverse ? 0 : k - 1;
+  auto at_edge = [&](Val x, int64_t low, int64_t high) {
+    std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
+    config[static_cast<size_t>(axis)] = {low, high, 0};
+    return pad(x, {x.builder, x.builder->literal(op.identity(x.dtype()))}, config);
+  };
+
+  GraphBuilder first;
+  Val x{&first, first.input(type)};
+  if (n % kBlock != 0) x = at_edge(x, 0, blocks * kBlock - n);
+  Values sums(k);  // by place in a block
+  Val sum;
+  for (size_t i = 0; i < k; ++i) {
+    size_t place = reverse ? k - 1 - i : i;
+    Val next = part(x, axis, static_cast<int64_t>(place), blocks, kBlock);
+    sum = sum ? op.combine(sum, next) : next;
+    sums[place] = sum.value;
+  }
+  TypeRef whole = sum.type();
+  std::string arg[] = {c.in(0)};
+  std::vector<std::string> args = c.inline_graph(*first.finish(sums), arg);
+  args.push_back(emit_windows(c, args[last], whole, op, static_cast<size_t>(axis), reverse));
+
+  GraphBuilder second;
+  Vals parts;
+  for (size_t i = 0; i <= k; ++i) parts.push_back({&second, second.input(whole)});
+  Val before = reverse ? at_edge(parts[k], -1, 1) : at_edge(parts[k], 1, -1);
+  parts.pop_back();
+  for (Val& p : parts) p = expand_dim(op.combine(before, p), axis + 1);
+  Dims shape = type->shape();
+  shape[static_cast<size_t>(axis)] = blocks * kBlock;
+  Val y = part(reshape(concatenate(parts, axis + 1), shape), axis, 0, n);
+  return c.inline_graph(*second.finish({&y.value, 1}), args)[0];
+}
+
+void emit_cumulative(EmitCtx& c, const Cumulative& op) {
+  TypeRef x = c.in_type(0);
+  if (x->num_elements() == 0) return c.set_out(0, c.in(0));
+  int axis = axis_of(c.attr());
+  bool reverse = c.attr().boolean("reverse");
+  c.set_out(0, gains_from_blocks(c, x, x->dim(axis))
+                   ? emit_blocks(c, x, op, axis, reverse)
+                   : emit_windows(c, c.in(0), x, op, static_cast<size_t>(axis), reverse));
 }
 
 OpDef cumulative_op(Cumulative op) {
