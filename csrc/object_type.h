@@ -10,12 +10,14 @@
 
 namespace weft::py {
 
-// Makes the type of an Object, a struct that begins with PyObject_HEAD and has
+// Makes the type of an Object, a struct that begins with PyObject_HEAD and has the methods
+//
 //   int visit(visitproc, void*) const   what it holds, for the collector
-//   void clear()                        lets go of what may be part of a cycle; it may be used
-//   after void release()                      lets go of all
+//   void clear()                        lets go of what may be part of a cycle, but stays usable
+//   void release()                      lets go of all
+//
 // and may have the members `vectorcall` (it can be called), `dict` (it has attributes) and
-// `weakrefs` (weak references to it). `flags` and `slots` are in addition to those.
+// `weakrefs` (weak references to it). `flags`, `slots` and `getters` are in addition to those.
 template <typename Object>
 class ObjectType {
   static constexpr bool kCalls = requires(Object o) { o.vectorcall; };
@@ -46,9 +48,12 @@ class ObjectType {
   }
 
  public:
-  static PyTypeObject* make(const char* name, unsigned flags, std::vector<PyType_Slot> slots) {
+  static PyTypeObject* make(const char* name, unsigned flags, std::vector<PyType_Slot> slots,
+                            std::vector<PyGetSetDef> getters = {}) {
     flags |= Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
     static std::vector<PyMemberDef> members;
+    static std::vector<PyGetSetDef> getset;
+    getset = std::move(getters);
     auto offset = [&](const char* member, size_t at) {
       members.push_back({member, T_PYSSIZET, static_cast<Py_ssize_t>(at), READONLY, nullptr});
     };
@@ -58,15 +63,15 @@ class ObjectType {
       slots.push_back({Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)});
     }
     if constexpr (kDict) {
-      static PyGetSetDef getset[] = {
-          {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-          {nullptr, nullptr, nullptr, nullptr, nullptr}};
+      getset.push_back(
+          {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
       offset("__dictoffset__", offsetof(Object, dict));
-      slots.push_back({Py_tp_getset, getset});
     }
     if constexpr (kWeakrefs) offset("__weaklistoffset__", offsetof(Object, weakrefs));
     members.push_back({nullptr, 0, 0, 0, nullptr});
     slots.push_back({Py_tp_members, members.data()});
+    getset.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
+    slots.push_back({Py_tp_getset, getset.data()});
     slots.push_back({Py_tp_traverse, reinterpret_cast<void*>(traverse)});
     slots.push_back({Py_tp_clear, reinterpret_cast<void*>(clear)});
     slots.push_back({Py_tp_dealloc, reinterpret_cast<void*>(dealloc)});
