@@ -428,7 +428,7 @@ MISTAKES = [
     (
         "grad(lambda x: x)(1.0 + 2j)",
         "DTypeError",
-        ["argument x of '<lambda>'", "grad", "holomorphic=True"],
+        ["real floating-point result of '<lambda>'", "grad", "holomorphic=True"],
     ),
     (
         "grad(lambda x: x, holomorphic=True)(1.0)",
