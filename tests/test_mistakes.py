@@ -427,7 +427,7 @@ MISTAKES = [
     (
         "grad(lambda x: x)(1.0 + 2j)",
         "DTypeError",
-        ["argument x of '<lambda>'", "grad", "holomorphic=True"],
+        ["result of '<lambda>'", "grad", "holomorphic=True"],
     ),
     (
         "grad(lambda x: x, holomorphic=True)(1.0)",
