@@ -250,7 +250,9 @@ void bind_transforms(nb::module_& m) {
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("instantiate") = nb::none());
   m.def("linearize_graph", [](nb::handle graph, nb::handle in_mask) {
-    auto r = linearize(to_graph(graph), {.in_mask = to_mask(in_mask)});
+    GraphRef source = to_graph(graph);
+    LinearizeOptions options{to_mask(in_mask), {}};
+    auto r = unlocked(*source, [&] { return linearize(source, options); });
     nb::list residuals;
     for (const Residual& x : r->residuals)
       residuals.append(nb::make_tuple(x.is_input ? "input" : "output", x.index));
@@ -260,9 +262,9 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "transpose_graph",
       [](nb::handle graph, nb::handle linear, nb::handle cotangents, bool instantiate) {
-        auto r = transpose(to_graph(graph), {.linear = to_mask(linear),
-                                             .cotangents = to_mask(cotangents),
-                                             .instantiate = instantiate});
+        GraphRef source = to_graph(graph);
+        TransposeOptions options{to_mask(linear), to_mask(cotangents), instantiate};
+        auto r = unlocked(*source, [&] { return transpose(source, options); });
         return nb::make_tuple(from_graph(r->graph), from_mask(r->out_mask));
       },
       nb::arg("graph"), nb::arg("linear"), nb::arg("cotangents"), nb::arg("instantiate") = false);
