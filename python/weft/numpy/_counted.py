@@ -21,15 +21,18 @@ from weft.errors import (
 )
 from weft.lax._creation import full, iota
 from weft.lax._cumulative import cumsum
-from weft.lax._shape import expand_dims, reshape, stack
+from weft.lax._shape import expand_dims, stack
 from weft.lax._slice import slice_in_dim
 from weft.numpy import _indexing as indexing, _reductions as reductions, _select as select
 from weft.numpy._division_powers import floor_divide, remainder
+from weft.numpy._products import flattened
 from weft.numpy._select import as_bool, choose
-from weft.numpy._shape import atleast_1d, ravel
+from weft.numpy._shape import ravel, reshape
 from weft.numpy._ufuncs import less, subtract
 
 # ---- sizes
+
+_PASS_SIZE = "Pass size=n, the number of elements that the result has."
 
 
 def known(x, function, way_out):
@@ -51,7 +54,7 @@ def known_size(size, function, *arrays):
     if size is None:
         for x in arrays:
             if isinstance(x, _core.Tracer) and _core.concrete_value(x) is None:
-                known(x, function, "Pass size=n, the number of elements that the result has.")
+                known(x, function, _PASS_SIZE)
         return None
     size = static_int(size, function, "size")
     if size < 0:
@@ -69,9 +72,9 @@ def cut(x, count, axis=0):
     return _core.put(kept, x.weak_type, _core.device_index(x.device), x.committed)
 
 
-def counted(count):
+def counted(count, function):
     """A count that a program made, as an integer."""
-    return int(known(count, "size", ""))
+    return int(known(count, function, _PASS_SIZE))
 
 
 # ---- positions
@@ -129,7 +132,7 @@ def _positions(function, a, size, fill_value):
 @composite(static_argnames=("size",))
 def _nonzero(a, fills, *, size):
     shape = shape_of(a)
-    flat, count = first_true(reshape(as_bool(a), (math.prod(shape),)), size)
+    flat, count = first_true(as_bool(flattened(a)), size)
     results, stride = [], 1
     for n in reversed(shape):
         at = floor_divide(flat, stride) if stride > 1 else flat
@@ -142,14 +145,19 @@ def _nonzero(a, fills, *, size):
     return [choose(there, at, fill) for at, fill in zip(results, fills, strict=True)]
 
 
+def _reshaped(a, shape):
+    """An array in another shape; one that has values while others are traced keeps them."""
+    return a.reshape(shape) if isinstance(a, np.ndarray) else reshape(a, shape)
+
+
 def flatnonzero(a, *, size=None, fill_value=None):
     """The positions in the flattened array of the elements that are not zero; see `nonzero`."""
-    return _positions("flatnonzero", ravel(a), size, fill_value)[0]
+    return _positions("flatnonzero", _reshaped(a, (-1,)), size, fill_value)[0]
 
 
 def argwhere(a, *, size=None, fill_value=None):
     """The positions of the elements that are not zero, as the rows of a matrix; see `nonzero`."""
-    found = _positions("argwhere", atleast_1d(a), size, fill_value)
+    found = _positions("argwhere", _reshaped(a, shape_of(a) or (1,)), size, fill_value)
     return stack(_core.promote_dtypes(*found), 1)[:, : ndim_of(a)]
 
 
@@ -195,7 +203,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
 def extract(condition, arr, *, size=None, fill_value=0):
     """The elements of the flattened array where the flattened condition is true; see `compress`."""
-    return _selected("extract", ravel(condition), ravel(arr), 0, size, fill_value)
+    return _selected("extract", condition, ravel(arr), 0, size, fill_value)
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
@@ -225,9 +233,10 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
 
 def _selected(function, condition, a, axis, size, fill_value):
-    n, given = shape_of(a)[axis], shape_of(condition)[0]
+    n, given = shape_of(a)[axis], math.prod(shape_of(condition))
     size = known_size(size, function, condition)
-    if size is None and given > n and known(condition, function, "")[n:].any():
+    true = None if size is not None else known(condition, function, _PASS_SIZE).ravel() != 0
+    if true is not None and true[n:].any():
         raise AttributeValueError(
             f"[{function}] expected a condition that is true within the size {n}; got one of size "
             f"{given} that is true beyond it"
@@ -236,14 +245,18 @@ def _selected(function, condition, a, axis, size, fill_value):
         raise AttributeValueError(
             f"[{function}] expected a size of at most {n}, that of the axis; got {size}"
         )
-    result, count = _select(condition, a, fill_value, axis=axis, size=n if size is None else size)
-    return cut(result, counted(count), axis) if size is None else result
+    if true is None:
+        return _select(condition, a, fill_value, axis=axis, size=size)
+    count = int(true.sum())
+    room = count if _core.in_trace() else n  # a program of its own for each count would be many
+    return cut(_select(condition, a, fill_value, axis=axis, size=room), count, axis)
 
 
 @composite(static_argnames=("axis", "size"))
 def _select(condition, a, fill, *, axis, size):
+    condition = flattened(condition)
     n = min(shape_of(condition)[0], shape_of(a)[axis])
-    return kept(as_bool(slice_in_dim(condition, 0, n)), a, fill, size, axis)
+    return kept(as_bool(slice_in_dim(condition, 0, n)), a, fill, size, axis)[0]
 
 
 def kept(mask, a, fill, size, axis=0):

@@ -106,7 +106,7 @@ def _unique(function, ar, which, axis, equal_nan, size, fill_value):
     )
     if size is not None:
         return (values, *rest)
-    count = counted(count)
+    count = counted(count, function)
     place = 1 if which[0] else 0  # of the inverse, which is as long as the array
     rest = [x if which[1] and i == place else cut(x, count) for i, x in enumerate(rest)]
     return (cut(values, count, axis or 0), *rest)
@@ -219,7 +219,8 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     most = min(math.prod(shape_of(x)) for x in (ar1, ar2))
     *results, count = _intersection(ar1, ar2, fill_value, size=most if size is None else size)
     if size is None:
-        results = [cut(x, counted(count)) for x in results]
+        count = counted(count, "intersect1d")
+        results = [cut(x, count) for x in results]
     return tuple(results) if return_indices else results[0]
 
 
@@ -260,7 +261,7 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
         distinct=bool(assume_unique),
         size=count if size is None else size,
     )
-    return cut(result, counted(count)) if size is None else result
+    return cut(result, counted(count, "setdiff1d")) if size is None else result
 
 
 @composite(static_argnames=("distinct", "size"))
@@ -296,7 +297,7 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     result, count = _exclusive(
         ar1, ar2, fill_value, distinct=bool(assume_unique), size=most if size is None else size
     )
-    return cut(result, counted(count)) if size is None else result
+    return cut(result, counted(count, "setxor1d")) if size is None else result
 
 
 @composite(static_argnames=("distinct", "size"))
