@@ -93,7 +93,16 @@ def _later(home, name):
 _CHOICES, _COUNTED = "weft.numpy._choices", "weft.numpy._counted"
 _CUMULATIVE, _SORTING = "weft.numpy._cumulative", "weft.numpy._sorting"
 
+
+def _array_namespace(self, /, *, api_version=None):
+    """weft.numpy, which follows the Python array API standard 2024.12."""
+    from weft.numpy._namespace import array_namespace
+
+    return array_namespace(self, api_version=api_version)
+
+
 METHODS = {
+    "__array_namespace__": _array_namespace,
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
