@@ -4,8 +4,12 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax
+
+import weft
+import weft.numpy as wnp
 
 CASES = lines(
     """
@@ -309,3 +313,34 @@ def test_staged(case):
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax_x64(case):
     check(CASES, case, x64=True)
+
+
+def test_arrays_are_made_on_a_device():
+    device = weft.devices()[0]
+    made = {
+        "arange": (3,),
+        "array": ([1, 2],),
+        "asarray": ([1, 2],),
+        "astype": (wnp.ones(2), "int32"),
+        "empty": (2,),
+        "empty_like": (np.ones(2),),
+        "eye": (2,),
+        "full": (2, 1.5),
+        "full_like": (np.ones(2), 3),
+        "linspace": (0, 1, 3),
+        "ones": (2,),
+        "ones_like": (np.ones(2),),
+        "zeros": (2,),
+        "zeros_like": (np.ones(2),),
+    }
+    for name, args in made.items():
+        function = getattr(wnp, name)
+        placed = function(*args, device=device)
+        assert placed.committed and placed.device == device
+        np.testing.assert_array_equal(placed, function(*args))
+        assert weft.jit(lambda f=function, a=args: f(*a, device=device))().shape == placed.shape
+        with pytest.raises(NotImplementedError, match="expected a device"):
+            function(*args, device="here")
+        if name not in ("astype", "empty_like", "eye", "linspace"):
+            with pytest.raises(NotImplementedError, match="expected out_sharding to be None"):
+                function(*args, out_sharding=device)

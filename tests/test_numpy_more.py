@@ -464,3 +464,20 @@ def test_text_of_arrays():
     assert wnp.array_repr(x) == repr(x) and wnp.array_str(x) == str(x)
     assert wnp.array_str(x, precision=2) == "[0.   0.33 0.67]"
     assert "0.33, " in wnp.array_repr(x, None, 2)
+
+
+def test_the_namespace_describes_itself():
+    x = wnp.ones(3)
+    assert x.__array_namespace__() is x.__array_namespace__(api_version="2024.12") is wnp
+    assert wnp.__array_api_version__ == "2024.12"
+    with pytest.raises(AttributeValueError, match="expected api_version '2024.12'"):
+        x.__array_namespace__(api_version="1999.01")
+    info = wnp.__array_namespace_info__()
+    assert set(info.dtypes(kind="signed integer")) == {"int8", "int16", "int32"}
+    assert info.default_dtypes()["real floating"] == np.float32
+    assert weft.devices()[0] in info.devices() and info.default_device() is None
+    assert info.capabilities()["boolean indexing"] is True
+    with weft.enable_x64(True):
+        assert "float64" in info.dtypes() and info.default_dtypes()["indexing"] == np.int64
+    with pytest.raises(ValueError, match="expected a dtype or one of"):
+        info.dtypes(kind="small")

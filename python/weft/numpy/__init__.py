@@ -855,6 +855,16 @@ _LATER = {
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 
 
+__array_api_version__ = "2024.12"
+
+
+def __array_namespace_info__():
+    """What the namespace can do, as the Python array API standard describes it."""
+    from weft.numpy._namespace import ArrayNamespaceInfo
+
+    return ArrayNamespaceInfo()
+
+
 bool = bool_
 dtype = _np.dtype
 can_cast = _np.can_cast

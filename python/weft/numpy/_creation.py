@@ -28,7 +28,9 @@ from weft.errors import (
     ShapeError,
 )
 from weft.lax import _creation as lax_creation
+from weft.lax._dot import without_sharding
 from weft.lax._shape import reshape, stack
+from weft.lax._sharding import placed
 
 _HOST_LIMIT = 1 << 16  # elements
 
@@ -38,7 +40,16 @@ def on_host(size):
     return size <= _HOST_LIMIT and not _core.in_trace()
 
 
-def array(object, dtype=None, copy=True, order="K", ndmin=0):
+def array(
+    object,
+    dtype=None,
+    copy=True,
+    order="K",
+    ndmin=0,
+    *,
+    device=None,
+    out_sharding=None,
+):
     """An array from a number, a NumPy array, nested sequences, or an array.
 
     Args:
@@ -49,6 +60,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0):
         deletion of the original.
       order: ignored but for "K" and "C", which it must be.
       ndmin: least number of axes; missing ones of size 1 are added in front.
+      device: where the result is to be: one of `weft.devices()`, or None for where it is.
+      out_sharding: must be None.
 
     Raises:
       DTypeError: for strings, objects and other values that are no numbers.
@@ -57,18 +70,20 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0):
     """
     if order not in (None, "K", "C", "A"):
         raise AttributeValueError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
+    without_sharding(out_sharding, "array")
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
     result = _convert(object, dtype)
     if copy and result is object and isinstance(result, _core.Array):
         result = _core.copy_array(result)
     missing = operator.index(ndmin) - result.ndim
-    return reshape(result, (1,) * missing + result.shape) if missing > 0 else result
+    result = reshape(result, (1,) * missing + result.shape) if missing > 0 else result
+    return placed(result, device)
 
 
-def asarray(a, dtype=None, order=None, *, copy=None):
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """As `array`, but an array that has the dtype already is returned as it is."""
-    return array(a, dtype, bool(copy), order)
+    return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
 
 
 def _convert(object, dtype):
@@ -165,18 +180,21 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return share(x, device, copy)
 
 
-def full(shape, fill_value, dtype=None):
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array with all elements equal to `fill_value`.
 
     Args:
       shape: an integer or a sequence of integers.
       fill_value: a scalar, or an array that broadcasts to `shape`.
       dtype: dtype of the result; else that of `fill_value`, weak for a Python number.
+      device: where the result is to be: one of `weft.devices()`, or None for the default one.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "full")
     shape = static_shape(shape, "full")
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
-    return _filled(shape, fill_value, dtype, False)
+    return placed(_filled(shape, fill_value, dtype, False), device)
 
 
 def _filled(shape, fill_value, dtype, weak):
@@ -197,50 +215,62 @@ def _host_full(shape, value, dtype):
     return np.full(shape, np.asarray(value).astype(dtype), dtype)
 
 
-def zeros(shape, dtype=None):
-    """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given."""
+def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+    """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given.
+
+    For the other arguments see `full`.
+    """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
-    return _filled(static_shape(shape, "zeros"), 0, dtype, False)
+    without_sharding(out_sharding, "zeros")
+    return placed(_filled(static_shape(shape, "zeros"), 0, dtype, False), device)
 
 
-def ones(shape, dtype=None):
-    """An array of ones; float32 (or float64, where enabled) unless `dtype` is given."""
+def ones(shape, dtype=None, *, device=None, out_sharding=None):
+    """An array of ones; float32 (or float64, where enabled) unless `dtype` is given.
+
+    For the other arguments see `full`.
+    """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
-    return _filled(static_shape(shape, "ones"), 1, dtype, False)
+    without_sharding(out_sharding, "ones")
+    return placed(_filled(static_shape(shape, "ones"), 1, dtype, False), device)
 
 
-def empty(shape, dtype=None):
+def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of unspecified values (zeros); see `zeros`."""
     dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
-    return _filled(static_shape(shape, "empty"), 0, dtype, False)
+    without_sharding(out_sharding, "empty")
+    return placed(_filled(static_shape(shape, "empty"), 0, dtype, False), device)
 
 
-def _like(function, a, fill_value, dtype, shape):
+def _like(function, a, fill_value, dtype, shape, device, out_sharding):
+    without_sharding(out_sharding, function)
     own_shape, own_dtype, weak = _core.typeof(a)
     shape = own_shape if shape is None else static_shape(shape, function)
     if dtype is None:
-        return _filled(shape, fill_value, own_dtype, weak and not shape_of(fill_value))
-    return _filled(shape, fill_value, requested_dtype(dtype, function), False)
+        weak = weak and not shape_of(fill_value)
+        return placed(_filled(shape, fill_value, own_dtype, weak), device)
+    dtype = requested_dtype(dtype, function)
+    return placed(_filled(shape, fill_value, dtype, False), device)
 
 
-def full_like(a, fill_value, dtype=None, shape=None):
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """As `full`, with the shape and dtype of `a` where they are not given."""
-    return _like("full_like", a, fill_value, dtype, shape)
+    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
-def zeros_like(a, dtype=None, shape=None):
+def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of the shape and dtype of `a`, unless others are given."""
-    return _like("zeros_like", a, 0, dtype, shape)
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
-def ones_like(a, dtype=None, shape=None):
+def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of the shape and dtype of `a`, unless others are given."""
-    return _like("ones_like", a, 1, dtype, shape)
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype, dtype=None, shape=None):
+def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """An array of unspecified values (zeros) of the shape and dtype of `prototype`."""
-    return _like("empty_like", prototype, 0, dtype, shape)
+    return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
 def static_number(x, function, name):
@@ -257,13 +287,20 @@ def static_number(x, function, name):
     return np.asarray(x).item()
 
 
-def arange(start, stop=None, step=None, dtype=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     """Evenly spaced numbers from `start` up to `stop` (excluded).
 
     Args:
       start, stop, step: numbers; `arange(n)` starts at 0, and the step is 1 unless given.
       dtype: dtype of the result; else that which the arguments promote to.
+      device: where the result is to be: one of `weft.devices()`, or None for the default one.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "arange")
+    return placed(_arange(start, stop, step, dtype), device)
+
+
+def _arange(start, stop, step, dtype):
     given = [x for x in (start, stop, step) if x is not None]
     for x in given:
         _core.typeof(x)  # a name of a dtype would promote too

@@ -18,6 +18,7 @@ from weft.dtypes import (
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._creation import broadcasted_iota, iota
 from weft.lax._shape import broadcast_in_dim, concatenate, expand_dims, pad, reshape, transpose
+from weft.lax._sharding import placed
 from weft.lax._slice import slice as lax_slice
 from weft.numpy import _ufuncs as u
 from weft.numpy._creation import on_host
@@ -36,7 +37,17 @@ def _count(num, function):
     return num
 
 
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+def linspace(
+    start,
+    stop,
+    num=50,
+    endpoint=True,
+    retstep=False,
+    dtype=None,
+    axis=0,
+    *,
+    device=None,
+):
     """`num` evenly spaced numbers from `start` to `stop`.
 
     Args:
@@ -46,6 +57,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
       retstep: whether to return also the distance between two, as a pair.
       dtype: dtype of the result; else the float dtype that `start` and `stop` promote to.
       axis: axis of the result along which the numbers stand, if `start` and `stop` have axes.
+      device: where the result is to be: one of `weft.devices()`, or None for the default one.
     """
     num = _count(num, "linspace")
     shape_of(start), shape_of(stop)  # a name of a dtype would promote too
@@ -61,6 +73,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         )
         if retstep:
             step = _spacing(start, stop, intervals=num - bool(endpoint), dtype=computed)
+    values = placed(values, device)
     return (values, step) if retstep else values
 
 
@@ -156,8 +169,11 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     return results
 
 
-def eye(N, M=None, k=0, dtype=None):
-    """An N by M matrix with ones on diagonal `k` (above the main one if positive), else zeros."""
+def eye(N, M=None, k=0, dtype=None, *, device=None):
+    """An N by M matrix with ones on diagonal `k` (above the main one if positive), else zeros.
+
+    With a device, the result is there; see `full`.
+    """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "eye")
     n = static_int(N, "eye", "N")
     m = n if M is None else static_int(M, "eye", "M")
@@ -165,8 +181,8 @@ def eye(N, M=None, k=0, dtype=None):
         raise AttributeValueError(f"[eye] expected non-negative sizes; got {n} and {m}")
     k = operator.index(k)
     if on_host(n * m):
-        return _core.asarray(np.eye(n, m, k).astype(dtype))
-    return _core.astype(_triangle_mask(n, m, k, "eq"), dtype)
+        return placed(_core.asarray(np.eye(n, m, k).astype(dtype)), device)
+    return placed(_core.astype(_triangle_mask(n, m, k, "eq"), dtype), device)
 
 
 def identity(n, dtype=None):

@@ -8,6 +8,7 @@ from weft._surface import public_function
 from weft.dtypes import default_float, itemsize_bits, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._elementwise import bitcast_convert_type
+from weft.lax._sharding import placed
 from weft.numpy import (
     _division_powers as powers,
     _floats as floats,
@@ -25,10 +26,13 @@ from weft.numpy import (
 from weft.numpy._at import IndexedView
 
 
-def astype(x, dtype, copy=False):
-    """The array converted to a dtype; None is the default float dtype. `copy` is ignored."""
+def astype(x, dtype, copy=False, device=None):
+    """The array converted to a dtype, on a device if one is given.
+
+    None is the default float dtype; `copy` is ignored.
+    """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
-    return _core.astype(x, dtype)
+    return placed(_core.astype(x, dtype), device)
 
 
 def _reshape(self, *new, order="C", copy=None):
@@ -89,7 +93,16 @@ def _later(home, name):
 _CHOICES, _COUNTED = "weft.numpy._choices", "weft.numpy._counted"
 _CUMULATIVE, _SORTING = "weft.numpy._cumulative", "weft.numpy._sorting"
 
+
+def _array_namespace(self, /, *, api_version=None):
+    """weft.numpy, which follows the Python array API standard 2024.12."""
+    from weft.numpy._namespace import array_namespace
+
+    return array_namespace(self, api_version=api_version)
+
+
 METHODS = {
+    "__array_namespace__": _array_namespace,
     "all": reductions.all,
     "any": reductions.any,
     "argmax": reductions.argmax,
