@@ -141,7 +141,7 @@ constexpr size_t kMaxTypes = 1024;
 
 // The object that jaxlib reads shape and dtype from.
 Ref aval_for(TypeRef type) {
-  static auto* avals = new LruTable<TypeRef, Ref>(kMaxTypes);
+  static auto* avals = new LruTable<TypeRef, Ref>("avals", kMaxTypes);
   auto same = [&](TypeRef known) { return known == type; };
   uint64_t hash = hash_pointer(type);
   if (auto known = avals->find(hash, same)) return *known;
@@ -217,7 +217,7 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
 
 Ref cached_scalar(const Literal& x, int device) {
   constexpr size_t kMaxScalars = 4096;
-  static auto* scalars = new LruTable<CacheKey, Ref>(kMaxScalars);
+  static auto* scalars = new LruTable<CacheKey, Ref>("scalars", kMaxScalars);
   CacheKey key;
   key.add({static_cast<int64_t>(x.lo), static_cast<int64_t>(x.hi), static_cast<int64_t>(x.dtype),
            device});
@@ -290,7 +290,7 @@ Ref to_numpy(ArrayObject* a) {
 }
 
 Ref result_handler(TypeRef type, int device) {
-  static auto* handlers = new LruTable<CacheKey, Ref>(kMaxTypes);
+  static auto* handlers = new LruTable<CacheKey, Ref>("result_handlers", kMaxTypes);
   CacheKey key;
   key.add({word(type), device});
   uint64_t hash = key.hash();

@@ -166,7 +166,7 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
                         .axis_name = std::string(utf8(axis_name))};
     for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
-    auto made = mapped(recorded.graph, options);
+    auto made = vmap_here(recorded.graph, options);
     Objects results = call_graph(made->graph, point.graph_operands(), recorded.weak);
     return point.value_of(results).release();
   });

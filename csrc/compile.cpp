@@ -27,8 +27,8 @@ constexpr size_t kMaxWithHostCalls = 256;
 using Table = LruTable<Key, ExecutableRef>;
 
 Table& table(bool calls_host) {
-  static auto* pure = new Table(kMaxExecutables);
-  static auto* others = new Table(kMaxWithHostCalls);
+  static auto* pure = new Table("executables", kMaxExecutables);
+  static auto* others = new Table("executables_with_host_calls", kMaxWithHostCalls);
   return calls_host ? *others : *pure;
 }
 uint64_t hits = 0;

@@ -25,7 +25,8 @@ constexpr size_t kMaxStructures = 3;
 // Whether this is one more than that many at a place; remembers the first ones.
 bool too_many_structures_at(Loc place, const Graph& graph) {
   constexpr size_t kMaxPlaces = 4096;
-  static auto* places = new LruTable<Loc, SmallVector<uint64_t, kMaxStructures>>(kMaxPlaces);
+  static auto* places =
+      new LruTable<Loc, SmallVector<uint64_t, kMaxStructures>>("structures_by_place", kMaxPlaces);
   uint64_t hash = mix(place);
   auto known = places->find(hash, [&](Loc p) { return p == place; });
   if (!known) known = places->insert(hash, place, {});

@@ -1,4 +1,4 @@
-// gradient() and jvp(): one graph that gives value and derivative, called at once.
+// gradient(), jvp() and jacobian(): one graph that gives value and derivative, called at once.
 
 #include "derivative.h"
 
@@ -12,17 +12,6 @@ namespace weft::py {
 namespace {
 
 // ---- grad
-
-CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions) {
-  CallArguments out{args, kwargs, {}};
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions); ++i) {
-    int64_t n = to_int(PyTuple_GET_ITEM(positions, i));
-    if (n < 0 || n >= PyTuple_GET_SIZE(args))
-      raise_error("OperandError", "expected positions of arguments; got ", n);
-    out.positions.push_back(n);
-  }
-  return out;
-}
 
 void check_inputs(const Point& point, const Function& f, bool holomorphic, bool allow_int) {
   for (size_t i = 0; i < point.leaves.size(); ++i) {
@@ -78,17 +67,17 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     size_t num_outputs = recorded.graph->outputs().size();
     Mask cotangents(num_outputs, false);
     cotangents[0] = true;
-    auto made = vjp_at_once(recorded.graph, point.mask(), cotangents);
+    auto made = vjp_here(recorded.graph, {point.mask(), cotangents});
 
     std::vector<Operand> operands = point.graph_operands();
     Ref seed;
-    if (made.mask[0]) {
+    if (made->ct_mask[0]) {
       seed = one(recorded.graph->output_types()[0]->dtype());
       operands.push_back(classify(seed.get()));
     }
     std::vector<bool> weak = recorded.weak;
     for (const Operand& x : point.inputs) weak.push_back(x.weak);
-    Objects results = call_graph(made.graph, operands, weak);
+    Objects results = call_graph(made->graph, operands, weak);
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());
@@ -123,10 +112,10 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     std::vector<Slot> values = point.value_slots();
     Mask wanted(recorded.weak.size(), false);
     for (size_t i = 0; i < values.size(); ++i) wanted[i] = values[i].is_inexact();
-    auto made = jvp_at_once(recorded.graph, point.mask(), wanted);
+    auto made = jvp_here(recorded.graph, {point.mask(), wanted});
     std::vector<Operand> operands = point.graph_operands();
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
-    Objects results = call_graph(made.graph, operands, recorded.weak);
+    Objects results = call_graph(made->graph, operands, recorded.weak);
 
     Objects found;
     size_t next = wanted.size();
@@ -138,12 +127,95 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
   });
 }
 
+// ---- Jacobians
+
+struct JacobianOf {
+  const Function& f;
+  bool forward, holomorphic;
+
+  // `of_one_kind`: real, or with holomorphic=True complex; else inexact.
+  void check(TypeRef type, bool of_one_kind, FunctionRef<Ref()> what) const {
+    DType dtype = type->dtype();
+    if (holomorphic ? is_complex(dtype) : of_one_kind ? is_float(dtype) : is_inexact(dtype)) return;
+    const char* expected = holomorphic   ? " with holomorphic=True expected complex "
+                           : of_one_kind ? " expected real floating-point "
+                                         : " expected floating-point or complex ";
+    raise_error("DTypeError", forward ? "jacfwd" : "jacrev", expected, readable(what().get()),
+                "; got ", type);
+  }
+  void check_inputs(const Point& point) const {
+    for (size_t i = 0; i < point.leaves.size(); ++i)
+      check(point.leaves.operands[i].type, forward, [&] { return describe_leaf(f, i); });
+  }
+  // Backwards a complex result that is not holomorphic has two rows per element; forwards the
+  // derivative of an integer is zero.
+  void check_values(const Point& point) const {
+    if (forward && !holomorphic) return;
+    for (const Slot& value : point.value_slots())
+      check(value.type, true,
+            [&] { return Ref::checked(PyUnicode_FromFormat("results of '%U'", f.name)); });
+  }
+};
+
+// jacobian(function, name, args, kwargs, positions, describe, has_aux, holomorphic, forward,
+// single)
+// -> (the value with, in the place of each array, a tuple of its derivatives by the arguments at
+// the positions, or with `single` those by the one argument; aux).
+PyObject* jacobian_function(PyObject*, PyObject* tuple) {
+  return guard([&]() -> PyObject* {
+    Function f{};
+    PyObject *args, *kwargs, *positions;
+    int has_aux, holomorphic, forward, single;
+    if (!PyArg_ParseTuple(tuple, "OUO!O!O!Opppp", &f.object, &f.name, &PyTuple_Type, &args,
+                          &PyDict_Type, &kwargs, &PyTuple_Type, &positions, &f.describe, &has_aux,
+                          &holomorphic, &forward, &single))
+      throw PythonError{};
+    f.has_aux = has_aux;
+    JacobianOf wanted{f, forward != 0, holomorphic != 0};
+    CallArguments arguments = arguments_of(args, kwargs, positions);
+    Point point = differentiable_point(arguments, f);
+    wanted.check_inputs(point);
+    record_at(point, f, arguments);
+    wanted.check_values(point);
+
+    const Recording& recorded = point.recorded;
+    size_t num_values = point.value.num_leaves;
+    auto made = jacobian_here(recorded.graph, {point.mask(), num_values, wanted.forward});
+    std::vector<bool> weak(recorded.weak.begin() + static_cast<ptrdiff_t>(num_values),
+                           recorded.weak.end());
+    for (size_t i = 0; i < num_values; ++i)
+      for (const Operand& x : point.inputs) weak.push_back(forward ? recorded.weak[i] : x.weak);
+    Objects results = call_graph(made->graph, point.graph_operands(), weak);
+
+    size_t num_aux = point.aux ? point.aux->num_leaves : 0;
+    std::vector<PyObject*> blocks;
+    for (size_t i = num_aux; i < results.size(); ++i) blocks.push_back(results[i].get());
+    std::span<PyObject* const> rest = blocks;
+    std::vector<Ref> owned;
+    std::vector<PyObject*> rows;
+    for (size_t i = 0; i < num_values; ++i) {
+      Ref row = assemble(point.trees, point.chosen, rest.first(point.leaves.size()),
+                         [](size_t) { return Ref(); });
+      rest = rest.subspan(point.leaves.size());
+      owned.push_back(single ? Ref::borrow(PyTuple_GET_ITEM(row.get(), 0)) : row);
+      rows.push_back(owned.back().get());
+    }
+    std::vector<Ref> all(num_values);
+    all.insert(all.end(), results.begin(), results.begin() + static_cast<ptrdiff_t>(num_aux));
+    Ref value = unflatten(point.value, rows), aux = point.aux_of(all);
+    return PyTuple_Pack(2, value.get(), aux.get());
+  });
+}
+
 PyMethodDef functions[] = {
     {"gradient", gradient, METH_VARARGS,
      "gradient(function, name, args, kwargs, positions, describe, has_aux, holomorphic, "
      "allow_int) -> (value, gradients, aux)."},
     {"jvp", jvp_function, METH_VARARGS,
      "jvp(function, name, primals, tangents, describe, has_aux) -> (value, tangent, aux)."},
+    {"jacobian", jacobian_function, METH_VARARGS,
+     "jacobian(function, name, args, kwargs, positions, describe, has_aux, holomorphic, forward, "
+     "single) -> (value with derivatives in the place of arrays, aux)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

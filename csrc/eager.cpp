@@ -23,7 +23,7 @@ constexpr size_t kMaxPrograms = 4096;
 using Table = LruTable<Key, ProgramRef>;
 
 Table& table() {
-  static auto* t = new Table(kMaxPrograms);
+  static auto* t = new Table("eager_programs", kMaxPrograms);
   return *t;
 }
 EagerStats stats;

@@ -3,13 +3,12 @@
 
 #include "bind.h"
 
-#include <structmember.h>
-
 #include <memory>
 
 #include "array.h"
 #include "attrs.h"
 #include "dtypes.h"
+#include "object_type.h"
 #include "public_function.h"
 #include "trace.h"
 
@@ -20,6 +19,10 @@ struct ElementwiseObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   const Elementwise* f;
+
+  int visit(visitproc, void*) const { return 0; }
+  void clear() {}
+  void release() {}
 };
 
 // One per distinct function, never freed: eager programs are cached under its address.
@@ -57,20 +60,6 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
   return result;
 }
 
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  Py_CLEAR(reinterpret_cast<ElementwiseObject*>(self)->dict);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(reinterpret_cast<ElementwiseObject*>(self)->dict);
-  return 0;
-}
-
 PyObject* represent(PyObject* self) {
   return guard([&] {
     Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
@@ -79,15 +68,6 @@ PyObject* represent(PyObject* self) {
 }
 
 PyTypeObject* elementwise_type;
-
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(ElementwiseObject, vectorcall), READONLY,
-     nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(ElementwiseObject, dict), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-PyGetSetDef getset[] = {
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 Promotion promotion_named(std::string_view policy) {
   if (policy == "lax") return Promotion::kLax;
@@ -270,20 +250,9 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_bind(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                         {Py_tp_repr, reinterpret_cast<void*>(represent)},
-                         {Py_tp_members, members},
-                         {Py_tp_getset, getset},
-                         {0, nullptr}};
-  PyType_Spec spec = {"weft.ElementwiseFunction", sizeof(ElementwiseObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
-  PyObject* type = PyType_FromSpec(&spec);
-  if (!type) throw PythonError{};
-  elementwise_type = reinterpret_cast<PyTypeObject*>(type);
+  elementwise_type = ObjectType<ElementwiseObject>::make(
+      "weft.ElementwiseFunction", Py_TPFLAGS_DISALLOW_INSTANTIATION,
+      {{Py_tp_repr, reinterpret_cast<void*>(represent)}});
   check(PyModule_AddFunctions(module, functions));
 }
 

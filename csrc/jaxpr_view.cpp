@@ -292,7 +292,7 @@ void bind_jaxprs(nb::module_& m) {
 
 Ref shaped_array(TypeRef type) {
   constexpr size_t kMaxTypes = 1024;
-  static auto* avals = new LruTable<TypeRef, Ref>(kMaxTypes);
+  static auto* avals = new LruTable<TypeRef, Ref>("shaped_arrays", kMaxTypes);
   uint64_t hash = hash_pointer(type);
   if (auto known = avals->find(hash, [&](TypeRef t) { return t == type; })) return *known;
   Ref made = Ref::steal(new_shaped_array(type, false).release().ptr());

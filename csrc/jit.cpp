@@ -3,12 +3,11 @@
 
 #include "jit.h"
 
-#include <structmember.h>
-
 #include "jit_call.h"
 #include "jit_signature.h"
 #include "jit_state.h"
 #include "jit_trace.h"
+#include "object_type.h"
 #include "public_function.h"
 
 namespace weft::py {
@@ -22,6 +21,17 @@ struct JitObject {
   PyObject* dict;
   PyObject* weakrefs;
   JitState* state;
+
+  int visit(visitproc visit, void* arg) const {
+    if (!state) return 0;
+    Py_VISIT(state->function.get());
+    Py_VISIT(state->traces_object.get());
+    return 0;
+  }
+  void clear() {
+    if (state) state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
+  }
+  void release() { delete state; }
 };
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
@@ -100,39 +110,6 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  JitObject* j = as_jit(self);
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(j->dict);
-  if (!j->state) return 0;
-  Py_VISIT(j->state->function.get());
-  Py_VISIT(j->state->traces_object.get());
-  return 0;
-}
-
-int clear(PyObject* self) {
-  JitObject* j = as_jit(self);
-  Py_CLEAR(j->dict);
-  if (j->state) j->state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
-  return 0;
-}
-
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  JitObject* j = as_jit(self);
-  if (j->weakrefs) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(j->dict);
-  delete j->state;
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) {
-  if (!instance || instance == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, instance);
-}
-
 PyObject* cache_info(PyObject* self, PyObject*) {
   Traces& t = as_jit(self)->state->traces();
   return Py_BuildValue("(KKnn)", t.hits, t.misses, static_cast<Py_ssize_t>(t.size()),
@@ -148,16 +125,6 @@ PyMethodDef methods[] = {
     {"_cache_info", cache_info, METH_NOARGS, "(hits, misses, size, limit)"},
     {"clear_cache", clear_cache, METH_NOARGS, "Forgets every traced signature of this function."},
     {nullptr, nullptr, 0, nullptr}};
-
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(JitObject, vectorcall), READONLY, nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(JitObject, dict), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(JitObject, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyGetSetDef getset[] = {
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
 
@@ -183,24 +150,13 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
 }
 
 void init_jit(PyObject* module) {
-  PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(create)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(clear)},
-      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-      {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
-      {Py_tp_methods, methods},
-      {Py_tp_members, members},
-      {Py_tp_getset, getset},
-      {Py_tp_doc, const_cast<char*>("A function that runs as a compiled program.")},
-      {0, nullptr}};
-  PyType_Spec spec = {"weft.JitFunction", sizeof(JitObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  PyObject* type = PyType_FromSpec(&spec);
-  if (!type) throw PythonError{};
-  jit_type = reinterpret_cast<PyTypeObject*>(type);
-  check(PyModule_AddObjectRef(module, "JitFunction", type));
+  jit_type = ObjectType<JitObject>::make(
+      "weft.JitFunction", 0,
+      {{Py_tp_new, reinterpret_cast<void*>(create)},
+       {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
+       {Py_tp_methods, methods},
+       {Py_tp_doc, const_cast<char*>("A function that runs as a compiled program.")}});
+  check(PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)));
 }
 
 }  // namespace weft::py

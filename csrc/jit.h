@@ -16,11 +16,12 @@ struct Entry {
   GraphRef graph;             // inputs: captures, then arguments
   std::vector<Ref> captures;  // arrays, and tracers of outer contexts
   bool captures_tracers = false;
-  bool leaked = false;        // tracers outlived the trace
-  Ref out_tree;               // null: the output is one leaf
-  std::vector<bool> weak;     // per output
-  std::vector<bool> donated;  // per graph input
-  Ref in_tree;                // of (args, kwargs) without static ones
+  bool leaked = false;         // tracers outlived the trace
+  bool holds_objects = false;  // of users, in the graph: callbacks, rules
+  Ref out_tree;                // null: the output is one leaf
+  std::vector<bool> weak;      // per output
+  std::vector<bool> donated;   // per graph input
+  Ref in_tree;                 // of (args, kwargs) without static ones
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;

@@ -136,6 +136,7 @@ EntryRef trace(const JitState& s, const Call& call) {
   entry->captures = context->captures;
   for (const Ref& c : entry->captures) entry->captures_tracers |= is_tracer(c.get());
   entry->graph = context->builder.finish(outputs, context->capture_values);
+  entry->holds_objects = !is_portable(*entry->graph);
   entry->donated = donated_inputs(s, call, entry->captures.size());
   retire(context);
   return entry;

@@ -2,9 +2,12 @@
 
 #include "jit_traces.h"
 
-#include <structmember.h>
-
+#include <memory>
 #include <unordered_set>
+#include <utility>
+
+#include "object_type.h"
+#include "weft/hash.h"
 
 namespace weft::py {
 namespace {
@@ -14,12 +17,40 @@ PyTypeObject* traces_type;
 struct TracesObject {
   PyObject_HEAD PyObject* weakrefs;
   Traces* traces;
+
+  int visit(visitproc visit, void* arg) const { return traces ? traces->traverse(visit, arg) : 0; }
+  void clear() { traces->clear(); }
+  void release() { delete traces; }
 };
 TracesObject* as_object(PyObject* o) { return reinterpret_cast<TracesObject*>(o); }
 
 std::unordered_set<Traces*>& all_traces() {
   static auto* all = new std::unordered_set<Traces*>;
   return *all;
+}
+
+// The place of an entry that holds objects of users; the entry is dropped with it.
+class Place {
+ public:
+  Place(Traces* traces, const EntryRef& entry) : traces_(traces), entry_(entry) {}
+  Place(Place&& o) noexcept : traces_(std::exchange(o.traces_, nullptr)), entry_(o.entry_) {}
+  ~Place() {
+    EntryRef entry = entry_.lock();
+    if (traces_ && entry && all_traces().contains(traces_)) traces_->forget(*entry);
+  }
+
+ private:
+  Traces* traces_;
+  std::weak_ptr<const Entry> entry_;
+};
+using Places = LruTable<const Entry*, Place>;
+
+Places& places() {
+  static auto* all = new Places("entries_holding_objects", Traces::kMaxHoldingObjects);
+  return *all;
+}
+Places::Handle find_place(const Entry* entry) {
+  return places().find(hash_pointer(entry), [&](const Entry* e) { return e == entry; });
 }
 
 }  // namespace
@@ -30,10 +61,14 @@ Traces::~Traces() { all_traces().erase(this); }
 
 EntryRef Traces::find(const Signature& signature, uint64_t jit) const {
   auto item = entries_.find(signature.hash, [&](const Signature& k) { return k == signature; });
-  return item && (item->jit == jit || !item->entry->leaked) ? item->entry : nullptr;
+  if (!item || (item->entry->leaked && item->jit != jit)) return nullptr;
+  if (item->entry->holds_objects) find_place(item->entry.get());  // it was used
+  return item->entry;
 }
 
 void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
+  if (entry->holds_objects && !find_place(entry.get()))
+    places().insert(hash_pointer(entry.get()), entry.get(), Place(this, entry));
   auto known = entries_.find(signature.hash, [&](const Signature& k) { return k == signature; });
   if (known) {
     *known = {std::move(entry), jit};
@@ -41,6 +76,10 @@ void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
     uint64_t hash = signature.hash;
     entries_.insert(hash, std::move(signature), {std::move(entry), jit});
   }
+}
+
+void Traces::forget(const Entry& entry) {
+  entries_.erase_if([&](const Item& item) { return item.entry.get() == &entry; });
 }
 
 void Traces::clear() {
@@ -81,25 +120,6 @@ PyObject* create(PyTypeObject* type, PyObject*, PyObject*) {
   });
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  return as_object(self)->traces ? as_object(self)->traces->traverse(visit, arg) : 0;
-}
-
-int clear(PyObject* self) {
-  as_object(self)->traces->clear();
-  return 0;
-}
-
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  if (as_object(self)->weakrefs) PyObject_ClearWeakRefs(self);
-  delete as_object(self)->traces;
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
 // Copies and pickles of a function do not take along what it traced.
 PyObject* reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("(O())", reinterpret_cast<PyObject*>(Py_TYPE(self)));
@@ -107,10 +127,6 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-
-PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(TracesObject, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
 
 }  // namespace
 
@@ -126,21 +142,12 @@ void clear_traces() {
 }
 
 void init_traces(PyObject* module) {
-  PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(create)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(clear)},
-      {Py_tp_methods, methods},
-      {Py_tp_members, members},
-      {Py_tp_doc, const_cast<char*>("What jit functions of one function have traced.")},
-      {0, nullptr}};
-  PyType_Spec spec = {"weft.Traces", sizeof(TracesObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-  PyObject* type = PyType_FromSpec(&spec);
-  if (!type) throw PythonError{};
-  traces_type = reinterpret_cast<PyTypeObject*>(type);
-  check(PyModule_AddObjectRef(module, "Traces", type));
+  traces_type = ObjectType<TracesObject>::make(
+      "weft.Traces", 0,
+      {{Py_tp_new, reinterpret_cast<void*>(create)},
+       {Py_tp_methods, methods},
+       {Py_tp_doc, const_cast<char*>("What jit functions of one function have traced.")}});
+  check(PyModule_AddObjectRef(module, "Traces", reinterpret_cast<PyObject*>(traces_type)));
 }
 
 }  // namespace weft::py

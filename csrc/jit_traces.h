@@ -18,6 +18,10 @@ namespace weft::py {
 class Traces {
  public:
   static constexpr size_t kMaxEntries = 4096;
+  // Of all functions together, of entries that hold objects of users in their graphs. The collector
+  // does not see those, and they may lead back to the function: such a cycle ends when the entry is
+  // dropped.
+  static constexpr size_t kMaxHoldingObjects = 256;
 
   Traces();
   ~Traces();
@@ -34,6 +38,7 @@ class Traces {
 
   size_t size() const { return entries_.size(); }
   void clear();
+  void forget(const Entry& entry);
   int traverse(visitproc visit, void* arg) const;
 
   uint64_t hits = 0, misses = 0;

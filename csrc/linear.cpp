@@ -2,12 +2,11 @@
 
 #include "linear.h"
 
-#include <structmember.h>
-
 #include <memory>
 
 #include "deferred.h"
 #include "hooks.h"
+#include "object_type.h"
 #include "point.h"
 #include "transforms.h"
 
@@ -25,26 +24,37 @@ struct Linear {
   std::vector<Slot> leaves;  // of the trees
   Tree value;
   std::vector<Slot> values;  // its leaves
-  // residuals, tangents of the inexact leaves -> tangents of those values that have one, then of
-  // other outputs
-  GraphRef graph;
   std::vector<Ref> residuals;
   Mask has_tangent;  // per value
-  size_t num_others = 0;
+  // residuals, tangents of the inexact leaves -> tangents of those values that have one, then of
+  // other outputs; and back.
+  std::optional<Linearized> linearized;
+  GraphRef given;  // of a function that is linear itself
 
-  size_t num_inputs() const { return graph->num_inputs() - residuals.size(); }
-  std::vector<Operand> operands(const Directions& given) const {
+  GraphRef push() const { return linearized->push(); }
+  GraphRef pull() const {
+    return linearized ? linearized->pull()
+                      : py::transposed(given, residuals.size(), has_tangent.size());
+  }
+  std::vector<Operand> operands(const Directions& directions) const {
     std::vector<Operand> out;
     for (const Ref& residual : residuals) out.push_back(classify(residual.get()));
-    out.insert(out.end(), given.operands.begin(), given.operands.end());
+    out.insert(out.end(), directions.operands.begin(), directions.operands.end());
     return out;
   }
-  // The graph from cotangents of the values that have a tangent to those of the inputs.
-  GraphRef transposed() const;
 };
 
 struct LinearObject {
   PyObject_HEAD Linear* linear;
+
+  int visit(visitproc visit, void* arg) const {
+    if (!linear) return 0;
+    Py_VISIT(linear->function.get());
+    for (const Ref& residual : linear->residuals) Py_VISIT(residual.get());
+    return 0;
+  }
+  void clear() { delete std::exchange(linear, nullptr); }
+  void release() { clear(); }
 };
 // Raises for one that the collector has cleared.
 const Linear& linear_of(PyObject* self) {
@@ -57,17 +67,6 @@ Ref make_object(std::unique_ptr<Linear> linear) {
   Ref self = Ref::checked(linear_type->tp_alloc(linear_type, 0));
   reinterpret_cast<LinearObject*>(self.get())->linear = linear.release();
   return self;
-}
-
-GraphRef Linear::transposed() const {
-  TransposeOptions options;
-  options.linear.resize(residuals.size(), false);
-  options.linear.resize(graph->num_inputs(), true);
-  for (size_t i = 0; i < has_tangent.size(); ++i)
-    if (has_tangent[i]) options.cotangents.push_back(true);
-  options.cotangents.resize(options.cotangents.size() + num_others, false);
-  options.instantiate = true;
-  return py::transposed(graph, options)->graph;
 }
 
 // push(tangents of the trees, a tuple) -> the tangent of the value.
@@ -84,7 +83,7 @@ PyObject* push(PyObject* self, PyObject* tangents) {
                                                        statics.get(), number.get(), nullptr));
     };
     Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
-    Objects results = call_graph(f.graph, f.operands(given), {});
+    Objects results = call_graph(f.push(), f.operands(given), {});
     std::vector<Ref> owned;
     std::vector<PyObject*> leaves;
     size_t next = 0;
@@ -127,7 +126,7 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
       inexact.push_back(leaf.is_inexact());
       if (inexact.back()) weak.push_back(leaf.weak);
     }
-    Objects results = call_graph(f.transposed(), f.operands(used), weak);
+    Objects results = call_graph(f.pull(), f.operands(used), weak);
     std::vector<PyObject*> found;
     for (const Ref& r : results) found.push_back(r.get());
     return assemble(f.trees, inexact, found,
@@ -162,23 +161,16 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     Point point = differentiable_point(arguments, f);
     record_at(point, f, arguments);
 
-    const GraphRef& graph = point.recorded.graph;
-    auto made = linearized(graph, {.in_mask = point.mask()});
-    std::vector<Operand> operands = point.graph_operands();
-    Objects results = call_graph(made->forward, operands, point.recorded.weak);
-
     std::unique_ptr<Linear> linear = linear_at(point, f, is_vjp ? "vjp" : "linearize");
-    linear->graph = made->linear;
-    for (const Residual& r : made->residuals)
+    linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
+    const Linearized& made = *linear->linearized;
+    std::vector<Operand> operands = point.graph_operands();
+    Objects results = call_graph(made.forward(), operands, point.recorded.weak);
+    for (const Residual& r : made.residuals())
       linear->residuals.push_back(r.is_input ? Ref::borrow(operands[r.index].object)
                                              : results[r.index]);
-    for (size_t i = 0; i < made->out_mask.size(); ++i) {
-      if (i < linear->values.size()) {
-        linear->has_tangent.push_back(made->out_mask[i]);
-      } else {
-        linear->num_others += made->out_mask[i];
-      }
-    }
+    const Mask& has_tangent = made.out_mask();
+    linear->has_tangent = Mask(std::span(has_tangent).first(linear->values.size()));
     Ref value = point.value_of(results), aux = point.aux_of(results);
     return PyTuple_Pack(3, value.get(), make_object(std::move(linear)).get(), aux.get());
   });
@@ -200,7 +192,7 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
                     point.leaves.operands[i].type, " for ", readable(describe_leaf(f, i).get()));
     record_at(point, f, arguments);
     std::unique_ptr<Linear> linear = linear_at(point, f, "linear_transpose");
-    linear->graph = point.recorded.graph;
+    linear->given = point.recorded.graph;
     linear->residuals = point.recorded.captures;
     for (const Slot& value : linear->values) {
       if (!value.is_inexact())
@@ -208,31 +200,9 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
                     readable(f.name), "'; got ", value.type);
       linear->has_tangent.push_back(true);
     }
-    linear->transposed();  // what is not linear is found here, and not at the first call
+    linear->pull();  // what is not linear is found here, and not at the first call
     return make_object(std::move(linear)).release();
   });
-}
-
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  const Linear* linear = reinterpret_cast<LinearObject*>(self)->linear;
-  if (!linear) return 0;
-  Py_VISIT(linear->function.get());
-  for (const Ref& residual : linear->residuals) Py_VISIT(residual.get());
-  return 0;
-}
-
-int clear(PyObject* self) {
-  delete std::exchange(reinterpret_cast<LinearObject*>(self)->linear, nullptr);
-  return 0;
-}
-
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  clear(self);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
 }
 
 PyMethodDef methods[] = {{"push", push, METH_O, "push(tangents) -> tangent of the value."},
@@ -249,19 +219,12 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void init_linear(PyObject* module) {
-  PyType_Slot slots[] = {
-      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(clear)},
-      {Py_tp_methods, methods},
-      {Py_tp_doc, const_cast<char*>("A linear function, from linearize, vjp or linear_transpose.")},
-      {0, nullptr}};
-  PyType_Spec spec = {"weft._core.Linear", sizeof(LinearObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
-  Ref type = Ref::checked(PyType_FromSpec(&spec));
-  linear_type = reinterpret_cast<PyTypeObject*>(type.get());
-  check(PyModule_AddObjectRef(module, "Linear", type.get()));
+  linear_type = ObjectType<LinearObject>::make(
+      "weft._core.Linear", Py_TPFLAGS_DISALLOW_INSTANTIATION,
+      {{Py_tp_methods, methods},
+       {Py_tp_doc,
+        const_cast<char*>("A linear function, from linearize, vjp or linear_transpose.")}});
+  check(PyModule_AddObjectRef(module, "Linear", reinterpret_cast<PyObject*>(linear_type)));
   check(PyModule_AddFunctions(module, functions));
 }
 

@@ -27,7 +27,7 @@ constexpr size_t kMaxCodes = 8192;
 using Table = LruTable<Ref, CodeEntry>;
 
 Table& table() {
-  static auto* t = new Table(kMaxCodes);
+  static auto* t = new Table("code_objects", kMaxCodes);
   return *t;
 }
 

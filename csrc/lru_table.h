@@ -7,6 +7,22 @@
 
 namespace weft::py {
 
+// Of a table as such.
+class AnyTable {
+ public:
+  virtual size_t size() const = 0;
+  virtual size_t limit() const = 0;
+  virtual void set_limit(size_t limit) = 0;
+
+ protected:
+  ~AnyTable() = default;
+};
+// Those of the process that were used so far, by name.
+inline std::vector<std::pair<const char*, AnyTable*>>& process_tables() {
+  static auto* all = new std::vector<std::pair<const char*, AnyTable*>>;
+  return *all;
+}
+
 // Comparing keys may run Python code, and so does destroying what entries hold; either may come
 // back to the table, in this thread or, since it can hand over the interpreter's lock, in another.
 // So nothing of that happens while the table is walked or changed: keys are compared on entries
@@ -14,7 +30,7 @@ namespace weft::py {
 //
 // Every use is under the interpreter's lock.
 template <typename Key, typename Value>
-class LruTable {
+class LruTable final : public AnyTable {
   struct Node {
     Key key;
     Value value;
@@ -53,6 +69,10 @@ class LruTable {
   };
 
   explicit LruTable(size_t limit) : limit_(limit), buckets_(16) {}
+  // One that lives as long as the process.
+  LruTable(const char* name, size_t limit) : LruTable(limit) {
+    process_tables().emplace_back(name, this);
+  }
   LruTable(const LruTable&) = delete;
   ~LruTable() { clear(); }
 
@@ -81,19 +101,29 @@ class LruTable {
     if (size_ >= buckets_.size()) grow();
     Handle made(new Node{std::move(key), std::move(value), hash});
     link(made.node_);
-    std::vector<Handle> dropped;
-    while (size_ > limit_) dropped.push_back(unlink(oldest_));
+    drop_beyond(limit_);
     return made;
   }
 
-  void clear() {
+  // Drops the entries for which f(value) holds; f must run no Python code.
+  template <typename F>
+  void erase_if(F&& f) {
     std::vector<Handle> dropped;
-    dropped.reserve(size_);
-    while (oldest_) dropped.push_back(unlink(oldest_));
+    for (Node* n = newest_; n;) {
+      Node* older = n->older;
+      if (f(std::as_const(n->value))) dropped.push_back(unlink(n));
+      n = older;
+    }
   }
 
-  size_t size() const { return size_; }
-  size_t limit() const { return limit_; }
+  void clear() { drop_beyond(0); }
+
+  size_t size() const override { return size_; }
+  size_t limit() const override { return limit_; }
+  void set_limit(size_t limit) override {
+    limit_ = limit;
+    drop_beyond(limit);
+  }
 
   // Calls f(key, value) on the entries that only the table owns, most recently used first. f must
   // run no Python code; for tp_traverse.
@@ -124,6 +154,10 @@ class LruTable {
     Handle out(n);
     --n->owners;
     return out;
+  }
+  void drop_beyond(size_t count) {
+    std::vector<Handle> dropped;
+    while (size_ > count) dropped.push_back(unlink(oldest_));
   }
   Handle touched(Handle h) {
     Node* n = h.node_;

@@ -17,6 +17,7 @@
 #include "linear.h"
 #include "location.h"
 #include "named_axes.h"
+#include "op_call.h"
 #include "operators.h"
 #include "primitive.h"
 #include "public_function.h"
@@ -96,5 +97,6 @@ NB_MODULE(_core, m) {
   bind_state(m);
   bind_transforms(m);
   bind_rules(m);
+  bind_op_calls(m);
   bind_primitive(m);
 }

@@ -72,6 +72,17 @@ CallArguments all_arguments(PyObject* args) {
   return out;
 }
 
+CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions) {
+  CallArguments out{args, kwargs, {}};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions); ++i) {
+    int64_t n = to_int(PyTuple_GET_ITEM(positions, i));
+    if (n < 0 || n >= PyTuple_GET_SIZE(args))
+      raise_error("OperandError", "expected positions of arguments; got ", n);
+    out.positions.push_back(n);
+  }
+  return out;
+}
+
 Mask Point::mask() const {
   Mask out(recorded.graph->num_inputs(), true);
   std::fill_n(out.begin(), recorded.captures.size(), false);

@@ -24,6 +24,8 @@ struct CallArguments {
   std::vector<Py_ssize_t> positions;
 };
 CallArguments all_arguments(PyObject* args);
+// `positions` is a tuple of ints.
+CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions);
 
 // A leaf or result as a type, without a value.
 struct Slot {

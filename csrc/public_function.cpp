@@ -3,9 +3,8 @@
 
 #include "public_function.h"
 
-#include <structmember.h>
-
 #include "hooks.h"
+#include "object_type.h"
 
 namespace weft::py {
 namespace {
@@ -14,6 +13,14 @@ struct PublicFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
   PyObject* weakrefs;
+
+  int visit(visitproc visit, void* arg) const {
+    Py_VISIT(function);
+    return 0;
+  }
+  // Whoever calls it still gets an error.
+  void clear() { Py_SETREF(function, Py_NewRef(Py_None)); }
+  void release() { Py_CLEAR(function); }
 };
 PublicFunction* as_public(PyObject* o) { return reinterpret_cast<PublicFunction*>(o); }
 
@@ -43,32 +50,6 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return self;
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(as_public(self)->function);
-  return 0;
-}
-
-int clear(PyObject* self) {
-  // Whoever calls it still gets an error.
-  Py_SETREF(as_public(self)->function, Py_NewRef(Py_None));
-  return 0;
-}
-
-void dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  if (as_public(self)->weakrefs) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(as_public(self)->function);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) {
-  if (!instance || instance == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, instance);
-}
-
 // What describes a function is asked of the function, and so is all that this type lacks.
 PyObject* get_attribute(PyObject* self, PyObject* key) {
   PyObject* function = as_public(self)->function;
@@ -95,11 +76,6 @@ PyObject* reduce(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
-PyMemberDef members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(PublicFunction, vectorcall), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(PublicFunction, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
 PyGetSetDef getset[] = {{"__wrapped__", wrapped, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
@@ -121,26 +97,17 @@ void error_leaves(PyObject* function) {
 }
 
 void init_public_function(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                         {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
-                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
-                         {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
-                         {Py_tp_repr, reinterpret_cast<void*>(represent)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_members, members},
-                         {Py_tp_getset, getset},
-                         {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")},
-                         {0, nullptr}};
-  PyType_Spec spec = {"weft._core.PublicFunction", sizeof(PublicFunction), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                          Py_TPFLAGS_METHOD_DESCRIPTOR,
-                      slots};
-  Ref type = Ref::checked(PyType_FromSpec(&spec));
-  check(PyModule_AddObjectRef(module, "PublicFunction", type.get()));
+  PyTypeObject* type = ObjectType<PublicFunction>::make(
+      "weft._core.PublicFunction", Py_TPFLAGS_METHOD_DESCRIPTOR,
+      {{Py_tp_new, reinterpret_cast<void*>(create)},
+       {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
+       {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+       {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
+       {Py_tp_repr, reinterpret_cast<void*>(represent)},
+       {Py_tp_methods, methods},
+       {Py_tp_getset, getset},
+       {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")}});
+  check(PyModule_AddObjectRef(module, "PublicFunction", reinterpret_cast<PyObject*>(type)));
 }
 
 }  // namespace weft::py

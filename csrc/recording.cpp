@@ -39,7 +39,7 @@ bool same_places_in(const Graph& a, const Graph& b,
 // place) lets the transforms, which keep their results on graphs, and the programs be found again.
 GraphRef canonical(const GraphRef& graph) {
   constexpr size_t kMaxGraphs = 512;
-  static auto* recent = new LruTable<GraphRef, std::monostate>(kMaxGraphs);
+  static auto* recent = new LruTable<GraphRef, std::monostate>("recorded_graphs", kMaxGraphs);
   GraphRef found;
   auto same = [&](const GraphRef& known) {
     if (!equal(*known, *graph) || !same_places(*known, *graph)) return false;
@@ -106,29 +106,6 @@ PyObject* to_python(const Recording& r) {
     PyTuple_SET_ITEM(weak.get(), static_cast<Py_ssize_t>(i),
                      Py_NewRef(r.weak[i] ? Py_True : Py_False));
   return PyTuple_Pack(3, graph.get(), captures.get(), weak.get());
-}
-
-// record(function, inputs, dims, name, describe) -> (graph, captures, weak): `dims` holds per input
-// the mapped axis or None; None where nothing is mapped.
-PyObject* record_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  return guard([&]() -> PyObject* {
-    check_count("record", n, 5);
-    PyObject *inputs = list_argument(args[1], "record", "the inputs"), *dims = args[2];
-    std::string name = readable(args[3]);
-    std::vector<Operand> xs;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i)
-      xs.push_back(classify_operand(PyList_GET_ITEM(inputs, i), name));
-    std::vector<std::optional<int64_t>> axes;
-    if (dims != Py_None) {
-      if (PyList_GET_SIZE(list_argument(dims, "record", "the axes")) != PyList_GET_SIZE(inputs))
-        raise_error("OperandError", "record expected an axis per input");
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(dims); ++i) {
-        PyObject* dim = PyList_GET_ITEM(dims, i);
-        axes.push_back(dim == Py_None ? std::nullopt : std::optional(to_int(dim)));
-      }
-    }
-    return to_python(record(calling(args[0], name), xs, axes, name, args[4]));
-  });
 }
 
 // check_leaves(leaves, describe): raises ArgumentTypeError for a leaf that is no array or number;
@@ -205,8 +182,6 @@ PyObject* regions_for_python(PyObject*, PyObject* traced) {
 }
 
 PyMethodDef functions[] = {
-    {"record", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(record_for_python)),
-     METH_FASTCALL, "record(function, inputs, dims, name, describe) -> (graph, captures, weak)."},
     {"trace_body",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
      METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},

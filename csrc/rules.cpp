@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -66,7 +67,8 @@ GraphRef rule_graph(nb::handle o) {
 template <typename T>
 class PerMask {
  public:
-  explicit PerMask(nb::object function) : function_(std::move(function)), axes_(named_axes()) {}
+  PerMask(nb::object function, NamedAxes axes)
+      : function_(std::move(function)), axes_(std::move(axes)) {}
 
   template <typename F>
   std::shared_ptr<const T> get(const Mask& mask, F&& convert) const {
@@ -82,7 +84,7 @@ class PerMask {
 
  private:
   nb::object function_;
-  NamedAxes axes_;  // of the place where the rule was given, of which its graphs may speak
+  NamedAxes axes_;  // of the place where the rule was given
   mutable std::map<std::vector<bool>, std::shared_ptr<const T>> made_;
 };
 
@@ -91,28 +93,37 @@ struct HasToken {
   RuleTokenRef token;  // null: equal to itself only
 };
 
-RuleTokenRef token_of(const AttrObject& rule) {
-  const auto* has = dynamic_cast<const HasToken*>(&rule);
-  return has ? has->token : nullptr;
-}
+// Stands for the rules of a token where it must not keep them alive.
+struct Absent {
+  std::weak_ptr<RuleToken> token;
 
-struct StandIn final : AttrObject {
-  std::weak_ptr<RuleToken> stands_for;
+  bool same(const std::weak_ptr<RuleToken>& o) const {
+    return !token.owner_before(o) && !o.owner_before(token);
+  }
+};
+
+// Base is CustomJvp or CustomVjp.
+template <typename Base>
+struct StandIn : Base, Absent {
   const RuleToken* address;
 
-  explicit StandIn(const RuleTokenRef& t) : stands_for(t), address(t.get()) {}
+  explicit StandIn(const RuleTokenRef& t) : Absent{t}, address(t.get()) {}
   uint64_t hash() const override { return hash_pointer(address); }
   bool equals(const AttrObject& other) const override {
-    if (const auto* o = dynamic_cast<const StandIn*>(&other)) return same(o->stands_for);
-    RuleTokenRef t = token_of(other);
-    return t && same(t);
+    if (const auto* o = dynamic_cast<const Absent*>(&other)) return same(o->token);
+    const auto* o = dynamic_cast<const HasToken*>(&other);
+    return o && o->token && same(o->token);
   }
   std::string text() const override { return "rule"; }
-
- private:
-  bool same(const std::weak_ptr<RuleToken>& o) const {
-    return !stands_for.owner_before(o) && !o.owner_before(stands_for);
-  }
+};
+[[noreturn]] void nobody_there() { throw Error(ErrorKind::kInternal, "a rule that is not there"); }
+struct JvpStandIn final : StandIn<CustomJvp> {
+  using StandIn::StandIn;
+  std::shared_ptr<const JvpGraph> jvp(const Mask&) const override { nobody_there(); }
+};
+struct VjpStandIn final : StandIn<CustomVjp> {
+  using StandIn::StandIn;
+  std::shared_ptr<const CustomForward> forward(const Mask&) const override { nobody_there(); }
 };
 
 // Base is CustomJvp or CustomVjp.
@@ -121,14 +132,18 @@ struct Tokened : Base, HasToken {
   uint64_t hash() const override { return token ? hash_pointer(token.get()) : Base::hash(); }
   bool equals(const AttrObject& other) const override {
     if (this == &other) return true;
-    return token && (token_of(other) == token ||
-                     (dynamic_cast<const StandIn*>(&other) && other.equals(*this)));
+    if (!token) return false;
+    if (const auto* o = dynamic_cast<const Absent*>(&other)) return o->same(token);
+    const auto* o = dynamic_cast<const HasToken*>(&other);
+    return o && o->token == token;
   }
 };
 
+NamedAxes axes_of(const RuleTokenRef& token) { return token ? token->axes : named_axes(); }
+
 struct PyJvp final : Tokened<CustomJvp> {
   // mask of inputs -> (graph, mask of outputs)
-  PyJvp(nb::object f, RuleTokenRef t) : graphs(std::move(f)) { token = std::move(t); }
+  PyJvp(nb::object f, RuleTokenRef t) : graphs(std::move(f), axes_of(t)) { token = std::move(t); }
   PerMask<JvpGraph> graphs;
 
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
@@ -143,7 +158,7 @@ struct PyJvp final : Tokened<CustomJvp> {
 
 struct PyBackward final : CustomBackward {
   // mask of cotangents -> graph
-  explicit PyBackward(nb::object f) : graphs(std::move(f)) {}
+  explicit PyBackward(nb::object f) : graphs(std::move(f), named_axes()) {}
   PerMask<Graph> graphs;
   TypeRefs types;
 
@@ -156,7 +171,7 @@ struct PyBackward final : CustomBackward {
 struct PyVjp final : Tokened<CustomVjp> {
   // mask of inputs -> (forward graph, function of a mask of cotangents, types of the results that
   // have cotangents)
-  PyVjp(nb::object f, RuleTokenRef t) : graphs(std::move(f)) { token = std::move(t); }
+  PyVjp(nb::object f, RuleTokenRef t) : graphs(std::move(f), axes_of(t)) { token = std::move(t); }
   PerMask<CustomForward> graphs;
 
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
@@ -191,68 +206,158 @@ struct PyPolicy final : SavePolicy {
   }
 };
 
-}  // namespace
-
-namespace {
+// ---- Tokens
 
 struct TokenHolder {
+  explicit TokenHolder(nb::object known) { token->known = Ref::borrow(known.ptr()); }
   RuleTokenRef token = std::make_shared<RuleToken>();
 };
 
-const AttrObject* rule_of(const Op& op) {
+ObjectRef rule_of(const Op& op) {
   int at = op.attrs ? op.attrs->schema().find("rule") : -1;
   if (at < 0) return nullptr;
   const auto* object = std::get_if<ObjectRef>(&op.attrs->values()[static_cast<size_t>(at)]);
-  return object ? object->get() : nullptr;
+  return object ? *object : nullptr;
 }
 
-RuleTokenRef find_token(const Graph& graph, std::unordered_set<const Graph*>& seen) {
-  if (!seen.insert(&graph).second) return nullptr;
-  for (const Op& op : graph.ops()) {
-    if (const AttrObject* rule = rule_of(op))
-      if (RuleTokenRef token = token_of(*rule)) return token;
-    RuleTokenRef inner;
-    for_each_graph(op.attrs, [&](const GraphRef& g) {
-      if (!inner) inner = find_token(*g, seen);
-    });
-    if (inner) return inner;
+// The rule that this one is derived from in the end, which may be itself.
+ObjectRef innermost(ObjectRef rule) {
+  while (const auto* derived = dynamic_cast<const CustomRule*>(rule.get())) {
+    ObjectRef base = derived->base();
+    if (!base) break;
+    rule = std::move(base);
   }
-  return nullptr;
+  return rule;
 }
 
-// One copy per distinct graph; null for a graph with a rule without a token.
+// Null if it has none.
+RuleTokenRef token_of(const ObjectRef& rule) {
+  ObjectRef written = innermost(rule);
+  const auto* has = dynamic_cast<const HasToken*>(written.get());
+  return has ? has->token : nullptr;
+}
+
+using MapRule = FunctionRef<ObjectRef(const ObjectRef&)>;
+
+// A rule with what `f` gives for the rule that it is derived from in the end; null if that is null.
+ObjectRef map_rule(const ObjectRef& rule, MapRule f) {
+  const auto* derived = dynamic_cast<const CustomRule*>(rule.get());
+  ObjectRef base = derived ? derived->base() : nullptr;
+  if (!base) return f(rule);
+  ObjectRef mapped = map_rule(base, f);
+  return mapped ? derived->derived_from(mapped) : nullptr;
+}
+
+// One copy per distinct graph; null for a graph with a rule for which there is null.
 using Copies = std::unordered_map<const Graph*, GraphRef>;
 
-GraphRef with_stand_ins(const GraphRef& graph, Copies& copies) {
+GraphRef map_rules(const GraphRef& graph, MapRule f, Copies& copies) {
   if (auto known = copies.find(graph.get()); known != copies.end()) return known->second;
   bool complete = true;
   GraphBuilder b;
   GraphRef made = rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
     AttrsRef attrs = map_graphs(op.attrs, [&](const GraphRef& g) {
-      GraphRef inner = with_stand_ins(g, copies);
+      GraphRef inner = map_rules(g, f, copies);
       complete &= inner != nullptr;
       return inner ? inner : g;
     });
-    if (const AttrObject* rule = rule_of(op)) {
-      RuleTokenRef token = token_of(*rule);
-      complete &= token != nullptr;
-      if (token) attrs = attrs->with({{"rule", ObjectRef(std::make_shared<StandIn>(token))}});
+    if (ObjectRef rule = rule_of(op)) {
+      ObjectRef mapped = map_rule(rule, f);
+      complete &= mapped != nullptr;
+      if (mapped) attrs = attrs->with({{"rule", mapped}});
     }
     return b.add_typed(*op.info, operands, attrs, graph->result_types(op));
   });
   return copies[graph.get()] = complete ? made : nullptr;
 }
 
+// Whether `f` holds for all ops of a graph, and of those that it holds.
+template <typename F>
+bool all_ops(const Graph& graph, F&& f, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return true;
+  for (const Op& op : graph.ops()) {
+    if (!op.attrs) continue;
+    if (!f(op)) return false;
+    bool all = true;
+    for_each_graph(op.attrs, [&](const GraphRef& g) { all = all && all_ops(*g, f, seen); });
+    if (!all) return false;
+  }
+  return true;
+}
+template <typename F>
+bool all_ops(const Graph& graph, F&& f) {
+  std::unordered_set<const Graph*> seen;
+  return all_ops(graph, f, seen);
+}
+
 }  // namespace
 
-RuleTokenRef rule_token(const GraphRef& graph) {
-  std::unordered_set<const Graph*> seen;
-  return find_token(*graph, seen);
+bool has_rule_objects(const Graph& graph) {
+  return !all_ops(graph, [](const Op& op) { return !rule_of(op); });
+}
+
+bool is_self_contained(const Graph& graph) {
+  return all_ops(graph, [](const Op& op) {
+    for (const Attr& attr : op.attrs->values()) {
+      const auto* object = std::get_if<ObjectRef>(&attr);
+      if (!object || !*object || (*object)->is_portable()) continue;
+      if (dynamic_cast<const Absent*>(innermost(*object).get())) continue;
+      const auto* held = dynamic_cast<const PyHeld*>(object->get());
+      if (!held || !is_array(held->object.get())) return false;
+    }
+    return true;
+  });
+}
+
+Ref RuleToken::rules() const { return Ref::checked(PyObject_CallNoArgs(known.get())); }
+
+bool RuleToken::is_current() const {
+  Ref found = rules();
+  if (found.get() == Py_None) return false;
+  Ref same = Ref::checked(PyObject_CallMethodNoArgs(found.get(), name("is_same")));
+  return same.get() == Py_True;
+}
+
+std::vector<RuleTokenRef> rule_tokens(const Graph& graph) {
+  std::vector<RuleTokenRef> tokens;
+  if (graph.depth() == 1) return tokens;
+  all_ops(graph, [&](const Op& op) {
+    ObjectRef rule = rule_of(op);
+    RuleTokenRef token = rule ? token_of(rule) : nullptr;
+    if (token && std::find(tokens.begin(), tokens.end(), token) == tokens.end())
+      tokens.push_back(std::move(token));
+    return true;
+  });
+  return tokens;
 }
 
 GraphRef without_rule_objects(const GraphRef& graph) {
   Copies copies;
-  return with_stand_ins(graph, copies);
+  auto absent = [](const ObjectRef& rule) -> ObjectRef {
+    RuleTokenRef token = token_of(rule);
+    if (!token) return nullptr;
+    if (dynamic_cast<const CustomJvp*>(rule.get())) return std::make_shared<JvpStandIn>(token);
+    return std::make_shared<VjpStandIn>(token);
+  };
+  return map_rules(graph, absent, copies);
+}
+
+GraphRef with_rule_objects(const GraphRef& graph) {
+  if (!has_rule_objects(*graph)) return graph;
+  Copies copies;
+  std::unordered_map<RuleToken*, ObjectRef> rules;
+  auto present = [&](const ObjectRef& rule) -> ObjectRef {
+    const auto* absent = dynamic_cast<const Absent*>(rule.get());
+    RuleTokenRef token = absent ? absent->token.lock() : nullptr;
+    if (!token) return nullptr;
+    ObjectRef& known = rules[token.get()];
+    if (known) return known;
+    Ref found = token->rules();
+    if (found.get() == Py_None) return nullptr;
+    Ref made = Ref::checked(PyObject_CallMethodNoArgs(found.get(), name("make")));
+    return known = object_of(made.get());
+  };
+  return map_rules(graph, present, copies);
 }
 
 GraphRef hold_captures(const Recording& r) {
@@ -280,7 +385,7 @@ PyObject* held_object(const AttrObject& held) {
 
 void bind_rules(nb::module_& m) {
   nb::class_<TokenHolder>(m, "RuleToken", "What rules that stay the same have in common.")
-      .def(nb::init<>());
+      .def(nb::init<nb::object>(), nb::arg("known"));
   m.def(
       "jvp_rule",
       [](nb::object f, const TokenHolder* t) {

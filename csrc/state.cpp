@@ -8,6 +8,7 @@
 #include "eager.h"
 #include "jit_traces.h"
 #include "location.h"
+#include "lru_table.h"
 #include "run.h"
 #include "trace.h"
 
@@ -123,6 +124,19 @@ void bind_state(nb::module_& m) {
     d["eager_misses"] = e.misses;
     d["eager_size"] = e.size;
     return d;
+  });
+  // {name: (size, limit)} of the tables that were used so far.
+  m.def("tables", [] {
+    nb::dict d;
+    for (auto [table_name, table] : process_tables())
+      d[table_name] = nb::make_tuple(table->size(), table->limit());
+    return d;
+  });
+  m.def("limit_table", [](const std::string& table_name, size_t limit) {
+    for (auto [known, table] : process_tables())
+      if (table_name == known) return table->set_limit(limit);
+    raise_error("AttributeValueError", "limit_table expected a table that was used; got '",
+                table_name, "'");
   });
   // (whether anything ran, a result to wait for or None); forgets both.
   m.def("take_last_run", [] {

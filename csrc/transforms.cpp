@@ -4,6 +4,7 @@
 
 #include "weft/transforms.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "graph_object.h"
@@ -61,78 +62,195 @@ nb::tuple from_dims(const BatchDims& dims) {
   return nb::tuple(out);
 }
 
-// A transform of a graph that runs at once. What it gives for a graph with rules of users is found
-// again through them, so that they are not traced at each call.
-RuleToken::Transformed transformed(const GraphRef& graph, const std::string& options,
-                                   const std::function<RuleToken::Transformed()>& make) {
-  // Within a trace, or for a transform around this one, the rules are still needed.
-  RuleTokenRef token = context_stack().empty() ? rule_token(graph) : nullptr;
-  if (!token) return make();
-  uint64_t hash = hash_combine(graph->structural_hash(), std::hash<std::string>()(options));
-  auto known = token->transformed.find(hash, [&](const RuleToken::Key& k) {
-    return k.options == options && equal(*k.graph, *graph) && same_places(*k.graph, *graph);
-  });
-  if (known) return *known;
-  RuleToken::Transformed made = make();
+// ---- Found again by the token of rules
+
+GraphRef stripped(const GraphRef& graph) {
   const std::string pass = "strip_rules";
-  made.graph = run_passes(made.graph, {&pass, 1});
-  if (GraphRef key = without_rule_objects(graph))
-    token->transformed.insert(hash, {std::move(key), options}, made);
-  return made;
+  return run_passes(graph, {&pass, 1});
 }
 
-std::string option_text(const char* transform, const Mask& a, const Mask& b) {
+std::string option_text(const char* transform, std::initializer_list<const Mask*> masks) {
   std::string out = transform;
-  for (const Mask* mask : {&a, &b}) {
+  for (const Mask* mask : masks) {
     out += ' ';
     for (bool m : *mask) out += m ? '1' : '0';
   }
   return out;
 }
 
+// What a token keeps for a graph with rules.
+class Kept {
+ public:
+  Kept(RuleToken& token, const GraphRef& graph, std::string options)
+      : token_(token),
+        graph_(graph),
+        options_(std::move(options)),
+        hash_(hash_combine(graph->structural_hash(), std::hash<std::string>()(options_))) {}
+
+  template <typename T>
+  std::shared_ptr<T> find() const {
+    auto known = token_.transformed.find(hash_, [&](const RuleToken::Key& k) {
+      return k.options == options_ && equal(*k.graph, *graph_) && same_places(*k.graph, *graph_);
+    });
+    return known ? std::static_pointer_cast<T>(*known) : nullptr;
+  }
+  void keep(std::shared_ptr<void> made) const {
+    if (GraphRef key = without_rule_objects(graph_))
+      token_.transformed.insert(hash_, {std::move(key), options_}, std::move(made));
+  }
+
+ private:
+  RuleToken& token_;
+  const GraphRef& graph_;
+  std::string options_;
+  uint64_t hash_;
+};
+
+// Within a trace, or for a transform around this one, rules are still needed.
+bool runs_at_once() { return context_stack().empty(); }
+
+// A graph as a token may keep it; null if it may not.
+GraphRef to_keep(const GraphRef& graph, bool at_once) {
+  if (at_once) return has_rule_objects(*graph) ? nullptr : graph;
+  GraphRef absent = without_rule_objects(graph);
+  return absent && is_self_contained(*absent) ? absent : nullptr;
+}
+
+// A transform of a graph. T has the new graph as a member.
+template <typename T>
+std::shared_ptr<const T> transformed(const GraphRef& graph, std::string options,
+                                     FunctionRef<std::shared_ptr<const T>()> transform) {
+  auto make = [&] { return unlocked(*graph, [&] { return transform(); }); };
+  std::vector<RuleTokenRef> tokens = rule_tokens(*graph);
+  if (tokens.empty()) return make();
+  bool at_once = runs_at_once();
+  Kept kept(*tokens[0], graph, (at_once ? "at once " : "traced ") + options);
+  if (auto known = kept.find<T>()) {
+    if (at_once) return known;
+    auto found = std::make_shared<T>(*known);
+    found->graph = with_rule_objects(known->graph);
+    if (found->graph) return found;
+  }
+  auto made = std::make_shared<T>(*make());
+  if (at_once) made->graph = stripped(made->graph);
+  if (GraphRef form = to_keep(made->graph, at_once)) {
+    auto copy = std::make_shared<T>(*made);
+    copy->graph = std::move(form);
+    kept.keep(std::move(copy));
+  }
+  return made;
+}
+
 }  // namespace
 
-RuleToken::Transformed jvp_at_once(const GraphRef& graph, const Mask& inputs, const Mask& wanted) {
-  return transformed(graph, option_text("jvp", inputs, wanted), [&] {
-    auto made =
-        unlocked(*graph, [&] { return jvp(graph, {.in_mask = inputs, .instantiate = wanted}); });
-    return RuleToken::Transformed{made->graph, made->out_mask};
+std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions& options) {
+  return transformed<JvpGraph>(graph, option_text("jvp", {&options.in_mask, &options.instantiate}),
+                               [&] { return jvp(graph, options); });
+}
+
+std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions& options) {
+  return transformed<VjpGraph>(graph, option_text("vjp", {&options.in_mask, &options.cotangents}),
+                               [&] { return vjp(graph, options); });
+}
+
+std::shared_ptr<const VmapGraph> vmap_here(const GraphRef& graph, const VmapOptions& options) {
+  std::string text =
+      cat("vmap ", options.size, ' ', options.axis_name, ' ', options.spmd_axis_name);
+  for (const BatchDims* dims : {&options.in_dims, &options.out_dims}) {
+    text += ';';
+    for (int d : *dims) text += cat(d, ',');
+  }
+  return transformed<VmapGraph>(graph, std::move(text), [&] { return vmap(graph, options); });
+}
+
+std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
+                                                   const JacobianOptions& options) {
+  std::string text = cat(option_text("jacobian", {&options.in_mask}), ' ', options.num_values,
+                         options.forward ? " forward" : " reverse");
+  return transformed<JacobianGraph>(graph, std::move(text),
+                                    [&] { return jacobian(graph, options); });
+}
+
+Linearized::Linearized(GraphRef graph, Mask inputs, size_t num_values)
+    : graph_(std::move(graph)), inputs_(std::move(inputs)), num_values_(num_values) {
+  bool at_once = runs_at_once();
+  tokens_ = rule_tokens(*graph_);
+  std::optional<Kept> kept;
+  if (!tokens_.empty()) {
+    kept.emplace(*tokens_[0], graph_,
+                 cat(at_once ? "at once " : "traced ", option_text("linearize", {&inputs_}), ' ',
+                     num_values));
+    made_ = kept->find<Made>();
+    if (made_) forward_ = with_rule_objects(made_->forward);
+    if (forward_) return;
+  }
+  full_ = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
+  forward_ = kept && at_once ? stripped(full_->forward) : full_->forward;
+  made_ = std::make_shared<Made>();
+  made_->out_mask = full_->out_mask;
+  made_->residuals = full_->residuals;
+  if (!kept) return;
+  made_->forward = to_keep(forward_, at_once);
+  if (made_->forward) kept->keep(made_);
+}
+
+const LinearizedGraph& Linearized::full() const {
+  if (full_) return *full_;
+  auto again = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
+  if (again->residuals != made_->residuals || again->out_mask != made_->out_mask ||
+      again->forward->output_types() != forward_->output_types())
+    raise_error("TreeStructureError",
+                "expected the same residuals of a forward rule that is traced again; got others");
+  full_ = std::move(again);
+  return *full_;
+}
+
+GraphRef Linearized::form(GraphRef (Made::*which)[2], FunctionRef<GraphRef()> make) const {
+  // The backward rules that count are those of now.
+  bool current = std::all_of(tokens_.begin(), tokens_.end(),
+                             [](const RuleTokenRef& token) { return token->is_current(); });
+  if (tokens_.empty() || !current) return make();
+  bool at_once = runs_at_once();
+  GraphRef& known = (made_.get()->*which)[at_once];
+  if (GraphRef found = known ? with_rule_objects(known) : nullptr) return found;
+  GraphRef made = make();
+  if (at_once) made = stripped(made);
+  known = to_keep(made, at_once);
+  return made;
+}
+
+GraphRef Linearized::push() const {
+  return form(&Made::push, [&] { return full().linear; });
+}
+
+GraphRef Linearized::pull() const {
+  return form(&Made::pull, [&] {
+    const Mask& mask = out_mask();
+    auto count = std::count(mask.begin(), mask.begin() + num_values_, true);
+    return transposed(full().linear, residuals().size(), static_cast<size_t>(count));
   });
 }
 
-RuleToken::Transformed vjp_at_once(const GraphRef& graph, const Mask& inputs,
-                                   const Mask& cotangents) {
-  return transformed(graph, option_text("vjp", inputs, cotangents), [&] {
-    auto made =
-        unlocked(*graph, [&] { return vjp(graph, {.in_mask = inputs, .cotangents = cotangents}); });
-    return RuleToken::Transformed{made->graph, made->ct_mask};
-  });
-}
-
-std::shared_ptr<const LinearizedGraph> linearized(const GraphRef& graph,
-                                                  const LinearizeOptions& options) {
-  return unlocked(*graph, [&] { return linearize(graph, options); });
-}
-
-std::shared_ptr<const TransposedGraph> transposed(const GraphRef& graph,
-                                                  const TransposeOptions& options) {
-  return unlocked(*graph, [&] { return transpose(graph, options); });
-}
-
-std::shared_ptr<const VmapGraph> mapped(const GraphRef& graph, const VmapOptions& options) {
-  return unlocked(*graph, [&] { return vmap(graph, options); });
+GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents) {
+  TransposeOptions options;
+  options.linear.resize(num_residuals, false);
+  options.linear.resize(linear->num_inputs(), true);
+  options.cotangents.resize(num_cotangents, true);
+  options.cotangents.resize(linear->outputs().size(), false);
+  options.instantiate = true;
+  return unlocked(*linear, [&] { return transpose(linear, options); })->graph;
 }
 
 void bind_transforms(nb::module_& m) {
   m.def(
       "jvp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle instantiate) {
-        auto r = jvp_at_once(to_graph(graph), to_mask(in_mask), to_mask(instantiate));
-        return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
+        auto r = jvp_here(to_graph(graph), {to_mask(in_mask), to_mask(instantiate)});
+        return nb::make_tuple(from_graph(r->graph), from_mask(r->out_mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("instantiate") = nb::none());
   m.def("linearize_graph", [](nb::handle graph, nb::handle in_mask) {
-    auto r = linearized(to_graph(graph), {.in_mask = to_mask(in_mask)});
+    auto r = linearize(to_graph(graph), {.in_mask = to_mask(in_mask)});
     nb::list residuals;
     for (const Residual& x : r->residuals)
       residuals.append(nb::make_tuple(x.is_input ? "input" : "output", x.index));
@@ -142,17 +260,17 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "transpose_graph",
       [](nb::handle graph, nb::handle linear, nb::handle cotangents, bool instantiate) {
-        auto r = transposed(to_graph(graph), {.linear = to_mask(linear),
-                                              .cotangents = to_mask(cotangents),
-                                              .instantiate = instantiate});
+        auto r = transpose(to_graph(graph), {.linear = to_mask(linear),
+                                             .cotangents = to_mask(cotangents),
+                                             .instantiate = instantiate});
         return nb::make_tuple(from_graph(r->graph), from_mask(r->out_mask));
       },
       nb::arg("graph"), nb::arg("linear"), nb::arg("cotangents"), nb::arg("instantiate") = false);
   m.def(
       "vjp_graph",
       [](nb::handle graph, nb::handle in_mask, nb::handle cotangents) {
-        auto r = vjp_at_once(to_graph(graph), to_mask(in_mask), to_mask(cotangents));
-        return nb::make_tuple(from_graph(r.graph), from_mask(r.mask));
+        auto r = vjp_here(to_graph(graph), {to_mask(in_mask), to_mask(cotangents)});
+        return nb::make_tuple(from_graph(r->graph), from_mask(r->ct_mask));
       },
       nb::arg("graph"), nb::arg("in_mask"), nb::arg("cotangents") = nb::none());
   m.def(
@@ -160,7 +278,7 @@ void bind_transforms(nb::module_& m) {
       [](nb::handle graph, nb::handle in_dims, int64_t size, nb::handle out_dims) {
         VmapOptions options{.in_dims = to_dims(in_dims), .size = size};
         if (!out_dims.is_none()) options.out_dims = to_dims(out_dims);
-        auto r = mapped(to_graph(graph), options);
+        auto r = vmap_here(to_graph(graph), options);
         return nb::make_tuple(from_graph(r->graph), from_dims(r->out_dims));
       },
       nb::arg("graph"), nb::arg("in_dims"), nb::arg("size"), nb::arg("out_dims") = nb::none());

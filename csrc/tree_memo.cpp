@@ -41,7 +41,7 @@ uint64_t outline(PyObject* o, int depth) {
 }
 
 LruTable<LayoutRef, std::monostate>& layouts() {
-  static auto* table = new LruTable<LayoutRef, std::monostate>(kMaxTrees);
+  static auto* table = new LruTable<LayoutRef, std::monostate>("layouts", kMaxTrees);
   return *table;
 }
 

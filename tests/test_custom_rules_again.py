@@ -3,11 +3,13 @@
 import functools
 import gc
 import random
+import sys
 import types
 import weakref
 
 import numpy as np
 import pytest
+from conftest import EVERYTHING
 
 import weft
 import weft.numpy as wnp
@@ -91,6 +93,44 @@ def changing_default():
     return lambda r, ct: bwd(r, ct), lambda: setattr(bwd, "__defaults__", (3.0,))
 
 
+def changing_keyword_default():
+    def bwd(_, ct, *, scale=2.0):
+        return (ct * scale,)
+
+    return lambda r, ct: bwd(r, ct), lambda: bwd.__kwdefaults__.update(scale=3.0)
+
+
+def changing_code():
+    def bwd(_, ct):
+        return (ct * 2.0,)
+
+    return bwd, lambda: setattr(bwd, "__code__", (lambda _, ct: (ct * 3.0,)).__code__)
+
+
+def changing_function_attribute():
+    def bwd(_, ct):
+        return (ct * bwd.scale,)
+
+    bwd.scale = 2.0
+    return bwd, lambda: setattr(bwd, "scale", 3.0)
+
+
+def changing_subclass():
+    class Own(Settings):
+        pass
+
+    return lambda _, ct: (ct * Own.scale,), lambda: setattr(Own, "scale", 3.0)
+
+
+def changing_module_imported_in_the_rule():
+    def bwd(_, ct):
+        import late_settings
+
+        return (ct * late_settings.scale,)
+
+    return bwd, lambda: setattr(sys.modules["late_settings"], "scale", 3.0)
+
+
 def changing_getattr():
     settings = Settings()
     return (
@@ -166,28 +206,134 @@ CHANGES = [f for name, f in list(globals().items()) if name.startswith("changing
 
 
 @pytest.fixture(autouse=True)
-def same_globals():
+def same_globals(tmp_path, monkeypatch):
+    (tmp_path / "late_settings.py").write_text("scale = 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("late_settings", None)
     saved = dict(globals())
     yield
     globals().update(saved)
     module.scale = Settings.scale = 2.0
 
 
-@pytest.mark.parametrize("kind", ["vjp", "jvp"])
-@pytest.mark.parametrize("make", CHANGES, ids=lambda f: f.__name__)
-def test_what_a_rule_reads_has_changed(make, kind):
+def pulled(f, x):
+    value, pull = weft.vjp(f, x)
+    return pull(value)[0]
+
+
+def mapped(f, x):
+    return weft.vmap(weft.grad(f))(wnp.stack([x, x]))[1]
+
+
+def pushed(f, x):
+    return weft.linearize(f, x)[1](1.0)
+
+
+SLOPES = {"grad": weft.grad, "pulled": pulled, "jvp": "jvp", "mapped": mapped, "pushed": pushed}
+
+
+@pytest.mark.parametrize(
+    ("make", "slope"),
+    [
+        pytest.param(make, SLOPES[slope], id=f"{make.__name__}-{slope}")
+        for i, make in enumerate(CHANGES)
+        for k, slope in enumerate(SLOPES)
+        if EVERYTHING or k < 2 or i % 4 == k - 2
+    ],
+)
+def test_what_a_rule_reads_has_changed(make, slope):
     bwd, change = make()
-    if kind == "vjp":
-        f = with_rule(bwd)
-    else:
+    if slope in ("jvp", pushed):
         f = weft.custom_jvp(lambda x: x * 1.0)
         f.defjvp(lambda p, t: (p[0] * 1.0, bwd(None, t[0])[0]))
-    if make is not changing_generator:
-        assert [float(weft.grad(f)(1.0)) for _ in range(3)] == [2, 2, 2]
-        change()
-        assert [float(weft.grad(f)(1.0)) for _ in range(3)] == [3, 3, 3]
     else:
-        assert [float(weft.grad(f)(1.0)) for _ in range(3)] == [2, 3, 4]
+        f = with_rule(bwd)
+    if slope in (weft.grad, "jvp"):
+        take = lambda: float(weft.grad(f)(1.0))
+    else:
+        take = lambda: float(slope(f, 1.0))
+    if make is not changing_generator:
+        assert [take() for _ in range(3)] == [2, 2, 2]
+        change()
+        assert [take() for _ in range(3)] == [3, 3, 3]
+    else:
+        assert [take() for _ in range(3)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("calls_before", [0, 1, 2])
+def test_the_backward_rule_that_counts_is_that_of_the_call_of_vjps_result(calls_before):
+    scale = 2.0
+    f = with_rule(lambda _, ct: (ct * scale,))
+    for _ in range(calls_before):
+        assert float(pulled(f, 1.0)) == 2
+    _, pull = weft.vjp(f, 1.0)
+    scale = 3.0
+    assert float(pull(1.0)[0]) == 3
+    assert float(pulled(f, 1.0)) == 3
+
+
+def test_rules_are_traced_once_for_every_transform():
+    fwds = bwds = jvps = 0
+
+    @weft.custom_vjp
+    def f(x):
+        return wnp.sin(x)
+
+    def fwd(x):
+        nonlocal fwds
+        fwds += 1
+        return wnp.sin(x), wnp.cos(x)
+
+    def bwd(cos, ct):
+        nonlocal bwds
+        bwds += 1
+        return (5 * cos * ct,)
+
+    f.defvjp(fwd, bwd)
+    g = weft.custom_jvp(lambda x: wnp.sin(x))
+
+    @g.defjvp
+    def rule(primals, tangents):
+        nonlocal jvps
+        jvps += 1
+        return g(*primals), 5 * wnp.cos(*primals) * tangents[0]
+
+    x = wnp.arange(3.0)
+    expected = 5 * np.cos(np.arange(3.0))
+    basis = wnp.eye(3)
+    for slope in (
+        lambda f: weft.vjp(f, x)[1](wnp.ones(3))[0],
+        lambda f: weft.vjp(lambda x: (f(x), x + 1), x, has_aux=True)[1](wnp.ones(3))[0],
+        lambda f: weft.vmap(weft.grad(f))(x),
+        lambda f: weft.jacrev(f)(x).sum(0),
+        lambda f: weft.vmap(weft.vjp(f, x)[1])(basis)[0].sum(0),
+        lambda f: weft.jit(weft.vjp(f, x)[1])(wnp.ones(3))[0],
+    ):
+        for h in (f, g):
+            np.testing.assert_allclose(slope(h), expected, rtol=1e-6)
+            once = fwds, bwds, jvps
+            for _ in range(2):
+                np.testing.assert_allclose(slope(h), expected, rtol=1e-6)
+            assert (fwds, bwds, jvps) == once
+    seen = []
+    for _ in range(2):
+        np.testing.assert_allclose(pushed(lambda x: g(x).sum(), x[1]), expected[1], rtol=1e-6)
+        seen.append(jvps)
+    assert seen[0] == seen[1]
+    with pytest.raises(TypeError, match="expected reverse mode"):
+        pushed(lambda x: f(x).sum(), x[1])
+
+
+def test_a_rule_within_a_backward_rule_stays_one():
+    """Also where the result of vjp is called in a trace, after calls outside of one."""
+    inner = with_rule(lambda _, ct: (ct * 7.0,))
+    f = with_rule(lambda _, ct: (inner(ct) * 3.0,))
+    for _ in range(3):
+        _, pull = weft.vjp(f, 1.0)
+        assert float(pull(1.0)[0]) == 3
+        assert float(weft.grad(lambda ct, pull=pull: pull(ct)[0])(1.0)) == 21
+        assert float(weft.jit(weft.grad(lambda ct, pull=pull: pull(ct)[0]))(1.0)) == 21
+        assert float(weft.grad(lambda ct: weft.vjp(f, 1.0)[1](ct)[0])(1.0)) == 21
 
 
 def test_rules_are_traced_once():

@@ -325,8 +325,6 @@ _ABSENT = (
     "addressable_shards",
     "byteswap",
     "copy_to_host_async",
-    "cumprod",
-    "cumsum",
     "flat",
     "global_shards",
     "is_fully_addressable",

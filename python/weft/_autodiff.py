@@ -53,6 +53,20 @@ def positions(argnums, count, name):
     return found, single
 
 
+def argument_names(fun, args, kwargs, nums):
+    """Names the leaves of the arguments at the positions `nums`, in messages."""
+
+    def where(i):
+        sizes = [len(registry.flatten(a)[0]) for a in args]
+        for n in nums:
+            if i < sizes[n]:
+                break
+            i -= sizes[n]
+        return name_argument(fun, registry.flatten((args, kwargs))[1], sum(sizes[:n]) + i)
+
+    return where
+
+
 def _reject_gradient_input(leaf, where, holomorphic):
     dtype = _core.typeof(leaf)[1]
     if holomorphic:
@@ -105,10 +119,7 @@ def _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
 
     def differentiate(args, kwargs):
         nums, single = numbers(len(args))
-
-        def where(i):
-            return name_argument(fun, registry.flatten((args, kwargs))[1], _position(args, nums, i))
-
+        where = argument_names(fun, args, kwargs, nums)
         value, gradients, aux = _core.gradient(
             fun, name, args, kwargs, nums, where, has_aux, holomorphic, allow_int
         )
@@ -144,16 +155,6 @@ def value_and_grad(
         return ((value, aux) if has_aux else value), gradient
 
     return value_and_gradient
-
-
-def _position(args, nums, i):
-    """Leaf number in (args, kwargs) of the i-th leaf of the selected arguments."""
-    sizes = [len(registry.flatten(a)[0]) for a in args]
-    for n in nums:
-        if i < sizes[n]:
-            return sum(sizes[:n]) + i
-        i -= sizes[n]
-    raise IndexError(i)
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):

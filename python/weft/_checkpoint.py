@@ -7,13 +7,7 @@ import functools
 import operator
 
 from weft import _core
-from weft._recording import (
-    Recording,
-    check_callable,
-    check_leaves,
-    function_name,
-    name_argument,
-)
+from weft._recording import check_callable, function_name, name_argument
 from weft._surface import public_function
 from weft.errors import ArgumentTypeError
 from weft.runtime.pytree import registry
@@ -128,36 +122,14 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
                     f"static_argnums={static_argnums}"
                 )
         fixed = {n % len(args) for n in static}
-        positions = [i for i in range(len(args)) if i not in fixed]
-        leaves, tree = registry.flatten((tuple(args[i] for i in positions), kwargs))
-        if not any(isinstance(x, _core.Tracer) for x in leaves):
-            # Closed-over values may be traced: they are recorded where they belong.
-            return fun(*args, **kwargs)
+        positions = tuple(i for i in range(len(args)) if i not in fixed)
 
         def where(i):
-            return name_argument(fun, tree, i) if not fixed else f"argument leaf {i} of '{name}'"
+            if fixed:
+                return f"argument leaf {i} of '{name}'"
+            return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
-        check_leaves(leaves, where)
-
-        def rebuild(tracers):
-            dynamic, keywords = tree.unflatten(tracers)
-            whole = list(args)
-            for i, x in zip(positions, dynamic, strict=True):
-                whole[i] = x
-            return whole, keywords
-
-        rec = Recording(fun, leaves, rebuild, describe=where)
-        (graph,), captures = _core.regions([(rec.graph, rec.captures)])
-        results = _core.bind_graphs(
-            "checkpoint",
-            [*captures, *leaves],
-            rec.weak,
-            jaxpr=graph,
-            name=name,
-            policy=saves,
-            prevent_cse=prevent_cse,
-        )
-        return rec.out_tree.unflatten(results)
+        return _core.checkpoint(fun, name, args, kwargs, positions, where, saves, bool(prevent_cse))
 
     return rematerialized
 

@@ -13,15 +13,14 @@ import weakref
 import numpy as np
 
 from weft import _core
+from weft._autodiff import argument_names
 from weft._dependencies import Reads
 from weft._recording import (
-    Recording,
     call,
     check_callable,
     check_leaves,
     function_name,
     leaf_paths,
-    name_argument,
 )
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
@@ -83,14 +82,14 @@ def _is_zero(x):
 
 
 def _checked(x, aval, where):
-    """x as an array of the type `aval`; `where` says who made it and for what."""
-    check_leaves([x], lambda _: where)
+    """x as an array of the type `aval`; `where()` says who made it and for what."""
+    check_leaves([x], lambda _: where())
     got = typeof(x)
     expected = ShapedArray(aval.shape, aval.dtype)
     if got.shape != aval.shape:
-        raise ShapeError(f"expected {where} to be {expected}; got {got}")
+        raise ShapeError(f"expected {where()} to be {expected}; got {got}")
     if got.dtype != aval.dtype and not got.weak_type:
-        raise DTypeError(f"expected {where} to be {expected}; got {got}")
+        raise DTypeError(f"expected {where()} to be {expected}; got {got}")
     return _core.astype(x, aval.dtype)
 
 
@@ -186,25 +185,23 @@ class _CustomFunction:
                     f"nondiff_argnums={self.nondiff_argnums}"
                 )
         fixed = {n % len(args) for n in self.nondiff_argnums}
-        one = _Call(self, args, [i for i in range(len(args)) if i not in fixed])
-        if not any(isinstance(x, _core.Tracer) for x in one.leaves):
-            return self.fun(*args)
-        check_leaves(one.leaves, one.where)
-        one.record()
-        rec = one.rec
-        (graph,), captures = _core.regions([(rec.graph, rec.captures)])
-        operands = [*captures, *one.leaves]
-        one.forget_values()
-        results = _core.bind_graphs(
-            f"{self._kind}_call",
-            operands,
-            rec.weak,
-            call_jaxpr=graph,
-            name=self._name,
-            num_consts=len(captures),
-            rule=self._rule(one, self._known_rule(one)),
+        positions = tuple(i for i in range(len(args)) if i not in fixed)
+        where = argument_names(self.fun, args, {}, positions)
+
+        def rule(types):
+            return self._rule_for(_Call(self, args, positions, types))
+
+        return _core.call_with_rule(
+            f"{self._kind}_call", self.fun, self._name, args, positions, where, rule
         )
-        return rec.out_tree.unflatten(results)
+
+    def _rule_for(self, one):
+        known = self._known_rule(one)
+        if known is None:
+            return self._rule(one, None)()
+        if known.make is None:
+            known.make = self._rule(one, known)
+        return known.make()
 
 
 class _KnownRule:
@@ -216,7 +213,8 @@ class _KnownRule:
 
     def __init__(self, key, reads):
         self.key, self.reads = key, reads
-        self.token = _core.RuleToken()
+        self.make = None  # makes the rule, for calls of the key
+        self.token = _core.RuleToken(weakref.ref(self))
         _known_rules.add(self)
         if _tracing.trusted is not None:
             _tracing.trusted.add(self)
@@ -258,57 +256,50 @@ _tracing = _Tracing()
 _known_rules = weakref.WeakSet()
 
 
-def _made(make, trace, known):
-    """A rule of the core, made with `make`, that is traced with `trace`."""
+def _maker(make, trace, known):
+    """What makes a rule of the core, with `make`, that is traced with `trace`."""
     if known is None:
-        return make(trace, None)
-    return make(known.noting(trace), known.token)
+        return functools.partial(make, trace, None)
+    return functools.partial(make, known.noting(trace), known.token)
 
 
 class _Call:
-    """One call of a function with a rule: what its rule needs to be traced."""
+    """One call of a function with a rule: what its rule needs to be traced.
 
-    def __init__(self, custom, args, positions):
-        self.custom, self.args, self.positions = custom, args, positions
-        self.nondiff = [x for i, x in enumerate(args) if i not in set(positions)]
-        self.leaves, self.tree = registry.flatten(tuple(args[i] for i in positions))
+    Of the arguments that have a derivative it holds the types only: the rule that holds this may
+    outlive the trace, whose values nobody may hold then.
+    """
 
-    def record(self):
-        self.rec = Recording(
-            self.custom.fun,
-            self.leaves,
-            lambda tracers: (self.full(self.tree.unflatten(tracers)), {}),
-            describe=self.where,
-        )
-        self.out_tree = self.rec.out_tree
+    def __init__(self, custom, args, positions, types):
+        self.custom, self.positions, self.types = custom, positions, types
+        self.args = list(args)
+        for i in positions:
+            self.args[i] = None
+        self.nondiff = [x for i, x in enumerate(args) if i not in positions]
 
-    def forget_values(self):
-        """Keeps the types of the leaves only.
+    @functools.cached_property
+    def tree(self):
+        return self.types.in_tree
 
-        The rule that holds this may outlive the trace, whose values nobody may hold then.
-        """
-        self.types = tuple(_core.typeof(x) for x in self.leaves)
-        self.args = self.full(self.tree.unflatten(range(len(self.leaves))))
-        self.leaves = self.rec.captures = None
+    @functools.cached_property
+    def out_tree(self):
+        return self.types.out_tree
 
     @functools.cached_property
     def avals(self):
-        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types]
+        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types.in_types]
 
     @functools.cached_property
     def out_avals(self):
-        return self.rec.out_avals()
+        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types.out_types]
 
     def key(self):
         """What calls have in common that may share a rule; None if that cannot be told."""
         if not all(type(x) in _PLAIN for x in self.nondiff):
             return None
-        out_types = tuple(self.rec.graph.out_types)
-        x64 = _core.get_state()[0]
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        axes = _core.named_axes()
-        return (x64, axes, self.tree, self.types, self.out_tree, out_types, self.rec.weak, *nondiff)
+        return (_core.get_state()[0], _core.named_axes(), *self.types.key, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -319,14 +310,8 @@ class _Call:
 
     def where(self, i):
         """Names leaf i of the arguments that have a derivative."""
-        sizes = [len(registry.flatten(x)[0]) for x in self.args]
-        for n in self.positions:
-            if i < sizes[n]:
-                break
-            i -= sizes[n]
-        return name_argument(
-            self.custom.fun, registry.flatten((self.args, {}))[1], sum(sizes[:n]) + i
-        )
+        args = self.full(self.tree.unflatten(range(self.tree.num_leaves)))
+        return argument_names(self.custom.fun, tuple(args), {}, self.positions)(i)
 
     def results(self, values, rule):
         """The leaves of what a rule gives for the function's value, checked."""
@@ -337,7 +322,7 @@ class _Call:
                 f"{explain_difference(self.out_tree, tree)}"
             )
         return [
-            _checked(x, aval, f"result{path} of {rule}")
+            _checked(x, aval, lambda path=path: f"result{path} of {rule}")
             for x, aval, path in zip(leaves, self.out_avals, leaf_paths(tree), strict=True)
         ]
 
@@ -457,7 +442,7 @@ class custom_jvp(_CustomFunction):
                     for a, t in zip(one.out_avals, leaves, strict=True)
                 ]
                 dots = [
-                    _checked(t, a, f"the tangent of result{p} from {name}")
+                    _checked(t, a, lambda p=p: f"the tangent of result{p} from {name}")
                     for t, a, p, m in zip(leaves, one.out_avals, paths, out_mask, strict=True)
                     if m
                 ]
@@ -466,7 +451,7 @@ class custom_jvp(_CustomFunction):
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
             return _trace(flat, [*one.avals, *moving], name), out_mask
 
-        return _made(_core.jvp_rule, trace, known)
+        return _maker(_core.jvp_rule, trace, known)
 
 
 class custom_vjp(_CustomFunction):
@@ -537,7 +522,7 @@ class custom_vjp(_CustomFunction):
             backward = self._backward(one, mask, residual_tree, kept)
             return graph, known.noting(backward) if known else backward, differentiable
 
-        return _made(_core.vjp_rule, trace, known)
+        return _maker(_core.vjp_rule, trace, known)
 
     def _backward(self, one, mask, residual_tree, kept):
         bwd, symbolic = self.bwd, self.symbolic_zeros
@@ -559,7 +544,9 @@ class custom_vjp(_CustomFunction):
                 return [
                     _zero(aval, False)
                     if _is_zero(ct)
-                    else _checked(ct, aval, f"the cotangent of {one.where(i)} from {name}")
+                    else _checked(
+                        ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}"
+                    )
                     for i, (ct, aval, m) in enumerate(zip(leaves, one.avals, mask, strict=True))
                     if m
                 ]

@@ -7,6 +7,7 @@ is traced at every call.
 """
 
 import builtins
+import dis
 import enum
 import functools
 import operator
@@ -63,6 +64,16 @@ def _names(code):
     return frozenset(names)
 
 
+@functools.lru_cache(1024)
+def _imports(code):
+    """The modules that code and the functions in it import."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:
+            found |= _imports(constant)
+    return frozenset(found)
+
+
 def _is_pure(module_name):
     return bool(module_name) and module_name.partition(".")[0] in _PURE_MODULES
 
@@ -82,6 +93,7 @@ class Reads:
         self._cells = []  # (cell, value)
         self._lists = []  # (list, or dict for its keys, a copy)
         self._arrays = []  # (NumPy array, its content)
+        self._parts = []  # (function, what can be replaced in it)
         self._seen = {}
         try:
             for function in functions:
@@ -102,7 +114,12 @@ class Reads:
         for values, copy in self._lists:
             if len(values) != len(copy) or not all(map(operator.is_, values, copy)):
                 return False
-        return all(_content(array) == content for array, content in self._arrays)
+        return self._same_contents()
+
+    def _same_contents(self):
+        return all(_content(array) == content for array, content in self._arrays) and all(
+            all(map(operator.is_, _parts(function), parts)) for function, parts in self._parts
+        )
 
     def settle(self):
         """After a trace: takes note of what it changed itself.
@@ -128,7 +145,7 @@ class Reads:
             if len(values) < len(copy) or not all(map(operator.is_, values, copy)):
                 return False
             self._lists[i] = (values, list(values))
-        return all(_content(array) == content for array, content in self._arrays)
+        return self._same_contents()
 
     # ---- Following what is read
 
@@ -194,8 +211,9 @@ class Reads:
                 self._cell(cell)
             return
         names = _names(function.__code__)
-        if names & _IMPURE:
+        if names & _IMPURE or any(name not in sys.modules for name in _imports(function.__code__)):
             raise _Unknown
+        self._parts.append((function, _parts(function)))
         for cell in function.__closure__ or ():
             self._cell(cell, names)
         for name in names:
@@ -203,10 +221,10 @@ class Reads:
                 self._read(function.__globals__, name, names)
             elif name in sys.modules and not hasattr(builtins, name):
                 self._module(sys.modules[name], names)  # imported in the function
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._value(default)
-        if function.__dict__:
-            self._read_all({k: v for k, v in function.__dict__.items() if k in names})
+        self._value(function.__defaults__)
+        self._value(function.__kwdefaults__)
+        for name in names & function.__dict__.keys():
+            self._read(function.__dict__, name)
 
     def _cell(self, cell, names=frozenset()):
         value = _contents(cell)
@@ -241,6 +259,7 @@ class Reads:
 
     def _class(self, cls):
         for c in _own_classes(cls):
+            self._lists.append((vars(c), list(vars(c))))
             for key in list(vars(c)):
                 if not (key.startswith("__") and type(vars(c)[key]) is not types.FunctionType):
                     self._read(vars(c), key)
@@ -264,6 +283,10 @@ def _contents(cell):
         return cell.cell_contents
     except ValueError:
         return _MISSING
+
+
+def _parts(function):
+    return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def _content(array):

@@ -1,55 +1,11 @@
-"""Recording a function for an un-jitted transform: the shared first step of grad, jvp, vmap, ...
-
-The function runs once on tracers of a deferred context (csrc/deferred.cpp). What comes back is a
-graph; the transforms of the C++ core turn it into another, and `Recording.call` runs that eagerly
-or puts it into the program that is being traced.
-"""
+"""What transforms share that run a function on tracers: names for messages, checks of leaves."""
 
 import numpy as np
 
 from weft import _core
-from weft._staging import ShapedArray, describe_argument
+from weft._staging import describe_argument
 from weft.errors import ArgumentTypeError
-from weft.runtime.pytree import registry
 from weft.tree_util import keystr, tree_flatten_with_path
-
-
-class Recording:
-    """A function's graph for given inputs.
-
-    Attributes: graph (its inputs are the captures, then the arguments), captures (list), weak (per
-    output), out_tree.
-    """
-
-    def __init__(self, fun, leaves, rebuild, dims=None, describe=None):
-        """Runs `fun(*args, **kwargs)` with (args, kwargs) = rebuild(tracers of the leaves)."""
-        self.name = function_name(fun)
-        self.out_tree = None
-
-        def flat(tracers):
-            args, kwargs = rebuild(tracers)
-            leaves, self.out_tree = registry.flatten(fun(*args, **kwargs))
-            check_leaves(leaves, lambda i: f"result{self._out_path(i)} of '{self.name}'")
-            return leaves
-
-        self.graph, self.captures, self.weak = _core.record(flat, leaves, dims, self.name, describe)
-        self.num_args = len(leaves)
-
-    def _out_path(self, i):
-        return leaf_paths(self.out_tree)[i]
-
-    def mask(self, args):
-        """A mask over the graph's inputs: False for captures, then `args`."""
-        return [False] * len(self.captures) + list(args)
-
-    def mask_dims(self, dims):
-        """Mapped axes of the graph's inputs: None for captures, then `dims`."""
-        return [None] * len(self.captures) + list(dims)
-
-    def out_avals(self):
-        """The types of the results."""
-        pairs = zip(self.graph.out_types, self.weak, strict=True)
-        return [ShapedArray(s, d, weak_type=w) for (s, d), w in pairs]
 
 
 def call(graph, operands, weak=()):

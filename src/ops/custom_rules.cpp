@@ -10,6 +10,7 @@
 #include "ops/hlo_text.h"
 #include "ops/walk.h"
 #include "weft/build.h"
+#include "weft/hash.h"
 
 namespace weft {
 namespace {
@@ -94,20 +95,38 @@ void flow_through_jvp(FlowCtx& c) {
   c.results = rule_of<CustomJvp>(c.op, *c.attrs)->jvp(inputs)->out_mask;
 }
 
-struct BatchedJvp final : CustomJvp {
-  std::shared_ptr<const CustomJvp> base;
+// A rule mapped by vmap. Derived is the class itself, Base the kind of the rule.
+template <typename Derived, typename Base>
+struct Batched : Base {
+  std::shared_ptr<const Base> single;
   VmapOptions options;  // without out_dims
   const Transforms* transforms;
 
+  ObjectRef base() const override { return single; }
+  ObjectRef derived_from(const ObjectRef& other) const override {
+    auto made = std::make_shared<Derived>(static_cast<const Derived&>(*this));
+    made->single = std::dynamic_pointer_cast<const Base>(other);
+    return made->single ? made : nullptr;
+  }
+  uint64_t hash() const override {
+    return hash_combine(single->hash(), static_cast<uint64_t>(options.size));
+  }
+  bool equals(const AttrObject& other) const override {
+    const auto* o = dynamic_cast<const Derived*>(&other);
+    return o && options == o->options && single->equals(*o->single);
+  }
+};
+
+struct BatchedJvp final : Batched<BatchedJvp, CustomJvp> {
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
-    auto single = base->jvp(in_mask);
+    auto of_one = single->jvp(in_mask);
     VmapOptions both = options;
     for (size_t i = 0; i < in_mask.size(); ++i)
       if (in_mask[i]) both.in_dims.push_back(options.in_dims[i]);
-    both.out_dims = BatchDims(single->graph->outputs().size(), 0);
+    both.out_dims = BatchDims(of_one->graph->outputs().size(), 0);
     auto mapped = std::make_shared<JvpGraph>();
-    mapped->graph = transforms->vmap(single->graph, both)->graph;
-    mapped->out_mask = single->out_mask;
+    mapped->graph = transforms->vmap(of_one->graph, both)->graph;
+    mapped->out_mask = of_one->out_mask;
     return mapped;
   }
 };
@@ -132,7 +151,7 @@ void batch_custom(BatchCtx& c, ObjectRef rule) {
 
 void batch_custom_jvp(BatchCtx& c) {
   auto batched = std::make_shared<BatchedJvp>();
-  batched->base = rule_of<CustomJvp>(c);
+  batched->single = rule_of<CustomJvp>(c);
   batched->options = batch_options(c, inputs_of(c, c.dims));
   batched->transforms = c.transforms;
   batch_custom(c, batched);
@@ -224,18 +243,15 @@ std::shared_ptr<const CustomBackward> batched_backward(std::shared_ptr<const Cus
   return batched;
 }
 
-struct BatchedVjp final : CustomVjp {
-  std::shared_ptr<const CustomVjp> base;
-  VmapOptions options;  // without out_dims
+struct BatchedVjp final : Batched<BatchedVjp, CustomVjp> {
   size_t num_outputs;
-  const Transforms* transforms;
 
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
-    auto single = base->forward(in_mask);
+    auto of_one = single->forward(in_mask);
     VmapOptions mapping = options;
     mapping.out_dims = BatchDims(num_outputs, 0);
-    mapping.out_dims.resize(single->forward->outputs().size(), kAnyDim);
-    auto mapped = transforms->vmap(single->forward, mapping);
+    mapping.out_dims.resize(of_one->forward->outputs().size(), kAnyDim);
+    auto mapped = transforms->vmap(of_one->forward, mapping);
     BatchDims tangent_dims;
     for (size_t i = 0; i < in_mask.size(); ++i)
       if (in_mask[i]) tangent_dims.push_back(options.in_dims[i]);
@@ -244,14 +260,14 @@ struct BatchedVjp final : CustomVjp {
     auto result = std::make_shared<CustomForward>();
     result->forward = mapped->graph;
     result->backward =
-        batched_backward(single->backward, mapping, std::move(tangent_dims), transforms);
+        batched_backward(of_one->backward, mapping, std::move(tangent_dims), transforms);
     return result;
   }
 };
 
 void batch_custom_vjp(BatchCtx& c) {
   auto batched = std::make_shared<BatchedVjp>();
-  batched->base = rule_of<CustomVjp>(c);
+  batched->single = rule_of<CustomVjp>(c);
   batched->options = batch_options(c, inputs_of(c, c.dims));
   batched->num_outputs = c.out_types.size();
   batched->transforms = c.transforms;

@@ -27,15 +27,6 @@ def placed(x, device):
     return x if device is None else _constrained(x, device)
 
 
-def reject_sharding(function, out_sharding):
-    """`out_sharding` says over which devices of a mesh a result lies; there are no meshes yet."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"[{function}] programs run on one device: out_sharding must be None; got "
-            f"{out_sharding!r:.60}"
-        )
-
-
 def _constrained(leaf, place):
     index = _device_index(place)
     value = _core.asarray(leaf)

@@ -87,7 +87,7 @@ def _later(home, name):
 
 
 _CHOICES, _COUNTED = "weft.numpy._choices", "weft.numpy._counted"
-_SORTING = "weft.numpy._sorting"
+_CUMULATIVE, _SORTING = "weft.numpy._cumulative", "weft.numpy._sorting"
 
 METHODS = {
     "all": reductions.all,
@@ -103,6 +103,8 @@ METHODS = {
     "compress": _compress,
     "conj": ufuncs.conj,
     "conjugate": ufuncs.conj,
+    "cumprod": _later(_CUMULATIVE, "cumprod"),
+    "cumsum": _later(_CUMULATIVE, "cumsum"),
     "diagonal": matrices.diagonal,
     "dot": linalg.dot,
     "flatten": _flatten,

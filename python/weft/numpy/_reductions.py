@@ -38,7 +38,7 @@ def compute_dtype(dtype):
     return np.dtype("float32") if is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
-def _sum_dtype(function, a, dtype, promote_integers):
+def sum_dtype(function, a, dtype, promote_integers):
     own = dtype_of(a)
     if dtype is not None:
         return requested_dtype(dtype, function)
@@ -130,7 +130,7 @@ def sum(
       promote_integers: whether integers narrower than the default dtype are widened to it.
     """
     reject_out("sum", out)
-    dtype = _sum_dtype("sum", a, dtype, promote_integers)
+    dtype = sum_dtype("sum", a, dtype, promote_integers)
     return _reduce("sum", a, axis, dtype, keepdims, where, initial)
 
 
@@ -146,7 +146,7 @@ def prod(
 ):
     """Product of the elements along axes; for the arguments see `sum`."""
     reject_out("prod", out)
-    dtype = _sum_dtype("prod", a, dtype, promote_integers)
+    dtype = sum_dtype("prod", a, dtype, promote_integers)
     return _reduce("prod", a, axis, dtype, keepdims, where, initial)
 
 

@@ -1,7 +1,7 @@
 // Derivatives that an embedding lets its users write for a function. The ops custom_jvp_call and
 // custom_vjp_call call the function's graph and hold such an object; the transforms ask it when a
 // derivative is taken, and never otherwise. Objects are compared by identity, but for policies that
-// come with weft.
+// come with weft, and rules that are derived from equal ones in the same way.
 //
 // "Inputs" are those of the function: values that it closed over come first among the operands of
 // the call, and a rule does not see them.
@@ -23,7 +23,15 @@ struct IdentityObject : AttrObject {
   bool equals(const AttrObject& other) const override { return this == &other; }
 };
 
-struct CustomJvp : IdentityObject {
+// A rule of a function. What vmap makes of a rule is one that is derived from it.
+struct CustomRule : IdentityObject {
+  // Null if it is derived from none.
+  virtual ObjectRef base() const { return nullptr; }
+  // The same, derived from another rule of the same kind.
+  virtual ObjectRef derived_from(const ObjectRef& /*base*/) const { return nullptr; }
+};
+
+struct CustomJvp : CustomRule {
   // The function with its derivative, for tangents of the masked inputs.
   virtual std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_jvp"; }
@@ -43,7 +51,7 @@ struct CustomForward {
   std::shared_ptr<const CustomBackward> backward;
 };
 
-struct CustomVjp : IdentityObject {
+struct CustomVjp : CustomRule {
   virtual std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_vjp"; }
 };

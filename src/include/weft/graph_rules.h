@@ -66,6 +66,8 @@ struct VmapOptions {
   // Names that collective ops refer to the axis by.
   std::string axis_name = {};
   std::string spmd_axis_name = {};
+
+  friend bool operator==(const VmapOptions&, const VmapOptions&) = default;
 };
 inline constexpr int kAnyDim = -2;
 struct VmapGraph {

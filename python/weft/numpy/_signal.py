@@ -1,0 +1,151 @@
+"""Convolutions of sequences, window functions, and the Bessel function that one of them needs."""
+
+import math
+
+from weft import _core
+from weft._arguments import shape_of, static_int, strong
+from weft._jit import composite
+from weft.dtypes import default_float, dtype_of, is_complex, requested_dtype
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax._conv import conv_general_dilated
+from weft.lax._dot import precision_name
+from weft.lax._elementwise import bessel_i0e
+from weft.lax._shape import rev
+from weft.numpy import _ufuncs as u
+from weft.numpy._creation import arange
+
+
+def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
+    """Sums of the products of `a` and `v`, reversed, in each place that they overlap.
+
+    Args:
+      a, v: one-dimensional arrays with at least one element.
+      mode: "full" for all places, "same" for as many as the longer one has elements, in the middle,
+        "valid" for those where one lies within the other.
+      precision: see `weft.lax.Precision`.
+      preferred_element_type: dtype in which to sum up, and of the result.
+    """
+    return _checked("convolve", a, v, mode, precision, preferred_element_type)
+
+
+def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
+    """Sums of the products of `a` and the conjugate of `v`, moved to each place that they overlap.
+
+    For the arguments see `convolve`.
+    """
+    return _checked("correlate", a, v, mode, precision, preferred_element_type)
+
+
+def _checked(function, a, v, mode, precision, dtype):
+    if mode not in ("full", "same", "valid"):
+        raise AttributeValueError(
+            f"[{function}] expected mode 'full', 'same' or 'valid'; got {mode!r}"
+        )
+    shapes = shape_of(a), shape_of(v)
+    if any(len(shape) != 1 or shape[0] == 0 for shape in shapes):
+        raise ShapeError(
+            f"[{function}] expected one-dimensional arrays with elements; got shapes {shapes[0]} "
+            f"and {shapes[1]}"
+        )
+    dtype = None if dtype is None else requested_dtype(dtype, function)
+    return _correlation(
+        a, v, mode=mode, flips=function == "convolve", precision=precision_name(precision),
+        dtype=dtype,
+    )  # fmt: skip
+
+
+@composite(static_argnames=("mode", "flips", "precision", "dtype"))
+def _correlation(a, v, *, mode, flips, precision, dtype):
+    a, v = map(strong, _core.promote_dtypes_inexact(a, v))
+    v = rev(v, (0,)) if flips else u.conj(v)
+    # The window is the shorter one. A convolution is the same then, a correlation reversed.
+    swapped = shape_of(a)[0] < shape_of(v)[0]
+    if swapped:
+        a, v = (rev(v, (0,)), rev(a, (0,))) if flips else (v, a)
+    n = shape_of(v)[0]
+    low, high = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}[mode]
+    result = conv_general_dilated(
+        a[None, None],
+        v[None, None],
+        (1,),
+        [(low, high)],
+        precision=precision,
+        preferred_element_type=dtype,
+    )[0, 0]
+    return rev(result, (0,)) if swapped and not flips else result
+
+
+def i0(x):
+    """The modified Bessel function of the first kind of order 0, of real numbers."""
+    if is_complex(dtype_of(x)):
+        raise AttributeValueError(f"[i0] expected real numbers; got dtype {dtype_of(x)}")
+    return _i0(x)
+
+
+@composite
+def _i0(x):
+    (x,) = _core.promote_dtypes_inexact(x)
+    return u.multiply(u.exp(u.absolute(x)), bessel_i0e(x))
+
+
+def _window(function, M, values):
+    """The window of M points that `values(k, M)` gives, k from 0 to M - 1; 1 for a single point."""
+    M = static_int(M, function, "M")
+    if M < 0:
+        raise AttributeValueError(f"[{function}] expected M of at least 0; got {M}")
+    dtype = default_float()
+    if M <= 1:
+        return _core.broadcast_to(_core.astype(1, dtype), (M,))
+    return values(arange(M, dtype=dtype))
+
+
+def bartlett(M):
+    """The Bartlett window of M points, a triangle."""
+
+    def values(k):
+        return u.subtract(1, u.absolute(u.subtract(u.multiply(k, 2 / (M - 1)), 1)))
+
+    return _window("bartlett", M, values)
+
+
+def _cosines(function, M, *factors):
+    """The sum of factors[i] cos(2 pi i k / (M - 1))."""
+
+    def values(k):
+        angle = u.multiply(k, 2 * math.pi / (M - 1))
+        total = factors[0]
+        for i, factor in enumerate(factors[1:], 1):
+            total = u.add(total, u.multiply(factor, u.cos(u.multiply(angle, i))))
+        return total
+
+    return _window(function, M, values)
+
+
+def blackman(M):
+    """The Blackman window of M points."""
+    return _cosines("blackman", M, 0.42, -0.5, 0.08)
+
+
+def hamming(M):
+    """The Hamming window of M points."""
+    return _cosines("hamming", M, 0.54, -0.46)
+
+
+def hanning(M):
+    """The Hann window of M points."""
+    return _cosines("hanning", M, 0.5, -0.5)
+
+
+def kaiser(M, beta):
+    """The Kaiser window of M points with the shape `beta`, a number."""
+
+    def values(k):
+        t = u.subtract(u.multiply(k, 2 / (M - 1)), 1)
+        root = u.sqrt(u.maximum(u.subtract(1, u.square(t)), 0))
+        shape = _core.astype(beta, dtype_of(k))
+        # exp(|beta root|) / exp(|beta|) is taken at once: neither overflows.
+        widths = u.absolute(u.multiply(shape, root))
+        decay = u.exp(u.subtract(widths, u.absolute(shape)))
+        return u.divide(u.multiply(decay, bessel_i0e(widths)), bessel_i0e(shape))
+
+    return _window("kaiser", M, values)
