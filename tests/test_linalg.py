@@ -1,8 +1,10 @@
 """weft.lax.linalg beyond the op table: failures, mistakes, platforms, equal eigenvalues."""
 
+import importlib.util
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import weft
 import weft.numpy as wnp
 from weft import compiler, errors
 from weft.lax import linalg
+from weft.runtime import cuda
 
 rng = np.random.default_rng(0)
 A = rng.normal(size=(3, 3)).astype(np.float32)
@@ -157,9 +160,36 @@ def test_targets_of_platforms():
     assert "transpose NO_TRANSPOSE" in text and "stablehlo.negate" in text
     with pytest.raises(errors.NotImplementedRuleError, match="platform cpu or cuda(.|\n)*got tpu"):
         compiler.emit_stablehlo(weft.jit(linalg.cholesky).trace(S).graph, platform="tpu")
-    schur = weft.jit(lambda x: linalg.schur(x)).trace(S).graph
-    with pytest.raises(errors.NotImplementedRuleError, match="expected platform cpu"):
-        compiler.emit_stablehlo(schur, platform="cuda")
+
+
+def test_what_gpus_have_no_solver_for():
+    def emit(function, *args):
+        return compiler.emit_stablehlo(weft.jit(function).trace(*args).graph, platform="cuda")
+
+    for function in (linalg.schur, linalg.hessenberg, lambda x: linalg.qr(x, pivoting=True)):
+        with pytest.raises(errors.NotImplementedRuleError, match="expected platform cpu"):
+            emit(function, S)
+    with pytest.raises(errors.NotImplementedRuleError, match="right eigenvectors only; got True"):
+        emit(linalg.eig, S)
+    right = emit(lambda x: linalg.eig(x, compute_left_eigenvectors=False), S)
+    verify_stablehlo(right)
+    assert "cusolver_geev_ffi" in right
+    # Two equations need no solver.
+    for n, has_solver in ((1, False), (2, False), (3, True)):
+        line = np.ones((2, n), np.float32)
+        text = emit(lambda x, b: linalg.tridiagonal_solve(x, x, x, b), line, line[..., None])
+        verify_stablehlo(text)
+        assert ("cusparse_gtsv2_ffi" in text) == has_solver
+
+
+@pytest.mark.skipif(
+    cuda.plugin_path() is None or importlib.util.find_spec("jax_cuda13_plugin") is None,
+    reason="the wheels jax-cuda13-pjrt and jax-cuda13-plugin are not installed",
+)
+def test_programs_compile_for_a_described_gpu():
+    script = Path(__file__).with_name("cuda_compile.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_programs_are_shown():

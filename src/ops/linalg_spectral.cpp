@@ -207,6 +207,35 @@ TypeRefs infer_eig(const InferCtx& c) {
   return out;
 }
 
+// The eigenvectors of real matrices, complex, from real columns: of each pair of conjugate
+// eigenvalues, of which the one with the positive imaginary part comes first, the first column
+// holds the real part and the second the imaginary part.
+Val unpacked_eigenvectors(Val w, Val columns) {
+  auto shifted = [&](int64_t by) {
+    std::vector<Dims> config(columns.shape().size(), Dims{0, 0, 0});
+    config.back() = {by, -by, 0};
+    return pad(columns, scalar_like(columns, 0), config);
+  };
+  Dims axes = other_axes(columns.rank(), {columns.rank() - 2});
+  Val sign = broadcast_in_dim(imag(w), columns.shape(), axes), zero = zeros_like(columns);
+  Val is_first = gt(sign, zero), is_second = lt(sign, zero);
+  return complex(select(is_second, shifted(1), columns),
+                 select(is_first, shifted(-1), select(is_second, -columns, zero)));
+}
+
+Vals eig_on_gpu(const RuleCtx& c, Val a, bool left, bool right) {
+  if (left)
+    fail(ErrorKind::kNotImplemented,
+         "[eig] expected compute_left_eigenvectors=False on platform cuda, whose solver has right "
+         "eigenvectors only; got True");
+  SolverCall call(c, a.dtype(), "", "cusolver_geev_ffi");
+  call.attributes("", cat("left = false, right = ", right ? "true" : "false"));
+  call.matrix(a).gives_matrix(a.type()).gives(c.out_types[0]);
+  Vals all = call.gives_matrix(a.type()).gives_matrix(a.type()).checked();
+  if (!right) return {all[1]};
+  return {all[1], is_complex(a.dtype()) ? all[3] : unpacked_eigenvectors(all[1], all[3])};
+}
+
 Vals decompose_eig(RuleCtx& c) {
   Val a = c.x(0);
   bool left = c.attr().boolean("compute_left_eigenvectors");
@@ -216,10 +245,11 @@ Vals decompose_eig(RuleCtx& c) {
     for (TypeRef t : c.out_types) out.push_back(zeros(c.b, t));
     return out;
   }
+  if (c.platform == "cuda") return eig_on_gpu(c, a, left, right);
   Dims batch = batch_of(a.shape());
   int64_t n = rows_of(a.type());
   TypeRef vectors = with_dtype(a.type(), complex_dtype(a.dtype()));
-  SolverCall call(c, a.dtype(), "lapack_?geev_ffi", "");
+  SolverCall call(c, a.dtype(), "lapack_?geev_ffi", "cusolver_geev_ffi");
   call.attributes(cat("compute_left = ", letter(left ? 'V' : 'N'),
                       ", compute_right = ", letter(right ? 'V' : 'N')),
                   "");

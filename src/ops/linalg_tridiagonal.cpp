@@ -19,12 +19,30 @@ TypeRefs infer_tridiagonal_solve(const InferCtx& c) {
   return {b};
 }
 
+// Two equations, by determinants.
+Val solved_pair(Val dl, Val d, Val du, Val b) {
+  int last = d.rank() - 1;
+  auto at = [&](Val x, int64_t i) {
+    Dims from(x.shape().size()), to = x.shape();
+    from[static_cast<size_t>(last)] = i;
+    to[static_cast<size_t>(last)] = i + 1;
+    return slice(x, from, to);
+  };
+  Val below = at(dl, 1), above = at(du, 0), d0 = at(d, 0), d1 = at(d, 1);
+  Val scale = 1.0 / (d0 * d1 - above * below);
+  Val diagonal[] = {d1 * scale, d0 * scale}, other[] = {above * scale, below * scale};
+  Val swapped = rev(b, {b.rank() - 2});
+  return scaled_rows(b, concatenate(diagonal, last)) -
+         scaled_rows(swapped, concatenate(other, last));
+}
+
 Vals decompose_tridiagonal_solve(RuleCtx& c) {
   Val b = c.x(3);
   if (b.type()->num_elements() == 0) return {b};
   if (rows_of(b.type()) == 1) return {scaled_rows(b, 1.0 / c.x(1))};
   if (c.attr().boolean("perturb_singular")) {
-    SolverCall call(c, b.dtype(), "tridiagonal_solve_perturbed_ffi", "");
+    SolverCall call(c, b.dtype(), "tridiagonal_solve_perturbed_ffi",
+                    "cu_tridiagonal_solve_perturbed");
     return call.array(c.x(0))
         .array(c.x(1))
         .array(c.x(2))
@@ -32,7 +50,13 @@ Vals decompose_tridiagonal_solve(RuleCtx& c) {
         .gives_matrix(b.type())
         .results();
   }
-  SolverCall call(c, b.dtype(), "lapack_?gtsv_ffi", "");
+  if (c.platform == "cuda") {
+    // cuSPARSE takes three equations or more.
+    if (rows_of(b.type()) == 2) return {solved_pair(c.x(0), c.x(1), c.x(2), b)};
+    SolverCall call(c, b.dtype(), "", "cusparse_gtsv2_ffi");
+    return call.array(c.x(0)).array(c.x(1)).array(c.x(2)).overwritten_matrix(b).results();
+  }
+  SolverCall call(c, b.dtype(), "lapack_?gtsv_ffi", "cusparse_gtsv2_ffi");
   for (size_t i = 0; i < 3; ++i) call.overwritten_array(c.x(i));
   return {call.overwritten_matrix(b).checked()[3]};
 }

@@ -44,8 +44,9 @@ def register_kernels():
         extension = importlib.import_module(f"{package}.cuda_plugin_extension")
         register = functools.partial(extension.register_custom_call_target, _api)
         xla_client.register_custom_call_handler("CUDA", register)
-        for module in ("_solver", "_linalg"):
-            register_all(importlib.import_module(f"{package}.{module}").registrations())
+        for module in ("_solver", "_linalg", "_sparse"):
+            kernels = importlib.import_module(f"{package}.{module}").registrations()
+            register_all({"CUDA": [(name, kernel, 1) for name, kernel in kernels.items()]})
         return
     raise RuntimeError(
         "linear algebra on a GPU needs the kernels that belong to the plugin; "
