@@ -143,6 +143,7 @@ OPERATORS = {
     "matmul": linalg.matmul,
     "rshift": ufuncs.right_shift,
     "getitem": indexing.getitem,
+    "update": indexing.update,
 }
 
 
