@@ -45,6 +45,11 @@ size_t home_depth(CellObject* cell) {
               "' that has ended\n  Return the ref's value, ref[...], instead of storing the ref.");
 }
 
+// What a cell holds outside of traces is not for others to donate.
+void share(CellObject* cell) {
+  if (!cell->home && is_array(cell->value.get())) as_array(cell->value.get())->shared = true;
+}
+
 OuterCell* find(TraceContext& context, CellObject* cell) {
   for (OuterCell& o : context.cells)
     if (o.cell.get() == reinterpret_cast<PyObject*>(cell)) return &o;
@@ -78,6 +83,7 @@ Ref make_cell(const Ref& value, bool argument) {
   c->written = false;
   c->made_at = current_loc();
   c->frozen_at = kNoLoc;
+  share(c);
   return Ref::steal(reinterpret_cast<PyObject*>(c));
 }
 
@@ -104,6 +110,7 @@ void set_cell(CellObject* cell, Ref value) {
   if (stack.size() == home) {
     cell->written = true;
     std::swap(cell->value, value);
+    share(cell);
     return;
   }
   for (size_t i = home; i < stack.size(); ++i)

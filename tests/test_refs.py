@@ -276,6 +276,16 @@ def test_a_ref_is_apart_from_the_array_it_was_made_of():
     assert values(ref) == [0, 6, 2]
 
 
+def test_donating_what_a_ref_holds_gives_away_a_copy():
+    step = weft.jit(lambda x: x + 1, donate_argnums=0)
+    ref = ref3()
+    state = step(ref[...])
+    ref[...] = state
+    assert step(state).tolist() == [2, 3, 4] and step(ref[...]).tolist() == [2, 3, 4]
+    step(weft.jit(lambda: ref[...])())
+    assert values(ref) == [1, 2, 3]
+
+
 def test_functions_of_the_module_ref():
     ref = ref3()
     assert float(weft.ref.swap(ref, 1, 7.0)) == 1 and values(ref) == [0, 7, 2]
