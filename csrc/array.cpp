@@ -189,7 +189,7 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool
   a->device = device;
   a->weak = weak;
   a->committed = committed;
-  a->cached = false;
+  a->shared = false;
   a->deleted = false;
   a->deleted_at = kNoLoc;
   link(a);
@@ -224,7 +224,7 @@ Ref cached_scalar(const Literal& x, int device) {
   uint64_t hash = key.hash();
   if (auto known = scalars->find(hash, [&](const CacheKey& k) { return k == key; })) return *known;
   Ref array = fresh_scalar(x, device, false);
-  as_array(array.get())->cached = true;
+  as_array(array.get())->shared = true;
   return *scalars->insert(hash, std::move(key), std::move(array));
 }
 

@@ -30,7 +30,7 @@ struct ArrayObject {
   int device;
   bool weak;       // weakly typed: made from a Python scalar
   bool committed;  // device_put to a device by name, or computed from such an array
-  bool cached;     // stands in the cache of scalars
+  bool shared;     // a ref or the cache of scalars holds it: not for the caller to donate
   bool deleted;    // donated or deleted; the buffer is gone
   Loc deleted_at;
 };

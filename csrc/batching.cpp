@@ -147,6 +147,7 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     CallArguments arguments = all_arguments(args);
     Point point = point_at(arguments);
     if (PyDict_GET_SIZE(kwargs)) point.trees.push_back(flatten_tree(kwargs, point.leaves));
+    read_cells(point, f);
     check_leaves(point, f);
     std::vector<Axis> axes = argument_axes(point, f, in_axes, arguments);
     int64_t size = mapped_size(point, f, axes, axis_size);
@@ -166,8 +167,10 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
                         .axis_name = std::string(utf8(axis_name))};
     for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
+    for (size_t leaf : point.written) options.out_dims.push_back(static_cast<int>(*axes[leaf]));
     auto made = vmap_here(recorded.graph, options);
     Objects results = call_graph(made->graph, point.graph_operands(), recorded.weak);
+    point.write_cells(results);
     return point.value_of(results).release();
   });
 }

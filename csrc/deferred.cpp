@@ -74,12 +74,9 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs,
   for (Value v : graph.outputs()) {
     Ref r = value(v);
     bool is_weak = out.size() < weak.size() && weak[out.size()];
-    // Scalars of the cache are shared; a result is the caller's own.
-    if (as_array(r.get())->cached) {
-      Literal x =
-          v.is_literal() ? graph.literal(v) : scalar_value(inputs[v.id], graph.type(v)->dtype());
-      r = fresh_scalar(x, current_device(), false);
-    }
+    // A result is the caller's own.
+    ArrayObject* a = as_array(r.get());
+    if (a->shared) r = copy_buffer(a, a->device, a->weak, a->committed);
     out.push_back(astype(classify(r.get()), as_array(r.get())->type->dtype(), is_weak));
   }
   return out;

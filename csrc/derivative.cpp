@@ -64,6 +64,8 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     record_at(point, f, arguments);
     check_loss(point, f, holomorphic);
     const Recording& recorded = point.recorded;
+    if (!recorded.written.empty())
+      check_cells(point, f, Linearized(recorded.graph, point.mask(), 1).out_mask());
     size_t num_outputs = recorded.graph->outputs().size();
     Mask cotangents(num_outputs, false);
     cotangents[0] = true;
@@ -78,6 +80,7 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     std::vector<bool> weak = recorded.weak;
     for (const Operand& x : point.inputs) weak.push_back(x.weak);
     Objects results = call_graph(made->graph, operands, weak);
+    point.write_cells(results);
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());
@@ -113,9 +116,11 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     Mask wanted(recorded.weak.size(), false);
     for (size_t i = 0; i < values.size(); ++i) wanted[i] = values[i].is_inexact();
     auto made = jvp_here(recorded.graph, {point.mask(), wanted});
+    check_cells(point, f, made->out_mask);
     std::vector<Operand> operands = point.graph_operands();
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
     Objects results = call_graph(made->graph, operands, recorded.weak);
+    point.write_cells(results);
 
     Objects found;
     size_t next = wanted.size();
@@ -180,6 +185,8 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
 
     const Recording& recorded = point.recorded;
     size_t num_values = point.value.num_leaves;
+    if (!recorded.written.empty())
+      check_cells(point, f, Linearized(recorded.graph, point.mask(), num_values).out_mask());
     auto made = jacobian_here(recorded.graph, {point.mask(), num_values, wanted.forward});
     std::vector<bool> weak(recorded.weak.begin() + static_cast<ptrdiff_t>(num_values),
                            recorded.weak.end());
@@ -188,8 +195,10 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
     Objects results = call_graph(made->graph, point.graph_operands(), weak);
 
     size_t num_aux = point.aux ? point.aux->num_leaves : 0;
+    size_t num_others = recorded.weak.size() - num_values;
+    recorded.write(std::span(results).first(num_others));
     std::vector<PyObject*> blocks;
-    for (size_t i = num_aux; i < results.size(); ++i) blocks.push_back(results[i].get());
+    for (size_t i = num_others; i < results.size(); ++i) blocks.push_back(results[i].get());
     std::span<PyObject* const> rest = blocks;
     std::vector<Ref> owned;
     std::vector<PyObject*> rows;

@@ -107,6 +107,7 @@ struct Hooks {
   Hook matmul{"matmul", Hook::kCallable};
   Hook rshift{"rshift", Hook::kCallable};
   Hook getitem{"getitem", Hook::kCallable};
+  Hook update{"update", Hook::kCallable};  // (kind, array, index, values) -> array
 };
 // Never destroyed: at exit there is no interpreter left to release references to.
 extern Hooks& hooks;

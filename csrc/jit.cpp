@@ -51,7 +51,7 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
   InFlightTable<Signature>::Begun begun(traces.in_flight, call.signature, true);
   EntryRef entry = trace(s, call);
   // What closes over tracers of an outer trace is good for that trace only.
-  if (!entry->captures_tracers) traces.add(std::move(call.signature), entry, s.id);
+  if (!entry->of_outer_trace) traces.add(std::move(call.signature), entry, s.id);
   return entry;
 }
 
@@ -61,7 +61,7 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
     EntryRef entry = find_or_trace(s, call);
-    return call_entry(s, *entry, call.operands).release();
+    return call_entry(s, *entry, call).release();
   });
   if (!result) error_leaves(as_jit(self)->state->function.get());
   return result;

@@ -13,9 +13,13 @@ namespace weft::py {
 
 // A function traced for one signature.
 struct Entry {
-  GraphRef graph;             // inputs: captures, then arguments
-  std::vector<Ref> captures;  // arrays, and tracers of outer contexts
-  bool captures_tracers = false;
+  GraphRef graph;               // inputs: captures, then arguments
+  std::vector<Ref> captures;    // arrays, cells, and tracers of outer contexts
+  bool of_outer_trace = false;  // closes over tracers, or cells of a trace
+  // Outputs beyond the results: values of cells that the function closes over, then of those at
+  // these places among the leaves of the arguments.
+  std::vector<Ref> written;
+  std::vector<size_t> written_arguments;
   bool leaked = false;         // tracers outlived the trace
   bool holds_objects = false;  // of users, in the graph: callbacks, rules
   Ref out_tree;                // null: the output is one leaf
@@ -27,6 +31,8 @@ struct Entry {
   mutable AttrsRef call_attrs;
   mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device
   mutable InFlightTable<int> compiling;                      // likewise
+
+  size_t num_results() const { return weak.size() - written.size() - written_arguments.size(); }
 };
 using EntryRef = std::shared_ptr<const Entry>;
 

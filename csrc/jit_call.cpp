@@ -2,7 +2,10 @@
 
 #include "jit_call.h"
 
+#include <unordered_set>
+
 #include "array.h"
+#include "cell.h"
 #include "eager.h"
 #include "location.h"
 #include "recording.h"
@@ -24,28 +27,28 @@ const AttrsRef& call_attrs(const Entry& e) {
 
 Ref assemble(const Entry& e, Outputs& outputs) {
   if (!e.out_tree) return outputs.take(0);
-  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
-  for (size_t i = 0; i < outputs.size(); ++i)
+  size_t count = e.num_results();
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i)
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), outputs.take(i).release());
   return Ref::checked(PyObject_CallMethodOneArg(e.out_tree.get(), name("unflatten"), list.get()));
 }
 
 // Within a trace: a `jit` op, or the callee's ops for an inline function.
-Ref record_call(const JitState& s, const Entry& e, const ContextRef& c,
-                std::span<const Operand> operands) {
+void record_call(const JitState& s, const Entry& e, const ContextRef& c,
+                 std::span<const Operand> operands, Outputs& outputs) {
   Values args;
   for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
   c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
   static const OpDef& jit_op = registry().get("jit");
   Values results = s.is_inline ? c->builder.inline_graph(*e.graph, args)
                                : c->builder.add(jit_op, args, call_attrs(e));
-  Outputs outputs;
   for (size_t i = 0; i < results.size(); ++i)
     outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
-  return assemble(e, outputs);
 }
 
-Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands) {
+void execute(const JitState& s, const Entry& e, std::span<const Operand> operands,
+             Outputs& outputs) {
   Placement where = placement(operands, [&](size_t i) {
     size_t captures = e.captures.size();
     return i < captures ? cat("an array that '", s.name, "' closes over")
@@ -62,9 +65,28 @@ Ref execute(const JitState& s, const Entry& e, std::span<const Operand> operands
       inputs.push_back(held.back().get());
     }
   }
-  Outputs outputs;
   run(*program, {inputs.data(), inputs.size()}, where.committed, outputs);
-  return assemble(e, outputs);
+}
+
+// A cell that the function closes over must not be an argument as well.
+void check_closed_over(const JitState& s, const Entry& e, const Call& call) {
+  std::vector<PyObject*> cells;
+  for (size_t i : call.cells) cells.push_back(call.leaves[i]);
+  std::unordered_set<PyObject*> closed_over;
+  for (const Ref& w : e.written) closed_over.insert(w.get());
+  for (const Ref& c : e.captures)
+    if (is_cell(c.get())) closed_over.insert(c.get());
+  cells.insert(cells.end(), closed_over.begin(), closed_over.end());
+  check_aliases(cells, [&](size_t i) {
+    return i < call.cells.size() ? describe_leaf(s, e.in_tree.get(), call.cells[i])
+                                 : cat("one that '", s.name, "' closes over");
+  });
+}
+
+void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
+  size_t next = e.num_results();
+  for (const Ref& cell : e.written) set_cell(as_cell(cell.get()), outputs.take(next++));
+  for (size_t i : e.written_arguments) set_cell(as_cell(call.leaves[i]), outputs.take(next++));
 }
 
 }  // namespace
@@ -85,16 +107,25 @@ ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
   return program;
 }
 
-Ref call_entry(const JitState& s, const Entry& entry, std::span<const Operand> arguments) {
-  std::span<const Operand> operands = arguments;
+Ref call_entry(const JitState& s, const Entry& entry, const Call& call) {
+  if (!call.cells.empty()) check_closed_over(s, entry, call);
+  std::span<const Operand> operands = call.operands;
+  std::vector<Ref> captures;
   std::vector<Operand> with_captures;
   if (!entry.captures.empty()) {
-    for (const Ref& c : entry.captures) with_captures.push_back(classify(c.get()));
-    with_captures.insert(with_captures.end(), arguments.begin(), arguments.end());
+    captures = capture_values(entry.captures);
+    for (const Ref& c : captures) with_captures.push_back(classify(c.get()));
+    with_captures.insert(with_captures.end(), operands.begin(), operands.end());
     operands = with_captures;
   }
-  ContextRef c = context_for(operands, stays_innermost(*entry.graph));
-  return c ? record_call(s, entry, c, operands) : execute(s, entry, operands);
+  Outputs outputs;
+  if (ContextRef c = context_for(operands, stays_innermost(*entry.graph))) {
+    record_call(s, entry, c, operands, outputs);
+  } else {
+    execute(s, entry, operands, outputs);
+  }
+  write_cells(entry, call, outputs);
+  return assemble(entry, outputs);
 }
 
 }  // namespace weft::py

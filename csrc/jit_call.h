@@ -1,11 +1,12 @@
 // A call of a traced entry: run, recorded as a `jit` op, or spliced into the program being traced.
 #pragma once
 
+#include "jit_signature.h"
 #include "jit_state.h"
 
 namespace weft::py {
 
-// Results of an entry on the arguments' leaves, as the function returns them.
-Ref call_entry(const JitState& s, const Entry& entry, std::span<const Operand> arguments);
+// Results of an entry on a call's arguments, as the function returns them; writes cells.
+Ref call_entry(const JitState& s, const Entry& entry, const Call& call);
 
 }  // namespace weft::py

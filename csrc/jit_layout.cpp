@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cell.h"
 #include "hooks.h"
 #include "recording.h"
 #include "trace.h"
@@ -39,7 +40,7 @@ bool is_sure_leaf(const Operand& x) {
     case OperandKind::kScalar:
       return !PyType_HasFeature(Py_TYPE(x.object), Py_TPFLAGS_HEAPTYPE);
     case OperandKind::kInvalid:
-      break;
+      return is_cell(x.object);
   }
   return false;
 }

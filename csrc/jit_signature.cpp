@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "cell.h"
 #include "hooks.h"
 #include "jit_state.h"
+#include "recording.h"
 #include "values.h"
 #include "weft/hash.h"
 
@@ -39,8 +41,27 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
               describe_leaf(s, tree, i), "; got ", Py_TYPE(leaf)->tp_name, ": ", shown, way_out);
 }
 
-Operand classify_leaf(PyObject* o, bool allow_abstract) {
+Operand classify_argument(PyObject* o, bool allow_abstract) {
+  if (is_cell(o)) return classify_leaf(o);
   return allow_abstract ? classify_abstract(o) : classify(o);
+}
+
+constexpr uint64_t kWeakBit = 1, kCellBit = 2;
+
+// Notes the leaf as a cell, which takes part with its value.
+void read_cell(const JitState& s, Call& call, size_t i) {
+  PyObject* cell = call.leaves[i];
+  if (s.library) raise_bad_leaf(s, call.signature.tree(), cell, i);
+  call.owned.push_back(cell_value(as_cell(cell)));
+  call.operands[i] = classify(call.owned.back().get());
+  call.cells.push_back(i);
+}
+
+void check_distinct(const JitState& s, const Call& call) {
+  std::vector<PyObject*> cells;
+  for (size_t i : call.cells) cells.push_back(call.leaves[i]);
+  check_aliases(cells,
+                [&](size_t i) { return describe_leaf(s, call.signature.tree(), call.cells[i]); });
 }
 
 bool has_static(const JitState& s) {
@@ -85,7 +106,7 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
     PyObject* leaf = PyList_GET_ITEM(leaves, i);
     out.owned.push_back(Ref::borrow(leaf));
     out.leaves.push_back(leaf);
-    out.operands.push_back(classify_leaf(leaf, allow_abstract));
+    out.operands.push_back(classify_argument(leaf, allow_abstract));
     if (!out.operands.back().type) raise_bad_leaf(s, tree, leaf, static_cast<size_t>(i));
   }
   StaticArguments statics = static_arguments(s, args);
@@ -155,7 +176,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
   // Positional leaves need no tree.
   bool plain = args.num_named() == 0 && !has_static(s);
   for (Py_ssize_t i = 0; plain && i < args.num_positional; ++i) {
-    Operand x = classify_leaf(args.values[i], allow_abstract);
+    Operand x = classify_argument(args.values[i], allow_abstract);
     plain = x.type != nullptr;
     call.leaves.push_back(args.values[i]);
     call.operands.push_back(x);
@@ -181,12 +202,18 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
           h, static_hash(s, sig.statics[i].get(),
                          PyTuple_GET_ITEM(structure.static_keys(), static_cast<Py_ssize_t>(i))));
   }
-  for (const Operand& x : call.operands) {
-    uint64_t t = reinterpret_cast<uint64_t>(x.type) | x.weak;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const Operand& x = call.operands[i];
+    uint64_t t = reinterpret_cast<uint64_t>(x.type) | (x.weak ? kWeakBit : 0);
+    if (x.kind == OperandKind::kInvalid && is_cell(call.leaves[i])) {
+      read_cell(s, call, i);
+      t |= kCellBit;
+    }
     sig.leaves.push_back(t);
     h = hash_combine(h, t);
   }
   sig.hash = h;
+  if (call.cells.size() > 1) check_distinct(s, call);
   return call;
 }
 

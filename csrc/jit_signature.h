@@ -15,7 +15,7 @@ struct JitState;
 
 // Key of the per-function cache.
 struct Signature {
-  SmallVector<uint64_t, 16> leaves;  // type pointer with the weak bit
+  SmallVector<uint64_t, 16> leaves;  // type pointer with the weak bit, and one for cells
   Ref structure;                     // Structure::object; null: positional leaves only
   std::vector<Ref> statics;          // static values, in the order of the structure's keys
   bool x64 = false;
@@ -34,12 +34,13 @@ struct Call {
   Arguments args;
   SmallVector<PyObject*, 16> leaves;
   std::vector<Operand> operands;
-  std::vector<Ref> owned;  // what keeps `leaves` alive
+  std::vector<Ref> owned;     // what keeps `leaves` alive
+  std::vector<size_t> cells;  // which leaves are cells; their operands are what they hold
   Signature signature;
 };
 
 // Splits the arguments and computes the signature. Raises for arguments that are no data, and for
-// static ones without a hash.
+// static ones without a hash, and for a cell that is passed twice.
 Call prepare(const JitState& s, const Arguments& args, bool allow_abstract);
 // (args, kwargs) without static arguments, as the user passed them.
 Ref dynamic_arguments(const JitState& s, const Arguments& args);

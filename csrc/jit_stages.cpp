@@ -6,6 +6,7 @@
 
 #include "array.h"
 #include "bound_text.h"
+#include "cell.h"
 #include "dtypes.h"
 #include "eager.h"
 #include "graph_object.h"
@@ -28,7 +29,7 @@ struct ProgramObject {
 nb::list output_avals(const Entry& e) {
   nb::list out;
   std::vector<TypeRef> types = e.graph->output_types();
-  for (size_t i = 0; i < types.size(); ++i)
+  for (size_t i = 0; i < e.num_results(); ++i)
     out.append(nb::make_tuple(take(to_tuple(types[i]->shape())),
                               nb::borrow(numpy_dtype(types[i]->dtype())), bool(e.weak[i])));
   return out;
@@ -46,7 +47,20 @@ void bind_stages(nb::module_& m) {
       .def_prop_ro("consts",
                    [](const TracedObject& t) {
                      nb::list out;
-                     for (const Ref& c : t.entry->captures) out.append(nb::borrow(c.get()));
+                     for (Ref& c : capture_values(t.entry->captures))
+                       out.append(take(std::move(c)));
+                     return out;
+                   })
+      .def_prop_ro("written",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (const Ref& cell : t.entry->written) out.append(nb::borrow(cell.get()));
+                     return out;
+                   })
+      .def_prop_ro("written_arguments",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (size_t i : t.entry->written_arguments) out.append(i);
                      return out;
                    })
       .def_prop_ro("donated",

@@ -2,7 +2,10 @@
 
 #include "jit_trace.h"
 
+#include <algorithm>
+
 #include "array.h"
+#include "cell.h"
 #include "hooks.h"
 #include "trace.h"
 
@@ -88,6 +91,11 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num
 
 }  // namespace
 
+[[noreturn]] static void raise_returned(const JitState& s, CellObject* cell) {
+  raise_error("RefError", "expected arrays and numbers from '", s.name, "'; got ",
+              describe_cell(cell), "\n  Refs cannot be returned: return its value, ref[...].");
+}
+
 EntryRef trace(const JitState& s, const Call& call) {
   auto context = std::make_shared<TraceContext>();
   context->name = s.name;
@@ -100,12 +108,17 @@ EntryRef trace(const JitState& s, const Call& call) {
   entry->name = s.name;
   entry->in_tree = Ref::borrow(tree);
   std::vector<Value> outputs;
+  auto add_output = [&](const Operand& x) {
+    outputs.push_back(value_in(*context, x, x.type->dtype()));
+    entry->weak.push_back(x.weak);
+  };
   {
     ContextScope scope(context);
     std::vector<Ref> tracers;
     tracers.reserve(call.operands.size());
     for (const Operand& x : call.operands)
       tracers.push_back(Ref::steal(make_tracer(context, context->builder.input(x.type), x.weak)));
+    for (size_t i : call.cells) tracers[i] = make_cell(tracers[i], true);
     Ref result = call_function(s, call, tracers);
     std::vector<Ref> leaves;
     if (is_tracer(result.get()) || is_array(result.get())) {
@@ -119,6 +132,7 @@ EntryRef trace(const JitState& s, const Call& call) {
     }
     for (size_t i = 0; i < leaves.size(); ++i) {
       Operand x = classify(leaves[i].get());
+      if (is_cell(leaves[i].get())) raise_returned(s, as_cell(leaves[i].get()));
       if (x.kind == OperandKind::kInvalid) {
         Ref number = Ref::checked(PyLong_FromSize_t(i));
         Ref out_tree = entry->out_tree ? entry->out_tree : Ref::borrow(Py_None);
@@ -128,16 +142,32 @@ EntryRef trace(const JitState& s, const Call& call) {
                     "; got ", Py_TYPE(leaves[i].get())->tp_name);
       }
       context_for({&x, 1});  // raises for a tracer of a finished trace
-      outputs.push_back(value_in(*context, x, x.type->dtype()));
-      entry->weak.push_back(x.weak);
+      add_output(x);
+    }
+    for (const OuterCell& o : context->cells) {
+      if (!o.written) continue;
+      add_output(classify(o.value.get()));
+      entry->written.push_back(o.cell);
+    }
+    for (size_t i : call.cells) {
+      CellObject* cell = as_cell(tracers[i].get());
+      if (!cell->written) continue;
+      add_output(classify(cell->value.get()));
+      entry->written_arguments.push_back(i);
     }
   }
   entry->leaked = context.use_count() > 1;
   entry->captures = context->captures;
-  for (const Ref& c : entry->captures) entry->captures_tracers |= is_tracer(c.get());
+  auto of_trace = [](const Ref& o) {
+    return is_tracer(o.get()) || (is_cell(o.get()) && as_cell(o.get())->home);
+  };
+  entry->of_outer_trace = std::any_of(entry->captures.begin(), entry->captures.end(), of_trace) ||
+                          std::any_of(entry->written.begin(), entry->written.end(), of_trace);
   entry->graph = context->builder.finish(outputs, context->capture_values);
   entry->holds_objects = !is_portable(*entry->graph);
   entry->donated = donated_inputs(s, call, entry->captures.size());
+  if (!entry->donated.empty())
+    for (size_t i : call.cells) entry->donated[entry->captures.size() + i] = false;
   retire(context);
   return entry;
 }

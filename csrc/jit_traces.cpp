@@ -100,6 +100,7 @@ int Traces::traverse(visitproc visit, void* arg) const {
     const Entry& e = *item.entry;
     if (item.entry.use_count() != 1) return;
     for (const Ref& capture : e.captures) visited(capture.get());
+    for (const Ref& cell : e.written) visited(cell.get());
     visited(e.in_tree.get());
     visited(e.out_tree.get());
   });

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cell.h"
 #include "deferred.h"
 #include "hooks.h"
 #include "object_type.h"
@@ -164,8 +165,10 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     std::unique_ptr<Linear> linear = linear_at(point, f, is_vjp ? "vjp" : "linearize");
     linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
     const Linearized& made = *linear->linearized;
+    check_cells(point, f, made.out_mask());
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made.forward(), operands, point.recorded.weak);
+    point.write_cells(results);
     for (const Residual& r : made.residuals())
       linear->residuals.push_back(r.is_input ? Ref::borrow(operands[r.index].object)
                                              : results[r.index]);
@@ -191,6 +194,10 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
         raise_error("DTypeError", "linear_transpose expected floating-point arguments; got ",
                     point.leaves.operands[i].type, " for ", readable(describe_leaf(f, i).get()));
     record_at(point, f, arguments);
+    if (!point.recorded.written.empty())
+      raise_error("RefError", "linear_transpose expected '", readable(f.name),
+                  "' to write to no ref of outside; got one to ",
+                  describe_cell(as_cell(point.recorded.written[0].get())));
     std::unique_ptr<Linear> linear = linear_at(point, f, "linear_transpose");
     linear->given = point.recorded.graph;
     linear->residuals = point.recorded.captures;

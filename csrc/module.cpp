@@ -4,6 +4,8 @@
 #include "array_functions.h"
 #include "batching.h"
 #include "bind.h"
+#include "cell.h"
+#include "cell_functions.h"
 #include "compiler.h"
 #include "deferred.h"
 #include "derivative.h"
@@ -79,9 +81,11 @@ NB_MODULE(_core, m) {
   TypeSlots shared = operator_slots();
   init_array(m.ptr(), shared);
   init_tracer(m.ptr(), shared);
+  init_cell(m.ptr(), cell_slots());
   init_named_axes(m.ptr());
   hooks.methods.on_install(add_methods);
   init_bind(m.ptr());
+  init_cell_functions(m.ptr());
   init_traces(m.ptr());
   init_jit(m.ptr());
   init_recording(m.ptr());

@@ -5,6 +5,7 @@
 
 #include "attrs.h"
 #include "bind.h"
+#include "cell.h"
 #include "dtypes.h"
 #include "graph_object.h"
 #include "point.h"
@@ -50,8 +51,9 @@ nb::list list_of(const std::vector<Slot>& slots) {
 }
 
 // The call as an op with the attributes that `attributes` gives once it is recorded; that of the
-// function itself if nothing is traced.
-Ref call_as(const OpDef& op, const Function& f, CallArguments arguments,
+// function itself if nothing is traced. Where it may read and write cells, unless `fixed` says what
+// it is, it gets those that it is called with as they are.
+Ref call_as(const OpDef& op, const Function& f, CallArguments arguments, std::string_view fixed,
             FunctionRef<std::vector<NamedAttr>(const Point&)> attributes) {
   Point point = point_at(arguments);
   if (arguments.kwargs) point.trees.push_back(flatten_tree(arguments.kwargs, point.leaves));
@@ -61,11 +63,13 @@ Ref call_as(const OpDef& op, const Function& f, CallArguments arguments,
     // Values that it closes over may be traced: they are recorded where they belong.
     return Ref::checked(PyObject_Call(f.object, arguments.args, arguments.kwargs));
   }
+  if (fixed.empty()) read_cells(point, f);
   check_leaves(point, f);
-  point.chosen.resize(point.leaves.size(), true);
-  record_at(point, f, arguments);
+  for (const Ref& leaf : point.leaves.objects) point.chosen.push_back(!is_cell(leaf.get()));
+  record_at(point, f, arguments, {}, fixed);
   AttrsRef attrs = AttrRecord::make(op.name, op.attrs, attributes(point));
   Objects results = bind_graphs(op, point.graph_operands(), attrs, point.recorded.weak);
+  point.write_cells(results);
   return point.value_of(results);
 }
 
@@ -84,7 +88,7 @@ PyObject* checkpoint(PyObject*, PyObject* tuple) {
     if (!saves && policy != Py_None) raise_error("OperandError", "checkpoint expected a policy");
     if (PyDict_GET_SIZE(kwargs) == 0) kwargs = nullptr;
     static const OpDef& op = registry().get("checkpoint");
-    return call_as(op, f, arguments_of(args, kwargs, positions),
+    return call_as(op, f, arguments_of(args, kwargs, positions), {},
                    [&](const Point& point) {
                      return std::vector<NamedAttr>{{"jaxpr", as_region(point.recorded.graph)},
                                                    {"name", readable(f.name)},
@@ -106,7 +110,8 @@ PyObject* call_with_rule(PyObject*, PyObject* tuple) {
                           &PyTuple_Type, &positions, &f.describe, &rule))
       throw PythonError{};
     const OpDef& op = registry().get(op_name);
-    return call_as(op, f, arguments_of(args, nullptr, positions),
+    std::string fixed = cat("'", readable(f.name), "', which has a derivative rule");
+    return call_as(op, f, arguments_of(args, nullptr, positions), fixed,
                    [&](const Point& point) {
                      CallTypes types{point.trees, point.leaf_slots(), point.value,
                                      point.value_slots()};

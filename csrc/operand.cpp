@@ -3,6 +3,7 @@
 #include "operand.h"
 
 #include "array.h"
+#include "cell.h"
 #include "dtypes.h"
 #include "hooks.h"
 #include "trace.h"
@@ -89,6 +90,7 @@ Operand classify_type(PyObject* o, std::string_view op) {
 }
 
 std::string way_to_array(PyObject* o) {
+  if (is_cell(o)) return "\n  Read its value with ref[...].";
   if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
   const NumpyClasses& numpy = numpy_classes();
   bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy.ndarray) ||

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bind.h"
+#include "cell.h"
 #include "dtypes.h"
 #include "hooks.h"
 
@@ -118,6 +119,12 @@ Ref Point::aux_of(std::span<const Ref> results) const {
   return unflatten(*aux, borrowed(results.subspan(value.num_leaves, aux->num_leaves)));
 }
 
+void Point::write_cells(std::span<const Ref> results) const {
+  size_t next = value.num_leaves + (aux ? aux->num_leaves : 0);
+  for (size_t leaf : written) set_cell(as_cell(leaves.objects[leaf].get()), results[next++]);
+  recorded.write(results.subspan(next, recorded.written.size()));
+}
+
 Point point_at(const CallArguments& arguments) {
   Point point;
   for (Py_ssize_t i : arguments.positions)
@@ -128,6 +135,30 @@ Point point_at(const CallArguments& arguments) {
 Ref describe_leaf(const Function& f, size_t i) {
   Ref number = Ref::checked(PyLong_FromSize_t(i));
   return Ref::checked(PyObject_CallOneArg(f.describe, number.get()));
+}
+
+void read_cells(Point& point, const Function& f) {
+  std::vector<PyObject*> cells;
+  std::vector<size_t> at;
+  for (size_t i = 0; i < point.leaves.size(); ++i) {
+    PyObject* leaf = point.leaves.objects[i].get();
+    if (!is_cell(leaf)) continue;
+    point.cell_values.push_back(cell_value(as_cell(leaf)));
+    point.leaves.operands[i] = classify(point.cell_values.back().get());
+    cells.push_back(leaf);
+    at.push_back(i);
+  }
+  check_aliases(cells, [&](size_t i) { return readable(describe_leaf(f, at[i]).get()); });
+}
+
+void check_cells(const Point& point, const Function& f, const Mask& out_mask) {
+  size_t first = point.recorded.num_results();
+  for (size_t i = 0; i < point.recorded.written.size(); ++i)
+    if (out_mask[first + i])
+      raise_error("RefError", "expected '", readable(f.name),
+                  "' to write to refs of outside only what no derivative goes through; got one to ",
+                  describe_cell(as_cell(point.recorded.written[i].get())),
+                  "\n  Write weft.lax.stop_gradient(value), or return the value.");
 }
 
 void check_leaves(const Point& point, const Function& f) {
@@ -145,18 +176,33 @@ Point differentiable_point(const CallArguments& arguments, const Function& f) {
 }
 
 void record_at(Point& point, const Function& f, const CallArguments& arguments,
-               std::span<const std::optional<int64_t>> axes) {
+               std::span<const std::optional<int64_t>> axes, std::string_view fixed) {
   std::vector<uint32_t> numbers;
   for (size_t i = 0; i < point.leaves.size(); ++i) {
     if (!point.chosen[i]) continue;
     point.inputs.push_back(point.leaves.operands[i]);
     numbers.push_back(static_cast<uint32_t>(i));
   }
-  point.recorded = record(
-      [&](PyObject* tracers) {
-        return take_apart(f, call(f, arguments, point, tracers), point).objects;
-      },
-      point.inputs, axes, readable(f.name), f.describe, numbers);
+  // Cells take the places of the tracers of what they hold.
+  auto recorded = [&](PyObject* tracers) {
+    std::vector<std::pair<size_t, Ref>> cells;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (!is_cell(point.leaves.objects[numbers[i]].get())) continue;
+      auto at = static_cast<Py_ssize_t>(i);
+      Ref cell = make_cell(Ref::borrow(PyList_GET_ITEM(tracers, at)), true);
+      check(PyList_SetItem(tracers, at, Py_NewRef(cell.get())));
+      cells.emplace_back(numbers[i], std::move(cell));
+    }
+    std::vector<Ref> results = take_apart(f, call(f, arguments, point, tracers), point).objects;
+    for (auto& [leaf, cell] : cells) {
+      if (!as_cell(cell.get())->written) continue;
+      point.written.push_back(leaf);
+      results.push_back(as_cell(cell.get())->value);
+    }
+    return results;
+  };
+  point.recorded =
+      record(recorded, point.inputs, axes, readable(f.name), f.describe, numbers, fixed);
 }
 
 Ref assemble(std::span<const Tree> trees, const Mask& chosen, std::span<PyObject* const> found,

@@ -40,7 +40,11 @@ struct Point {
   Leaves leaves;            // of all of them
   Mask chosen;              // per leaf: whether it is an input of the graph
   std::vector<Operand> inputs;
-  Recording recorded;  // its outputs are the leaves of the value, then those of aux
+  // Its outputs are the leaves of the value, those of aux, and what cells hold: those among the
+  // chosen leaves that were written, at these places, and those of outside.
+  Recording recorded;
+  std::vector<size_t> written;
+  std::vector<Ref> cell_values;  // of the cells among the leaves, which the operands refer to
   Tree value;
   std::optional<Tree> aux;
 
@@ -53,6 +57,8 @@ struct Point {
   // graph's results.
   Ref value_of(std::span<const Ref> results) const;
   Ref aux_of(std::span<const Ref> results) const;
+  // Writes cells, from the graph's results.
+  void write_cells(std::span<const Ref> results) const;
 };
 
 // Takes the arguments apart.
@@ -62,12 +68,17 @@ Point point_at(const CallArguments& arguments);
 Point differentiable_point(const CallArguments& arguments, const Function& f);
 // The name of a leaf in messages.
 Ref describe_leaf(const Function& f, size_t i);
+// Lets cells among the leaves take part with their values; raises for one that is there twice.
+void read_cells(Point& point, const Function& f);
+// Raises if a derivative would have to go through a cell of outside: if the output that holds its
+// last value has a tangent.
+void check_cells(const Point& point, const Function& f, const Mask& out_mask);
 // Raises for a leaf that is no array or number.
 void check_leaves(const Point& point, const Function& f);
 // Records the function with the leaves in `point.chosen` as inputs, mapped along `axes` (one per
-// input; empty where nothing is mapped).
+// input; empty where nothing is mapped). `fixed` as for record().
 void record_at(Point& point, const Function& f, const CallArguments& arguments,
-               std::span<const std::optional<int64_t>> axes = {});
+               std::span<const std::optional<int64_t>> axes = {}, std::string_view fixed = {});
 
 // A tuple of trees from all their leaves: the next of `found` for those that are chosen,
 // other(leaf number) for the rest.

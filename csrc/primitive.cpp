@@ -67,8 +67,8 @@ nb::object application(const RuleCtx& c) {
 
 // The graph of a rule: `function` takes a list of tracers and returns a list.
 GraphRef trace(const UserOp& op, nb::handle function, std::span<const TypeRef> types) {
-  return hold_captures(
-      trace_body(function.ptr(), types, std::vector<bool>(types.size()), op.name, Py_None));
+  return hold_captures(trace_body(function.ptr(), types, std::vector<bool>(types.size()), op.name,
+                                  Py_None, cat("a rule of ", op.name)));
 }
 
 TypeRefs types_of(const Builder& b, std::span<const Value> values) {

@@ -2,10 +2,12 @@
 
 #include "recording.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <variant>
 
+#include "cell.h"
 #include "graph_object.h"
 #include "hooks.h"
 #include "lru_table.h"
@@ -63,6 +65,9 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
   return context;
 }
 
+constexpr std::string_view kMapped =
+    "a function under vmap, whose lanes would all write it (pass the ref as an argument, mapped)";
+
 // Calls the function inside the context and freezes the graph.
 Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   Recording out;
@@ -74,6 +79,13 @@ Recording run(const ContextRef& context, Recorded function, Ref tracers) {
       context_for({&x, 1});  // raises for a tracer of a finished trace
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       out.weak.push_back(x.weak);
+    }
+    for (const OuterCell& o : context->cells) {
+      if (!o.written) continue;
+      Operand x = classify(o.value.get());
+      outputs.push_back(value_in(*context, x, x.type->dtype()));
+      out.weak.push_back(x.weak);
+      out.written.push_back(o.cell);
     }
   }
   out.graph = context->builder.finish(outputs, context->capture_values);
@@ -105,7 +117,9 @@ PyObject* to_python(const Recording& r) {
   for (size_t i = 0; i < r.weak.size(); ++i)
     PyTuple_SET_ITEM(weak.get(), static_cast<Py_ssize_t>(i),
                      Py_NewRef(r.weak[i] ? Py_True : Py_False));
-  return PyTuple_Pack(3, graph.get(), captures.get(), weak.get());
+  Ref written = Ref::checked(PyList_New(0));
+  for (const Ref& cell : r.written) check(PyList_Append(written.get(), cell.get()));
+  return PyTuple_Pack(4, graph.get(), captures.get(), weak.get(), written.get());
 }
 
 // check_leaves(leaves, describe): raises ArgumentTypeError for a leaf that is no array or number;
@@ -120,11 +134,11 @@ PyObject* check_leaves(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-// trace_body(function, types, name, describe) -> (graph, captures, weak): `types` holds per input
-// anything that has a type (ShapeDtypeStruct, array, number).
+// trace_body(function, types, name, describe, fixed) -> (graph, captures, weak, written): `types`
+// holds per input anything that has a type (ShapeDtypeStruct, array, number).
 PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    check_count("trace_body", n, 4);
+    check_count("trace_body", n, 5);
     PyObject* inputs = list_argument(args[1], "trace_body", "the types");
     TypeRefs types;
     std::vector<bool> weak;
@@ -133,63 +147,107 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
       types.push_back(x.type);
       weak.push_back(x.weak);
     }
-    return to_python(trace_body(args[0], types, weak, readable(args[2]), args[3]));
+    return to_python(
+        trace_body(args[0], types, weak, readable(args[2]), args[3], readable(args[4])));
   });
 }
 
-// regions([(graph, captures), ...]) -> (graphs, captures): the graphs with one list of captures,
-// which are inputs like the others.
-PyObject* regions_for_python(PyObject*, PyObject* traced) {
+// What regions() gets of a traced function.
+struct Body {
+  GraphRef graph;
+  std::span<PyObject* const> captures;
+  // Cells whose values are the last outputs; unset: the region gives no values of cells.
+  std::optional<std::span<PyObject* const>> written;
+};
+
+std::span<PyObject* const> items(PyObject* list, const char* argument) {
+  list_argument(list, "regions", argument);
+  return {PySequence_Fast_ITEMS(list), static_cast<size_t>(PyList_GET_SIZE(list))};
+}
+
+Body body_argument(PyObject* o) {
+  tuple_argument(o, "regions", "a graph");
+  check_count("regions", PyTuple_GET_SIZE(o), 3);
+  Body body{graph_of(PyTuple_GET_ITEM(o, 0)), items(PyTuple_GET_ITEM(o, 1), "the captures"), {}};
+  if (!body.graph) raise_error("OperandError", "regions expected graphs");
+  if (body.captures.size() > body.graph->num_inputs())
+    raise_error("OperandError", "regions expected captures that are inputs of the graph");
+  PyObject* written = PyTuple_GET_ITEM(o, 2);
+  if (written != Py_None) body.written = items(written, "the refs written");
+  if (body.written && body.written->size() > body.graph->outputs().size())
+    raise_error("OperandError", "regions expected refs whose values are outputs of the graph");
+  return body;
+}
+
+// The inputs that all regions begin with: what is captured, then a value per cell.
+struct SharedInputs {
+  std::unordered_map<PyObject*, size_t> places;
+  TypeRefs types;
+  std::vector<Ref> values;
+
+  size_t place(PyObject* o) const {
+    auto it = places.find(o);
+    if (it == places.end()) raise_error("OperandError", "regions expected all refs written");
+    return it->second;
+  }
+  void add(PyObject* o, TypeRef type) {
+    if (!places.try_emplace(o, types.size()).second) return;
+    types.push_back(type);
+    values.push_back(capture_value(Ref::borrow(o)));
+  }
+};
+
+GraphRef region(const Body& body, const SharedInputs& inputs, std::span<PyObject* const> cells) {
+  GraphBuilder b;
+  Values shared, args;
+  for (TypeRef t : inputs.types) shared.push_back(b.input(t));
+  for (PyObject* capture : body.captures) args.push_back(shared[inputs.place(capture)]);
+  for (TypeRef t : body.graph->input_types().subspan(args.size())) args.push_back(b.input(t));
+  Values outputs = b.inline_graph(*body.graph, args);
+  if (!body.written) return b.finish(outputs);
+  size_t own = outputs.size() - body.written->size();
+  for (size_t i = 0; i < body.written->size(); ++i)
+    shared[inputs.place((*body.written)[i])] = outputs[own + i];
+  Values all;
+  for (PyObject* cell : cells) all.push_back(shared[inputs.place(cell)]);
+  for (size_t i = 0; i < own; ++i) all.push_back(outputs[i]);
+  return b.finish(all);
+}
+
+// regions([(graph, captures, written), ...], refs) -> (graphs, captures): the graphs with one list
+// of captures, as values, which are inputs like the others; those of `refs` come last. `written`
+// lists the refs whose values are the last outputs of a graph. Its region gives the values of all
+// `refs`, before its own results; with None it gives none.
+PyObject* regions_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    list_argument(traced, "regions", "the graphs");
-    std::vector<GraphRef> graphs;
-    std::vector<std::vector<size_t>> places;  // of each graph's captures among all
-    std::unordered_map<PyObject*, size_t> known;
-    TypeRefs types;
-    Ref all = Ref::checked(PyList_New(0));
-    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(traced); ++k) {
-      PyObject* pair = tuple_argument(PyList_GET_ITEM(traced, k), "regions", "a graph");
-      check_count("regions", PyTuple_GET_SIZE(pair), 2);
-      graphs.push_back(graph_of(PyTuple_GET_ITEM(pair, 0)));
-      if (!graphs.back()) raise_error("OperandError", "regions expected graphs");
-      PyObject* captures = list_argument(PyTuple_GET_ITEM(pair, 1), "regions", "the captures");
-      if (static_cast<size_t>(PyList_GET_SIZE(captures)) > graphs.back()->num_inputs())
-        raise_error("OperandError", "regions expected captures that are inputs of the graph");
-      places.emplace_back();
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captures); ++i) {
-        PyObject* capture = PyList_GET_ITEM(captures, i);
-        auto [it, fresh] = known.try_emplace(capture, types.size());
-        if (fresh) {
-          types.push_back(graphs.back()->input_types()[static_cast<size_t>(i)]);
-          check(PyList_Append(all.get(), capture));
-        }
-        places.back().push_back(it->second);
-      }
-    }
-    Ref out = Ref::checked(PyList_New(0));
-    for (size_t k = 0; k < graphs.size(); ++k) {
-      const Graph& graph = *graphs[k];
-      GraphBuilder b;
-      Values captures, args;
-      for (TypeRef t : types) captures.push_back(b.input(t));
-      for (size_t place : places[k]) args.push_back(captures[place]);
-      for (TypeRef t : graph.input_types().subspan(args.size())) args.push_back(b.input(t));
-      Values outputs = b.inline_graph(graph, args);
-      check(PyList_Append(out.get(), graph_object(b.finish(outputs)).get()));
-    }
-    return PyTuple_Pack(2, out.get(), all.get());
+    check_count("regions", n, 2);
+    std::vector<Body> bodies;
+    for (PyObject* traced : items(args[0], "the graphs")) bodies.push_back(body_argument(traced));
+    std::span<PyObject* const> cells = items(args[1], "the refs");
+    SharedInputs inputs;
+    for (const Body& body : bodies)
+      for (size_t i = 0; i < body.captures.size(); ++i)
+        if (std::find(cells.begin(), cells.end(), body.captures[i]) == cells.end())
+          inputs.add(body.captures[i], body.graph->input_types()[i]);
+    for (PyObject* cell : cells) inputs.add(cell, cell_argument(cell, "regions")->type);
+    Ref graphs = Ref::checked(PyList_New(0)), values = Ref::checked(PyList_New(0));
+    for (const Body& body : bodies)
+      check(PyList_Append(graphs.get(), graph_object(region(body, inputs, cells)).get()));
+    for (const Ref& value : inputs.values) check(PyList_Append(values.get(), value.get()));
+    return PyTuple_Pack(2, graphs.get(), values.get());
   });
 }
 
 PyMethodDef functions[] = {
     {"trace_body",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(trace_body_for_python)),
-     METH_FASTCALL, "trace_body(function, types, name, describe) -> (graph, captures, weak)."},
+     METH_FASTCALL,
+     "trace_body(function, types, name, describe, fixed) -> (graph, captures, weak, written)."},
     {"check_leaves", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(check_leaves)),
      METH_FASTCALL,
      "check_leaves(leaves, describe): raises for a leaf that is no array or number."},
-    {"regions", regions_for_python, METH_O,
-     "regions([(graph, captures), ...]) -> (graphs, captures)."},
+    {"regions", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(regions_for_python)),
+     METH_FASTCALL, "regions([(graph, captures, written), ...], refs) -> (graphs, captures)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -200,8 +258,10 @@ bool same_places(const Graph& a, const Graph& b) {
 }
 
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
-                     const std::vector<bool>& weak, std::string_view name, PyObject* describe) {
+                     const std::vector<bool>& weak, std::string_view name, PyObject* describe,
+                     std::string_view fixed) {
   ContextRef context = new_context(ContextKind::kStaged, name, describe, types.size());
+  context->fixed_cells = std::string(fixed);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(types.size())));
   for (size_t i = 0; i < types.size(); ++i)
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
@@ -211,10 +271,11 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
 
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
-                 PyObject* describe, std::span<const uint32_t> numbers) {
+                 PyObject* describe, std::span<const uint32_t> numbers, std::string_view fixed) {
   auto context = new_context(ContextKind::kDeferred, name, describe, inputs.size());
   context->arg_numbers.assign(numbers.begin(), numbers.end());
   context->one_value = axes.empty();
+  context->fixed_cells = std::string(axes.empty() ? fixed : kMapped);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
   for (size_t i = 0; i < inputs.size(); ++i) {
     TypeRef type = inputs[i].type;
@@ -239,7 +300,13 @@ Recording record(Recorded function, std::span<const Operand> inputs,
   return out;
 }
 
+void Recording::write(std::span<const Ref> results) const {
+  std::span<const Ref> values = results.last(written.size());
+  for (size_t i = 0; i < written.size(); ++i) set_cell(as_cell(written[i].get()), values[i]);
+}
+
 Operand classify_leaf(PyObject* leaf) {
+  if (is_cell(leaf)) return {leaf, OperandKind::kInvalid, as_cell(leaf)->type, as_cell(leaf)->weak};
   try {
     return classify(leaf);
   } catch (...) {

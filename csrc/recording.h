@@ -1,6 +1,6 @@
 // Running a Python function on tracers to get its graph: record() for un-jitted transforms, on
 // tracers of a deferred context; trace_body() for loop bodies, branches and rules that users write,
-// on tracers of a staged one.
+// on tracers of a staged one. What becomes of cells is for the caller to do.
 #pragma once
 
 #include <string_view>
@@ -14,27 +14,36 @@ namespace weft::py {
 
 struct Recording {
   GraphRef graph;             // its inputs are the captures, then the function's
-  std::vector<Ref> captures;  // what the function closed over: arrays, tracers of outer contexts
+  std::vector<Ref> captures;  // what the function closed over: arrays, tracers of outer contexts,
+                              // and cells, if the context was a staged one
   std::vector<bool> weak;     // per output
+  std::vector<Ref> written;   // cells of outside; their values are the last outputs
+
+  size_t num_results() const { return weak.size() - written.size(); }
+  // Writes the cells: `results` are those of the graph, or the last of them.
+  void write(std::span<const Ref> results) const;
 };
 
 // Runs function(list of tracers) -> list of results on tracers of the given types. `name` is the
 // function's in messages; `describe` maps the number of an input to its name there, or is None.
+// `fixed` says what the function is, if it must not write cells of outside.
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
-                     const std::vector<bool>& weak, std::string_view name, PyObject* describe);
+                     const std::vector<bool>& weak, std::string_view name, PyObject* describe,
+                     std::string_view fixed);
 
 // Makes results from a list of tracers.
 using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;
 // Records a function of these inputs, which must stay alive, on tracers of a deferred context.
 // `axes` holds per input the mapped axis, if any; empty where nothing is mapped. `name` and
 // `describe` as for trace_body(); `numbers` are those that `describe` knows the inputs by, unless
-// they are their own.
+// they are their own; `fixed` as for trace_body(), where nothing is mapped.
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
-                 PyObject* describe, std::span<const uint32_t> numbers = {});
+                 PyObject* describe, std::span<const uint32_t> numbers = {},
+                 std::string_view fixed = {});
 
 // A leaf of a tree as an operand; kInvalid if it is no array or number, or of a dtype that weft has
-// not.
+// not. A cell has a type nevertheless.
 Operand classify_leaf(PyObject* leaf);
 // The leaves of a tree, a list, as operands. `describe` names a leaf in the ArgumentTypeError that
 // one which is no array or number raises.

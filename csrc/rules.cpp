@@ -13,6 +13,7 @@
 #include "array.h"
 #include "attrs.h"
 #include "bound_text.h"
+#include "cell.h"
 #include "graph_object.h"
 #include "named_axes.h"
 #include "operand.h"
@@ -365,7 +366,7 @@ GraphRef hold_captures(const Recording& r) {
   static const OpDef& constant = registry().get("constant");
   GraphBuilder b;
   Values args;
-  for (const Ref& object : r.captures) {
+  for (const Ref& object : capture_values(r.captures)) {
     auto held = std::make_shared<PyHeld>();
     held->object = object;
     held->value_type = classify(object.get()).type;
@@ -429,7 +430,7 @@ void bind_rules(nb::module_& m) {
           inputs.push_back(x.type);
           weak.push_back(x.weak);
         }
-        Recording r = trace_body(function.ptr(), inputs, weak, name, describe.ptr());
+        Recording r = trace_body(function.ptr(), inputs, weak, name, describe.ptr(), name);
         return take(graph_object(hold_captures(r)));
       },
       nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("describe").none());

@@ -14,13 +14,13 @@ namespace {
 // it differs in more than its buffer or is not the user's.
 Ref handed_through(ArrayObject* a, bool weak, bool committed) {
   check_live(a);
-  if (a->weak == weak && a->committed == committed && !a->cached)
+  if (a->weak == weak && a->committed == committed && !a->shared)
     return Ref::borrow(reinterpret_cast<PyObject*>(a));
   return copy_buffer(a, a->device, weak, committed);
 }
 
-// The inputs with a copy in place of every donated array that is not the caller's to give away: the
-// shared one of a scalar. Raises for a buffer that is donated and passed twice.
+// The inputs with a copy in place of every donated array that is not the caller's to give away.
+// Raises for a buffer that is donated and passed twice.
 std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject* const> inputs,
                                            std::vector<PyObject*>& owned,
                                            std::vector<Ref>& copies) {
@@ -29,7 +29,7 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
   for (uint32_t d : p.donated) {
     donated[d] = true;
     ArrayObject* a = as_array(owned[d]);
-    if (!a->cached) continue;
+    if (!a->shared) continue;
     copies.push_back(copy_buffer(a, a->device, a->weak, a->committed));
     owned[d] = copies.back().get();
   }

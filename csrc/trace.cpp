@@ -48,16 +48,6 @@ PyMemberDef members[] = {
               "\n  Return it from the traced function instead of storing it outside.");
 }
 
-Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef type) {
-  auto it = context.captured.find(key);
-  if (it != context.captured.end()) return it->second;
-  Value v = context.builder.input(type);
-  context.captured.emplace(key, v);
-  context.captures.push_back(object);
-  context.capture_values.push_back(v);
-  return v;
-}
-
 }  // namespace
 
 PyObject* make_tracer(const ContextRef& context, Value value, bool weak) {
@@ -113,6 +103,16 @@ bool stays_innermost(const Graph& graph) {
 
 ContextRef innermost_staged() { return context_for({}); }
 
+Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef type) {
+  auto it = context.captured.find(key);
+  if (it != context.captured.end()) return it->second;
+  Value v = context.builder.input(type);
+  context.captured.emplace(key, v);
+  context.captures.push_back(object);
+  context.capture_values.push_back(v);
+  return v;
+}
+
 Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   switch (x.kind) {
     case OperandKind::kTracer: {
@@ -157,6 +157,7 @@ ContextScope::~ContextScope() {
     ContextRef ended = std::move(stack.back());
     stack.pop_back();
     ended->finished = true;  // destroying it may run Python code, which may start other traces
+    std::vector<OuterCell> cells = std::move(ended->cells);  // whose tracers would keep the context
   }
 }
 

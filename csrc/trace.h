@@ -18,6 +18,13 @@ enum class ContextKind : uint8_t {
   kDeferred,  // records only ops that touch its tracers: un-jitted transforms
 };
 
+// What a context knows of a cell of outside (cell.h).
+struct OuterCell {
+  Ref cell;
+  Ref value;  // an array, or a tracer of this context or one further out
+  bool written;
+};
+
 struct TraceContext {
   ContextKind kind = ContextKind::kStaged;
   GraphBuilder builder;
@@ -34,6 +41,11 @@ struct TraceContext {
   std::vector<Ref> captures;
   std::vector<Value> capture_values;
   std::unordered_map<PyObject*, Value> captured;
+  // Cells of outside that the function read or wrote, in order of first use; those that a staged
+  // context reads are among its captures. Where it must not write any, `fixed_cells` says what the
+  // function is.
+  std::vector<OuterCell> cells;
+  std::string fixed_cells;
   // Deferred contexts: the objects that the arguments stand for, whether each stands for one value
   // (not so under vmap), and the values computed on demand so far, by value id.
   std::vector<Ref> inputs;
@@ -76,6 +88,9 @@ ContextRef innermost_staged();
 // The operand as a value of the context's graph; values from outside are captured. A scalar
 // becomes a literal of `dtype`.
 Value value_in(TraceContext& context, const Operand& x, DType dtype);
+
+// An input of the context's graph that stands for `object`, known under `key`.
+Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef type);
 
 // Appends an op at the user's line.
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,

@@ -78,7 +78,7 @@ def test_second_order_against_differences():
 
 def kept(f, *args):
     """Shapes of what the linear half takes beside tangents and arguments, by the core's word."""
-    rec = weft._core.trace_body(lambda xs: [f(*xs)], list(args), "f", None)[0]
+    rec = weft._core.trace_body(lambda xs: [f(*xs)], list(args), "f", None, "")[0]
     forward, _, _, residuals = weft._core.linearize_graph(rec, [True] * len(rec.in_types))
     return [forward.out_types[index][0] for kind, index in residuals if kind == "output"]
 

@@ -42,6 +42,7 @@ from weft import (  # noqa: E402
     nn,
     numpy,
     random,
+    ref,
     tree,
     tree_util,
 )
@@ -90,6 +91,17 @@ from weft._jacobian import (  # noqa: E402
     jacrev,
 )
 from weft._jit import jit  # noqa: E402
+from weft._refs import (  # noqa: E402
+    Ref,
+    empty_ref,
+    free_ref,
+    freeze,
+    install as _install_refs,
+    new_ref,
+)
+
+_install_refs()
+
 from weft._scope import named_call, named_scope  # noqa: E402
 from weft._staging import ShapeDtypeStruct, typeof  # noqa: E402
 from weft._version import __version__  # noqa: E402
@@ -104,6 +116,7 @@ from weft.runtime.callback import effects_barrier  # noqa: E402
 
 __all__ = [
     "Array",
+    "Ref",
     "ShapeDtypeStruct",
     "ad_checkpoint",
     "block_until_ready",
@@ -130,12 +143,15 @@ __all__ = [
     "disable_jit",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "enable_x64",
     "errors",
     "eval_shape",
     "experimental",
     "extend",
     "ffi",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
     "interpreters",
@@ -154,11 +170,13 @@ __all__ = [
     "memory_stats",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "numpy",
     "process_index",
     "pure_callback",
     "random",
+    "ref",
     "remat",
     "tree",
     "tree_util",

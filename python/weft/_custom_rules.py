@@ -636,7 +636,10 @@ def custom_gradient(fun):
             leaves, out_tree = registry.flatten(cts)
             return leaves
 
-        graph, captures, _ = _core.trace_body(flat, [typeof(x) for x in leaves], name, None)
+        graph, captures, _, _ = _core.trace_body(
+            flat, [typeof(x) for x in leaves], name, None, f"the vjp of '{name}'"
+        )
+        captures = _core.captured_values(captures)
         return result, _Rule(graph, captures, out_tree)
 
     def bwd(rule, cotangent):
@@ -668,7 +671,11 @@ def closure_convert(fun, *example_args):
         return leaves
 
     avals = [typeof(x) for x in leaves]
-    graph, captures, weak = _core.trace_body(flat, avals, function_name(fun), None)
+    name = function_name(fun)
+    graph, captures, weak, _ = _core.trace_body(
+        flat, avals, name, None, f"'{name}', given to closure_convert"
+    )
+    captures = _core.captured_values(captures)
     hoisted = [isinstance(c, _core.Tracer) and is_inexact(typeof(c).dtype) for c in captures]
     values = [c for c, h in zip(captures, hoisted, strict=True) if h]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._staging import describe_argument
-from weft.errors import ArgumentTypeError
+from weft.errors import ArgumentTypeError, RefError
 from weft.tree_util import keystr, tree_flatten_with_path
 
 
@@ -28,6 +28,11 @@ check_leaves = _core.check_leaves  # (leaves, describe)
 
 
 def _reject_leaf(leaf, where):
+    if isinstance(leaf, _core.Ref):
+        raise RefError(
+            f"expected an array, a number or a tree of them for {where}; got "
+            f"{_core.ref_text(leaf)}\n  Read its value with ref[...]. Refs cannot be returned."
+        )
     raise ArgumentTypeError(
         f"expected an array, a number or a tree of them for {where}; "
         f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"

@@ -84,8 +84,33 @@ class SourceInfo(NamedTuple):
 _core.install(shaped_array=ShapedArray, source_info=SourceInfo)
 
 
+class AbstractRef(NamedTuple):
+    """The type of a ref, as `typeof` tells it; prints as `Ref{float32[3,4]}`.
+
+    Attributes: inner_aval (ShapedArray, the type of what it holds), shape, dtype, weak_type.
+    """
+
+    inner_aval: ShapedArray
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+
+    def __str__(self):
+        return f"Ref{{{self.inner_aval}}}"
+
+    __repr__ = __str__
+
+
 def typeof(x):
-    """The shape, dtype and weak type of an array, number or ShapeDtypeStruct: a ShapedArray."""
+    """The shape, dtype and weak type of an array, number or ShapeDtypeStruct: a ShapedArray.
+
+    Of a ref it is an AbstractRef.
+    """
+    if isinstance(x, _core.Ref):
+        return AbstractRef(ShapedArray(x.shape, x.dtype, weak_type=x.weak_type))
     if isinstance(x, ShapeDtypeStruct):
         return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
     shape, dtype, weak = _core.typeof(x)
@@ -184,10 +209,11 @@ def describe_output(fun, out_tree, leaf):
 
 
 def _result_paths(core):
+    refs = ["ref"] * (len(core.written) + len(core.written_arguments))
     if core.out_tree is None:
-        return ["result"]
+        return ["result", *refs]
     numbered = core.out_tree.unflatten(range(core.out_tree.num_leaves))
-    return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
+    return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]] + refs
 
 
 @public_methods
@@ -321,15 +347,20 @@ class Compiled:
             )
         fun = traced._function.__wrapped__
         for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):
-            got = _core.typeof(leaf)
-            if got[:2] != wanted:
+            got = typeof(leaf)
+            if (got.shape, got.dtype) != wanted:
                 name = describe_argument(fun, expected, (), i)
                 raise ArgumentTypeError(
                     f"expected {ShapedArray(*wanted)} for {name}, as compiled; "
-                    f"got {ShapedArray(got[0], got[1])}"
+                    f"got {ShapedArray(got.shape, got.dtype)}"
                 )
-        outputs = self._program.run([*traced.consts, *leaves])
-        return outputs[0] if self.out_tree is None else self.out_tree.unflatten(outputs)
+        core = traced._core
+        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
+        outputs = self._program.run([*traced.consts, *values])
+        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
+        count = len(outputs) - len(refs)
+        _core.set_refs(refs, outputs[count:])
+        return outputs[0] if self.out_tree is None else self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self):
         """jaxlib's loaded executable; None when nothing is left to compute."""

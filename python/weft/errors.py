@@ -24,6 +24,7 @@ __all__ = [
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
+    "RefError",
     "ShapeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
@@ -221,6 +222,21 @@ class UnexpectedTracerError(WeftError):
 
         f(1.0)
         saved[0] + 1                              # error
+    """
+
+
+class RefError(WeftError, TypeError, ValueError):
+    """A ref (`weft.new_ref`) where it cannot be, or a write that does not fit it.
+
+    Functions take refs as arguments, each once, or close over them; they return arrays. What is
+    written has the dtype of the ref. ::
+
+        count = weft.new_ref(0)
+
+        @weft.jit
+        def f(x):
+            count[...] += 1
+            return count                          # RefError: return count[...]
     """
 
 

@@ -7,10 +7,14 @@ from weft._staging import typeof
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._regions import (
     Body,
+    check_distinct,
     check_same_tree,
     check_same_types,
     regions,
     runs_in_python,
+    split,
+    weak_types,
+    written,
 )
 from weft.runtime.pytree import registry
 
@@ -165,10 +169,16 @@ def _narrow(index):
 
 def _trace(what, functions, operands):
     leaves, tree = registry.flatten(operands)
-    check_leaves(leaves, lambda i: f"operand{leaf_paths(tree)[i]} of {what}")
+    refs = {i: x for i, x in enumerate(leaves) if isinstance(x, _core.Ref)}
+
+    def describe(i):
+        return f"operand{leaf_paths(tree)[i]} of {what}"
+
+    check_distinct(refs, describe)
+    check_leaves([0 if i in refs else x for i, x in enumerate(leaves)], describe)
     trees = [registry.flatten(x)[1] for x in operands]
     names = [f"operand {i}" for i in range(len(operands))]
-    return [Body(f, trees, leaves, what, names) for f in functions]
+    return [Body(f, trees, leaves, what, names, writes=True) for f in functions]
 
 
 def _bind(what, index, bodies, operands, names, first):
@@ -181,7 +191,12 @@ def _bind(what, index, bodies, operands, names, first):
         )
         check_same_tree(model.structure(), body.structure(), message, "result")
         check_same_types(model.out_tree, model.out_types, body.out_types, message, "result")
-    graphs, captures = regions(*bodies)
+    refs = written(*bodies)
+    graphs, captures = regions(*bodies, refs=refs)
     weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))
-    inputs = [index, *captures, *registry.flatten(operands)[0]]
-    return model.out_tree.unflatten(_core.bind_graphs("cond", inputs, weak, branches=graphs))
+    leaves = [x for x in registry.flatten(operands)[0] if not isinstance(x, _core.Ref)]
+    inputs = [index, *captures, *leaves]
+    results = _core.bind_graphs("cond", inputs, (*weak_types(refs), *weak), branches=graphs)
+    values, results = split(results, len(refs))
+    _core.set_refs(refs, values)
+    return model.out_tree.unflatten(results)

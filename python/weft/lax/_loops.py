@@ -19,10 +19,14 @@ from weft.lax._branches import cond
 from weft.lax._regions import (
     Body,
     check_carry,
+    check_no_refs,
     check_same_tree,
     promoted_carry,
     regions,
     runs_in_python,
+    split,
+    weak_types,
+    written,
 )
 from weft.lax._scan import scan
 from weft.runtime.pytree import registry
@@ -64,9 +68,10 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
         except ConcretizationTypeError:
             pass  # a condition without one value (vmap): only the loop itself can decide
     leaves, tree = registry.flatten(init_val)
+    check_no_refs(leaves, "init_val of while_loop")
     check_leaves(leaves, lambda i: f"init_val{leaf_paths(tree)[i]} of while_loop")
     while True:
-        body = Body(body_fun, [tree], leaves, "while_loop", ["val"])
+        body = Body(body_fun, [tree], leaves, "while_loop", ["val"], writes=True)
         check_same_tree(
             tree.unflatten([typeof(x) for x in leaves]),
             body.structure(),
@@ -81,17 +86,22 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     _check_condition(condition)
     if max_steps is not None:
         return _bounded(cond_fun, body_fun, tree.unflatten(leaves), max_steps)
-    (cond_graph,), cond_consts = regions(condition)
-    (body_graph,), body_consts = regions(body)
+    refs = written(body)
+    (cond_graph,), captures = regions(condition, refs=refs, returned=False)
+    cond_consts, _ = split(captures, len(captures) - len(refs))
+    (body_graph,), captures = regions(body, refs=refs)
+    body_consts, values = split(captures, len(captures) - len(refs))
     results = _core.bind_graphs(
         "while",
-        [*cond_consts, *body_consts, *leaves],
-        body.weak,
+        [*cond_consts, *body_consts, *values, *leaves],
+        (*weak_types(refs), *body.weak),
         cond_jaxpr=cond_graph,
         cond_nconsts=len(cond_consts),
         body_jaxpr=body_graph,
         body_nconsts=len(body_consts),
     )
+    values, results = split(results, len(refs))
+    _core.set_refs(refs, values)
     return tree.unflatten(results)
 
 

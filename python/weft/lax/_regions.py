@@ -4,48 +4,68 @@ from weft import _core
 from weft._recording import check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import first_mismatch
-from weft.errors import ControlFlowTypeError
+from weft.errors import ControlFlowTypeError, RefError
 from weft.runtime.pytree import registry
 
 
 class Body:
     """A function traced on abstract values.
 
-    Attributes: graph (its inputs are the captures, then the arguments' leaves), captures (list),
-    weak (per output), out_tree, name (the function's), what (where it was given).
+    Attributes: graph (its inputs are the captures, then the arguments' leaves; its outputs are the
+    results, the values of refs among the arguments, then of refs of outside, that were written),
+    captures (list), weak (per result), out_tree, name (the function's), what (where it was given),
+    refs (those of outside that it wrote), refs_weak, changed (positions of the leaves that are refs
+    and were written).
     """
 
-    def __init__(self, fun, trees, types, what, names):
+    def __init__(self, fun, trees, types, what, names, *, slices=(), writes=False):
         """Traces fun(*args).
 
         Args:
           fun: the user's function.
           trees: tree definition of each argument.
-          types: what has the type of each leaf, of all arguments.
+          types: what has the type of each leaf, of all arguments. A ref is handed on as it is.
           what: the function that `fun` was given to, for messages.
           names: names of the arguments there.
+          slices: positions of leaves that are parts of refs: refs for `fun`.
+          writes: whether `fun` may write refs of outside; the caller sees to their values then.
         """
         self.name = function_name(fun)
         self.what = what
         self.out_tree = None
+        self.changed = []
         places = _leaf_names(trees, names)
+        traced = [i for i, x in enumerate(types) if not isinstance(x, _core.Ref)]
 
         def flat(tracers):
+            leaves = list(types)
+            for i, tracer in zip(traced, tracers, strict=True):
+                leaves[i] = _core.new_ref(tracer, True) if i in slices else tracer
             args, start = [], 0
             for tree in trees:
-                args.append(tree.unflatten(tracers[start : start + tree.num_leaves]))
+                args.append(tree.unflatten(leaves[start : start + tree.num_leaves]))
                 start += tree.num_leaves
-            leaves, self.out_tree = registry.flatten(fun(*args))
-            check_leaves(leaves, lambda i: f"result{leaf_paths(self.out_tree)[i]} of '{self.name}'")
-            return leaves
+            results, self.out_tree = registry.flatten(fun(*args))
+            check_leaves(
+                results, lambda i: f"result{leaf_paths(self.out_tree)[i]} of '{self.name}'"
+            )
+            self.changed = [i for i in slices if leaves[i]._written]
+            return results + [leaves[i][...] for i in self.changed]
 
-        self.graph, self.captures, self.weak = _core.trace_body(
-            flat, types, self.name, lambda i: f"{places()[i]} of '{self.name}'"
+        self.graph, self.captures, weak, self.refs = _core.trace_body(
+            flat,
+            [types[i] for i in traced],
+            self.name,
+            lambda i: f"{places()[traced[i]]} of '{self.name}'",
+            "" if writes else f"'{self.name}', given to {what}",
         )
+        count = self.out_tree.num_leaves
+        self.weak, self.changed_weak = weak[:count], weak[count : count + len(self.changed)]
 
     @property
     def out_types(self):
-        pairs = zip(self.graph.out_types, self.weak, strict=True)
+        types = self.graph.out_types[: len(self.weak)]
+        pairs = zip(types, self.weak, strict=True)
         return [ShapedArray(shape, dtype, weak_type=weak) for (shape, dtype), weak in pairs]
 
     def structure(self):
@@ -61,9 +81,68 @@ def _leaf_names(trees, names):
     return all_names
 
 
-def regions(*bodies):
-    """(graphs, captures): the graphs of bodies, whose first inputs are the captures of them all."""
-    return _core.regions([(body.graph, body.captures) for body in bodies])
+def regions(*bodies, refs=(), returned=True):
+    """(graphs, captures): the graphs of bodies, whose first inputs are the captures of them all.
+
+    The last captures are the values of `refs`; those after the body come first among the outputs of
+    a graph, unless they are not `returned`.
+    """
+    refs = list(refs)
+    traced = [(body.graph, body.captures, body.refs if returned else None) for body in bodies]
+    return _core.regions(traced, refs)
+
+
+def written(*bodies):
+    """The refs of outside that one of the bodies writes."""
+    return list(dict.fromkeys(ref for body in bodies for ref in body.refs))
+
+
+def weak_types(refs):
+    """Per ref whether its value is weak."""
+    return tuple(ref.weak_type for ref in refs)
+
+
+def split(values, *counts):
+    """The values in parts of these sizes, and the rest."""
+    parts, start = [], 0
+    for count in counts:
+        parts.append(values[start : start + count])
+        start += count
+    return *parts, values[start:]
+
+
+def refs_among(leaves, describe):
+    """The refs in a list of leaves, by position; their values take their places.
+
+    Raises RefError for one that is there twice; `describe` names a leaf.
+    """
+    refs = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, _core.Ref)}
+    check_distinct(refs, describe)
+    for i, ref in refs.items():
+        leaves[i] = ref[...]
+    return refs
+
+
+def check_distinct(refs, describe):
+    """Raises RefError if a ref occurs twice; `refs` is a dict from positions."""
+    first = {}
+    for i, ref in refs.items():
+        if ref in first:
+            raise RefError(
+                f"expected every ref once; got {_core.ref_text(ref)} as {describe(first[ref])} and "
+                f"as {describe(i)}"
+            )
+        first[ref] = i
+
+
+def check_no_refs(leaves, where):
+    """Raises RefError if a leaf of what is carried along is a ref; `where` says of what."""
+    for leaf in leaves:
+        if isinstance(leaf, _core.Ref):
+            raise RefError(
+                f"expected arrays and numbers in {where}; got {_core.ref_text(leaf)}\n"
+                "  Refs cannot be returned: the function can refer to the ref by itself."
+            )
 
 
 def runs_in_python():

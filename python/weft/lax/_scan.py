@@ -15,10 +15,15 @@ from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError
 from weft.lax._regions import (
     Body,
     check_carry,
+    check_no_refs,
     check_same_tree,
     promoted_carry,
+    refs_among,
     regions,
     runs_in_python,
+    split,
+    weak_types,
+    written,
 )
 from weft.lax._shape import concatenate, reshape, stack
 from weft.lax._slice import index_in_dim, slice_in_dim
@@ -40,7 +45,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
     Args:
       f: function of the carry and a slice of xs; returns the next carry and a tree to be stacked.
       init: tree of arrays, the first carry. A Python number takes the dtype that `f` makes of it.
-      xs: tree of arrays with leading axes of one length; None for a loop that reads nothing.
+      xs: tree of arrays with leading axes of one length; None for a loop that reads nothing. For
+        a ref among them `f` gets a ref to a slice of it.
       length: number of iterations; needed without xs.
       reverse: start with the last slice of xs. Slices of ys stand where those of xs stood.
       unroll: how many iterations are one of the loop in the compiled program; 0 or True for all.
@@ -54,37 +60,53 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
     """
     check_callable(f, "scan")
     xs_leaves, xs_tree = registry.flatten(xs)
+    xs_refs = refs_among(xs_leaves, lambda i: f"xs{leaf_paths(xs_tree)[i]} of scan")
     check_leaves(xs_leaves, lambda i: f"xs{leaf_paths(xs_tree)[i]} of scan")
     length = _length(xs_leaves, xs_tree, length)
     unroll = _unroll(unroll, length)
+    leaves, tree = registry.flatten(init)
+    check_no_refs(leaves, "init of scan")
     if checkpoint is not None:
+        check_no_refs(xs_refs.values(), "xs of scan with checkpoint")
         return _in_segments(f, init, xs_leaves, xs_tree, length, reverse, unroll, checkpoint)
     if runs_in_python() and length > 0:
-        return _run(f, init, xs_leaves, xs_tree, length, reverse)
-    leaves, tree = registry.flatten(init)
+        return _run(f, init, xs_leaves, xs_refs, xs_tree, length, reverse)
     check_leaves(leaves, lambda i: f"init{leaf_paths(tree)[i]} of scan")
     slices = [_slice_type(x) for x in xs_leaves]
     while True:
-        body = Body(f, [tree, xs_tree], [*leaves, *slices], "scan", ["carry", "x"])
+        body = Body(
+            f,
+            [tree, xs_tree],
+            [*leaves, *slices],
+            "scan",
+            ["carry", "x"],
+            slices=[len(leaves) + i for i in xs_refs],
+            writes=True,
+        )
         ys_tree = _check_result(body, tree, [typeof(x) for x in leaves])
         leaves, changed = promoted_carry(leaves, body.out_types[: len(leaves)])
         if not changed:
             break
     check_carry(body, tree, leaves, "carry")
-    (graph,), consts = regions(body)
-    num_carry = len(leaves)
+    refs = written(body)
+    (graph,), captures = regions(body, refs=refs)
     results = _core.bind_graphs(
         "scan",
-        [*consts, *leaves, *xs_leaves],
-        body.weak,
+        [*captures, *leaves, *xs_leaves],
+        (*weak_types(refs), *body.weak, *body.changed_weak),
         jaxpr=graph,
         length=length,
         reverse=bool(reverse),
         unroll=unroll,
-        num_consts=len(consts),
-        num_carry=num_carry,
+        num_consts=len(captures) - len(refs),
+        num_carry=len(refs) + len(leaves),
     )
-    return tree.unflatten(results[:num_carry]), ys_tree.unflatten(results[num_carry:])
+    values, carry, ys, parts = split(results, len(refs), len(leaves), ys_tree.num_leaves)
+    _core.set_refs(
+        refs + [xs_refs[i - len(leaves)] for i in body.changed],
+        values + parts,
+    )
+    return tree.unflatten(carry), ys_tree.unflatten(ys)
 
 
 def _length(leaves, tree, length):
@@ -200,11 +222,16 @@ def _check_result(body, tree, types):
     return registry.flatten(result[1])[1]
 
 
-def _run(f, carry, xs, xs_tree, length, reverse):
+def _run(f, carry, xs, refs, xs_tree, length, reverse):
     """The loop in Python, for debugging."""
     rows = []
     for i in reversed(range(length)) if reverse else range(length):
-        carry, y = f(carry, xs_tree.unflatten([index_in_dim(x, i, keepdims=False) for x in xs]))
+        x = [index_in_dim(x, i, keepdims=False) for x in xs]
+        for k in refs:
+            x[k] = _core.new_ref(x[k], True)
+        carry, y = f(carry, xs_tree.unflatten(x))
+        for k, ref in refs.items():
+            ref[i] = x[k][...]
         rows.append(registry.flatten(y))
     if reverse:
         rows.reverse()

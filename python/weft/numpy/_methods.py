@@ -156,6 +156,7 @@ OPERATORS = {
     "matmul": linalg.matmul,
     "rshift": ufuncs.right_shift,
     "getitem": indexing.getitem,
+    "update": indexing.update,
 }
 
 

@@ -1,0 +1,130 @@
+"""Refs: mutable arrays. What they are and how they hold values is in csrc/cell.h."""
+
+from weft import _core
+from weft._staging import typeof
+from weft._surface import public_function
+from weft.errors import AttributeValueError, RefError
+from weft.lax._creation import full
+
+Ref = _core.Ref
+
+
+def new_ref(init_val, *, memory_space=None, kind=None):
+    """A ref, a mutable array, whose first value is `init_val`.
+
+    `ref[index]` reads and `ref[index] = value` writes, with the indices of arrays; `ref[...]` is
+    all of it. What is written is broadcast to the shape of the elements and has the dtype of the
+    ref; a Python number takes it.
+
+    Functions under `jit`, loops, branches and derivatives may use refs that they make, close over
+    or are given; what they write is written when they have run. A ref that they make ends with
+    them. Refs are passed once each and never returned. A derivative goes through what a function
+    writes to refs of its own, and may not go through what it writes to others. Under `vmap` only
+    refs that are arguments with a mapped axis, or made inside, can be written.
+
+    Args:
+      init_val: an array or a number.
+      memory_space: must be None.
+      kind: None or "no_grad_no_remat"; has no effect.
+
+    Raises RefError for a ref as `init_val`.
+    """
+    if memory_space is not None:
+        raise NotImplementedError(
+            f"new_ref memory_space: expected None, since devices have one; got {memory_space!r}"
+        )
+    if kind not in (None, "no_grad_no_remat"):
+        raise AttributeValueError(
+            f"new_ref kind: expected None or 'no_grad_no_remat'; got {kind!r}"
+        )
+    return _core.new_ref(init_val, False)
+
+
+def empty_ref(ty, memory_space=None):
+    """A ref of a type whose first value is not to be read; today it is zeros.
+
+    Args:
+      ty: anything with a shape and a dtype: a ShapeDtypeStruct, an array.
+      memory_space: must be None.
+    """
+    aval = typeof(ty)
+    return new_ref(full(aval.shape, 0, aval.dtype), memory_space=memory_space)
+
+
+def freeze(ref):
+    """The last value of a ref, which ends: it cannot be read or written afterwards.
+
+    Raises RefError unless the ref was made in the function that is running.
+    """
+    return _core.freeze(ref)
+
+
+def free_ref(ref):
+    """Ends a ref, as `freeze` does, without a result."""
+    _core.freeze(ref)
+
+
+def _all(index):
+    return ... if index is None else index
+
+
+def get(ref, idx=None):
+    """`ref[idx]`; None is all of it."""
+    _checked(ref, "get")
+    return ref[_all(idx)]
+
+
+def set(ref, idx, value):
+    """`ref[idx] = value`; None is all of it."""
+    _core.update_ref("set", ref, _all(idx), value)
+
+
+def swap(ref, idx, value):
+    """Writes `ref[idx] = value` and returns what was there before."""
+    old = get(ref, idx)
+    _core.update_ref("set", ref, _all(idx), value)
+    return old
+
+
+def addupdate(ref, idx, x):
+    """Adds `x` to `ref[idx]`; an element that is indexed several times gets every addition."""
+    _core.update_ref("add", ref, _all(idx), x)
+
+
+def _checked(ref, function):
+    if not isinstance(ref, Ref):
+        raise RefError(f"[{function}] expected a ref; got {type(ref).__name__}")
+
+
+# ---- The other methods of Ref
+
+
+def _repr(self):
+    value = self._held
+    if value is None:
+        return f"<frozen {typeof(self)}>" if self._frozen else str(typeof(self))
+    return repr(value).replace("Array", "Ref", 1)
+
+
+def _refuse_array(self, dtype=None, copy=None):
+    raise RefError(f"expected an array; got {_core.ref_text(self)}\n  Read it with ref[...].")
+
+
+def _rebuild(value):
+    return _core.new_ref(value, False)
+
+
+_METHODS = {
+    "__repr__": _repr,
+    "__array__": _refuse_array,
+    "__reduce__": lambda self: (_rebuild, (self[...],)),
+    "__iter__": None,  # Python would index it without an end
+    "addupdate": lambda self, x, idx=...: addupdate(self, idx, x),
+    "aval": property(typeof),
+}
+
+
+def install():
+    """Gives the type its methods."""
+    for name, method in _METHODS.items():
+        setattr(Ref, name, public_function(method))
