@@ -76,9 +76,6 @@ PyObject* reduce(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
-PyGetSetDef getset[] = {{"__wrapped__", wrapped, nullptr, nullptr, nullptr},
-                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
 }  // namespace
 
 void error_leaves(PyObject* function) {
@@ -105,8 +102,8 @@ void init_public_function(PyObject* module) {
        {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
        {Py_tp_repr, reinterpret_cast<void*>(represent)},
        {Py_tp_methods, methods},
-       {Py_tp_getset, getset},
-       {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")}});
+       {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")}},
+      {{"__wrapped__", wrapped, nullptr, nullptr, nullptr}});
   check(PyModule_AddObjectRef(module, "PublicFunction", reinterpret_cast<PyObject*>(type)));
 }
 
