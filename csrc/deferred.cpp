@@ -76,7 +76,13 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs,
     bool is_weak = out.size() < weak.size() && weak[out.size()];
     // A result is the caller's own.
     ArrayObject* a = as_array(r.get());
-    if (a->shared) r = copy_buffer(a, a->device, a->weak, a->committed);
+    if (a->shared && v.is_literal()) {
+      r = fresh_scalar(graph.literal(v), current_device(), false);
+    } else if (a->shared && v.id < inputs.size() && inputs[v.id].kind == OperandKind::kScalar) {
+      r = fresh_scalar(scalar_value(inputs[v.id], a->type->dtype()), current_device(), false);
+    } else if (a->shared) {
+      r = copy_buffer(a, a->device, a->weak, a->committed);
+    }
     out.push_back(astype(classify(r.get()), as_array(r.get())->type->dtype(), is_weak));
   }
   return out;
