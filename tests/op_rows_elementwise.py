@@ -309,8 +309,9 @@ SPECIAL_FUNCTIONS = [
             ("igamma", scipy.special.gammainc, (0, 1), 256),
             ("igammac", scipy.special.gammaincc, (0, 1), 256),
             # These references are good to ten digits.
-            ("igamma_grad_a", gammainc_da, (), 1e6),
-            ("random_gamma_grad", lambda a, x: -gammainc_da(a, x) / gamma_density(a, x), (), 1e6),
+            ("igamma_grad_a", gammainc_da, (0, 1), 1e6),
+            ("random_gamma_grad", lambda a, x: -gammainc_da(a, x) / gamma_density(a, x), (0, 1),
+             1e6),
         ]
         for dtype, ulps in [("float32", 256), ("float64", doubles)]
     ],
@@ -324,7 +325,14 @@ SPECIAL_FUNCTIONS = [
                 domain=("positive", "positive", "fraction"), diff=(0, 1, 2)),
     elementwise("regularized_incomplete_beta", bind("regularized_incomplete_beta"),
                 scipy.special.betainc, ("float32", "float64"), arity=3, ulps=1024,
-                domain=("positive", "positive", "fraction"), diff=(2,)),
+                domain=("positive", "positive", "fraction"), diff=(0, 1, 2)),
+    *[
+        elementwise("derivative", bind("derivative"), ref, (dtype,), arity=2, domain="positive",
+                    ulps=ulps, label=function, attrs={"function": function, "by": (0,)},
+                    diff=(0, 1) if function == "igamma" else ())
+        for function, ref in [("igamma", gammainc_da), ("igammac", lambda a, x: -gammainc_da(a, x))]
+        for dtype, ulps in [("float64", 1e6)]
+    ],
 ]  # fmt: skip
 
 COMPARISON = [

@@ -7,7 +7,8 @@ import scipy.special
 import scipy.stats
 
 import weft
-from weft import lax
+from weft import compiler, lax
+from weft.errors import AttributeValueError, NotImplementedRuleError, OperandError
 
 COUNT = 2000
 SMALLEST = {"float32": 1e-36, "float64": 1e-200}
@@ -95,6 +96,90 @@ def test_derivatives_by_the_parameter():
         np.testing.assert_allclose(lax.random_gamma_grad(a, x), sample_slope, rtol=1e-13)
         by_grad = weft.vmap(weft.grad(lax.igammac))(a, x)
         np.testing.assert_allclose(by_grad, -slope, rtol=1e-13)
+
+
+# a, x, the second derivative of P by a, and that by a and x
+SECOND = [
+    (1e-05, 1e-06, 173.58502441065207, 999734.2604070046),
+    (0.003, 0.5, -0.5810374486158978, 1.2121908742807954),
+    (0.2, 0.95, -0.37571571698588874, 0.4597199318023035),
+    (0.7, 3.0, -0.09709343769328221, 0.06396162918704505),
+    (2.5, 1.0, 0.17286396981617788, -0.19459039559527955),
+    (6.0, 20.0, -0.00011830964253863842, 7.088250173059395e-05),
+    (9.5, 9.0, 0.007341662764426951, -6.857541838594526e-05),
+    (10.0, 10.0, 0.00010749206936509897, 0.006359656382142227),
+    (10.0, 10.5, -0.005930653407600921, 0.011727535806432154),
+    (11.5, 5.0, 0.006745552559758041, -0.00975336106534713),
+    (30.0, 45.0, -0.0014122483428958034, 0.0011992664291061886),
+    (250.0, 250.0, 3.367527870922165e-08, 5.047946287016451e-05),
+    (1.0, 1.0, 0.033618035299959194, 0.21234577623937842),
+    (2000.0, 1950.0, 0.00012114327319722758, -0.00012146295634019541),
+]
+# a, b, x, the derivatives of I by a and by b, the second one by a
+BETA_SLOPES = [
+    (0.5, 0.5, 0.3, -0.6428114811572838, 0.46874458391550544, 1.3451995000262817),
+    (2.0, 3.0, 0.4, -0.24086937608755657, 0.15634433641359877, 0.05839660125154109),
+    (0.0001, 2.0, 0.5, -0.1931684480384077, 2.1612073120705745e-05, -0.21265540333085656),
+    (5.0, 0.01, 0.9, -0.0013697149029951229, 0.594881423780261, 0.0004423414725113342),
+    (30.0, 40.0, 0.5, -0.025039368671131827, 0.021652489043227995, -0.0035031724173252565),
+    (30.0, 40.0, 0.2, -6.511178748489484e-06, 2.8745231179385808e-06, 5.0644646450537476e-06),
+    (30.0, 40.0, 0.9, -9.14445813681762e-23, 2.1388408148779293e-22, -6.662749540203336e-23),
+    (11.0, 0.5, 0.99, -0.015477328305694935, 0.819082877956602, 0.0008742108268075685),
+    (0.3, 25.0, 0.01, -0.9469072039402452, 0.006963590107459192, 0.6728451406952606),
+    (200.0, 300.0, 0.41, -0.019477054685530487, 0.013253355464568035, -0.0004420225571478137),
+    (200.0, 300.0, 0.3, -3.141477273032247e-07, 1.682978076167301e-07, 9.10268380132778e-08),
+    (1.0, 1.0, 0.5, -0.34657359027997264, 0.34657359027997264, 0.24022650695910072),
+    (15.0, 15.0, 0.5, -0.0738585697475021, 0.0738585697475021, 0.0025307626130260216),
+    (3.0, 0.2, 0.7, -0.03189958310520135, 0.3146547971252384, 0.020853855477668715),
+    (1000.0, 1000.0, 0.5, -0.008922479336000141, 0.008922479336000141, 4.4630987157590205e-06),
+    (0.1, 50.0, 0.001, -2.0303632994399314, 0.0014948484407686718, 4.2804459326419435),
+    (2.0, 1.0, 0.75, -0.16182116575412678, 0.41900378298995217, 0.04655304833071035),
+]
+
+
+def test_second_derivatives_of_gamma():
+    a, x, by_a, by_both = np.array(SECOND).T
+    with weft.enable_x64(True):
+        for function, sign in [(lax.igamma_grad_a, 1), (weft.grad(lax.igammac), -1)]:
+            slopes = weft.jit(weft.vmap(weft.grad(function, (0, 1))))(a, x)
+            np.testing.assert_allclose(slopes[0], sign * by_a, rtol=1e-10)
+            np.testing.assert_allclose(slopes[1], sign * by_both, rtol=1e-11)
+
+
+def test_derivatives_of_beta_by_its_parameters():
+    a, b, x, by_a, by_b, by_a_twice = np.array(BETA_SLOPES).T
+    with weft.enable_x64(True):
+        slope = weft.grad(lax.betainc, (0, 1))
+        slopes = weft.jit(weft.vmap(slope))(a, b, x)
+        np.testing.assert_allclose(slopes[0], by_a, rtol=1e-12)
+        np.testing.assert_allclose(slopes[1], by_b, rtol=1e-12)
+        twice = weft.jit(weft.vmap(weft.grad(weft.grad(lax.betainc))))(a, b, x)
+        np.testing.assert_allclose(twice, by_a_twice, rtol=1e-10)
+
+
+def test_one_function_for_all_uses():
+    def f(a, x):
+        return lax.igamma(a, x) + lax.igamma(x, a) + weft.vmap(lax.igamma)(a, x)
+
+    x = np.ones(3, np.float32)
+    program = weft.jit(f).lower(x, x).as_text()
+    assert program.count("func.func private @igamma") == 1 and program.count("call @igamma") == 2
+    optimised = compiler.optimize(weft.jit(f).trace(x, x).graph)
+    assert "while" in str(optimised)
+    assert compiler.emit_stablehlo(weft.jit(f).trace(x, x).graph).count("func.func private") == 1
+
+
+def test_mistakes_in_derivatives_of_functions():
+    bind = weft._core.bind
+    for attrs, error, words in [
+        ({"function": "sin", "by": (0,)}, AttributeValueError, "element-wise function.*sin"),
+        ({"function": "igamma", "by": (2,)}, AttributeValueError, "operands, 0 to 1.*by="),
+        ({"function": "igamma", "by": ()}, AttributeValueError, "operands, 0 to 1.*by="),
+        ({"function": "igamma", "by": (0,) * 9}, NotImplementedRuleError, "at most 6 derivatives"),
+        ({"function": "regularized_incomplete_beta", "by": (0,)}, OperandError, "3 operands"),
+    ]:
+        with pytest.raises(error, match=words):
+            bind("derivative", 1.0, 2.0, **attrs)
 
 
 def test_median_of_large_parameters():

@@ -17,6 +17,7 @@ NOT_IN_LAX = {
     "custom_lin",
     "custom_vjp_call",
     "debug_callback",
+    "derivative",
     "eq_to",
     "ffi_call",
     "fusion",

@@ -159,7 +159,7 @@ def fired(stats, name):
     return sum(dict(s["rewrites"]).get(name, 0) for s in stats)
 
 
-PASSES = ["strip_rules", "inline", "canonicalize", "fuse", "dce"]
+PASSES = ["strip_rules", "expand", "inline", "canonicalize", "fuse", "dce"]
 
 
 @pytest.mark.parametrize("name", sorted(BY_OP))

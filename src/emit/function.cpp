@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "emit/writer.h"
+#include "ops/function.h"
+#include "ops/hlo_text.h"
 #include "weft/ffi.h"
 #include "weft/format.h"
 
@@ -117,6 +119,9 @@ void FunctionWriter::cut_chain(Value v) {
 
 void FunctionWriter::write_decomposed(const OpDef& op_def) {
   GraphRef graph = module_.decomposition(op_def, frame_->op->attrs, in_types, out_types);
+  if (is_function(op_def))
+    return emit_results(*this, cat("func.call ", function(graph, op_def.name), "(",
+                                   operand_list(*this), ") : ", signature(*this)));
   std::vector<std::string> args;
   for (size_t i = 0; i < size(); ++i) args.push_back(in(i));
   std::vector<std::string> results = inline_graph(*graph, args);

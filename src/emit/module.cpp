@@ -3,6 +3,8 @@
 #include <cctype>
 
 #include "emit/writer.h"
+#include "ops/function.h"
+#include "weft/transforms.h"
 
 namespace weft {
 namespace {
@@ -125,21 +127,7 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
     const Decomposition& d = it->second;
     if (d.op == &op && d.in_types == TypeRefs(in_types) && equal(d.attrs, attrs)) return d.graph;
   }
-  GraphBuilder b;
-  Values operands;
-  for (TypeRef t : in_types) operands.push_back(b.input(t));
-  RuleCtx ctx{b, op, attrs, operands, in_types, out_types, nullptr, options_.platform};
-  Values results;
-  for (Val v : op.decompose(ctx)) results.push_back(v.value);
-  bool as_inferred = results.size() == out_types.size();
-  for (size_t i = 0; as_inferred && i < results.size(); ++i) {
-    as_inferred = b.type(results[i]) == out_types[i];
-  }
-  if (!as_inferred) {
-    fail(ErrorKind::kInternal, "[", op.name,
-         "] decomposes to results of other types than inferred");
-  }
-  GraphRef graph = b.finish(results);
+  GraphRef graph = decomposed(op, attrs, in_types, out_types, transforms(), options_.platform);
   decompositions_.emplace(key, Decomposition{&op, attrs, TypeRefs(in_types), graph});
   return graph;
 }

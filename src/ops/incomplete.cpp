@@ -1,15 +1,15 @@
-// The incomplete gamma and beta functions and the densities that they integrate. They are emitted
-// as loops: Gauss's formula on the density where a parameter is large or in a tail, so that the
-// work does not grow with the parameters; else a power series or a continued fraction. All of it is
-// in f64: in f32 the logarithms of densities would lose most of their digits.
+// The incomplete gamma and beta functions and the densities that they integrate. They are loops:
+// Gauss's formula on the density where a parameter is large or in a tail, so that the work does not
+// grow with the parameters; else a power series or a continued fraction. A comparison that chooses
+// between formulas has no slope, so maxima and absolute values, which would have one, are choices.
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "ops/axes.h"
 #include "ops/families.h"
-#include "ops/hlo_text.h"
-#include "ops/presets.h"
+#include "ops/function.h"
+#include "ops/regions.h"
 
 namespace weft {
 
@@ -18,58 +18,18 @@ namespace {
 // Of series and fractions, which end long before.
 constexpr int64_t kMaxSteps = 2000;
 
-// Loops in the emitted text, their parts written as graphs.
-
-struct Ssa {
-  std::string name;
-  TypeRef type;
-};
-using SsaList = std::vector<Ssa>;
-using Function = std::function<Vals(std::span<const Val>)>;
-
-GraphRef make_graph(std::span<const TypeRef> types, const Function& f) {
-  GraphBuilder b;
-  Vals args;
-  for (TypeRef t : types) args.push_back({&b, b.input(t)});
-  Values outputs;
-  for (const Val& v : f(args)) outputs.push_back(v.value);
-  return b.finish(outputs);
-}
-
-TypeRefs types_of(const SsaList& xs) {
-  TypeRefs types;
-  for (const Ssa& x : xs) types.push_back(x.type);
-  return types;
-}
-
-std::vector<std::string> names_of(const SsaList& xs) {
-  std::vector<std::string> names;
-  for (const Ssa& x : xs) names.push_back(x.name);
-  return names;
-}
-
-SsaList inline_function(EmitCtx& c, const SsaList& xs, const Function& f) {
-  GraphRef graph = make_graph(types_of(xs), f);
-  std::vector<std::string> names = c.inline_graph(*graph, names_of(xs));
-  std::vector<TypeRef> types = graph->output_types();
-  SsaList results;
-  for (size_t i = 0; i < names.size(); ++i) results.push_back({names[i], types[i]});
-  return results;
-}
-
 // Repeats state = step(count, state) while any element of the mask state[0] is set, at most
 // max_steps times. An element keeps its values once its mask is clear.
 using Step = std::function<Vals(Val count, std::span<const Val> state)>;
-SsaList repeat(EmitCtx& c, const SsaList& state, int64_t max_steps, const Step& step) {
-  SsaList carry = {
-      {c.constant(make_literal(DType::kI32, int64_t{0}), {}), scalar_type(DType::kI32)}};
-  carry.insert(carry.end(), state.begin(), state.end());
+Vals repeat(std::span<const Val> state, int64_t max_steps, const Step& step) {
+  Vals carry{full(*state[0].builder, scalar_type(DType::kI32), 0)};
+  for (const Val& v : state) carry.push_back(v);
   TypeRefs types = types_of(carry);
-  GraphRef condition = make_graph(types, [&](std::span<const Val> xs) -> Vals {
+  auto condition = [&](Builder&, std::span<const Val> xs) -> Vals {
     Val any = reduce_or(xs[1], count_up(xs[1].rank()));
     return {logical_and(lt(xs[0], scalar_like(xs[0], static_cast<double>(max_steps))), any)};
-  });
-  GraphRef body = make_graph(types, [&](std::span<const Val> xs) {
+  };
+  auto body = [&](Builder&, std::span<const Val> xs) {
     std::span<const Val> old = xs.subspan(1);
     Vals next = step(xs[0], old);
     Vals out{xs[0] + 1.0, logical_and(old[0], next[0])};
@@ -78,26 +38,29 @@ SsaList repeat(EmitCtx& c, const SsaList& state, int64_t max_steps, const Step& 
       out.push_back(changed ? select(old[0], next[i], old[i]) : old[i]);
     }
     return out;
-  });
-  Text text;
-  text << "\"stablehlo.while\"(";
-  for (size_t i = 0; i < carry.size(); ++i) text << (i ? ", " : "") << carry[i].name;
-  text << ") (" << c.region(*condition, "stablehlo.return") << ", "
-       << c.region(*body, "stablehlo.return") << ") : " << signature(types, types);
-  std::string name = c.line(text.view(), static_cast<int>(carry.size()));
-  SsaList results;
-  for (size_t i = 0; i < state.size(); ++i)
-    results.push_back({cat(name, "#", i + 1), state[i].type});
-  return results;
+  };
+  const OpDef& op = op_named<"while">();
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
+                                    {{"cond_jaxpr", make_graph(types, condition)},
+                                     {"cond_nconsts", int64_t{0}},
+                                     {"body_jaxpr", make_graph(types, body)},
+                                     {"body_nconsts", int64_t{0}}});
+  Vals results = apply(op, carry, attrs);
+  return Vals(std::span<const Val>(results).subspan(1));
 }
 
 Val above(Val x, double v) { return gt(x, scalar_like(x, v)); }
 Val below(Val x, double v) { return lt(x, scalar_like(x, v)); }
 Val lgamma(Val x) { return apply1("lgamma", {x}); }
 Val expm1(Val x) { return apply1("expm1", {x}); }
+// x where it is not below v, else v.
+Val at_least(Val x, double v) { return select(below(x, v), full(*x.builder, x.type(), v), x); }
 
 constexpr double kFlops = 1000;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+// Series end where terms are that small a part of the sum: those of their slopes, of which each is
+// some multiple of a term, are negligible then too.
+constexpr double kNegligible = kEpsilon / 64;
 // From here on gamma functions are taken by their asymptotic series.
 constexpr double kLarge = 10;
 
@@ -124,7 +87,7 @@ Val minus_log1p(Val z) { return minus_log1p(z, log1p(z)); }
 Val stirling_rest(Val x) {
   static constexpr double kSeries[] = {1. / 12,   -1. / 360,      1. / 1260, -1. / 1680,
                                        1. / 1188, -691. / 360360, 1. / 156};
-  Val inverse = 1.0 / max(x, scalar_like(x, kLarge));
+  Val inverse = 1.0 / at_least(x, kLarge);
   Val series = inverse * polynomial(square(inverse), kSeries);
   constexpr double kHalfLog2Pi = 0.91893853320467274178;
   Val formula = (x - 0.5) * log(x) - x + kHalfLog2Pi;
@@ -223,101 +186,31 @@ Val table(Val like, std::span<const double> values) {
   return concatenate(entries, 0);
 }
 
-// State: mask, length, integral, the integral of v times the integrand, up, c, o, nodes, weights, q
-// and r.
-constexpr size_t kIntegral = 2;
-constexpr size_t kMoment = 3;
-
-Vals integral_start(Val mask, const Density& d, Val length) {
-  Val zero = zeros_like(length);
+// Where the integral ends makes no difference to it, nor to its slopes.
+Val integral(Val mask, const Density& d, Val end) {
+  // State: mask, length, integral, up, c, o, nodes, weights, q and r.
+  Val length = apply1("stop_gradient", {end});
   const Nodes& nodes = gauss_nodes();
-  Vals state{mask, length, zero, zero, d.up, d.c, d.o, table(zero, nodes.x), table(zero, nodes.w)};
+  Vals state{mask, length, zeros_like(length),     d.up,
+             d.c,  d.o,    table(length, nodes.x), table(length, nodes.w)};
   if (d.q)
     for (Val v : {d.q, d.r}) state.push_back(v);
-  return state;
+  auto step = [](Val count, std::span<const Val> s) {
+    Val up = s[3], c = s[4], o = s[5];
+    auto entry = [&](Val of) { return reshape(dynamic_slice(of, {{count}}, {1}), {}); };
+    Val v = s[1] * entry(s[6]);
+    Val e = expm1(select(up, v, -v));
+    Val exponent = c * v + o * minus_log1p(e);
+    if (s.size() > 8) exponent = exponent + s[8] * minus_log1p(at_least(-(s[9] * e), -1));
+    Vals next(s.begin(), s.end());
+    next[2] = s[2] + s[1] * entry(s[7]) * exp(-exponent);
+    return next;
+  };
+  return repeat(state, std::ssize(nodes.x), step)[2];
 }
 
-Vals integral_step(Val count, std::span<const Val> s) {
-  Val length = s[1], up = s[4], c = s[5], o = s[6];
-  auto entry = [&](Val of) { return reshape(dynamic_slice(of, {{count}}, {1}), {}); };
-  Val v = length * entry(s[7]);
-  Val e = expm1(select(up, v, -v));
-  Val exponent = c * v + o * minus_log1p(e);
-  if (s.size() > 9) {
-    Val q = s[9], r = s[10];
-    exponent = exponent + q * minus_log1p(max(-(r * e), scalar_like(e, -1)));
-  }
-  Val share = length * entry(s[8]) * exp(-exponent);
-  Vals next(s.begin(), s.end());
-  next[kIntegral] = s[kIntegral] + share;
-  next[kMoment] = s[kMoment] + share * v;
-  return next;
-}
-
-// P(a, x) = front / a * sum over n of x**n / ((a+1) ... (a+n)), with its derivative by a where
-// `slope` is set. State: mask, a + n, x, the term, the sum, and their derivatives.
-Vals series_start(Val mask, Val a, Val x, bool slope) {
-  Val one = ones_like(a), zero = zeros_like(a);
-  Vals state{mask, a, x, one, one};
-  if (slope)
-    for (Val v : {zero, zero}) state.push_back(v);
-  return state;
-}
-
-Vals series_step(std::span<const Val> s, bool slope) {
-  Val r = s[1] + 1.0, x = s[2];
-  Val term = s[3] * x / r;
-  Val sum = s[4] + term;
-  Val moves = gt(term, kEpsilon * sum);
-  Vals next{moves, r, x, term, sum};
-  if (slope) {
-    Val change = s[5] * x / r - term / r;
-    Val total = s[6] + change;
-    next[0] = logical_or(moves, gt(abs(change), kEpsilon * abs(total)));
-    for (Val v : {change, total}) next.push_back(v);
-  }
-  return next;
-}
-
-// The sum over n > 0 of a (-x)**n / (n! (a + n)): Q(a, x) = 1 - x**a / gamma(1+a) (1 + sum), for x
-// up to 1. State: mask, n, a, x, (-x)**n / n!, the sum.
-Vals small_start(Val mask, Val a, Val x) {
-  return {mask, zeros_like(a), a, x, ones_like(a), zeros_like(a)};
-}
-
-Vals small_step(std::span<const Val> s) {
-  Val n = s[1] + 1.0, a = s[2], x = s[3];
-  Val power = -(s[4] * x) / n;
-  Val term = a / (a + n) * power;
-  Val sum = s[5] + term;
-  return {gt(abs(term), kEpsilon * abs(sum)), n, a, x, power, sum};
-}
-
-enum class Gamma {
-  kLower,       // P
-  kUpper,       // Q = 1 - P
-  kSlope,       // dP/da
-  kSampleSlope  // -(dP/da) / (dP/dx): how a sample x moves with a
-};
-
-bool has_slope(Gamma kind) { return kind == Gamma::kSlope || kind == Gamma::kSampleSlope; }
-
-Val at_edges(Gamma kind, Val a, Val x, Val value) {
-  auto number = [&](double v) { return scalar_like(value, v); };
-  Val zero = number(0), infinite = number(INFINITY), nan = number(NAN);
-  Val none = logical_or(eq(x, zero), eq(a, infinite));  // P = 0
-  Val all = logical_or(eq(x, infinite), eq(a, zero));   // P = 1
-  bool slope = has_slope(kind);
-  value = select(none, number(kind == Gamma::kUpper ? 1 : 0), value);
-  value = select(all, slope ? nan : number(kind == Gamma::kLower ? 1 : 0), value);
-  Val outside = logical_or(lt(x, zero), lt(a, zero));
-  Val unknown = logical_or(ne(x, x), ne(a, a));
-  Val undefined = logical_or(logical_or(outside, unknown), logical_and(none, all));
-  return select(undefined, nan, value);
-}
-
-// How P and Q are computed: by quadrature above max(a, 1), and below a if a is large; else by
-// series.
+// How P and Q = 1 - P are computed: by quadrature above max(a, 1), and below a if a is large; else
+// by series.
 struct GammaRegion {
   Val inside, up, by_quadrature;
 };
@@ -325,9 +218,44 @@ struct GammaRegion {
 GammaRegion gamma_region(Val a, Val x) {
   Val inside = logical_and(logical_and(above(a, 0), below(a, INFINITY)),
                            logical_and(above(x, 0), below(x, INFINITY)));
-  Val up = gt(x, max(a, scalar_like(a, 1)));
+  Val up = gt(x, at_least(a, 1));
   Val large = ge(a, scalar_like(a, kLarge));
   return {inside, up, logical_or(up, large)};
+}
+
+// The sum over n of x**n / ((a+1) ... (a+n)), which is P(a, x) over x**a exp(-x) / gamma(a + 1).
+Val power_series(const GammaRegion& region, Val a, Val x) {
+  Val mask = logical_and(region.inside, logical_not(region.by_quadrature));
+  // State: mask, a + n, x, the term, the sum.
+  Vals state{mask, a, x, ones_like(a), ones_like(a)};
+  auto step = [](Val, std::span<const Val> s) -> Vals {
+    Val r = s[1] + 1.0, x = s[2];
+    Val term = s[3] * x / r;
+    Val sum = s[4] + term;
+    return {gt(term, kNegligible * sum), r, x, term, sum};
+  };
+  return repeat(state, kMaxSteps, step)[4];
+}
+
+// The sum over n > 0 of a (-x)**n / (n! (a + n)): Q(a, x) = 1 - x**a / gamma(1+a) (1 + sum).
+Val small_series(Val mask, Val a, Val x) {
+  // State: mask, n, a, x, (-x)**n / n!, the sum.
+  Vals state{mask, zeros_like(a), a, x, ones_like(a), zeros_like(a)};
+  auto step = [](Val, std::span<const Val> s) -> Vals {
+    Val n = s[1] + 1.0, a = s[2], x = s[3];
+    Val power = -(s[4] * x) / n;
+    Val term = a / (a + n) * power;
+    Val sum = s[5] + term;
+    return {gt(abs(term), kNegligible * abs(sum)), n, a, x, power, sum};
+  };
+  return repeat(state, kMaxSteps, step)[5];
+}
+
+// What is integrated from x outwards, over x dP/dx.
+Val gamma_integral(const GammaRegion& region, Val a, Val x) {
+  Density density{region.up, select(region.up, x - a, a - x), x, {}, {}};
+  Val mask = logical_and(region.inside, region.by_quadrature);
+  return integral(mask, density, fall_length(density.up, density.c, density.o));
 }
 
 // x dP/dx = x**a exp(-x) / gamma(a).
@@ -340,158 +268,125 @@ Val gamma_front(Val a, Val x) {
   return select(below(a, kLarge), of_small, of_large);
 }
 
-Val gamma_value(Gamma kind, Val a, Val x, Val series, Val slope, Val integral, Val moment,
-                Val small) {
+Val lower_gamma(const GammaRegion& region, Val a, Val x, Val tail) {
+  // x dP/dx over a: x dP/dx underflows for small a where the quotient does not.
+  Val front = exp(a * log(x) - x - lgamma(a + 1.0));
+  return select(region.by_quadrature, tail, front * power_series(region, a, x));
+}
+
+Val p_value(Val a, Val x) {
   GammaRegion region = gamma_region(a, x);
-  Val front = gamma_front(a, x);
-  if (has_slope(kind)) {
-    // d/da of front times the series or the integral, over front, the sign that of dP/da.
-    Val by_series = (slope + series * (log(x) - digamma(a + 1.0))) / a;
-    // log(x) - digamma(a), of large a without cancellation.
-    Val inverse = 1.0 / max(a, scalar_like(a, kLarge));
-    static constexpr double kSeries[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
-                                         1. / 132, -691. / 32760, 1. / 12};
-    Val tail = square(inverse) * polynomial(square(inverse), kSeries) + 0.5 * inverse;
-    Val z = (x - a) / a;
-    Val log_ratio = select(below(abs(z), 0.5), log1p(z), log(x) - log(a));
-    Val rate = select(below(a, kLarge), log(x) - digamma(a), log_ratio + tail);
-    Val by_quadrature = select(region.up, -(integral * rate + moment), integral * rate - moment);
-    Val relative = select(region.by_quadrature, by_quadrature, by_series);
-    if (kind == Gamma::kSampleSlope) return -x * relative;
-    return select(eq(front, scalar_like(front, 0)), zeros_like(front), front * relative);
-  }
-  bool upper = kind == Gamma::kUpper;
-  Val tail = front * integral;
-  // front / a, where front underflows for small a only when the quotient does not.
-  Val lower_front = exp(a * log(x) - x - lgamma(a + 1.0));
-  Val lower = select(region.by_quadrature, tail, lower_front * series);
-  Val value = upper ? select(region.up, tail, 1.0 - lower) : select(region.up, 1.0 - tail, lower);
-  if (!upper) return value;
-  Val of_small_x = -expm1(a * log(x) - lgamma1p(a) + log1p(small));
+  Val tail = gamma_front(a, x) * gamma_integral(region, a, x);
+  return select(region.up, 1.0 - tail, lower_gamma(region, a, x, tail));
+}
+
+Val q_value(Val a, Val x) {
+  GammaRegion region = gamma_region(a, x);
+  Val tail = gamma_front(a, x) * gamma_integral(region, a, x);
+  Val value = select(region.up, tail, 1.0 - lower_gamma(region, a, x, tail));
   Val use_small = logical_and(le(x, scalar_like(x, 1)), below(a, kLarge));
+  Val small = small_series(logical_and(region.inside, use_small), a, x);
+  Val of_small_x = -expm1(a * log(x) - lgamma1p(a) + log1p(small));
   return select(use_small, of_small_x, value);
 }
 
-// Operands of the result's shape, in f64.
-SsaList wide_operands(EmitCtx& c) {
-  SsaList operands;
-  for (size_t i = 0; i < c.size(); ++i)
-    operands.push_back({c.in_as(i, c.out_type()->shape()), c.out_type()});
-  return inline_function(c, operands, [](std::span<const Val> xs) {
-    Vals wide;
-    for (const Val& x : xs) wide.push_back(convert(x, DType::kF64));
-    return wide;
-  });
+// log(x) - digamma(a), of large a without cancellation.
+Val log_front_slope(Val a, Val x) {
+  static constexpr double kSeries[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
+                                       1. / 132, -691. / 32760, 1. / 12};
+  Val inverse = 1.0 / at_least(a, kLarge);
+  Val tail = square(inverse) * polynomial(square(inverse), kSeries) + 0.5 * inverse;
+  Val z = (x - a) / a;
+  Val log_ratio = select(below(abs(z), 0.5), log1p(z), log(x) - log(a));
+  return select(below(a, kLarge), log(x) - digamma(a), log_ratio + tail);
 }
 
-void emit_gamma(EmitCtx& c, Gamma kind) {
-  bool slope = has_slope(kind);
-  DType dtype = c.out_type()->dtype();
-  SsaList operands = wide_operands(c);
-  auto start = [&](auto f) {
-    return inline_function(c, operands, [&](std::span<const Val> v) { return f(v[0], v[1]); });
+// dP/da over x dP/dx.
+Val p_slope_over_front(const RuleCtx& c, Val a, Val x) {
+  Val args[] = {a, x};
+  auto rest = [](std::span<const Val> v) {
+    GammaRegion region = gamma_region(v[0], v[1]);
+    Val tail = gamma_integral(region, v[0], v[1]);
+    return select(region.by_quadrature, select(region.up, -tail, tail),
+                  power_series(region, v[0], v[1]));
   };
-  SsaList xs = operands;
-  // The sum and its slope, the integral and its moment, the sum for small x.
-  auto take = [&](const SsaList& state, size_t from, size_t count) {
-    xs.insert(xs.end(), state.begin() + static_cast<std::ptrdiff_t>(from),
-              state.begin() + static_cast<std::ptrdiff_t>(from + count));
-  };
-  SsaList series = start([&](Val a, Val x) {
-    GammaRegion region = gamma_region(a, x);
-    return series_start(logical_and(region.inside, logical_not(region.by_quadrature)), a, x, slope);
-  });
-  series = repeat(c, series, kMaxSteps, [&](Val, auto s) { return series_step(s, slope); });
-  take(series, 4, 1);
-  if (slope) take(series, 6, 1);
-  SsaList integral = start([&](Val a, Val x) {
-    GammaRegion region = gamma_region(a, x);
-    Density density{region.up, abs(x - a), x, {}, {}};
-    Val length = fall_length(region.up, density.c, density.o);
-    Val mask = logical_and(region.inside, region.by_quadrature);
-    return integral_start(mask, density, length);
-  });
-  integral = repeat(c, integral, std::ssize(gauss_nodes().x), integral_step);
-  take(integral, kIntegral, slope ? 2 : 1);
-  if (kind == Gamma::kUpper) {
-    SsaList small = start([&](Val a, Val x) {
-      Val used = logical_and(le(x, scalar_like(x, 1)), below(a, kLarge));
-      return small_start(logical_and(gamma_region(a, x).inside, used), a, x);
-    });
-    small = repeat(c, small, kMaxSteps, [](Val, auto s) { return small_step(s); });
-    take(small, 5, 1);
-  }
-  SsaList result = inline_function(c, xs, [&](std::span<const Val> v) -> Vals {
-    size_t at = 2;
-    auto next = [&](bool present) { return present ? v[at++] : Val{}; };
-    Val sum = next(true), sum_slope = next(slope), integral_v = next(true), moment = next(slope);
-    Val small = next(kind == Gamma::kUpper);
-    Val value = gamma_value(kind, v[0], v[1], sum, sum_slope, integral_v, moment, small);
-    return {convert(at_edges(kind, v[0], v[1], value), dtype)};
-  });
-  c.set_out(0, result[0].name);
+  ValueAndSlope r = value_and_slope(c, args, 0, rest);
+  Val by_quadrature = r.value * log_front_slope(a, x) + r.slope;
+  Val by_series = (r.value * (log(x) - digamma(a + 1.0)) + r.slope) / a;
+  return select(gamma_region(a, x).by_quadrature, by_quadrature, by_series);
 }
+
+Val p_slope(const RuleCtx& c, Val a, Val x) {
+  Val front = gamma_front(a, x);
+  return select(above(front, 0), front * p_slope_over_front(c, a, x), zeros_like(front));
+}
+
+// With what a value is where P is 0 and 1 by one of its arguments.
+Val at_edges(Val a, Val x, Val value, double at_zero, double at_one) {
+  auto number = [&](double v) { return scalar_like(value, v); };
+  Val zero = number(0), infinite = number(INFINITY);
+  Val none = logical_or(eq(x, zero), eq(a, infinite));
+  Val all = logical_or(eq(x, infinite), eq(a, zero));
+  value = select(none, number(at_zero), select(all, number(at_one), value));
+  Val outside = logical_or(lt(x, zero), lt(a, zero));
+  Val unknown = logical_or(ne(x, x), ne(a, a));
+  Val undefined = logical_or(logical_or(outside, unknown), logical_and(none, all));
+  return select(undefined, number(NAN), value);
+}
+
 // The density of the gamma distribution: dP/dx.
 Val gamma_density(Val a, Val x) {
   Val zero = scalar_like(x, 0), one = scalar_like(x, 1);
-  // At 0, x**(a-1) is 1 for a = 1.
-  Val power = select(eq(a, one), zeros_like(a), (a - 1.0) * log(x));
-  Val of_small = exp(power - x - lgamma(a));
   Val at_zero = eq(x, zero);
+  // 0**0 is 1.
+  Val power = select(logical_and(at_zero, eq(a, one)), zeros_like(a), (a - 1.0) * log(x));
+  Val of_small = exp(power - x - lgamma(a));
   Val of_large = select(at_zero, zeros_like(a), gamma_front(a, x) / select(at_zero, one, x));
   Val density = select(below(a, kLarge), of_small, of_large);
   density = select(eq(x, scalar_like(x, INFINITY)), zeros_like(a), density);
   return select(logical_or(lt(x, zero), le(a, zero)), scalar_like(x, NAN), density);
 }
 
-// Emits a formula of the operands, computed in f64.
-void emit_wide(EmitCtx& c, const std::function<Val(std::span<const Val>)>& formula) {
-  DType dtype = c.out_type()->dtype();
-  SsaList result = inline_function(c, wide_operands(c), [&](std::span<const Val> v) -> Vals {
-    return {convert(formula(v), dtype)};
-  });
-  c.set_out(0, result[0].name);
+// The contribution of a tangent by a function, or its negative.
+JvpArgRule minus(JvpArgRule rule) {
+  return [rule = std::move(rule)](const JvpArgCtx& c) { return -rule(c); };
 }
 
 void register_gamma(OpRegistry& r) {
-  using C = const JvpArgCtx&;
-  auto add_op = [&](const char* name, const char* doc, double flops, std::vector<JvpArgRule> jvp,
-                    EmitRule emit) {
-    OpDef op = binary({.name = name,
-                       .doc = doc,
-                       .dtypes = kFloats,
-                       .jvp = std::move(jvp),
-                       .flops = flops,
-                       .transcendental = true});
-    op.emit = std::move(emit);
-    r.add(std::move(op));
+  auto add = [&](const char* name, const char* doc, double flops, std::vector<JvpArgRule> jvp,
+                 Val (*value)(const RuleCtx&, Val a, Val x)) {
+    auto of_pair = [value](const RuleCtx& c, std::span<const Val> v) {
+      return value(c, v[0], v[1]);
+    };
+    r.add(wide_function({name, doc, 2, flops, of_pair, std::move(jvp)}));
   };
-  auto add = [&](const char* name, const char* doc, Gamma kind, std::vector<JvpArgRule> jvp) {
-    add_op(name, doc, kFlops, std::move(jvp), [kind](EmitCtx& c) { emit_gamma(c, kind); });
-  };
-  auto density = [](C c) { return apply1("igamma_grad_x", {c.x(0), c.x(1)}); };
-  auto slope_in_a = [](C c) { return apply1("igamma_grad_a", {c.x(0), c.x(1)}); };
-  add("igamma", "The regularised lower incomplete gamma function P(a, x), elementwise.",
-      Gamma::kLower,
-      {[=](C c) { return c.t() * slope_in_a(c); }, [=](C c) { return c.t() * density(c); }});
-  add("igammac", "The regularised upper incomplete gamma function Q(a, x), elementwise.",
-      Gamma::kUpper,
-      {[=](C c) { return c.t() * -slope_in_a(c); }, [=](C c) { return c.t() * -density(c); }});
-  add("igamma_grad_a", "The derivative of igamma(a, x) with respect to a, elementwise.",
-      Gamma::kSlope, {no_derivative("igamma_grad_a", "a"), no_derivative("igamma_grad_a", "x")});
-  add_op("igamma_grad_x", "The derivative of igamma(a, x) with respect to x, elementwise.", 50,
-         {[](C c) { return c.t() * (c.y() * (log(c.x(1)) - digamma(c.x(0)))); },
-          [](C c) { return c.t() * (c.y() * ((c.x(0) - 1.0 - c.x(1)) / c.x(1))); }},
-         [](EmitCtx& c) { emit_wide(c, [](auto v) { return gamma_density(v[0], v[1]); }); });
+  JvpArgRule by_a = times_slope("igamma_grad_a"), by_x = times_slope("igamma_grad_x");
+  add("igamma", "The regularised lower incomplete gamma function P(a, x), elementwise.", kFlops,
+      {by_a, by_x},
+      [](const RuleCtx&, Val a, Val x) { return at_edges(a, x, p_value(a, x), 0, 1); });
+  add("igammac", "The regularised upper incomplete gamma function Q(a, x), elementwise.", kFlops,
+      {minus(by_a), minus(by_x)},
+      [](const RuleCtx&, Val a, Val x) { return at_edges(a, x, q_value(a, x), 1, 0); });
+  add("igamma_grad_a", "The derivative of igamma(a, x) with respect to a, elementwise.", kFlops,
+      {nullptr,
+       [](const JvpArgCtx& c) {
+         Val xs[] = {c.x(0), c.x(1)};
+         return c.t() * derivative("igamma_grad_x", xs, {0});
+       }},
+      [](const RuleCtx& c, Val a, Val x) { return at_edges(a, x, p_slope(c, a, x), 0, NAN); });
+  add("igamma_grad_x", "The derivative of igamma(a, x) with respect to x, elementwise.", 50, {},
+      [](const RuleCtx&, Val a, Val x) { return gamma_density(a, x); });
   add("random_gamma_grad",
-      "How a sample x of the gamma distribution moves with its parameter a, elementwise.",
-      Gamma::kSampleSlope,
-      {no_derivative("random_gamma_grad", "a"), no_derivative("random_gamma_grad", "x")});
+      "How a sample x of the gamma distribution moves with its parameter a, elementwise.", kFlops,
+      {}, [](const RuleCtx& c, Val a, Val x) {
+        return at_edges(a, x, -x * p_slope_over_front(c, a, x), 0, NAN);
+      });
 }
 
 // log beta(a, b).
 Val log_beta(Val a, Val b) {
-  Val small = min(a, b), large = max(a, b), sum = a + b;
+  Val is_small = lt(a, b);
+  Val small = select(is_small, a, b), large = select(is_small, b, a), sum = a + b;
   // log gamma(large) - log gamma(sum), by Stirling's formula.
   Val ratio = small / large;
   Val difference = large * minus_log1p(ratio) + 0.5 * log1p(ratio) - small * log(sum) +
@@ -546,52 +441,53 @@ BetaRegion beta_region(Val a, Val b, Val x) {
   return out;
 }
 
-// I_x(a, b) = front / a * h with a continued fraction h (Lentz's method), good for x below about
-// the mean. State: mask, m, c, d, h, a, b, x.
 Val away_from_zero(Val x) {
   constexpr double kTiny = 1e-30;
   return select(below(abs(x), kTiny), scalar_like(x, kTiny), x);
 }
 
-Vals fraction_start(const BetaRegion& region) {
+// I_x(a, b) = front / a * h with a continued fraction h, good for x below about the mean. Steed's
+// method: each partial numerator n multiplies what is added to h by d - 1 = -n d d', d' the last d.
+// For b near an integer some n vanishes and the sum ends, but not its slopes: `bound`, what would
+// be added with n away from zero, decides.
+Val fraction(const BetaRegion& region) {
   Val swap = region.fraction_mirrored;
   Val a = select(swap, region.b, region.a), b = select(swap, region.a, region.b);
   Val x = select(swap, region.y, region.x);
   Val d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
   Val mask = logical_and(region.inside, logical_not(region.by_quadrature));
-  return {mask, zeros_like(a), ones_like(a), d, d, a, b, x};
-}
-
-Vals fraction_step(std::span<const Val> s) {
-  Val m = s[1] + 1.0, c = s[2], d = s[3], h = s[4], a = s[5], b = s[6], x = s[7];
-  Val last;
-  auto multiply_by = [&](Val numerator) {
-    d = 1.0 / away_from_zero(1.0 + numerator * d);
-    c = away_from_zero(1.0 + numerator / c);
-    last = c * d;
-    h = h * last;
+  // State: mask, m, d, what was added last, h, the bound, a, b, x.
+  Vals state{mask, zeros_like(a), d, d - 1.0, d, abs(d - 1.0), a, b, x};
+  auto step = [](Val, std::span<const Val> s) -> Vals {
+    Val m = s[1] + 1.0, before = s[2], a = s[6], b = s[7], x = s[8];
+    Val a2m = a + 2.0 * m;
+    Val scale = m * x / ((a2m - 1.0) * a2m);
+    Val even = 1.0 / away_from_zero(1.0 + scale * (b - m) * before);
+    Val odd = 1.0 / away_from_zero(1.0 - (a + m) * (a + b + m) * x / (a2m * (a2m + 1.0)) * even);
+    Val added = (even - 1.0) * s[3];
+    Val added_next = (odd - 1.0) * added;
+    Val h = s[4] + added + added_next;
+    Val bound = s[5] * abs(scale * at_least(abs(b - m), 1) * before * even * (odd - 1.0));
+    return {gt(bound, kNegligible * abs(h)), m, odd, added_next, h, bound, a, b, x};
   };
-  Val a2m = a + 2.0 * m;
-  multiply_by(m * (b - m) * x / ((a2m - 1.0) * a2m));
-  multiply_by(-(a + m) * (a + b + m) * x / (a2m * (a2m + 1.0)));
-  return {above(abs(last - 1.0), kEpsilon), m, c, d, h, a, b, x};
+  return repeat(state, kMaxSteps, step)[4];
 }
 
-Vals beta_integral_start(const BetaRegion& region) {
+Val beta_integral(const BetaRegion& region) {
   // On the upper side c may be a little below 0, as far as 1 - o.
   Val c = select(region.up, region.o - region.a, region.a - region.o);
   Val length = fall_length(region.up, c, region.o);
   length = select(region.up, min(length, -log(region.x)), length);
   Density density{region.up, c, region.o, region.b - 1.0, region.x / region.y};
-  return integral_start(logical_and(region.inside, region.by_quadrature), density, length);
+  return integral(logical_and(region.inside, region.by_quadrature), density, length);
 }
 
-Val beta_value(Val a, Val b, Val x, Val fraction, Val integral) {
+Val beta_value(Val a, Val b, Val x) {
   auto number = [&](double v) { return scalar_like(x, v); };
   BetaRegion region = beta_region(a, b, x);
   Val front = beta_front(region.a, region.b, region.x, region.y);
-  Val by_fraction = front * fraction / select(region.fraction_mirrored, region.b, region.a);
-  Val tail = select(region.by_quadrature, front * integral / region.y, by_fraction);
+  Val by_fraction = front * fraction(region) / select(region.fraction_mirrored, region.b, region.a);
+  Val tail = select(region.by_quadrature, front * beta_integral(region) / region.y, by_fraction);
   Val is_upper = select(region.by_quadrature, region.up, region.fraction_mirrored);
   Val value = select(ne(is_upper, region.mirrored), 1.0 - tail, tail);
   Val zero = number(0), one = number(1), infinite = number(INFINITY);
@@ -604,33 +500,15 @@ Val beta_value(Val a, Val b, Val x, Val fraction, Val integral) {
   return select(logical_or(outside, unknown), number(NAN), value);
 }
 
-void emit_beta(EmitCtx& c) {
-  DType dtype = c.out_type()->dtype();
-  SsaList xs = wide_operands(c);
-  auto start = [&](Vals (*f)(const BetaRegion&)) {
-    return inline_function(
-        c, xs, [&](std::span<const Val> v) { return f(beta_region(v[0], v[1], v[2])); });
-  };
-  SsaList fraction = repeat(c, start(fraction_start), kMaxSteps,
-                            [](Val, auto state) { return fraction_step(state); });
-  SsaList integral =
-      repeat(c, start(beta_integral_start), std::ssize(gauss_nodes().x), integral_step);
-  xs.push_back(fraction[4]);
-  xs.push_back(integral[kIntegral]);
-  SsaList result = inline_function(c, xs, [&](std::span<const Val> v) -> Vals {
-    return {convert(beta_value(v[0], v[1], v[2], v[3], v[4]), dtype)};
-  });
-  c.set_out(0, result[0].name);
-}
-
 // dI/dx.
 Val beta_density(Val a, Val b, Val x) {
   Val one = scalar_like(x, 1);
   Val y = 1.0 - x;
-  auto power = [&](Val exponent, Val log) {  // 0**0 is 1
-    return select(eq(exponent, one), zeros_like(log), (exponent - 1.0) * log);
+  auto power = [&](Val exponent, Val base, Val log) {  // 0**0 is 1
+    Val is_one = logical_and(eq(exponent, one), eq(base, zeros_like(base)));
+    return select(is_one, zeros_like(log), (exponent - 1.0) * log);
   };
-  Val of_small = exp(power(a, log(x)) + power(b, log1p(-x)) - log_beta(a, b));
+  Val of_small = exp(power(a, x, log(x)) + power(b, y, log1p(-x)) - log_beta(a, b));
   Val within = logical_and(above(x, 0), above(y, 0));
   Val of_large = select(within, beta_front(a, b, x, y) / select(within, x * y, one), zeros_like(x));
   Val density = select(below(min(a, b), kLarge), of_small, of_large);
@@ -640,43 +518,25 @@ Val beta_density(Val a, Val b, Val x) {
 }
 
 void register_beta(OpRegistry& r) {
-  using C = const JvpArgCtx&;
-  auto add = [&](const char* name, const char* doc, double flops, std::vector<JvpArgRule> jvp,
-                 EmitRule emit) {
-    OpDef op = binary({.name = name,
-                       .doc = doc,
-                       .dtypes = kFloats,
-                       .jvp = std::move(jvp),
-                       .flops = flops,
-                       .transcendental = true});
-    op.num_operands = 3;
-    op.emit = std::move(emit);
-    r.add(std::move(op));
-  };
-  constexpr const char* kName = "regularized_incomplete_beta";
   constexpr const char* kDensity = "regularized_incomplete_beta_grad_x";
-  add(kName, "The regularised incomplete beta function I_x(a, b), elementwise.", kFlops,
-      {no_derivative(kName, "a"), no_derivative(kName, "b"),
-       [](C c) { return c.t() * apply1(kDensity, {c.x(0), c.x(1), c.x(2)}); }},
-      emit_beta);
-  // Of the parameter that goes with log(x) or log(1-x).
-  auto by_parameter = [](C c, size_t i, Val log) {
-    return c.t() * (c.y() * (log - digamma(c.x(i)) + digamma(c.x(0) + c.x(1))));
+  auto add = [&](const char* name, const char* doc, double flops, std::vector<JvpArgRule> jvp,
+                 Val (*value)(Val a, Val b, Val x)) {
+    auto of_three = [value](const RuleCtx&, std::span<const Val> v) {
+      return value(v[0], v[1], v[2]);
+    };
+    r.add(wide_function({name, doc, 3, flops, of_three, std::move(jvp)}));
   };
+  add("regularized_incomplete_beta",
+      "The regularised incomplete beta function I_x(a, b), elementwise.", kFlops,
+      {nullptr, nullptr, times_slope(kDensity)}, beta_value);
   add(kDensity, "The derivative of the regularised incomplete beta function by x, elementwise.",
-      100,
-      {[=](C c) { return by_parameter(c, 0, log(c.x(2))); },
-       [=](C c) { return by_parameter(c, 1, log1p(-c.x(2))); },
-       [](C c) {
-         Val x = c.x(2);
-         return c.t() * (c.y() * ((c.x(0) - 1.0) / x - (c.x(1) - 1.0) / (1.0 - x)));
-       }},
-      [](EmitCtx& c) { emit_wide(c, [](auto v) { return beta_density(v[0], v[1], v[2]); }); });
+      100, {}, beta_density);
 }
 
 }  // namespace
 
 void register_incomplete(OpRegistry& r) {
+  r.add(derivative_op());
   register_gamma(r);
   register_beta(r);
 }
