@@ -18,11 +18,15 @@ namespace {
 struct ElementwiseObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
+  PyObject* parameters;  // a tuple of the names that operands have as keywords; null: none
   const Elementwise* f;
 
-  int visit(visitproc, void*) const { return 0; }
+  int visit(visitproc visit, void* arg) const {
+    Py_VISIT(parameters);
+    return 0;
+  }
   void clear() {}
-  void release() {}
+  void release() { Py_CLEAR(parameters); }
 };
 
 // One per distinct function, never freed: eager programs are cached under its address.
@@ -42,22 +46,71 @@ std::vector<Operand> classify_all(PyObject* const* args, Py_ssize_t n, std::stri
   return xs;
 }
 
+// The operands, the last of which may be given by keyword.
+SmallVector<PyObject*, 4> operands_of(const ElementwiseObject& function, PyObject* const* args,
+                                      Py_ssize_t n, PyObject* kwnames) {
+  Py_ssize_t count = function.f->op->num_operands;
+  Py_ssize_t num_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  SmallVector<PyObject*, 4> operands(std::span(args, static_cast<size_t>(n)));
+  if (n == count && num_keywords == 0) return operands;
+  for (Py_ssize_t i = n; i < count && function.parameters; ++i)
+    for (Py_ssize_t k = 0; k < num_keywords; ++k)
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(function.parameters, i),
+                            PyTuple_GET_ITEM(kwnames, k)) == 0)
+        operands.push_back(args[n + k]);
+  bool takes_all = !function.parameters || n + num_keywords == count;
+  if (static_cast<Py_ssize_t>(operands.size()) == count && takes_all) return operands;
+  auto* self = reinterpret_cast<PyObject*>(const_cast<ElementwiseObject*>(&function));
+  Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
+  std::string by_keyword;
+  for (Py_ssize_t k = 0; k < num_keywords; ++k)
+    by_keyword += cat(k ? ", " : ", and by keyword ", utf8(PyTuple_GET_ITEM(kwnames, k)));
+  raise_error("OperandError", "[", readable(shown.get()), "] expected ", count,
+              " positional arguments; got ", n, by_keyword);
+}
+
 PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
                            PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
-    const Elementwise& f = *reinterpret_cast<ElementwiseObject*>(self)->f;
+    const auto& function = *reinterpret_cast<ElementwiseObject*>(self);
+    const Elementwise& f = *function.f;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-    if (n != f.op->num_operands) {
-      Ref shown = Ref::checked(PyObject_GetAttr(self, name("__name__")));
-      raise_error("OperandError", "[", readable(shown.get()), "] expected ", f.op->num_operands,
-                  " positional arguments; got ", n);
-    }
     SmallVector<Operand, 4> xs;
-    for (Py_ssize_t i = 0; i < n; ++i) xs.push_back(classify_operand(args[i], f.op->name));
-    return elementwise(f, xs, make_attrs(*f.op, kwnames, args + n)).release();
+    for (PyObject* x : operands_of(function, args, n, kwnames))
+      xs.push_back(classify_operand(x, f.op->name));
+    return elementwise(f, xs, make_attrs(*f.op, function.parameters ? nullptr : kwnames, args + n))
+        .release();
   });
   if (!result) error_leaves(self);
   return result;
+}
+
+// Made when it is asked for: `inspect` is slow to import.
+PyObject* signature(PyObject* self) {
+  return guard([&]() -> PyObject* {
+    const auto& function = *reinterpret_cast<ElementwiseObject*>(self);
+    Ref inspect = Ref::checked(PyImport_ImportModule("inspect"));
+    Ref parameter = Ref::checked(PyObject_GetAttrString(inspect.get(), "Parameter"));
+    Ref kind = Ref::checked(PyObject_GetAttrString(
+        parameter.get(), function.parameters ? "POSITIONAL_OR_KEYWORD" : "POSITIONAL_ONLY"));
+    int count = function.f->op->num_operands;
+    Ref all = Ref::checked(PyList_New(0));
+    for (int i = 0; i < count; ++i) {
+      Ref shown = function.parameters
+                      ? Ref::borrow(PyTuple_GET_ITEM(function.parameters, i))
+                      : Ref::checked(count == 1 ? PyUnicode_FromString("x")
+                                                : PyUnicode_FromFormat("x%d", i + 1));
+      Ref one = Ref::checked(
+          PyObject_CallFunctionObjArgs(parameter.get(), shown.get(), kind.get(), nullptr));
+      check(PyList_Append(all.get(), one.get()));
+    }
+    return PyObject_CallMethod(inspect.get(), "Signature", "O", all.get());
+  });
+}
+
+PyObject* get_attribute(PyObject* self, PyObject* key) {
+  bool is_signature = PyUnicode_CompareWithASCIIString(key, "__signature__") == 0;
+  return is_signature ? signature(self) : PyObject_GenericGetAttr(self, key);
 }
 
 PyObject* represent(PyObject* self) {
@@ -78,21 +131,27 @@ Promotion promotion_named(std::string_view policy) {
               "'");
 }
 
-// elementwise(op, policy, name, doc, module, bool_op=None)
+// elementwise(op, policy, name, doc, module, bool_op=None, parameters=None)
 PyObject* make_elementwise(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     const char *op, *policy, *shown, *doc, *module, *bool_op = nullptr;
-    if (!PyArg_ParseTuple(args, "sssss|z", &op, &policy, &shown, &doc, &module, &bool_op))
+    PyObject* parameters = nullptr;
+    if (!PyArg_ParseTuple(args, "sssss|zO!", &op, &policy, &shown, &doc, &module, &bool_op,
+                          &PyTuple_Type, &parameters))
       throw PythonError{};
     Elementwise f{&registry().get(op), promotion_named(policy),
                   bool_op ? &registry().get(bool_op) : nullptr};
     if (!f.op->elementwise)
       raise_error("AttributeValueError", "expected an element-wise op; got '", op, "'");
+    if (parameters && PyTuple_GET_SIZE(parameters) != f.op->num_operands)
+      raise_error("AttributeValueError", "expected a name for each of ", f.op->num_operands,
+                  " operands of ", op);
     PyObject* self = elementwise_type->tp_alloc(elementwise_type, 0);
     if (!self) throw PythonError{};
     Ref owned = Ref::steal(self);
     auto* e = reinterpret_cast<ElementwiseObject*>(self);
     e->vectorcall = call_elementwise;
+    e->parameters = Py_XNewRef(parameters);
     e->f = intern(f);
     auto set = [&](const char* key, const char* value) {
       Ref text = Ref::checked(PyUnicode_FromString(value));
@@ -219,7 +278,8 @@ PyObject* canonical_dtype(PyObject*, PyObject* o) {
 
 PyMethodDef functions[] = {
     {"elementwise", make_elementwise, METH_VARARGS,
-     "elementwise(op, policy, name, doc, module, bool_op=None): a function of arrays."},
+     "elementwise(op, policy, name, doc, module, bool_op=None, parameters=None): a function of "
+     "arrays."},
     {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_function)),
      METH_FASTCALL | METH_KEYWORDS, "bind(op, *operands, **attrs): runs or records one op."},
     {"bind_graphs",
@@ -252,7 +312,8 @@ PyMethodDef functions[] = {
 void init_bind(PyObject* module) {
   elementwise_type = ObjectType<ElementwiseObject>::make(
       "weft.ElementwiseFunction", Py_TPFLAGS_DISALLOW_INSTANTIATION,
-      {{Py_tp_repr, reinterpret_cast<void*>(represent)}});
+      {{Py_tp_repr, reinterpret_cast<void*>(represent)},
+       {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)}});
   check(PyModule_AddFunctions(module, functions));
 }
 

@@ -88,6 +88,16 @@ def test_other_names_are_just_unknown(statement, error, words):
     assert "yet" not in str(info.value)
 
 
+@pytest.mark.parametrize("section", ["jax.lax", "jax.lax.linalg", "jax.ffi"])
+def test_operations_are_there_or_have_a_reason_not_to_be(section):
+    path = section.removeprefix("jax.")
+    owner = importlib.import_module(f"weft.{path}")
+    absent = [
+        f"{path}.{name}" for name in _absent.jax_names()[1][section] if not hasattr(owner, name)
+    ]
+    assert not [name for name in absent if not (_absent.reason(name) or _absent.instead(name))]
+
+
 @pytest.mark.parametrize("name", ["frompyfunc", "summ"])
 def test_python_adds_no_guess_to_the_message(name):
     with pytest.raises(AttributeError) as info:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 _INSIDE = "it is part of the inside of JAX"
 _SWITCH = "it switches something that weft does not have"
 _COMPOSED = "it is made of other operations"
+_SINGLE = "programs run on one device"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
 REASONS = {
     "allow_f16_reductions": _SWITCH,
@@ -33,8 +34,12 @@ REASONS = {
     "extend.source_info_util": _INSIDE,
     "interpreters": _INSIDE,
     "jax2tf_associative_scan_reductions": _SWITCH,
-    "lax.device_put_p": "programs run on one device",
-    "lax.sharding_constraint_p": "programs run on one device",
+    "lax.device_put_p": _SINGLE,
+    "lax.pcast": _SINGLE,
+    "lax.precv": _SINGLE,
+    "lax.psend": _SINGLE,
+    "lax.ragged_all_to_all_p": _COMPOSED,
+    "lax.sharding_constraint_p": _SINGLE,
     "lax.stack_p": _COMPOSED,
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,
@@ -73,14 +78,12 @@ INSTEAD = {
     "explain_cache_misses": "weft.compiler.cache_stats()",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
-    "ffi.register_ffi_target_as_batch_partitionable": _ONE_DEVICE,
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
     "flatten_util": "weft.tree.flatten, and weft.numpy.concatenate of the raveled leaves",
     "float0": "weft.dtypes.float0",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
-    "lax.linalg.qdwh": "u @ vh of weft.lax.linalg.svd for the unitary factor",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
     "log_compiles": "weft.compiler.cache_stats()",
     "make_mesh": _ONE_DEVICE,

@@ -27,6 +27,7 @@ __all__ = [
     "include_dir",
     "pycapsule",
     "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
     "register_ffi_type",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
@@ -278,6 +279,15 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
       kwargs: handed to jaxlib's registration.
     """
     _runtime.register_target(name, fn, platform, api_version, **kwargs)
+
+
+def register_ffi_target_as_batch_partitionable(name):
+    """Says that a target treats each index of the leading axes of its operands by itself, so that
+    XLA may call it on parts of them.
+
+    It has no effect on programs that run on one device.
+    """
+    _runtime.make_partitionable(name)
 
 
 def register_ffi_type(name, type_registration, platform="cpu"):

@@ -10,9 +10,10 @@ from weft._arguments import shape_of, static_int, static_ints
 from weft.dtypes import dtype_of, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._creation import broadcasted_iota
-from weft.lax._dot import dot_general, plain_precision_name, without_sharding
+from weft.lax._dot import dot_general, plain_precision_name
 from weft.lax._elementwise import convert_element_type, eq
 from weft.lax._shape import broadcast_in_dim, reshape, rev, transpose
+from weft.lax._sharding import without_sharding
 from weft.lax._windows import (
     dilated,
     explicit_padding,

@@ -6,6 +6,7 @@ from weft import _core
 from weft._arguments import normalize_axis, shape_of, static_shape
 from weft.dtypes import dtype_of, requested_dtype
 from weft.errors import ShapeError
+from weft.lax._sharding import without_sharding
 
 
 def iota(dtype, size):
@@ -13,25 +14,28 @@ def iota(dtype, size):
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype, shape, dimension):
+def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """An array whose elements are their index along the axis `dimension`.
 
     Args:
       dtype: a number dtype.
       shape: shape of the result, with at least one axis.
       dimension: the axis.
+      out_sharding: None.
     """
+    without_sharding(out_sharding, "broadcasted_iota")
     dtype = requested_dtype(dtype, "broadcasted_iota")
     shape = static_shape(shape, "broadcasted_iota")
     dimension = normalize_axis(dimension, len(shape), "broadcasted_iota")
     return _core.bind("iota", dtype=dtype, shape=shape, dimension=dimension)
 
 
-def full(shape, fill_value, dtype=None):
+def full(shape, fill_value, dtype=None, *, sharding=None):
     """An array of the given shape with all elements equal to a scalar.
 
-    Without `dtype` it has that of `fill_value`, weak for a Python number.
+    Without `dtype` it has that of `fill_value`, weak for a Python number. `sharding` is None.
     """
+    without_sharding(sharding, "full", "sharding")
     shape = static_shape(shape, "full")
     if shape_of(fill_value):
         raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
@@ -42,8 +46,9 @@ def full(shape, fill_value, dtype=None):
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
 
 
-def full_like(x, fill_value, dtype=None, shape=None):
+def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """As `full`, with the shape and dtype of `x` where they are not given."""
+    without_sharding(sharding, "full_like", "sharding")
     own_shape, own_dtype, weak = _core.typeof(x)
     shape = own_shape if shape is None else static_shape(shape, "full_like")
     if dtype is not None:
@@ -51,8 +56,9 @@ def full_like(x, fill_value, dtype=None, shape=None):
     return full(shape, _core.astype(fill_value, own_dtype, weak))
 
 
-def empty(shape, dtype):
+def empty(shape, dtype, *, out_sharding=None):
     """An array of zeros; the values are unspecified by contract, so do not rely on them."""
+    without_sharding(out_sharding, "empty")
     return full(shape, 0, dtype)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_ints
 from weft.dtypes import SUPPORTED, as_dtype, bfloat16, is_float, itemsize_bits, requested_dtype
-from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
+from weft.errors import AttributeValueError, ShapeError
+from weft.lax._sharding import without_sharding
 
 _ALIASES = {
     "default": 0,
@@ -210,15 +211,6 @@ def plain_precision_name(precision, function):
     """The same for an operation that has no algorithms."""
     name = precision_name(precision, function)
     return name if name is None or name in Precision.__members__ else Precision.DEFAULT.name
-
-
-def without_sharding(out_sharding, function):
-    """Programs run on one device: there is nothing to shard over."""
-    if out_sharding is not None:
-        raise NotImplementedRuleError(
-            f"[{function}] expected out_sharding to be None, since programs do not run on several "
-            f"devices yet; got {out_sharding!r}"
-        )
 
 
 def dot_general(

@@ -9,7 +9,8 @@ import enum
 
 from weft import _core
 from weft._arguments import shape_of, static_int
-from weft.dtypes import dtype_of, is_integer, requested_dtype
+from weft.dtypes import dtype_of, is_bool, is_integer, requested_dtype
+from weft.errors import DTypeError
 from weft.lax._shape import common_shape
 from weft.tree_util import tree_map
 
@@ -22,20 +23,33 @@ _BITS = "an integer dtype or bool"
 _ANY = "any dtype"
 
 
+def _function(op, name, doc, parameters):
+    return _core.elementwise(op, "lax", name, doc, "weft.lax", None, parameters)
+
+
 def _unary(op, summary, dtypes, *, name=None, result="Same shape and dtype."):
     doc = f"{summary}\n\nArgs:\n  x: array of {dtypes}.\n\nReturns:\n  {result}\n"
     doc += "\nRaises:\n  DTypeError: for an array of another dtype."
-    return _core.elementwise(op, "lax", name or op, doc, "weft.lax")
+    return _function(op, name or op, doc, ("x",))
 
 
-def _binary(op, summary, dtypes, *, name=None, result="Array of their shape and dtype."):
+def _binary(
+    op,
+    summary,
+    dtypes,
+    *,
+    name=None,
+    result="Array of their shape and dtype.",
+    parameters=("x", "y"),
+):
+    x, y = parameters
     doc = (
-        f"{summary}\n\nArgs:\n  x, y: arrays of one dtype, {dtypes}, and of one rank, with equal "
-        f"sizes or 1 along each\n    axis; either may be a scalar.\n\nReturns:\n  {result}\n"
+        f"{summary}\n\nArgs:\n  {x}, {y}: arrays of one dtype, {dtypes}, and of one rank, with "
+        f"equal sizes or 1 along each\n    axis; either may be a scalar.\n\nReturns:\n  {result}\n"
         "\nRaises:\n  DTypeError: for different or other dtypes.\n"
         "  ShapeError: for shapes that do not go together."
     )
-    return _core.elementwise(op, "lax", name or op, doc, "weft.lax")
+    return _function(op, name or op, doc, parameters)
 
 
 class AccuracyMode(enum.Enum):
@@ -87,7 +101,7 @@ def _accuracy(value, function):
 
 
 def _graded(op, summary, dtypes):
-    plain = _core.elementwise(op, "lax", op, "", "weft.lax")
+    plain = _function(op, op, "", ("x",))
 
     def function(x, *, accuracy=None):
         if accuracy is None:
@@ -122,13 +136,15 @@ imag = _unary("imag", "Imaginary part.", "a complex dtype", result="Real, same s
 conj = _unary("conj", "Complex conjugate.", _INEXACT, result="Complex, same shape.")
 add = _binary("add", "x + y; integers wrap around.", _NUMBER)
 sub = _binary("sub", "x - y; integers wrap around.", _NUMBER)
-mul = _binary("mul", "x * y; integers wrap around.", _NUMBER)
+_mul = _binary("mul", "", _NUMBER)
 mulhi = _binary("mulhi", "Upper half of the bits of x * y.", _INTEGER)
 div = _binary("div", "x / y; for integers the quotient rounded towards zero.", _NUMBER)
 rem = _binary("rem", "Remainder of x / y, with the sign of x.", _REAL)
 max = _binary("max", "The greater of x and y; NaN if either is NaN.", _ANY)
 min = _binary("min", "The smaller of x and y; NaN if either is NaN.", _ANY)
-nextafter = _binary("nextafter", "The float next to x in the direction of y.", _FLOAT)
+nextafter = _binary(
+    "nextafter", "The float next to x1 in the direction of x2.", _FLOAT, parameters=("x1", "x2")
+)
 complex = _binary("complex", "x + iy.", "float32 or float64", result="Complex, same shape.")
 
 # Bits
@@ -178,28 +194,67 @@ erfc = _unary("erfc", "1 - erf(x), accurate for large x.", _FLOAT)
 erf_inv = _unary("erf_inv", "Inverse of the error function; NaN outside -1..1.", _FLOAT)
 lgamma = _unary("lgamma", "Logarithm of the absolute value of the gamma function.", _FLOAT)
 digamma = _unary("digamma", "Derivative of lgamma.", _FLOAT)
-polygamma = _binary("polygamma", "Derivative of order x of digamma at y.", _FLOAT)
-zeta = _binary("zeta", "Hurwitz zeta function: the sum of (n + y) ** -x over n >= 0.", _FLOAT)
-igamma = _binary("igamma", "Lower incomplete gamma function of x at y, over gamma(x).", _FLOAT)
-igammac = _binary("igammac", "1 - igamma(x, y), accurate for large y.", _FLOAT)
-igamma_grad_a = _binary("igamma_grad_a", "Derivative of igamma with respect to x.", _FLOAT)
+polygamma = _binary(
+    "polygamma", "Derivative of order m of digamma at x.", _FLOAT, parameters=("m", "x")
+)
+zeta = _binary(
+    "zeta",
+    "Hurwitz zeta function: the sum of (n + q) ** -x over n >= 0.",
+    _FLOAT,
+    parameters=("x", "q"),
+)
+_GAMMA = ("a", "x")
+igamma = _binary(
+    "igamma",
+    "Lower incomplete gamma function of a at x, over gamma(a).",
+    _FLOAT,
+    parameters=_GAMMA,
+)
+igammac = _binary("igammac", "1 - igamma(a, x), accurate for large x.", _FLOAT, parameters=_GAMMA)
+igamma_grad_a = _binary(
+    "igamma_grad_a", "Derivative of igamma with respect to a.", _FLOAT, parameters=_GAMMA
+)
 random_gamma_grad = _binary(
-    "random_gamma_grad", "Derivative of a gamma variate y of shape x with respect to x.", _FLOAT
+    "random_gamma_grad",
+    "Derivative of a gamma variate x of shape a with respect to a.",
+    _FLOAT,
+    parameters=_GAMMA,
 )
 bessel_i0e = _unary("bessel_i0e", "Modified Bessel function of order 0, times exp(-|x|).", _FLOAT)
 bessel_i1e = _unary("bessel_i1e", "Modified Bessel function of order 1, times exp(-|x|).", _FLOAT)
 
 
-_betainc = _core.elementwise("regularized_incomplete_beta", "lax", "betainc", "", "weft.lax")
-
-
-def betainc(a, b, x):
+betainc = _function(
+    "regularized_incomplete_beta",
+    "betainc",
     """Regularized incomplete beta function with parameters `a` and `b` at `x` in 0..1.
 
     The operands have one floating-point dtype and one rank, with equal sizes or 1 along each axis,
     or are scalars.
+    """,
+    ("a", "b", "x"),
+)
+
+
+def mul(x, y, *, out_dtype=None):
+    """x * y; integers wrap around.
+
+    Args:
+      x, y: arrays of one number dtype, and of one rank, with equal sizes or 1 along each axis;
+        either may be a scalar.
+      out_dtype: dtype that the operands, which may then have different ones, are converted to
+        first, and that the result has.
+
+    Returns:
+      Array of their shape, and of their dtype or `out_dtype`.
     """
-    return _betainc(a, b, x)
+    if out_dtype is None:
+        return _mul(x, y)
+    dtype = requested_dtype(out_dtype, "mul")
+    for each in (x, y):
+        if is_bool(dtype_of(each)):
+            raise DTypeError(f"[mul] expected {_NUMBER}; got {dtype_of(each)}")
+    return _mul(convert_element_type(x, dtype), convert_element_type(y, dtype))
 
 
 # Comparisons
@@ -327,6 +382,8 @@ def select(pred, on_true, on_false):
     `pred` is a bool array of the shape of the cases, or a scalar; the cases have one shape and
     dtype. This is `select_n(pred, on_false, on_true)`.
     """
+    if type(pred) is int:  # which would take the dtype of the cases
+        pred = bool(pred)
     return _core.bind("select_n", pred, on_false, on_true)
 
 

@@ -7,9 +7,10 @@ from weft.dtypes import dtype_of, is_integer, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax._creation import broadcasted_iota, full_like
 from weft.lax._cumulative import cumsum
-from weft.lax._dot import dot_general, without_sharding
+from weft.lax._dot import dot_general
 from weft.lax._elementwise import bitwise_and, convert_element_type, ge, lt, mul, select, sub
 from weft.lax._shape import broadcast_in_dim, reshape, transpose
+from weft.lax._sharding import without_sharding
 
 
 class RaggedDotDimensionNumbers(NamedTuple):

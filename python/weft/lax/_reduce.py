@@ -18,6 +18,7 @@ from weft.dtypes import (
     requested_dtype,
 )
 from weft.errors import ConcretizationTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.lax._sharding import without_sharding
 from weft.runtime.pytree import registry
 
 
@@ -42,7 +43,6 @@ def _reduction(op, summary, dtypes, empty):
 
 _NUMBER = "a number dtype"
 _BITS = "bool or an integer dtype"
-reduce_sum = _reduction("reduce_sum", "Sum of the elements.", _NUMBER, "0")
 reduce_prod = _reduction("reduce_prod", "Product of the elements.", _NUMBER, "1")
 reduce_max = _reduction(
     "reduce_max", "Greatest element; NaN if there is one.", "any dtype", "the lowest value"
@@ -130,7 +130,7 @@ class Reduction:
         return match[1] if init == _IDENTITIES[match[1]](init.dtype) else None
 
 
-def reduce(operands, init_values, computation, dimensions):
+def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     """Reduces arrays along axes with a function of two scalars.
 
     Args:
@@ -140,10 +140,12 @@ def reduce(operands, init_values, computation, dimensions):
         values as identity: in which order elements are combined, and how often the initial values
         enter, is not specified. It may not close over arrays.
       dimensions: the axes to reduce over, which the results lack.
+      out_sharding: None.
 
     Returns:
       A tree of arrays of the structure of `operands`.
     """
+    without_sharding(out_sharding, "reduce")
     given = Reduction(operands, init_values, computation, "reduce")
     arrays, tree = given.arrays, given.tree
     axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
@@ -153,6 +155,21 @@ def reduce(operands, init_values, computation, dimensions):
         return tree.unflatten([result])
     results = _core.bind("reduce", *arrays, *given.inits, dimensions=axes, jaxpr=given.graph)
     return tree.unflatten(results)
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """Sum of the elements.
+
+    Args:
+      operand: array of a number dtype.
+      axes: the axes to reduce over, which the result lacks.
+      out_sharding: None.
+
+    Over axes of size 0 the result is 0.
+    """
+    without_sharding(out_sharding, "reduce_sum")
+    axes = normalize_axes(axes, ndim_of(operand), "reduce_sum")
+    return _core.bind("reduce_sum", operand, axes=axes) if axes else _core.asarray(operand)
 
 
 def _initial_value(x, init, function):

@@ -13,6 +13,7 @@ from weft._arguments import (
     static_shape,
 )
 from weft.errors import AttributeValueError, ShapeError
+from weft.lax._sharding import without_sharding
 
 
 def broadcast_shapes(*shapes):
@@ -40,7 +41,7 @@ def common_shape(shapes, function):
     return tuple(result)
 
 
-def broadcast_in_dim(operand, shape, broadcast_dimensions):
+def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """Broadcasts to `shape`, axis i of the operand becoming axis `broadcast_dimensions[i]`.
 
     Args:
@@ -48,7 +49,9 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
       shape: shape of the result.
       broadcast_dimensions: as many increasing axes of the result as the operand has axes. The sizes
         must agree, or that of the operand be 1.
+      out_sharding: None.
     """
+    without_sharding(out_sharding, "broadcast_in_dim")
     shape = static_shape(shape, "broadcast_in_dim")
     dims = static_ints(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if dims == tuple(range(len(shape))) and shape_of(operand) == shape:
@@ -56,21 +59,18 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
     return _core.bind("broadcast_in_dim", operand, shape=shape, broadcast_dimensions=dims)
 
 
-def broadcast(operand, sizes):
-    """Adds leading axes of the given sizes."""
+def broadcast(operand, sizes, *, out_sharding=None):
+    """Adds leading axes of the given sizes. `out_sharding` is None."""
+    without_sharding(out_sharding, "broadcast")
     sizes = static_shape(sizes, "broadcast")
     shape = shape_of(operand)
     return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
 
 
 def broadcast_to_rank(x, rank):
-    """Adds leading axes of size 1 until the array has `rank` dimensions."""
+    """Adds leading axes of size 1 until the array has at least `rank` dimensions."""
     missing = static_int(rank, "broadcast_to_rank", "rank") - ndim_of(x)
-    if missing < 0:
-        raise AttributeValueError(
-            f"[broadcast_to_rank] expected a rank of at least {ndim_of(x)}; got {rank}"
-        )
-    return broadcast(x, (1,) * missing)
+    return broadcast(x, (1,) * missing) if missing > 0 else _core.asarray(x)
 
 
 def broadcast_like(arr, like_arr):
@@ -78,14 +78,16 @@ def broadcast_like(arr, like_arr):
     return _core.broadcast_to(arr, shape_of(like_arr))
 
 
-def reshape(operand, new_sizes, dimensions=None):
+def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     """The elements in row-major order, in another shape of the same size.
 
     Args:
       operand: array of any dtype.
       new_sizes: the new shape.
       dimensions: axes in the order in which they are read, if not in their own.
+      out_sharding: None.
     """
+    without_sharding(out_sharding, "reshape")
     if dimensions is not None:
         operand = transpose(operand, dimensions)
     new_sizes = static_shape(new_sizes, "reshape")

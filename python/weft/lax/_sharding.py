@@ -1,6 +1,7 @@
 """Where arrays lie. Programs run on one device."""
 
 from weft import _core
+from weft.errors import NotImplementedRuleError
 from weft.tree_util import tree_broadcast, tree_map
 
 
@@ -44,3 +45,12 @@ def _device_index(place):
         "expected a device, or a sharding over one device: programs run "
         f"on one device; got {place!r}"
     )
+
+
+def without_sharding(sharding, function, parameter="out_sharding"):
+    """Programs run on one device: there is nothing to shard over."""
+    if sharding is not None:
+        raise NotImplementedRuleError(
+            f"[{function}] expected {parameter} to be None, since programs do not run on several "
+            f"devices yet; got {sharding!r}"
+        )

@@ -31,6 +31,7 @@ __all__ = [
     "lu",
     "lu_pivots_to_permutation",
     "ormqr",
+    "qdwh",
     "qr",
     "schur",
     "svd",
@@ -394,6 +395,27 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
         s = slice_in_dim(s, start, end, axis=-1)
         vectors = [slice_in_dim(m, start, end, axis=-1 - i) for i, m in enumerate(vectors)]
     return (vectors[0], s, vectors[1]) if compute_uv else s
+
+
+def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None):
+    """Polar decomposition x = U H, by a weighted Halley iteration.
+
+    Args:
+      x: matrix `[m, n]` of full rank, with m >= n.
+      is_hermitian: no effect.
+      max_iterations: how many steps are taken at most; None is 10.
+      eps: the iteration ends when a step changes U by less than the cube root of 4 eps, relative to
+        U; None is the machine epsilon.
+      dynamic_shape: pair of the numbers of rows and columns that count, if `x` is padded; they may
+        be traced.
+
+    Returns:
+      U `[m, n]`, whose columns are orthonormal; H `[n, n]`, positive semidefinite; the number of
+      steps; and whether they were enough.
+    """
+    from weft.lax._polar import polar  # made of the functions here
+
+    return polar(x, max_iterations, eps, dynamic_shape)
 
 
 def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_output=False):

@@ -87,6 +87,11 @@ def register_target(name, function, platform, api_version, **options):
     _registered.add((platform, name))
 
 
+def make_partitionable(name):
+    """Lets XLA run a target on parts of a batch."""
+    xla_client.register_custom_call_as_batch_partitionable(name)
+
+
 def register_type(name, registration, platform):
     with _refusals("register_ffi_type"):
         xla_client.register_custom_type(
