@@ -326,13 +326,13 @@ SPECIAL_FUNCTIONS = [
     elementwise("regularized_incomplete_beta", bind("regularized_incomplete_beta"),
                 scipy.special.betainc, ("float32", "float64"), arity=3, ulps=1024,
                 domain=("positive", "positive", "fraction"), diff=(0, 1, 2)),
-    *[
-        elementwise("derivative", bind("derivative"), ref, (dtype,), arity=2, domain="positive",
-                    ulps=ulps, label=function, attrs={"function": function, "by": (0,)},
-                    diff=(0, 1) if function == "igamma" else ())
-        for function, ref in [("igamma", gammainc_da), ("igammac", lambda a, x: -gammainc_da(a, x))]
-        for dtype, ulps in [("float64", 1e6)]
-    ],
+    # The function and the operands by which it is differentiated are attributes.
+    elementwise("derivative", bind("derivative"), lambda a, x, **attrs: gammainc_da(a, x),
+                ("float64",), arity=2, domain="positive", shapes=((3,),), ulps=1e6, diff=(0, 1),
+                attrs={"function": "igamma", "by": (0,)}),
+    elementwise("derivative", bind("derivative"), lambda a, x, **attrs: -gammainc_da(a, x),
+                ("float64",), arity=2, domain="positive", shapes=((3,),), ulps=1e6, label="upper",
+                attrs={"function": "igammac", "by": (0,)}, diff=(0, 1)),
 ]  # fmt: skip
 
 COMPARISON = [

@@ -163,7 +163,7 @@ def whole_program():
         y = body(x)
         y, _ = lax.scan(lambda c, _: (body(c), None), y, length=3)
         y = lax.cond(y[0] > 0, body, lambda x: x, y)
-        rows = wnp.outer(y, y)
+        rows = wnp.outer(y, lax.igamma(y, y))
         y, _ = lax.scan(lambda c, row: (c * wnp.tanh(row @ rows), None), y, rows)
         return weft.jit(lambda z: body(z) * body(z + 1))(y)
 
