@@ -33,6 +33,8 @@ CASES = lines(
     jnp.gradient(x*x,jnp.array([0.,1.,4.]))
     jnp.gradient(x,2.,3.,4.)
     jnp.gradient(w*x[0],jnp.array([0,1,4]))
+    jnp.gradient(k[0],1.5)
+    jnp.gradient(k[0],wv[0]*jnp.arange(3))
     jnp.gradient(c[:,:2],jnp.array([0.,1.]))
     jnp.gradient(x[0])
     jnp.gradient(x[:1])

@@ -130,7 +130,7 @@ def _slopes(f, spacing, *, axis):
     if spacing is None:
         (f,) = _core.promote_dtypes_inexact(f)
     else:
-        weak = weak and _core.typeof(spacing)[2]
+        weak = _core.result_type(f, spacing)[1]
         f, spacing = _core.promote_dtypes_inexact(f, spacing)
 
     def around(x, at):
