@@ -93,7 +93,10 @@ class JacobianBuilder {
     bool any = num_elements(moving) > 0;
     Values rows;
     if (any) {
-      GraphRef back = transposed(split_.linear, split_.residuals.size(), moving.size());
+      // This may run without the interpreter's lock already, so not transposed().
+      GraphRef back = transpose(split_.linear,
+                                from_first(*split_.linear, split_.residuals.size(), moving.size()))
+                          ->graph;
       rows = map_over_basis(b_, *back, split_.residuals, moving, false);
     }
     int64_t start = 0;

@@ -231,13 +231,18 @@ GraphRef Linearized::pull() const {
   });
 }
 
-GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents) {
+TransposeOptions from_first(const Graph& linear, size_t num_residuals, size_t num_cotangents) {
   TransposeOptions options;
   options.linear.resize(num_residuals, false);
-  options.linear.resize(linear->num_inputs(), true);
+  options.linear.resize(linear.num_inputs(), true);
   options.cotangents.resize(num_cotangents, true);
-  options.cotangents.resize(linear->outputs().size(), false);
+  options.cotangents.resize(linear.outputs().size(), false);
   options.instantiate = true;
+  return options;
+}
+
+GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents) {
+  TransposeOptions options = from_first(*linear, num_residuals, num_cotangents);
   return unlocked(*linear, [&] { return transpose(linear, options); })->graph;
 }
 

@@ -57,6 +57,8 @@ class Linearized {
 // The transpose of a linear graph, whose first inputs are residuals, for cotangents of the first
 // `num_cotangents` of its outputs; for all inputs.
 GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents);
+// What the core's transpose() needs to know for that.
+TransposeOptions from_first(const Graph& linear, size_t num_residuals, size_t num_cotangents);
 
 void bind_transforms(nanobind::module_& m);
 

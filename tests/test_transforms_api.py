@@ -211,6 +211,18 @@ def test_a_linear_map_is_used_inside_another_derivative():
     assert float(weft.grad(lambda t: pull(t * t)[0])(5.0)) == pytest.approx(12 * 10)
 
 
+@pytest.mark.parametrize("transform", ["jacfwd", "jacrev", "hessian"])
+def test_jacobians_of_long_programs(transform):
+    """Made without the interpreter's lock, which is to be given up once."""
+
+    def f(x):
+        for _ in range(1000):
+            x = wnp.sin(x)
+        return x.sum() if transform == "hessian" else x
+
+    assert "iota" in str(weft.make_jaxpr(getattr(weft, transform)(f))(np.ones(3, np.float32)))
+
+
 def test_hessian_both_ways():
     f = lambda x: net(PARAMS, x[None])
     x = X[0]
