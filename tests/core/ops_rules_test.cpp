@@ -25,7 +25,7 @@ struct Case {
     return out.take();
   }
   RuleCtx rule(Builder& b, std::span<const Value> operands) const {
-    return {b, op, attrs, operands, in_types, out_types};
+    return {b, op, attrs, operands, in_types, out_types, &transforms()};
   }
 };
 
@@ -42,6 +42,8 @@ std::vector<AttrsRef> attrs_of(const OpDef& op) {
         {{"new_dtype", DType::kC64}},
         {{"new_dtype", DType::kI32}}}},
       {"bitcast_convert_type", {{{"new_dtype", DType::kF32}}, {{"new_dtype", DType::kI64}}}},
+      {"derivative",
+       {{{"function", std::string("regularized_incomplete_beta")}, {"by", Dims{0, 2}}}}},
   };
   auto choices = kChoices.find(op.name);
   std::vector<AttrsRef> all;
