@@ -21,10 +21,11 @@ import jaxlib.version
 import numpy as np
 import pytest
 import random_programs
+from conftest import EVERYTHING
 from oracle import needs_jax
 
-CHUNK = 40
-CHUNKS = range(0, 200, CHUNK)
+CHUNK = 25
+CHUNKS = range(0, 200 if EVERYTHING else 100, CHUNK)
 
 QUICK_COMPILE = [
     "--xla_backend_optimization_level=0",

@@ -10,6 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from conftest import EVERYTHING
 from op_table import EPS, Row, all_rows, widen
 
 import weft
@@ -35,14 +36,17 @@ SLOW_TO_COMPILE = 200  # lines of StableHLO
 
 # Rows whose values do not follow their derivative at the scale of STEP, with the reason.
 NOT_SMOOTH = {"reduce_precision": "a staircase that is differentiated as if it were a line"}
-# Ops whose second derivatives are compared in test_incomplete_functions.py: the programs are large.
+# Ops whose programs are large: by default test_incomplete_functions.py alone compares their second
+# derivatives.
 FIRST_ORDER = {
     "derivative",
     "igamma",
     "igamma_grad_a",
+    "igamma_grad_x",
     "igammac",
     "random_gamma_grad",
     "regularized_incomplete_beta",
+    "regularized_incomplete_beta_grad_x",
 }
 
 
@@ -272,7 +276,7 @@ def test_derivatives(row):
     for dtype, args in itertools.product(wide_dtypes(row), arg_lists(row)):
         case = Case(row, dtype, args, rng)
         if any(case.active):
-            work.append(Derivatives(case, rng, row.op not in FIRST_ORDER))
+            work.append(Derivatives(case, rng, EVERYTHING or row.op not in FIRST_ORDER))
     program = Program([graph for w in work for graph in w.graphs])
     results = [program([xs for w in work for xs in w.args(k * STEP)]) for k in (-2, -1, 0, 1, 2)]
     begin = 0

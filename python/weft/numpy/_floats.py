@@ -32,8 +32,7 @@ _INT32, _FLOAT32 = np.dtype("int32"), np.dtype("float32")
 @composite
 def rint(x):
     """Nearest integer as a float; halfway cases go to the even one."""
-    rounded = _round_even(*_core.promote_dtypes_inexact(x))
-    return rounded if is_inexact(dtype_of(x)) else strong(rounded)
+    return _round_even(x if is_inexact(dtype_of(x)) else _core.astype(x, float))
 
 
 def _round_even(x):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, shape_of, static_int
+from weft._arguments import ndim_of, shape_of, static_int, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo
 from weft.errors import AttributeValueError, ShapeError
@@ -151,7 +151,7 @@ def _polydiv(x, y):
         digit = u.divide(x[i], y[0])
         quotient.append(digit)
         x = concatenate((x[:i], u.subtract(x[i : i + n], u.multiply(digit, y)), x[i + n :]), 0)
-    return concatenate([each[None] for each in quotient], 0), x
+    return strong(concatenate([each[None] for each in quotient], 0)), x
 
 
 def _order(function, m):
