@@ -232,6 +232,7 @@ result = fw.grad(h)(1.0, 3), fw.grad(lambda x: h(x, np.arange(3)).sum())(1.0)
 
 
 @needs_jax
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_jax(name):
     programs_oracle.check(PROGRAMS, name)

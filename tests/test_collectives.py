@@ -128,6 +128,7 @@ PROGRAMS = _programs()
 
 
 @needs_jax
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_in_jax(name):
     programs_oracle.check(PROGRAMS, name, rtol=2e-4)

@@ -793,6 +793,7 @@ PROGRAMS = {name: DEFINITIONS + source for name, source in PROGRAMS.items()}
 
 
 @needs_jax
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_jax(name):
     programs_oracle.check(PROGRAMS, name)

@@ -45,6 +45,7 @@ EXPRESSIONS += tuple(f"nn.{name}({SPECIAL})" for name in ACTIVATIONS)
 
 
 @needs_jax
+@pytest.mark.oracle
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_as_jax(expression):
     oracle.check(EXPRESSIONS, expression)

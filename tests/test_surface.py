@@ -178,6 +178,7 @@ def test_docs_support_is_up_to_date():
 
 
 @needs_jax
+@pytest.mark.oracle
 def test_the_names_are_those_of_the_jax_that_is_installed():
     import importlib.metadata
 
