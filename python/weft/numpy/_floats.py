@@ -271,5 +271,6 @@ def ldexp(x1, x2):
 def spacing(x):
     """Distance from x to the next float away from zero."""
     require_real("spacing", x)
+    (x,) = _core.promote_dtypes_inexact(x)
     outward = copysign(math.inf, x)
     return strong(u.subtract(u.nextafter(x, outward), x))

@@ -92,7 +92,8 @@ def _aligned(a1, a2, *, combine):
     def extended(x):
         return concatenate((_zeros(longest - shape_of(x)[0], dtype_of(x)), x), 0)
 
-    return combine(extended(a1), extended(a2))
+    _, dtype, weak = _core.typeof(a1)
+    return _core.astype(combine(extended(a1), extended(a2)), dtype, weak)
 
 
 def polyadd(a1, a2):
