@@ -19,7 +19,6 @@ from weft.lax._elementwise import (
     bitwise_or,
     cbrt,
     complex,
-    conj,
     convert_element_type,
     div,
     eq,
@@ -34,17 +33,13 @@ from weft.lax._elementwise import (
 )
 from weft.lax._loops import while_loop
 from weft.lax._reduce import reduce_max, reduce_sum
-from weft.lax._shape import concatenate, transpose
+from weft.lax._shape import concatenate
 from weft.lax._slice import slice_in_dim
 
 
 def _matmul(x, y):
     numbers = (((1,), (0,)), ((), ()))
     return _core.bind("dot_general", x, y, dimension_numbers=numbers, precision="HIGHEST")
-
-
-def _adjoint(x):
-    return conj(transpose(x, (1, 0))) if is_complex(dtype_of(x)) else transpose(x, (1, 0))
 
 
 def _times(x, scale):
@@ -70,14 +65,14 @@ def _by_qr(u, c):
     q, _ = linalg.qr(concatenate([_times(u, root), _eye(u)], 0), full_matrices=False)
     rows = shape_of(u)[0]
     upper, lower = slice_in_dim(q, 0, rows), slice_in_dim(q, rows, None)
-    return _times(_matmul(upper, _adjoint(lower)), div(1.0, root))
+    return _times(_matmul(upper, linalg._adjoint(lower)), div(1.0, root))
 
 
 def _by_cholesky(u, c):
     """The same for weights of which the square of U is well conditioned."""
-    factor = linalg.cholesky(add(_eye(u), _times(_matmul(_adjoint(u), u), c)))
+    factor = linalg.cholesky(add(_eye(u), _times(_matmul(linalg._adjoint(u), u), c)))
     solve = functools.partial(linalg.triangular_solve, factor, left_side=True, lower=True)
-    return _adjoint(solve(solve(_adjoint(u)), transpose_a=True, conjugate_a=True))
+    return linalg._adjoint(solve(solve(linalg._adjoint(u)), transpose_a=True, conjugate_a=True))
 
 
 def _checked(x):
@@ -135,5 +130,5 @@ def polar(x, max_iterations, eps, dynamic_shape):
     low = full((), eps, dtype)
     state = (start, low, full((), 0, default_int()), np.True_)
     u, _, count, goes = while_loop(goes_on, step, state)
-    h = _matmul(_adjoint(u), x)
-    return u, _times(add(h, _adjoint(h)), full((), 0.5, dtype)), count, eq(goes, False)
+    h = _matmul(linalg._adjoint(u), x)
+    return u, linalg._symmetrized(h), count, eq(goes, False)

@@ -28,9 +28,8 @@ from weft.errors import (
     ShapeError,
 )
 from weft.lax import _creation as lax_creation
-from weft.lax._dot import without_sharding
 from weft.lax._shape import reshape, stack
-from weft.lax._sharding import placed
+from weft.lax._sharding import placed, without_sharding
 
 _HOST_LIMIT = 1 << 16  # elements
 

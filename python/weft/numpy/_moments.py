@@ -76,12 +76,7 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
     shape = shape_of(a)
     axes = normalize_axes(axis, len(shape), "average")
     if weights is not None:
-        allowed = [shape] if axis is None else [shape, tuple(shape[i] for i in axes)]
-        if shape_of(weights) not in allowed:
-            raise ShapeError(
-                f"[average] expected weights of the shape of the array, or of its sizes along "
-                f"axis; got shapes {shape} and {shape_of(weights)}, and axis {axis}"
-            )
+        check_weights("average", weights, shape, axes, axis)
     mean, total = _average(a, weights, axes=axes, keepdims=bool(keepdims))
     return (mean, total) if returned else mean
 
@@ -94,12 +89,27 @@ def _average(a, weights, *, axes, keepdims):
         count = _core.astype(math.prod(shape[axis] for axis in axes), dtype_of(result))
         return result, _core.broadcast_to(count, shape_of(result))
     a, weights = _core.promote_dtypes_inexact(a, weights)
-    if shape_of(weights) != shape:
-        # The axes of the weights stand in the order in which `axes` lists them.
-        weights = transpose(weights, sorted(range(len(axes)), key=lambda i: axes[i]))
-        weights = reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
+    weights = aligned_weights(weights, shape, axes)
     total = r.sum(_core.broadcast_to(weights, shape), axes, keepdims=keepdims)
     return u.divide(r.sum(u.multiply(a, weights), axes, keepdims=keepdims), total), total
+
+
+def check_weights(function, weights, shape, axes, axis):
+    """ShapeError unless there is a weight for each element, or for each one along the axes."""
+    if shape_of(weights) not in (shape, tuple(shape[i] for i in axes)):
+        raise ShapeError(
+            f"[{function}] expected weights of the shape of the array, or of its sizes along "
+            f"axis; got shapes {shape} and {shape_of(weights)}, and axis {axis}"
+        )
+
+
+def aligned_weights(weights, shape, axes):
+    """Weights that broadcast to the shape."""
+    if shape_of(weights) == shape:
+        return weights
+    # The axes of the weights stand in the order in which `axes` lists them.
+    weights = transpose(weights, sorted(range(len(axes)), key=lambda i: axes[i]))
+    return reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
 
 
 def _ddof(function, ddof, correction):

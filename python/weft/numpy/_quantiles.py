@@ -8,9 +8,10 @@ from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._cumulative import cumsum
-from weft.lax._shape import broadcast_in_dim, expand_dims, reshape, transpose
+from weft.lax._shape import expand_dims, reshape, transpose
 from weft.lax._sort import sort_key_val
 from weft.numpy import _reductions as r, _ufuncs as u
+from weft.numpy._moments import aligned_weights, check_weights
 from weft.numpy._select import choose
 from weft.numpy._take import take_along_axis
 
@@ -141,11 +142,7 @@ def _quantile(function, a, q, axis, method, keepdims, weights):
             raise NotImplementedError(
                 f"[{function}] weights are for method 'inverted_cdf'; got method {method!r}"
             )
-        if shape_of(weights) not in (shape, tuple(shape[i] for i in axes)):
-            raise ShapeError(
-                f"[{function}] expected weights of the shape of the array, or of its sizes along "
-                f"axis; got shapes {shape} and {shape_of(weights)}, and axis {axis}"
-            )
+        check_weights(function, weights, shape, axes, axis)
     batch = [n for i, n in enumerate(shape) if i not in axes]
     if math.prod(shape[i] for i in axes) == 0 and math.prod(batch):
         raise ShapeError(
@@ -186,9 +183,7 @@ def _quantiles(a, q, weights, *, axes, method, keepdims, skip_nan):
             n = r.sum(u.logical_not(missing), -1, keepdims=True) if skip_nan else count
             found = _at_shares(lines, n, shares, method, working)
         else:
-            if shape_of(weights) != shape:
-                order = sorted(range(len(axes)), key=lambda i: axes[i])
-                weights = broadcast_in_dim(transpose(weights, order), shape, sorted(axes))
+            weights = _core.broadcast_to(aligned_weights(weights, shape, axes), shape)
             found = _at_weighted_shares(lines, as_lines(weights), missing, shares)
         if not skip_nan:
             found = choose(r.any(missing, -1, keepdims=True), math.nan, found)

@@ -7,7 +7,7 @@ floats; decompositions are there for float32, float64, complex64 and complex128.
 from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ShapeError as _ShapeError
-from weft.lax._dot import without_sharding as _without_sharding
+from weft.lax._sharding import without_sharding as _without_sharding
 from weft.numpy import _linalg, _matrices
 from weft.numpy._decompositions import (
     cholesky,
