@@ -1,8 +1,10 @@
 // Special functions that one StableHLO or CHLO op computes, or a short formula. Incomplete gamma
 // and beta functions, which iterate, are in incomplete.cpp.
+#include <limits>
 #include <numbers>
 
 #include "ops/families.h"
+#include "ops/hlo_text.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -11,16 +13,54 @@ namespace {
 
 using C = const JvpArgCtx&;
 
+// The result of `emit(x, type of x)`, which is called for float32 in place of a narrower float.
+template <class Emit>
+void emit_in_float32(EmitCtx& c, Emit emit) {
+  TypeRef type = c.out_type(), wide = with_dtype(type, DType::kF32);
+  auto converted = [&](std::string x, TypeRef from, TypeRef to) {
+    return from == to ? x : emit_op(c, "stablehlo.convert", {&x, 1}, {&from, 1}, to);
+  };
+  c.set_out(0, converted(emit(converted(c.in(0), type, wide), wide), wide, type));
+}
+
 // CHLO has not all of them for floats of less than 16 bits.
 void emit_special(EmitCtx& c, std::string_view hlo) {
-  TypeRef type = c.out_type();
-  if (info(type->dtype()).bits >= 16) return emit_elementwise(c, hlo);
-  auto converted = [&](std::string x, TypeRef from, TypeRef to) {
-    return emit_op(c, "stablehlo.convert", {&x, 1}, {&from, 1}, to);
-  };
-  TypeRef wide = with_dtype(type, DType::kF32);
-  std::string x = converted(c.in(0), type, wide);
-  c.set_out(0, converted(emit_op(c, hlo, {&x, 1}, {&wide, 1}, wide), wide, type));
+  if (info(c.out_type()->dtype()).bits >= 16) return emit_elementwise(c, hlo);
+  emit_in_float32(c,
+                  [&](std::string x, TypeRef t) { return emit_op(c, hlo, {&x, 1}, {&t, 1}, t); });
+}
+
+// The inverse of erf for float32: x times a polynomial in w = -log(1 - x^2), or in its root in the
+// tails (Giles, "Approximating the erfinv function", GPU Computing Gems, 2011).
+Val erf_inv_float32(Val x) {
+  constexpr double kCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                                 -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                                 -0.00417768164,  0.246640727,    1.50140941};
+  constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
+                              -0.00367342844,  0.00573950773,  -0.0076224613,
+                              0.00943887047,   1.00167406,     2.83297682};
+  auto number = [&](double value) { return full(*x.builder, x.type(), value); };
+  Val xx = x * x;
+  Val w = -log1p(-xx);
+  Val central = lt(w, number(5));
+  auto either = [&](Val inside, Val outside) { return select(central, inside, outside); };
+  w = either(w - 2.5, sqrt(w) - 3.0);
+  Val sum = either(number(kCentral[0]), number(kTail[0]));
+  for (size_t i = 1; i < std::size(kCentral); ++i)
+    sum = either(number(kCentral[i]), number(kTail[i])) + sum * w;
+  Val infinity = number(std::numeric_limits<double>::infinity());
+  return select(eq(xx, number(1)), infinity, sum) * x;
+}
+
+// CHLO's expansion has more ops, which matters: XLA spreads a kernel over threads by their number.
+void emit_erf_inv(EmitCtx& c) {
+  if (c.out_type()->dtype() == DType::kF64) return emit_elementwise(c, "chlo.erf_inv");
+  emit_in_float32(c, [&](std::string x, TypeRef t) {
+    GraphBuilder b;
+    Value y = erf_inv_float32({&b, b.input(t)}).value;
+    std::string callee = c.function(b.finish({&y, 1}), "erf_inv");
+    return c.line(cat("func.call ", callee, "(", x, ") : ", signature({&t, 1}, {&t, 1})));
+  });
 }
 
 OpDef special(const char* name, const char* doc, std::string hlo, JvpArgRule jvp) {
@@ -39,8 +79,10 @@ void register_error_functions(OpRegistry& r) {
                 [](C c) { return c.t() * (kSlopeAtZero * exp(-square(c.x(0)))); }));
   r.add(special("erfc", "1 - erf(x), elementwise, accurate for large x.", "chlo.erfc",
                 [](C c) { return c.t() * (-kSlopeAtZero * exp(-square(c.x(0)))); }));
-  r.add(special("erf_inv", "The inverse of erf, elementwise.", "chlo.erf_inv",
-                [](C c) { return c.t() * ((1 / kSlopeAtZero) * exp(square(c.y()))); }));
+  OpDef inverse = special("erf_inv", "The inverse of erf, elementwise.", "",
+                          [](C c) { return c.t() * ((1 / kSlopeAtZero) * exp(square(c.y()))); });
+  inverse.emit = emit_erf_inv;
+  r.add(std::move(inverse));
 }
 
 void register_gamma_functions(OpRegistry& r) {

@@ -11,6 +11,8 @@ from weft.lax._elementwise import bitcast_convert_type
 from weft.lax._shape import common_shape
 from weft.random._keys import checked_key, random_bits, split
 
+_NUMBERS = (int, float, np.generic)
+
 
 def float_dtype(dtype, function):
     """The float dtype that was asked for; None is the default one."""
@@ -54,10 +56,13 @@ def _uniform(key, minval, maxval, *, shape, dtype):
 
 def uniform_within(key, shape, dtype, minval=0.0, maxval=1.0):
     """`uniform`, for use in composites."""
+    ordered = isinstance(minval, _NUMBERS) and isinstance(maxval, _NUMBERS) and minval <= maxval
     minval, maxval = (_core.broadcast_to(_core.astype(v, dtype), shape) for v in (minval, maxval))
     span = _core.bind("sub", maxval, minval)
     x = _core.bind("add", _core.bind("mul", _from_bits(key, shape, dtype), span), minval)
-    return _core.bind("max", minval, x)
+    # Rounding keeps order: what is at least minval before it is so after it. Only a span below zero
+    # leads under minval.
+    return x if ordered else _core.bind("max", minval, x)
 
 
 def _from_bits(key, shape, dtype):
