@@ -14,6 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # WEFT_TESTS=all: tables are run whole where a sample of their rows is run otherwise.
 EVERYTHING = os.environ.get("WEFT_TESTS") == "all"
 
+# Most of the time goes into compiling programs that run once.
+if not EVERYTHING:
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 
 def verify_stablehlo(text: str) -> None:
     """Raises unless jaxlib's MLIR reads and verifies the module."""

@@ -81,7 +81,7 @@ class DTypeError(WeftError, TypeError):
     """
 
 
-class AttributeValueError(WeftError, ValueError):
+class AttributeValueError(WeftError, TypeError, ValueError):
     """A static argument of an operation (axes, sizes, permutation, ...) has a wrong value.
 
     The message says which argument and which values are allowed::

@@ -78,22 +78,31 @@ void check_precision(const InferCtx& c, bool has_algorithms) {
              operand_types(c));
 }
 
+int level(DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; }
+
+// One of the operands' dtypes, as XLA chooses it: complex before real, float before integer; the
+// float that holds larger numbers, the integer of more bits, a signed one before an unsigned one.
+DType wider(DType x, DType y) {
+  constexpr DType kByRange[] = {DType::kF4E2M1FN,   DType::kF8E3M4, DType::kF8E4M3B11FNUZ,
+                                DType::kF8E4M3FNUZ, DType::kF8E4M3, DType::kF8E4M3FN,
+                                DType::kF8E5M2FNUZ, DType::kF8E5M2, DType::kF16,
+                                DType::kF8E8M0FNU,  DType::kBF16,   DType::kF32,
+                                DType::kF64};
+  auto rank = [&](DType d) {
+    if (is_float(d)) return static_cast<int>(std::ranges::find(kByRange, d) - kByRange);
+    return 2 * info(d).bits + is_signed_int(d);
+  };
+  if (level(x) != level(y)) return level(x) < level(y) ? y : x;
+  return rank(x) < rank(y) ? y : x;
+}
+
 // The dtype of the result: as asked for, unless that would lose the kind or, for integers and
-// complex numbers, the width that the operands promote to.
+// complex numbers, the width of the wider operand.
 DType infer_dtype(const InferCtx& c) {
-  DType lhs = c.in(0)->dtype(), rhs = c.in(1)->dtype();
-  std::optional<PromotionType> common = promote({lhs}, {rhs});
-  if (c.attr().is_none("preferred_element_type")) {
-    if (lhs == rhs) return lhs;
-    if (common) return common->dtype;
-    c.fail(ErrorKind::kDtype,
-           "expected preferred_element_type for operands without a common dtype; ", "got None (",
-           operand_types(c), ")");
-  }
+  DType widest = wider(c.in(0)->dtype(), c.in(1)->dtype());
+  if (c.attr().is_none("preferred_element_type")) return widest;
   DType preferred = c.attr().dtype("preferred_element_type");
-  auto level = [](DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; };
-  DType widest = common ? common->dtype : lhs;
-  bool narrower = info(preferred).bits < info(lhs == rhs ? lhs : widest).bits;
+  bool narrower = info(preferred).bits < info(widest).bits;
   bool keeps_width = (is_integer(preferred) || is_complex(preferred)) && !find_algorithm(c.attr());
   if (level(preferred) < level(widest) ||
       (level(preferred) == level(widest) && keeps_width && narrower))

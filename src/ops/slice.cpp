@@ -48,7 +48,7 @@ TypeRefs infer_slice(const InferCtx& c) {
   Dims shape;
   for (size_t i = 0; i < rank; ++i) {
     if (start[i] < 0 || start[i] > limit[i] || limit[i] > x->shape()[i])
-      c.fail(ErrorKind::kIndex, "expected 0 <= start <= limit <= ", x->shape()[i], " for axis ", i,
+      c.fail(ErrorKind::kValue, "expected 0 <= start <= limit <= ", x->shape()[i], " for axis ", i,
              " (slice C3)", got());
     if (strides[i] < 1)
       c.fail(ErrorKind::kValue, "expected strides > 0 for axis ", i, " (slice C4)", got());

@@ -14,6 +14,7 @@ def optimization_barrier(operand, /):
     leaves, tree = registry.flatten(operand)
     if not leaves:
         return operand
+    leaves = map(stage, leaves)  # on its own: a number beside arrays would take their dtype
     return tree.unflatten(_core.bind("optimization_barrier", *leaves))
 
 

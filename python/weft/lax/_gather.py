@@ -103,11 +103,12 @@ def gather(
       slice_sizes: the size of all slices along each axis of the operand.
       unique_indices: promise that slices do not overlap.
       indices_are_sorted: promise that the index vectors are in lexicographic order.
-      mode: for slices that are not within the operand, as GatherScatterMode; None is "fill".
+      mode: for slices that are not within the operand, as GatherScatterMode; None promises that
+        there are none.
       fill_value: with mode "fill", what is read there. By default NaN, the lowest value of signed
         and the highest of unsigned integers, and True.
     """
-    mode = GatherScatterMode.from_any(mode).value
+    mode = "promise_in_bounds" if mode is None else GatherScatterMode.from_any(mode).value
     if mode == "fill" and fill_value is not None:
         fill_value, exact = _as_float(fill_value, dtype_of(operand))
     else:

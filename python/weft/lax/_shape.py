@@ -47,7 +47,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     Args:
       operand: array of any dtype.
       shape: shape of the result.
-      broadcast_dimensions: as many increasing axes of the result as the operand has axes. The sizes
+      broadcast_dimensions: as many different axes of the result as the operand has axes. The sizes
         must agree, or that of the operand be 1.
       out_sharding: None.
     """
@@ -56,6 +56,9 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     dims = static_ints(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if dims == tuple(range(len(shape))) and shape_of(operand) == shape:
         return _core.asarray(operand)
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    if len(dims) == ndim_of(operand) and order != list(range(len(dims))):
+        operand, dims = transpose(operand, order), tuple(sorted(dims))
     return _core.bind("broadcast_in_dim", operand, shape=shape, broadcast_dimensions=dims)
 
 
