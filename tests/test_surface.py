@@ -177,6 +177,12 @@ def test_docs_support_is_up_to_date():
     assert (ROOT / "docs" / "support.md").read_text() == support["text"](), "run tools/support"
 
 
+def test_stubs_are_up_to_date():
+    stubs = runpy.run_path(str(ROOT / "tools" / "stubs"), run_name="stubs")
+    for path, text in stubs["stubs"]().items():
+        assert path.read_text() == text, "run tools/stubs"
+
+
 @needs_jax
 @pytest.mark.oracle
 def test_the_names_are_those_of_the_jax_that_is_installed():

@@ -1,0 +1,10 @@
+"""Written by tools/stubs; do not edit."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+def io_callback(callback: Any, result_shape_dtypes: Any, *args: Any, ordered: Any = False, **kwargs: Any) -> Any: ...
