@@ -27,7 +27,6 @@ REASONS = {
     "enable_checks": _SWITCH,
     "enable_custom_prng": _SWITCH,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
-    "example_libraries": "it is an example; see the folder examples/",
     "experimental.pallas": _ACCELERATOR,
     "extend.core": _INSIDE,
     "extend.linear_util": _INSIDE,
@@ -55,7 +54,6 @@ REASONS = {
 
 # What to use in place of a name, or of all that is below it.
 _ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
-_ADD_AT = "weft.numpy.zeros(n).at[indices].add(values)"
 INSTEAD = {
     "Array.copy_to_host_async": "numpy.asarray(x), which waits",
     "Array.flat": "x.ravel()",
@@ -69,7 +67,6 @@ INSTEAD = {
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "debug_nans": "weft.debug.callback to look at values, or weft.disable_jit",
     "debug_infs": "weft.debug.callback to look at values, or weft.disable_jit",
-    "dlpack": "weft.numpy.from_dlpack, and numpy.from_dlpack or torch.from_dlpack the other way",
     "errors.JAXIndexError": "weft.errors.IndexOutOfBoundsError",
     "errors.JAXTypeError": "weft.errors.WeftError",
     "errors.JaxRuntimeError": "RuntimeError",
@@ -79,7 +76,6 @@ INSTEAD = {
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
-    "flatten_util": "weft.tree.flatten, and weft.numpy.concatenate of the raveled leaves",
     "float0": "weft.dtypes.float0",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",
@@ -88,13 +84,6 @@ INSTEAD = {
     "log_compiles": "weft.compiler.cache_stats()",
     "make_mesh": _ONE_DEVICE,
     "NamedSharding": _ONE_DEVICE,
-    "nn.dot_product_attention": "weft.nn.softmax(q @ k.mT / sqrt(d)) @ v",
-    "nn.hard_silu": "x * weft.nn.hard_sigmoid(x)",
-    "nn.hard_swish": "x * weft.nn.hard_sigmoid(x)",
-    "nn.initializers": "scale * weft.random.normal(key, shape)",
-    "nn.mish": "x * weft.numpy.tanh(weft.nn.softplus(x))",
-    "nn.squareplus": "(x + weft.numpy.sqrt(x * x + 4)) / 2",
-    "ops": _ADD_AT,
     "P": _ONE_DEVICE,
     "pmap": _ONE_DEVICE,
     "random.lognormal": "weft.numpy.exp(weft.random.normal(key, shape))",
@@ -120,7 +109,6 @@ INSTEAD = {
     "sharding": _ONE_DEVICE,
     "smap": _ONE_DEVICE,
     "stages": "what weft.jit(f).trace(...), .lower(...) and .compile() return",
-    "typing": "weft.Array",
 }
 
 

@@ -3,5 +3,5 @@
 from weft._callback import io_callback
 from weft._surface import public as _public
 
-__all__ = ["io_callback"]
-__getattr__, __dir__ = _public(__name__, __all__)
+__all__ = ["io_callback", "ode"]
+__getattr__, __dir__ = _public(__name__, __all__, later={"weft.experimental.ode": ()})

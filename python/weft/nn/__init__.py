@@ -1,4 +1,6 @@
-"""Functions of neural networks: activations, softmax and their logarithms, one-hot encoding."""
+"""Functions of neural networks: activations, softmax and their logarithms, attention, one-hot
+encoding; initializers of weights.
+"""
 
 from weft._surface import public as _public
 from weft.nn._functions import (
@@ -7,11 +9,17 @@ from weft.nn._functions import (
     gelu,
     glu,
     hard_sigmoid,
+    hard_silu,
+    hard_swish,
     hard_tanh,
+    identity,
     leaky_relu,
+    log1mexp,
     log_sigmoid,
     log_softmax,
+    logmeanexp,
     logsumexp,
+    mish,
     one_hot,
     relu,
     relu6,
@@ -21,6 +29,9 @@ from weft.nn._functions import (
     soft_sign,
     softmax,
     softplus,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
     standardize,
     swish,
     tanh,
@@ -28,26 +39,45 @@ from weft.nn._functions import (
 
 __all__ = [
     "celu",
+    "dot_product_attention",
     "elu",
     "gelu",
+    "get_scaled_dot_general_config",
     "glu",
     "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
     "hard_tanh",
+    "identity",
+    "initializers",
     "leaky_relu",
+    "log1mexp",
     "log_sigmoid",
     "log_softmax",
+    "logmeanexp",
     "logsumexp",
+    "mish",
     "one_hot",
     "relu",
     "relu6",
+    "scaled_dot_general",
+    "scaled_matmul",
     "selu",
     "sigmoid",
     "silu",
     "soft_sign",
     "softmax",
     "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
     "standardize",
     "swish",
     "tanh",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+_LATER = {
+    "weft.nn._attention": ("dot_product_attention",),
+    "weft.nn._scaled": ("get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"),
+    "weft.nn.initializers": (),
+}
+__getattr__, __dir__ = _public(__name__, __all__, later=_LATER)

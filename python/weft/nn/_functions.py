@@ -3,8 +3,10 @@
 import math
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import normalize_axis, static_int, strong
+from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._jit import composite
+from weft.dtypes import default_float, requested_dtype
+from weft.errors import AttributeValueError
 
 tanh = jnp.tanh
 
@@ -14,17 +16,23 @@ def _inexact(x):
 
 
 @composite
+def identity(x):
+    """x, as an array."""
+    return _core.asarray(x)
+
+
+@composite
 def relu(x):
     """max(x, 0), elementwise; the derivative at 0 is 0."""
-    x, zero = _core.promote_dtypes(x, 0)
-    return jnp.where(x <= 0, zero, x)  # NaN stays
+    # What is not positive has no derivative, NaN included, which stays.
+    return jnp.where(x > 0, x, lax.stop_gradient(jnp.maximum(x, 0)))
 
 
 @composite
 def relu6(x):
-    """min(max(x, 0), 6), elementwise, as a float; the derivative at 0 and 6 is 0."""
-    x, six = _core.promote_dtypes(x, 6.0)
-    return jnp.where((x <= 0) | (x >= 6), jnp.where(x <= 0, 0.0, six), x)  # NaN stays
+    """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
+    limited = jnp.minimum(jnp.maximum(x, 0), 6.0)
+    return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(limited))
 
 
 @composite
@@ -44,9 +52,8 @@ def elu(x, alpha=1.0):
 
 @composite
 def celu(x, alpha=1.0):
-    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    x = _core.asarray(x)
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x) / alpha))
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), elementwise."""
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
 @composite
@@ -56,37 +63,64 @@ def selu(x):
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), elementwise."""
-    return lax.logistic(_inexact(x))
+    """1 / (1 + exp(-x)), elementwise, of floating-point or complex `x`."""
+    return lax.logistic(x)
 
 
 @composite
 def log_sigmoid(x):
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-_inexact(x))
+    return -softplus(-_core.asarray(x))
 
 
 @composite
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
-    return jnp.logaddexp(_inexact(x), 0.0)
+    return jnp.logaddexp(x, 0.0)
+
+
+@composite
+def sparse_plus(x):
+    """0 up to -1, (x + 1)**2 / 4 up to 1, then x: a softplus that reaches both.
+
+    Its derivative is `sparse_sigmoid`.
+    """
+    x = _core.asarray(x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@composite
+def sparse_sigmoid(x):
+    """0 up to -1, (x + 1) / 2 up to 1, then 1 (Blondel, Martins and Niculae, 2019)."""
+    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+
+
+@composite
+def squareplus(x, b=4):
+    """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
+    x = _core.asarray(x)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 @composite
 def soft_sign(x):
     """x / (1 + |x|)."""
-    x = _inexact(x)
     return x / (jnp.abs(x) + 1)
 
 
 @composite
 def silu(x):
-    """x * sigmoid(x), elementwise; also called swish."""
-    x = _inexact(x)
+    """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
     return x * lax.logistic(x)
 
 
 swish = silu
+
+
+@composite
+def mish(x):
+    """x * tanh(softplus(x)) (Misra, 2019)."""
+    return x * jnp.tanh(softplus(x))
 
 
 @composite
@@ -100,6 +134,15 @@ def hard_tanh(x):
 def hard_sigmoid(x):
     """relu6(x + 3) / 6."""
     return relu6(_core.asarray(x) + 3.0) / 6.0
+
+
+@composite
+def hard_silu(x):
+    """x * hard_sigmoid(x) (Howard et al., 2019); also called hard_swish."""
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
 
 
 @composite(static_argnames=("approximate",))
@@ -117,19 +160,28 @@ def gelu(x, approximate=True):
 
 @composite(static_argnames=("axis",))
 def glu(x, axis=-1):
-    """The first half of x along an axis times the sigmoid of the second half."""
-    x = _inexact(x)
+    """The first half of `x` along an axis times the sigmoid of the second half.
+
+    `x` is floating-point or complex, its size along the axis even.
+    """
     a, b = jnp.split(x, 2, axis)
     return a * lax.logistic(b)
 
 
-def _axes(axis, ndim):
-    if axis is None:
-        return tuple(range(ndim))
-    return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+@composite
+def log1mexp(x):
+    """log(1 - exp(-x)) of x >= 0, as exact for small x as for large (Mächler, 2012)."""
+    x = _core.asarray(x)
+    is_small = x < math.log(2)
+    # Each formula is given what it is for, so that the other's derivative cannot overflow.
+    small, large = jnp.where(is_small, x, 1), jnp.where(is_small, 1, x)
+    return jnp.where(is_small, jnp.log(-jnp.expm1(-small)), jnp.log1p(-jnp.exp(-large)))
 
 
-@composite(static_argnames=("axis", "keepdims", "return_sign"))
+def _hashable(axis):
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
     """log(sum(b * exp(a))) along axes, without overflow.
 
@@ -141,12 +193,18 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       return_sign: return (log of the absolute value, sign) of the sum.
       where: elements to include, broadcastable to `a`.
     """
+    options = {"keepdims": bool(keepdims), "return_sign": bool(return_sign)}
+    return _logsumexp(a, b, where, axis=_hashable(axis), **options)
+
+
+@composite(static_argnames=("axis", "keepdims", "return_sign"))
+def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     if b is not None:
         a, b = _core.broadcast_arrays(*_core.promote_dtypes_inexact(a, b))
         a = jnp.where(b != 0, a, -jnp.inf)
     else:
         a = _inexact(a)
-    axes = _axes(axis, a.ndim)
+    axes = normalize_axes(axis, a.ndim, "logsumexp")
     shown = a if where is None else jnp.where(where, a, -jnp.inf)
     top = jnp.max(jnp.real(shown), axis=axes, keepdims=True, initial=-jnp.inf)
     top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
@@ -162,59 +220,144 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     return (out, sign) if return_sign else out
 
 
-@composite(static_argnames=("axis",))
+def logmeanexp(x, axis=None, where=None, keepdims=False):
+    """log(mean(exp(x))) along axes, without overflow.
+
+    Args:
+      x: array of any numeric dtype; integers become floats.
+      axis: axis or axes to reduce; all by default.
+      where: elements to include, broadcastable to `x`.
+      keepdims: keep reduced axes with size 1.
+    """
+    return _logmeanexp(x, where, axis=_hashable(axis), keepdims=bool(keepdims))
+
+
+@composite(static_argnames=("axis", "keepdims"))
+def _logmeanexp(x, where, *, axis, keepdims):
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    shape = _core.typeof(x)[0]
+    if where is None:
+        count = math.prod(shape[each] for each in normalize_axes(axis, len(shape), "logmeanexp"))
+    else:
+        ones = _core.broadcast_to(_core.astype(1, total.dtype), shape)
+        count = jnp.sum(ones, axis=axis, keepdims=keepdims, where=where)
+    return total - jnp.log(count)
+
+
 def softmax(x, axis=-1, where=None):
     """exp(x) / sum(exp(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is 0.
     """
-    x = _inexact(x)
-    axes = _axes(axis, x.ndim)
-    shown = x if where is None else jnp.where(where, x, -jnp.inf)
-    top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
-    terms = jnp.exp(shown - top)
-    return terms / jnp.sum(terms, axis=axes, keepdims=True, where=where)
+    return _softmax(x, where, axis=_hashable(axis))
 
 
 @composite(static_argnames=("axis",))
+def _softmax(x, where, *, axis):
+    x = _inexact(x)
+    axes = normalize_axes(axis, x.ndim, "softmax")
+    shown = x if where is None else jnp.where(where, x, -jnp.inf)
+    top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
+    terms = jnp.exp(shown - top)
+    result = terms / jnp.sum(terms, axis=axes, keepdims=True, where=where)
+    return result if where is None else jnp.where(where, result, 0)
+
+
 def log_softmax(x, axis=-1, where=None):
     """log(softmax(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is -inf.
     """
+    return _log_softmax(x, where, axis=_hashable(axis))
+
+
+@composite(static_argnames=("axis",))
+def _log_softmax(x, where, *, axis):
     x = _inexact(x)
-    axes = _axes(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim, "log_softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     shifted = shown - top
     total = jnp.sum(jnp.exp(shifted), axis=axes, keepdims=True, where=where)
-    return shifted - jnp.log(total)
+    result = shifted - jnp.log(total)
+    return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-@composite(static_argnames=("axis",))
-def standardize(x, axis=-1, epsilon=1e-5, where=None):
-    """(x - mean) / sqrt(var + epsilon) along an axis or axes."""
+def standardize(
+    x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"
+):
+    """(x - mean) / sqrt(variance + epsilon).
+
+    Args:
+      x: array; integers become floats.
+      axis: axis or axes that mean and variance are taken along; None for all.
+      mean, variance: arrays that broadcast with `x`; None for those of `x`.
+      epsilon: keeps the divisor from 0.
+      where: mask of the elements that mean and variance are those of.
+      algorithm: "fast" takes the variance as mean(x**2) - mean(x)**2, which loses digits where the
+        mean is large; "stable" as mean((x - mean)**2).
+
+    Returns:
+      Array of the shape of `x`, where the others do not broadcast it to a larger one.
+    """
+    if algorithm not in ("fast", "stable"):
+        raise AttributeValueError(
+            f"[standardize] expected algorithm 'fast' or 'stable'; got {algorithm!r}"
+        )
+    return _standardize(
+        x, mean, variance, epsilon, where, axis=_hashable(axis), algorithm=algorithm
+    )
+
+
+@composite(static_argnames=("axis", "algorithm"))
+def _standardize(x, mean, variance, epsilon, where, *, axis, algorithm):
     x = _inexact(x)
-    mean = jnp.mean(x, axis=axis, keepdims=True, where=where)
-    var = jnp.mean(jnp.square(x - mean), axis=axis, keepdims=True, where=where)
-    return (x - mean) * lax.rsqrt(var + epsilon)
+
+    def average(values):
+        return jnp.mean(values, axis=axis, keepdims=True, where=where)
+
+    if mean is None:
+        mean = average(x)
+    if variance is None and algorithm == "fast":
+        variance = jnp.clip(average(jnp.square(x)) - jnp.square(mean), 0)
+    elif variance is None:
+        variance = average(jnp.square(x - mean))
+    return jnp.subtract(x, mean) * lax.rsqrt(jnp.add(variance, epsilon))
 
 
-@composite(static_argnames=("num_classes", "dtype", "axis"))
-def one_hot(x, num_classes, *, dtype=float, axis=-1):
+def one_hot(x, num_classes, *, dtype=None, axis=-1):
     """1 at the position that each element of x names, 0 elsewhere, along a new axis.
 
     Args:
-      x: integer array of shape s. Positions outside of 0..num_classes-1 give zeros only.
+      x: array of shape s, or lists of numbers. Positions outside of 0..num_classes-1 give zeros
+        only.
       num_classes: size of the new axis.
-      dtype: of the result.
-      axis: where the new axis stands.
+      dtype: of the result; None for the default float.
+      axis: where the new axis stands; or the name of a mapped axis of that size, each index of
+        which gets what stands there.
 
-    Returns an array of rank ndim(s) + 1.
+    Returns an array of rank ndim(s) + 1, or ndim(s) for a mapped axis.
     """
+    if isinstance(x, (list, tuple)):
+        x = jnp.array(x)
+    count = static_int(num_classes, "one_hot", "num_classes")
+    dtype = default_float() if dtype is None else requested_dtype(dtype, "one_hot")
+    if not isinstance(axis, str):
+        axis = normalize_axis(axis, len(_core.typeof(x)[0]) + 1, "one_hot")
+        return _one_hot(x, count=count, dtype=dtype, axis=axis)
+    here = lax.axis_index(axis)
+    if lax.axis_size(axis) != count:
+        raise AttributeValueError(
+            f"[one_hot] expected num_classes to be the size of the axis {axis!r}, "
+            f"{lax.axis_size(axis)}; got {count}"
+        )
+    return jnp.equal(x, here).astype(dtype)
+
+
+@composite(static_argnames=("count", "dtype", "axis"))
+def _one_hot(x, *, count, dtype, axis):
     x = _core.asarray(x)
-    axis = normalize_axis(axis, x.ndim + 1, "one_hot")
     shape = [1] * (x.ndim + 1)
-    shape[axis] = static_int(num_classes, "one_hot", "num_classes")
+    shape[axis] = count
     classes = _core.bind("iota", dimension=axis, dtype=x.dtype, shape=tuple(shape))
     return (jnp.expand_dims(x, axis) == classes).astype(dtype)
