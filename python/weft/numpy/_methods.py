@@ -26,7 +26,7 @@ from weft.numpy import (
 from weft.numpy._at import IndexedView
 
 
-def astype(x, dtype, copy=False, device=None):
+def astype(x, dtype, /, *, copy=False, device=None):
     """The array converted to a dtype, on a device if one is given.
 
     None is the default float dtype; `copy` is ignored.
