@@ -86,7 +86,8 @@ def _floor_quotient(function, x1, x2):
     rounds_up = u.logical_and(_rounds_up(rem, divisor), u.isfinite(x2))
     quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
     rounded = _core.bind("round", quotient, rounding_method=0)
-    return choose(u.logical_or(u.equal(x1, 0), _is_infinite(x1)), u._quotient(x1, x2), rounded)
+    special = u.logical_or(u.equal(x1, 0), u.logical_or(_is_infinite(x1), _is_infinite(x2)))
+    return choose(special, u._quotient(x1, x2), rounded)
 
 
 def _is_infinite(x):

@@ -35,6 +35,13 @@ def astype(x, dtype, /, *, copy=False, device=None):
     return placed(_core.astype(x, dtype), device)
 
 
+def to_device(self, device, /, *, stream=None):
+    """The array on a device; `stream` must be None."""
+    if stream is not None:
+        raise NotImplementedError("[to_device] expected stream to be None: programs run in order")
+    return placed(self, device)
+
+
 def _reshape(self, *new, order="C", copy=None):
     """The elements in another shape, given as integers or as one sequence; `copy` is ignored."""
     return shape.reshape(self, new[0] if len(new) == 1 else new, order)
@@ -138,6 +145,7 @@ METHODS = {
     "sum": reductions.sum,
     "swapaxes": shape.swapaxes,
     "take": taking.take,
+    "to_device": to_device,
     "trace": matrices.trace,
     "transpose": _transpose,
     "var": moments.var,
