@@ -18,7 +18,8 @@ namespace {
 struct ElementwiseObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
-  PyObject* parameters;  // a tuple of the names that operands have as keywords; null: none
+  PyObject* parameters;  // a tuple of the names of operands; null: x, or x1 and x2
+  bool by_keyword;       // whether operands may be given by these names
   const Elementwise* f;
 
   int visit(visitproc visit, void* arg) const {
@@ -53,12 +54,12 @@ SmallVector<PyObject*, 4> operands_of(const ElementwiseObject& function, PyObjec
   Py_ssize_t num_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   SmallVector<PyObject*, 4> operands(std::span(args, static_cast<size_t>(n)));
   if (n == count && num_keywords == 0) return operands;
-  for (Py_ssize_t i = n; i < count && function.parameters; ++i)
+  for (Py_ssize_t i = n; i < count && function.by_keyword; ++i)
     for (Py_ssize_t k = 0; k < num_keywords; ++k)
       if (PyUnicode_Compare(PyTuple_GET_ITEM(function.parameters, i),
                             PyTuple_GET_ITEM(kwnames, k)) == 0)
         operands.push_back(args[n + k]);
-  bool has_attributes = !function.parameters && function.f->op->attrs.size() > 0;
+  bool has_attributes = !function.by_keyword && function.f->op->attrs.size() > 0;
   bool takes_all = has_attributes || n + num_keywords == count;
   if (static_cast<Py_ssize_t>(operands.size()) == count && takes_all) return operands;
   auto* self = reinterpret_cast<PyObject*>(const_cast<ElementwiseObject*>(&function));
@@ -82,7 +83,7 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
     SmallVector<Operand, 4> xs;
     for (PyObject* x : operands_of(function, args, n, kwnames))
       xs.push_back(classify_operand(x, f.op->name));
-    return elementwise(f, xs, make_attrs(*f.op, function.parameters ? nullptr : kwnames, args + n))
+    return elementwise(f, xs, make_attrs(*f.op, function.by_keyword ? nullptr : kwnames, args + n))
         .release();
   });
   if (!result) error_leaves(self);
@@ -96,7 +97,7 @@ PyObject* signature(PyObject* self, void*) {
     Ref inspect = Ref::checked(PyImport_ImportModule("inspect"));
     Ref parameter = Ref::checked(PyObject_GetAttrString(inspect.get(), "Parameter"));
     Ref kind = Ref::checked(PyObject_GetAttrString(
-        parameter.get(), function.parameters ? "POSITIONAL_OR_KEYWORD" : "POSITIONAL_ONLY"));
+        parameter.get(), function.by_keyword ? "POSITIONAL_OR_KEYWORD" : "POSITIONAL_ONLY"));
     int count = function.f->op->num_operands;
     Ref all = Ref::checked(PyList_New(0));
     for (int i = 0; i < count; ++i) {
@@ -130,13 +131,14 @@ Promotion promotion_named(std::string_view policy) {
               "'");
 }
 
-// elementwise(op, policy, name, doc, module, bool_op=None, parameters=None)
+// elementwise(op, policy, name, doc, module, bool_op=None, parameters=None, by_keyword=True)
 PyObject* make_elementwise(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     const char *op, *policy, *shown, *doc, *module, *bool_op = nullptr;
     PyObject* parameters = nullptr;
-    if (!PyArg_ParseTuple(args, "sssss|zO!", &op, &policy, &shown, &doc, &module, &bool_op,
-                          &PyTuple_Type, &parameters))
+    int by_keyword = 1;
+    if (!PyArg_ParseTuple(args, "sssss|zO!p", &op, &policy, &shown, &doc, &module, &bool_op,
+                          &PyTuple_Type, &parameters, &by_keyword))
       throw PythonError{};
     Elementwise f{&registry().get(op), promotion_named(policy),
                   bool_op ? &registry().get(bool_op) : nullptr};
@@ -151,6 +153,7 @@ PyObject* make_elementwise(PyObject*, PyObject* args) {
     auto* e = reinterpret_cast<ElementwiseObject*>(self);
     e->vectorcall = call_elementwise;
     e->parameters = Py_XNewRef(parameters);
+    e->by_keyword = parameters && by_keyword;
     e->f = intern(f);
     auto set = [&](const char* key, const char* value) {
       Ref text = Ref::checked(PyUnicode_FromString(value));
@@ -277,8 +280,8 @@ PyObject* canonical_dtype(PyObject*, PyObject* o) {
 
 PyMethodDef functions[] = {
     {"elementwise", make_elementwise, METH_VARARGS,
-     "elementwise(op, policy, name, doc, module, bool_op=None, parameters=None): a function of "
-     "arrays."},
+     "elementwise(op, policy, name, doc, module, bool_op=None, parameters=None, by_keyword=True): "
+     "a function of arrays."},
     {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(bind_function)),
      METH_FASTCALL | METH_KEYWORDS, "bind(op, *operands, **attrs): runs or records one op."},
     {"bind_graphs",

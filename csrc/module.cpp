@@ -10,6 +10,7 @@
 #include "deferred.h"
 #include "derivative.h"
 #include "dtypes.h"
+#include "eager_entry.h"
 #include "graph_object.h"
 #include "hooks.h"
 #include "jaxpr_view.h"
@@ -28,6 +29,7 @@
 #include "state.h"
 #include "trace.h"
 #include "transforms.h"
+#include "ufunc.h"
 #include "values.h"
 
 // Caches, traces and tables of functions are guarded by the interpreter's lock alone.
@@ -77,7 +79,8 @@ NB_MODULE(_core, m) {
       "Whether two static values make the same program.");
   init_location();
   init_dtypes();
-  init_public_function(m.ptr());
+  init_public_function(m.ptr(), run_entry);
+  init_ufunc(m.ptr());
   TypeSlots shared = operator_slots();
   init_array(m.ptr(), shared);
   init_tracer(m.ptr(), shared);

@@ -73,8 +73,13 @@ WEFT_BINARY(left_shift, "shift_left", Promotion::kNumpy)
   }
 WEFT_UNARY(negative, "neg")
 WEFT_UNARY(invert, "not")
-WEFT_UNARY(absolute, "abs")
 #undef WEFT_UNARY
+
+PyObject* absolute(PyObject* x) {
+  static const Elementwise f = function("abs", Promotion::kNumpy);
+  DType dtype = classify(x).type->dtype();
+  return is_bool(dtype) || is_unsigned_int(dtype) ? Py_NewRef(x) : call(f, "absolute", {x});
+}
 
 PyObject* positive(PyObject* x) { return Py_NewRef(x); }
 

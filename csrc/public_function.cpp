@@ -1,7 +1,10 @@
-// PublicFunction: a Python function of weft as its users see it. It adds nothing to a call that
-// succeeds; the errors of one that fails pass through `error_leaves`.
+// PublicFunction: a Python function of weft as its users see it. The errors of a call that fails
+// pass through `error_leaves`. To one that succeeds it adds nothing; those of functions with an
+// entry may do without Python.
 
 #include "public_function.h"
+
+#include <memory>
 
 #include "hooks.h"
 #include "object_type.h"
@@ -13,6 +16,7 @@ struct PublicFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
   PyObject* weakrefs;
+  const EagerEntry* entry;  // null: none
 
   int visit(visitproc visit, void* arg) const {
     Py_VISIT(function);
@@ -20,20 +24,49 @@ struct PublicFunction {
   }
   // Whoever calls it still gets an error.
   void clear() { Py_SETREF(function, Py_NewRef(Py_None)); }
-  void release() { Py_CLEAR(function); }
+  void release() {
+    Py_CLEAR(function);
+    delete entry;
+  }
 };
 PublicFunction* as_public(PyObject* o) { return reinterpret_cast<PublicFunction*>(o); }
 
+RunEntry run_entry;
+
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  PyObject* result = PyObject_Vectorcall(as_public(self)->function, args, nargsf, kwnames);
+  const EagerEntry* entry = as_public(self)->entry;
+  PyObject* result = nullptr;
+  if (!entry || !run_entry(*entry, args, PyVectorcall_NARGS(nargsf), kwnames, result))
+    result = PyObject_Vectorcall(as_public(self)->function, args, nargsf, kwnames);
   if (!result) error_leaves(as_public(self)->function);
   return result;
 }
 
-// PublicFunction(function); one that is public already is handed back.
+const EagerEntry* make_entry(PyObject* function, Py_ssize_t operands, PyObject* statics) {
+  Ref code = Ref::checked(PyObject_GetAttrString(function, "__code__"));
+  Ref locals = Ref::checked(PyObject_GetAttrString(code.get(), "co_varnames"));
+  auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+  Py_ssize_t count = c->co_argcount + c->co_kwonlyargcount;
+  auto entry = std::make_unique<EagerEntry>();
+  entry->function = Py_NewRef(function);
+  entry->operands = operands;
+  entry->parameters = Ref::checked(PyTuple_GetSlice(locals.get(), 0, count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    int found = PySequence_Contains(statics, PyTuple_GET_ITEM(locals.get(), i));
+    check(found);
+    entry->statics.push_back(found == 1);
+  }
+  return entry.release();
+}
+
+// PublicFunction(function, operands=0, statics=()): with operands it has an entry. One that is
+// public already is handed back.
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject* function;
-  if (!PyArg_ParseTuple(args, "O:PublicFunction", &function)) return nullptr;
+  PyObject *function, *statics = nullptr;
+  Py_ssize_t operands = 0;
+  if (!PyArg_ParseTuple(args, "O|nO!:PublicFunction", &function, &operands, &PyTuple_Type,
+                        &statics))
+    return nullptr;
   if (kwargs && PyDict_GET_SIZE(kwargs)) {
     PyErr_SetString(PyExc_TypeError, "PublicFunction takes no keyword arguments");
     return nullptr;
@@ -43,11 +76,13 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   if (Py_TYPE(function) == type) return Py_NewRef(function);
-  PyObject* self = type->tp_alloc(type, 0);
-  if (!self) return nullptr;
-  as_public(self)->vectorcall = call;
-  as_public(self)->function = Py_NewRef(function);
-  return self;
+  return guard([&]() -> PyObject* {
+    Ref self = Ref::checked(type->tp_alloc(type, 0));
+    as_public(self.get())->vectorcall = call;
+    as_public(self.get())->function = Py_NewRef(function);
+    if (operands) as_public(self.get())->entry = make_entry(function, operands, statics);
+    return self.release();
+  });
 }
 
 // What describes a function is asked of the function, and so is all that this type lacks.
@@ -93,7 +128,8 @@ void error_leaves(PyObject* function) {
   PyErr_Restore(type, value, PyException_GetTraceback(value));
 }
 
-void init_public_function(PyObject* module) {
+void init_public_function(PyObject* module, RunEntry run) {
+  run_entry = run;
   PyTypeObject* type = ObjectType<PublicFunction>::make(
       "weft._core.PublicFunction", Py_TPFLAGS_METHOD_DESCRIPTOR,
       {{Py_tp_new, reinterpret_cast<void*>(create)},

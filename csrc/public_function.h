@@ -6,10 +6,24 @@
 
 namespace weft::py {
 
+// What makes calls of a function on concrete arrays programs of their own: how many of its first
+// parameters are operands, and which of the others are static.
+struct EagerEntry {
+  PyObject* function;  // lives as long as the process: programs are cached under its address
+  Py_ssize_t operands;
+  Ref parameters;  // a tuple of their names
+  std::vector<bool> statics;
+
+  bool is_static(Py_ssize_t parameter) const { return statics[static_cast<size_t>(parameter)]; }
+};
+// See eager_entry.h.
+using RunEntry = bool (*)(const EagerEntry& entry, PyObject* const* args, Py_ssize_t n,
+                          PyObject* kwnames, PyObject*& result);
+
 // An error is set and leaves `function` for the code that called it: `hooks.leave` folds weft's own
 // frames and names the function. The error stays set.
 void error_leaves(PyObject* function);
 
-void init_public_function(PyObject* module);
+void init_public_function(PyObject* module, RunEntry run);
 
 }  // namespace weft::py

@@ -61,7 +61,6 @@ INSTEAD = {
     "Array.addressable_data": "x itself: an array lies on one device",
     "Array.addressable_shards": "x itself: an array lies on one device",
     "Array.global_shards": "x itself: an array lies on one device",
-    "Array.to_device": "weft.device_put(x, device)",
     "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",

@@ -3,7 +3,7 @@
 import operator
 
 from weft import _core
-from weft.errors import AttributeValueError, ConcretizationTypeError
+from weft.errors import AttributeValueError, AxisError, ConcretizationTypeError
 
 
 def strong(x):
@@ -67,7 +67,7 @@ def normalize_axis(axis, ndim, function):
     """An axis of -ndim..ndim-1 as one of 0..ndim-1."""
     index = static_int(axis, function, "the axis")
     if not -ndim <= index < ndim:
-        raise AttributeValueError(
+        raise AxisError(
             f"[{function}] axis {index} is out of bounds for an array with {ndim} dimension"
             + ("" if ndim == 1 else "s")
         )

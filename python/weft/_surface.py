@@ -62,9 +62,34 @@ class _AbsentModules:
         return
 
 
+_ENTRY = "__weft_entry__"
+
+
+def eager_entry(operands, *statics):
+    """Decorator for functions whose calls on concrete arrays are programs of their own.
+
+    Where such a function is public, it runs without Python if no trace wants the call: what it does
+    is recorded once for the types of its operands and the values of its other arguments. It must
+    depend on nothing else, and have one array as its result.
+
+    Args:
+      operands: how many of its first parameters are arrays, given by position.
+      statics: names of parameters that may be bools, ints and tuples of ints. Calls that give
+        others a value but None run as they do without the decorator.
+    """
+
+    def mark(function):
+        setattr(function, _ENTRY, (operands, statics))
+        return function
+
+    return mark
+
+
 def public_function(value):
     """A Python function as a public one; anything else as it is."""
-    return _core.PublicFunction(value) if type(value) is types.FunctionType else value
+    if type(value) is not types.FunctionType:
+        return value
+    return _core.PublicFunction(value, *vars(value).get(_ENTRY, ()))
 
 
 def public_methods(cls):

@@ -277,13 +277,21 @@ def real_dtype(dtype):
 
 
 def finfo(dtype):
-    """Limits of a floating-point dtype: `eps`, `max`, `min`, `tiny`, `bits` and others."""
-    return ml_dtypes.finfo(as_dtype(dtype))
+    """Limits of a floating-point dtype, or that of an array: `eps`, `max`, `tiny` and others."""
+    return ml_dtypes.finfo(_dtype_or_own(dtype))
 
 
 def iinfo(dtype):
-    """Limits of an integer dtype: `min`, `max`, `bits`. ValueError for other dtypes."""
-    return ml_dtypes.iinfo(as_dtype(dtype))
+    """Limits of an integer dtype, or that of an array: `min`, `max`, `bits`.
+
+    ValueError for other dtypes.
+    """
+    return ml_dtypes.iinfo(np.dtype("int64") if type(dtype) is int else _dtype_or_own(dtype))
+
+
+def _dtype_or_own(x):
+    is_array = isinstance(x, (_core.Array, _core.Tracer, np.ndarray, np.generic))
+    return as_dtype(x.dtype if is_array else x)
 
 
 def itemsize_bits(dtype):

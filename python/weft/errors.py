@@ -11,6 +11,7 @@ from weft._surface import public as _public
 __all__ = [
     "ArgumentTypeError",
     "AttributeValueError",
+    "AxisError",
     "CallbackError",
     "ConcretizationTypeError",
     "ControlFlowTypeError",
@@ -88,6 +89,16 @@ class AttributeValueError(WeftError, TypeError, ValueError):
 
         lax.transpose(jnp.ones((2, 3)), (0, 2))   # AttributeValueError: not a permutation of 0, 1
         lax.transpose(jnp.ones((2, 3)), (1, 0))
+    """
+
+
+class AxisError(AttributeValueError, IndexError):
+    """An axis is out of bounds: it must be one of -ndim..ndim-1.
+
+    As NumPy's error of this name it is a ValueError and an IndexError::
+
+        wnp.sum(wnp.ones((2, 3)), axis=2)   # AxisError: axes are 0, 1, or -2, -1
+        wnp.sum(wnp.ones((2, 3)), axis=1)
     """
 
 

@@ -3,6 +3,7 @@
 #include "ops/complex_functions.h"
 
 #include <limits>
+#include <numbers>
 
 #include "ops/presets.h"
 
@@ -11,6 +12,8 @@ namespace weft {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kHalfPi = std::numbers::pi / 2;
 
 struct Parts {
   Val re, im;
@@ -127,6 +130,40 @@ Val mend_log(Val z, Val result) {
   auto [a, b] = parts(z);
   Val infinite = logical_or(is_infinite(a), is_infinite(b));
   return complex(where(infinite, kInf, real(result)), imag(result));
+}
+
+// An exponent without an angle leaves a size alone, as in complex_exp.
+Val mend_expm1(Val z, Val result) {
+  auto [a, b] = parts(z);
+  Val no_angle = is_nan(cos(b));
+  Val vanishes = logical_and(no_angle, is(a, -kInf));
+  Val infinite = logical_and(no_angle, is(a, kInf));
+  return complex(where(vanishes, -1, where(infinite, kInf, real(result))),
+                 where(vanishes, 0, imag(result)));
+}
+
+Val mend_asinh(Val z, Val result) {
+  Val b = imag(z);
+  return complex(real(result), select(is(b, 0), b, imag(result)));
+}
+
+Val mend_acos(Val z, Val result) {
+  auto [a, b] = parts(z);
+  Val upright = logical_and(is(a, 0), is_nan(b));
+  return complex(where(upright, kHalfPi, real(result)), imag(result));
+}
+
+Val mend_acosh(Val z, Val result) {
+  auto [a, b] = parts(z);
+  Val upright = logical_and(is(a, 0), is_nan(b));
+  return complex(real(result), where(upright, kHalfPi, imag(result)));
+}
+
+Val mend_atanh(Val z, Val result) {
+  auto [a, b] = parts(z);
+  Val no_angle = logical_or(is_nan(b), logical_and(is_nan(a), logical_not(is_infinite(b))));
+  return complex(select(logical_and(is(a, 0), is_nan(b)), a, real(result)),
+                 where(no_angle, kNan, imag(result)));
 }
 
 // In the right half plane; the imaginary part has the sign of that of z.

@@ -51,14 +51,18 @@ void register_exponentials(OpRegistry& r) {
     return {convert(y, dtype)};
   };
   r.add(std::move(exp2));
-  r.add(graded("expm1", "e**x - 1, elementwise, accurate near 0.",
-               "stablehlo.exponential_minus_one", [](C c) { return c.t() * (c.y() + 1.0); }));
+  r.add(with_accuracy(function("expm1", "e**x - 1, elementwise, accurate near 0.",
+                               emit_mended("stablehlo.exponential_minus_one", mend_expm1),
+                               [](C c) { return c.t() * (c.y() + 1.0); }),
+                      "stablehlo.exponential_minus_one"));
   r.add(with_accuracy(
       function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
                [](C c) { return c.t() / c.x(0); }),
       "stablehlo.log"));
-  r.add(graded("log1p", "log(1 + x), elementwise, accurate near 0.", "stablehlo.log_plus_one",
-               [](C c) { return c.t() / (c.x(0) + 1.0); }));
+  r.add(with_accuracy(function("log1p", "log(1 + x), elementwise, accurate near 0.",
+                               emit_mended("stablehlo.log_plus_one", mend_log),
+                               [](C c) { return c.t() / (c.x(0) + 1.0); }),
+                      "stablehlo.log_plus_one"));
   r.add(graded("logistic", "1 / (1 + e**-x), elementwise.", "stablehlo.logistic",
                [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
 }
@@ -80,7 +84,7 @@ void register_trigonometric(OpRegistry& r) {
   auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
   r.add(function("asin", "Inverse sine, elementwise.", "chlo.asin",
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
-  r.add(function("acos", "Inverse cosine, elementwise.", "chlo.acos",
+  r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),
                  [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
   r.add(function("atan", "Inverse tangent, elementwise.", "chlo.atan",
                  [](C c) { return c.t() / (1.0 + square(c.x(0))); }));
@@ -96,13 +100,17 @@ void register_hyperbolic(OpRegistry& r) {
                                emit_mended("stablehlo.tanh", mend_tangent),
                                [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }),
                       "stablehlo.tanh"));
-  r.add(function("asinh", "Inverse hyperbolic sine, elementwise.", "chlo.asinh",
+  r.add(function("asinh", "Inverse hyperbolic sine, elementwise.",
+                 emit_mended("chlo.asinh", mend_asinh),
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
-  r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.", "chlo.acosh", [](C c) {
-    // Not one root of the product: for complex x that is on the wrong branch where Re(x) < 0.
-    return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
-  }));
-  r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.", "chlo.atanh",
+  r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.",
+                 emit_mended("chlo.acosh", mend_acosh), [](C c) {
+                   // Not one root of the product: for complex x that is on the wrong branch where
+                   // Re(x) < 0.
+                   return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
+                 }));
+  r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.",
+                 emit_mended("chlo.atanh", mend_atanh),
                  [](C c) { return c.t() / ((1.0 - c.x(0)) * (1.0 + c.x(0))); }));
 }
 

@@ -153,9 +153,16 @@ def _slopes(f, spacing, *, axis):
     return slopes if weak else strong(slopes)
 
 
+def polyval(p, x, *, unroll=16):
+    """The polynomial with coefficients `p`, highest power first, at the points `x`.
+
+    `unroll` is ignored: there is no loop.
+    """
+    return _polyval(p, x)
+
+
 @composite
-def polyval(p, x):
-    """The polynomial with coefficients `p`, highest power first, at the points `x`."""
+def _polyval(p, x):
     p, x = _core.promote_dtypes(p, x)
     result = _core.broadcast_to(_core.astype(0, dtype_of(x)), shape_of(x))
     for i in range(shape_of(p)[0]):

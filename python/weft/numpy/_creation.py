@@ -6,6 +6,7 @@ program for each shape. Within traces they are operations.
 
 import math
 import operator
+import warnings
 
 import numpy as np
 
@@ -42,10 +43,10 @@ def on_host(size):
 def array(
     object,
     dtype=None,
+    *args,
     copy=True,
     order="K",
     ndmin=0,
-    *,
     device=None,
     out_sharding=None,
 ):
@@ -61,12 +62,18 @@ def array(
       ndmin: least number of axes; missing ones of size 1 are added in front.
       device: where the result is to be: one of `weft.devices()`, or None for where it is.
       out_sharding: must be None.
+      args: `copy`, `order` and `ndmin` by position, which is deprecated.
 
     Raises:
       DTypeError: for strings, objects and other values that are no numbers.
       ShapeError: if the sequences are nested irregularly.
       OverflowError: for a Python integer beyond the range of the dtype.
     """
+    if args:
+        warnings.warn(
+            "array: pass copy, order and ndmin by keyword", DeprecationWarning, stacklevel=3
+        )
+        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
         raise AttributeValueError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
     without_sharding(out_sharding, "array")
@@ -82,7 +89,7 @@ def array(
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """As `array`, but an array that has the dtype already is returned as it is."""
-    return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
 def _convert(object, dtype):

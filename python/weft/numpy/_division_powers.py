@@ -21,19 +21,21 @@ def require_real(function, *xs):
 
 
 @composite
-def floor_divide(x1, x2):
+def floor_divide(x1, x2, /):
     """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
 
-    An integer divided by zero gives an unspecified integer.
+    An integer divided by zero gives an unspecified integer. Infinities and zeros are as the Python
+    array API standard has them: the sign is that of the quotient, the quotient of an infinity is
+    infinite, and that of a finite number by an infinity is a zero.
     """
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
 
 @composite
-def remainder(x1, x2):
+def remainder(x1, x2, /):
     """x1 - x2 * floor(x1 / x2): the remainder that has the sign of x2. Also called `mod`.
 
-    It is NaN for a float divided by zero, and 0 for an integer.
+    It is NaN for a float divided by zero, and 0 for an integer. A zero has the sign of x2 too.
     """
     return _floor_remainder("remainder", *u.as_numbers(x1, x2))
 
@@ -42,14 +44,14 @@ mod = remainder
 
 
 @composite
-def divmod(x1, x2):
+def divmod(x1, x2, /):
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
     x1, x2 = u.as_numbers(x1, x2)
     return _floor_quotient("divmod", x1, x2), _floor_remainder("divmod", x1, x2)
 
 
 @composite
-def fmod(x1, x2):
+def fmod(x1, x2, /):
     """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero."""
     x1, x2 = u.as_numbers(x1, x2)
     return _remainder("fmod", x1, x2)[0]
@@ -79,18 +81,33 @@ def _floor_quotient(function, x1, x2):
     exact = is_integer(dtype)
     whole = x1 if exact else choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
     quotient = u._quotient(whole, x2)
-    quotient = choose(_rounds_up(rem, divisor), u.subtract(quotient, 1), quotient)
-    return quotient if exact else _core.bind("round", quotient, rounding_method=0)
+    if exact:
+        return choose(_rounds_up(rem, divisor), u.subtract(quotient, 1), quotient)
+    rounds_up = u.logical_and(_rounds_up(rem, divisor), u.isfinite(x2))
+    quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
+    rounded = _core.bind("round", quotient, rounding_method=0)
+    special = u.logical_or(u.equal(x1, 0), u.logical_or(_is_infinite(x1), _is_infinite(x2)))
+    return choose(special, u._quotient(x1, x2), rounded)
+
+
+def _is_infinite(x):
+    return u.equal(u._abs(x), math.inf)
 
 
 def _floor_remainder(function, x1, x2):
     rem, divisor = _remainder(function, x1, x2)
     if dtype_of(x1).kind == "u":
         return rem
-    return choose(_rounds_up(rem, divisor), u.add(rem, divisor), rem)
+    result = choose(_rounds_up(rem, divisor), u.add(rem, divisor), rem)
+    if is_integer(dtype_of(x1)):
+        return result
+    # Where the remainder is a zero, the difference is one too; it has the slope of the remainder.
+    zero = choose(u.less(x2, 0), -0.0, 0.0)
+    change = u.subtract(_core.bind("stop_gradient", result), result)
+    return choose(u.equal(result, 0), u.subtract(zero, change), result)
 
 
-def power(x1, x2):
+def power(x1, x2, /):
     """x1 to the power x2.
 
     An integer of Python (or a scalar of NumPy that is not negative) as exponent is applied by
@@ -151,13 +168,13 @@ def _odd(x):
     return u.equal(u.bitwise_and(x, 1), 1)
 
 
-def float_power(x1, x2):
-    """x1 to the power x2 as a float or complex number, also for integers."""
-    return _pow(x1, x2)
+def float_power(x, y, /):
+    """x to the power y as a float or complex number, also for integers."""
+    return _pow(x, y)
 
 
 @composite
-def reciprocal(x):
+def reciprocal(x, /):
     """1 / x, as a float also for integers."""
     return _core.bind("integer_pow", *_core.promote_dtypes_inexact(x), y=-1)
 
@@ -172,13 +189,13 @@ def _scaled(x, factor):
 
 
 @composite
-def deg2rad(x):
+def deg2rad(x, /):
     """Degrees to radians. Integers become floats."""
     return _scaled(x, math.pi / 180)
 
 
 @composite
-def rad2deg(x):
+def rad2deg(x, /):
     """Radians to degrees. Integers become floats."""
     return _scaled(x, 180 / math.pi)
 
@@ -187,13 +204,13 @@ radians, degrees = deg2rad, rad2deg
 
 
 @composite
-def log2(x):
+def log2(x, /):
     """Logarithm to base 2."""
     return _scaled_log(x, u.divide, math.log(2))
 
 
 @composite
-def log10(x):
+def log10(x, /):
     """Logarithm to base 10."""
     return _scaled_log(x, u.multiply, 1 / math.log(10))
 
@@ -208,13 +225,13 @@ def _scaled_log(x, scale, factor):
 
 
 @composite
-def logaddexp(x1, x2):
+def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value."""
     return _log_of_sum(x1, x2, u.exp, u.log1p, math.pi)
 
 
 @composite
-def logaddexp2(x1, x2):
+def logaddexp2(x1, x2, /):
     """log2(2**x1 + 2**x2), computed without overflow; of complex numbers the principal value."""
     scale = 1 / math.log(2)
     total = _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), scale), math.pi * scale)
@@ -238,7 +255,7 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
 
 
 @composite
-def hypot(x1, x2):
+def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite."""
     require_real("hypot", x1, x2)
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))
@@ -251,7 +268,7 @@ def hypot(x1, x2):
 
 
 @composite
-def sinc(x):
+def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _core.promote_dtypes_inexact(x)
     at_zero = u.equal(x, 0)
@@ -260,7 +277,7 @@ def sinc(x):
 
 
 @composite
-def heaviside(x1, x2):
+def heaviside(x1, x2, /):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
     require_real("heaviside", x1, x2)
     weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]

@@ -18,8 +18,10 @@ from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
+from weft.lax._sharding import without_sharding
 from weft.numpy._matrices import diagonal
 from weft.numpy._products import contract, ordered, sum_out
+from weft.numpy._reductions import reject_out
 
 
 def einsum(
@@ -30,6 +32,7 @@ def einsum(
     optimize="auto",
     precision=None,
     preferred_element_type=None,
+    out_sharding=None,
 ):
     """Sum of products of arrays, as a formula says.
 
@@ -46,14 +49,15 @@ def einsum(
         to right, or a path as `einsum_path` gives it.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: must be None.
 
     Examples:
       einsum("ij,jk->ik", a, b)      the matrix product
       einsum("...ii->...", a)        traces
       einsum("i,j->ij", a, b)        the outer product
     """
-    if out is not None:
-        raise NotImplementedError("[einsum] arrays are immutable: out must be None")
+    reject_out("einsum", out)
+    without_sharding(out_sharding, "einsum")
     operands, terms, output, shapes = _parse(subscripts, operands)
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, "einsum")

@@ -24,13 +24,14 @@ from weft.dtypes import (
 from weft.errors import DTypeError
 from weft.numpy import _ufuncs as u
 from weft.numpy._division_powers import rad2deg, require_real
+from weft.numpy._reductions import reject_out
 from weft.numpy._select import choose
 
 _INT32, _FLOAT32 = np.dtype("int32"), np.dtype("float32")
 
 
 @composite
-def rint(x):
+def rint(x, /):
     """Nearest integer as a float; halfway cases go to the even one."""
     return _round_even(x if is_inexact(dtype_of(x)) else _core.astype(x, float))
 
@@ -108,8 +109,12 @@ def _trunc(x):
 
 
 @composite
-def modf(x):
-    """The pair (fractional part, integer part), both floats with the sign of x."""
+def modf(x, /, out=None):
+    """The pair (fractional part, integer part), both floats with the sign of x.
+
+    `out` must be None.
+    """
+    reject_out("modf", out)
     require_real("modf", x)
     (x,) = _core.promote_dtypes_inexact(x)
     whole = _trunc(x)
@@ -117,7 +122,7 @@ def modf(x):
     return fraction, whole
 
 
-def isinf(x):
+def isinf(x, /):
     """Whether each element is infinite (for complex x: either of its parts)."""
     shape, dtype, _ = _core.typeof(x)
     return _isinf(x) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
@@ -134,13 +139,15 @@ def _isinf(x):
     return u.equal(u.absolute(x), math.inf)
 
 
-def isposinf(x):
-    """Whether each element is positive infinity."""
+def isposinf(x, /, out=None):
+    """Whether each element is positive infinity; `out` must be None."""
+    reject_out("isposinf", out)
     return _equals_float("isposinf", x, math.inf)
 
 
-def isneginf(x):
-    """Whether each element is negative infinity."""
+def isneginf(x, /, out=None):
+    """Whether each element is negative infinity; `out` must be None."""
+    reject_out("isneginf", out)
     return _equals_float("isneginf", x, -math.inf)
 
 
@@ -181,7 +188,7 @@ def _angle(z, *, deg):
     return result if keeps_weak else strong(result)
 
 
-def signbit(x):
+def signbit(x, /):
     """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
     require_real("signbit", x)
     shape, dtype, _ = _core.typeof(x)
@@ -208,7 +215,7 @@ def _signbit(x):
 
 
 @composite
-def copysign(x1, x2):
+def copysign(x1, x2, /):
     """abs(x1) with the sign of x2, as a float."""
     require_real("copysign", x1, x2)
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
@@ -217,7 +224,7 @@ def copysign(x1, x2):
 
 
 @composite
-def frexp(x):
+def frexp(x, /):
     """Mantissa in 0.5..1 (in absolute value) and exponent: x = mantissa * 2**exponent.
 
     The exponent is int32; it is 0 for 0, infinities and NaN, which are their own mantissa.
@@ -244,7 +251,7 @@ def frexp(x):
 
 
 @composite
-def ldexp(x1, x2):
+def ldexp(x1, x2, /):
     """x1 * 2**x2, for an array of integers x2, as a float."""
     require_real("ldexp", x1)
     if not is_integer(dtype_of(x2)):
@@ -268,7 +275,7 @@ def ldexp(x1, x2):
 
 
 @composite
-def spacing(x):
+def spacing(x, /):
     """Distance from x to the next float away from zero."""
     require_real("spacing", x)
     (x,) = _core.promote_dtypes_inexact(x)

@@ -10,6 +10,7 @@ from weft.dtypes import default_int, dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._creation import full
 from weft.lax._shape import expand_dims, stack
+from weft.lax._sharding import without_sharding
 from weft.numpy import _indexing as indexing, _reductions as r, _ufuncs as u
 from weft.numpy._calculus import diff
 from weft.numpy._counted import cut, known
@@ -20,7 +21,7 @@ from weft.numpy._select import choose
 from weft.numpy._sorting import insertion_points
 
 
-def bincount(x, weights=None, minlength=0, *, length=None):
+def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     """How often each of the numbers 0, 1, 2, ... occurs.
 
     Args:
@@ -29,6 +30,7 @@ def bincount(x, weights=None, minlength=0, *, length=None):
       minlength: least size of the result.
       length: its size, which tracing needs; greater numbers are left out. Without it, it is one
         more than the greatest number.
+      out_sharding: must be None.
 
     Returns:
       Array of the dtype of the weights, or of the default integer dtype.
@@ -36,6 +38,7 @@ def bincount(x, weights=None, minlength=0, *, length=None):
     Raises:
       ConcretizationTypeError: for a traced array without `length`.
     """
+    without_sharding(out_sharding, "bincount")
     dtype = dtype_of(x)
     if not is_integer(dtype) and not is_bool(dtype):
         raise DTypeError(f"[bincount] expected integers; got dtype {dtype}")

@@ -26,6 +26,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
+from weft.lax._sharding import without_sharding
 from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
 from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
@@ -84,7 +85,9 @@ def concatenate(arrays, axis=0, dtype=None):
     return _join("concatenate", arrays, _unchanged, axis, dtype)
 
 
-concat = concatenate
+def concat(arrays, /, *, axis=0):
+    """Joins arrays along an axis; None joins the flattened arrays. See `concatenate`."""
+    return concatenate(arrays, axis)
 
 
 def _raveled(x, _):
@@ -248,7 +251,7 @@ def _tile(a, *, reps):
     return lax_shape.tile(lax_shape.broadcast_to_rank(a, len(reps)), reps)
 
 
-def repeat(a, repeats, axis=None, *, total_repeat_length=None):
+def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
     """Each element repeated, along an axis.
 
     Args:
@@ -257,10 +260,12 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None):
       axis: the axis; None repeats the elements of the flattened array.
       total_repeat_length: the size of the result along the axis, with which `repeats` may be
         traced; what is beyond it is cut off, and what is missing repeats the last element.
+      out_sharding: must be None.
 
     Raises:
       ConcretizationTypeError: for traced repeats without `total_repeat_length`.
     """
+    without_sharding(out_sharding, "repeat")
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "repeat")

@@ -12,13 +12,16 @@ from weft._arguments import (
     strong,
 )
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
+from weft.lax._sharding import without_sharding
 from weft.lax._slice import index_in_dim
 from weft.numpy import _ufuncs as u
 from weft.numpy._products import dot_general, flattened, product
+from weft.numpy._reductions import reject_out
 from weft.numpy._shape import moveaxis
 
 
@@ -72,17 +75,20 @@ def _counts(least, arrays):
     return (least,) * len(arrays) if isinstance(least, int) else least
 
 
-def dot(a, b, *, precision=None, preferred_element_type=None):
+@eager_entry(2)
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Product summed over the last axis of `a` and the second-last (or only) axis of `b`.
 
     Args:
       a, b: arrays or numbers; with a number it is the product element by element.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: must be None.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
     """
+    without_sharding(out_sharding, "dot")
     options = _options("dot", precision, preferred_element_type)
     if options == (None, None) and (plain := _plain_product(a, b)) is not None:
         return plain
@@ -93,7 +99,8 @@ def dot(a, b, *, precision=None, preferred_element_type=None):
     return product("dot", a, lhs, b, rhs, _others(lhs, rhs), *options)
 
 
-def matmul(a, b, *, precision=None, preferred_element_type=None):
+@eager_entry(2)
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Matrix product over the last two axes; the leading axes broadcast together.
 
     A vector as `a` is a row, as `b` a column, and its axis is dropped from the result.
@@ -102,10 +109,12 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
       a, b: arrays with at least one axis.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: must be None.
 
     Returns:
       Array of shape `(*batch, m, n)` for operands of shapes `(*batch, m, k)` and `(*batch, k, n)`.
     """
+    without_sharding(out_sharding, "matmul")
     options = _options("matmul", precision, preferred_element_type)
     if options == (None, None) and (plain := _plain_product(a, b)) is not None:
         return plain
@@ -119,6 +128,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None):
     return product("matmul", a, lhs, b, rhs, out, *options)
 
 
+@eager_entry(2)
 def matvec(x1, x2, /):
     """Products of matrices `(..., m, n)` and vectors `(..., n)`: vectors `(..., m)`."""
     _require_axes("matvec", x1, x2, least=(2, 1))
@@ -127,6 +137,7 @@ def matvec(x1, x2, /):
     return product("matvec", x1, lhs, x2, (*_batch(ndim_of(x2) - 1), "n"), (*_batch(batch), "m"))
 
 
+@eager_entry(2)
 def vecmat(x1, x2, /):
     """Products of conjugated vectors `(..., m)` and matrices `(..., m, n)`: vectors `(..., n)`."""
     _require_axes("vecmat", x1, x2, least=(1, 2))
@@ -136,6 +147,7 @@ def vecmat(x1, x2, /):
     return product("vecmat", u.conj(x1), lhs, x2, rhs, (*_batch(batch), "n"))
 
 
+@eager_entry(2, "axis")
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors that stand along an axis, those of `x1` conjugated, summed over it.
 
@@ -149,6 +161,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     return product("vecdot", operands[0], labels[0], operands[1], labels[1], out, *options)
 
 
+@eager_entry(2)
 def inner(a, b, *, precision=None, preferred_element_type=None):
     """Product summed over the last axes of both; with a number, element by element.
 
@@ -161,6 +174,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     return product("inner", a, lhs, b, rhs, _others(lhs, rhs), *options)
 
 
+@eager_entry(2)
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Sum of the products of all elements, those of `a` conjugated, in row-major order.
 
@@ -175,14 +189,24 @@ def _vdot(a, b, *, options):
     return product("vdot", flattened(u.conj(a)), ("i",), flattened(b), ("i",), (), *options)
 
 
+@eager_entry(2)
+def outer(a, b, out=None):
+    """Matrix of the products of each element of `a` (rows) with each of `b` (columns).
+
+    `out` must be None.
+    """
+    reject_out("outer", out)
+    return _outer(a, b)
+
+
 @composite
-def outer(a, b):
-    """Matrix of the products of each element of `a` (rows) with each of `b` (columns)."""
+def _outer(a, b):
     rows = lax_shape.expand_dims(flattened(a), (1,))
     return u.multiply(rows, lax_shape.expand_dims(flattened(b), (0,)))
 
 
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
+@eager_entry(2, "axes")
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Product summed over several axes.
 
     Args:
@@ -191,10 +215,12 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None):
         sequences of axes, of `a` and of `b`, that belong together.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+      out_sharding: must be None.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
     """
+    without_sharding(out_sharding, "tensordot")
     options = _options("tensordot", precision, preferred_element_type)
     lhs, rhs = _axes(a, "a"), list(_axes(b, "b"))
     try:

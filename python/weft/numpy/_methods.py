@@ -26,13 +26,20 @@ from weft.numpy import (
 from weft.numpy._at import IndexedView
 
 
-def astype(x, dtype, copy=False, device=None):
+def astype(x, dtype, /, *, copy=False, device=None):
     """The array converted to a dtype, on a device if one is given.
 
     None is the default float dtype; `copy` is ignored.
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
     return placed(_core.astype(x, dtype), device)
+
+
+def to_device(self, device, /, *, stream=None):
+    """The array on a device; `stream` must be None."""
+    if stream is not None:
+        raise NotImplementedError("[to_device] expected stream to be None: programs run in order")
+    return placed(self, device)
 
 
 def _reshape(self, *new, order="C", copy=None):
@@ -138,6 +145,7 @@ METHODS = {
     "sum": reductions.sum,
     "swapaxes": shape.swapaxes,
     "take": taking.take,
+    "to_device": to_device,
     "trace": matrices.trace,
     "transpose": _transpose,
     "var": moments.var,

@@ -5,6 +5,7 @@ import math
 from weft import _core
 from weft._arguments import normalize_axes, shape_of
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import (
     dtype_of,
     highest_value,
@@ -27,6 +28,7 @@ def _mean_dtype(function, a, dtype):
     return requested_dtype(dtype, function)
 
 
+@eager_entry(1, "axis", "keepdims")
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Arithmetic mean along axes; NaN over no elements.
 
@@ -120,6 +122,7 @@ def _ddof(function, ddof, correction):
     return float(correction)
 
 
+@eager_entry(1, "axis", "ddof", "keepdims", "correction")
 def var(
     a,
     axis=None,
@@ -150,6 +153,7 @@ def var(
     return _spread("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
+@eager_entry(1, "axis", "ddof", "keepdims", "correction")
 def std(
     a,
     axis=None,
@@ -237,36 +241,42 @@ def _masked(a, where, arrays, *, function, options):
     return function(a, where=mask, **arrays, **dict(options))
 
 
+@eager_entry(1, "axis", "keepdims")
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Sum along axes of the elements that are not NaN; see `sum`."""
     r.reject_out("nansum", out)
     return _without_nan(r.sum, a, axis, keepdims, where, dtype, initial=initial)
 
 
+@eager_entry(1, "axis", "keepdims")
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Product along axes of the elements that are not NaN; see `prod`."""
     r.reject_out("nanprod", out)
     return _without_nan(r.prod, a, axis, keepdims, where, dtype, initial=initial)
 
 
+@eager_entry(1, "axis", "keepdims")
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """Mean along axes of the elements that are not NaN; see `mean`."""
     r.reject_out("nanmean", out)
     return _without_nan(mean, a, axis, keepdims, where, dtype)
 
 
+@eager_entry(1, "axis", "ddof", "keepdims")
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Variance along axes of the elements that are not NaN; see `var`."""
     r.reject_out("nanvar", out)
     return _without_nan(var, a, axis, keepdims, where, dtype, ddof, mean=mean)
 
 
+@eager_entry(1, "axis", "ddof", "keepdims")
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """Standard deviation along axes of the elements that are not NaN; see `std`."""
     r.reject_out("nanstd", out)
     return _without_nan(std, a, axis, keepdims, where, dtype, ddof, mean=mean)
 
 
+@eager_entry(1, "axis", "keepdims")
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Greatest element along axes that is not NaN; NaN if all are. See `max`."""
     r.reject_out("nanmax", out)
@@ -274,6 +284,7 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return _nan_extremum(a, where, initial, function=r.max, axes=axes, keepdims=bool(keepdims))
 
 
+@eager_entry(1, "axis", "keepdims")
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Smallest element along axes that is not NaN; NaN if all are. See `min`."""
     r.reject_out("nanmin", out)
@@ -299,13 +310,15 @@ def _nan_replaced(a, missing, lowest):
     return choose(missing, limit(real_dtype(dtype)), a)
 
 
-def nanargmax(a, axis=None, out=None, keepdims=False):
+@eager_entry(1, "axis", "keepdims")
+def nanargmax(a, axis=None, out=None, keepdims=None):
     """Position of the greatest element that is not NaN; -1 if all are. See `argmax`."""
     r.reject_out("nanargmax", out)
     return _nan_position(a, function=r.argmax, axis=axis, keepdims=bool(keepdims))
 
 
-def nanargmin(a, axis=None, out=None, keepdims=False):
+@eager_entry(1, "axis", "keepdims")
+def nanargmin(a, axis=None, out=None, keepdims=None):
     """Position of the smallest element that is not NaN; -1 if all are. See `argmin`."""
     r.reject_out("nanargmin", out)
     return _nan_position(a, function=r.argmin, axis=axis, keepdims=bool(keepdims))

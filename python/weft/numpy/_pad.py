@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of
+from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import AttributeValueError, ShapeError
@@ -18,7 +18,7 @@ from weft.numpy._moments import mean
 from weft.numpy._reductions import max as array_max, min as array_min
 
 
-def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, reflect_type="even"):
+def pad(array, pad_width, mode="constant", **kwargs):
     """The array with elements added at both ends of each axis.
 
     Args:
@@ -32,8 +32,15 @@ def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, r
         "symmetric": mirrored at the border, so that the outermost elements are repeated.
         "wrap": the elements at the other end.
         "linear_ramp": a line from the outermost elements to `end_values`, given like `pad_width`.
-        "maximum", "minimum", "mean": that of the elements along the axis.
-      reflect_type: "even", or "odd" for mirroring also the differences from the outermost elements.
+        "maximum", "minimum", "mean": that of the elements along the axis, of only so many at each
+          end as `stat_length` says, given like `pad_width`.
+        A function: it is called with each vector along each axis, with zeros at its ends, the
+          pair of widths, the axis and the dict of further keywords, and returns the vector.
+      kwargs: what the mode takes: `constant_values`, by default 0; `end_values`, by default 0;
+        `stat_length`, by default all; for the two mirrors `reflect_type`, "even", or "odd" for
+        mirroring also the differences from the outermost elements.
+
+    Raises ValueError for a mode that there is not, and for keywords that a mode does not take.
     """
     shape = shape_of(array)
     widths = _pairs(pad_width, len(shape), "pad_width")
@@ -42,9 +49,17 @@ def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, r
             f"[pad] expected non-negative integers as pad_width; got {pad_width}"
         )
     widths = tuple((int(low), int(high)) for low, high in widths)
+    if callable(mode):
+        return _by_function(array, widths, mode, kwargs)
     if mode not in _MODES:
         raise AttributeValueError(
             f"[pad] expected a mode of {', '.join(map(repr, _MODES))}; got {mode!r}"
+        )
+    extra = kwargs.keys() - {_KEYWORDS.get(mode)}
+    if extra:
+        raise AttributeValueError(
+            f"[pad] expected {_KEYWORDS.get(mode, 'no keywords')} in mode {mode!r}; got "
+            f"{', '.join(sorted(extra))}"
         )
     if mode not in ("constant", "empty"):
         for axis, (size, width) in enumerate(zip(shape, widths, strict=True)):
@@ -55,14 +70,40 @@ def pad(array, pad_width, mode="constant", *, constant_values=0, end_values=0, r
                 )
     values = None
     if mode in ("constant", "linear_ramp"):
-        values = constant_values if mode == "constant" else end_values
+        values = kwargs.get(_KEYWORDS[mode], 0)
         if mode != "constant" or not _is_scalar(values):
-            values = _pairs(values, len(shape), "constant_values or end_values")
+            values = _pairs(values, len(shape), _KEYWORDS[mode])
+    lengths = kwargs.get("stat_length")
+    if lengths is not None:
+        lengths = _pairs(lengths, len(shape), "stat_length")
+        lengths = tuple(tuple(_length(n) for n in pair) for pair in lengths)
+    reflect_type = kwargs.get("reflect_type", "even")
     if reflect_type not in ("even", "odd"):
         raise AttributeValueError(
             f"[pad] expected reflect_type 'even' or 'odd'; got {reflect_type!r}"
         )
-    return _pad(array, values, widths=widths, mode=mode, odd=reflect_type == "odd")
+    how = lengths if lengths is not None else reflect_type == "odd"
+    return _pad(array, values, widths=widths, mode=mode, how=how)
+
+
+def _length(n):
+    n = static_int(n, "pad", "stat_length")
+    if n < 1:
+        raise AttributeValueError(f"[pad] expected a positive stat_length; got {n}")
+    return n
+
+
+def _by_function(array, widths, function, options):
+    from weft.numpy._vectorize import apply_along_axis
+
+    array = _pad(array, 0, widths=widths, mode="constant", how=False)
+    for axis, width in enumerate(widths):
+
+        def padded(vector, width=width, axis=axis):
+            return function(vector, width, axis, options)
+
+        array = apply_along_axis(padded, axis, array)
+    return array
 
 
 def _is_scalar(value):
@@ -89,15 +130,15 @@ def _pairs(value, ndim, name):
     return tuple(map(tuple, rows))
 
 
-@composite(static_argnames=("widths", "mode", "odd"))
-def _pad(array, values, *, widths, mode, odd):
+@composite(static_argnames=("widths", "mode", "how"))
+def _pad(array, values, *, widths, mode, how):
     if widths and mode == "constant" and not isinstance(values, tuple):
         value = _core.astype(values, *_core.typeof(array)[1:])
         return lax_shape.pad(array, value, [(low, high, 0) for low, high in widths])
     for axis, (low, high) in enumerate(widths):
         if low or high:
             ends = None if values is None else values[axis]
-            array = _MODES[mode](array, axis, low, high, ends, odd)
+            array = _MODES[mode](array, axis, low, high, ends, how)
     return _core.asarray(array)
 
 
@@ -193,16 +234,30 @@ def _pad_ramp(array, axis, low, high, ends, odd):
 
 
 def _pad_statistic(function):
-    def pad_statistic(array, axis, low, high, ends, odd):
-        dtype = dtype_of(array)
-        value = function(array, axis, keepdims=True)
-        value = rint(value) if is_integer(dtype) else value
-        value = _core.astype(value, dtype)
-        return _joined(axis, _widened(value, axis, low), array, _widened(value, axis, high))
+    def pad_statistic(array, axis, low, high, ends, lengths):
+        dtype, size = dtype_of(array), shape_of(array)[axis]
+
+        def of(start, stop):
+            value = function(slice_in_dim(array, start, stop, axis=axis), axis, keepdims=True)
+            return _core.astype(rint(value) if is_integer(dtype) else value, dtype)
+
+        first, last = lengths[axis] if lengths else (size, size)
+        parts = of(0, min(first, size)), of(max(size - last, 0), size)
+        return _joined(axis, _widened(parts[0], axis, low), array, _widened(parts[1], axis, high))
 
     return pad_statistic
 
 
+# The keyword that a mode takes.
+_KEYWORDS = {
+    "constant": "constant_values",
+    "linear_ramp": "end_values",
+    "maximum": "stat_length",
+    "mean": "stat_length",
+    "minimum": "stat_length",
+    "reflect": "reflect_type",
+    "symmetric": "reflect_type",
+}
 _MODES = {
     "constant": _pad_constant,
     "empty": _pad_empty,

@@ -9,6 +9,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import normalize_axes, normalize_axis, shape_of
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import (
     canonicalize_dtype,
     default_int,
@@ -70,9 +71,15 @@ _KINDS = {
 }
 
 
+# What sums and products of truth values are.
+_OF_BOOLS = {"sum": "any", "prod": "all"}
+
+
 def _reduce(kind, a, axis, dtype, keepdims, where=None, initial=None):
     shape, own, weak = _core.typeof(a)
     axes = normalize_axes(axis, len(shape), kind)
+    if is_bool(dtype):
+        kind = _OF_BOOLS.get(kind, kind)
     op, _, _, widen = _KINDS[kind]
     plain = where is None and initial is None and not keepdims and not weak and own == dtype
     if plain and not (widen and compute_dtype(dtype) != dtype):
@@ -107,6 +114,7 @@ def restore_axes(a, shape, axes, keepdims):
     )
 
 
+@eager_entry(1, "axis", "keepdims", "promote_integers")
 def sum(
     a,
     axis=None,
@@ -134,6 +142,7 @@ def sum(
     return _reduce("sum", a, axis, dtype, keepdims, where, initial)
 
 
+@eager_entry(1, "axis", "keepdims", "promote_integers")
 def prod(
     a,
     axis=None,
@@ -167,6 +176,7 @@ def _extremum(kind, a, axis, out, keepdims, initial, where):
     return _reduce(kind, a, axis, dtype, keepdims, where, initial)
 
 
+@eager_entry(1, "axis", "keepdims")
 def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Greatest element along axes; NaN if there is one.
 
@@ -181,6 +191,7 @@ def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return _extremum("max", a, axis, out, keepdims, initial, where)
 
 
+@eager_entry(1, "axis", "keepdims")
 def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Smallest element along axes; NaN if there is one. For the arguments see `max`."""
     return _extremum("min", a, axis, out, keepdims, initial, where)
@@ -189,6 +200,7 @@ def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 amax, amin = max, min
 
 
+@eager_entry(1, "axis", "keepdims")
 def all(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether all elements along axes are true (not zero).
 
@@ -203,12 +215,14 @@ def all(a, axis=None, out=None, keepdims=False, *, where=None):
     return _reduce("all", a, axis, np.dtype(bool), keepdims, where)
 
 
+@eager_entry(1, "axis", "keepdims")
 def any(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether any element along axes is true (not zero). For the arguments see `all`."""
     reject_out("any", out)
     return _reduce("any", a, axis, np.dtype(bool), keepdims, where)
 
 
+@eager_entry(1, "axis", "keepdims")
 def count_nonzero(a, axis=None, keepdims=False):
     """Number of elements along axes that are not zero, as the default integer dtype."""
     axes = normalize_axes(axis, len(shape_of(a)), "count_nonzero")
@@ -220,6 +234,7 @@ def _count_nonzero(a, *, axes, keepdims):
     return sum(u.not_equal(a, 0), axes, keepdims=keepdims)
 
 
+@eager_entry(1, "axis", "keepdims")
 def ptp(a, axis=None, out=None, keepdims=False):
     """Difference of the greatest and the smallest element along axes."""
     reject_out("ptp", out)
@@ -232,7 +247,8 @@ def _ptp(a, *, axes, keepdims):
     return u.subtract(max(a, axes, keepdims=keepdims), min(a, axes, keepdims=keepdims))
 
 
-def argmax(a, axis=None, out=None, keepdims=False):
+@eager_entry(1, "axis", "keepdims")
+def argmax(a, axis=None, out=None, keepdims=None):
     """Position of the greatest element, the first of several; of a NaN if there is one.
 
     Args:
@@ -244,7 +260,8 @@ def argmax(a, axis=None, out=None, keepdims=False):
     return _arg_extremum("argmax", a, axis, out, keepdims)
 
 
-def argmin(a, axis=None, out=None, keepdims=False):
+@eager_entry(1, "axis", "keepdims")
+def argmin(a, axis=None, out=None, keepdims=None):
     """Position of the smallest element, the first of several; of a NaN if there is one.
 
     For the arguments see `argmax`.

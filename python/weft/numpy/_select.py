@@ -69,11 +69,13 @@ def _select(conditions, choices, default):
     return result
 
 
-def clip(arr, /, min=None, max=None):
+def clip(arr=None, /, min=None, max=None):
     """`arr` limited to the interval from `min` to `max`; None leaves that side open.
 
     Where `min > max` the result is `max`. Raises DTypeError for complex numbers.
     """
+    if arr is None:
+        raise AttributeValueError("[clip] expected an array; got None")
     for x in (arr, min, max):
         if x is not None and is_complex(dtype_of(x)):
             raise DTypeError(f"[clip] expected real arrays; got dtype {dtype_of(x)}")

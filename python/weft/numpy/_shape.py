@@ -16,9 +16,10 @@ from weft._jit import composite
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._shape import broadcast_shapes as broadcast_shapes
+from weft.lax._sharding import without_sharding
 
 
-def reshape(a, shape, order="C", *, copy=None):
+def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """The elements of `a` in another shape of the same size.
 
     Args:
@@ -26,7 +27,9 @@ def reshape(a, shape, order="C", *, copy=None):
       shape: an integer or a sequence; one of them may be -1 and follows from the size.
       order: "C" to read and fill with the last axis fastest, "F" with the first.
       copy: ignored, arrays never change.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "reshape")
     if order not in ("C", "F"):
         raise AttributeValueError(f"[reshape] expected order 'C' or 'F'; got {order!r}")
     new = _with_inferred_size(shape_of(a), shape)
@@ -58,8 +61,12 @@ def _reversed_axes(a):
     return lax_shape.transpose(a, range(ndim_of(a) - 1, -1, -1))
 
 
-def ravel(a, order="C"):
-    """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C")."""
+def ravel(a, order="C", *, out_sharding=None):
+    """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C").
+
+    `out_sharding` must be None.
+    """
+    without_sharding(out_sharding, "ravel")
     return reshape(a, -1, "C" if order in ("A", "K") else order)
 
 
@@ -68,10 +75,12 @@ def transpose(a, axes=None):
     return _reversed_axes(a) if axes is None else lax_shape.transpose(a, axes)
 
 
-permute_dims = transpose
+def permute_dims(a, /, axes):
+    """The axes in another order, as `axes` lists them."""
+    return transpose(a, static_ints(axes, "permute_dims", "the axes"))
 
 
-def matrix_transpose(x):
+def matrix_transpose(x, /):
     """The last two axes exchanged."""
     if ndim_of(x) < 2:
         raise ShapeError(f"[matrix_transpose] expected at least two axes; got {shape_of(x)}")
@@ -127,8 +136,12 @@ def expand_dims(a, axis):
     return lax_shape.expand_dims(a, axis)
 
 
-def broadcast_to(array, shape):
-    """The array repeated along axes of size 1, and along new leading axes, to the given shape."""
+def broadcast_to(array, shape, *, out_sharding=None):
+    """The array repeated along axes of size 1, and along new leading axes, to the given shape.
+
+    `out_sharding` must be None.
+    """
+    without_sharding(out_sharding, "broadcast_to")
     return _core.broadcast_to(array, static_shape(shape, "broadcast_to"))
 
 

@@ -21,13 +21,16 @@ _DOC = """{summary}
 """
 _OPERANDS = {
     1: "x: array or number{dtypes}.",
-    2: "x1, x2: arrays or numbers{dtypes}, of shapes that broadcast together.",
+    2: "{operands}: arrays or numbers{dtypes}, of shapes that broadcast together.",
 }
 
 
-def _make(op, policy, name, summary, count, dtypes, result, bool_op=None):
-    doc = _DOC.format(summary=summary, args=_OPERANDS[count].format(dtypes=dtypes), result=result)
-    return _core.elementwise(op, policy, name, doc, "weft.numpy", bool_op)
+def _make(op, policy, name, summary, count, dtypes, result, bool_op=None, operands=None):
+    shown = ", ".join(operands or ("x1", "x2"))
+    args = _OPERANDS[count].format(operands=shown, dtypes=dtypes)
+    doc = _DOC.format(summary=summary, args=args, result=result)
+    named = () if operands is None else (operands, False)
+    return _core.elementwise(op, policy, name, doc, "weft.numpy", bool_op, *named)
 
 
 def _unary(op, name, summary, dtypes=""):
@@ -40,7 +43,8 @@ def _binary(op, name, summary, dtypes="", bool_op=None):
 
 
 def _compare(op, name, summary):
-    return _make(op, "numpy", name, summary, 2, "", "Bool array of the broadcast shape.")
+    result = "Bool array of the broadcast shape."
+    return _make(op, "numpy", name, summary, 2, "", result, operands=("x", "y"))
 
 
 def _float(op, name, summary, count=1):
@@ -69,7 +73,16 @@ _square = _unary("square", "square", "x * x.")
 _abs = _unary("abs", "absolute", "Absolute value.")
 _floor = _float("floor", "floor", "Largest integer that is not greater than x.")
 _ceil = _float("ceil", "ceil", "Smallest integer that is not less than x.")
-nextafter = _float("nextafter", "nextafter", "The float next to x1 in the direction of x2.", 2)
+nextafter = _make(
+    "nextafter",
+    "inexact",
+    "nextafter",
+    "The float next to x in the direction of y.",
+    2,
+    "",
+    "Array of a floating-point dtype.",
+    operands=("x", "y"),
+)
 sqrt = _float("sqrt", "sqrt", "Square root; NaN for negative numbers.")
 cbrt = _float("cbrt", "cbrt", "Cube root.")
 
@@ -108,15 +121,15 @@ _shift_right_logical = _binary("shift_right_logical", "right_shift", "")
 _population_count = _unary("population_count", "bitwise_count", "Number of bits set.")
 
 # Comparisons and logic
-equal = _compare("eq", "equal", "x1 == x2.")
-not_equal = _compare("ne", "not_equal", "x1 != x2; true if either is NaN.")
-less = _compare("lt", "less", "x1 < x2; complex numbers go by real, then by imaginary part.")
+equal = _compare("eq", "equal", "x == y.")
+not_equal = _compare("ne", "not_equal", "x != y; true if either is NaN.")
+less = _compare("lt", "less", "x < y; complex numbers go by real, then by imaginary part.")
 less_equal = _compare(
-    "le", "less_equal", "x1 <= x2; complex numbers go by real, then by imaginary part."
+    "le", "less_equal", "x <= y; complex numbers go by real, then by imaginary part."
 )
-greater = _compare("gt", "greater", "x1 > x2; complex numbers go by real, then by imaginary part.")
+greater = _compare("gt", "greater", "x > y; complex numbers go by real, then by imaginary part.")
 greater_equal = _compare(
-    "ge", "greater_equal", "x1 >= x2; complex numbers go by real, then by imaginary part."
+    "ge", "greater_equal", "x >= y; complex numbers go by real, then by imaginary part."
 )
 logical_and = _logical("and", "logical_and", "Whether x1 and x2 are both true.")
 logical_or = _logical("or", "logical_or", "Whether x1 or x2 is true, or both.")
@@ -130,12 +143,12 @@ _imag = _unary("imag", "imag", "")
 _conj = _unary("conj", "conj", "")
 
 
-def positive(x):
+def positive(x, /):
     """`x` itself, as an array."""
     return _core.asarray(x)
 
 
-def absolute(x):
+def absolute(x, /):
     """Absolute value: of the real dtype for complex `x`, otherwise of the dtype of `x`."""
     dtype = dtype_of(x)
     return _core.asarray(x) if is_bool(dtype) or dtype.kind == "u" else _abs(x)
@@ -145,24 +158,24 @@ abs = absolute
 
 
 @composite
-def fabs(x):
+def fabs(x, /):
     """Absolute value as a float, for real numbers."""
     if is_complex(dtype_of(x)):
         raise TypeError(f"[fabs] expected a real array; got dtype {dtype_of(x)}")
     return _abs(*_core.promote_dtypes_inexact(x))
 
 
-def square(x):
+def square(x, /):
     """x * x, in the dtype of `x` (int32 for bool)."""
     return _square(as_number(x))
 
 
-def floor(x):
+def floor(x, /):
     """Largest integer that is not greater than x, as a float; integers are returned unchanged."""
     return _floor(x) if is_float(dtype_of(x)) else _unrounded(x, "floor")
 
 
-def ceil(x):
+def ceil(x, /):
     """Smallest integer that is not less than x, as a float; integers are returned unchanged."""
     return _ceil(x) if is_float(dtype_of(x)) else _unrounded(x, "ceil")
 
@@ -184,13 +197,13 @@ def as_numbers(x1, x2):
 
 
 @composite
-def left_shift(x1, x2):
-    """x1 shifted left by x2 bits, for integers; bits that leave on the left are lost."""
-    return _shift_left(*as_numbers(x1, x2))
+def left_shift(x, y, /):
+    """x shifted left by y bits, for integers; bits that leave on the left are lost."""
+    return _shift_left(*as_numbers(x, y))
 
 
 @composite
-def right_shift(x1, x2):
+def right_shift(x1, x2, /):
     """x1 shifted right by x2 bits; copies of the sign bit move in for signed dtypes, else zeros."""
     x1, x2 = as_numbers(x1, x2)
     unsigned = dtype_of(x1).kind == "u"
@@ -201,18 +214,18 @@ bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
 
 
-def bitwise_count(x):
+def bitwise_count(x, /):
     """Number of bits set in the absolute value of each integer, as uint8."""
     count = x if is_bool(dtype_of(x)) else _population_count(absolute(x))
     return _core.astype(count, _core.canonical_dtype("uint8"))
 
 
-def isnan(x):
+def isnan(x, /):
     """Whether each element is NaN."""
     return not_equal(x, x)
 
 
-def isfinite(x):
+def isfinite(x, /):
     """Whether each element is neither infinite nor NaN (for complex x: both of its parts)."""
     shape, dtype, _ = _core.typeof(x)
     if is_complex(dtype):
@@ -220,20 +233,20 @@ def isfinite(x):
     return _is_finite(x) if is_inexact(dtype) else _core.broadcast_to(True, shape)
 
 
-def real(x):
-    """Real part; `x` itself if it is real."""
-    return _real(x) if is_complex(dtype_of(x)) else _core.asarray(x)
+def real(val, /):
+    """Real part; `val` itself if it is real."""
+    return _real(val) if is_complex(dtype_of(val)) else _core.asarray(val)
 
 
-def imag(x):
-    """Imaginary part; zeros if `x` is real."""
-    shape, dtype, weak = _core.typeof(x)
+def imag(val, /):
+    """Imaginary part; zeros if `val` is real."""
+    shape, dtype, weak = _core.typeof(val)
     if is_complex(dtype):
-        return _imag(x)
+        return _imag(val)
     return _core.broadcast_to(_core.astype(0, real_dtype(dtype), weak), shape)
 
 
-def conj(x):
+def conj(x, /):
     """Complex conjugate; `x` itself if it is real."""
     return _conj(x) if is_complex(dtype_of(x)) else _core.asarray(x)
 
