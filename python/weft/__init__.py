@@ -185,6 +185,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "scipy",
     "tree",
     "tree_util",
     "typeof",
@@ -202,6 +203,7 @@ _LATER = {
     "weft.monitoring": (),
     "weft.ops": (),
     "weft.typing": (),
+    "weft.scipy": (),
 }
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 

@@ -72,7 +72,7 @@ class ShapeError(WeftError, TypeError, ValueError):
     """
 
 
-class DTypeError(WeftError, TypeError):
+class DTypeError(WeftError, TypeError, ValueError):
     """Operands whose dtypes the operation does not take.
 
     `weft.numpy` promotes dtypes, `weft.lax` does not. Convert explicitly::

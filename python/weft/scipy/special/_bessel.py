@@ -1,0 +1,84 @@
+"""Bessel functions."""
+
+from weft import _core, lax, numpy as jnp
+from weft._arguments import static_int
+from weft._jit import composite
+from weft.scipy.special._evaluate import inexact, is_double, reals
+
+
+@composite
+def i0(x):
+    """Modified Bessel function of the first kind of order 0.
+
+    Args:
+      x: real array or number.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    (x,) = inexact(x)
+    return lax.bessel_i0e(x) * jnp.exp(jnp.abs(x))
+
+
+@composite
+def i1(x):
+    """Modified Bessel function of the first kind of order 1.
+
+    Args:
+      x: real array or number.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    (x,) = inexact(x)
+    return lax.bessel_i1e(x) * jnp.exp(jnp.abs(x))
+
+
+def bessel_jn(z, *, v, n_iter=50):
+    """Bessel functions of the first kind of the orders 0 to v.
+
+    By J. C. P. Miller's backward recurrence (DLMF 3.6.3, 10.6.1), which is exact to working
+    precision where `n_iter` exceeds |z| and v by some.
+
+    Args:
+      z: real array or number.
+      v: the highest order, an integer.
+      n_iter: the order from which the recurrence goes down, an integer.
+
+    Returns:
+      Array `[v + 1, ...]` with the shape of `z` after the first axis, of a floating-point dtype;
+      of `n_iter + 1` orders if that is fewer.
+    """
+    v, n_iter = static_int(v, "bessel_jn", "v"), static_int(n_iter, "bessel_jn", "n_iter")
+    return _bessel_jn(z, max(v, -1), max(n_iter, 0))
+
+
+@composite(static_argnames=("v", "n_iter"))
+def _bessel_jn(z, v, n_iter):
+    (z,) = reals("bessel_jn", z)
+    z = _core.astype(z, z.dtype)
+    rows = min(v, n_iter) + 1
+    zero = z == 0
+    twice_inverse = 2 / jnp.where(zero, 1, z)
+    limit = 1e100 if is_double(z) else 1e10 if z.dtype.itemsize == 4 else 1e2
+
+    def step(carry, k):
+        # J(k - 1) from J(k) and J(k + 1); all so far are scaled down before they overflow.
+        above, at, total, kept = carry
+        below = k * twice_inverse * at - above
+        total = total + jnp.where(jnp.fmod(k, 2) == 1, 2 * below, 0)
+        kept = jnp.where(rows_at == k - 1, below, kept)
+        scale = jnp.where(jnp.abs(below) > limit, 1 / limit, 1)
+        return (at * scale, below * scale, total * scale, kept * scale), None
+
+    shape = (rows,) + (1,) * z.ndim
+    rows_at = jnp.reshape(jnp.arange(rows, dtype=z.dtype), shape)
+    one = jnp.ones_like(z)
+    # J(0) + 2 J(2) + 2 J(4) + ... = 1
+    total = 2 * one if n_iter % 2 == 0 else jnp.zeros_like(z)
+    kept = jnp.where(rows_at == n_iter, one, 0)
+    orders = jnp.arange(n_iter, 0, -1).astype(z.dtype)
+    carry = (jnp.zeros_like(z), one, total, kept)
+    (_, at, total, kept), _ = lax.scan(step, carry, orders)
+    kept = kept / (total - at)
+    return jnp.where(zero, jnp.where(rows_at == 0, one, 0), kept)

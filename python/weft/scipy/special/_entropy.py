@@ -1,0 +1,178 @@
+"""Elementary functions with care at the ends: x log(y), entropies, log-odds, power transforms."""
+
+import math
+
+from weft import _core, numpy as jnp
+from weft._custom_rules import custom_jvp
+from weft._jit import composite
+from weft.scipy.special._evaluate import inexact, reals
+
+
+@custom_jvp
+def _logit(x):
+    return jnp.log(x / (1 - x))
+
+
+@_logit.defjvp
+def _logit_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _logit(x), dx / (x * (1 - x))
+
+
+@composite
+def logit(x):
+    """The log-odds log(x / (1 - x)); NaN outside of 0..1.
+
+    Args:
+      x: array or number, real or complex.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point or complex dtype.
+    """
+    return _logit(*inexact(x))
+
+
+@custom_jvp
+def _xlogy(x, y):
+    zero = (x == 0) & (y == y)
+    return jnp.where(zero, 0, x * jnp.log(jnp.where(zero, 1, y)))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    return _xlogy(x, y), dx * jnp.log(y) + dy * (x / y)
+
+
+@composite
+def xlogy(x, y):
+    """x log(y), and 0 where x is 0.
+
+    Args:
+      x, y: arrays or numbers that broadcast together, real or complex.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point or complex dtype.
+    """
+    return _xlogy(*_core.broadcast_arrays(*inexact(x, y)))
+
+
+@custom_jvp
+def _xlog1py(x, y):
+    zero = (x == 0) & (y == y)
+    return jnp.where(zero, 0, x * jnp.log1p(jnp.where(zero, 1, y)))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    return _xlog1py(x, y), dx * jnp.log1p(y) + dy * (x / (1 + y))
+
+
+@composite
+def xlog1py(x, y):
+    """x log(1 + y), and 0 where x is 0.
+
+    Args:
+      x, y: arrays or numbers that broadcast together, real or complex.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point or complex dtype.
+    """
+    return _xlog1py(*_core.broadcast_arrays(*inexact(x, y)))
+
+
+@composite
+def entr(x):
+    """-x log(x), 0 where x is 0 and -inf where it is negative.
+
+    Args:
+      x: real array or number.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    (x,) = reals("entr", x)
+    return jnp.where(x < 0, -math.inf, -_xlogy(x, x))
+
+
+def _relative_entropy(p, q):
+    """p log(p / q) for p > 0 and q > 0, and where both of these hold, and where p is 0 at least."""
+    both = (p > 0) & (q > 0)
+    at_zero = (p == 0) & (q >= 0)
+    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    # The difference of logarithms where the quotient would overflow or underflow.
+    quotient = safe_p / safe_q
+    normal = (quotient > 0) & jnp.isfinite(quotient)
+    logs = jnp.where(
+        normal, jnp.log(jnp.where(normal, quotient, 1)), jnp.log(safe_p) - jnp.log(safe_q)
+    )
+    return safe_p * logs, both, at_zero
+
+
+def _rel_entr(p, q):
+    value, both, at_zero = _relative_entropy(p, q)
+    value = jnp.where(both, value, jnp.where(at_zero, 0, math.inf))
+    return jnp.where(jnp.isnan(p) | jnp.isnan(q), math.nan, value)
+
+
+@composite
+def rel_entr(p, q):
+    """p log(p / q), 0 where p is 0 and q is not negative, infinite for other p, q <= 0.
+
+    Args:
+      p, q: real arrays or numbers that broadcast together.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    return _rel_entr(*reals("rel_entr", p, q))
+
+
+@composite
+def kl_div(p, q):
+    """rel_entr(p, q) - p + q: the divergence of Kullback and Leibler, elementwise.
+
+    Args:
+      p, q: real arrays or numbers that broadcast together.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    p, q = reals("kl_div", p, q)
+    return _rel_entr(p, q) - p + q
+
+
+def _power_transform(logarithm, lmbda):
+    """expm1(lmbda * logarithm) / lmbda, and its limit at 0."""
+    zero = lmbda == 0
+    safe = jnp.where(zero, 1, lmbda)
+    return jnp.where(zero, logarithm, jnp.expm1(safe * logarithm) / safe)
+
+
+@composite
+def boxcox(x, lmbda):
+    """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0: the transform of Box and Cox (1964).
+
+    Args:
+      x, lmbda: arrays or numbers that broadcast together.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    x, lmbda = inexact(x, lmbda)
+    return _power_transform(jnp.log(x), lmbda)
+
+
+@composite
+def boxcox1p(x, lmbda):
+    """boxcox(1 + x, lmbda), accurate for small x.
+
+    Args:
+      x, lmbda: arrays or numbers that broadcast together.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    x, lmbda = inexact(x, lmbda)
+    return _power_transform(jnp.log1p(x), lmbda)

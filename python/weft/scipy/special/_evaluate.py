@@ -1,0 +1,62 @@
+"""What the algorithms of special functions share: promotion, working precision, polynomials."""
+
+import numpy as np
+
+from weft import _core
+from weft.dtypes import dtype_of, finfo, real_dtype
+from weft.errors import DTypeError
+from weft.numpy._division_powers import require_real
+from weft.tree_util import tree_map
+
+_SINGLE, _DOUBLE = np.dtype("float32"), np.dtype("float64")
+
+
+def inexact(*xs):
+    """The arguments promoted to one floating-point or complex dtype."""
+    return _core.promote_dtypes_inexact(*xs)
+
+
+def reals(function, *xs):
+    """The arguments promoted to one floating-point dtype; DTypeError for complex ones."""
+    xs = _core.promote_dtypes_inexact(*xs)
+    require_real(function, *xs)
+    return xs
+
+
+def singles_or_doubles(function, x):
+    """An array of float32 or float64; DTypeError for other dtypes."""
+    x = _core.asarray(x)
+    if x.dtype not in (_SINGLE, _DOUBLE):
+        raise DTypeError(f"[{function}] expected an array of float32 or float64; got {x.dtype}")
+    return x
+
+
+def computed(kernel, *xs):
+    """`kernel` of arrays of one dtype, which are broadcast together.
+
+    Half precision is widened to float32 for the kernel. Results have the dtype of the arguments and
+    are not weakly typed.
+    """
+    xs = _core.broadcast_arrays(*xs)
+    dtype = dtype_of(xs[0])
+    wide = _SINGLE if dtype.itemsize < 4 else dtype
+    results = kernel(*(_core.astype(x, wide) for x in xs))
+    return tree_map(lambda y: _core.astype(y, dtype), results)
+
+
+def is_double(x):
+    """Whether the working precision is that of float64."""
+    return real_dtype(dtype_of(x)) == _DOUBLE
+
+
+def epsilon(x):
+    """The distance of 1 from the next float of the precision of `x`."""
+    return float(finfo(real_dtype(dtype_of(x))).eps)
+
+
+def horner(x, coefficients):
+    """The polynomial whose coefficients are given, that of the highest power first."""
+    total = coefficients[0]
+    for each in coefficients[1:]:
+        total = total * x + each
+    return total

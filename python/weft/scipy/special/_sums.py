@@ -1,0 +1,125 @@
+"""Exponentials over their sums, and the zeta and polygamma functions."""
+
+from weft import _core, lax, numpy as jnp
+from weft._custom_rules import SymbolicZero, custom_jvp
+from weft._jit import composite
+from weft.dtypes import dtype_of, is_integer
+from weft.errors import DTypeError
+from weft.nn._functions import log_softmax as _log_softmax, softmax as _softmax
+from weft.scipy.special._evaluate import reals
+
+
+def softmax(x, /, *, axis=None):
+    """exp(x) / sum(exp(x)) over an axis or axes, all by default, without overflow.
+
+    Args:
+      x: array or number.
+      axis: axis or axes to sum over.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    return _softmax(x, axis)
+
+
+def log_softmax(x, /, *, axis=None):
+    """log(softmax(x)), without overflow.
+
+    Args:
+      x: array or number.
+      axis: axis or axes to sum over.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    return _log_softmax(x, axis)
+
+
+@composite
+def polygamma(n, x):
+    """The derivative of order n of digamma at x.
+
+    Args:
+      n: integer array or number; ValueError for other dtypes.
+      x: real array or number, which broadcasts with `n`.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    if not is_integer(dtype_of(n)):
+        raise DTypeError(f"[polygamma] expected n to be of an integer dtype; got {dtype_of(n)}")
+    n, x = _core.broadcast_arrays(*reals("polygamma", n, x))
+    return jnp.where(n == 0, lax.digamma(x), lax.polygamma(n, x))
+
+
+# B(2j) / (2j)!
+_EULER_MACLAURIN = [
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+]
+
+
+def _zeta_by_exponent(x, q):
+    """The derivative of zeta with respect to x, of the formula of Euler and Maclaurin term by term.
+
+    F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
+    derivatives", Numerical Algorithms 69 (2015).
+    """
+    total = 0
+    for k in range(12):
+        log = jnp.log(q + k)
+        total = total - log * jnp.exp(-x * log)
+    end = q + 12
+    log = jnp.log(end)
+    power = jnp.exp(-x * log)
+    total = total - power * end * (log / (x - 1) + 1 / jnp.square(x - 1)) - 0.5 * log * power
+    factor, slope = x, jnp.ones_like(x)  # x (x + 1) ... (x + 2j), and its derivative
+    scale = power / end
+    for j, coefficient in enumerate(_EULER_MACLAURIN):
+        total = total + coefficient * scale * (slope - log * factor)
+        for i in (2 * j + 1, 2 * j + 2):
+            factor, slope = factor * (x + i), slope * (x + i) + factor
+        scale = scale / (end * end)
+    return total
+
+
+@custom_jvp
+def _zeta(x, q):
+    return lax.zeta(x, q)
+
+
+def _zeta_jvp(primals, tangents):
+    (x, q), (dx, dq) = primals, tangents
+    slope = 0 if isinstance(dx, SymbolicZero) else _zeta_by_exponent(x, q) * dx
+    if not isinstance(dq, SymbolicZero):
+        slope = slope - x * _zeta(x + 1, q) * dq
+    return _zeta(x, q), slope
+
+
+_zeta.defjvp(_zeta_jvp, symbolic_zeros=True)
+
+
+def zeta(x, q=None):
+    """The Hurwitz zeta function: the sum of (n + q) ** -x over n >= 0; NaN for x < 1.
+
+    Args:
+      x: real array or number.
+      q: real array or number, which broadcasts with `x`; NotImplementedError for None.
+
+    Returns:
+      Array of the broadcast shape and of a floating-point dtype.
+    """
+    if q is None:
+        raise NotImplementedError("[zeta] expected q; pass q=1 for Riemann's zeta function")
+    return _hurwitz(x, q)
+
+
+@composite
+def _hurwitz(x, q):
+    return _zeta(*_core.broadcast_arrays(*reals("zeta", x, q)))
