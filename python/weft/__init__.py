@@ -178,6 +178,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "scipy",
     "tree",
     "tree_util",
     "typeof",
@@ -185,6 +186,10 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+# Modules that are loaded when they are first used.
+_LATER = {
+    "weft.scipy": (),
+}
+__getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 
 _open_to_users(__name__)

@@ -1,0 +1,11 @@
+"""SciPy's functions on weft's arrays. Each subpackage is loaded when it is first used."""
+
+from weft._surface import public as _public
+
+__all__ = [
+    "special",
+]
+_LATER = {
+    "weft.scipy.special": (),
+}
+__getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
