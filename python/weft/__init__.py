@@ -194,6 +194,7 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+# Modules that are loaded when they are first used.
 _LATER = {
     "weft.custom_batching": (),
     "weft.dlpack": (),

@@ -3,9 +3,8 @@
 from weft._surface import public as _public
 
 __all__ = [
+    "linalg",
     "special",
 ]
-_LATER = {
-    "weft.scipy.special": (),
-}
+_LATER = {f"{__name__}.{name}": () for name in __all__}
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
