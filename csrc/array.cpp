@@ -85,7 +85,14 @@ PyObject* delete_buffer(PyObject* self, PyObject*) {
 PyObject* is_deleted(PyObject* self, PyObject*) { return PyBool_FromLong(as_array(self)->deleted); }
 
 PyObject* value(PyObject* self, PyObject*) {
-  return guard([&] { return to_numpy(as_array(self)).release(); });
+  return guard([&] {
+    ArrayObject* a = as_array(self);
+    // The host shares the memory of a CPU.
+    if (kGuardToHost.of(settings()) &&
+        device_table()[static_cast<size_t>(a->device)].platform != "cpu")
+      guard_transfer(kGuardToHost, a->type);
+    return to_numpy(a).release();
+  });
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -213,6 +220,27 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committe
                       Py_False,   hooks.put_semantics.get(), Py_True};
   Ref buffer = Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr));
   return make_array(buffer.release(), type, weak, device, committed);
+}
+
+static bool& transfers_are_explicit() {
+  thread_local bool are_explicit = false;
+  return are_explicit;
+}
+ExplicitTransfers::ExplicitTransfers() : outer_(std::exchange(transfers_are_explicit(), true)) {}
+ExplicitTransfers::~ExplicitTransfers() { transfers_are_explicit() = outer_; }
+
+void guard_transfer(const Setting& guard, TypeRef type) {
+  Guard level{static_cast<uint8_t>(guard.of(settings()))};
+  if (level == Guard::kAllow) return;
+  bool is_explicit = transfers_are_explicit();
+  const char* direction = guard.name == kGuardToDevice.name ? "host-to-device"
+                          : guard.name == kGuardToHost.name ? "device-to-host"
+                                                            : "device-to-device";
+  if (level == Guard::kDisallowExplicit || (level == Guard::kDisallow && !is_explicit))
+    raise_error("TransferGuardError", "Disallowed ", direction, " transfer of ", type,
+                is_explicit ? "" : "\n  Ask for it by name, with weft.device_put or device_get.");
+  if (level == Guard::kLogExplicit || (level == Guard::kLog && !is_explicit))
+    notice("transferred", {to_text(direction), to_text(cat(type))});
 }
 
 Ref cached_scalar(const Literal& x, int device) {

@@ -45,6 +45,19 @@ inline ArrayObject* as_array(PyObject* o) { return reinterpret_cast<ArrayObject*
 // Of anything that Python passed to a function; raises OperandError.
 ArrayObject* array_argument(PyObject* o, const char* function);
 
+// Transfers that the thread makes while this lives are those that the user asked for by name.
+class ExplicitTransfers {
+ public:
+  ExplicitTransfers();
+  ~ExplicitTransfers();
+  ExplicitTransfers(const ExplicitTransfers&) = delete;
+
+ private:
+  bool outer_;
+};
+// Logs or raises TransferGuardError for a transfer of such an array, as the user's setting says.
+void guard_transfer(const Setting& guard, TypeRef type);
+
 // Takes over the reference to `buffer`.
 PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);
 // Copies host data (a NumPy array or scalar of the type's dtype and shape) to a device.

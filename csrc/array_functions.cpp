@@ -25,6 +25,7 @@ void bind_array_functions(nb::module_& m) {
           raise_error("OperandError", "[put] expected data of the host; got ",
                       Py_TYPE(host.ptr())->tp_name);
         check_device(device);
+        guard_transfer(x);
         return nb::steal(put(host_value(x).get(), x.type, weak, device, committed));
       },
       nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
@@ -46,7 +47,16 @@ void bind_array_functions(nb::module_& m) {
     ArrayObject* a = array_argument(array.ptr(), "device_put");
     check_device(device);
     if (a->device == device && a->committed) return nb::borrow(array);
+    if (a->device != device) {
+      ExplicitTransfers by_name;
+      guard_transfer(kGuardBetweenDevices, a->type);
+    }
     return take(copy_buffer(a, device, a->weak, true));
+  });
+  m.def("explicit_value", [](nb::handle array) {
+    ExplicitTransfers by_name;
+    array_argument(array.ptr(), "device_get");
+    return nb::steal(PyObject_CallMethod(array.ptr(), "_value", nullptr));
   });
   m.def("copy_array", [](nb::handle array) {
     ArrayObject* a = array_argument(array.ptr(), "copy");

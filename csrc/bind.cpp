@@ -35,6 +35,43 @@ std::string types_text(std::span<const Operand> xs) {
   return t.take();
 }
 
+// Whether strict promotion lets two dtypes meet: a Python number goes with arrays of its kind, or
+// of a kind that holds it, and keeps their dtype.
+bool promotes_strictly(PromotionType a, PromotionType b) {
+  auto rank = [](DType d) {
+    return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3;
+  };
+  if (is_bool(a.dtype) || is_bool(b.dtype)) return false;
+  if (a.weak && b.weak) return true;
+  if (a.weak == b.weak) return false;
+  if (b.weak) std::swap(a, b);
+  return rank(a.dtype) <= rank(b.dtype);
+}
+
+// Says so where operands of different ranks are aligned, if the user wants to know.
+void check_ranks(std::span<const Operand> xs, std::string_view op) {
+  uint64_t mode = kRankPromotion.of(settings());
+  if (mode == 0) return;
+  size_t rank = 0;
+  bool alike = true;
+  for (const Operand& x : xs) {
+    size_t own = x.type->shape().size();
+    alike &= own == 0 || rank == 0 || own == rank;
+    rank = std::max(rank, own);
+  }
+  if (alike) return;
+  constexpr uint64_t kWarn = 1;
+  std::string what = cat("[", op, "] ", mode == kWarn ? "aligns" : "expected",
+                         mode == kWarn ? " operands of different ranks: "
+                                       : " operands of one rank, or without axes; got ",
+                         types_text(xs), " (weft_numpy_rank_promotion)");
+  if (mode == kWarn) {
+    check(PyErr_WarnEx(PyExc_UserWarning, what.c_str(), 1));
+  } else {
+    raise_error("ShapeError", what, "\n  Reshape one of them, as with x[None, :].");
+  }
+}
+
 // The value converted to `dtype` (kBool: by comparison with zero).
 Value converted(TraceContext& c, const Operand& x, DType dtype, Promotion promotion) {
   if (promotion == Promotion::kBool && x.type->dtype() != DType::kBool) {
@@ -116,6 +153,12 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       continue;
     }
     std::optional<PromotionType> both = promote(*common, p);
+    if (policy != Promotion::kLax && common->dtype != p.dtype && is_on(kStrictPromotion) &&
+        !promotes_strictly(*common, p))
+      raise_error("TypePromotionError", "[", op,
+                  "] expected operands of one dtype, as promotion is strict "
+                  "(weft_numpy_dtype_promotion); got ",
+                  types_text(xs), "\n  Convert one of them explicitly with .astype(...).");
     bool lax_mismatch =
         policy == Promotion::kLax && !common->weak && !p.weak && common->dtype != p.dtype;
     if (policy == Promotion::kLax && both && (common->weak != p.weak)) {
@@ -204,6 +247,7 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
   Values values;
   for (const Operand& x : xs) values.push_back(converted(*c, x, common.dtype, f.promotion));
   if (xs.size() > 1) {
+    if (f.promotion != Promotion::kLax) check_ranks(xs, f.op->name);
     Dims shape = f.promotion == Promotion::kLax ? common_lax_shape(xs, f.op->name)
                                                 : common_shape(xs, f.op->name);
     for (Value& v : values)
@@ -275,11 +319,15 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
   if (x.kind == OperandKind::kScalar) {
     // A number that is given a dtype by name has to fit it.
     Literal value = scalar_value(x, dtype, Wrapping::kNever);
-    if (!c) return fresh_scalar(value, current_device(), weak);
+    if (!c) {
+      guard_transfer(x);
+      return fresh_scalar(value, current_device(), weak);
+    }
     return Ref::steal(make_tracer(c, c->builder.literal(value), weak));
   }
   if (!c) {
     if (x.type->dtype() == dtype) {
+      if (x.kind == OperandKind::kNumpy) guard_transfer(x);
       Ref array = to_device(x, current_device());
       ArrayObject* a = as_array(array.get());
       return a->weak == weak ? array : copy_buffer(a, a->device, weak, a->committed);

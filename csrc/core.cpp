@@ -80,8 +80,10 @@ ProcessConfig& process_config() {
   return config;
 }
 
-bool x64_enabled() { return thread_config().x64.value_or(process_config().x64); }
-bool jit_disabled() { return thread_config().disable_jit.value_or(process_config().disable_jit); }
+uint64_t settings() {
+  const ThreadConfig& own = thread_config();
+  return (process_config().word & ~own.set) | own.word;
+}
 int default_device() {
   return thread_config().default_device.value_or(process_config().default_device);
 }
@@ -139,6 +141,11 @@ std::string readable(PyObject* str) {
   PyErr_Clear();
   Ref bytes = Ref::checked(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
   return {PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))};
+}
+
+Ref to_text(const std::string& s) {
+  return Ref::checked(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
 }
 
 Ref to_tuple(std::span<const int64_t> xs) {

@@ -84,20 +84,58 @@ template <typename... Parts>
   raise(error_class, cat(parts...));
 }
 
+// Settings that are a choice of a few are fields of one word, by the names that Python knows.
+struct Setting {
+  std::string_view name;
+  uint32_t shift, bits;
+  bool traced;  // changes what is traced: part of the keys of traces
+
+  constexpr uint64_t mask() const { return ((uint64_t{1} << bits) - 1) << shift; }
+  constexpr uint64_t of(uint64_t word) const { return (word & mask()) >> shift; }
+};
+// How much of a transfer between host and devices goes through.
+enum class Guard : uint8_t { kAllow, kLog, kDisallow, kLogExplicit, kDisallowExplicit };
+
+inline constexpr Setting kX64{"x64", 0, 1, true};
+inline constexpr Setting kStrictPromotion{"strict_promotion", 1, 1, true};
+inline constexpr Setting kRankPromotion{"rank_promotion", 2, 2, true};  // allow, warn, raise
+inline constexpr Setting kPrecision{"matmul_precision", 4, 5, true};
+inline constexpr Setting kDisableJit{"disable_jit", 16, 1, false};
+inline constexpr Setting kNoTracing{"no_tracing", 17, 1, false};
+inline constexpr Setting kNoExecution{"no_execution", 18, 1, false};
+inline constexpr Setting kCheckLeaks{"check_leaks", 19, 1, false};
+inline constexpr Setting kLogCompiles{"log_compiles", 20, 1, false};
+inline constexpr Setting kExplainMisses{"explain_misses", 21, 1, false};
+inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
+inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
+inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
+inline constexpr Setting kSettings[] = {
+    kX64,          kStrictPromotion, kRankPromotion, kPrecision,   kDisableJit,
+    kNoTracing,    kNoExecution,     kCheckLeaks,    kLogCompiles, kExplainMisses,
+    kGuardToDevice, kGuardToHost,    kGuardBetweenDevices};
+
+inline constexpr uint64_t kTracedSettings = [] {
+  uint64_t all = 0;
+  for (const Setting& s : kSettings) all |= s.traced ? s.mask() : 0;
+  return all;
+}();
+
 // Settings as the current thread sees them: its own value if it set one, else the process's.
-bool x64_enabled();
-bool jit_disabled();
+uint64_t settings();
+inline uint64_t traced_settings() { return settings() & kTracedSettings; }
+inline bool is_on(const Setting& s) { return settings() & s.mask(); }
+inline bool x64_enabled() { return is_on(kX64); }
+inline bool jit_disabled() { return is_on(kDisableJit); }
 int default_device();  // index into the device table; -1: the first device
 
-// What a thread set for itself; unset members follow the process.
+// What a thread set for itself; the fields that are not in `set` follow the process.
 struct ThreadConfig {
-  std::optional<bool> x64, disable_jit;
+  uint64_t set = 0, word = 0;
   std::optional<int> default_device;
 };
 ThreadConfig& thread_config();
 struct ProcessConfig {
-  bool x64 = false;
-  bool disable_jit = false;
+  uint64_t word = 0;
   int default_device = -1;
 };
 ProcessConfig& process_config();
@@ -118,6 +156,7 @@ std::string_view utf8(PyObject* str);
 // Text of users, names of files and functions among it, may hold what is no text, which Python
 // keeps as lone surrogates; those are escaped.
 std::string readable(PyObject* str);
+Ref to_text(const std::string& s);  // bytes that are no UTF-8 are replaced
 Ref to_tuple(std::span<const int64_t> xs);
 // An index-like object as an int64; raises TypeError otherwise.
 int64_t to_int(PyObject* o);

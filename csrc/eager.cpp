@@ -41,7 +41,7 @@ TypeRef passed_type(const EagerCall& call, size_t i) {
 
 Key make_key(const EagerCall& call, int device) {
   Key key{call.extra, call.attrs};
-  key.words.add({word(call.what), device, x64_enabled()});
+  key.words.add({word(call.what), device, static_cast<int64_t>(traced_settings())});
   SmallVector<int64_t, 8> types;
   for (size_t i = 0; i < call.operands.size(); ++i)
     types.push_back(word(passed_type(call, i)) | call.operands[i].weak);
@@ -121,6 +121,7 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
   if (program) {
     ++stats.hits;
   } else {
+    check_may_trace("an eager op");
     ++stats.misses;
     ProgramRef made = build_program(call, where.device, build);
     program = find(key, hash);  // another thread may have been first
@@ -134,6 +135,7 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
       inputs.push_back(x.object);
       continue;
     }
+    guard_transfer(x);
     std::optional<DType> dtype;
     if (!call.scalar_dtypes.empty()) dtype = call.scalar_dtypes[i];
     held.push_back(on_device(to_device(x, where.device, dtype), where.device));

@@ -9,6 +9,7 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "timer.h"
 #include "unlocked.h"
 
 namespace weft::py {
@@ -95,6 +96,13 @@ Ref call_targets(const std::vector<CallTarget>& targets) {
   return list;
 }
 
+Ref type_texts(const Graph& graph) {
+  Ref list = Ref::checked(PyList_New(0));
+  for (TypeRef type : graph.input_types())
+    check(PyList_Append(list.get(), to_text(cat(type)).get()));
+  return list;
+}
+
 EmittedModule emit(const Executable& e) {
   EmitOptions options = emit_options(device_table()[static_cast<size_t>(e.device)].platform);
   options.module_name = "jit_" + e.name;
@@ -148,15 +156,20 @@ Ref Executable::load() {
     }
   } done{*this, work};
   check_expansion(*graph);
+  bool told = is_on(kLogCompiles);
+  if (told) notice("compiling", {to_text(name), type_texts(*graph)});
+  Timer emission;
   EmittedModule module = emit(*this);
-  Ref text_object = Ref::checked(PyUnicode_DecodeUTF8(
-      module.text.data(), static_cast<Py_ssize_t>(module.text.size()), "replace"));
+  if (told) notice("lowered", {to_text(name), emission.seconds()});
+  Timer compilation;
+  Ref text_object = to_text(module.text);
   Ref functions = host_functions(module.callbacks);
   Ref targets = call_targets(module.targets);
   Ref index = Ref::checked(PyLong_FromLong(device));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), index.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, targets.get(), nullptr));
+  if (told) notice("compiled", {to_text(name), compilation.seconds()});
   ++loaded_set().loads;
   loaded_ = made;
   last_use_ = ++clock_;

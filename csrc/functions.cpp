@@ -274,6 +274,12 @@ PyObject* asarray(PyObject*, PyObject* o) {
   });
 }
 
+// asarray(), as the user asked for it by name.
+PyObject* explicit_asarray(PyObject* module, PyObject* o) {
+  ExplicitTransfers by_name;
+  return asarray(module, o);
+}
+
 PyObject* canonical_dtype(PyObject*, PyObject* o) {
   return guard([&] { return Py_NewRef(numpy_dtype(canonicalize(to_dtype(o), x64_enabled()))); });
 }
@@ -306,6 +312,7 @@ PyMethodDef functions[] = {
     {"astype", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(astype_function)),
      METH_FASTCALL, "astype(x, dtype, weak=False)."},
     {"asarray", asarray, METH_O, "A number or NumPy array as an Array; arrays as they are."},
+    {"explicit_asarray", explicit_asarray, METH_O, "asarray() that no guard of transfers stops."},
     {"canonical_dtype", canonical_dtype, METH_O, "The NumPy dtype that a dtype-like names."},
     {nullptr, nullptr, 0, nullptr}};
 

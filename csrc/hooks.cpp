@@ -41,6 +41,12 @@ void reject(const Hook& hook, std::initializer_list<PyObject*> details) {
   raise_error("InternalError", "'", hook.name(), "' raised no error");
 }
 
+void notice(const char* kind, std::initializer_list<Ref> details) {
+  std::vector<PyObject*> args{name(kind)};
+  for (const Ref& d : details) args.push_back(d.get());
+  Ref::checked(PyObject_Vectorcall(hooks.notice.get(), args.data(), args.size(), nullptr));
+}
+
 void install(std::string_view name, PyObject* object) {
   Text known;
   for (Hook* hook : table()) {

@@ -90,6 +90,9 @@ struct Hooks {
   // (axes or None, sizes, axis_size or None, describe): mapped axes of unequal sizes, or none.
   Hook reject_sizes{"reject_sizes", Hook::kCallable};
 
+  // (kind, details...): something that the user's settings want to be told.
+  Hook notice{"notice", Hook::kCallable};
+
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 
   // Classes of weft.
@@ -111,6 +114,9 @@ struct Hooks {
 };
 // Never destroyed: at exit there is no interpreter left to release references to.
 extern Hooks& hooks;
+
+// Tells the user; see python/weft/_notices.py for the kinds.
+void notice(const char* kind, std::initializer_list<Ref> details);
 
 // Raises what `hook`, one of those that reject, raises.
 [[noreturn]] void reject(const Hook& hook, std::initializer_list<PyObject*> details);

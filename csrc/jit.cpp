@@ -3,12 +3,14 @@
 
 #include "jit.h"
 
+#include "hooks.h"
 #include "jit_call.h"
 #include "jit_signature.h"
 #include "jit_state.h"
 #include "jit_trace.h"
 #include "object_type.h"
 #include "public_function.h"
+#include "timer.h"
 
 namespace weft::py {
 
@@ -35,6 +37,23 @@ struct JitObject {
 };
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
+Ref list_of(std::span<const uint64_t> leaves) {
+  Ref list = Ref::checked(PyList_New(0));
+  for (uint64_t leaf : leaves)
+    check(PyList_Append(list.get(), to_text(leaf_text(leaf)).get()));
+  return list;
+}
+
+// Tells why a call has to be traced, if the user wants to know.
+void explain_miss(const JitState& s, const Call& call) {
+  if (s.library || !is_on(kExplainMisses)) return;
+  const Signature& own = call.signature;
+  std::optional<Signature> closest = s.traces().closest(own);
+  notice("missed", {s.function, list_of({own.leaves.data(), own.leaves.size()}),
+                    closest ? list_of({closest->leaves.data(), closest->leaves.size()})
+                            : Ref::borrow(Py_None)});
+}
+
 // The entry of a call, traced here if no other thread is at it.
 EntryRef find_or_trace(const JitState& s, Call& call) {
   Traces& traces = s.traces();
@@ -46,10 +65,14 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
     auto same = [&](const Signature& k) { return k == call.signature; };
     if (!traces.in_flight.wait(same)) break;
   }
+  check_may_trace(s.name);
+  explain_miss(s, call);
   ++traces.misses;
   Ref held = s.traces_object;  // the trace may drop the function
   InFlightTable<Signature>::Begun begun(traces.in_flight, call.signature, true);
+  Timer timer;
   EntryRef entry = trace(s, call);
+  if (is_on(kLogCompiles)) notice("traced", {to_text(s.name), timer.seconds()});
   // What closes over tracers of an outer trace is good for that trace only.
   if (!entry->of_outer_trace) traces.add(std::move(call.signature), entry, s.id);
   return entry;

@@ -61,6 +61,7 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
     if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
       inputs.push_back(x.object);
     } else {
+      guard_transfer(x);
       held.push_back(on_device(to_device(x, where.device), where.device));
       inputs.push_back(held.back().get());
     }

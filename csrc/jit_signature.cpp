@@ -125,7 +125,7 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
 }  // namespace
 
 bool Signature::operator==(const Signature& o) const {
-  if (hash != o.hash || x64 != o.x64 || !(leaves == o.leaves) || axes != o.axes) return false;
+  if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes) return false;
   if (structure.get() != o.structure.get() &&
       (!structure || !o.structure || !same_value(structure.get(), o.structure.get())))
     return false;
@@ -170,6 +170,11 @@ Ref dynamic_arguments(const JitState& s, const Arguments& args) {
   return Ref::checked(PyTuple_Pack(2, tuple.get(), keyword.get()));
 }
 
+std::string leaf_text(uint64_t leaf) {
+  auto type = reinterpret_cast<TypeRef>(leaf & ~(kWeakBit | kCellBit));
+  return cat(leaf & kCellBit ? "Ref " : "", leaf & kWeakBit ? "~" : "", type);
+}
+
 Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
   Call call;
   call.args = args;
@@ -182,8 +187,8 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     call.operands.push_back(x);
   }
   Signature& sig = call.signature;
-  sig.x64 = x64_enabled();
-  uint64_t h = sig.x64;
+  sig.settings = traced_settings();
+  uint64_t h = sig.settings;
   sig.axes = named_axes();
   for (const NamedAxis& axis : sig.axes)
     h = hash_combine(h, hash_combine(std::hash<std::string>()(axis.name), mix(axis.size)));

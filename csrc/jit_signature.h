@@ -18,7 +18,7 @@ struct Signature {
   SmallVector<uint64_t, 16> leaves;  // type pointer with the weak bit, and one for cells
   Ref structure;                     // Structure::object; null: positional leaves only
   std::vector<Ref> statics;          // static values, in the order of the structure's keys
-  bool x64 = false;
+  uint64_t settings = 0;  // those that change what is traced
   NamedAxes axes;  // that the function may refer to
   uint64_t hash = 0;
 
@@ -45,6 +45,8 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract);
 // (args, kwargs) without static arguments, as the user passed them.
 Ref dynamic_arguments(const JitState& s, const Arguments& args);
 
+// "~f32[3]": a leaf of a signature.
+std::string leaf_text(uint64_t leaf);
 bool is_static_position(const JitState& s, int64_t i, int64_t n);
 bool contains_name(const std::vector<Ref>& names, PyObject* key);
 // "argument x['w'] of f": the argument that a leaf is, or is part of. `tree` may be null.

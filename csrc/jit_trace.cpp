@@ -157,6 +157,7 @@ EntryRef trace(const JitState& s, const Call& call) {
     }
   }
   entry->leaked = context.use_count() > 1;
+  check_leaks(context);
   entry->captures = context->captures;
   auto of_trace = [](const Ref& o) {
     return is_tracer(o.get()) || (is_cell(o.get()) && as_cell(o.get())->home);

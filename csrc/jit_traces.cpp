@@ -66,6 +66,20 @@ EntryRef Traces::find(const Signature& signature, uint64_t jit) const {
   return item->entry;
 }
 
+std::optional<Signature> Traces::closest(const Signature& signature) const {
+  std::optional<Signature> best;
+  size_t fewest = 0;
+  entries_.for_each_owned([&](const Signature& known, const Item&) {
+    size_t common = std::min(known.leaves.size(), signature.leaves.size());
+    size_t different = std::max(known.leaves.size(), signature.leaves.size()) - common;
+    for (size_t i = 0; i < common; ++i) different += known.leaves[i] != signature.leaves[i];
+    if (best && different >= fewest) return;
+    best = known;
+    fewest = different;
+  });
+  return best;
+}
+
 void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
   if (entry->holds_objects && !find_place(entry.get()))
     places().insert(hash_pointer(entry.get()), entry.get(), Place(this, entry));

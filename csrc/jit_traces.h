@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core.h"
@@ -31,6 +32,9 @@ class Traces {
   // for another jit function, so that those are of a trace of that one: `jit` is the id of the
   // JitFunction.
   EntryRef find(const Signature& signature, uint64_t jit) const;
+  // The signature that differs in the fewest leaves from one that is not there; none if there is
+  // no other.
+  std::optional<Signature> closest(const Signature& signature) const;
   void add(Signature signature, EntryRef entry, uint64_t jit);
   // The traces that threads are at.
   InFlightTable<Signature> in_flight;

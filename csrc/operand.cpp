@@ -188,6 +188,10 @@ Ref host_value(const Operand& x) {
   return Ref::checked(PyObject_CallMethodOneArg(x.object, name("astype"), dtype));
 }
 
+void guard_transfer(const Operand& x) {
+  guard_transfer(x.kind == OperandKind::kArray ? kGuardBetweenDevices : kGuardToDevice, x.type);
+}
+
 Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
   switch (x.kind) {
     case OperandKind::kArray: {

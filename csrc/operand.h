@@ -37,6 +37,9 @@ enum class Wrapping : uint8_t { kNever, kNarrow };
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping = Wrapping::kNarrow);
 // The NumPy array of a kNumpy operand, or the scalar of a kScalar, in the dtype of its type.
 Ref host_value(const Operand& x);
+// Where the user guards transfers: logs or raises TransferGuardError for an operand that the device
+// does not have yet.
+void guard_transfer(const Operand& x);
 // A device array with the operand's value (not for tracers): put() where needed. With `dtype`, a
 // scalar of that dtype.
 Ref to_device(const Operand& x, int device, std::optional<DType> dtype = std::nullopt);

@@ -91,6 +91,7 @@ Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   out.graph = context->builder.finish(outputs, context->capture_values);
   out.captures = std::move(context->captures);
   tracers = Ref();
+  check_leaks(context);
   retire(context);
   return out;
 }

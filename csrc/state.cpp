@@ -30,6 +30,19 @@ int device_index(nb::handle device) {
               readable(text.get()));
 }
 
+const Setting& setting_named(std::string_view name) {
+  for (const Setting& s : kSettings)
+    if (s.name == name) return s;
+  raise_error("AttributeValueError", "expected the name of a setting; got '", name, "'");
+}
+
+uint64_t with_setting(uint64_t word, const Setting& s, uint64_t value) {
+  if (value > s.mask() >> s.shift)
+    raise_error("AttributeValueError", "expected a value of the setting '", s.name, "'; got ",
+                value);
+  return (word & ~s.mask()) | (value << s.shift);
+}
+
 // The interpreter's count of how much deeper C code may call itself.
 #if PY_VERSION_HEX < 0x030C0000
 int recursion_left() { return PyThreadState_Get()->recursion_remaining; }
@@ -89,28 +102,35 @@ void bind_state(nb::module_& m) {
     return nb::make_tuple(x64_enabled(), jit_disabled(),
                           d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()));
   });
+  m.def("get_setting", [](const std::string& name) { return setting_named(name).of(settings()); });
   // None: the thread follows the process again.
-  m.def("set_state", [](nb::kwargs settings) {
-    ThreadConfig& c = thread_config();
-    for (auto [key, value] : settings) {
-      std::string_view k = utf8(key.ptr());
-      bool unset = value.is_none();
-      if (k == "x64") c.x64 = unset ? std::nullopt : std::optional(nb::cast<bool>(value));
-      if (k == "disable_jit")
-        c.disable_jit = unset ? std::nullopt : std::optional(nb::cast<bool>(value));
-      if (k == "default_device")
-        c.default_device = unset ? std::nullopt : std::optional(device_index(value));
-    }
+  m.def(
+      "set_setting",
+      [](const std::string& name, nb::handle value) {
+        const Setting& s = setting_named(name);
+        ThreadConfig& c = thread_config();
+        bool unset = value.is_none();
+        c.word = with_setting(c.word, s, unset ? 0 : nb::cast<uint64_t>(value));
+        c.set = unset ? c.set & ~s.mask() : c.set | s.mask();
+      },
+      nb::arg("name"), nb::arg("value").none());
+  m.def("set_global_setting", [](const std::string& name, uint64_t value) {
+    const Setting& s = setting_named(name);
+    process_config().word = with_setting(process_config().word, s, value);
   });
-  m.def("set_global_state", [](nb::kwargs settings) {
-    ProcessConfig& c = process_config();
-    for (auto [key, value] : settings) {
-      std::string_view k = utf8(key.ptr());
-      if (k == "x64") c.x64 = nb::cast<bool>(value);
-      if (k == "disable_jit") c.disable_jit = nb::cast<bool>(value);
-      if (k == "default_device") c.default_device = value.is_none() ? -1 : device_index(value);
-    }
-  });
+  m.def(
+      "set_default_device",
+      [](nb::handle device) {
+        thread_config().default_device =
+            device.is_none() ? std::nullopt : std::optional(device_index(device));
+      },
+      nb::arg("device").none());
+  m.def(
+      "set_global_default_device",
+      [](nb::handle device) {
+        process_config().default_device = device.is_none() ? -1 : device_index(device);
+      },
+      nb::arg("device").none());
   m.def("device_index", [](nb::handle device) { return device_index(device); });
   m.def("cache_stats", [] {
     CacheStats c = executable_cache_stats();

@@ -194,6 +194,23 @@ void retire(const ContextRef& context) {
   c.captured.clear();
 }
 
+void check_leaks(const ContextRef& context) {
+  if (context.use_count() == 1 || !is_on(kCheckLeaks)) return;
+  PyGC_Collect();  // what only cycles hold is not kept
+  if (context.use_count() > 1)
+    raise_error("UnexpectedTracerError", "Leaked trace of '", context->name,
+                "': expected no value of it to outlive it; got ", context.use_count() - 1,
+                " that something still holds",
+                "\n  Return it from the traced function instead of storing it outside.");
+}
+
+void check_may_trace(std::string_view name) {
+  if (!is_on(kNoTracing)) return;
+  PyErr_Format(PyExc_RuntimeError, "re-tracing function %s for `jit`, but 'no_tracing' is set",
+               std::string(name).c_str());
+  throw PythonError{};
+}
+
 std::string describe_tracer(TracerObject* t) {
   const TraceContext& c = *t->owner;
   std::string text = cat("a traced ", t->type, " of '", c.name, "'");

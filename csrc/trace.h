@@ -100,6 +100,11 @@ Values record(TraceContext& context, const OpInfo& op, std::span<const Value> op
 // keep their context, and the traced function may be what keeps them; they must not keep the
 // function.
 void retire(const ContextRef& context);
+// Raises UnexpectedTracerError if tracers of a context that has ended live on, and the user wants to
+// know.
+void check_leaks(const ContextRef& context);
+// Raises RuntimeError if nothing may be traced.
+void check_may_trace(std::string_view name);
 
 // Enters a context for its lifetime.
 class ContextScope {

@@ -92,7 +92,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put(leaf):
-        value = _core.asarray(leaf)
+        value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
             return value
         result = value if index is None else _core.commit(value, index)
@@ -107,7 +107,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 def device_get(x):
     """The tree with every array as a NumPy array; waits for the values."""
-    return tree_map(lambda leaf: np.asarray(leaf), x)
+
+    def get(leaf):
+        return _core.explicit_value(leaf) if isinstance(leaf, _core.Array) else np.asarray(leaf)
+
+    return tree_map(get, x)
 
 
 def block_until_ready(x):

@@ -1,111 +1,50 @@
 """Settings: process-wide values, and context managers that change one for the current thread.
 
-The settings that the hot call path reads (`weft_enable_x64`, `weft_disable_jit`,
-`weft_default_device`) live in the C++ core, per thread with a process-wide default. All others live
-here and must be set before the device client starts. Environment variables named like the setting
-in upper case (`WEFT_ENABLE_X64=1`) give the initial values.
+Settings that the core reads live there, in one word per thread with a process-wide default; those
+that change what is traced are part of the keys of all traces. The others live here. Environment
+variables named like the setting in upper case (`WEFT_ENABLE_X64=1`) give the initial values.
 """
 
 import os
 import threading
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, contextmanager
 
 from weft import _core
+from weft._settings import SETTINGS as _SETTINGS
 from weft._surface import public as _public
 
-__all__ = ["Config", "config", "default_device", "disable_jit", "enable_x64"]
+__all__ = [
+    "Config",
+    "allow_f16_reductions",
+    "array_garbage_collection_guard",
+    "auto_pcast",
+    "check_tracer_leaks",
+    "checking_leaks",
+    "config",
+    "default_device",
+    "default_matmul_precision",
+    "disable_jit",
+    "enable_checks",
+    "enable_custom_prng",
+    "enable_x64",
+    "explain_cache_misses",
+    "jax2tf_associative_scan_reductions",
+    "log_compiles",
+    "no_execution",
+    "no_tracing",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "remove_size_one_mesh_axis_from_type",
+    "softmax_custom_jvp",
+    "thread_guard",
+    "transfer_guard",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
-
-def _parse_bool(text):
-    word = text.strip().lower()
-    if word in ("1", "true", "t", "yes", "y", "on"):
-        return True
-    if word in ("", "0", "false", "f", "no", "n", "off"):
-        return False
-    raise ValueError(f"expected a truth value such as 1, true, 0 or false; got {text!r}")
-
-
-def _check_bool(value):
-    if isinstance(value, bool) or value in (0, 1):
-        return bool(value)
-    raise TypeError(f"expected a bool; got {value!r}")
-
-
-def _check_count(value):
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"expected a positive integer or None; got {value!r}")
-    return value
-
-
-def _check_text(value):
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"expected a string or None; got {value!r}")
-    return value
-
-
-_FILTERINGS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
-
-
-def _check_filtering(value):
-    if value not in _FILTERINGS:
-        raise ValueError(f"expected one of {', '.join(_FILTERINGS)}; got {value!r}")
-    return value
-
-
-class _Setting:
-    """One setting: how it is read from the environment, checked, and where it is kept."""
-
-    def __init__(self, default, doc, check, parse=None, core=None):
-        self.default = default
-        self.doc = doc
-        self.check = check
-        self.parse = parse
-        self.core = core  # (keyword of _core.set_state, index in _core.get_state())
-
-
-_SETTINGS = {
-    "weft_enable_x64": _Setting(
-        False,
-        "Keep 64-bit dtypes. When off, float64 becomes float32, int64 becomes int32, and so on.",
-        _check_bool,
-        _parse_bool,
-        core=("x64", 0),
-    ),
-    "weft_disable_jit": _Setting(
-        False,
-        "Run functions under `jit` operation by operation, with concrete values, for debugging.",
-        _check_bool,
-        _parse_bool,
-        core=("disable_jit", 1),
-    ),
-    "weft_default_device": _Setting(
-        None,
-        "Device on which new arrays are placed; None is the first device of the platform.",
-        lambda device: device,
-        core=("default_device", 2),
-    ),
-    "weft_num_cpu_devices": _Setting(
-        None,
-        "Number of CPU devices to make; None is one. Read when the client starts.",
-        _check_count,
-        int,
-    ),
-    "weft_traceback_filtering": _Setting(
-        "auto",
-        "What becomes of weft's own frames in tracebacks: off (they stay), tracebackhide (they are "
-        "marked for IPython and pytest), remove_frames (they move to a cause of the error), "
-        "quiet_remove_frames (they go), auto (tracebackhide in IPython, else quiet_remove_frames).",
-        _check_filtering,
-        str.strip,
-    ),
-    "weft_platforms": _Setting(
-        None,
-        'Platforms to try, in order ("cuda,cpu"). Read when the client starts.',
-        _check_text,
-        str,
-    ),
-}
+_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 
 
 class Config:
@@ -134,15 +73,19 @@ class Config:
         """The setting of a name; `jax_...` is accepted for `weft_...`."""
         own = "weft_" + name.removeprefix("jax_") if name.startswith("jax_") else name
         if own not in _SETTINGS:
-            raise AttributeError(f"no setting {name!r}; there are {', '.join(sorted(_SETTINGS))}")
+            import difflib  # for messages only
+
+            similar = difflib.get_close_matches(own, _SETTINGS, 1)
+            hint = f". Did you mean {similar[0]!r}?" if similar else "; see config.describe()"
+            raise AttributeError(f"no setting {name!r}{hint}")
         return own
 
     def _store(self, name, value):
         core = _SETTINGS[name].core
-        if core is None:
-            self._values[name] = value
+        if core is not None:
+            core.set_global(value)
         else:
-            _core.set_global_state(**{core[0]: value})
+            self._values[name] = value
 
     def update(self, name, value):
         """Sets a setting for the whole process.
@@ -152,22 +95,30 @@ class Config:
         that came too late because the device client has been started.
         """
         name = self._resolve(name)
-        try:
-            value = _SETTINGS[name].check(value)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{name}: {error}") from None
+        value = _checked(name, value)
         if name in self._frozen and value != self._values[name]:
             raise RuntimeError(
                 f"{name} must be set before the first use of a device; it is "
                 f"{self._values[name]!r} now"
             )
         self._store(name, value)
+        if name == "weft_transfer_guard":
+            for direction in _DIRECTIONS:
+                self._store(f"weft_transfer_guard_{direction}", value)
 
     def read(self, name):
         """The value of a setting, as it is for the current thread."""
         name = self._resolve(name)
         core = _SETTINGS[name].core
-        return self._values[name] if core is None else _core.get_state()[core[1]]
+        if core is not None:
+            return core.get()
+        stack = _overrides.__dict__.get(name)
+        return stack[-1] if stack else self._values[name]
+
+    @property
+    def values(self):
+        """A dict of all settings as they are for the current thread."""
+        return {name: self.read(name) for name in _SETTINGS}
 
     def freeze(self, *names):
         """Declares that the values of these settings are in use and cannot be changed any more."""
@@ -177,6 +128,16 @@ class Config:
         """A text with every setting, its value and its meaning."""
         lines = (f"{n} = {self.read(n)!r}: {s.doc}" for n, s in sorted(_SETTINGS.items()))
         return "\n".join(lines)
+
+    def parse_flags_with_absl(self):
+        """Adds the settings to the flags of absl (`--jax_enable_x64`, `--weft_enable_x64`), and
+        takes the values that the command line has for them.
+
+        Raises ImportError where the package absl-py is not installed.
+        """
+        from weft._flags import parse_flags
+
+        parse_flags(self, _SETTINGS)
 
     def __getattr__(self, name):
         return self.read(name)
@@ -191,18 +152,23 @@ class Config:
         return f"Config({', '.join(f'{n}={self.read(n)!r}' for n in sorted(_SETTINGS))})"
 
 
-config = Config()
+def _checked(name, value):
+    try:
+        return _SETTINGS[name].check(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 _overrides = threading.local()  # one stack of values per setting
+config = Config()
 
 
 class _Override(ContextDecorator):
-    """Sets one of the core's settings for the current thread; restores it at the end."""
+    """Changes a setting for the current thread; puts back what was there at the end."""
 
     def __init__(self, name, value):
         self._name = name
-        self._value = _SETTINGS[name].check(value)
+        self._value = _checked(name, value)
 
     def _recreate_cm(self):
         return _Override(self._name, self._value)
@@ -211,16 +177,21 @@ class _Override(ContextDecorator):
         return _overrides.__dict__.setdefault(self._name, [])
 
     def __enter__(self):
-        keyword = _SETTINGS[self._name].core[0]
-        _core.set_state(**{keyword: self._value})
         self._stack().append(self._value)
+        core = _SETTINGS[self._name].core
+        if core is not None:
+            core.set(self._value)
 
     def __exit__(self, *exception):
-        keyword = _SETTINGS[self._name].core[0]
         stack = self._stack()
         stack.pop()
-        # None makes the thread follow the process-wide value again.
-        _core.set_state(**{keyword: stack[-1] if stack else None})
+        core = _SETTINGS[self._name].core
+        if core is None:
+            return
+        if stack:
+            core.set(stack[-1])
+        else:
+            core.follow_process()
 
 
 def enable_x64(new_val=True):
@@ -240,9 +211,125 @@ def disable_jit(disable=True):
     return _Override("weft_disable_jit", disable)
 
 
-def default_device(device):
-    """Context manager: new arrays of the current thread are placed on `device`.
+def default_device(new_val=None):
+    """Context manager: new arrays of the current thread are placed on `new_val`, a device or the
+    name of a platform.
 
     None stands for the process-wide default.
     """
-    return _Override("weft_default_device", device)
+    return _Override("weft_default_device", new_val)
+
+
+def numpy_rank_promotion(new_val):
+    """Context manager: what happens where functions of weft.numpy align operands of different
+    ranks: "allow", "warn" (UserWarning) or "raise" (ValueError)."""
+    return _Override("weft_numpy_rank_promotion", new_val)
+
+
+def numpy_dtype_promotion(new_val):
+    """Context manager: "standard" promotion of dtypes, or "strict", where operands of different
+    dtypes raise TypePromotionError, except for Python numbers that the other dtype holds."""
+    return _Override("weft_numpy_dtype_promotion", new_val)
+
+
+def default_matmul_precision(new_val=None):
+    """Context manager: the precision of products and convolutions that do not name one.
+
+    None; "default" or "bfloat16", "high" or "tensorfloat32", "highest" or "float32"; or the name of
+    a `weft.lax.DotAlgorithmPreset`, which convolutions take as "default". Functions under `jit` are
+    traced again for each.
+    """
+    return _Override("weft_default_matmul_precision", new_val)
+
+
+def check_tracer_leaks(new_val=True):
+    """Context manager: a traced value that outlives its trace raises UnexpectedTracerError as soon
+    as the trace ends, and not only where it is used."""
+    return _Override("weft_check_tracer_leaks", new_val)
+
+
+def checking_leaks():
+    """`check_tracer_leaks(True)`."""
+    return check_tracer_leaks(True)
+
+
+def log_compiles(new_val=True):
+    """Context manager: traces and compilations are logged, by the logger "weft", as warnings."""
+    return _Override("weft_log_compiles", new_val)
+
+
+def explain_cache_misses(new_val=True):
+    """Context manager: the logger "weft" says of each call of a function under `jit` that is traced
+    why no earlier trace serves it."""
+    return _Override("weft_explain_cache_misses", new_val)
+
+
+def no_tracing(new_val=True):
+    """Context manager: functions and operations that would have to be traced raise RuntimeError."""
+    return _Override("weft_no_tracing", new_val)
+
+
+def no_execution(new_val=True):
+    """Context manager: programs that would run raise RuntimeError."""
+    return _Override("weft_no_execution", new_val)
+
+
+@contextmanager
+def transfer_guard(new_val):
+    """Context manager: all three guards of transfers.
+
+    A guard is "allow", "log" or "disallow" for transfers that are not asked for by name (with
+    `device_put` and `device_get`), or "log_explicit" or "disallow_explicit" for all. "disallow"
+    raises TransferGuardError, a RuntimeError.
+    """
+    with (
+        transfer_guard_host_to_device(new_val),
+        transfer_guard_device_to_device(new_val),
+        transfer_guard_device_to_host(new_val),
+    ):
+        yield
+
+
+def transfer_guard_host_to_device(new_val):
+    """Context manager: NumPy arrays and Python numbers as operands; see `transfer_guard`."""
+    return _Override("weft_transfer_guard_host_to_device", new_val)
+
+
+def transfer_guard_device_to_device(new_val):
+    """Context manager: arrays that are needed on another device; see `transfer_guard`."""
+    return _Override("weft_transfer_guard_device_to_device", new_val)
+
+
+def transfer_guard_device_to_host(new_val):
+    """Context manager: values of arrays as NumPy arrays or numbers; see `transfer_guard`.
+
+    The host shares the memory of devices that are CPUs: nothing is transferred.
+    """
+    return _Override("weft_transfer_guard_device_to_host", new_val)
+
+
+def _without_effect(name, values):
+    def manager(new_val=True):
+        return _Override(f"weft_{name}", new_val)
+
+    manager.__name__ = manager.__qualname__ = name
+    why = _SETTINGS[f"weft_{name}"].doc
+    manager.__doc__ = f"""Context manager of a setting. {why}
+
+    new_val: {values}; ignored.
+    """
+    return manager
+
+
+_BOOL = "a bool"
+allow_f16_reductions = _without_effect("allow_f16_reductions", _BOOL)
+auto_pcast = _without_effect("auto_pcast", _BOOL)
+enable_checks = _without_effect("enable_checks", _BOOL)
+enable_custom_prng = _without_effect("enable_custom_prng", _BOOL)
+jax2tf_associative_scan_reductions = _without_effect("jax2tf_associative_scan_reductions", _BOOL)
+remove_size_one_mesh_axis_from_type = _without_effect("remove_size_one_mesh_axis_from_type", _BOOL)
+softmax_custom_jvp = _without_effect("softmax_custom_jvp", _BOOL)
+thread_guard = _without_effect("thread_guard", _BOOL)
+array_garbage_collection_guard = _without_effect(
+    "array_garbage_collection_guard", 'None, "allow", "log" or "fatal"'
+)

@@ -30,6 +30,7 @@ __all__ = [
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TransferGuardError",
     "TreeStructureError",
     "TypePromotionError",
     "UnboundAxisNameError",
@@ -292,6 +293,17 @@ class DeletedArrayError(WeftError, RuntimeError):
         step = weft.jit(update, donate_argnums=0)
         new = step(state)
         state + 1                                 # error: state was donated
+    """
+
+
+class TransferGuardError(WeftError, RuntimeError):
+    """Data was to go between host and devices although a setting forbids it.
+
+    Ask for the transfer by name, or allow it::
+
+        with weft.transfer_guard("disallow"):
+            x + np.ones(3)                        # error
+            x + weft.device_put(np.ones(3))
     """
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_ints
+from weft.config import config
 from weft.dtypes import SUPPORTED, as_dtype, bfloat16, is_float, itemsize_bits, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._sharding import without_sharding
@@ -188,7 +189,9 @@ def precision_name(precision, function="dot_general"):
     """The attribute for what users give: None, a Precision or its name, one for each operand, or
     an algorithm."""
     if precision is None:
-        return None
+        if not _core.get_setting("matmul_precision"):
+            return None
+        precision = config.weft_default_matmul_precision
     if isinstance(precision, DotAlgorithm):
         return _preset(precision, function).name
     if isinstance(precision, DotAlgorithmPreset):

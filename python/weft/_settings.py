@@ -1,0 +1,340 @@
+"""The table of settings: default, meaning, check, how the environment spells it, where it is kept."""
+
+from weft import _core
+
+_GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_PRECISIONS = (
+    None,
+    "default",
+    "high",
+    "highest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM",
+    "ANY_F8_ANY_F8_ANY",
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
+    "F16_F16_F16",
+    "F16_F16_F32",
+    "BF16_BF16_BF16",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "F32_F32_F32",
+    "F64_F64_F64",
+)
+
+
+class Core:
+    """A setting that the core keeps: a number per thread, with one of the process behind it."""
+
+    def __init__(self, name, values):
+        self._name = name
+        self._values = values  # by number
+        self._numbers = {value: i for i, value in enumerate(values)}
+
+    def get(self):
+        return self._values[_core.get_setting(self._name)]
+
+    def set(self, value):
+        _core.set_setting(self._name, self._numbers[value])
+
+    def follow_process(self):
+        _core.set_setting(self._name, None)
+
+    def set_global(self, value):
+        _core.set_global_setting(self._name, self._numbers[value])
+
+
+class _DefaultDevice:
+    """The same for the device of new arrays."""
+
+    @staticmethod
+    def get():
+        return _core.get_state()[2]
+
+    @staticmethod
+    def set(device):
+        _core.set_default_device(device)
+
+    @staticmethod
+    def follow_process():
+        _core.set_default_device(None)
+
+    @staticmethod
+    def set_global(device):
+        _core.set_global_default_device(device)
+
+
+class Setting:
+    """One setting: how it is read from the environment, checked, and where it is kept."""
+
+    def __init__(self, default, doc, check, parse=None, core=None):
+        self.default = default
+        self.doc = doc
+        self.check = check
+        self.parse = parse
+        self.core = core
+
+
+def _parse_bool(text):
+    word = text.strip().lower()
+    if word in ("1", "true", "t", "yes", "y", "on"):
+        return True
+    if word in ("", "0", "false", "f", "no", "n", "off"):
+        return False
+    raise ValueError(f"expected a truth value such as 1, true, 0 or false; got {text!r}")
+
+
+def _check_bool(value):
+    if isinstance(value, bool) or value in (0, 1):
+        return bool(value)
+    raise TypeError(f"expected a bool; got {value!r}")
+
+
+def _check_count(value):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError(f"expected a positive integer or None; got {value!r}")
+    return value
+
+
+def _check_number(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expected a number; got {value!r}")
+    return value
+
+
+def _check_text(value):
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"expected a string or None; got {value!r}")
+    return value
+
+
+def _one_of(values):
+    def check(value):
+        if (value is None or isinstance(value, str)) and value in values:
+            return value
+        raise ValueError(f"expected one of {', '.join(map(repr, values))}; got {value!r}")
+
+    return check
+
+
+def _check_device(value):
+    if isinstance(value, str):
+        from weft.runtime import devices
+
+        return devices.devices(value)[0]
+    return value
+
+
+def _flag(doc, core, default=False):
+    core = Core(core, (False, True))
+    return Setting(default, doc, _check_bool, _parse_bool, core)
+
+
+def _choice(values, doc, core):
+    """A setting that has one of a few values, the first by default."""
+    return Setting(values[0], doc, _one_of(values), str.strip, Core(core, values))
+
+
+def _guard(what, core):
+    values = (None, *_GUARDS)
+    doc = (
+        f"What becomes of transfers {what}: allow, log or disallow for those that are not asked "
+        "for by name, log_explicit or disallow_explicit for all."
+    )
+    return Setting(None, doc, _one_of(values), str.strip, _Guard(core))
+
+
+class _Guard(Core):
+    """None is what "allow" is."""
+
+    def __init__(self, name):
+        super().__init__(name, _GUARDS)
+        self._numbers[None] = 0
+
+    def get(self):
+        value = super().get()
+        return None if value == "allow" else value
+
+
+def _inert(default, why, values=None):
+    """A setting of JAX that is accepted and changes nothing."""
+    doc = f"Accepted without effect: {why}."
+    if values is not None:
+        return Setting(default, doc, _one_of(values), str.strip)
+    if isinstance(default, bool):
+        return Setting(default, doc, _check_bool, _parse_bool)
+    if isinstance(default, (int, float)):
+        return Setting(default, doc, _check_number, type(default))
+    return Setting(default, doc, _check_text, str)
+
+
+SETTINGS = {
+    "weft_enable_x64": _flag(
+        "Keep 64-bit dtypes. When off, float64 becomes float32, int64 becomes int32, and so on.",
+        "x64",
+    ),
+    "weft_disable_jit": _flag(
+        "Run functions under `jit` operation by operation, with concrete values, for debugging.",
+        "disable_jit",
+    ),
+    "weft_default_device": Setting(
+        None,
+        "Device on which new arrays are placed; None is the first device of the platform.",
+        _check_device,
+        core=_DefaultDevice,
+    ),
+    "weft_numpy_rank_promotion": _choice(
+        ("allow", "warn", "raise"),
+        "What happens where functions of weft.numpy align operands of different ranks.",
+        "rank_promotion",
+    ),
+    "weft_numpy_dtype_promotion": _choice(
+        ("standard", "strict"),
+        "strict: operands of different dtypes are an error, except for Python numbers that the "
+        "other dtype holds.",
+        "strict_promotion",
+    ),
+    "weft_default_matmul_precision": _choice(
+        _PRECISIONS, "Precision of products and convolutions that name none.", "matmul_precision"
+    ),
+    "weft_check_tracer_leaks": _flag(
+        "A traced value that outlives its trace is an error as soon as the trace ends.",
+        "check_leaks",
+    ),
+    "weft_log_compiles": _flag(
+        'The logger "weft" tells of traces and compilations, as warnings.', "log_compiles"
+    ),
+    "weft_explain_cache_misses": _flag(
+        'The logger "weft" tells why a call of a function under `jit` is traced.', "explain_misses"
+    ),
+    "weft_no_tracing": _flag("What would have to be traced raises RuntimeError.", "no_tracing"),
+    "weft_no_execution": _flag("Programs that would run raise RuntimeError.", "no_execution"),
+    "weft_transfer_guard": Setting(
+        None,
+        "Sets the three guards below; they are what counts.",
+        _one_of((None, *_GUARDS)),
+        str.strip,
+    ),
+    "weft_transfer_guard_host_to_device": _guard("of host data to a device", "guard_to_device"),
+    "weft_transfer_guard_device_to_device": _guard("between devices", "guard_between_devices"),
+    "weft_transfer_guard_device_to_host": _guard(
+        "of arrays to the host (not from CPUs, whose memory it shares)", "guard_to_host"
+    ),
+    "weft_num_cpu_devices": Setting(
+        None,
+        "Number of CPU devices to make; None is one. Read when the client starts.",
+        _check_count,
+        int,
+    ),
+    "weft_traceback_filtering": Setting(
+        "auto",
+        "What becomes of weft's own frames in tracebacks: off (they stay), tracebackhide (they are "
+        "marked for IPython and pytest), remove_frames (they move to a cause of the error), "
+        "quiet_remove_frames (they go), auto (tracebackhide in IPython, else quiet_remove_frames).",
+        _one_of(("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")),
+        str.strip,
+    ),
+    "weft_platforms": Setting(
+        None,
+        'Platforms to try, in order ("cuda,cpu"). Read when the client starts.',
+        _check_text,
+        str,
+    ),
+}
+
+_IN_MEMORY = "compiled programs are kept in memory only"
+_OTHER_WAY = "weft has one way of doing this"
+_SINGLE = "programs run on one device of one process"
+_XLA = "XLA's own default is used"
+_LOCATIONS = "every operation has the one line of the user's program that made it"
+_INERT = {
+    _IN_MEMORY: {
+        "compilation_cache_check_contents": False,
+        "compilation_cache_dir": None,
+        "compilation_cache_expect_pgle": False,
+        "compilation_cache_include_metadata_in_key": False,
+        "compilation_cache_max_size": -1,
+        "enable_compilation_cache": True,
+        "persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
+        "persistent_cache_min_compile_time_secs": 1.0,
+        "persistent_cache_min_entry_size_bytes": 0,
+        "raise_persistent_cache_errors": False,
+    },
+    _SINGLE: {
+        "cpu_collectives_implementation": "gloo",
+        "distributed_debug": False,
+        "enable_preemption_service": True,
+        "enable_recoverability": False,
+        "remove_size_one_mesh_axis_from_type": False,
+        "share_binary_between_hosts": False,
+        "share_binary_between_hosts_timeout_ms": 1200000,
+        "thread_guard": False,
+        "use_shardy_partitioner": True,
+        "auto_pcast": True,
+    },
+    _XLA: {
+        "cpu_enable_async_dispatch": True,
+        "compiler_enable_remat_pass": True,
+        "disable_most_optimizations": False,
+        "enable_pgle": False,
+        "exec_time_optimization_effort": 0.0,
+        "memory_fitting_effort": 0.0,
+        "memory_fitting_level": "O2",
+        "optimization_level": "UNKNOWN",
+        "pgle_aggregation_percentile": 90,
+        "pgle_profiling_runs": 3,
+        "xla_profile_version": 0,
+    },
+    _LOCATIONS: {
+        "hlo_source_file_canonicalization_regex": None,
+        "include_debug_info_in_dumps": True,
+        "include_full_tracebacks_in_locations": True,
+        "traceback_in_locations_limit": 100,
+        "tracer_error_num_traceback_frames": 5,
+    },
+    _OTHER_WAY: {
+        "allow_f16_reductions": True,
+        "captured_constants_report_frames": 0,
+        "captured_constants_warn_bytes": 2000000000,
+        "custom_vjp3": False,
+        "disable_bwd_checks": False,
+        "embedded_constants_max_bytes": 32,
+        "enable_custom_prng": False,
+        "experimental_unsafe_xla_runtime_errors": False,
+        "mutable_array_checks": True,
+        "pprint_use_color": True,
+        "refs_to_pins": False,
+        "remat3": False,
+        "scan3": False,
+        "softmax_custom_jvp": False,
+        "use_direct_linearize": True,
+        "use_magma": "auto",
+        "use_simplified_jaxpr_constants": False,
+    },
+    "every program is checked as it is built": {"enable_checks": False},
+    "there is nothing of jax2tf": {
+        "jax2tf_associative_scan_reductions": False,
+        "jax2tf_default_native_serialization": True,
+    },
+    "indices out of bounds are dropped, or moved to the nearest": {"check_static_indices": False},
+    "use the `logging` module for the logger weft": {
+        "debug_log_modules": "",
+        "logging_level": "NOTSET",
+    },
+    "weft.debug and weft.compiler show programs": {
+        "dump_ir_to": "",
+        "dump_ir_modes": "stablehlo",
+    },
+}
+for _why, _group in _INERT.items():
+    for _name, _default in _group.items():
+        SETTINGS[f"weft_{_name}"] = _inert(_default, _why)
+SETTINGS["weft_array_garbage_collection_guard"] = _inert(
+    None, "arrays are in no cycles of their own", (None, "allow", "log", "fatal")
+)
