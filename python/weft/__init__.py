@@ -108,9 +108,14 @@ from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config,
+    debug_key_reuse,
     default_device,
+    default_prng_impl,
     disable_jit,
+    enable_custom_prng,
     enable_x64,
+    legacy_prng_key,
+    threefry_partitionable,
 )
 from weft.runtime.callback import effects_barrier  # noqa: E402
 
@@ -133,8 +138,10 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_key_reuse",
     "default_backend",
     "default_device",
+    "default_prng_impl",
     "derivative",
     "device_count",
     "device_get",
@@ -144,6 +151,7 @@ __all__ = [
     "dtypes",
     "effects_barrier",
     "empty_ref",
+    "enable_custom_prng",
     "enable_x64",
     "errors",
     "eval_shape",
@@ -161,6 +169,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "legacy_prng_key",
     "linear_transpose",
     "linearize",
     "live_arrays",
@@ -178,6 +187,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "threefry_partitionable",
     "tree",
     "tree_util",
     "typeof",

@@ -7,6 +7,7 @@ from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
+from weft.dtypes import is_key
 from weft.runtime import devices as _devices
 from weft.tree_util import tree_leaves, tree_map
 
@@ -106,8 +107,12 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """The tree with every array as a NumPy array; waits for the values."""
-    return tree_map(lambda leaf: np.asarray(leaf), x)
+    """The tree with every array as a NumPy array, but for random keys; waits for the values."""
+    return tree_map(lambda leaf: leaf if _is_key_array(leaf) else np.asarray(leaf), x)
+
+
+def _is_key_array(x):
+    return isinstance(x, _core.Array) and is_key(x.dtype)
 
 
 def block_until_ready(x):

@@ -13,7 +13,18 @@ from contextlib import ContextDecorator
 from weft import _core
 from weft._surface import public as _public
 
-__all__ = ["Config", "config", "default_device", "disable_jit", "enable_x64"]
+__all__ = [
+    "Config",
+    "config",
+    "debug_key_reuse",
+    "default_device",
+    "default_prng_impl",
+    "disable_jit",
+    "enable_custom_prng",
+    "enable_x64",
+    "legacy_prng_key",
+    "threefry_partitionable",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
@@ -42,6 +53,15 @@ def _check_text(value):
     if value is not None and not isinstance(value, str):
         raise TypeError(f"expected a string or None; got {value!r}")
     return value
+
+
+def _one_of(*values):
+    def check(value):
+        if value not in values:
+            raise ValueError(f"expected one of {', '.join(map(repr, values))}; got {value!r}")
+        return value
+
+    return check
 
 
 _FILTERINGS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
@@ -98,6 +118,41 @@ _SETTINGS = {
         "quiet_remove_frames (they go), auto (tracebackhide in IPython, else quiet_remove_frames).",
         _check_filtering,
         str.strip,
+    ),
+    # Of weft.random.
+    "weft_default_prng_impl": _Setting(
+        "threefry2x32",
+        "The generator that keys are of unless another one is asked for, and that untyped keys are "
+        "of: threefry2x32, rbg or unsafe_rbg.",
+        _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+        str.strip,
+    ),
+    "weft_legacy_prng_key": _Setting(
+        "allow",
+        "What happens where an untyped key is used: allow, warn (UserWarning) or error "
+        "(ValueError).",
+        _one_of("allow", "warn", "error"),
+        str.strip,
+    ),
+    "weft_enable_custom_prng": _Setting(
+        False,
+        "Give typed keys also where untyped ones were asked for or given.",
+        _check_bool,
+        _parse_bool,
+    ),
+    "weft_threefry_partitionable": _Setting(
+        True,
+        "Use the streams of threefry2x32 whose elements each come from their own counter. When "
+        "off, keys give the bits and new keys that they gave before these were the default.",
+        _check_bool,
+        _parse_bool,
+    ),
+    "weft_debug_key_reuse": _Setting(
+        False,
+        "Raise KeyReuseError where a typed key is used that was used before; functions under `jit` "
+        "run operation by operation.",
+        _check_bool,
+        _parse_bool,
     ),
     "weft_platforms": _Setting(
         None,
@@ -167,7 +222,10 @@ class Config:
         """The value of a setting, as it is for the current thread."""
         name = self._resolve(name)
         core = _SETTINGS[name].core
-        return self._values[name] if core is None else _core.get_state()[core[1]]
+        if core is not None:
+            return _core.get_state()[core[1]]
+        stack = _overrides.__dict__.get(name)
+        return stack[-1] if stack else self._values[name]
 
     def freeze(self, *names):
         """Declares that the values of these settings are in use and cannot be changed any more."""
@@ -191,14 +249,12 @@ class Config:
         return f"Config({', '.join(f'{n}={self.read(n)!r}' for n in sorted(_SETTINGS))})"
 
 
+_overrides = threading.local()  # one stack of values per setting
 config = Config()
 
 
-_overrides = threading.local()  # one stack of values per setting
-
-
 class _Override(ContextDecorator):
-    """Sets one of the core's settings for the current thread; restores it at the end."""
+    """Sets a setting for the current thread; restores it at the end."""
 
     def __init__(self, name, value):
         self._name = name
@@ -211,16 +267,19 @@ class _Override(ContextDecorator):
         return _overrides.__dict__.setdefault(self._name, [])
 
     def __enter__(self):
-        keyword = _SETTINGS[self._name].core[0]
-        _core.set_state(**{keyword: self._value})
+        core = _SETTINGS[self._name].core
+        if core is not None:
+            _core.set_state(**{core[0]: self._value})
         self._stack().append(self._value)
 
     def __exit__(self, *exception):
-        keyword = _SETTINGS[self._name].core[0]
+        core = _SETTINGS[self._name].core
         stack = self._stack()
         stack.pop()
+        if core is None:
+            return
         # None makes the thread follow the process-wide value again.
-        _core.set_state(**{keyword: stack[-1] if stack else None})
+        _core.set_state(**{core[0]: stack[-1] if stack else None})
 
 
 def enable_x64(new_val=True):
@@ -246,3 +305,56 @@ def default_device(device):
     None stands for the process-wide default.
     """
     return _Override("weft_default_device", device)
+
+
+def default_prng_impl(new_val):
+    """Context manager: the implementation of keys that name none, "threefry2x32", "rbg" or
+    "unsafe_rbg"; untyped keys are of it, too."""
+    return _Override("weft_default_prng_impl", new_val)
+
+
+def legacy_prng_key(new_val):
+    """Context manager: whether untyped keys may be used: "allow", "warn" or "error"."""
+    return _Override("weft_legacy_prng_key", new_val)
+
+
+def enable_custom_prng(new_val=True):
+    """Context manager: `PRNGKey` gives typed keys, and so do functions of untyped keys."""
+    return _Override("weft_enable_custom_prng", new_val)
+
+
+def threefry_partitionable(new_val=True):
+    """Context manager: with False, keys of threefry2x32 give the streams of before each element
+    had a counter of its own. Read where a function is traced: one under `jit` keeps its stream."""
+    return _Override("weft_threefry_partitionable", new_val)
+
+
+def debug_key_reuse(new_val=True):
+    """Context manager: a typed key that is used twice raises KeyReuseError.
+
+    The first use that draws bits of a key or splits it marks the key; `weft.random.clone` gives one
+    without the mark. Functions under `jit` run operation by operation, as with `disable_jit`, so
+    that keys within them are seen; keys that loops and branches make anew are not.
+    """
+    return _KeyReuse(new_val)
+
+
+class _KeyReuse(_Override):
+    """Runs functions under `jit` operation by operation, too."""
+
+    def __init__(self, value):
+        super().__init__("weft_debug_key_reuse", value)
+        self._unjitted = disable_jit()
+
+    def _recreate_cm(self):
+        return _KeyReuse(self._value)
+
+    def __enter__(self):
+        super().__enter__()
+        if self._value:
+            self._unjitted.__enter__()
+
+    def __exit__(self, *exception):
+        if self._value:
+            self._unjitted.__exit__(*exception)
+        super().__exit__(*exception)
