@@ -102,8 +102,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     check_live(a);
     // Dtypes that the buffer protocol cannot express raise BufferError here; NumPy then falls back
     // to __array__.
-    if (a->type->dtype() == DType::kFloat0) {
-      PyErr_SetString(PyExc_BufferError, "float0 has no memory to share");
+    DType dtype = a->type->dtype();
+    if (dtype == DType::kFloat0 || is_key(dtype)) {
+      PyErr_Format(PyExc_BufferError, "%s has no memory to share",
+                   std::string(numpy_name(dtype)).c_str());
       throw PythonError{};
     }
     check(PyObject_GetBuffer(a->buffer, view, flags));
@@ -277,12 +279,12 @@ Ref fresh_scalar(const Literal& x, int device, bool weak) {
   return Ref::steal(put(numpy_scalar(x).get(), scalar_type(x.dtype), weak, device, false));
 }
 
-Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed) {
+Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed, TypeRef type) {
   check_live(a);
   const Device& d = device_table()[static_cast<size_t>(device)];
   Ref buffer = of_run(PyObject_CallFunctionObjArgs(hooks.copy_to_device.get(), a->buffer,
                                                    d.device_list.get(), d.sharding.get(), nullptr));
-  return Ref::steal(make_array(buffer.release(), a->type, weak, device, committed));
+  return Ref::steal(make_array(buffer.release(), type ? type : a->type, weak, device, committed));
 }
 
 void check_live(ArrayObject* a, std::string_view what) {
@@ -312,6 +314,9 @@ Ref to_numpy(ArrayObject* a) {
   check_live(a);
   if (a->type->dtype() == DType::kFloat0)
     return float0_values(a->type, numpy_dtype(DType::kFloat0));
+  if (is_key(a->type->dtype()))
+    raise_error("DTypeError", "expected numbers to convert to a NumPy array; got random keys, ",
+                a->type, "\n  weft.random.key_data gives their words.");
   Ref shape = to_tuple(a->type->shape());
   return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
                                              numpy_dtype(a->type->dtype()), shape.get(), nullptr));

@@ -68,8 +68,8 @@ Ref numpy_scalar(const Literal& x);
 // latter may reach a user or be donated, since deleting it must not delete it for others.
 Ref cached_scalar(const Literal& x, int device);
 Ref fresh_scalar(const Literal& x, int device, bool weak);
-// A copy on a device.
-Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed);
+// A copy on a device; of another type, if one is given, whose buffers are the same.
+Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed, TypeRef type = nullptr);
 // What jaxlib returned where it runs a program or waits for one. Raises, in place of its own error,
 // that of the function on the host in which the program failed.
 Ref of_run(PyObject* result);

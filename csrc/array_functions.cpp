@@ -18,6 +18,10 @@ void bind_array_functions(nb::module_& m) {
     return out;
   });
   m.def(
+      "register_key_dtype",
+      [](std::string name, int words, nb::handle dtype) { register_key(name, words, dtype.ptr()); },
+      nb::arg("name"), nb::arg("words"), nb::arg("dtype"));
+  m.def(
       "put",
       [](nb::handle host, bool weak, int device, bool committed) {
         Operand x = classify_operand(host.ptr(), "put");

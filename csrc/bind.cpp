@@ -316,6 +316,9 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
   ContextRef c = context_for({&x, 1});
+  if (is_key(dtype) && x.type->dtype() != dtype)
+    raise_error("DTypeError", "expected a dtype of numbers or bools to convert to; got ",
+                numpy_name(dtype), "\n  weft.random.wrap_key_data makes keys of their words.");
   if (x.kind == OperandKind::kScalar) {
     // A number that is given a dtype by name has to fit it.
     Literal value = scalar_value(x, dtype, Wrapping::kNever);

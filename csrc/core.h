@@ -100,19 +100,25 @@ inline constexpr Setting kX64{"x64", 0, 1, true};
 inline constexpr Setting kStrictPromotion{"strict_promotion", 1, 1, true};
 inline constexpr Setting kRankPromotion{"rank_promotion", 2, 2, true};  // allow, warn, raise
 inline constexpr Setting kPrecision{"matmul_precision", 4, 5, true};
+inline constexpr Setting kPrngImpl{"prng_impl", 9, 2, true};
+inline constexpr Setting kLegacyKeys{"legacy_keys", 11, 2, true};  // allow, warn, error
+inline constexpr Setting kCustomPrng{"custom_prng", 13, 1, true};
+inline constexpr Setting kPartitionable{"partitionable", 14, 1, true};
 inline constexpr Setting kDisableJit{"disable_jit", 16, 1, false};
 inline constexpr Setting kNoTracing{"no_tracing", 17, 1, false};
 inline constexpr Setting kNoExecution{"no_execution", 18, 1, false};
 inline constexpr Setting kCheckLeaks{"check_leaks", 19, 1, false};
 inline constexpr Setting kLogCompiles{"log_compiles", 20, 1, false};
 inline constexpr Setting kExplainMisses{"explain_misses", 21, 1, false};
+inline constexpr Setting kKeyReuse{"key_reuse", 22, 1, false};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
 inline constexpr Setting kSettings[] = {
-    kX64,          kStrictPromotion, kRankPromotion, kPrecision,   kDisableJit,
-    kNoTracing,    kNoExecution,     kCheckLeaks,    kLogCompiles, kExplainMisses,
-    kGuardToDevice, kGuardToHost,    kGuardBetweenDevices};
+    kX64,           kStrictPromotion, kRankPromotion,      kPrecision,     kPrngImpl,
+    kLegacyKeys,    kCustomPrng,      kPartitionable,      kDisableJit,    kNoTracing,
+    kNoExecution,   kCheckLeaks,      kLogCompiles,        kExplainMisses, kKeyReuse,
+    kGuardToDevice, kGuardToHost,     kGuardBetweenDevices};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

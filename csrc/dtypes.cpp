@@ -9,8 +9,8 @@
 namespace weft::py {
 namespace {
 
-PyObject* dtype_objects[kNumDTypes];
-PyObject* scalar_types[kNumDTypes];
+PyObject* dtype_objects[kMaxDTypes];
+PyObject* scalar_types[kMaxDTypes];
 std::unordered_map<PyObject*, DType> by_identity;  // dtypes and scalar types, kept alive above
 PyObject* numpy_dtype_class;                       // numpy.dtype
 
@@ -43,6 +43,16 @@ void set_numpy_dtypes(PyObject* dtypes) {
 }  // namespace
 
 void init_dtypes() { hooks.numpy_dtypes.on_install(set_numpy_dtypes); }
+
+DType register_key(std::string_view name, int words, PyObject* dtype) {
+  DType d = register_key_dtype(name, words);
+  PyObject*& known = dtype_objects[static_cast<int>(d)];
+  if (known) raise_error("AttributeValueError", "expected a new dtype; got ", name, " again");
+  known = Py_NewRef(dtype);
+  scalar_types[static_cast<int>(d)] = Ref::checked(PyObject_GetAttrString(dtype, "type")).release();
+  by_identity.emplace(dtype, d);
+  return d;
+}
 
 PyObject* numpy_dtype(DType d) { return dtype_objects[static_cast<int>(d)]; }
 PyObject* numpy_scalar_type(DType d) { return scalar_types[static_cast<int>(d)]; }

@@ -9,6 +9,8 @@ namespace weft::py {
 void init_dtypes();
 // Borrowed.
 PyObject* numpy_dtype(DType d);
+// The dtype of random keys of this name and size; `dtype`, an object of Python's, stands for it.
+DType register_key(std::string_view name, int words, PyObject* dtype);
 // The scalar type object (numpy.float32), borrowed.
 PyObject* numpy_scalar_type(DType d);
 // nullopt for dtypes weft does not have (object, strings, dates).

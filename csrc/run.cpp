@@ -11,12 +11,13 @@ namespace weft::py {
 namespace {
 
 // An input that is also a result: the array itself, so that deleting either is seen by both, unless
-// it differs in more than its buffer or is not the user's.
-Ref handed_through(ArrayObject* a, bool weak, bool committed) {
+// it differs in more than its buffer or is not the user's. Its type differs where keys are made of
+// their words, or words of keys.
+Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   check_live(a);
-  if (a->weak == weak && a->committed == committed && !a->shared)
+  if (a->type == type && a->weak == weak && a->committed == committed && !a->shared)
     return Ref::borrow(reinterpret_cast<PyObject*>(a));
-  return copy_buffer(a, a->device, weak, committed);
+  return copy_buffer(a, a->device, weak, committed, type);
 }
 
 // The inputs with a copy in place of every donated array that is not the caller's to give away.
@@ -89,8 +90,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
     if (from >= 0) {
-      out.push_back(
-          handed_through(as_array(inputs[static_cast<size_t>(from)]), p.weak[i], committed));
+      out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
+                                   p.weak[i], committed));
     } else {
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
       out.push_back(

@@ -217,7 +217,7 @@ def test_keys_under_vmap_and_jit():
     for row, key in zip(rows, keys, strict=True):
         np.testing.assert_array_equal(row, random.normal(key, (3,)))
     np.testing.assert_array_equal(
-        weft.vmap(random.key)(jnp.arange(3)), jnp.stack([random.key(i) for i in range(3)])
+        weft.vmap(random.PRNGKey)(jnp.arange(3)), jnp.stack([random.PRNGKey(i) for i in range(3)])
     )
     jitted = weft.jit(lambda key: random.normal(random.fold_in(key, 3), (4,)))
     np.testing.assert_array_equal(jitted(keys[0]), random.normal(random.fold_in(keys[0], 3), (4,)))
@@ -251,7 +251,7 @@ def test_messages():
     with pytest.raises(OperandError, match="an array or an integer"):
         random.permutation(key, 2.5)
     with pytest.raises(AttributeValueError, match="threefry2x32"):
-        random.key(0, impl="rbg")
+        random.key(0, impl="nope")
 
 
 def test_randint_moves_bounds_to_the_range_of_the_dtype():

@@ -9,8 +9,8 @@ import weft.numpy as wnp
 from weft import compiler, lax
 
 PASSES = [
-    "strip_rules", "expand", "inline", "fold", "scan_products", "simplify", "cse", "canonicalize",
-    "dce", "fuse",
+    "strip_rules", "lower_keys", "expand", "inline", "fold", "scan_products", "simplify", "cse",
+    "canonicalize", "dce", "fuse",
 ]  # fmt: skip
 
 

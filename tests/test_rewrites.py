@@ -159,7 +159,7 @@ def fired(stats, name):
     return sum(dict(s["rewrites"]).get(name, 0) for s in stats)
 
 
-PASSES = ["strip_rules", "expand", "inline", "canonicalize", "fuse", "dce"]
+PASSES = ["strip_rules", "lower_keys", "expand", "inline", "canonicalize", "fuse", "dce"]
 
 
 @pytest.mark.parametrize("name", sorted(BY_OP))
@@ -173,7 +173,7 @@ def test_rewrite_keeps_bits(name):
         try:
             compiler.emit_stablehlo(graph)
         except weft.errors.NotImplementedRuleError:
-            graph = compiler.optimize(graph, passes=["strip_rules"])
+            graph = compiler.optimize(graph, passes=["strip_rules", "lower_keys"])
         plain.append(graph)
         rewritten.append((alone, compiler.optimize(graph, verify=True)))
     assert plain, f"no program makes {name} fire"

@@ -108,9 +108,14 @@ from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config,
+    debug_key_reuse,
     default_device,
+    default_prng_impl,
     disable_jit,
+    enable_custom_prng,
     enable_x64,
+    legacy_prng_key,
+    threefry_partitionable,
 )
 from weft.runtime.callback import effects_barrier  # noqa: E402
 
@@ -134,8 +139,10 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_key_reuse",
     "default_backend",
     "default_device",
+    "default_prng_impl",
     "derivative",
     "device_count",
     "device_get",
@@ -146,6 +153,7 @@ __all__ = [
     "dtypes",
     "effects_barrier",
     "empty_ref",
+    "enable_custom_prng",
     "enable_x64",
     "errors",
     "eval_shape",
@@ -166,6 +174,7 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "legacy_prng_key",
     "linear_transpose",
     "linearize",
     "live_arrays",
@@ -186,6 +195,7 @@ __all__ = [
     "ref",
     "remat",
     "scipy",
+    "threefry_partitionable",
     "tree",
     "tree_util",
     "typeof",

@@ -25,7 +25,6 @@ REASONS = {
     "core": _INSIDE,
     "custom_derivatives": _INSIDE,
     "enable_checks": _SWITCH,
-    "enable_custom_prng": _SWITCH,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
     "experimental.pallas": _ACCELERATOR,
     "extend.core": _INSIDE,
@@ -42,14 +41,12 @@ REASONS = {
     "lax.stack_p": _COMPOSED,
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,
-    "legacy_prng_key": _SWITCH,
     "lib": _INSIDE,
     "no_execution": _SWITCH,
     "no_tracing": _SWITCH,
     "remove_size_one_mesh_axis_from_type": _SWITCH,
     "softmax_custom_jvp": _SWITCH,
     "thread_guard": _SWITCH,
-    "threefry_partitionable": _SWITCH,
 }
 
 # What to use in place of a name, or of all that is below it.

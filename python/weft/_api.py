@@ -7,6 +7,7 @@ from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
+from weft.dtypes import is_key
 from weft.runtime import devices as _devices
 from weft.tree_util import tree_leaves, tree_map
 
@@ -106,10 +107,12 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """The tree with every array as a NumPy array; waits for the values."""
+    """The tree with every array as a NumPy array, but for random keys; waits for the values."""
 
     def get(leaf):
-        return _core.explicit_value(leaf) if isinstance(leaf, _core.Array) else np.asarray(leaf)
+        if not isinstance(leaf, _core.Array):
+            return np.asarray(leaf)
+        return leaf if is_key(leaf.dtype) else _core.explicit_value(leaf)
 
     return tree_map(get, x)
 

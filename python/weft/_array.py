@@ -9,6 +9,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public_function
+from weft.dtypes import is_key
 from weft.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -53,6 +54,8 @@ def _text(self, prefix, suffix):
     weak = ", weak_type=True" if self.weak_type else ""
     (name,) = self.dtype.names or (self.dtype.name,)  # float0 is a structure of itself
     end = f"dtype={name}{weak}{suffix}"
+    if is_key(self.dtype) and not self.is_deleted():
+        return f"{prefix}{self.shape}, {end} overlaying:\n{_words(self)._value()}"
     if self.is_deleted():
         return f"{prefix}<deleted>, shape={self.shape}, {end}"
     if self.size == 0:
@@ -71,11 +74,13 @@ def _repr(self):
 
 
 def _str(self):
-    return "<deleted array>" if self.is_deleted() else str(self._value())
+    if self.is_deleted():
+        return "<deleted array>"
+    return _repr(self) if is_key(self.dtype) else str(self._value())
 
 
 def _format(self, spec):
-    if self.ndim == 0:
+    if self.ndim == 0 and not is_key(self.dtype):
         return format(self._value()[()], spec)
     if not spec:
         return str(self)
@@ -107,11 +112,26 @@ def _index(self):
     return int(self._value())
 
 
+def _words(keys):
+    """The words of random keys along last axes."""
+    from weft.random._keys import unwrapped
+
+    return unwrapped(keys)
+
+
+def _rebuild_keys(words, dtype):
+    from weft.random import wrap_key_data
+
+    return wrap_key_data(_rebuild(words, False), dtype=dtype)
+
+
 def _rebuild(value, weak):
     return _core.put(value, weak, _core.current_device(), False)
 
 
 def _reduce(self):
+    if is_key(self.dtype):
+        return _rebuild_keys, (np.asarray(_words(self)._value()), self.dtype)
     return _rebuild, (np.asarray(self._value()), self.weak_type)
 
 

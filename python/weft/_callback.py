@@ -1,13 +1,15 @@
 """Functions on the host within programs: pure_callback, io_callback, and what weft.debug stands on.
 
 A function of trees becomes one of lists of arrays (`_FlatCallback`), an attribute of the op that
-stands for the call. With nothing being traced the function is called at once.
+stands for the call. With nothing being traced the function is called at once. Of typed random keys
+the function gets the words.
 """
 
 from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
+from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError
 from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
 from weft.runtime.pytree import registry
@@ -153,7 +155,7 @@ def debug_callback(callback, args, kwargs, ordered, partitioned=False):
     leaves, in_tree = registry.flatten((args, kwargs))
     static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
     flat = _FlatCallback(callback, in_tree, None, "debug.callback", static)
-    leaves = [x for x in leaves if _is_array(x)]
+    leaves = [_on_host(x) for x in leaves if _is_array(x)]
     if _is_recorded(leaves, ordered):
         _recorded(
             "debug_callback",
@@ -195,7 +197,16 @@ def _flat(callback, args, kwargs, out_tree, op):
     leaves, in_tree = registry.flatten((args, kwargs))
     flat = _FlatCallback(callback, in_tree, out_tree, op)
     check_leaves(leaves, lambda i: f"argument {i} of '{flat.__name__}'")
-    return leaves, flat
+    return [_on_host(x) for x in leaves], flat
+
+
+def _on_host(x):
+    """An array as functions on the host get it."""
+    if not is_key(_core.typeof(x)[1]):
+        return x
+    from weft.random import key_data
+
+    return key_data(x)
 
 
 def _recorded(op, leaves, avals, **attrs):

@@ -226,6 +226,31 @@ SETTINGS = {
     "weft_transfer_guard_device_to_host": _guard(
         "of arrays to the host (not from CPUs, whose memory it shares)", "guard_to_host"
     ),
+    "weft_default_prng_impl": _choice(
+        ("threefry2x32", "rbg", "unsafe_rbg"),
+        "The generator that keys are of unless another one is asked for, and that untyped keys are "
+        "of.",
+        "prng_impl",
+    ),
+    "weft_legacy_prng_key": _choice(
+        ("allow", "warn", "error"),
+        "What happens where an untyped key is used: nothing, a UserWarning or a ValueError.",
+        "legacy_keys",
+    ),
+    "weft_enable_custom_prng": _flag(
+        "Give typed keys also where untyped ones were asked for or given.", "custom_prng"
+    ),
+    "weft_threefry_partitionable": _flag(
+        "Use the streams of threefry2x32 whose elements each come from their own counter. When "
+        "off, keys give the bits and new keys that they gave before these were the default.",
+        "partitionable",
+        default=True,
+    ),
+    "weft_debug_key_reuse": _flag(
+        "Raise KeyReuseError where a typed key is used that was used before; functions under `jit` "
+        "run operation by operation.",
+        "key_reuse",
+    ),
     "weft_num_cpu_devices": Setting(
         None,
         "Number of CPU devices to make; None is one. Read when the client starts.",
@@ -305,7 +330,6 @@ _INERT = {
         "custom_vjp3": False,
         "disable_bwd_checks": False,
         "embedded_constants_max_bytes": 32,
-        "enable_custom_prng": False,
         "experimental_unsafe_xla_runtime_errors": False,
         "mutable_array_checks": True,
         "pprint_use_color": True,

@@ -9,7 +9,6 @@ import os
 import threading
 from contextlib import ContextDecorator, contextmanager
 
-from weft import _core
 from weft._settings import SETTINGS as _SETTINGS
 from weft._surface import public as _public
 
@@ -21,14 +20,17 @@ __all__ = [
     "check_tracer_leaks",
     "checking_leaks",
     "config",
+    "debug_key_reuse",
     "default_device",
     "default_matmul_precision",
+    "default_prng_impl",
     "disable_jit",
     "enable_checks",
     "enable_custom_prng",
     "enable_x64",
     "explain_cache_misses",
     "jax2tf_associative_scan_reductions",
+    "legacy_prng_key",
     "log_compiles",
     "no_execution",
     "no_tracing",
@@ -37,6 +39,7 @@ __all__ = [
     "remove_size_one_mesh_axis_from_type",
     "softmax_custom_jvp",
     "thread_guard",
+    "threefry_partitionable",
     "transfer_guard",
     "transfer_guard_device_to_device",
     "transfer_guard_device_to_host",
@@ -274,6 +277,59 @@ def no_execution(new_val=True):
     return _Override("weft_no_execution", new_val)
 
 
+def default_prng_impl(new_val):
+    """Context manager: the implementation of keys that name none, "threefry2x32", "rbg" or
+    "unsafe_rbg"; untyped keys are of it, too."""
+    return _Override("weft_default_prng_impl", new_val)
+
+
+def legacy_prng_key(new_val):
+    """Context manager: whether untyped keys may be used: "allow", "warn" or "error"."""
+    return _Override("weft_legacy_prng_key", new_val)
+
+
+def enable_custom_prng(new_val=True):
+    """Context manager: `PRNGKey` gives typed keys, and so do functions of untyped keys."""
+    return _Override("weft_enable_custom_prng", new_val)
+
+
+def threefry_partitionable(new_val=True):
+    """Context manager: with False, keys of threefry2x32 give the streams of before each element
+    had a counter of its own."""
+    return _Override("weft_threefry_partitionable", new_val)
+
+
+def debug_key_reuse(new_val=True):
+    """Context manager: a typed key that is used twice raises KeyReuseError.
+
+    The first use that draws bits of a key or splits it marks the key; `weft.random.clone` gives one
+    without the mark. Functions under `jit` run operation by operation, as with `disable_jit`, so
+    that keys within them are seen; keys that loops and branches make anew are not.
+    """
+    return _KeyReuse(new_val)
+
+
+class _KeyReuse(_Override):
+    """Runs functions under `jit` operation by operation, too."""
+
+    def __init__(self, value):
+        super().__init__("weft_debug_key_reuse", value)
+        self._unjitted = disable_jit()
+
+    def _recreate_cm(self):
+        return _KeyReuse(self._value)
+
+    def __enter__(self):
+        super().__enter__()
+        if self._value:
+            self._unjitted.__enter__()
+
+    def __exit__(self, *exception):
+        if self._value:
+            self._unjitted.__exit__(*exception)
+        super().__exit__(*exception)
+
+
 @contextmanager
 def transfer_guard(new_val):
     """Context manager: all three guards of transfers.
@@ -325,7 +381,6 @@ _BOOL = "a bool"
 allow_f16_reductions = _without_effect("allow_f16_reductions", _BOOL)
 auto_pcast = _without_effect("auto_pcast", _BOOL)
 enable_checks = _without_effect("enable_checks", _BOOL)
-enable_custom_prng = _without_effect("enable_custom_prng", _BOOL)
 jax2tf_associative_scan_reductions = _without_effect("jax2tf_associative_scan_reductions", _BOOL)
 remove_size_one_mesh_axis_from_type = _without_effect("remove_size_one_mesh_axis_from_type", _BOOL)
 softmax_custom_jvp = _without_effect("softmax_custom_jvp", _BOOL)

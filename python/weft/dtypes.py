@@ -2,7 +2,8 @@
 
 dtypes are NumPy dtype objects; bfloat16, the 8-bit and 4-bit floats and the 2-bit and 4-bit
 integers are those of `ml_dtypes`. Unless 64-bit dtypes are enabled, they stand for their 32-bit
-counterparts.
+counterparts. Arrays of random keys (`weft.random.key`) have dtypes of their own, which are no NumPy
+dtypes and belong to the abstract class `prng_key`.
 """
 
 import warnings
@@ -22,6 +23,7 @@ __all__ = [
     "default_float",
     "default_int",
     "dtype_of",
+    "extended",
     "finfo",
     "float0",
     "highest_value",
@@ -35,6 +37,7 @@ __all__ = [
     "issubdtype",
     "itemsize_bits",
     "lowest_value",
+    "prng_key",
     "promote_types",
     "real_dtype",
     "requested_dtype",
@@ -88,6 +91,56 @@ _NARROW = {
 _PYTHON_SCALARS = {bool: False, int: 0, float: 0.0, complex: 0j}
 
 
+class extended(np.generic):
+    """Abstract class of the dtypes of elements that are no numbers."""
+
+
+class prng_key(extended):
+    """Abstract class of the dtypes of random keys."""
+
+
+class KeyDType:
+    """The dtype of random keys of one implementation; there is one object for each.
+
+    Attributes: name ("key<fry>"), itemsize (bytes of a key), type (`prng_key`).
+    """
+
+    __slots__ = ("_core_name", "itemsize", "name")
+    type = prng_key
+    kind = "V"
+    names = None
+
+    def __init__(self, tag, words, core_name=None):
+        self.name = f"key<{tag}>"
+        self.itemsize = 4 * words
+        self._core_name = core_name or self.name
+        _core.register_key_dtype(self._core_name, words, self)
+        _KEY_DTYPES[self._core_name] = self
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return _key_dtype, (self._core_name,)
+
+
+_KEY_DTYPES = {}  # by the name that the core knows them by, which is unique
+
+
+def _key_dtype(core_name):
+    if core_name not in _KEY_DTYPES:
+        raise TypeError(f"expected the dtype of a known implementation of keys; got {core_name!r}")
+    return _KEY_DTYPES[core_name]
+
+
+FRY, RBG, UNSAFE_RBG = KeyDType("fry", 2), KeyDType("rbg", 4), KeyDType("urbg", 4)
+
+
+def is_key(dtype):
+    """Whether a dtype is one of random keys."""
+    return isinstance(dtype, KeyDType)
+
+
 def x64_enabled():
     """Whether 64-bit dtypes are kept, for the current thread."""
     return _core.get_state()[0]
@@ -96,7 +149,7 @@ def x64_enabled():
 def as_dtype(dtype):
     """The NumPy dtype for anything that names one: a dtype, a scalar type of NumPy, ml_dtypes or
     `weft.numpy`, a Python scalar type, or a name. TypeError for anything else."""
-    if isinstance(dtype, np.dtype):
+    if isinstance(dtype, (np.dtype, KeyDType)):
         return dtype
     if isinstance(dtype, str) and dtype in _EXTENSION_BY_NAME:
         return _EXTENSION_BY_NAME[dtype]
@@ -128,6 +181,8 @@ def requested_dtype(dtype, function):
         similar = difflib.get_close_matches(dtype, [d.name for d in SUPPORTED], 1)
         hint = f"\n  Did you mean {similar[0]!r}?" if similar else ""
         raise DTypeError(f"[{function}] expected a dtype; got {dtype!r}{hint}") from None
+    if is_key(wide):
+        return wide
     if wide not in SUPPORTED and wide != float0:
         raise DTypeError(f"[{function}] expected a number or bool dtype; got {wide}")
     if x64_enabled() or wide not in _NARROW:
@@ -151,6 +206,10 @@ def issubdtype(arg1, arg2):
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and _is_abstract(arg1):
         return _is_abstract(arg2) and issubclass(arg1, arg2)
     dtype = as_dtype(arg1)
+    if is_key(dtype) or is_key(arg2):
+        return issubclass(prng_key, arg2) if _is_abstract(arg2) else dtype is arg2
+    if arg2 in (extended, prng_key):
+        return False
     if dtype not in _ABSTRACT_CLASS:
         return np.issubdtype(dtype, arg2 if _is_abstract(arg2) else as_dtype(arg2))
     if _is_abstract(arg2):
@@ -160,7 +219,7 @@ def issubdtype(arg1, arg2):
 
 def _is_abstract(cls):
     """Whether `cls` is a class of dtypes such as `numpy.floating` rather than a dtype."""
-    return (
+    return cls in (extended, prng_key) or (
         isinstance(cls, type)
         and cls.__module__ == "numpy"
         and issubclass(cls, np.generic)

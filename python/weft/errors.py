@@ -20,6 +20,7 @@ __all__ = [
     "DeviceMismatchError",
     "IndexOutOfBoundsError",
     "InternalError",
+    "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "NonHashableStaticArgumentError",
     "NotImplementedRuleError",
@@ -151,6 +152,18 @@ class NotImplementedRuleError(WeftError, NotImplementedError):
 
     Write the function with other operations, or give it a derivative of its own with
     `custom_jvp` or `custom_vjp`.
+    """
+
+
+class KeyReuseError(WeftError, TypeError):
+    """A random key was used twice while the setting weft_debug_key_reuse is on.
+
+    The same key gives the same numbers. Make new keys of it first::
+
+        with weft.debug_key_reuse(True):
+            key = weft.random.key(0)
+            weft.random.normal(key); weft.random.uniform(key)    # KeyReuseError
+            a, b = weft.random.split(weft.random.key(0))         # use a and b
     """
 
 

@@ -84,6 +84,7 @@ std::string mlir_literal(const Literal& x) {
   switch (kind(x.dtype)) {
     case DTypeKind::kBool:
     case DTypeKind::kFloat0:
+    case DTypeKind::kKey:
       out << (x.as_bool() ? "true" : "false");
       break;
     case DTypeKind::kSigned:

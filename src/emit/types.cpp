@@ -1,9 +1,13 @@
 // MLIR text of types and integer lists.
+#include "weft/error.h"
 #include "weft/op_def.h"
 
 namespace weft {
 
 std::string mlir_type(TypeRef type) {
+  if (is_key(type->dtype()))
+    fail(ErrorKind::kNotImplemented, "expected random keys to be lowered to their words (by the ",
+         "pass lower_keys) before a program is written out; got ", type);
   Text out;
   out.reserve(32);
   out << "tensor<";

@@ -147,7 +147,7 @@ Attr parse_constant(Scanner& in) {
 
 Attr parse_dtype_name(Scanner& in) {
   size_t begin = in.position();
-  std::optional<DType> dtype = parse_dtype(in.identifier());
+  std::optional<DType> dtype = parse_dtype(in.word(kStops));
   if (dtype) return *dtype;
   in.seek(begin);
   in.fail_expected("a dtype such as float32");

@@ -127,6 +127,7 @@ Literal from_integer(DType dtype, uint64_t bits, bool is_unsigned) {
     case DTypeKind::kBool:
       return {dtype, bits != 0};
     case DTypeKind::kFloat0:
+    case DTypeKind::kKey:
       return {dtype};
     case DTypeKind::kSigned:
     case DTypeKind::kUnsigned:
@@ -162,6 +163,7 @@ Literal make_literal(DType dtype, double value) {
     case DTypeKind::kBool:
       return {dtype, value != 0};
     case DTypeKind::kFloat0:
+    case DTypeKind::kKey:
       return {dtype};
     case DTypeKind::kSigned:
     case DTypeKind::kUnsigned:
@@ -209,6 +211,7 @@ Text& operator<<(Text& out, const Literal& x) {
   switch (kind(x.dtype)) {
     case DTypeKind::kBool:
     case DTypeKind::kFloat0:
+    case DTypeKind::kKey:
       return out << x.as_bool();
     case DTypeKind::kSigned:
       return out << x.as_int();

@@ -53,6 +53,7 @@ std::optional<Literal> to_literal(DType dtype, std::string_view text) {
   switch (kind(dtype)) {
     case DTypeKind::kBool:
     case DTypeKind::kFloat0:
+    case DTypeKind::kKey:
       if (text != "True" && text != "False") return std::nullopt;
       return make_literal(dtype, int64_t{text == "True"});
     case DTypeKind::kSigned:

@@ -122,6 +122,7 @@ std::optional<PromotionType> promote(PromotionType a, PromotionType b) {
     return strong;
   }
   if (a == b) return a;
+  if (is_key(a.dtype) || is_key(b.dtype)) return std::nullopt;
   int x = a.weak ? weak_node(a.dtype) : node(a.dtype);
   int y = b.weak ? weak_node(b.dtype) : node(b.dtype);
   // The least of the common upper bounds is the one below all the others.
@@ -134,8 +135,8 @@ std::optional<PromotionType> promote(PromotionType a, PromotionType b) {
 }
 
 PromotionType to_inexact(PromotionType d, bool x64) {
-  // float0 stands for no number at all; an op says that it does not take it.
-  if (is_inexact(d.dtype) || d.dtype == DType::kFloat0) return d;
+  // float0 and keys stand for no number at all; an op says that it does not take them.
+  if (is_inexact(d.dtype) || d.dtype == DType::kFloat0 || is_key(d.dtype)) return d;
   bool wide = x64 && info(d.dtype).bits == 64;
   return {wide ? DType::kF64 : DType::kF32, d.weak};
 }

@@ -85,6 +85,10 @@ std::string_view Scanner::word(std::string_view stops) {
 std::string_view Scanner::type_text() {
   size_t begin = pos_;
   identifier();
+  if (accept_here("<")) {  // "key<fry>"
+    while (pos_ < text_.size() && text_[pos_] != '>' && text_[pos_] != '[') ++pos_;
+    accept_here(">");
+  }
   if (pos_ < text_.size() && text_[pos_] == '[') {
     while (pos_ < text_.size() && text_[pos_] != ']') ++pos_;
     if (pos_ < text_.size()) ++pos_;

@@ -14,6 +14,9 @@ namespace {
 
 TypeRefs infer_callback(const InferCtx& c) {
   TypeRefs out;
+  for (TypeRef t : c.operands)
+    if (is_key(t->dtype()))
+      c.fail(ErrorKind::kDtype, "expected arrays that the host has; got random keys, ", t);
   for (TypeRef t : c.attr().types("result_avals")) out.push_back(t);
   return out;
 }

@@ -39,8 +39,8 @@ Vals if_same_operands(SimplifyCtx& c, bool result) {
 void register_comparisons(OpRegistry& r) {
   using L = const Literal&;
   static const Comparison kComparisons[] = {
-      {"eq", "x == y, elementwise.", "EQ", kAnyDType, true, true, equal_numbers},
-      {"ne", "x != y, elementwise.", "NE", kAnyDType, false, true,
+      {"eq", "x == y, elementwise.", "EQ", kAnyElement, true, true, equal_numbers},
+      {"ne", "x != y, elementwise.", "NE", kAnyElement, false, true,
        [](L x, L y) { return !equal_numbers(x, y); }},
       {"lt", "x < y, elementwise.", "LT", kOrdered, false, false, less_than},
       {"gt", "x > y, elementwise.", "GT", kOrdered, false, false,
@@ -195,6 +195,8 @@ void register_select_n(OpRegistry& r) {
 
 TypeRefs infer_clamp(const InferCtx& c) {
   TypeRef x = c.in(1);
+  if (!contains(kAnyDType, x->dtype()))
+    c.fail(ErrorKind::kDtype, "expected ", describe(kAnyDType), "; got ", x);
   for (size_t i : {0, 2}) {
     if (c.in(i)->dtype() != x->dtype()) {
       c.fail(ErrorKind::kDtype, "expected min, x and max of one dtype; got ", c.in(0), ", ", x,

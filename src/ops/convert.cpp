@@ -107,7 +107,11 @@ void register_convert_element_type(OpRegistry& r) {
                  {"weak_type", AttrType::kBool, AttrSpec::kOptional, false}},
        .flops = 0});
   op.infer = [](const InferCtx& c) -> TypeRefs {
-    return {with_dtype(c.in(0), c.attr().dtype("new_dtype"))};
+    TypeRef out = with_dtype(c.in(0), c.attr().dtype("new_dtype"));
+    if (out != c.in(0) && (is_key(c.in(0)->dtype()) || is_key(out->dtype())))
+      c.fail(ErrorKind::kDtype, "expected numbers or bools on both sides; got ", c.in(0), " to ",
+             numpy_name(out->dtype()));
+    return {out};
   };
   op.jvp = [](JvpCtx& c) -> Vals {
     DType to = c.out_types[0]->dtype();
@@ -123,7 +127,10 @@ TypeRefs infer_bitcast(const InferCtx& c) {
   DType to = c.attr().dtype("new_dtype");
   if (x->dtype() == to) return {x};
   auto is_plain = [](DType d) { return is_integer(d) || is_float(d); };
-  if (!is_plain(x->dtype()) || !is_plain(to)) {
+  // Keys and their words.
+  bool of_key =
+      (is_key(to) && x->dtype() == DType::kU32) || (is_key(x->dtype()) && to == DType::kU32);
+  if (!of_key && (!is_plain(x->dtype()) || !is_plain(to))) {
     c.fail(ErrorKind::kDtype, "expected integer or float dtypes on both sides; got ", x, " to ",
            numpy_name(to));
   }
@@ -213,7 +220,7 @@ void register_copy(OpRegistry& r) {
   OpDef op = unary(
       {.name = "copy",
        .doc = "The same values.",
-       .dtypes = kAnyDType,
+       .dtypes = kAnyElement,
        .fold = [](const FoldCtx& c) { return std::optional(c.xs[0]); },
        .simplify = {{"copy", "copy(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }}},
        .flops = 0});
@@ -223,7 +230,7 @@ void register_copy(OpRegistry& r) {
   OpDef stop =
       unary({.name = "stop_gradient",
              .doc = "The same values, taken as constant by derivatives.",
-             .dtypes = kAnyDType,
+             .dtypes = kAnyElement,
              .fold = [](const FoldCtx& c) { return std::optional(c.xs[0]); },
              .simplify = {{"stop_gradient", "stop_gradient(x) -> x",
                            [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }, Phase::kFinal}},

@@ -23,6 +23,8 @@ uint8_t bit_of(DType d) {
       return kFloats;
     case DTypeKind::kComplex:
       return kComplexes;
+    case DTypeKind::kKey:
+      return kKeys;
     case DTypeKind::kFloat0:
       return 0;
   }

@@ -13,12 +13,14 @@ enum DTypeSet : uint8_t {
   kUnsignedInts = 4,
   kFloats = 8,
   kComplexes = 16,
+  kKeys = 32,
   kInts = kSignedInts | kUnsignedInts,
   kBoolsAndInts = kBools | kInts,
   kReals = kInts | kFloats,
   kInexact = kFloats | kComplexes,
   kNumbers = kReals | kComplexes,
   kAnyDType = kBools | kNumbers,
+  kAnyElement = kAnyDType | kKeys,  // also those that are no numbers
 };
 bool contains(DTypeSet set, DType d);
 // "float or complex", for messages.

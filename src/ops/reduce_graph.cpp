@@ -22,6 +22,8 @@ size_t check_reduction(const InferCtx& c) {
            body.num_inputs(), " and ", outputs.size());
   for (size_t i = 0; i < n; ++i) {
     TypeRef scalar = scalar_type(c.in(i)->dtype());
+    if (!contains(kAnyDType, scalar->dtype()))
+      c.fail(ErrorKind::kDtype, "expected ", describe(kAnyDType), "; got ", operand_types(c));
     if (c.in(i)->shape() != c.in(0)->shape())
       c.fail(ErrorKind::kShape, "expected operands of one shape; got ", operand_types(c));
     if (c.in(n + i) != scalar)

@@ -255,7 +255,7 @@ void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
 
 void register_scatter(OpRegistry& r) {
   OpDef replace = scatter_op(
-      "scatter", "An array with windows replaced by updates.", kAnyDType,
+      "scatter", "An array with windows replaced by updates.", kAnyElement,
       +[](Val, Val update) { return update; });
   custom(replace, jvp_replace, transpose_replace);
   r.add(std::move(replace));

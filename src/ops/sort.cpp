@@ -25,6 +25,9 @@ TypeRefs infer_sort(const InferCtx& c) {
   if (keys < 1 || keys > static_cast<int64_t>(c.size()))
     c.fail(ErrorKind::kValue, "expected num_keys between 1 and ", c.size(), "; got num_keys=", keys,
            " (", operand_types(c), ")");
+  for (TypeRef t : c.operands)
+    if (is_key(t->dtype()))
+      c.fail(ErrorKind::kDtype, "expected numbers or bools; got ", operand_types(c));
   return TypeRefs(c.operands);
 }
 

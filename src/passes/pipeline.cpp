@@ -69,6 +69,8 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
       {"strip_rules", "Replaces calls that have derivatives of their own by the function's ops.",
        strip_rules_pass, Phase::kFinal},
+      {"lower_keys", "Replaces arrays of random keys by arrays of their words.", lower_keys_pass,
+       Phase::kFinal},
       {"expand", "Replaces ops that stand for functions by calls of them.", expand_pass,
        Phase::kFinal},
       {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
@@ -96,8 +98,8 @@ void PassStats::count(const std::string& rewrite, uint32_t hits) {
 const std::vector<std::string>& default_pipeline(bool keep_derivatives) {
   // The first dce spares canonicalize the dead ops that derivatives leave; the second one takes
   // what rewrites made dead.
-  static const std::vector<std::string> names = {"strip_rules", "dce", "expand", "canonicalize",
-                                                 "dce"};
+  static const std::vector<std::string> names = {"strip_rules", "lower_keys",   "dce",
+                                                 "expand",      "canonicalize", "dce"};
   static const std::vector<std::string> keeping = [] {
     std::vector<std::string> kept;
     for (const std::string& name : names)
@@ -151,6 +153,8 @@ std::vector<RewriteInfo> all_rewrites() {
        "a call's result that is its argument, a literal or an earlier result -> that"});
   rewrites.push_back(
       {"", "strip_rule", "a call that has derivatives of its own -> its ops", Phase::kFinal});
+  rewrites.push_back(
+      {"", "lower_key", "an op on random keys -> ops on their words", Phase::kFinal});
   rewrites.push_back(
       {"", "expand", "an op that stands for a function -> a call of it", Phase::kFinal});
   rewrites.push_back(

@@ -3,5 +3,5 @@
 from weft._surface import public as _public
 from weft.extend import core
 
-__all__ = ["core"]
-__getattr__, __dir__ = _public(__name__, __all__)
+__all__ = ["core", "random"]
+__getattr__, __dir__ = _public(__name__, __all__, later={"weft.extend.random": ()})

@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import normalize_axis, shape_of, static_shape
-from weft.dtypes import dtype_of, requested_dtype
+from weft.dtypes import dtype_of, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import without_sharding
 
@@ -39,6 +39,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     shape = static_shape(shape, "full")
     if shape_of(fill_value):
         raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
+    if is_key(dtype):
+        return full_of_keys(shape, fill_value, dtype)
     if dtype is not None:
         fill_value = _core.astype(fill_value, requested_dtype(dtype, "full"))
     if not shape:
@@ -46,13 +48,21 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
 
 
+def full_of_keys(shape, fill_value, dtype):
+    """Keys, all equal to `fill_value`: a key, or an integer that all words are."""
+    if dtype_of(fill_value) != dtype:
+        words = full((*shape, dtype.itemsize // 4), fill_value, np.uint32)
+        return _core.bind("bitcast_convert_type", words, new_dtype=dtype)
+    return _core.broadcast_to(fill_value, shape)
+
+
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """As `full`, with the shape and dtype of `x` where they are not given."""
     without_sharding(sharding, "full_like", "sharding")
     own_shape, own_dtype, weak = _core.typeof(x)
     shape = own_shape if shape is None else static_shape(shape, "full_like")
-    if dtype is not None:
-        return full(shape, fill_value, dtype)
+    if dtype is not None or is_key(own_dtype):
+        return full(shape, fill_value, own_dtype if dtype is None else dtype)
     return full(shape, _core.astype(fill_value, own_dtype, weak))
 
 

@@ -9,7 +9,7 @@ import enum
 
 from weft import _core
 from weft._arguments import shape_of, static_int
-from weft.dtypes import dtype_of, is_bool, is_integer, requested_dtype
+from weft.dtypes import dtype_of, is_bool, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError
 from weft.lax._shape import common_shape
 from weft.tree_util import tree_map
@@ -337,6 +337,11 @@ def bitcast_convert_type(operand, new_dtype):
     up one new element, and drops it; narrowing appends such an axis.
     """
     dtype = requested_dtype(new_dtype, "bitcast_convert_type")
+    if is_key(dtype) or is_key(dtype_of(operand)):
+        raise DTypeError(
+            "[bitcast_convert_type] expected numbers; got random keys\n  weft.random.key_data "
+            "gives the words of keys, weft.random.wrap_key_data makes keys of them."
+        )
     return _core.bind("bitcast_convert_type", operand, new_dtype=dtype)
 
 

@@ -19,6 +19,7 @@ from weft.dtypes import (
     is_bool,
     is_complex,
     is_integer,
+    is_key,
     requested_dtype,
 )
 from weft.errors import (
@@ -206,6 +207,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 def _filled(shape, fill_value, dtype, weak):
     if dtype is None:
         _, dtype, weak = _core.typeof(fill_value)
+    if is_key(dtype):
+        return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
     if number and on_host(math.prod(shape)):
         return _core.astype(_core.asarray(_host_full(shape, fill_value, dtype)), dtype, weak)

@@ -19,6 +19,7 @@ from weft.dtypes import (
     is_complex,
     is_float,
     is_integer,
+    is_key,
     lowest_value,
     requested_dtype,
 )
@@ -83,7 +84,7 @@ def _reduce(kind, a, axis, dtype, keepdims, where=None, initial=None):
     op, _, _, widen = _KINDS[kind]
     plain = where is None and initial is None and not keepdims and not weak and own == dtype
     if plain and not (widen and compute_dtype(dtype) != dtype):
-        return _core.bind(op, a, axes=axes) if axes else _core.asarray(a)
+        return _core.bind(op, a, axes=axes) if axes or is_key(own) else _core.asarray(a)
     return reduced(a, where, initial, kind=kind, axes=axes, dtype=dtype, keepdims=bool(keepdims))
 
 

@@ -1,132 +1,291 @@
-"""Keys of the random number generator, and the bits that they stand for.
+"""Keys of the random number generators, and the bits that they stand for.
 
-A key is an array of two 32-bit words. The generator, threefry2x32, enciphers a counter under a
-key: element i of a random array comes from the counter i, so that all elements are independent of
-how the array is computed. The streams are those that JAX made standard.
+A typed key is an element of an array of dtype `key<fry>`, or that of another implementation. An
+untyped key is an array of its words, uint32, for the default implementation. Functions take both,
+and give new keys of the kind that they got.
 """
 
+import functools
 import math
+import sys
 
 import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
-from weft.dtypes import as_dtype, canonicalize_dtype, dtype_of, is_bool, is_integer, x64_enabled
-from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.dtypes import canonicalize_dtype, dtype_of, is_integer, is_key, x64_enabled
+from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax._shape import reshape
+from weft.lax._sharding import without_sharding
+from weft.random._implementations import (
+    THREEFRY,
+    default_impl,
+    dtype_of_impl,
+    impl_of,
+    is_named,
+    partitionable,
+    resolve,
+    sequential,
+    setting,
+)
 
 _U32 = np.dtype("uint32")
 _MASK = 0xFFFFFFFF
 
 
-def key(seed, *, impl=None):
-    """The key for a seed: an integer, or an integer array without axes.
-
-    With 64-bit dtypes off only the lowest 32 bits of the seed count.
-    """
-    _check_impl(impl, "key")
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, np.bool_):
-        seed = int(seed)
-        if not -(2**63) <= seed < 2**64:
-            raise OverflowError(f"[key] expected a seed of at most 64 bits; got {seed}")
-        high = (seed >> 32) & _MASK if x64_enabled() else 0
-        return _core.asarray(np.array([high, seed & _MASK], np.uint32))
-    shape, dtype, _ = _core.typeof(seed)
-    if not (is_integer(dtype) or is_bool(dtype)):
-        raise DTypeError(f"[key] expected an integer seed; got {dtype}")
-    if shape:
-        raise ShapeError(
-            f"[key] expected one seed; got an array of shape {shape}. For several keys use "
-            "weft.vmap(weft.random.key)"
-        )
-    return _key(seed)
+# ---- typed keys and their words
 
 
-PRNGKey = key
+def wrapped(words, impl):
+    """Typed keys from their words."""
+    key_shape = impl.key_shape
+    if len(key_shape) != 1 or key_shape == (1,):
+        outer = shape_of(words)[: -len(key_shape)]
+        size = math.prod(key_shape)
+        words = reshape(words, outer if size == 1 else (*outer, size))
+    return _core.bind("bitcast_convert_type", words, new_dtype=dtype_of_impl(impl))
 
 
-@composite
-def _key(seed):
-    dtype = dtype_of(seed)
-    high = np.uint32(0)
-    if dtype.itemsize == 8:
-        shifted = _core.bind("shift_right_logical", seed, dtype.type(32))
-        high = _core.astype(shifted, _U32)
-    return pair(high, _core.astype(seed, _U32))
+def unwrapped(keys):
+    """The words of typed keys."""
+    dtype = dtype_of(keys)
+    key_shape = impl_of(dtype).key_shape
+    words = _core.bind("bitcast_convert_type", keys, new_dtype=_U32)
+    if len(key_shape) != 1 or key_shape == (1,):
+        words = reshape(words, (*shape_of(keys), *key_shape))
+    return words
 
 
-def pair(first, second):
-    """Two arrays of one shape along a new last axis."""
-    shape = shape_of(first)
-    shape = shape if shape else shape_of(second)
-    words = [
-        _core.bind(
-            "broadcast_in_dim",
-            word,
-            shape=(*shape, 1),
-            broadcast_dimensions=tuple(range(len(shape_of(word)))),
-        )
-        for word in (first, second)
-    ]
-    return _core.bind("concatenate", *words, dimension=len(shape))
-
-
-def key_data(keys):
-    """The words of keys: the array itself."""
-    return _core.asarray(keys)
-
-
-def _check_impl(impl, function):
-    if impl not in (None, "threefry2x32", "fry"):
-        raise AttributeValueError(f"[{function}] expected impl 'threefry2x32'; got {impl!r}")
-
-
-def wrap_key_data(key_bits_array, *, impl=None):
-    """Keys from their words, the last axis of an array of uint32; `impl` as for `key`."""
-    _check_impl(impl, "wrap_key_data")
-    key_bits_array = _core.asarray(key_bits_array)
-    if dtype_of(key_bits_array) != _U32 or shape_of(key_bits_array)[-1:] != (2,):
-        raise DTypeError(
-            "[wrap_key_data] expected uint32 words along a last axis of size 2; got "
-            f"{dtype_of(key_bits_array)}{list(shape_of(key_bits_array))}"
-        )
-    return key_bits_array
+def _parts(key):
+    """The implementation of a key, its words, and what makes keys of its kind from words."""
+    dtype = dtype_of(key)
+    if not is_key(dtype):
+        return THREEFRY, key, lambda words: words
+    impl = impl_of(dtype)
+    return impl, unwrapped(key), lambda words: wrapped(words, impl)
 
 
 def checked_key(key, function):
-    """Raises unless `key` is one key."""
-    shape, dtype, _ = _core.typeof(key)
-    if dtype != _U32 or shape[-1:] != (2,):
-        raise DTypeError(
-            f"[{function}] expected a key as weft.random.key gives it, uint32[2]; "
-            f"got {dtype}{list(shape)}"
-        )
-    if len(shape) != 1:
+    """The key, for use in composites: what is untyped is one of threefry2x32 there.
+
+    Raises unless `key` is one key.
+    """
+    shape, dtype = _checked_keys(key, function)
+    typed = is_key(dtype)
+    impl = impl_of(dtype) if typed else default_impl()
+    outer = shape if typed else shape[: -len(impl.key_shape)]
+    if outer:
         raise ShapeError(
-            f"[{function}] expected one key; got an array of keys of shape {shape[:-1]}. Use "
+            f"[{function}] expected one key; got an array of keys of shape {outer}. Use "
             f"weft.vmap(weft.random.{function})"
         )
-    return key
+    if typed and function != "fold_in" and setting("weft_debug_key_reuse"):
+        from weft.random import _reuse
+
+        _reuse.note_use(key, function, sys._getframe(2))
+    if not setting("weft_threefry_partitionable"):
+        impl, words = sequential(impl), unwrapped(key) if typed else key
+        return wrapped(words, impl)
+    return key if typed or impl is THREEFRY else wrapped(key, impl)
+
+
+def _checked_keys(keys, function, impl=None):
+    """Shape and dtype of keys; raises unless they are keys, of `impl` if they are untyped."""
+    if isinstance(keys, (list, tuple)) or keys is None:
+        raise OperandError(f"[{function}] expected a key; got {keys!r}")
+    shape, dtype, _ = _core.typeof(keys)
+    if impl is None:
+        if is_key(dtype):
+            return shape, dtype
+        if setting("weft_legacy_prng_key") != "allow":
+            _reject_untyped(function)
+        impl = default_impl()
+    if dtype != _U32 or not shape or shape[-len(impl.key_shape) :] != impl.key_shape:
+        raise DTypeError(
+            f"[{function}] expected a key as weft.random.key gives it, or its words, uint32 of "
+            f"shape {impl.key_shape}; got {getattr(dtype, 'name', dtype)}{list(shape)}"
+        )
+    return shape, dtype
+
+
+def _reject_untyped(function):
+    policy = setting("weft_legacy_prng_key")
+    text = (
+        f"[{function}] expected a typed key, as weft_legacy_prng_key={policy!r} says; got one of "
+        "uint32 words\n  Make keys with weft.random.key, or of words with "
+        "weft.random.wrap_key_data."
+    )
+    if policy == "error":
+        raise AttributeValueError(text)
+    import warnings
+
+    warnings.warn(text, stacklevel=5)
+
+
+def _fresh(keys):
+    """Keys that were made just now."""
+    if setting("weft_debug_key_reuse") and is_key(dtype_of(keys)):
+        from weft.random import _reuse
+
+        _reuse.note_new(keys)
+    return keys
+
+
+# ---- making keys
+
+
+def key(seed, *, impl=None, dtype=None):
+    """A key for a seed: an integer, or an integer array without axes.
+
+    With 64-bit dtypes off only the lowest 32 bits of the seed count.
+
+    Args:
+      seed: the seed. `vmap` makes keys of several.
+      impl: the implementation: "threefry2x32", "rbg", "unsafe_rbg", a dtype of keys or what
+        `weft.extend.random.define_prng_impl` returned; by default that of the setting
+        weft_default_prng_impl.
+      dtype: in place of `impl`, the dtype of the key.
+
+    Returns an array of shape () and dtype `key<fry>`, or that of another implementation.
+    Raises TypeError for a seed that is no integer or has axes, OverflowError for one of more than
+    64 bits, ValueError for an unknown implementation.
+    """
+    impl = _chosen(impl, dtype, "key")
+    return _fresh(wrapped(_seeded(seed, impl, "key"), impl))
+
+
+def PRNGKey(seed, *, impl=None):
+    """As `key`, but the words of the key: uint32 of shape (2,), or (4,) for "rbg".
+
+    A typed key where the setting weft_enable_custom_prng is on.
+    """
+    impl = _chosen(impl, None, "PRNGKey")
+    words = _seeded(seed, impl, "PRNGKey")
+    return wrapped(words, impl) if setting("weft_enable_custom_prng") else words
+
+
+def _chosen(impl, dtype, function):
+    if impl is not None and dtype is not None:
+        raise AttributeValueError(
+            f"[{function}] expected impl or dtype; got both, {impl!r} and {dtype!r}"
+        )
+    if dtype is not None and not is_key(dtype):
+        raise TypeError(f"[{function}] expected a dtype of keys; got {dtype!r}")
+    return resolve(dtype if impl is None else impl, function)
+
+
+def _seeded(seed, impl, function):
+    """The words of a key."""
+    if isinstance(seed, int):
+        seed = int(seed)
+        if not -(2**63) <= seed < 2**63:
+            raise OverflowError(f"[{function}] expected a seed of at most 64 bits; got {seed}")
+        if impl is THREEFRY:
+            high = (seed >> 32) & _MASK if x64_enabled() else 0
+            return _core.asarray(np.array([high, seed & _MASK], np.uint32))
+        if not x64_enabled():
+            seed &= _MASK
+            seed = np.int32(seed - 2**32 if seed >= 2**31 else seed)
+    elif seed is None or isinstance(seed, (list, tuple)):
+        raise OperandError(f"[{function}] expected an integer seed; got {seed!r}")
+    shape, dtype, _ = _core.typeof(seed)
+    if is_key(dtype):
+        raise DTypeError(f"[{function}] expected an integer seed; got a key")
+    if not is_integer(dtype):
+        raise DTypeError(f"[{function}] expected an integer seed; got {dtype}")
+    if shape:
+        raise ShapeError(
+            f"[{function}] expected one seed; got an array of shape {shape}. For several keys use "
+            f"weft.vmap(weft.random.{function})"
+        )
+    return _seed(seed, impl=impl)
+
+
+def seeded_keys(seeds, impl):
+    """Typed keys for an array of seeds."""
+    from weft._vmap import vmap
+
+    make = functools.partial(key, impl=impl)
+    for _ in shape_of(seeds):
+        make = vmap(make)
+    return make(seeds)
+
+
+@composite(static_argnames=("impl",))
+def _seed(seed, *, impl):
+    return impl.seed(seed)
+
+
+def key_data(keys):
+    """The words of keys, uint32: of shape (2,) for each key of threefry2x32, (4,) for rbg.
+
+    Untyped keys are returned as they are. TypeError for what are no keys.
+    """
+    _, dtype = _checked_keys(keys, "key_data")
+    return unwrapped(keys) if is_key(dtype) else _core.asarray(keys)
+
+
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+    """Typed keys from their words, the last axis of an array of uint32.
+
+    `impl` and `dtype` as for `key`. TypeError for another dtype or size of the last axis.
+    """
+    impl = _chosen(impl, dtype, "wrap_key_data")
+    _checked_keys(key_bits_array, "wrap_key_data", impl)
+    return _fresh(wrapped(_core.asarray(key_bits_array), impl))
+
+
+def key_impl(keys):
+    """The implementation of keys: its name, or for one of a user's the implementation itself."""
+    _, dtype = _checked_keys(keys, "key_impl")
+    impl = impl_of(dtype) if is_key(dtype) else default_impl()
+    return impl.name if is_named(impl) else impl
+
+
+def clone(key):
+    """The same keys, which may be used once more where the setting weft_debug_key_reuse is on."""
+    if not is_key(dtype_of(key)):
+        _checked_keys(key, "clone", default_impl())
+    return _fresh(_core.asarray(key).copy())
+
+
+# ---- using keys
 
 
 def split(key, num=2):
-    """New keys from one, an array of shape `(num, 2)`; `num` may also be a shape.
+    """New keys from one: `num` of them, or an array of keys of the shape `num`.
 
-    The key itself should not be used again.
+    The key itself should not be used again. Untyped keys give their words along a last axis.
     """
-    return _split(checked_key(key, "split"), shape=static_shape(num, "split"))
+    shape = static_shape(num, "split")
+    return _fresh(_as_given(key, _split(checked_key(key, "split"), shape=shape)))
+
+
+def _as_given(key, new):
+    """New keys as they are for users: typed only if `key` is, and of the same implementation."""
+    made, given = dtype_of(new), dtype_of(key)
+    if made == given and (is_key(given) or not setting("weft_enable_custom_prng")):
+        return new
+    impl = partitionable(impl_of(made)) if is_key(made) else THREEFRY
+    words = unwrapped(new) if is_key(made) else new
+    typed = is_key(given) or setting("weft_enable_custom_prng")
+    return wrapped(words, impl) if typed else words
 
 
 @composite(static_argnames=("shape",))
 def _split(key, *, shape):
-    return pair(*words(key, shape))
+    impl, words, rewrap = _parts(key)
+    return rewrap(impl.split(words, shape))
 
 
 def fold_in(key, data):
-    """The key that belongs to a key and an integer of 32 bits."""
-    key = checked_key(key, "fold_in")
-    if isinstance(data, (int, np.integer)):
+    """The key that belongs to a key and an integer of 32 bits.
+
+    OverflowError for a Python integer beyond uint32; other numbers are converted to uint32.
+    """
+    given, key = key, checked_key(key, "fold_in")
+    if isinstance(data, int):
         if not 0 <= data <= _MASK:
             raise OverflowError(f"[fold_in] expected an integer of 32 bits; got {data}")
         data = np.uint32(data)
@@ -134,42 +293,30 @@ def fold_in(key, data):
         raise ShapeError(
             f"[fold_in] expected one integer; got an array of shape {shape_of(data)}. Use weft.vmap"
         )
-    return _fold_in(key, data)
+    return _fresh(_as_given(given, _fold_in(key, data)))
 
 
 @composite
 def _fold_in(key, data):
-    data = _core.astype(data, _U32)
-    return pair(*_threefry(key, np.uint32(0), data))
+    impl, words, rewrap = _parts(key)
+    return rewrap(impl.fold_in(words, _core.astype(data, _U32)))
 
 
-def _threefry(key, high, low):
-    return _core.bind("threefry2x32", key[0], key[1], high, low)
-
-
-def words(key, shape):
-    """Two words of random bits for each element of a shape."""
-    size = math.prod(shape)
-    if size > 2**32:
-        raise AttributeValueError(
-            f"[random] expected a shape of at most 2**32 elements; got {shape}"
-        )
-    count = _core.bind("iota", dtype=_U32, shape=(size,), dimension=0)
-    # Flat until here: XLA takes long for operations on arrays of many axes.
-    return tuple(reshape(word, shape) for word in _threefry(key, np.uint32(0), count))
-
-
-def bits(key, shape=(), dtype=None):
+def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """Random bits, as unsigned integers.
 
     Args:
       key: a key.
       shape: shape of the result.
       dtype: an unsigned integer dtype; by default the widest that is enabled, uint32 or uint64.
+      out_sharding: must be None.
+
+    ValueError for another dtype.
     """
+    without_sharding(out_sharding, "bits")
     dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
-    if as_dtype(dtype).kind != "u":
-        raise DTypeError(f"[bits] expected an unsigned integer dtype; got {dtype}")
+    if is_key(dtype) or dtype.kind != "u":
+        raise AttributeValueError(f"[bits] expected an unsigned integer dtype; got {dtype}")
     return _bits(checked_key(key, "bits"), shape=static_shape(shape, "bits"), dtype=dtype)
 
 
@@ -180,8 +327,5 @@ def _bits(key, *, shape, dtype):
 
 def random_bits(key, shape, dtype):
     """`bits`, for use in composites."""
-    first, second = words(key, shape)
-    if dtype.itemsize < 8:
-        return _core.astype(_core.bind("xor", first, second), dtype)
-    first, second = (_core.astype(word, dtype) for word in (first, second))
-    return _core.bind("or", _core.bind("shift_left", first, dtype.type(32)), second)
+    impl, words, _ = _parts(key)
+    return impl.random_bits(words, 8 * dtype.itemsize, shape)

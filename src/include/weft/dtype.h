@@ -1,5 +1,6 @@
 // Element types: one table gives each dtype's names, width and kind; promotion follows the
-// lattice that JAX documents (weak types come from Python scalars).
+// lattice that JAX documents (weak types come from Python scalars). Behind the dtypes of numbers
+// stand those of random keys, of which a program may register its own.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace weft {
 
-enum class DTypeKind : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kFloat0 };
+enum class DTypeKind : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kFloat0, kKey };
 
 // X(enumerator, short name, NumPy name, MLIR element type, bits, kind)
 #define WEFT_DTYPES(X)                                                                  \
@@ -44,6 +45,7 @@ enum class DTypeKind : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kF
   X(kC128, "c128", "complex128", "complex<f64>", 128, kComplex)                         \
   X(kFloat0, "float0", "float0", "i1", 8, kFloat0)
 
+// Without enumerators: the dtypes of random keys, from kNumDTypes on.
 enum class DType : uint8_t {
 #define X(name, ...) name,
   WEFT_DTYPES(X)
@@ -58,7 +60,8 @@ struct DTypeInfo {
   DTypeKind kind;
 };
 
-WEFT_API extern const DTypeInfo kDTypeInfo[];
+// With those of keys; entries up to the number of dtypes so far.
+WEFT_API extern DTypeInfo kDTypeInfo[];
 inline constexpr int kNumDTypes = 0
 #define X(...) +1
     WEFT_DTYPES(X)
@@ -77,6 +80,16 @@ inline bool is_integer(DType d) { return is_signed_int(d) || is_unsigned_int(d);
 inline bool is_float(DType d) { return kind(d) == DTypeKind::kFloat; }
 inline bool is_complex(DType d) { return kind(d) == DTypeKind::kComplex; }
 inline bool is_inexact(DType d) { return is_float(d) || is_complex(d); }
+
+// Keys of random number generators. An element is a number of 32-bit words: `lower_keys` makes an
+// array of uint32 with a further last axis of it before a program is emitted.
+inline constexpr int kMaxDTypes = 256;
+inline bool is_key(DType d) { return kind(d) == DTypeKind::kKey; }
+inline int key_words(DType d) { return info(d).bits / 32; }
+// The dtype of a name, "key<fry>"; those of the built-in generators are there from the start. A
+// name has one number of words. Throws kValue if it is known with another, or if there are too
+// many.
+WEFT_API DType register_key_dtype(std::string_view name, int words);
 
 // Accepts both the short and the NumPy name.
 WEFT_API std::optional<DType> parse_dtype(std::string_view name);

@@ -1,0 +1,53 @@
+"""Keys that were used, where the setting weft_debug_key_reuse is on.
+
+A key is known again as an object, and by its words: those of `keys[0]` are the same each time. Keys
+that are made anew (from a seed, by `split`, `clone` and so on) may be used, whatever their words.
+"""
+
+import weakref
+
+import numpy as np
+
+from weft import _core
+from weft.errors import KeyReuseError
+from weft.random._keys import unwrapped
+
+_objects = {}  # id -> weak reference, for as long as the array lives
+_words = set()  # (dtype, bytes)
+
+
+def note_use(key, function, caller):
+    """Marks a key as used; KeyReuseError if it is marked.
+
+    What weft.random does with a key that a function of it was given is part of that one use;
+    `caller` is the frame that called the function.
+    """
+    if caller.f_globals.get("__name__", "").startswith("weft.random."):
+        return
+    marks = set(_marks(key))
+    known = _objects.get(id(key))
+    if (known is not None and known() is key) or marks & _words:
+        raise KeyReuseError(
+            f"[{function}] expected a key that was not used before; got one whose bits were drawn, "
+            "or that was split\n  Make new keys of it first, with weft.random.split, or take "
+            "weft.random.clone(key) where the same numbers are wanted."
+        )
+    if isinstance(key, _core.Array):
+        at = id(key)
+        _objects[at] = weakref.ref(key, lambda _: _objects.pop(at, None))
+    _words.update(marks)
+
+
+def note_new(keys):
+    """The keys are new ones, which may be used."""
+    _words.difference_update(_marks(keys))
+
+
+def _marks(keys):
+    if isinstance(keys, _core.Tracer):
+        keys = _core.concrete_value(keys)  # None under vmap, in loops and branches
+        if keys is None:
+            return
+    dtype = keys.dtype
+    words = np.asarray(unwrapped(keys)).reshape(-1, dtype.itemsize // 4)
+    yield from ((dtype, row.tobytes()) for row in words)
