@@ -3,5 +3,9 @@
 from weft._callback import io_callback
 from weft._surface import public as _public
 
-__all__ = ["io_callback"]
-__getattr__, __dir__ = _public(__name__, __all__)
+__all__ = ["io_callback", "jet"]
+__getattr__, __dir__ = _public(
+    __name__,
+    __all__,
+    later={"weft.experimental.jet": ()},
+)
