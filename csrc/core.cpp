@@ -85,6 +85,10 @@ bool jit_disabled() { return thread_config().disable_jit.value_or(process_config
 int default_device() {
   return thread_config().default_device.value_or(process_config().default_device);
 }
+uint32_t debug_flags() {
+  const ThreadConfig& c = thread_config();
+  return (process_config().debug & ~c.debug_set) | c.debug;
+}
 
 void check_count(const char* function, Py_ssize_t n, Py_ssize_t expected) {
   if (n != expected)

@@ -88,17 +88,22 @@ template <typename... Parts>
 bool x64_enabled();
 bool jit_disabled();
 int default_device();  // index into the device table; -1: the first device
+// What the values that programs compute are looked at for.
+enum DebugFlags : uint32_t { kDebugNans = 1, kDebugInfs = 2 };
+uint32_t debug_flags();
 
 // What a thread set for itself; unset members follow the process.
 struct ThreadConfig {
   std::optional<bool> x64, disable_jit;
   std::optional<int> default_device;
+  uint32_t debug = 0, debug_set = 0;  // flags, and which of them are the thread's own
 };
 ThreadConfig& thread_config();
 struct ProcessConfig {
   bool x64 = false;
   bool disable_jit = false;
   int default_device = -1;
+  uint32_t debug = 0;
 };
 ProcessConfig& process_config();
 

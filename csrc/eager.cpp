@@ -41,7 +41,7 @@ TypeRef passed_type(const EagerCall& call, size_t i) {
 
 Key make_key(const EagerCall& call, int device) {
   Key key{call.extra, call.attrs};
-  key.words.add({word(call.what), device, x64_enabled()});
+  key.words.add({word(call.what), device, x64_enabled() | debug_flags() << 1});
   SmallVector<int64_t, 8> types;
   for (size_t i = 0; i < call.operands.size(); ++i)
     types.push_back(word(passed_type(call, i)) | call.operands[i].weak);
@@ -77,6 +77,7 @@ ProgramRef build_program(const EagerCall& call, int device, Build build) {
   options.device = device;
   options.name = "eager";
   options.keep_unused = false;
+  options.at_once = true;
   return compile(graph, options, std::move(weak));
 }
 

@@ -90,6 +90,11 @@ struct Hooks {
   // (axes or None, sizes, axis_size or None, describe): mapped axes of unequal sizes, or none.
   Hook reject_sizes{"reject_sizes", Hook::kCallable};
 
+  // Each raises: (checked, number, values) of a check that failed; (graph, inputs, whether NaNs and
+  // infinities are meant) of a program that gave one.
+  Hook reject_check{"reject_check", Hook::kCallable};
+  Hook reject_value{"reject_value", Hook::kCallable};
+
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 
   // Classes of weft.

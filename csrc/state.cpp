@@ -70,6 +70,12 @@ PyMethodDef functions[] = {
      "are left are as they were."},
     {nullptr, nullptr, 0, nullptr}};
 
+// The flag that a setting is; 0 if it is none.
+uint32_t debug_flag(std::string_view setting) {
+  if (setting == "debug_nans") return kDebugNans;
+  return setting == "debug_infs" ? uint32_t{kDebugInfs} : 0;
+}
+
 }  // namespace
 
 void bind_state(nb::module_& m) {
@@ -87,7 +93,8 @@ void bind_state(nb::module_& m) {
   m.def("get_state", [] {
     int d = default_device();
     return nb::make_tuple(x64_enabled(), jit_disabled(),
-                          d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()));
+                          d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()),
+                          (debug_flags() & kDebugNans) != 0, (debug_flags() & kDebugInfs) != 0);
   });
   // None: the thread follows the process again.
   m.def("set_state", [](nb::kwargs settings) {
@@ -100,6 +107,10 @@ void bind_state(nb::module_& m) {
         c.disable_jit = unset ? std::nullopt : std::optional(nb::cast<bool>(value));
       if (k == "default_device")
         c.default_device = unset ? std::nullopt : std::optional(device_index(value));
+      if (uint32_t flag = debug_flag(k)) {
+        c.debug_set = unset ? c.debug_set & ~flag : c.debug_set | flag;
+        c.debug = !unset && nb::cast<bool>(value) ? c.debug | flag : c.debug & ~flag;
+      }
     }
   });
   m.def("set_global_state", [](nb::kwargs settings) {
@@ -109,6 +120,8 @@ void bind_state(nb::module_& m) {
       if (k == "x64") c.x64 = nb::cast<bool>(value);
       if (k == "disable_jit") c.disable_jit = nb::cast<bool>(value);
       if (k == "default_device") c.default_device = value.is_none() ? -1 : device_index(value);
+      if (uint32_t flag = debug_flag(k))
+        c.debug = nb::cast<bool>(value) ? c.debug | flag : c.debug & ~flag;
     }
   });
   m.def("device_index", [](nb::handle device) { return device_index(device); });

@@ -108,6 +108,8 @@ from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config,
+    debug_infs,
+    debug_nans,
     default_device,
     disable_jit,
     enable_x64,
@@ -133,6 +135,8 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_infs",
+    "debug_nans",
     "default_backend",
     "default_device",
     "derivative",

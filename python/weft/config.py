@@ -13,7 +13,15 @@ from contextlib import ContextDecorator
 from weft import _core
 from weft._surface import public as _public
 
-__all__ = ["Config", "config", "default_device", "disable_jit", "enable_x64"]
+__all__ = [
+    "Config",
+    "config",
+    "debug_infs",
+    "debug_nans",
+    "default_device",
+    "disable_jit",
+    "enable_x64",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
@@ -84,6 +92,20 @@ _SETTINGS = {
         "Device on which new arrays are placed; None is the first device of the platform.",
         lambda device: device,
         core=("default_device", 2),
+    ),
+    "weft_debug_nans": _Setting(
+        False,
+        "Raise FloatingPointError where a program gives a NaN, naming the operation that made it.",
+        _check_bool,
+        _parse_bool,
+        core=("debug_nans", 3),
+    ),
+    "weft_debug_infs": _Setting(
+        False,
+        "Raise FloatingPointError where a program gives an infinity.",
+        _check_bool,
+        _parse_bool,
+        core=("debug_infs", 4),
     ),
     "weft_num_cpu_devices": _Setting(
         None,
@@ -246,3 +268,17 @@ def default_device(device):
     None stands for the process-wide default.
     """
     return _Override("weft_default_device", device)
+
+
+def debug_nans(new_val=True):
+    """Context manager: a program of the current thread that gives a NaN raises FloatingPointError.
+
+    The error names the operation that made it, the line, the pass and the operands; see
+    docs/debugging.md.
+    """
+    return _Override("weft_debug_nans", new_val)
+
+
+def debug_infs(new_val=True):
+    """Context manager: as `debug_nans`, for infinities."""
+    return _Override("weft_debug_infs", new_val)

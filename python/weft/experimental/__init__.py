@@ -3,9 +3,9 @@
 from weft._callback import io_callback
 from weft._surface import public as _public
 
-__all__ = ["io_callback", "jet"]
+__all__ = ["checkify", "io_callback", "jet"]
 __getattr__, __dir__ = _public(
     __name__,
     __all__,
-    later={"weft.experimental.jet": ()},
+    later={"weft.experimental.checkify": (), "weft.experimental.jet": ()},
 )
