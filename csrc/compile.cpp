@@ -59,14 +59,38 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
+// The graph with what is looked at among its outputs, if anything is.
+GraphRef with_observed(const GraphRef& graph, bool at_once,
+                       std::shared_ptr<const Observed>& observed) {
+  bool watches = debug_flags() != 0;
+  bool has_checks = at_once && (graph->effects() & kChecks);
+  if (!watches && !has_checks) return graph;
+  auto made = std::make_shared<Observed>();
+  made->source = graph;
+  made->num_outputs = graph->outputs().size();
+  GraphRef result = graph;
+  if (has_checks) {
+    made->checks = checked(graph, {.user = true});
+    result = made->checks->graph;
+  }
+  made->watch = {is_on(kDebugNans), is_on(kDebugInfs), at_once};
+  if (watches) result = watched(result, made->watch);
+  observed = made;
+  return result;
+}
+
 }  // namespace
 
-ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
+ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
   auto program = std::make_shared<Program>();
+  GraphRef graph = with_observed(source, options.at_once, program->observed);
+  // What failed is computed again, from the same inputs.
+  const std::vector<bool>& donated = program->observed ? std::vector<bool>() : options.donated;
+  weak_outputs.resize(graph->outputs().size());
   program->optimized = unlocked(*graph, [&] { return optimize(graph); });
-  Split s = split(program->optimized, options.keep_unused, options.donated);
-  std::vector<int> aliases = match_donations(s, options.donated, program->donated);
+  Split s = split(program->optimized, options.keep_unused, donated);
+  std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
   program->outputs = graph->output_types();

@@ -17,6 +17,17 @@ struct CompileOptions {
   std::vector<bool> donated;
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
+  // The program runs now, without jit: its checks are made, and all that it computes is looked at.
+  bool at_once = false;
+};
+
+// What is looked at after each run of a program, in outputs that follow those of its graph: the
+// number of the first that has a NaN or an infinity, then what the graph's checks found.
+struct Observed {
+  GraphRef source;
+  WatchOptions watch;
+  std::shared_ptr<const CheckedGraph> checks;  // null if there are none
+  size_t num_outputs;
 };
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
@@ -30,6 +41,7 @@ struct Program {
   std::vector<TypeRef> outputs;
   std::vector<bool> weak;  // per output
   int device = 0;
+  std::shared_ptr<const Observed> observed = nullptr;  // null: nothing is
 };
 using ProgramRef = std::shared_ptr<const Program>;
 

@@ -111,14 +111,17 @@ inline constexpr Setting kCheckLeaks{"check_leaks", 19, 1, false};
 inline constexpr Setting kLogCompiles{"log_compiles", 20, 1, false};
 inline constexpr Setting kExplainMisses{"explain_misses", 21, 1, false};
 inline constexpr Setting kKeyReuse{"key_reuse", 22, 1, false};
+// What the values that programs compute are looked at for: part of the keys of programs.
+inline constexpr Setting kDebugNans{"debug_nans", 23, 1, false};
+inline constexpr Setting kDebugInfs{"debug_infs", 24, 1, false};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
 inline constexpr Setting kSettings[] = {
-    kX64,           kStrictPromotion, kRankPromotion,      kPrecision,     kPrngImpl,
-    kLegacyKeys,    kCustomPrng,      kPartitionable,      kDisableJit,    kNoTracing,
-    kNoExecution,   kCheckLeaks,      kLogCompiles,        kExplainMisses, kKeyReuse,
-    kGuardToDevice, kGuardToHost,     kGuardBetweenDevices};
+    kX64,         kStrictPromotion, kRankPromotion, kPrecision,     kPrngImpl,
+    kLegacyKeys,  kCustomPrng,      kPartitionable, kDisableJit,    kNoTracing,
+    kNoExecution, kCheckLeaks,      kLogCompiles,   kExplainMisses, kKeyReuse,
+    kDebugNans,   kDebugInfs,       kGuardToDevice, kGuardToHost,   kGuardBetweenDevices};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;
@@ -131,6 +134,7 @@ uint64_t settings();
 inline uint64_t traced_settings() { return settings() & kTracedSettings; }
 inline bool is_on(const Setting& s) { return settings() & s.mask(); }
 inline bool x64_enabled() { return is_on(kX64); }
+inline uint64_t debug_flags() { return settings() >> kDebugNans.shift & 3; }
 inline bool jit_disabled() { return is_on(kDisableJit); }
 int default_device();  // index into the device table; -1: the first device
 

@@ -41,7 +41,8 @@ TypeRef passed_type(const EagerCall& call, size_t i) {
 
 Key make_key(const EagerCall& call, int device) {
   Key key{call.extra, call.attrs};
-  key.words.add({word(call.what), device, static_cast<int64_t>(traced_settings())});
+  constexpr uint64_t kOfPrograms = kTracedSettings | kDebugNans.mask() | kDebugInfs.mask();
+  key.words.add({word(call.what), device, static_cast<int64_t>(settings() & kOfPrograms)});
   SmallVector<int64_t, 8> types;
   for (size_t i = 0; i < call.operands.size(); ++i)
     types.push_back(word(passed_type(call, i)) | call.operands[i].weak);
@@ -77,6 +78,7 @@ ProgramRef build_program(const EagerCall& call, int device, Build build) {
   options.device = device;
   options.name = "eager";
   options.keep_unused = false;
+  options.at_once = true;
   return compile(graph, options, std::move(weak));
 }
 

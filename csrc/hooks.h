@@ -92,6 +92,10 @@ struct Hooks {
 
   // (kind, details...): something that the user's settings want to be told.
   Hook notice{"notice", Hook::kCallable};
+  // Each raises: (checked, number, values) of a check that failed; (graph, inputs, whether NaNs and
+  // infinities are meant) of a program that gave one.
+  Hook reject_check{"reject_check", Hook::kCallable};
+  Hook reject_value{"reject_value", Hook::kCallable};
 
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 

@@ -29,7 +29,7 @@ struct Entry {
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;
-  mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device
+  mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device and debug_flags()
   mutable InFlightTable<int> compiling;                      // likewise
 
   size_t num_results() const { return weak.size() - written.size() - written_arguments.size(); }

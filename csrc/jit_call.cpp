@@ -93,18 +93,19 @@ void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
 }  // namespace
 
 ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
+  int key = device << 2 | static_cast<int>(debug_flags());
   do {
-    for (const auto& [d, program] : e.programs)
-      if (d == device) return program;
-  } while (e.compiling.wait([&](int d) { return d == device; }));
-  InFlightTable<int>::Begun begun(e.compiling, device, false);
+    for (const auto& [k, program] : e.programs)
+      if (k == key) return program;
+  } while (e.compiling.wait([&](int k) { return k == key; }));
+  InFlightTable<int>::Begun begun(e.compiling, key, false);
   CompileOptions options;
   options.device = device;
   options.name = e.name;
   options.donated = e.donated;
   options.keep_unused = keep_unused;
   ProgramRef program = compile(e.graph, options, e.weak);
-  e.programs.emplace_back(device, program);
+  e.programs.emplace_back(key, program);
   return program;
 }
 

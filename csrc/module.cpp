@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "cell.h"
 #include "cell_functions.h"
+#include "checks.h"
 #include "compiler.h"
 #include "deferred.h"
 #include "derivative.h"
@@ -101,6 +102,7 @@ NB_MODULE(_core, m) {
   bind_jaxpr_view(m);
   bind_compiler(m);
   bind_stages(m);
+  bind_checks(m);
   bind_state(m);
   bind_transforms(m);
   bind_rules(m);

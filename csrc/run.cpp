@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "array.h"
+#include "checks.h"
+#include "graph_object.h"
 #include "hooks.h"
 
 namespace weft::py {
@@ -43,6 +45,34 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
                   as_array(owned[i])->type, " as inputs ", first->second, " and ", i);
   }
   return owned;
+}
+
+bool has_failed(const Ref& number) {
+  Ref value = Ref::checked(PyObject_CallMethodNoArgs(number.get(), name("item")));
+  return to_int(value.get()) != kNothingFailed;
+}
+
+Ref to_list(std::span<PyObject* const> objects) {
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+  for (size_t i = 0; i < objects.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects[i]));
+  return list;
+}
+
+// Raises if what was looked at is not as it should be.
+void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::vector<Ref>& made) {
+  if (o.checks && has_failed(made[0])) {
+    Ref checks = checked_object(o.checks), values = Ref::checked(PyList_New(0));
+    for (size_t i = 1; i <= o.checks->num_values(); ++i)
+      check(PyList_Append(values.get(), made[i].get()));
+    reject(hooks.reject_check, {checks.get(), made[0].get(), values.get()});
+  }
+  if ((o.watch.nans || o.watch.infs) && has_failed(made.back())) {
+    Ref graph = graph_object(o.source), all = to_list(inputs);
+    PyObject* nans = o.watch.nans ? Py_True : Py_False;
+    PyObject* infs = o.watch.infs ? Py_True : Py_False;
+    reject(hooks.reject_value, {graph.get(), all.get(), nans, infs});
+  }
 }
 
 }  // namespace
@@ -85,7 +115,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
-  out.reserve(out.size() + p.outputs.size());
+  size_t first = out.size();
+  out.reserve(first + p.outputs.size());
   Py_ssize_t next = 0;
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
@@ -98,6 +129,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
           Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed)));
     }
   }
+  if (p.observed) look_at(*p.observed, inputs, out.take_from(first + p.observed->num_outputs));
 }
 
 LastRun& last_run() {

@@ -18,6 +18,13 @@ class Outputs {
   size_t size() const { return objects_.size(); }
   // At most once for each.
   Ref take(size_t i) { return Ref::steal(std::exchange(objects_[i], nullptr)); }
+  // Those from number n on, which are its no more.
+  std::vector<Ref> take_from(size_t n) {
+    std::vector<Ref> out;
+    for (size_t i = n; i < objects_.size(); ++i) out.push_back(take(i));
+    objects_.resize(n);
+    return out;
+  }
 
  private:
   SmallVector<PyObject*, 8> objects_;

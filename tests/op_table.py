@@ -295,6 +295,7 @@ NO_ROW = {
     "rng_bit_generator": "its bits are XLA's; test_lax_random_bits.py covers it",
     "rng_uniform": "its numbers differ from run to run; test_lax_random_bits.py covers it",
     "debug_callback": "its function is of Python; test_debug.py covers it",
+    "check": "its error is an object of Python; test_checkify.py covers it",
 }
 # Rules that ops lack, with the reason.
 MISSING_RULES = {

@@ -16,6 +16,7 @@ NOT_IN_LAX = {
     "custom_jvp_call",
     "custom_lin",
     "custom_vjp_call",
+    "check",
     "debug_callback",
     "derivative",
     "eq_to",

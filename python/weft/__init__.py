@@ -108,7 +108,9 @@ from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
     config,
+    debug_infs,
     debug_key_reuse,
+    debug_nans,
     default_device,
     default_prng_impl,
     disable_jit,
@@ -139,7 +141,9 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_infs",
     "debug_key_reuse",
+    "debug_nans",
     "default_backend",
     "default_device",
     "default_prng_impl",

@@ -61,8 +61,6 @@ INSTEAD = {
     "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
-    "debug_nans": "weft.debug.callback to look at values, or weft.disable_jit",
-    "debug_infs": "weft.debug.callback to look at values, or weft.disable_jit",
     "errors.JAXIndexError": "weft.errors.IndexOutOfBoundsError",
     "errors.JAXTypeError": "weft.errors.WeftError",
     "errors.JaxRuntimeError": "RuntimeError",

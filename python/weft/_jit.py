@@ -22,7 +22,22 @@ from weft._staging import (
 from weft._surface import public_function
 from weft.runtime.pytree import PyTreeDef, registry
 
+
+def _reject_value(*details):
+    from weft._checks import reject_value  # nothing that a program without errors should load
+
+    reject_value(*details)
+
+
+def _reject_check(*details):
+    from weft._checks import reject_check
+
+    reject_check(*details)
+
+
 _core.install(
+    reject_value=_reject_value,
+    reject_check=_reject_check,
     flatten=registry.flatten,
     flatten_one_level=registry.flatten_one_level,
     tree_type=PyTreeDef,

@@ -251,6 +251,13 @@ SETTINGS = {
         "run operation by operation.",
         "key_reuse",
     ),
+    "weft_debug_nans": _flag(
+        "Raise FloatingPointError where a program gives a NaN, naming the operation that made it.",
+        "debug_nans",
+    ),
+    "weft_debug_infs": _flag(
+        "Raise FloatingPointError where a program gives an infinity.", "debug_infs"
+    ),
     "weft_num_cpu_devices": Setting(
         None,
         "Number of CPU devices to make; None is one. Read when the client starts.",

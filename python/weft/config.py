@@ -20,7 +20,9 @@ __all__ = [
     "check_tracer_leaks",
     "checking_leaks",
     "config",
+    "debug_infs",
     "debug_key_reuse",
+    "debug_nans",
     "default_device",
     "default_matmul_precision",
     "default_prng_impl",
@@ -328,6 +330,20 @@ class _KeyReuse(_Override):
         if self._value:
             self._unjitted.__exit__(*exception)
         super().__exit__(*exception)
+
+
+def debug_nans(new_val=True):
+    """Context manager: a program of the current thread that gives a NaN raises FloatingPointError.
+
+    The error names the operation that made it, the line, the pass and the operands; see
+    docs/debugging.md.
+    """
+    return _Override("weft_debug_nans", new_val)
+
+
+def debug_infs(new_val=True):
+    """Context manager: as `debug_nans`, for infinities."""
+    return _Override("weft_debug_infs", new_val)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ __all__ = [
     "DeviceMismatchError",
     "IndexOutOfBoundsError",
     "InternalError",
+    "InvalidValueError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "NonHashableStaticArgumentError",
@@ -121,6 +122,17 @@ class IndexOutOfBoundsError(WeftError, IndexError):
 
         jnp.arange(3)[5]                 # IndexOutOfBoundsError
         jnp.arange(3)[-1]
+    """
+
+
+class InvalidValueError(WeftError, FloatingPointError):
+    """A program gave a NaN under `debug_nans`, or an infinity under `debug_infs`.
+
+    The message names the operation that made it, the line, and its operands. Keep the operands of
+    that line where it has a value, also for its derivative::
+
+        jnp.where(x > 0, jnp.log(x), 0.0)                          # log makes a NaN for x < 0
+        jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), 0.0)
     """
 
 

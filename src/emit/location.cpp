@@ -5,6 +5,7 @@
 namespace weft {
 
 void LocationTable::append_reference(Text& out, Loc loc) {
+  loc = place_of(loc);
   if (loc == kNoLoc) {
     out << " loc(unknown)";
     return;

@@ -52,6 +52,7 @@ Loc make_loc(std::string_view file, int line, std::string_view function, std::st
 const LocInfo& loc_info(Loc loc) {
   LocTable& table = LocTable::get();
   std::lock_guard lock(table.mutex);
+  loc = place_of(loc);
   return table.infos[loc < table.infos.size() ? loc : kNoLoc];
 }
 

@@ -210,6 +210,24 @@ Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Di
   return broadcast_in_dim(all, indices.shape(), {indices.rank() - 1});
 }
 
+void check_within(CheckCtx& c, Val indices, const Addressing& a, const Dims& sizes) {
+  const Dims& shape = c.in_types[0]->shape();
+  int64_t n = indices.type()->num_elements();
+  if (!c.options.indices || n == 0) return;
+  DType dtype = index_dtype(indices.dtype(), shape);
+  indices = convert(indices, dtype);
+  Val outside = gt(indices, largest_starts(indices, a, shape, sizes));
+  if (is_signed_int(dtype)) outside = logical_or(outside, lt(indices, scalar_like(indices, 0)));
+  // The first one that is, and its component.
+  Val position = iota(c.b, make_type(DType::kI32, Dims{n}), 0);
+  Val last = scalar_like(position, static_cast<double>(n - 1));
+  Val first = reduce_min(select(reshape(outside, {n}), position, broadcast_to(last, {n})), {0});
+  Val index = reshape(dynamic_slice(reshape(indices, {n}), Vals{first}, {1}), {});
+  Val component = rem(first, scalar_like(first, static_cast<double>(a.index_map.size())));
+  c.fail_if(CheckSite{.kind = CheckKind::kIndex, .shape = shape, .axes = a.index_map},
+            reduce_or(outside, count_up(outside.rank())), {index, component});
+}
+
 void check_addressing(const InferCtx& c, const Addressing& a, const AddressingNames& names,
                       int block_rank) {
   TypeRef x = c.in(0), indices = c.in(1);

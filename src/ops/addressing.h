@@ -60,6 +60,9 @@ DType index_dtype(DType indices, const Dims& shape);
 // The largest start of each component of the index vectors, for comparison with `indices`.
 Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Dims& sizes);
 
+// Checks that windows of `sizes` that start at the index vectors are within the array.
+void check_within(CheckCtx& c, Val indices, const Addressing& a, const Dims& sizes);
+
 // Type checks that gather and scatter share; see addressing.cpp.
 struct AddressingNames;
 extern const AddressingNames kGatherNames, kScatterNames;

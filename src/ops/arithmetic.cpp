@@ -4,6 +4,7 @@
 // what may be left out of one is -0); which nan a nan is does not count.
 #include <cmath>
 
+#include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/presets.h"
 
@@ -267,6 +268,12 @@ void register_div(OpRegistry& r) {
                        return inverse ? replacement(c, c.x(0) * *inverse) : Vals{};
                      }}}});
   div.emit = [](EmitCtx& c) { emit_quotient(c, "stablehlo.divide", /*remainder=*/false); };
+  div.check = [](CheckCtx& c) {
+    if (!c.options.divisions) return;
+    Val zero = eq(c.x(1), scalar_like(c.x(1), 0));
+    if (zero.rank() > 0) zero = reduce_or(zero, count_up(zero.rank()));
+    c.fail_if(CheckKind::kDivision, zero);
+  };
   r.add(std::move(div));
   OpDef rem = binary(
       {.name = "rem",

@@ -10,6 +10,7 @@
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
 #include "ops/recompute.h"
+#include "ops/regions.h"
 #include "ops/walk.h"
 #include "weft/held.h"
 #include "weft/op_def.h"
@@ -55,6 +56,14 @@ void linearize_call(GraphJvpCtx& c) {
   Values tangents;
   if (!split->linear->outputs().empty()) tangents = call(c, args, split->linear);
   c.result_tangents = scattered(split->out_mask, tangents);
+}
+
+void check_call(CheckCtx& c) {
+  auto inner = c.checked(callee(c.op, c.attrs));
+  Vals made = vals_of(c.b, call(c, c.operands, inner->graph));
+  Reader read(made);
+  c.results = values_of(read.take(inner->num_outputs));
+  c.fail_in(read.rest());
 }
 
 void transpose_call(TransposeCtx& c) {
@@ -113,6 +122,7 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   d.graph_linearize = linearize_call;
   d.transpose = transpose_call;
   d.batch = batch_call;
+  d.check = check_call;
   d.lift = [attr](const AttrsRef& attrs) {
     auto inner = lift_constants(attrs->graph(attr));
     LiftedOp lifted{attrs->with({{attr, inner->graph}}), {}};
@@ -213,6 +223,7 @@ OpDef composite_op() {
     c.out_dims = std::move(call.out_dims);
   };
   d.prune = nullptr;  // a compiler goes by operands and results
+  d.check = nullptr;
   d.emit = emit_composite;
   return d;
 }

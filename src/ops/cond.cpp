@@ -8,6 +8,7 @@
 #include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/loop_layout.h"
 #include "ops/presets.h"
 #include "ops/regions.h"
 
@@ -456,6 +457,32 @@ Cost cost_cond(const CostCtx& c) {
   return most;
 }
 
+// Every branch gives what all of them have for their checks; only one of them runs.
+void check_cond(CheckCtx& c) {
+  std::vector<std::shared_ptr<const CheckedGraph>> inner;
+  std::vector<TypeRefs> types;
+  for (const GraphRef& graph : branches(c.attr())) {
+    inner.push_back(c.checked(graph));
+    types.push_back(failure_types(*inner.back()));
+  }
+  std::vector<GraphRef> graphs;
+  for (size_t k = 0; k < inner.size(); ++k) {
+    const GraphRef& graph = inner[k]->graph;
+    graphs.push_back(make_graph(graph->input_types(), [&](Builder& b, std::span<const Val> xs) {
+      Vals made = inlined(b, graph, xs);
+      Vals out(std::span<const Val>(made).first(inner[k]->num_outputs));
+      for (size_t other = 0; other < inner.size(); ++other)
+        out.append(other == k ? Vals(std::span<const Val>(made).subspan(inner[k]->num_outputs))
+                              : nothing_failed(b, types[other]));
+      return out;
+    }));
+  }
+  Vals made = apply_cond(c, branch_operands(c), std::move(graphs));
+  Reader read(made);
+  c.results = values_of(read.take(c.out_types.size()));
+  c.fail_in(read.rest());
+}
+
 OpDef cond_op() {
   OpDef d;
   d.name = "cond";
@@ -471,6 +498,7 @@ OpDef cond_op() {
   d.flow = flow_through;
   d.prune = prune_cond;
   d.lift = lift_from_branches;
+  d.check = check_cond;
   d.emit = emit_cond;
   d.simplify = {
       {"cond_index", "cond(constant, ...) -> the branch", fold_index},

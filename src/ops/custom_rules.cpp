@@ -8,6 +8,7 @@
 #include "ops/call.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/regions.h"
 #include "ops/walk.h"
 #include "weft/build.h"
 #include "weft/hash.h"
@@ -157,6 +158,17 @@ void batch_custom_jvp(BatchCtx& c) {
   batch_custom(c, batched);
 }
 
+// The call stays, for its derivatives; its checks are made beside it.
+void check_custom(CheckCtx& c) {
+  c.results = c.b.add_typed(c.op, c.operands, without_effects(c.attrs), c.out_types);
+  auto inner = c.checked(callee(c.op, c.attrs));
+  const OpDef& jit = op_named<"jit">();
+  AttrsRef attrs = AttrRecord::make(jit.name, jit.attrs,
+                                    {{"name", c.attr().string("name")}, {"jaxpr", inner->graph}});
+  Vals made = vals_of(c.b, c.b.add(jit, c.operands, attrs));
+  c.fail_in(std::span<const Val>(made).subspan(inner->num_outputs));
+}
+
 // A call that is itself linear needs no rule.
 void transpose_custom(TransposeCtx& c) {
   TransposedCall t = transposed_call(c);
@@ -304,6 +316,7 @@ OpDef custom_call(std::string name, std::string doc) {
   attrs.push_back({"rule", AttrType::kObject, AttrSpec::kOptional});
   d.attrs = AttrSchema(std::move(attrs));
   d.transpose = transpose_custom;
+  d.check = check_custom;
   d.flow = nullptr;
   d.prune = nullptr;
   d.lift = nullptr;

@@ -33,6 +33,7 @@ void register_constant(OpRegistry& r);
 void register_custom_rules(OpRegistry& r);
 void register_checkpoint(OpRegistry& r);
 void register_callback(OpRegistry& r);
+void register_check(OpRegistry& r);
 void register_ffi(OpRegistry& r);
 void register_cond(OpRegistry& r);
 void register_while(OpRegistry& r);

@@ -212,6 +212,29 @@ auto carry_fixpoint(Mask& inputs, const Segment& carry, Transform&& transform, O
   }
 }
 
+// What a loop carries of the checks of its graphs: the number of the one that failed, and values.
+inline Vals nothing_failed(Builder& b, std::span<const TypeRef> types) {
+  Vals out;
+  for (TypeRef type : types)
+    out.push_back(out.empty()
+                      ? Val{&b, b.literal(make_literal(type->dtype(), int64_t{kNothingFailed}))}
+                      : zeros(b, type));
+  return out;
+}
+// What an iteration found, unless something had failed before.
+inline Vals first_failed(const Vals& before, std::span<const Val> now) {
+  Val none = scalar_like(before[0], kNothingFailed);
+  Val is_first = eq(before[0], none);
+  Vals out;
+  for (size_t i = 0; i < before.size(); ++i) out.push_back(select(is_first, now[i], before[i]));
+  return out;
+}
+// The types of what a checked graph gives for its checks.
+inline TypeRefs failure_types(const CheckedGraph& graph) {
+  std::vector<TypeRef> types = graph.graph->output_types();
+  return TypeRefs(std::span<const TypeRef>(types).subspan(graph.num_outputs));
+}
+
 // Tangents of the operands for which the mask holds; a carry that starts without one has zeros.
 inline Values instantiated_tangents(const GraphJvpCtx& c, const Mask& mask) {
   Values out;

@@ -115,6 +115,7 @@ OpRegistry& registry() {
     register_custom_rules(*r);
     register_checkpoint(*r);
     register_callback(*r);
+    register_check(*r);
     register_ffi(*r);
     register_linalg(*r);
     register_cond(*r);

@@ -471,6 +471,30 @@ LiftedOp lift_from_body(const AttrsRef& attrs) {
   return {with_loop(attrs, {inner.graphs[0], inner.num_consts[0], s.num_carry}), inner.operands};
 }
 
+// What failed first is carried along, behind the other carries.
+void check_scan(CheckCtx& c) {
+  Scan s(c.attr());
+  auto inner = c.checked(s.body);
+  LoopOperands x(c, s);
+  Vals start = nothing_failed(c.b, failure_types(*inner));
+  x.carry.append(start);
+  GraphRef body = make_graph(x.body_types(), [&](Builder& b, std::span<const Val> in) {
+    Reader read(in);
+    Vals args(read.take(s.num_consts + s.num_carry)), before(read.take(start.size()));
+    args.append(read.rest());
+    Vals made = inlined(b, inner->graph, args);
+    Reader out(made);
+    Vals carry(out.take(s.num_carry)), ys(out.take(s.num_ys));
+    return joined({carry, first_failed(before, out.rest()), ys});
+  });
+  Vals made = apply_loop(c, body, x);
+  Reader read(made);
+  Vals results(read.take(s.num_carry)), failed(read.take(start.size()));
+  results.append(read.rest());
+  c.results = values_of(results);
+  c.fail_in(failed);
+}
+
 OpDef scan_op() {
   OpDef d;
   d.name = "scan";
@@ -488,6 +512,7 @@ OpDef scan_op() {
   d.flow = flow_through;
   d.prune = prune_scan;
   d.lift = lift_from_body;
+  d.check = check_scan;
   d.decompose = as_loop;
   d.simplify = rewrites();
   d.loop = {loop_parts, with_loop};

@@ -211,6 +211,10 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   d.infer = [dtypes](const InferCtx& c) { return infer_scatter(c, dtypes); };
   d.batch = batch_scatter;
   d.emit = [name = d.name, combine](EmitCtx& c) { emit_scatter(c, name, combine); };
+  d.check = [](CheckCtx& c) {
+    Addressing a = scatter_addressing(c.attr());
+    check_within(c, c.x(1), a, window_sizes(a, c.in_types[0], c.in_types[2]));
+  };
   d.simplify = {
       {d.name + "_nothing", "scatter of an empty array of updates -> x",
        [](SimplifyCtx& c) { return c.in_types[2]->num_elements() == 0 ? Vals{c.x(0)} : Vals{}; }}};

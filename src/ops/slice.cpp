@@ -263,6 +263,15 @@ Vals operands_from(const RuleCtx& c, size_t first) {
   return r;
 }
 
+// Start indices from operand `first` on, of a block of `sizes`.
+void check_starts(CheckCtx& c, size_t first, const Dims& sizes) {
+  if (sizes.empty()) return;
+  Vals starts;
+  for (const Val& start : operands_from(c, first)) starts.push_back(reshape(start, {1}));
+  Addressing a{.index_map = count_up(static_cast<int>(sizes.size()))};
+  check_within(c, concatenate(starts, 0), a, sizes);
+}
+
 void transpose_dynamic_slice(TransposeCtx& c) {
   Vals starts = operands_from(c, 1);
   c.accumulate(
@@ -320,6 +329,7 @@ OpDef dynamic_slice_op() {
   d.doc = "A block of fixed size at start indices that are computed; they clamp.";
   d.attrs = {{"slice_sizes", AttrType::kInts}};
   d.infer = infer_dynamic_slice;
+  d.check = [](CheckCtx& c) { check_starts(c, 1, c.attr().ints("slice_sizes")); };
   linear(d, transpose_dynamic_slice, {0});
   d.batch = batch_dynamic_slice;
   d.emit = [](EmitCtx& c) {
@@ -378,6 +388,7 @@ OpDef dynamic_update_slice_op() {
   d.name = "dynamic_update_slice";
   d.doc = "The array with a block at computed start indices replaced; they clamp.";
   d.infer = infer_dynamic_update_slice;
+  d.check = [](CheckCtx& c) { check_starts(c, 2, c.in_types[1]->shape()); };
   linear(d, transpose_dynamic_update_slice, {0, 1});
   d.batch = batch_dynamic_update_slice;
   d.emit = [](EmitCtx& c) {

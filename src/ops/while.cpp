@@ -362,6 +362,51 @@ Vals fix_carries(SimplifyCtx& c) {
   return results;
 }
 
+// What failed first is carried along: of the condition, then of the body. The condition gives
+// nothing but whether to go on, so its checks are made before the loop and after each iteration.
+void check_while(CheckCtx& c) {
+  While w(c.attr());
+  auto condition = c.checked(w.condition), body = c.checked(w.body);
+  Operands x(c, w);
+  auto decide = [&](Builder& b, const Vals& cond_consts, std::span<const Val> carry) {
+    Vals made = inlined(b, condition->graph, joined({cond_consts, Vals(carry)}));
+    made.erase(0);
+    return made;
+  };
+  Vals of_condition = decide(c.b, x.cond_consts, x.carry);
+  Vals of_body = nothing_failed(c.b, failure_types(*body));
+  size_t num_carry = x.carry.size(), num_cond_consts = x.cond_consts.size();
+  x.carry.append(of_condition);
+  x.carry.append(of_body);
+  x.body_consts = joined({x.cond_consts, x.body_consts});
+  TypeRefs types = types_of(joined({x.body_consts, x.carry}));
+  GraphRef step = make_graph(types, [&](Builder& b, std::span<const Val> in) {
+    Reader read(in);
+    Vals consts(read.take(num_cond_consts)), args(read.take(w.in[kBodyConsts].size + num_carry));
+    Vals conditions(read.take(of_condition.size())), bodies(read.rest());
+    Vals made = inlined(b, body->graph, args);
+    Reader out(made);
+    Vals next(out.take(num_carry));
+    // An iteration begins once the condition has been evaluated.
+    Val begun = eq(conditions[0], scalar_like(conditions[0], kNothingFailed));
+    Vals failed = first_failed(bodies, out.rest());
+    for (size_t i = 0; i < failed.size(); ++i) failed[i] = select(begun, failed[i], bodies[i]);
+    Val no_body = eq(failed[0], scalar_like(failed[0], kNothingFailed));
+    Vals decided = first_failed(conditions, decide(b, consts, next));
+    for (size_t i = 0; i < decided.size(); ++i)
+      decided[i] = select(no_body, decided[i], conditions[i]);
+    return joined({next, decided, failed});
+  });
+  GraphRef decides = without_effects(w.condition);
+  GraphRef going_on =
+      make_graph(types_of(joined({x.cond_consts, x.carry})), [&](Builder& b, auto in) {
+        return inlined(b, decides, in.first(num_cond_consts + num_carry));
+      });
+  Vals made = apply_while(c, going_on, step, x);
+  c.results = values_of(std::span<const Val>(made).first(num_carry));
+  c.fail_in(std::span<const Val>(made).subspan(num_carry));
+}
+
 // Of one iteration: how many there are is not known.
 Cost cost_while(const CostCtx& c) {
   While w(*c.attrs);
@@ -390,6 +435,7 @@ OpDef while_op() {
   d.flow = flow_through;
   d.prune = prune_while;
   d.lift = lift_from_graphs;
+  d.check = check_while;
   d.emit = emit_while;
   d.simplify = {
       {"while_fixed_carry", "a carry that the body returns as it was -> a constant", fix_carries},

@@ -74,6 +74,7 @@ class Differentiator {
     }
     Values results = b_.add_typed(d, operands, op.attrs, out_types);
     primals_.set_results(op, results);
+    if (b_.loc() != kNoLoc) b_.set_loc(b_.loc() | kTangentLoc);
     set_tangents(op, result_tangents(d, rule, results, ts));
   }
 

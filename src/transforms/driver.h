@@ -24,6 +24,12 @@ void at_op(const Op& op, F&& f) {
   }
 }
 
+// Where an op stands, or `outer` if that is not known; marked as that of an op derived from it.
+inline Loc loc_or(const Op& op, Loc outer, Loc mark = 0) {
+  Loc loc = op.loc != kNoLoc ? op.loc : outer;
+  return loc == kNoLoc ? loc : loc | mark;
+}
+
 [[noreturn]] inline void missing_rule(const OpInfo& op, std::string_view what) {
   fail(ErrorKind::kNotImplemented, "[", op.name, "] has no rule for ", what);
 }

@@ -37,7 +37,7 @@ class Transposer {
       if (cotangents[i] && is_linear(output)) add(output, cotangents[i]);
     }
     for (auto op = graph_.ops().rbegin(); op != graph_.ops().rend(); ++op) {
-      b_.set_loc(op->loc != kNoLoc ? op->loc : outer);
+      b_.set_loc(loc_or(*op, outer, kCotangentLoc));
       if (has_cotangent(*op)) at_op(*op, [&] { visit(*op); });
     }
     b_.set_loc(outer);

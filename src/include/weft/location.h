@@ -14,6 +14,11 @@ namespace weft {
 
 using Loc = uint32_t;
 inline constexpr Loc kNoLoc = 0;
+// Set in the location of an op that a transform made for the op that stands there: it computes a
+// tangent; a cotangent.
+inline constexpr Loc kTangentLoc = Loc{1} << 30;
+inline constexpr Loc kCotangentLoc = Loc{1} << 31;
+inline constexpr Loc place_of(Loc loc) { return loc & ~(kTangentLoc | kCotangentLoc); }
 
 struct LocInfo {
   std::string file;

@@ -17,6 +17,7 @@ enum Effect : uint32_t {
   kPure = 0,
   kUnordered = 1,  // must run, in any order
   kOrdered = 2,    // must run, in program order with other ordered ops
+  kChecks = 4,     // holds checks of users, which have to be made outputs before it can run
 };
 
 struct OpInfo;

@@ -15,6 +15,7 @@
 
 #include "weft/api.h"
 #include "weft/builder.h"
+#include "weft/checks.h"
 #include "weft/graph.h"
 #include "weft/graph_rules.h"
 #include "weft/op.h"
@@ -331,6 +332,28 @@ class PruneCtx {
 };
 using PruneRule = std::function<AttrsRef(PruneCtx&)>;
 
+// What can go wrong where an op runs. A rule of an op with graphs makes the results too, of the
+// checked graphs.
+class CheckCtx : public RuleCtx {
+ public:
+  const CheckOptions& options;
+  Values results;  // of the op; made by the rule if the op holds graphs
+
+  CheckCtx(const RuleCtx& rule, const CheckOptions& which) : RuleCtx(rule), options(which) {}
+  virtual ~CheckCtx() = default;
+
+  // Appends a check: it fails where the scalar `failed` is true.
+  void fail_if(CheckKind kind, Val failed, const Vals& values = {}) {
+    fail_if(CheckSite{.kind = kind}, failed, values);
+  }
+  virtual void fail_if(CheckSite site, Val failed, const Vals& values) = 0;
+  // A graph of the op with its checks, which get the next numbers.
+  virtual std::shared_ptr<const CheckedGraph> checked(const GraphRef& graph) = 0;
+  // What that graph gave for its checks, in the order in which the graphs were asked for.
+  virtual void fail_in(std::span<const Val> made) = 0;
+};
+using CheckRule = std::function<void(CheckCtx&)>;
+
 // The sum of an op's results over a mapped axis, where all of its operands are mapped at axis 0.
 using MappedSumRule = std::function<Val(RuleCtx&)>;
 
@@ -397,6 +420,7 @@ struct OpDef : OpInfo {
   bool shares_unmapped = false;
   MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
   LoopRule loop;             // null: it is no such loop
+  CheckRule check;           // null: nothing but results that are NaN or infinite
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.
   std::vector<std::string> missing_rules() const;

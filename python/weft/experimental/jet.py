@@ -1,0 +1,116 @@
+"""Derivatives of high order along a curve: Taylor mode."""
+
+import math
+
+from weft import _core, numpy as wnp
+from weft._autodiff import jvp
+from weft._recording import check_callable
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.dtypes import is_inexact
+from weft.tree_util import tree_flatten, tree_unflatten
+
+__all__ = ["jet"]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+def jet(fun, primals, series, factorial_scaled=True, **_):
+    """The value of a function and its derivatives along a curve, up to some order.
+
+    For a curve x(t) with x(0) = primals and derivatives `series` at 0, the derivatives of
+    fun(*x(t)) at 0. Works for every function that jvp works for: the derivative of order k + 1 is
+    the jvp of the one of order k, a function of the curve's first k derivatives, in the direction
+    of the first k + 1. What the levels have in common is computed once, so that the work grows with
+    a power of the order.
+
+    Args:
+      fun: a function of arrays or trees of arrays.
+      primals: a tuple or list with one entry per argument.
+      series: a tuple or list with one entry per argument: a tuple or list of its derivatives, in
+        order, each like the argument. All have the same number of terms.
+      factorial_scaled: if False, terms are Taylor coefficients, of `series` and of the result:
+        derivatives divided by the factorial of their order.
+      _: other options are accepted and have no effect.
+
+    Returns (value, terms), where `terms` is like the value with a list of derivatives in place of
+    each array. Raises ValueError if arguments have different numbers of terms.
+    """
+    check_callable(fun, "jet")
+    if len(primals) != len(series):
+        raise TypeError(
+            f"jet expected one list of terms for each of the {len(primals)} primals; got "
+            f"{len(series)}"
+        )
+    order = len(series[0]) if series else 0
+    if any(len(terms) != order for terms in series):
+        raise ValueError(
+            "jet expected as many terms for every argument; got "
+            f"{', '.join(str(len(terms)) for terms in series)}"
+        )
+    leaves, tree = tree_flatten(tuple(primals))
+    point = [_inexact(x) for x in leaves]
+    curve = [point]
+    for k in range(order):
+        terms = tree_flatten(tuple(terms[k] for terms in series))[0]
+        if len(terms) != len(point):
+            raise ValueError(
+                f"jet expected terms like the primals, {len(point)} arrays; got {len(terms)}"
+            )
+        pairs = zip(point, terms, strict=True)
+        curve.append([_like(x, term, factorial_scaled, k + 1) for x, term in pairs])
+
+    out_tree = None
+
+    def value(*xs):
+        nonlocal out_tree
+        results, out_tree = tree_flatten(fun(*tree_unflatten(tree, xs)))
+        return [results]
+
+    derivatives = value
+    for k in range(order):
+        derivatives = _next_order(derivatives, (k + 1) * len(point), k == 0)
+    results, *moved = derivatives(*[x for xs in curve for x in xs])
+    moved = [iter(terms) for terms in moved]
+    terms = []
+    for y in results:
+        if is_inexact(_core.typeof(y)[1]):
+            scaled = enumerate(moved, 1)
+            terms.append([_scaled(next(t), factorial_scaled, k) for k, t in scaled])
+        else:
+            terms.append([wnp.zeros(wnp.shape(y))] * order)
+    return tree_unflatten(out_tree, results), tree_unflatten(out_tree, terms)
+
+
+def _next_order(lower, num_known, first):
+    """From the derivatives up to an order, as a function of the curve's, those up to the next."""
+
+    def derivatives(*curve):
+        num_inputs = len(curve) - num_known
+        known, moved = jvp(lower, curve[:num_known], curve[num_inputs:])
+        if not first:
+            return [*known, moved[-1]]
+        # Results of other dtypes have none.
+        pairs = zip(known[0], moved[0], strict=True)
+        return [*known, [t for y, t in pairs if is_inexact(_core.typeof(y)[1])]]
+
+    return derivatives
+
+
+def _scaled(term, factorial_scaled, order):
+    return term if factorial_scaled else term / math.factorial(order)
+
+
+def _inexact(x):
+    return x if is_inexact(_core.typeof(x)[1]) else wnp.asarray(x, float)
+
+
+def _like(x, term, factorial_scaled, order):
+    """A term of the type of its primal, as a derivative."""
+    shape, dtype = _core.typeof(x)[:2]
+    if _core.typeof(term)[:2] != (shape, dtype):
+        term = wnp.broadcast_to(wnp.asarray(term, dtype), shape)
+    if not factorial_scaled:
+        term = term * math.factorial(order)
+    return term
+
+
+_open_to_users(__name__)

@@ -1,0 +1,158 @@
+"""debug_nans and debug_infs: which op, line, pass and operands the error names."""
+
+import re
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import lax
+
+MINUS = np.array([1.0, -1.0, 2.0], np.float32)
+ZEROS = np.zeros(2, np.float32)
+
+
+@pytest.fixture(autouse=True)
+def on():
+    with weft.debug_nans(True):
+        yield
+
+
+def message_of(f, *args):
+    with pytest.raises(FloatingPointError) as caught:
+        weft.block_until_ready(f(*args))
+    return str(caught.value)
+
+
+def logs(x):
+    y = wnp.log(x)  # the line
+    return y * 2
+
+
+def line_of(text):
+    with open(__file__) as file:
+        return next(i for i, line in enumerate(file, 1) if line.rstrip().endswith(text))
+
+
+def body_logs(c, x):
+    return c + lax.log(x), c
+
+
+def while_logs(x):
+    return lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, lax.log(s[1] - 2)), (0, x))
+
+
+@weft.custom_vjp
+def bad_backward(x):
+    return x
+
+
+bad_backward.defvjp(lambda x: (x, x), lambda x, ct: (lax.log(x) * ct,))
+
+
+def test_names_op_line_pass_and_operands():
+    message = message_of(weft.jit(logs), MINUS)
+    assert message.startswith("invalid value (nan) encountered in log\n")
+    place = re.escape(f"test_debug_nans.py:{line_of('# the line')} (logs)")
+    assert re.search(rf"\n  at .*{place}, in the forward pass\n", message)
+    assert "\n  operand 0: float32[3] = [ 1. -1. 2.]" in message
+    assert "\n  result: float32[3] = [0. " in message and "nan" in message
+
+
+def test_backward_pass():
+    f = lambda x: wnp.sum(wnp.sqrt(x * x) * 0.0)  # its derivative
+    message = message_of(weft.jit(weft.grad(f)), ZEROS)
+    place = f"test_debug_nans.py:{line_of('# its derivative')}"
+    assert "encountered in mul" in message
+    assert f"{place} (<lambda>), in the backward pass, in the derivative of this line" in message
+    message = message_of(weft.jit(lambda x: weft.jvp(lax.sqrt, (x,), (x,))[1]), ZEROS)
+    assert "in the derivative of this line" in message
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "op"),
+    [
+        (lambda x: lax.scan(body_logs, np.float32(0), x), (MINUS,), "log"),
+        (while_logs, (np.float32(1),), "log"),
+        (lambda p, x: lax.cond(p, lax.log, lax.neg, x), (True, -MINUS), "log"),
+        (weft.vmap(logs), (MINUS,), "log"),
+        (weft.nn.softmax, (MINUS * np.float32(np.inf),), "sub"),
+        (lambda x: weft.jit(logs)(x) + 1, (MINUS,), "log"),
+        (weft.checkpoint(logs), (MINUS,), "log"),
+        (lambda x: lax.complex(x, x) / lax.complex(x, x), (ZEROS,), "div"),
+        (lambda x: lax.div(x, x), (ZEROS.astype("bfloat16"),), "div"),
+        (weft.grad(bad_backward), (np.float32(-1),), "log"),
+        (weft.linearize(lambda x: x * 1, np.float32(1))[1], (np.float32(np.nan),), "a result"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_everywhere(f, args, op):
+    for wrap in (weft.jit, lambda f: f):
+        assert f"encountered in {op}" in message_of(wrap(f), *args)
+
+
+def test_first_iteration_that_fails():
+    message = message_of(weft.jit(lambda x: lax.scan(body_logs, np.float32(0), x)), -MINUS)
+    assert "operand 0: float32[] = -1." in message
+
+
+def test_eager_and_unjitted_derivatives():
+    assert "encountered in log" in message_of(lambda x: wnp.where(x > 0, wnp.log(x), 0), -MINUS)
+    # The gradient is a number, what the function computes is not.
+    assert "encountered in log" in message_of(weft.grad(wnp.log), np.float32(-1))
+
+
+def test_no_error_where_no_result_is_bad():
+    f = weft.jit(lambda x: wnp.where(x > 0, wnp.log(x), 0))
+    np.testing.assert_allclose(f(MINUS), [0, 0, np.log(2)], rtol=1e-6)
+    assert not weft.jit(lambda x: wnp.log(x) > 0)(np.float32(-1))
+    assert weft.jit(lambda x: (wnp.log(x), x)[1])(np.float32(-1)) == -1
+    with weft.debug_nans(False):
+        assert np.isnan(weft.jit(logs)(MINUS)[1])
+
+
+def test_nan_of_an_argument():
+    message = message_of(weft.jit(lambda x: x + 1), np.float32(np.nan))
+    assert "no operation made it" in message
+
+
+def test_large_operands_are_summed_up():
+    x = np.arange(64.0, dtype=np.float32).reshape(8, 8) - 3
+    message = message_of(weft.jit(wnp.sqrt), x)
+    assert "operand 0: float32[8,8], from -3 to 60" in message
+    assert "nan at [0, 0] (3 of 64)" in message
+
+
+def test_infs():
+    with weft.debug_nans(False), weft.debug_infs(True):
+        message = message_of(weft.jit(lambda x: 1 / x), np.float32(0))
+        assert message.startswith("invalid value (inf) encountered in div")
+        assert np.isnan(weft.jit(wnp.log)(np.float32(-1)))
+
+
+def test_donated_arguments_and_callbacks():
+    seen = []
+    f = weft.jit(
+        lambda x: (weft.debug.callback(lambda x: seen.append(1), x), wnp.log(x))[1],
+        donate_argnums=0,
+    )
+    x = wnp.asarray(MINUS)
+    assert "encountered in log" in message_of(f, x)
+    weft.effects_barrier()
+    assert len(seen) == 1 and x[0] == 1
+
+
+def test_config():
+    before = weft.config.jax_debug_nans
+    with weft.debug_nans(False):
+        assert weft.config.weft_debug_nans is False
+        assert before is True
+    weft.config.update("jax_debug_infs", True)
+    try:
+        with pytest.raises(FloatingPointError):
+            lax.exp(np.float32(1000))
+    finally:
+        weft.config.update("jax_debug_infs", False)
+    with pytest.raises(TypeError, match="expected a bool"):
+        weft.debug_nans("yes")
