@@ -373,7 +373,8 @@ def _weighted(key, p, *, shape, replace, is_fine):
     (p,) = _core.promote_dtypes_inexact(p)
     if not replace:
         noisy = _gumbel(key, p.shape, p.dtype, is_fine) + u.log(p)
-        return reshape(top_k(noisy, math.prod(shape))[1], shape)
+        order = reshape(top_k(noisy, math.prod(shape))[1], shape)
+        return _core.astype(order, default_int())
     total = cumsum(p)
     x = total[-1] * (1 - uniform_within(key, shape, p.dtype))
-    return searchsorted(total, x)
+    return _core.astype(searchsorted(total, x), default_int())

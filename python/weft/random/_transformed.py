@@ -99,12 +99,14 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
       key: a key.
       loc: the centre, a number or an array.
       scale: the scale, positive; a number or an array.
-      shape: axes of the result in front of those to which the parameters broadcast.
+      shape: axes of the result in front of those to which the parameters broadcast. An empty one
+        stands for that shape, which the result then has twice.
       dtype: a float dtype, which is promoted with those of the parameters.
     """
     name = "double_sided_maxwell"
     own = common_shape([shape_of(loc), shape_of(scale)], name)
-    key, options = checked(name, key, (), (*static_shape(shape, name), *own), dtype)
+    front = static_shape(shape, name) or own
+    key, options = checked(name, key, (), (*front, *own), dtype)
     return _double_sided_maxwell(key, loc, scale, **options)
 
 
