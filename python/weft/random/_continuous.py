@@ -6,35 +6,17 @@ from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
-from weft.errors import DTypeError, ShapeError
+from weft.errors import AttributeValueError
 from weft.lax._elementwise import bitcast_convert_type
-from weft.lax._shape import common_shape
+from weft.lax._sharding import without_sharding
+from weft.numpy._select import choose
 from weft.random._keys import checked_key, random_bits, split
+from weft.random._parameters import checked
 
 _NUMBERS = (int, float, np.generic)
 
 
-def float_dtype(dtype, function):
-    """The float dtype that was asked for; None is the default one."""
-    dtype = default_float() if dtype is None else requested_dtype(dtype, function)
-    if not is_float(dtype):
-        raise DTypeError(f"[{function}] expected a float dtype; got {dtype}")
-    return dtype
-
-
-def bounds_in(shape, bounds, function):
-    """Raises unless bounds broadcast to a shape."""
-    for bound in bounds:
-        own = shape_of(bound)
-        missing = len(shape) - len(own)
-        if missing < 0 or any(n not in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
-            raise ShapeError(
-                f"[{function}] expected parameters that broadcast to the shape {shape}; "
-                f"got shape {own}"
-            )
-
-
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
     """Numbers evenly spread over minval <= x < maxval.
 
     Args:
@@ -42,11 +24,11 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0):
       shape: shape of the result.
       dtype: a float dtype.
       minval, maxval: bounds, numbers or arrays that broadcast to the shape.
+      out_sharding: must be None.
     """
-    dtype = float_dtype(dtype, "uniform")
     shape = static_shape(shape, "uniform")
-    bounds_in(shape, (minval, maxval), "uniform")
-    return _uniform(checked_key(key, "uniform"), minval, maxval, shape=shape, dtype=dtype)
+    key, options = checked("uniform", key, (minval, maxval), shape, dtype, out_sharding)
+    return _uniform(key, minval, maxval, **options)
 
 
 @composite(static_argnames=("shape", "dtype"))
@@ -78,17 +60,19 @@ def _from_bits(key, shape, dtype):
     return _core.bind("sub", bitcast_convert_type(x, dtype), dtype.type(1))
 
 
-def normal(key, shape=(), dtype=None):
+def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the normal distribution with mean 0 and variance 1.
 
     Args:
       key: a key.
       shape: shape of the result.
       dtype: a float or complex dtype. Complex numbers have independent parts of variance 1/2.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "normal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
     if not (is_float(dtype) or is_complex(dtype)):
-        raise DTypeError(f"[normal] expected a float or complex dtype; got {dtype}")
+        raise AttributeValueError(f"[normal] expected a float or complex dtype; got {dtype}")
     key = checked_key(key, "normal")
     return _normal(key, shape=static_shape(shape, "normal"), dtype=dtype)
 
@@ -109,7 +93,7 @@ def _real_normal(key, shape, dtype):
     return _core.bind("mul", dtype.type(np.sqrt(2)), _core.bind("erf_inv", u))
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None):
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the normal distribution of mean 0 and variance 1, between bounds.
 
     Args:
@@ -117,14 +101,11 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
       lower, upper: bounds, numbers or arrays.
       shape: shape of the result; None for the broadcast shape of the bounds.
       dtype: a float dtype.
+      out_sharding: must be None.
     """
-    dtype = float_dtype(dtype, "truncated_normal")
-    if shape is None:
-        shape = common_shape([shape_of(lower), shape_of(upper)], "truncated_normal")
-    shape = static_shape(shape, "truncated_normal")
-    bounds_in(shape, (lower, upper), "truncated_normal")
-    key = checked_key(key, "truncated_normal")
-    return _truncated_normal(key, lower, upper, shape=shape, dtype=dtype)
+    bounds = lower, upper
+    key, options = checked("truncated_normal", key, bounds, shape, dtype, out_sharding)
+    return _truncated_normal(key, lower, upper, **options)
 
 
 @composite(static_argnames=("shape", "dtype"))
@@ -151,10 +132,10 @@ def _standard(name, summary, low, transform):
     def draw(key, *, shape, dtype):
         return transform(uniform_within(key, shape, dtype, dtype.type(low(finfo(dtype)))), dtype)
 
-    def function(key, shape=(), dtype=None):
-        return draw(
-            checked_key(key, name), shape=static_shape(shape, name), dtype=float_dtype(dtype, name)
-        )
+    def function(key, shape=(), dtype=None, *, out_sharding=None):
+        shape = static_shape(shape, name)
+        key, options = checked(name, key, (), shape, dtype, out_sharding)
+        return draw(key, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}
@@ -163,6 +144,7 @@ def _standard(name, summary, low, transform):
       key: a key.
       shape: shape of the result.
       dtype: a float dtype.
+      out_sharding: must be None.
     """
     return function
 
@@ -179,10 +161,6 @@ def _signed_log(u, dtype):
 def _logit(u, dtype):
     complement = _core.bind("log1p", _core.bind("neg", u))
     return _core.bind("sub", _core.bind("log", u), complement)
-
-
-def minus_log_log(u, dtype):
-    return _core.bind("neg", _core.bind("log", _core.bind("neg", _core.bind("log", u))))
 
 
 exponential = _standard(
@@ -203,9 +181,45 @@ logistic = _standard(
     lambda info: info.tiny,
     _logit,
 )
-gumbel = _standard(
-    "gumbel",
-    "Numbers of the Gumbel distribution: -log(-log(u)) of a uniform u.",
-    lambda info: info.tiny,
-    minus_log_log,
-)
+
+
+def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
+    """Numbers of the Gumbel distribution: p(x) = exp(-(x + exp(-x))).
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype.
+      mode: "low", or "high" for numbers made of twice as many random bits, whose largest are about
+        twice as large: 32 in float32. None is "low".
+      out_sharding: must be None.
+    """
+    shape = static_shape(shape, "gumbel")
+    key, options = checked("gumbel", key, (), shape, dtype, out_sharding)
+    return _gumbel(key, is_fine=is_fine(mode, "gumbel"), **options)
+
+
+def is_fine(mode, function):
+    """Whether a mode is "high" and not "low"; None is "low"."""
+    if mode not in (None, "low", "high"):
+        raise AttributeValueError(f"[{function}] expected mode 'high' or 'low'; got {mode!r}")
+    return mode == "high"
+
+
+@composite(static_argnames=("shape", "dtype", "is_fine"))
+def _gumbel(key, *, shape, dtype, is_fine):
+    tiny = dtype.type(finfo(dtype).tiny)
+    if not is_fine:
+        exponential = _core.bind("neg", _core.bind("log", uniform_within(key, shape, dtype, tiny)))
+    else:
+        high, low = two_uniforms(key, shape, dtype)
+        fine = _core.bind("add", _core.bind("add", high, low), _core.broadcast_to(tiny, shape))
+        at_least_half = _core.bind("ge", high, _core.broadcast_to(dtype.type(0.5), shape))
+        exponential = _minus_log_complement(choose(at_least_half, high, fine), dtype)
+    return _core.bind("neg", _core.bind("log", exponential))
+
+
+def two_uniforms(key, shape, dtype):
+    """Uniform numbers, and as many that add random bits below their last ones."""
+    both = uniform_within(key, (2, *shape), dtype)
+    return both[0], _core.bind("mul", both[1], dtype.type(finfo(dtype).eps))

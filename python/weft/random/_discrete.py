@@ -1,6 +1,7 @@
 """Random integers, bools, and choices among things."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,24 +12,34 @@ from weft.dtypes import (
     canonicalize_dtype,
     default_int,
     dtype_of,
+    iinfo,
     is_float,
     is_integer,
     requested_dtype,
-    to_inexact_dtype,
 )
-from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.errors import (
+    AttributeValueError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    OperandError,
+    ShapeError,
+)
 from weft.lax._cumulative import cumsum
 from weft.lax._reduce import argmax
 from weft.lax._shape import reshape
-from weft.lax._slice import slice_in_dim
-from weft.lax._sort import sort, sort_key_val
+from weft.lax._sharding import without_sharding
+from weft.lax._sort import sort_key_val, top_k
+from weft.numpy import _ufuncs as u
+from weft.numpy._select import choose
 from weft.numpy._shape import moveaxis
+from weft.numpy._sorting import searchsorted
 from weft.numpy._take import take
-from weft.random._continuous import bounds_in, gumbel, uniform_within
+from weft.random._continuous import gumbel, is_fine, two_uniforms, uniform_within
 from weft.random._keys import checked_key, random_bits, split
+from weft.random._parameters import bounds_in, integer_dtype, result_shape, spread
 
 
-def randint(key, shape, minval, maxval, dtype=None):
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers evenly spread over minval <= x < maxval.
 
     Args:
@@ -37,7 +48,9 @@ def randint(key, shape, minval, maxval, dtype=None):
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
         above minval the result is minval. Bounds beyond the range of the dtype move to it.
       dtype: an integer dtype.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "randint")
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
     if not is_integer(dtype):
         raise DTypeError(f"[randint] expected an integer dtype; got {dtype}")
@@ -51,10 +64,10 @@ def _as_integers(x):
     """Bounds in an integer dtype of at least 32 bits; numbers beyond move to its range."""
     wide = default_int()
     if isinstance(x, int):
-        limits = np.iinfo(wide)
+        limits = iinfo(wide)
         if x > limits.max:  # one past the largest number is a bound, too
             wide = np.dtype(f"uint{limits.bits}")
-            limits = np.iinfo(wide)
+            limits = iinfo(wide)
         return wide.type(min(max(x, limits.min), limits.max))
     own = dtype_of(x)
     if not is_integer(own) or own.itemsize < 4:
@@ -64,15 +77,15 @@ def _as_integers(x):
 
 @composite(static_argnames=("shape", "dtype"))
 def _randint(key, minval, maxval, *, shape, dtype):
-    limits = np.iinfo(dtype)
+    limits = iinfo(dtype)
     # Dtypes of fewer bits are drawn as 32 bits.
     bits = np.dtype(f"uint{max(limits.bits, 32)}")
     beyond = False  # whether maxval is one past the largest number
-    if limits.max < np.iinfo(dtype_of(maxval)).max:
+    if limits.max < iinfo(dtype_of(maxval)).max:
         beyond = _core.bind("gt", maxval, dtype_of(maxval).type(limits.max))
     minval, maxval = (_core.astype(_clipped(x, dtype), bits) for x in (minval, maxval))
     minval, maxval = _core.broadcast_arrays(minval, maxval)
-    signed = bits if limits.min == 0 else np.dtype(f"int{np.iinfo(bits).bits}")
+    signed = bits if limits.min == 0 else np.dtype(f"int{iinfo(bits).bits}")
     empty = _core.bind("le", _core.astype(maxval, signed), _core.astype(minval, signed))
     span = _select(empty, bits.type(1), _core.bind("sub", maxval, minval))
     if beyond is not False:
@@ -104,10 +117,10 @@ def _remainder(high, low, span):
 
 def _clipped(x, dtype):
     """Converted to a dtype, after moving to its range."""
-    own, limits = dtype_of(x), np.iinfo(dtype)
-    if limits.min > np.iinfo(own).min:
+    own, limits = dtype_of(x), iinfo(dtype)
+    if limits.min > iinfo(own).min:
         x = _core.bind("max", x, int(limits.min))
-    if limits.max < np.iinfo(own).max:
+    if limits.max < iinfo(own).max:
         x = _core.bind("min", x, int(limits.max))
     return _core.astype(x, dtype)
 
@@ -118,27 +131,85 @@ def _select(predicate, on_true, on_false):
     return _core.bind("select_n", predicate, on_false, on_true)
 
 
-def bernoulli(key, p=0.5, shape=None):
+def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     """Bools that are True with probability `p`.
 
     Args:
       key: a key.
-      p: probabilities, a number or an array that broadcasts to the shape.
+      p: probabilities, a float or an array of floats that broadcasts to the shape.
       shape: shape of the result; None for that of `p`.
+      mode: "low", or "high" for twice as many random bits, which tell smaller probabilities apart.
+      out_sharding: must be None.
     """
-    shape = shape_of(p) if shape is None else static_shape(shape, "bernoulli")
-    bounds_in(shape, (p,), "bernoulli")
-    return _bernoulli(checked_key(key, "bernoulli"), p, shape=shape)
+    without_sharding(out_sharding, "bernoulli")
+    shape = result_shape(shape, (p,), "bernoulli")
+    if not is_float(dtype_of(p)):
+        raise DTypeError(f"[bernoulli] expected p to be of a float dtype; got {dtype_of(p)}")
+    if mode is None:
+        raise AttributeValueError("[bernoulli] expected mode 'high' or 'low'; got None")
+    key, fine = checked_key(key, "bernoulli"), is_fine(mode, "bernoulli")
+    return _bernoulli(key, p, shape=shape, is_fine=fine)
 
 
-@composite(static_argnames=("shape",))
-def _bernoulli(key, p, *, shape):
-    dtype = canonicalize_dtype(to_inexact_dtype(_core.result_type(p)[0]))
+@composite(static_argnames=("shape", "is_fine"))
+def _bernoulli(key, p, *, shape, is_fine):
+    dtype = canonicalize_dtype(dtype_of(p))
     p = _core.broadcast_to(_core.astype(p, dtype), shape)
-    return _core.bind("lt", uniform_within(key, shape, dtype), p)
+    if not is_fine:
+        return _core.bind("lt", uniform_within(key, shape, dtype), p)
+    high, low = two_uniforms(key, shape, dtype)
+    return _core.bind("lt", low, _core.bind("sub", p, high))
 
 
-def permutation(key, x, axis=0, independent=False):
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+    """Numbers that are 1 or -1, each with probability 1/2.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: dtype of the result, the default integer dtype if None.
+      out_sharding: must be None.
+    """
+    without_sharding(out_sharding, "rademacher")
+    dtype = default_int() if dtype is None else requested_dtype(dtype, "rademacher")
+    key = checked_key(key, "rademacher")
+    return _rademacher(key, shape=static_shape(shape, "rademacher"), dtype=dtype)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _rademacher(key, *, shape, dtype):
+    positive = _bernoulli(key, 0.5, shape=shape, is_fine=False)
+    return _core.astype(2 * _core.astype(positive, dtype) - 1, dtype)
+
+
+def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+    """Numbers of trials up to the first success: P(k) = p (1 - p)**(k - 1) for k >= 1.
+
+    Args:
+      key: a key.
+      p: probability of success, 0 < p <= 1; a number or an array that broadcasts to the shape.
+      shape: shape of the result; None for that of `p`.
+      dtype: an integer dtype.
+      out_sharding: must be None.
+    """
+    without_sharding(out_sharding, "geometric")
+    dtype = integer_dtype(dtype, "geometric")
+    shape = result_shape(shape, (p,), "geometric")
+    (p,) = _core.promote_dtypes_inexact(p)
+    if not is_float(dtype_of(p)):
+        raise AttributeValueError(f"[geometric] expected p to be real; got {dtype_of(p)}")
+    return _geometric(checked_key(key, "geometric"), p, shape=shape, dtype=dtype)
+
+
+@composite(static_argnames=("shape", "dtype"))
+def _geometric(key, p, *, shape, dtype):
+    (p,) = spread((p,), shape, dtype_of(p))
+    x = uniform_within(key, shape, p.dtype)
+    log = u.log(choose(x == 0, 1, x))
+    return _core.astype(u.floor(log / u.log1p(-p)) + 1, dtype)
+
+
+def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     """The elements of an array in random order along an axis.
 
     Args:
@@ -146,12 +217,15 @@ def permutation(key, x, axis=0, independent=False):
       x: array; or an integer n, for the numbers 0 to n - 1.
       axis: the axis.
       independent: order each line along the axis on its own, not all in the same way.
+      out_sharding: must be None.
     """
+    without_sharding(out_sharding, "permutation")
     key = checked_key(key, "permutation")
     if not shape_of(x):
         if not is_integer(dtype_of(x)):
             raise OperandError(f"[permutation] expected an array or an integer; got {x!r}")
-        return _random_order(key, count=static_int(x, "permutation", "x"))
+        normalize_axis(axis, 1, "permutation")
+        return _random_order(key, count=max(0, static_int(x, "permutation", "x")))
     axis = normalize_axis(axis, ndim_of(x), "permutation")
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
@@ -183,8 +257,11 @@ def _shuffled(key, x, axis):
     return x
 
 
-def categorical(key, logits, axis=-1, shape=None, replace=True):
+def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
     """Indices along an axis, drawn with probabilities proportional to exp(logits).
+
+    Those are where logits with Gumbel noise are largest (Kool, van Hoof and Welling, "Stochastic
+    beams and where to find them", 2019).
 
     Args:
       key: a key.
@@ -193,11 +270,14 @@ def categorical(key, logits, axis=-1, shape=None, replace=True):
       shape: shape of the result. It ends in the shape of the logits without the axis, or in one
         that broadcasts from it, and may have more axes in front; None for that shape itself.
       replace: whether an index may be drawn more than once along the axes in front.
+      mode: of the noise, "low" or "high"; see `gumbel`. None is "low".
+      out_sharding: must be None.
     """
-    key = checked_key(key, "categorical")
+    without_sharding(out_sharding, "categorical")
+    key, fine = checked_key(key, "categorical"), is_fine(mode, "categorical")
     if not is_float(dtype_of(logits)):
-        raise DTypeError(f"[categorical] expected float logits; got {dtype_of(logits)}")
-    axis = normalize_axis(axis, ndim_of(logits), "categorical")
+        raise AttributeValueError(f"[categorical] expected float logits; got {dtype_of(logits)}")
+    axis = _axis_of_outcomes(axis, ndim_of(logits))
     rest = tuple(n for i, n in enumerate(shape_of(logits)) if i != axis)
     shape = rest if shape is None else static_shape(shape, "categorical")
     bounds_in(shape, (np.broadcast_to(np.int8(0), rest),), "categorical")
@@ -212,35 +292,42 @@ def categorical(key, logits, axis=-1, shape=None, replace=True):
             f"[categorical] expected a shape that ends in {rest} where indices may not repeat; "
             f"got {shape}"
         )
-    return _categorical(key, logits, axis=axis, shape=shape, replace=bool(replace))
+    replace = bool(replace)
+    return _categorical(key, logits, axis=axis, shape=shape, replace=replace, is_fine=fine)
 
 
-@composite(static_argnames=("axis", "shape", "replace"))
-def _categorical(key, logits, *, axis, shape, replace):
+def _axis_of_outcomes(axis, ndim):
+    if not -ndim <= static_int(axis, "categorical", "the axis") < ndim:
+        raise IndexOutOfBoundsError(
+            f"[categorical] expected an axis of the logits, which have {ndim} dimensions; "
+            f"got {axis}"
+        )
+    return axis % ndim
+
+
+@composite(static_argnames=("axis", "shape", "replace", "is_fine"))
+def _categorical(key, logits, *, axis, shape, replace, is_fine):
     logits = _core.astype(logits, canonicalize_dtype(dtype_of(logits)))
     own = shape_of(logits)
     front = shape[: len(shape) - (len(own) - 1)]
     if not replace:
-        noisy = _core.bind("add", gumbel(key, own, dtype_of(logits)), logits)
-        order = _descending(noisy, axis, math.prod(front))
+        noisy = _core.bind("add", _gumbel(key, own, dtype_of(logits), is_fine), logits)
+        order = top_k(noisy, math.prod(front), axis=axis)[1]
         return reshape(moveaxis(order, axis, 0), shape)
     # Broadcast the logits to the shape that was asked for, the axis included.
     wanted = list(shape)
     at = len(front) + axis
     wanted.insert(at, own[axis])
-    noise = gumbel(key, tuple(wanted), dtype_of(logits))
+    noise = _gumbel(key, tuple(wanted), dtype_of(logits), is_fine)
     noisy = _core.bind("add", noise, _core.broadcast_to(logits, tuple(wanted)))
     return argmax(noisy, at, default_int())
 
 
-def _descending(x, axis, count):
-    """Indices of the `count` largest elements along an axis, the largest first."""
-    positions = _core.bind("iota", dtype=default_int(), shape=shape_of(x), dimension=axis)
-    order = sort((_core.bind("neg", x), positions), axis)[1]
-    return slice_in_dim(order, 0, count, axis=axis)
+def _gumbel(key, shape, dtype, is_fine):
+    return gumbel(key, shape, dtype, "high" if is_fine else "low")
 
 
-def choice(key, a, shape=(), replace=True, p=None, axis=0):
+def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Elements drawn from an array along an axis.
 
     Args:
@@ -250,8 +337,12 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
       replace: whether an element may be drawn more than once.
       p: probabilities of the elements, an array with one axis; None for equal ones.
       axis: the axis.
+      mode: "low" or "high", for the noise by which weighted elements are drawn without replacement;
+        see `gumbel`. None is "low". No effect elsewhere.
     """
     key = checked_key(key, "choice")
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"[choice] expected the shape to be a sequence of integers; got {shape!r}")
     shape = static_shape(shape, "choice")
     if shape_of(a):
         axis = normalize_axis(axis, ndim_of(a), "choice")
@@ -272,32 +363,18 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
     elif p is None:
         order = reshape(_random_order(key, count=size)[:draws], shape)
     else:
-        order = _weighted(key, p, size=size, shape=shape, replace=bool(replace))
+        fine = not replace and is_fine(mode, "choice")
+        order = _weighted(key, p, shape=shape, replace=bool(replace), is_fine=fine)
     return take(a, order, axis, mode="clip") if shape_of(a) else order
 
 
-@composite(static_argnames=("size", "shape", "replace"))
-def _weighted(key, p, *, size, shape, replace):
-    dtype = to_inexact_dtype(_core.result_type(p)[0])
-    p = _core.astype(p, dtype)
+@composite(static_argnames=("shape", "replace", "is_fine"))
+def _weighted(key, p, *, shape, replace, is_fine):
+    (p,) = _core.promote_dtypes_inexact(p)
     if not replace:
-        noisy = _core.bind("add", gumbel(key, (size,), dtype), _core.bind("log", p))
-        return reshape(_descending(noisy, 0, math.prod(shape)), shape)
+        noisy = _gumbel(key, p.shape, p.dtype, is_fine) + u.log(p)
+        order = reshape(top_k(noisy, math.prod(shape))[1], shape)
+        return _core.astype(order, default_int())
     total = cumsum(p)
-    one = _core.broadcast_to(dtype.type(1), shape)
-    u = _core.bind("sub", one, uniform_within(key, shape, dtype))
-    u = _core.bind("mul", _core.broadcast_to(total[size - 1], shape), u)
-    # How many running totals lie below.
-    everywhere = (*shape, size)
-    below = _core.bind(
-        "lt",
-        _core.broadcast_to(total, everywhere),
-        _core.bind(
-            "broadcast_in_dim",
-            u,
-            shape=everywhere,
-            broadcast_dimensions=tuple(range(len(shape))),
-        ),
-    )
-    count = _core.astype(below, default_int())
-    return _core.bind("reduce_sum", count, axes=(len(shape),))
+    x = total[-1] * (1 - uniform_within(key, shape, p.dtype))
+    return _core.astype(searchsorted(total, x), default_int())
