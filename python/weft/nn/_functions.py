@@ -24,6 +24,7 @@ def identity(x):
 @composite
 def relu(x):
     """max(x, 0), elementwise; the derivative at 0 is 0."""
+    x = _core.asarray(x)
     # What is not positive has no derivative, NaN included, which stays.
     return jnp.where(x > 0, x, lax.stop_gradient(jnp.maximum(x, 0)))
 
@@ -31,6 +32,7 @@ def relu(x):
 @composite
 def relu6(x):
     """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
+    x = _core.asarray(x)
     limited = jnp.minimum(jnp.maximum(x, 0), 6.0)
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(limited))
 
@@ -92,7 +94,7 @@ def sparse_plus(x):
 @composite
 def sparse_sigmoid(x):
     """0 up to -1, (x + 1) / 2 up to 1, then 1 (Blondel, Martins and Niculae, 2019)."""
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(_core.asarray(x) + 1.0, 0.0, 2.0)
 
 
 @composite
