@@ -44,6 +44,7 @@ def test_segments(function, empty, combine):
         np.testing.assert_array_equal(got, wanted)
     assert function(DATA, IDS).shape == (8,)
     assert function(DATA[:0], IDS[:0], 2).tolist() == [empty, empty]
+    assert function(DATA, IDS, 0).shape == (0,)
     assert function(DATA.astype("int8"), IDS, 4).dtype == np.int8
     clipped = function(DATA, IDS, 4, mode="clip")
     assert clipped[3] == 5
