@@ -1,7 +1,8 @@
 """Compares expressions under weft and under jax, which runs in a process of its own.
 
-A case is an expression in `jnp`, `lax`, `np`, `random` and the operands defined below. Results
-must agree in structure, shape, dtype, weak type and values; where jax raises, weft must raise too.
+A case is an expression in `jnp`, `lax`, `np`, `random`, `nn`, `image` and the operands below.
+Results must agree in structure, shape, dtype, weak type and values; where jax raises, weft must
+raise too.
 """
 
 import functools
@@ -66,11 +67,13 @@ def _described(x):
 def _main():
     """Evaluates the cases on stdin under jax; the results go to stdout, pickled."""
     import jax
+    import jax.image
     import jax.numpy as jnp
     from jax import lax
 
     expressions = json.load(sys.stdin)
-    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax, "random": jax.random, "nn": jax.nn}
+    names = {"jnp": jnp, "lax": lax, "np": np, "jax": jax}
+    names |= {"random": jax.random, "nn": jax.nn, "image": jax.image}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(OPERANDS, names)
@@ -117,7 +120,8 @@ def operands(x64=False):
     import weft
     from weft import lax, numpy as jnp
 
-    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft, "random": weft.random, "nn": weft.nn}
+    names = {"jnp": jnp, "lax": lax, "np": np, "weft": weft}
+    names |= {"random": weft.random, "nn": weft.nn, "image": weft.image}
     own = set(names)
     with warnings.catch_warnings(), weft.enable_x64(x64):
         warnings.simplefilter("ignore")

@@ -95,7 +95,7 @@ def _first_step(f, t, y, slope, rtol, atol):
     trial = jnp.where(is_tiny, 1e-6, 0.01 * size / jnp.where(is_tiny, 1, speed))
     other = f(y + (trial * slope).astype(y.dtype), t + trial)
     change = _norm((other - slope) / scale) / trial
-    greatest = speed + change
+    greatest = jnp.maximum(speed, change)
     is_still = greatest <= 1e-15
     by_order = (0.01 / jnp.where(is_still, 1, greatest)) ** (1 / 5)
     return jnp.minimum(100 * trial, jnp.where(is_still, jnp.maximum(1e-6, trial * 1e-3), by_order))

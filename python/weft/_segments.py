@@ -51,6 +51,8 @@ def _segments(data, ids, *, kind, count, bucket_size, sorted, unique, mode):
     dtype = dtype_of(data)
     rest = shape_of(data)[1:]
     data = _core.broadcast_to(data, (*shape_of(ids), *rest))
+    if not count:
+        return _core.broadcast_to(_core.astype(empty(dtype), dtype), (0, *rest))
     ndim = ndim_of(ids)
     index, shape = [ids[..., None]], (count,)
     if bucket_size is not None and ndim:

@@ -3,6 +3,7 @@
 import math as _math
 
 from weft import _core
+from weft._arguments import strong as _strong
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import dtype_of as _dtype_of
 from weft.errors import DTypeError as _DTypeError, ShapeError as _ShapeError
@@ -36,7 +37,9 @@ def ravel_pytree(pytree):
     vector = _concatenate(
         [_reshape(leaf, (_math.prod(_core.typeof(leaf)[0]),)) for leaf in promoted], 0
     )
-    return vector, _Unravel(tree, shapes, dtypes, common if set(dtypes) != {common} else None)
+    if set(dtypes) == {common}:
+        return vector, _Unravel(tree, shapes, dtypes, None)
+    return _strong(vector), _Unravel(tree, shapes, dtypes, common)
 
 
 class _Unravel:

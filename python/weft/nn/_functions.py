@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
+
 from weft import _core, lax, numpy as jnp
 from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._jit import composite
-from weft.dtypes import default_float, requested_dtype
+from weft.dtypes import default_float, dtype_of, requested_dtype
 from weft.errors import AttributeValueError
 
 tanh = jnp.tanh
@@ -24,6 +26,7 @@ def identity(x):
 @composite
 def relu(x):
     """max(x, 0), elementwise; the derivative at 0 is 0."""
+    x = _core.asarray(x)
     # What is not positive has no derivative, NaN included, which stays.
     return jnp.where(x > 0, x, lax.stop_gradient(jnp.maximum(x, 0)))
 
@@ -31,6 +34,7 @@ def relu(x):
 @composite
 def relu6(x):
     """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
+    x = _core.asarray(x)
     limited = jnp.minimum(jnp.maximum(x, 0), 6.0)
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(limited))
 
@@ -76,7 +80,9 @@ def log_sigmoid(x):
 @composite
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
-    return jnp.logaddexp(x, 0.0)
+    x = _core.asarray(x)
+    # A bool takes the weak type of the number, other dtypes keep theirs.
+    return jnp.logaddexp(x if x.dtype == np.bool_ else _inexact(x), 0.0)
 
 
 @composite
@@ -92,7 +98,7 @@ def sparse_plus(x):
 @composite
 def sparse_sigmoid(x):
     """0 up to -1, (x + 1) / 2 up to 1, then 1 (Blondel, Martins and Niculae, 2019)."""
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(_core.asarray(x) + 1.0, 0.0, 2.0)
 
 
 @composite
@@ -174,12 +180,19 @@ def log1mexp(x):
     x = _core.asarray(x)
     is_small = x < math.log(2)
     # Each formula is given what it is for, so that the other's derivative cannot overflow.
-    small, large = jnp.where(is_small, x, 1), jnp.where(is_small, 1, x)
-    return jnp.where(is_small, jnp.log(-jnp.expm1(-small)), jnp.log1p(-jnp.exp(-large)))
+    small, large = jnp.where(is_small, -x, -1), jnp.where(is_small, -1, -x)
+    return jnp.where(is_small, jnp.log(-jnp.expm1(small)), jnp.log1p(-jnp.exp(large)))
 
 
 def _hashable(axis):
     return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _require_mask(where, function):
+    if where is not None and dtype_of(where) != np.bool_:
+        raise AttributeValueError(
+            f"[{function}] expected where to be a mask of booleans; got dtype {dtype_of(where)}"
+        )
 
 
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
@@ -193,6 +206,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       return_sign: return (log of the absolute value, sign) of the sum.
       where: elements to include, broadcastable to `a`.
     """
+    _require_mask(where, "logsumexp")
     options = {"keepdims": bool(keepdims), "return_sign": bool(return_sign)}
     return _logsumexp(a, b, where, axis=_hashable(axis), **options)
 
@@ -229,6 +243,7 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
       where: elements to include, broadcastable to `x`.
       keepdims: keep reduced axes with size 1.
     """
+    _require_mask(where, "logmeanexp")
     return _logmeanexp(x, where, axis=_hashable(axis), keepdims=bool(keepdims))
 
 
@@ -249,6 +264,7 @@ def softmax(x, axis=-1, where=None):
 
     Where the mask `where` is False, the result is 0.
     """
+    _require_mask(where, "softmax")
     return _softmax(x, where, axis=_hashable(axis))
 
 
@@ -268,6 +284,7 @@ def log_softmax(x, axis=-1, where=None):
 
     Where the mask `where` is False, the result is -inf.
     """
+    _require_mask(where, "log_softmax")
     return _log_softmax(x, where, axis=_hashable(axis))
 
 

@@ -57,7 +57,8 @@ def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.fl
 @composite(static_argnames=("dtype",))
 def _scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, *, dtype):
     def scaled(x, scales):
-        blocks = lax.reshape(x.astype(np.float32), (*scales.shape, -1))
+        size = x.shape[2] // scales.shape[2]
+        blocks = lax.reshape(x.astype(np.float32), (*scales.shape, size))
         return lax.reshape(blocks * scales.astype(np.float32)[..., None], x.shape)
 
     product = jnp.einsum(
