@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of, static_int, static_shape
+from weft._arguments import normalize_axes, shape_of, static_shape
 from weft.dtypes import (
     default_float,
     default_int,
@@ -25,7 +25,6 @@ from weft.errors import (
     AttributeValueError,
     ConcretizationTypeError,
     DTypeError,
-    OperandError,
     ShapeError,
 )
 from weft.lax import _creation as lax_creation
@@ -75,7 +74,7 @@ def array(
         )
         copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
-        raise AttributeValueError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
+        raise NotImplementedError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
     without_sharding(out_sharding, "array")
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
@@ -99,7 +98,7 @@ def _convert(object, dtype):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if object is None:
-        raise OperandError("[array] expected numbers; got None")
+        raise AttributeValueError("[array] expected numbers; got None")
     if isinstance(object, (list, tuple)):
         if _holds_arrays(object):
             return _stacked(object, dtype)
@@ -312,6 +311,8 @@ def _arange(start, stop, step, dtype):
         _core.typeof(x)  # a name of a dtype would promote too
     if dtype is None:
         dtype = _core.result_type(*given)[0]
+        if is_complex(dtype):
+            raise AttributeValueError("[arange] expected real numbers; got complex ones")
     else:
         dtype = requested_dtype(dtype, "arange")
     if is_bool(dtype):
@@ -401,5 +402,4 @@ def size(a, axis=None):
     sizes = shape(a)
     if axis is None:
         return math.prod(sizes)
-    axes = (axis,) if not isinstance(axis, (list, tuple)) else axis
-    return math.prod(sizes[static_int(each, "size", "axis")] for each in axes)
+    return math.prod(sizes[each] for each in normalize_axes(axis, len(sizes), "size"))
