@@ -18,6 +18,7 @@ from weft.dtypes import (
     dtype_of,
     is_bool,
     is_complex,
+    is_float,
     is_integer,
     requested_dtype,
 )
@@ -94,6 +95,8 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 def _convert(object, dtype):
     if isinstance(object, (_core.Array, _core.Tracer)):
         return object if dtype is None else _core.astype(object, dtype)
+    if type(object) is float and object != object and (dtype is None or is_float(dtype)):
+        return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
@@ -108,6 +111,12 @@ def _convert(object, dtype):
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
+
+
+def _nan(value, dtype):
+    """An array of a NaN with its sign, which literals do not keep."""
+    weak, dtype = dtype is None, default_float() if dtype is None else dtype
+    return _core.astype(reshape(_core.asarray(np.full(1, value, dtype)), ()), dtype, weak)
 
 
 def _check_numeric(x):
