@@ -40,6 +40,7 @@ LEFT_OUT = {
         "bartlett",
         "broadcast_shapes",
         "can_cast",
+        "frompyfunc",
     ),
     *(
         "broadcast_to_rank",

@@ -24,6 +24,7 @@ CASES = lines(
     jnp.trapezoid(x,x=i8)
     jnp.trapezoid(x,x=x*2)
     jnp.gradient(x,axis=1)
+    jnp.gradient(n)
     jnp.gradient(x)
     jnp.gradient(x,2.)
     jnp.gradient(x,2.,0.5)

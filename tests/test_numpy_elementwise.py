@@ -113,6 +113,7 @@ CASES = lines(
     jnp.ldexp(jnp.array([1.,0.75,-3.]),jnp.array([-3,100,0]))
     jnp.ldexp(x,x)
     jnp.modf(x/4-1)
+    jnp.modf(n)
     jnp.heaviside(x-2,w)
     jnp.heaviside(jnp.nan,0.5)
     jnp.sinc(x/3)

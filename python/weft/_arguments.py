@@ -3,7 +3,12 @@
 import operator
 
 from weft import _core
-from weft.errors import AttributeValueError, AxisError, ConcretizationTypeError
+from weft.errors import (
+    AttributeValueError,
+    AxisError,
+    ConcretizationTypeError,
+    ShapeError,
+)
 
 
 def strong(x):
@@ -57,9 +62,7 @@ def static_shape(shape, function):
     """A shape given as an integer or a sequence, as a tuple; no dimension may be negative."""
     dims = static_ints(shape, function, "the shape")
     if any(dim < 0 for dim in dims):
-        raise AttributeValueError(
-            f"[{function}] expected a shape of non-negative dimensions; got {dims}"
-        )
+        raise ShapeError(f"[{function}] expected a shape of non-negative dimensions; got {dims}")
     return dims
 
 

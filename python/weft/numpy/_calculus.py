@@ -1,5 +1,6 @@
 """Differences, trapezoid sums, polynomials, covariances, and blocks of arrays."""
 
+import math
 import operator
 
 from weft import _core
@@ -55,6 +56,8 @@ def _diff(a, prepend, append, *, n, axis):
 @composite
 def ediff1d(ary, to_end=None, to_begin=None):
     """Differences of neighbours of the flattened array, with values joined to its ends."""
+    if is_bool(dtype_of(ary)):
+        raise DTypeError("[ediff1d] expected an array of numbers; got dtype bool")
     parts = [diff(flattened(ary))]
     if to_begin is not None:
         parts.insert(0, _core.astype(flattened(to_begin), dtype_of(ary)))
@@ -146,7 +149,8 @@ def _slopes(f, spacing, *, axis):
         weighted = u.add(u.multiply(gap1, step0), u.multiply(gap0, step1))
         inner = u.divide(weighted, u.add(gap0, gap1))
     else:
-        inner = u.multiply(u.add(*around(steps, axis)), 0.5)
+        behind = slice_in_dim(f, 0, -2, axis=axis)
+        inner = u.multiply(u.subtract(slice_in_dim(f, 2, None, axis=axis), behind), 0.5)
     ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
     slopes = concatenate([ends[0], inner, ends[1]], axis)
     slopes = slopes if spacing is None or positions else u.divide(slopes, spacing)
@@ -236,7 +240,7 @@ def _observations(m, fweights, aweights, ddof):
     real = real_dtype(dtype_of(m))
     given = [None if w is None else _core.astype(u.absolute(w), real) for w in (fweights, aweights)]
     if given == [None, None]:
-        return None, shape_of(m)[1] - ddof
+        return None, shape_of(m)[1] - ddof if shape_of(m)[1] else math.nan
     weights = given[0] if given[1] is None else given[1]
     if None not in given:
         weights = u.multiply(*given)

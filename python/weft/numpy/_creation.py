@@ -11,13 +11,14 @@ import warnings
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of, static_int, static_shape
+from weft._arguments import normalize_axes, shape_of, static_shape
 from weft.dtypes import (
     default_float,
     default_int,
     dtype_of,
     is_bool,
     is_complex,
+    is_float,
     is_integer,
     is_key,
     requested_dtype,
@@ -26,7 +27,6 @@ from weft.errors import (
     AttributeValueError,
     ConcretizationTypeError,
     DTypeError,
-    OperandError,
     ShapeError,
 )
 from weft.lax import _creation as lax_creation
@@ -76,7 +76,7 @@ def array(
         )
         copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
-        raise AttributeValueError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
+        raise NotImplementedError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
     without_sharding(out_sharding, "array")
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
@@ -96,11 +96,13 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 def _convert(object, dtype):
     if isinstance(object, (_core.Array, _core.Tracer)):
         return object if dtype is None else _core.astype(object, dtype)
+    if type(object) is float and object != object and (dtype is None or is_float(dtype)):
+        return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if object is None:
-        raise OperandError("[array] expected numbers; got None")
+        raise AttributeValueError("[array] expected numbers; got None")
     if isinstance(object, (list, tuple)):
         if _holds_arrays(object):
             return _stacked(object, dtype)
@@ -110,6 +112,12 @@ def _convert(object, dtype):
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
+
+
+def _nan(value, dtype):
+    """An array of a NaN with its sign, which literals do not keep."""
+    weak, dtype = dtype is None, default_float() if dtype is None else dtype
+    return _core.astype(reshape(_core.asarray(np.full(1, value, dtype)), ()), dtype, weak)
 
 
 def _check_numeric(x):
@@ -315,6 +323,8 @@ def _arange(start, stop, step, dtype):
         _core.typeof(x)  # a name of a dtype would promote too
     if dtype is None:
         dtype = _core.result_type(*given)[0]
+        if is_complex(dtype):
+            raise AttributeValueError("[arange] expected real numbers; got complex ones")
     else:
         dtype = requested_dtype(dtype, "arange")
     if is_bool(dtype):
@@ -404,5 +414,4 @@ def size(a, axis=None):
     sizes = shape(a)
     if axis is None:
         return math.prod(sizes)
-    axes = (axis,) if not isinstance(axis, (list, tuple)) else axis
-    return math.prod(sizes[static_int(each, "size", "axis")] for each in axes)
+    return math.prod(sizes[each] for each in normalize_axes(axis, len(sizes), "size"))

@@ -8,7 +8,7 @@ from weft import _core
 from weft._arguments import ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, is_float, is_inexact, is_integer, itemsize_bits
-from weft.errors import DTypeError
+from weft.errors import AttributeValueError, DTypeError
 from weft.numpy import _ufuncs as u
 from weft.numpy._select import choose
 
@@ -257,7 +257,8 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
 @composite
 def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite."""
-    require_real("hypot", x1, x2)
+    if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
+        raise AttributeValueError("[hypot] expected real arrays; got complex ones")
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))
     large, small = u.maximum(x1, x2), u.minimum(x1, x2)
     at_zero = u.equal(large, 0)

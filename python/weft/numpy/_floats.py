@@ -21,7 +21,7 @@ from weft.dtypes import (
     itemsize_bits,
     lowest_value,
 )
-from weft.errors import DTypeError
+from weft.errors import AttributeValueError
 from weft.numpy import _ufuncs as u
 from weft.numpy._division_powers import rad2deg, require_real
 from weft.numpy._reductions import reject_out
@@ -55,7 +55,7 @@ def round(a, decimals=0, out=None):
     decimals = operator.index(decimals)
     dtype = dtype_of(a)
     if is_bool(dtype):
-        raise DTypeError("[round] expected an array of numbers; got dtype bool")
+        raise AttributeValueError("[round] expected an array of numbers; got dtype bool")
     if is_inexact(dtype):
         return _round_float(a, decimals=decimals)
     return _core.asarray(a) if decimals >= 0 else _round_integer(a, unit=10**-decimals)
@@ -112,14 +112,13 @@ def _trunc(x):
 def modf(x, /, out=None):
     """The pair (fractional part, integer part), both floats with the sign of x.
 
-    `out` must be None.
+    Infinities have no fraction: it is NaN. `out` must be None.
     """
     reject_out("modf", out)
     require_real("modf", x)
     (x,) = _core.promote_dtypes_inexact(x)
     whole = _trunc(x)
-    fraction = choose(u.equal(u.absolute(x), math.inf), 0, u.subtract(x, whole))
-    return fraction, whole
+    return u.subtract(x, whole), whole
 
 
 def isinf(x, /):
@@ -151,8 +150,13 @@ def isneginf(x, /, out=None):
     return _equals_float("isneginf", x, -math.inf)
 
 
+def _refuse_complex(function, x):
+    if is_complex(dtype_of(x)):
+        raise AttributeValueError(f"[{function}] expected a real array; got dtype {dtype_of(x)}")
+
+
 def _equals_float(function, x, value):
-    require_real(function, x)
+    _refuse_complex(function, x)
     shape, dtype, _ = _core.typeof(x)
     return u.equal(x, value) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
@@ -255,7 +259,7 @@ def ldexp(x1, x2, /):
     """x1 * 2**x2, for an array of integers x2, as a float."""
     require_real("ldexp", x1)
     if not is_integer(dtype_of(x2)):
-        raise DTypeError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
+        raise AttributeValueError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
     (x,) = _core.promote_dtypes_inexact(x1)
     dtype = dtype_of(x)
     if dtype.itemsize == 1:
@@ -277,7 +281,7 @@ def ldexp(x1, x2, /):
 @composite
 def spacing(x, /):
     """Distance from x to the next float away from zero."""
-    require_real("spacing", x)
+    _refuse_complex("spacing", x)
     (x,) = _core.promote_dtypes_inexact(x)
     outward = copysign(math.inf, x)
     return strong(u.subtract(u.nextafter(x, outward), x))

@@ -288,7 +288,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     _check_repeats(repeats, counts.shape, counts.dtype, size)
     counts = counts.reshape(-1) if counts.size == 1 else counts
     if (counts < 0).any():
-        raise AttributeValueError(f"[repeat] expected non-negative repeats; got {repeats}")
+        raise ShapeError(f"[repeat] expected non-negative repeats; got {repeats}")
     if counts.size == 1 or (counts.size and (counts == counts[0]).all()):
         return _repeat(a, count=int(counts.flat[0]), axis=axis)
     index = np.repeat(np.arange(size, dtype=np.int32), counts)
@@ -299,9 +299,7 @@ def _check_repeats(repeats, shape, dtype, size):
     if not is_integer(dtype):
         raise DTypeError(f"[repeat] expected integer repeats; got dtype {dtype}")
     if math.prod(shape) != 1 and shape not in ((), (size,)):
-        raise AttributeValueError(
-            f"[repeat] expected a number of repeats, or {size} of them; got {repeats}"
-        )
+        raise ShapeError(f"[repeat] expected a number of repeats, or {size} of them; got {repeats}")
 
 
 @composite(static_argnames=("count", "axis"))

@@ -233,7 +233,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         axes_a, axes_b = (static_ints(each, "tensordot", "axes") for each in axes)
     else:
         if not 0 <= count <= min(len(lhs), len(rhs)):
-            raise AttributeValueError(
+            raise ShapeError(
                 f"[tensordot] expected axes of at most the number of axes of both arrays; "
                 f"got axes={count} for shapes {shape_of(a)} and {shape_of(b)}"
             )

@@ -151,7 +151,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """
     if indexing not in ("xy", "ij"):
         raise AttributeValueError(f"[meshgrid] expected indexing 'xy' or 'ij'; got {indexing!r}")
-    if any(ndim_of(x) > 1 for x in xi):
+    if any(ndim_of(x) != 1 for x in xi):
         raise ShapeError(
             f"[meshgrid] expected one-dimensional arrays; got shapes {[shape_of(x) for x in xi]}"
         )
@@ -274,7 +274,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     axis1 = normalize_axis(axis1, ndim, "diagonal")
     axis2 = normalize_axis(axis2, ndim, "diagonal")
     if axis1 == axis2:
-        raise AttributeValueError(f"[diagonal] expected two different axes; got {axis1} twice")
+        raise ShapeError(f"[diagonal] expected two different axes; got {axis1} twice")
     return _diagonal(a, offset=operator.index(offset), axis1=axis1, axis2=axis2)
 
 

@@ -32,19 +32,23 @@ def pad(array, pad_width, mode="constant", **kwargs):
         "symmetric": mirrored at the border, so that the outermost elements are repeated.
         "wrap": the elements at the other end.
         "linear_ramp": a line from the outermost elements to `end_values`, given like `pad_width`.
-        "maximum", "minimum", "mean": that of the elements along the axis, of only so many at each
-          end as `stat_length` says, given like `pad_width`.
+        "maximum", "minimum", "mean", "median": that of the elements along the axis, of only so many
+          at each end as `stat_length` says, given like `pad_width`.
         A function: it is called with each vector along each axis, with zeros at its ends, the
           pair of widths, the axis and the dict of further keywords, and returns the vector.
       kwargs: what the mode takes: `constant_values`, by default 0; `end_values`, by default 0;
         `stat_length`, by default all; for the two mirrors `reflect_type`, "even", or "odd" for
         mirroring also the differences from the outermost elements.
 
-    Raises ValueError for a mode that there is not, and for keywords that a mode does not take.
+    Raises:
+      NotImplementedError: for a mode that there is not.
+      ValueError: for keywords that a mode does not take.
     """
     shape = shape_of(array)
     widths = _pairs(pad_width, len(shape), "pad_width")
-    if any(not is_integer(np.asarray(n).dtype) or n < 0 for pair in widths for n in pair):
+    if not all(is_integer(np.asarray(n).dtype) for pair in widths for n in pair):
+        raise TypeError(f"[pad] expected integers as pad_width; got {pad_width}")
+    if any(n < 0 for pair in widths for n in pair):
         raise AttributeValueError(
             f"[pad] expected non-negative integers as pad_width; got {pad_width}"
         )
@@ -52,7 +56,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
     if mode not in _MODES:
-        raise AttributeValueError(
+        raise NotImplementedError(
             f"[pad] expected a mode of {', '.join(map(repr, _MODES))}; got {mode!r}"
         )
     extra = kwargs.keys() - {_KEYWORDS.get(mode)}
@@ -248,12 +252,19 @@ def _pad_statistic(function):
     return pad_statistic
 
 
+def _median(array, axis, keepdims):
+    from weft.numpy._quantiles import median
+
+    return median(array, axis, keepdims=keepdims)
+
+
 # The keyword that a mode takes.
 _KEYWORDS = {
     "constant": "constant_values",
     "linear_ramp": "end_values",
     "maximum": "stat_length",
     "mean": "stat_length",
+    "median": "stat_length",
     "minimum": "stat_length",
     "reflect": "reflect_type",
     "symmetric": "reflect_type",
@@ -269,4 +280,5 @@ _MODES = {
     "maximum": _pad_statistic(array_max),
     "minimum": _pad_statistic(array_min),
     "mean": _pad_statistic(mean),
+    "median": _pad_statistic(_median),
 }

@@ -6,7 +6,7 @@ from weft import _core
 from weft._arguments import ndim_of
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_dtype
-from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.errors import AttributeValueError, ShapeError
 from weft.lax._shape import common_shape
 from weft.numpy import _ufuncs as u
 
@@ -78,7 +78,7 @@ def clip(arr=None, /, min=None, max=None):
         raise AttributeValueError("[clip] expected an array; got None")
     for x in (arr, min, max):
         if x is not None and is_complex(dtype_of(x)):
-            raise DTypeError(f"[clip] expected real arrays; got dtype {dtype_of(x)}")
+            raise AttributeValueError(f"[clip] expected real arrays; got dtype {dtype_of(x)}")
     if min is None and max is None:
         return _core.asarray(arr)
     if min is None:

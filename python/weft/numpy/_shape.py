@@ -30,6 +30,8 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
       out_sharding: must be None.
     """
     without_sharding(out_sharding, "reshape")
+    if order == "A":
+        raise NotImplementedError("[reshape] expected order 'C' or 'F'; got 'A'")
     if order not in ("C", "F"):
         raise AttributeValueError(f"[reshape] expected order 'C' or 'F'; got {order!r}")
     new = _with_inferred_size(shape_of(a), shape)
@@ -72,7 +74,12 @@ def ravel(a, order="C", *, out_sharding=None):
 
 def transpose(a, axes=None):
     """Reorders the axes: axis i of the result is axis `axes[i]` of `a`. None reverses them."""
-    return _reversed_axes(a) if axes is None else lax_shape.transpose(a, axes)
+    if axes is None:
+        return _reversed_axes(a)
+    axes, ndim = static_ints(axes, "transpose", "the axes"), ndim_of(a)
+    if sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+        raise ShapeError(f"[transpose] expected a permutation of {ndim} axes; got {axes}")
+    return lax_shape.transpose(a, axes)
 
 
 def permute_dims(a, /, axes):

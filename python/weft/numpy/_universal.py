@@ -211,7 +211,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
     return ufunc(func, nin, nout, identity=identity)
 
 
-def _own(function, identity=None, **hooks):
+def _of_numpy(function, identity=None, **hooks):
     return ufunc(
         function,
         1 if function is u.negative else 2,
@@ -222,23 +222,23 @@ def _own(function, identity=None, **hooks):
     )
 
 
-add = _own(u.add, 0, reduce="add_reduce", accumulate="add_accumulate", at="add_at")
-subtract = _own(u.subtract, at="subtract_at")
-multiply = _own(
+add = _of_numpy(u.add, 0, reduce="add_reduce", accumulate="add_accumulate", at="add_at")
+subtract = _of_numpy(u.subtract, at="subtract_at")
+multiply = _of_numpy(
     u.multiply,
     1,
     reduce="multiply_reduce",
     accumulate="multiply_accumulate",
     at="multiply_at",
 )
-negative = _own(u.negative)
-maximum = _own(u.maximum, reduce="maximum_reduce")
-minimum = _own(u.minimum, reduce="minimum_reduce")
-logaddexp = _own(powers.logaddexp, float("-inf"), reduce="logaddexp_reduce")
-logaddexp2 = _own(powers.logaddexp2, float("-inf"), reduce="logaddexp2_reduce")
-bitwise_and = _own(u.bitwise_and, -1, reduce="bitwise_and_reduce")
-bitwise_or = _own(u.bitwise_or, 0, reduce="bitwise_or_reduce")
-bitwise_xor = _own(u.bitwise_xor, 0, reduce="bitwise_xor_reduce")
-logical_and = _own(u.logical_and, True, reduce="logical_and_reduce")
-logical_or = _own(u.logical_or, False, reduce="logical_or_reduce")
-logical_xor = _own(u.logical_xor, False, reduce="logical_xor_reduce")
+negative = _of_numpy(u.negative)
+maximum = _of_numpy(u.maximum, reduce="maximum_reduce")
+minimum = _of_numpy(u.minimum, reduce="minimum_reduce")
+logaddexp = _of_numpy(powers.logaddexp, float("-inf"), reduce="logaddexp_reduce")
+logaddexp2 = _of_numpy(powers.logaddexp2, float("-inf"), reduce="logaddexp2_reduce")
+bitwise_and = _of_numpy(u.bitwise_and, -1, reduce="bitwise_and_reduce")
+bitwise_or = _of_numpy(u.bitwise_or, 0, reduce="bitwise_or_reduce")
+bitwise_xor = _of_numpy(u.bitwise_xor, 0, reduce="bitwise_xor_reduce")
+logical_and = _of_numpy(u.logical_and, True, reduce="logical_and_reduce")
+logical_or = _of_numpy(u.logical_or, False, reduce="logical_or_reduce")
+logical_xor = _of_numpy(u.logical_xor, False, reduce="logical_xor_reduce")
