@@ -31,6 +31,12 @@ def singles_or_doubles(function, x):
     return x
 
 
+def singles(xs):
+    """Arrays of half precision as float32, others as they are."""
+    wide = dtype_of(xs[0]).itemsize >= 4
+    return xs if wide else [_core.astype(x, _SINGLE) for x in xs]
+
+
 def computed(kernel, *xs):
     """`kernel` of arrays of one dtype, which are broadcast together.
 
@@ -39,8 +45,7 @@ def computed(kernel, *xs):
     """
     xs = _core.broadcast_arrays(*xs)
     dtype = dtype_of(xs[0])
-    wide = _SINGLE if dtype.itemsize < 4 else dtype
-    results = kernel(*(_core.astype(x, wide) for x in xs))
+    results = kernel(*(_core.astype(x, dtype_of(x)) for x in singles(xs)))
     return tree_map(lambda y: _core.astype(y, dtype), results)
 
 
