@@ -23,6 +23,12 @@ def reals(function, *xs):
     return xs
 
 
+def sample(function, x, *parameters):
+    """`reals`, where an array `x` with axes is strongly typed and so makes the result."""
+    x, *parameters = reals(function, x, *parameters)
+    return (_core.astype(x, x.dtype) if x.ndim else x), *parameters
+
+
 def singles_or_doubles(function, x):
     """An array of float32 or float64; DTypeError for other dtypes."""
     x = _core.asarray(x)

@@ -69,7 +69,7 @@ def _mode(a, *, axis, keepdims):
         results = [jnp.take_along_axis(each, best, axis=-1) for each in (ordered, runs)]
     else:
         shape = (*a.shape[:-1], 1)
-        results = [jnp.full(shape, math.nan), jnp.zeros(shape, default_float())]
+        results = [jnp.full(shape, math.nan, default_float()), jnp.zeros(shape, default_float())]
     if not keepdims:
         return [each[..., 0] for each in results]
     if axis is None:

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "cdf",
@@ -26,7 +26,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, a, b, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, a, b, loc, scale = reals("beta.logpdf", x, a, b, loc, scale)
+    x, a, b, loc, scale = sample("beta.logpdf", x, a, b, loc, scale)
     y = (x - loc) / scale
     value = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
     value = value - special.betaln(a, b) - jnp.log(scale)
@@ -43,7 +43,7 @@ def pdf(x, a, b, loc=0, scale=1):
 @composite
 def cdf(x, a, b, loc=0, scale=1):
     """The probability of a value of at most x."""
-    x, a, b, loc, scale = reals("beta.cdf", x, a, b, loc, scale)
+    x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
     return special.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
 
@@ -56,7 +56,7 @@ def logcdf(x, a, b, loc=0, scale=1):
 @composite
 def sf(x, a, b, loc=0, scale=1):
     """The probability of a value above x."""
-    x, a, b, loc, scale = reals("beta.sf", x, a, b, loc, scale)
+    x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
     return special.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
 
 

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "logpmf",
@@ -22,7 +22,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpmf(k, n, a, b, loc=0):
     """Logarithm of the probability of k."""
-    k, n, a, b, loc = reals("betabinom.logpmf", k, n, a, b, loc)
+    k, n, a, b, loc = sample("betabinom.logpmf", k, n, a, b, loc)
     y = jnp.floor(k - loc)
     value = special.betaln(y + a, n - y + b) - special.betaln(a, b)
     value = value - jnp.log1p(n) - special.betaln(n - y + 1, y + 1)

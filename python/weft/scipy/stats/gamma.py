@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, sample
 
 __all__ = [
     "cdf",
@@ -26,7 +26,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, a, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, a, loc, scale = reals("gamma.logpdf", x, a, loc, scale)
+    x, a, loc, scale = sample("gamma.logpdf", x, a, loc, scale)
     y = (x - loc) / scale
     value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
     return jnp.where(y < 0, -math.inf, value)
@@ -41,7 +41,7 @@ def pdf(x, a, loc=0, scale=1):
 @composite
 def cdf(x, a, loc=0, scale=1):
     """The probability of a value of at most x."""
-    x, a, loc, scale = reals("gamma.cdf", x, a, loc, scale)
+    x, a, loc, scale = sample("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
 
 

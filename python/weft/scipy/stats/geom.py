@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "logpmf",
@@ -22,7 +22,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpmf(k, p, loc=0):
     """Logarithm of the probability of k."""
-    k, p, loc = reals("geom.logpmf", k, p, loc)
+    k, p, loc = sample("geom.logpmf", k, p, loc)
     y = k - loc
     value = special.xlog1py(y - 1, -p) + jnp.log(p)
     return jnp.where(y <= 0, -math.inf, value)

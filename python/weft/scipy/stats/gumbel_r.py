@@ -28,7 +28,9 @@ def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("gumbel_r.logpdf", x, loc, scale)
     z = (x - loc) / jnp.where(scale > 0, scale, math.nan)
-    return -jnp.log(scale) - z - jnp.exp(-z)
+    growth = jnp.exp(-z)
+    value = -jnp.log(scale) - (z + growth)
+    return jnp.where(growth == math.inf, -math.inf, value)
 
 
 @composite

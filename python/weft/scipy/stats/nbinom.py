@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "logpmf",
@@ -22,7 +22,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpmf(k, n, p, loc=0):
     """Logarithm of the probability of k."""
-    k, n, p, loc = reals("nbinom.logpmf", k, n, p, loc)
+    k, n, p, loc = sample("nbinom.logpmf", k, n, p, loc)
     y = k - loc
     choices = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
     value = choices + special.xlogy(n, p) + special.xlog1py(y, -p)

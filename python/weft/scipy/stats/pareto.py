@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "cdf",
@@ -26,7 +26,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, b, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, b, loc, scale = reals("pareto.logpdf", x, b, loc, scale)
+    x, b, loc, scale = sample("pareto.logpdf", x, b, loc, scale)
     y = (x - loc) / scale
     value = jnp.log(b / scale) - (b + 1) * jnp.log(y)
     return jnp.where(y < 1, -math.inf, value)
@@ -41,7 +41,7 @@ def pdf(x, b, loc=0, scale=1):
 @composite
 def logsf(x, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    x, b, loc, scale = reals("pareto.logsf", x, b, loc, scale)
+    x, b, loc, scale = sample("pareto.logsf", x, b, loc, scale)
     return -b * jnp.log(jnp.maximum((x - loc) / scale, 1))
 
 
@@ -66,7 +66,7 @@ def logcdf(x, b, loc=0, scale=1):
 @composite
 def ppf(q, b, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
-    q, b, loc, scale = reals("pareto.ppf", q, b, loc, scale)
+    q, b, loc, scale = sample("pareto.ppf", q, b, loc, scale)
     value = jnp.exp(-jnp.log1p(-q) / b) * scale + loc
     return jnp.where((q < 0) | (q > 1), math.nan, value)
 

@@ -10,7 +10,7 @@ from weft import lax, numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import computed, horner, reals
+from weft.scipy.special._evaluate import computed, horner, reals, sample
 
 __all__ = [
     "cdf",
@@ -60,7 +60,7 @@ def pmf(k, mu, loc=0):
 @composite
 def cdf(k, mu, loc=0):
     """The probability of a value of at most k."""
-    k, mu, loc = reals("poisson.cdf", k, mu, loc)
+    k, mu, loc = sample("poisson.cdf", k, mu, loc)
     y = k - loc
     return jnp.where(y < 0, 0, special.gammaincc(jnp.floor(jnp.where(y < 0, 0, y)) + 1, mu))
 

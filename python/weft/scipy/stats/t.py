@@ -8,7 +8,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "logpdf",
@@ -20,7 +20,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, df, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, df, loc, scale = reals("t.logpdf", x, df, loc, scale)
+    x, df, loc, scale = sample("t.logpdf", x, df, loc, scale)
     y = (x - loc) / scale
     half = 0.5 * df
     value = -0.5 * jnp.log(df) - special.betaln(half, 0.5) - jnp.log(scale)
