@@ -52,7 +52,7 @@ TABLE = {
     "erfcx": ((between(-5, 50),), 30),
     "erfinv": ((between(-0.99, 0.99),), 100),
     "exp1": ((powers(-3, 1.5),), 30),
-    "expi": ((between(0.5, 60),), 50),
+    "expi": ((between(0.5, 39),), 50),
     "expit": ((LINE,), 10),
     "expn": ((whole(0, 30), powers(-3, 1.5)), 50),
     "factorial": ((between(0, 30),), 100),
