@@ -5,6 +5,7 @@ from weft._surface import public as _public
 __all__ = [
     "linalg",
     "special",
+    "stats",
 ]
 _LATER = {f"{__name__}.{name}": () for name in __all__}
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)

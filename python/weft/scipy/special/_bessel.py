@@ -43,7 +43,7 @@ def bessel_jn(z, *, v, n_iter=50):
     Args:
       z: real array or number.
       v: the highest order, an integer.
-      n_iter: the order from which the recurrence goes down, an integer.
+      n_iter: the recurrence goes down from the order n_iter + 1; an integer.
 
     Returns:
       Array `[v + 1, ...]` with the shape of `z` after the first axis, of a floating-point dtype;
@@ -75,9 +75,9 @@ def _bessel_jn(z, v, n_iter):
     rows_at = jnp.reshape(jnp.arange(rows, dtype=z.dtype), shape)
     one = jnp.ones_like(z)
     # J(0) + 2 J(2) + 2 J(4) + ... = 1
-    total = 2 * one if n_iter % 2 == 0 else jnp.zeros_like(z)
-    kept = jnp.where(rows_at == n_iter, one, 0)
-    orders = jnp.arange(n_iter, 0, -1).astype(z.dtype)
+    total = 2 * one if n_iter % 2 else jnp.zeros_like(z)
+    kept = jnp.zeros((rows, *z.shape), z.dtype)
+    orders = jnp.arange(n_iter + 1, 0, -1).astype(z.dtype)
     carry = (jnp.zeros_like(z), one, total, kept)
     (_, at, total, kept), _ = lax.scan(step, carry, orders)
     kept = kept / (total - at)

@@ -82,6 +82,18 @@ def xlog1py(x, y):
     return _xlog1py(*_core.broadcast_arrays(*inexact(x, y)))
 
 
+@custom_jvp
+def _entr(x):
+    return jnp.where(x < 0, -math.inf, -_xlogy(x, x))
+
+
+@_entr.defjvp
+def _entr_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    slope = jnp.where(x < 0, 0, -1 - jnp.log(jnp.where(x < 0, 1, x)))
+    return _entr(x), dx * slope
+
+
 @composite
 def entr(x):
     """-x log(x), 0 where x is 0 and -inf where it is negative.
@@ -92,8 +104,7 @@ def entr(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    (x,) = reals("entr", x)
-    return jnp.where(x < 0, -math.inf, -_xlogy(x, x))
+    return _entr(*reals("entr", x))
 
 
 def _relative_entropy(p, q):

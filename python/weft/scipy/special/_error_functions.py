@@ -59,7 +59,7 @@ def _wofz(z):
     exponential = lax.complex(size * jnp.cos(angle), -size * jnp.sin(angle))
     value = jnp.where(below, exponential - value, value)
     vanishes = (jnp.isinf(x) | jnp.isinf(y)) & (y >= 0)
-    return jnp.where(finite, value, jnp.where(vanishes, 0, math.nan))
+    return jnp.where(finite, value, jnp.where(vanishes, 0, complex(math.nan, math.nan)))
 
 
 @_wofz.defjvp

@@ -23,12 +23,24 @@ def reals(function, *xs):
     return xs
 
 
+def sample(function, x, *parameters):
+    """`reals`, where an array `x` with axes is strongly typed and so makes the result."""
+    x, *parameters = reals(function, x, *parameters)
+    return (_core.astype(x, x.dtype) if x.ndim else x), *parameters
+
+
 def singles_or_doubles(function, x):
     """An array of float32 or float64; DTypeError for other dtypes."""
     x = _core.asarray(x)
     if x.dtype not in (_SINGLE, _DOUBLE):
         raise DTypeError(f"[{function}] expected an array of float32 or float64; got {x.dtype}")
     return x
+
+
+def singles(xs):
+    """Arrays of half precision as float32, others as they are."""
+    wide = dtype_of(xs[0]).itemsize >= 4
+    return xs if wide else [_core.astype(x, _SINGLE) for x in xs]
 
 
 def computed(kernel, *xs):
@@ -39,8 +51,7 @@ def computed(kernel, *xs):
     """
     xs = _core.broadcast_arrays(*xs)
     dtype = dtype_of(xs[0])
-    wide = _SINGLE if dtype.itemsize < 4 else dtype
-    results = kernel(*(_core.astype(x, wide) for x in xs))
+    results = kernel(*(_core.astype(x, dtype_of(x)) for x in singles(xs)))
     return tree_map(lambda y: _core.astype(y, dtype), results)
 
 

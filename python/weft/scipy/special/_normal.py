@@ -11,7 +11,7 @@ from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.errors import AttributeValueError
 from weft.scipy.special._error_functions import _erfcx
-from weft.scipy.special._evaluate import computed, horner, reals, singles_or_doubles
+from weft.scipy.special._evaluate import computed, horner, reals, singles, singles_or_doubles
 
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -233,6 +233,6 @@ def owens_t(h, a):
       h, a: real arrays or numbers that broadcast together.
 
     Returns:
-      Array of the broadcast shape and of a floating-point dtype.
+      Array of the broadcast shape, of float32 or float64.
     """
-    return computed(_owens_t, *reals("owens_t", h, a))
+    return computed(_owens_t, *singles(reals("owens_t", h, a)))

@@ -1,0 +1,55 @@
+"""The Bernoulli distribution: 1 with probability `p`, otherwise 0, both moved by `loc`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import sample
+
+__all__ = [
+    "cdf",
+    "logpmf",
+    "pmf",
+    "ppf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpmf(k, p, loc=0):
+    """Logarithm of the probability of k."""
+    k, p, loc = sample("bernoulli.logpmf", k, p, loc)
+    k = k - loc
+    value = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
+    return jnp.where((k < 0) | (k > 1), -math.inf, value)
+
+
+@composite
+def pmf(k, p, loc=0):
+    """The probability of k."""
+    return jnp.exp(logpmf(k, p, loc))
+
+
+@composite
+def cdf(k, p):
+    """The probability of a value of at most k."""
+    k, p = sample("bernoulli.cdf", k, p)
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, jnp.ones_like(k)))
+    return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), math.nan, value)
+
+
+@composite
+def ppf(q, p):
+    """The value that is not exceeded with probability q."""
+    q, p = sample("bernoulli.ppf", q, p)
+    valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
+    return jnp.where(valid, jnp.where(q <= 1 - p, jnp.zeros_like(q), 1), math.nan)
+
+
+_open_to_users(__name__)

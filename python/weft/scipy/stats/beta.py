@@ -1,0 +1,69 @@
+"""The beta distribution of the parameters `a` and `b`, on `loc` to `loc + scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import sample
+
+__all__ = [
+    "cdf",
+    "logcdf",
+    "logpdf",
+    "logsf",
+    "pdf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, a, b, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, a, b, loc, scale = sample("beta.logpdf", x, a, b, loc, scale)
+    y = (x - loc) / scale
+    value = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
+    value = value - special.betaln(a, b) - jnp.log(scale)
+    value = jnp.where((y < 0) | (y > 1), -math.inf, value)
+    return jnp.where((a <= 0) | (b <= 0), math.nan, value)
+
+
+@composite
+def pdf(x, a, b, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, a, b, loc, scale))
+
+
+@composite
+def cdf(x, a, b, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
+    return special.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+
+
+@composite
+def logcdf(x, a, b, loc=0, scale=1):
+    """Logarithm of the probability of a value of at most x."""
+    return jnp.log(cdf(x, a, b, loc, scale))
+
+
+@composite
+def sf(x, a, b, loc=0, scale=1):
+    """The probability of a value above x."""
+    x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
+    return special.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+
+
+@composite
+def logsf(x, a, b, loc=0, scale=1):
+    """Logarithm of the probability of a value above x."""
+    return jnp.log(sf(x, a, b, loc, scale))
+
+
+_open_to_users(__name__)

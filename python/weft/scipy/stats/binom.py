@@ -1,0 +1,40 @@
+"""The binomial distribution: the number of successes in `n` trials of probability `p`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "logpmf",
+    "pmf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpmf(k, n, p, loc=0):
+    """Logarithm of the probability of k."""
+    k, n, p, loc = reals("binom.logpmf", k, n, p, loc)
+    y = k - loc
+    inside = (y >= 0) & (y <= n)
+    y = jnp.where(jnp.isnan(y) | inside, y, 0)
+    choices = -jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
+    value = choices + special.xlogy(y, p) + special.xlog1py(n - y, -p)
+    return jnp.where(inside | jnp.isnan(k), value, -math.inf)
+
+
+@composite
+def pmf(k, n, p, loc=0):
+    """The probability of k."""
+    return jnp.exp(logpmf(k, n, p, loc))
+
+
+_open_to_users(__name__)

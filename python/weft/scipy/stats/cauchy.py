@@ -1,0 +1,81 @@
+"""The Cauchy distribution of median `loc` and half width `scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "isf",
+    "logcdf",
+    "logpdf",
+    "logsf",
+    "pdf",
+    "ppf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = reals("cauchy.logpdf", x, loc, scale)
+    y = (x - loc) / scale
+    return -jnp.log(math.pi * scale) - jnp.log1p(y * y)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, loc, scale = reals("cauchy.cdf", x, loc, scale)
+    return jnp.arctan2(1, (loc - x) / scale) / math.pi
+
+
+@composite
+def logcdf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value of at most x."""
+    return jnp.log(cdf(x, loc, scale))
+
+
+@composite
+def sf(x, loc=0, scale=1):
+    """The probability of a value above x."""
+    x, loc, scale = reals("cauchy.sf", x, loc, scale)
+    return jnp.arctan2(1, (x - loc) / scale) / math.pi
+
+
+@composite
+def logsf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value above x."""
+    return jnp.log(sf(x, loc, scale))
+
+
+@composite
+def ppf(q, loc=0, scale=1):
+    """The value that is not exceeded with probability q."""
+    q, loc, scale = reals("cauchy.ppf", q, loc, scale)
+    return jnp.tan(math.pi * (q - 0.5)) * scale + loc
+
+
+@composite
+def isf(q, loc=0, scale=1):
+    """The value that is exceeded with probability q."""
+    q, loc, scale = reals("cauchy.isf", q, loc, scale)
+    return jnp.tan(math.pi * (0.5 - q)) * scale + loc
+
+
+_open_to_users(__name__)

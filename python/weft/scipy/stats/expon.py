@@ -1,0 +1,73 @@
+"""The exponential distribution of mean `scale`, moved by `loc`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "logcdf",
+    "logpdf",
+    "logsf",
+    "pdf",
+    "ppf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = reals("expon.logpdf", x, loc, scale)
+    value = -(x - loc) / scale - jnp.log(scale)
+    return jnp.where(x < loc, -math.inf, value)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    return -jnp.expm1(logsf(x, loc, scale))
+
+
+@composite
+def logcdf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value of at most x."""
+    return jnp.log(cdf(x, loc, scale))
+
+
+@composite
+def sf(x, loc=0, scale=1):
+    """The probability of a value above x."""
+    return jnp.exp(logsf(x, loc, scale))
+
+
+@composite
+def logsf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value above x."""
+    x, loc, scale = reals("expon.logsf", x, loc, scale)
+    return -jnp.maximum((x - loc) / scale, 0)
+
+
+@composite
+def ppf(q, loc=0, scale=1):
+    """The value that is not exceeded with probability q."""
+    q, loc, scale = reals("expon.ppf", q, loc, scale)
+    value = loc - scale * jnp.log1p(-q)
+    return jnp.where((q < 0) | (q > 1), math.nan, value)
+
+
+_open_to_users(__name__)

@@ -1,0 +1,67 @@
+"""The gamma distribution of shape `a`, moved by `loc` and scaled by `scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import reals, sample
+
+__all__ = [
+    "cdf",
+    "logcdf",
+    "logpdf",
+    "logsf",
+    "pdf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, a, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, a, loc, scale = sample("gamma.logpdf", x, a, loc, scale)
+    y = (x - loc) / scale
+    value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
+    return jnp.where(y < 0, -math.inf, value)
+
+
+@composite
+def pdf(x, a, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, a, loc, scale))
+
+
+@composite
+def cdf(x, a, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, a, loc, scale = sample("gamma.cdf", x, a, loc, scale)
+    return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
+
+
+@composite
+def logcdf(x, a, loc=0, scale=1):
+    """Logarithm of the probability of a value of at most x."""
+    return jnp.log(cdf(x, a, loc, scale))
+
+
+@composite
+def sf(x, a, loc=0, scale=1):
+    """The probability of a value above x."""
+    x, a, loc, scale = reals("gamma.sf", x, a, loc, scale)
+    return special.gammaincc(a, jnp.maximum((x - loc) / scale, 0))
+
+
+@composite
+def logsf(x, a, loc=0, scale=1):
+    """Logarithm of the probability of a value above x."""
+    return jnp.log(sf(x, a, loc, scale))
+
+
+_open_to_users(__name__)

@@ -1,0 +1,42 @@
+"""The generalized normal distribution of the exponent `beta`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "logpdf",
+    "pdf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, beta):
+    """Logarithm of the density at x."""
+    x, beta = reals("gennorm.logpdf", x, beta)
+    return jnp.log(0.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
+
+
+@composite
+def pdf(x, beta):
+    """The density at x."""
+    return jnp.exp(logpdf(x, beta))
+
+
+@composite
+def cdf(x, beta):
+    """The probability of a value of at most x."""
+    x, beta = reals("gennorm.cdf", x, beta)
+    tail = 0.5 * special.gammaincc(1 / beta, jnp.abs(x) ** beta)
+    return jnp.where(x > 0, 1 - tail, tail)
+
+
+_open_to_users(__name__)

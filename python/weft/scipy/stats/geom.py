@@ -1,0 +1,37 @@
+"""The geometric distribution: the number of trials of probability `p` up to the first success.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import sample
+
+__all__ = [
+    "logpmf",
+    "pmf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpmf(k, p, loc=0):
+    """Logarithm of the probability of k."""
+    k, p, loc = sample("geom.logpmf", k, p, loc)
+    y = k - loc
+    value = special.xlog1py(y - 1, -p) + jnp.log(p)
+    return jnp.where(y <= 0, -math.inf, value)
+
+
+@composite
+def pmf(k, p, loc=0):
+    """The probability of k."""
+    return jnp.exp(logpmf(k, p, loc))
+
+
+_open_to_users(__name__)

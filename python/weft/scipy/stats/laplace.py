@@ -1,0 +1,42 @@
+"""The Laplace distribution of mean `loc` and decay length `scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "logpdf",
+    "pdf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = reals("laplace.logpdf", x, loc, scale)
+    return -jnp.abs(x - loc) / scale - jnp.log(2 * scale)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, loc, scale = reals("laplace.cdf", x, loc, scale)
+    z = (x - loc) / scale
+    tail = 0.5 * jnp.exp(-jnp.abs(z))
+    return jnp.where(z <= 0, tail, 1 - tail)
+
+
+_open_to_users(__name__)

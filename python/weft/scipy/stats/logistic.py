@@ -1,0 +1,69 @@
+"""The logistic distribution of mean `loc`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "isf",
+    "logpdf",
+    "pdf",
+    "ppf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = reals("logistic.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    size = jnp.abs(z)
+    return -size - 2 * jnp.log1p(jnp.exp(-size)) - jnp.log(scale)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, loc, scale = reals("logistic.cdf", x, loc, scale)
+    z = (x - loc) / scale
+    return special.expit(z)
+
+
+@composite
+def sf(x, loc=0, scale=1):
+    """The probability of a value above x."""
+    x, loc, scale = reals("logistic.sf", x, loc, scale)
+    z = (x - loc) / scale
+    return special.expit(-z)
+
+
+@composite
+def ppf(x, loc=0, scale=1):
+    """The value that is not exceeded with probability x."""
+    x, loc, scale = reals("logistic.ppf", x, loc, scale)
+    return special.logit(x) * scale + loc
+
+
+@composite
+def isf(x, loc=0, scale=1):
+    """The value that is exceeded with probability x."""
+    x, loc, scale = reals("logistic.isf", x, loc, scale)
+    return -special.logit(x) * scale + loc
+
+
+_open_to_users(__name__)

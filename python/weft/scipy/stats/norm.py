@@ -1,0 +1,82 @@
+"""The normal distribution of mean `loc` and standard deviation `scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import inexact, reals
+
+__all__ = [
+    "cdf",
+    "isf",
+    "logcdf",
+    "logpdf",
+    "logsf",
+    "pdf",
+    "ppf",
+    "sf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = inexact(x, loc, scale)
+    square = jnp.square(scale)
+    return -0.5 * (jnp.log(2 * math.pi * square) + jnp.square(x - loc) / square)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def logcdf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value of at most x."""
+    x, loc, scale = reals("norm.logcdf", x, loc, scale)
+    return special.log_ndtr((x - loc) / scale)
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, loc, scale = reals("norm.cdf", x, loc, scale)
+    return special.ndtr((x - loc) / scale)
+
+
+@composite
+def logsf(x, loc=0, scale=1):
+    """Logarithm of the probability of a value above x."""
+    x, loc, scale = reals("norm.logsf", x, loc, scale)
+    return special.log_ndtr((loc - x) / scale)
+
+
+@composite
+def sf(x, loc=0, scale=1):
+    """The probability of a value above x."""
+    x, loc, scale = reals("norm.sf", x, loc, scale)
+    return special.ndtr((loc - x) / scale)
+
+
+@composite
+def ppf(q, loc=0, scale=1):
+    """The value that is not exceeded with probability q."""
+    return special.ndtri(q) * scale + loc
+
+
+@composite
+def isf(q, loc=0, scale=1):
+    """The value that is exceeded with probability q."""
+    return ppf(1 - q, loc, scale)
+
+
+_open_to_users(__name__)

@@ -1,0 +1,79 @@
+"""The Poisson distribution of mean `mu`, moved by `loc`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import lax, numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import computed, horner, reals, sample
+
+__all__ = [
+    "cdf",
+    "entropy",
+    "logpmf",
+    "pmf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+_LARGE = 100
+# Of the powers of 1 / mu, the highest first
+_EXPANSION = [-1375 / 1008, -863 / 2520, -9 / 80, -19 / 360, -1 / 24, -1 / 12, 0]
+
+
+def _entropy(mu):
+    large = mu > _LARGE
+    small = jnp.where(large | ~(mu > 0), 1, mu)
+
+    def add(k, total):
+        k = jnp.asarray(k, mu.dtype)
+        value = k * jnp.log(small) - special.gammaln(k + 1) - small
+        return total - jnp.exp(value) * value
+
+    by_sum = lax.fori_loop(0, 230, add, jnp.zeros_like(mu))
+    top = jnp.where(large, mu, _LARGE)
+    inverse = jnp.where(jnp.isinf(top), 0, 1 / top)
+    by_expansion = 0.5 * jnp.log(2 * math.pi * math.e * top) + horner(inverse, _EXPANSION)
+    value = jnp.where(large, by_expansion, jnp.where(mu == 0, 0, by_sum))
+    return jnp.where(mu >= 0, value, math.nan)
+
+
+@composite
+def logpmf(k, mu, loc=0):
+    """Logarithm of the probability of k."""
+    k, mu, loc = reals("poisson.logpmf", k, mu, loc)
+    y = k - loc
+    value = special.xlogy(y, mu) - special.gammaln(y + 1) - mu
+    return jnp.where((y < 0) | (y != jnp.round(y)), -math.inf, value)
+
+
+@composite
+def pmf(k, mu, loc=0):
+    """The probability of k."""
+    return jnp.exp(logpmf(k, mu, loc))
+
+
+@composite
+def cdf(k, mu, loc=0):
+    """The probability of a value of at most k."""
+    k, mu, loc = sample("poisson.cdf", k, mu, loc)
+    y = k - loc
+    return jnp.where(y < 0, 0, special.gammaincc(jnp.floor(jnp.where(y < 0, 0, y)) + 1, mu))
+
+
+@composite
+def entropy(mu, loc=0):
+    """The entropy, in nats. `loc` has no effect: it moves the distribution.
+
+    By summation, for means above 100 by the expansion of R. J. Evans and J. Boersma, "The entropy
+    of a Poisson distribution", SIAM Review 30 (1988).
+    """
+    mu, loc = reals("poisson.entropy", mu, loc)
+    return computed(_entropy, mu)
+
+
+_open_to_users(__name__)

@@ -1,0 +1,36 @@
+"""Student's distribution of `df` degrees of freedom, moved by `loc` and scaled by `scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+from weft import numpy as jnp
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy import special
+from weft.scipy.special._evaluate import sample
+
+__all__ = [
+    "logpdf",
+    "pdf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, df, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, df, loc, scale = sample("t.logpdf", x, df, loc, scale)
+    y = (x - loc) / scale
+    half = 0.5 * df
+    value = -0.5 * jnp.log(df) - special.betaln(half, 0.5) - jnp.log(scale)
+    return value - (half + 0.5) * jnp.log1p(y * y / df)
+
+
+@composite
+def pdf(x, df, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, df, loc, scale))
+
+
+_open_to_users(__name__)

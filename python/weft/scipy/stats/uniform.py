@@ -1,0 +1,53 @@
+"""The uniform distribution from `loc` to `loc + scale`.
+
+Arguments are real arrays or numbers that broadcast together; results have the promoted
+floating-point dtype.
+"""
+
+import math
+
+from weft import numpy as jnp
+from weft._arguments import strong
+from weft._jit import composite
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.scipy.special._evaluate import reals
+
+__all__ = [
+    "cdf",
+    "logpdf",
+    "pdf",
+    "ppf",
+]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+@composite
+def logpdf(x, loc=0, scale=1):
+    """Logarithm of the density at x."""
+    x, loc, scale = reals("uniform.logpdf", x, loc, scale)
+    inside = (x >= loc) & (x <= loc + scale)
+    return jnp.where(inside, -jnp.log(scale), -math.inf)
+
+
+@composite
+def pdf(x, loc=0, scale=1):
+    """The density at x."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+@composite
+def cdf(x, loc=0, scale=1):
+    """The probability of a value of at most x."""
+    x, loc, scale = reals("uniform.cdf", x, loc, scale)
+    return strong(jnp.clip((x - loc) / scale, 0, 1))
+
+
+@composite
+def ppf(q, loc=0, scale=1):
+    """The value that is not exceeded with probability q."""
+    q, loc, scale = reals("uniform.ppf", q, loc, scale)
+    value = q * scale + loc
+    return jnp.where((q < 0) | (q > 1), math.nan, value)
+
+
+_open_to_users(__name__)

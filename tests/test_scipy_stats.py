@@ -1,0 +1,268 @@
+"""weft.scipy.stats: every function of every distribution against SciPy, samples, estimates.
+
+All distributions run in one compiled program, by default in double precision.
+"""
+
+import importlib
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import EVERYTHING
+
+import weft
+import weft.numpy as jnp
+from weft.scipy import stats
+
+X = np.array([-1.3, -0.2, 0.0, 0.3, 0.8, 1.0, 1.7, 4.0])
+Q = np.array([-0.1, 0.05, 0.3, 0.5, 0.9, 1.2])
+K = np.arange(-1.0, 8.0)
+
+# Distribution: parameters, and values outside of which some are
+TABLE = {
+    "bernoulli": ((0.3,), K),
+    "beta": ((2.0, 3.0, 0.1, 1.5), X),
+    "betabinom": ((6.0, 2.0, 3.0), K),
+    "binom": ((6.0, 0.3, 1.0), K),
+    "cauchy": ((0.1, 1.5), X),
+    "chi2": ((3.0, 0.1, 1.5), X),
+    "expon": ((0.1, 1.5), X),
+    "gamma": ((2.0, 0.1, 1.5), X),
+    "gennorm": ((1.5,), X),
+    "geom": ((0.3,), K),
+    "gumbel_l": ((0.1, 1.5), X),
+    "gumbel_r": ((0.1, 1.5), X),
+    "laplace": ((0.1, 1.5), X),
+    "logistic": ((0.1, 1.5), X),
+    "nbinom": ((3.0, 0.3), K),
+    "norm": ((0.1, 1.5), X),
+    "pareto": ((2.0, 0.1, 0.5), X),
+    "poisson": ((3.0,), K),
+    "t": ((4.0, 0.1, 1.5), X),
+    "truncnorm": ((-1.0, 2.0, 0.1, 1.2), X),
+    "uniform": ((0.1, 1.5), X),
+    "vonmises": ((2.0,), X),
+    "wrapcauchy": ((0.5,), X),
+}
+
+
+def distribution(name):
+    return importlib.import_module(f"weft.scipy.stats.{name}")
+
+
+def rows():
+    """(distribution, function, arguments) for all of them."""
+    for name, (parameters, x) in TABLE.items():
+        for function in distribution(name).__all__:
+            if function == "entropy":
+                yield name, function, (np.array([0.0, 0.5, 3.0, 90.0, 150.0]),)
+            else:
+                yield name, function, (Q if function in ("ppf", "isf") else x, *parameters)
+
+
+@pytest.mark.parametrize("x64", [False, True] if EVERYTHING else [True])
+def test_distributions(x64):
+    cases = list(rows())
+    narrow = (lambda x: x) if x64 else lambda x: np.asarray(x, np.float32)
+    arguments = [tuple(narrow(x) for x in args) for _, _, args in cases]
+
+    def everything(arguments):
+        return [
+            getattr(distribution(name), function)(*args)
+            for (name, function, _), args in zip(cases, arguments, strict=True)
+        ]
+
+    with weft.enable_x64(x64):
+        results = weft.jit(everything)(arguments)
+    for (name, function, _), args, got in zip(cases, arguments, results, strict=True):
+        with np.errstate(all="ignore"):
+            wide = [np.asarray(x, float) for x in args]
+            wanted = getattr(getattr(scipy.stats, name), function)(*wide)
+        np.testing.assert_allclose(
+            got,
+            wanted,
+            rtol=1e-9 if x64 else 2e-4,
+            atol=1e-12 if x64 else 1e-5,
+            err_msg=f"{name}.{function}",
+        )
+
+
+def test_derivatives():
+    """Of each density, with respect to everything it depends on: by differences."""
+    cases = {
+        name: (0.7, *parameters) if x is X else (2.0, *parameters)
+        for name, (parameters, x) in TABLE.items()
+    }
+    step = 1e-6
+
+    def log_density(name):
+        module = distribution(name)
+        return module.logpdf if hasattr(module, "logpdf") else module.logpmf
+
+    def around(point):
+        moves = step * np.eye(len(point))
+        return tuple(np.transpose(np.concatenate([point + moves, point - moves])))
+
+    def both(points, moved):
+        slopes = {
+            name: weft.grad(log_density(name), tuple(range(len(point))))(*point)
+            for name, point in points.items()
+        }
+        return slopes, {name: log_density(name)(*each) for name, each in moved.items()}
+
+    moved = {name: around(np.array(point)) for name, point in cases.items()}
+    with weft.enable_x64(True):
+        slopes, values = weft.jit(both)(cases, moved)
+    for name, point in cases.items():
+        if name in ("bernoulli", "poisson"):  # only where the first argument is whole
+            continue
+        up, down = np.split(np.asarray(values[name]), [len(point)])
+        np.testing.assert_allclose(
+            slopes[name], (up - down) / (2 * step), rtol=1e-5, atol=1e-7, err_msg=name
+        )
+
+
+def test_dirichlet():
+    alpha = np.array([1.0, 2.0, 3.0], np.float32)
+    x = np.array([[0.2, 0.3], [0.3, 0.3], [0.5, 0.4]], np.float32)
+    wanted = scipy.stats.dirichlet.logpdf(x.astype(float) / x.sum(0, dtype=float), alpha)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x, alpha), wanted, rtol=1e-5)
+    np.testing.assert_allclose(stats.dirichlet.pdf(x[:2], alpha), np.exp(wanted), rtol=1e-5)
+    assert stats.dirichlet.logpdf(np.float32([0.2, 0.3, 0.6]), alpha) == -np.inf
+    with pytest.raises(ValueError, match=r"3 or 2 rows"):
+        stats.dirichlet.logpdf(np.ones(4, np.float32), alpha)
+
+
+def test_multinomial():
+    p = np.array([0.3, 0.7], np.float32)
+    wanted = scipy.stats.multinomial.logpmf([1, 2], 3, p.astype(float) / p.sum(dtype=float))
+    np.testing.assert_allclose(stats.multinomial.logpmf(np.array([1, 2]), 3, p), wanted, rtol=1e-5)
+    assert stats.multinomial.pmf(np.array([1, 2]), 4, p) == 0
+    with pytest.raises(ValueError, match="of integers"):
+        stats.multinomial.logpmf(np.array([1, 2]), 3.0, p)
+
+
+def test_multivariate_normal():
+    mean = np.array([0.5, -0.2], np.float32)
+    cov = np.array([[2.0, 0.3], [0.3, 0.5]], np.float32)
+    x = np.linspace(-1, 1, 12).reshape(2, 3, 2).astype(np.float32)
+    wanted = scipy.stats.multivariate_normal.logpdf(x, mean, cov)
+    logpdf = stats.multivariate_normal.logpdf
+    np.testing.assert_allclose(logpdf(x, mean, cov), wanted, rtol=1e-5)
+    stacked = np.stack([cov] * 3)
+    np.testing.assert_allclose(logpdf(x, mean, stacked), wanted, rtol=1e-5)
+    np.testing.assert_allclose(
+        stats.multivariate_normal.pdf(1.0, 0.5, 2.0),
+        scipy.stats.norm.pdf(1, 0.5, 2**0.5),
+        rtol=1e-6,
+    )
+    with pytest.raises(ValueError, match="expected a mean"):
+        logpdf(x, mean, np.eye(3, dtype=np.float32))
+    with pytest.raises(NotImplementedError):
+        logpdf(x, mean, cov, allow_singular=True)
+
+
+def test_modes_and_errors():
+    a = np.array([[3, 1, 2, 3], [0, 0, 5, 4], [3, 7, 2, 4]])
+    for axis in (None, 0, -1):
+        for keepdims in (False, True):
+            got = stats.mode(a, axis, keepdims=keepdims)
+            wanted = scipy.stats.mode(a, axis, keepdims=keepdims)
+            assert got.mode.tolist() == wanted.mode.tolist()
+            assert got.count.tolist() == wanted.count.tolist()
+        got = stats.sem(a.astype(np.float32), axis)
+        np.testing.assert_allclose(got, scipy.stats.sem(a, axis), rtol=1e-5)
+    assert np.isnan(stats.mode(jnp.array([1.0, jnp.nan, jnp.nan])).mode)
+    holes = np.array([1.0, np.nan, 4.0, 2.0], np.float32)
+    got = stats.sem(holes, nan_policy="omit")
+    np.testing.assert_allclose(got, scipy.stats.sem(holes, nan_policy="omit"), rtol=1e-5)
+    for call, error in (
+        (lambda: stats.mode(a, nan_policy="omit"), NotImplementedError),
+        (lambda: stats.mode(a, nan_policy="foo"), ValueError),
+        (lambda: stats.sem(holes, nan_policy="raise"), ValueError),
+        (lambda: stats.sem(3.0), IndexError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+@pytest.mark.parametrize("method", ["average", "min", "max", "dense", "ordinal"])
+def test_ranks(method):
+    a = np.array([[3, 1, 2, 3], [0, 0, 5, 4], [3, 7, 2, 4]])
+    for axis in (None, 0, 1):
+        got = weft.jit(lambda a, axis=axis: stats.rankdata(a, method, axis=axis))(a)
+        wanted = scipy.stats.rankdata(a, method, axis=axis)
+        assert got.dtype == np.float32 and got.tolist() == wanted.tolist()
+    assert np.isnan(stats.rankdata(jnp.array([1.0, jnp.nan]), method)).all()
+    with pytest.raises(ValueError, match="average, min"):
+        stats.rankdata(a, "foo")
+
+
+DATA = np.array([[1.0, 2.0, 4.0, 3.5], [0.0, 1.0, 0.5, 2.0]])
+
+
+@pytest.mark.parametrize("bandwidth", [None, "silverman", 0.5, lambda estimate: 0.3])
+def test_density_estimates(bandwidth):
+    weights = np.array([1.0, 2.0, 1.0, 1.0])
+    with weft.enable_x64(True):
+        for data in (DATA, DATA[0]):
+            ours = stats.gaussian_kde(data, bandwidth, weights)
+            theirs = scipy.stats.gaussian_kde(data, bandwidth, weights)
+            points = np.atleast_2d(data)[:, :3] + 0.3
+            for name in ("covariance", "inv_cov", "neff", "weights", "d", "n"):
+                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name))
+            np.testing.assert_allclose(ours(points), theirs(points))
+            np.testing.assert_allclose(ours.logpdf(points), theirs.logpdf(points))
+            mean, cov = np.ones(ours.d), np.eye(ours.d)
+            np.testing.assert_allclose(
+                ours.integrate_gaussian(mean, cov), theirs.integrate_gaussian(mean, cov)
+            )
+            np.testing.assert_allclose(ours.integrate_kde(ours), theirs.integrate_kde(theirs))
+        np.testing.assert_allclose(
+            ours.integrate_box_1d(0.0, 2.0), theirs.integrate_box_1d(0.0, 2.0)
+        )
+
+
+def test_density_estimates_are_trees():
+    data = DATA[0].astype(np.float32)
+    estimate = stats.gaussian_kde(data)
+    x = np.array([2.0], np.float32)
+    wanted = estimate(x).tolist()
+    assert weft.jit(lambda estimate, x: estimate(x))(estimate, x).tolist() == pytest.approx(wanted)
+    assert len(weft.tree.leaves(estimate)) == 5
+    rows = weft.vmap(lambda data: stats.gaussian_kde(data)(x))(DATA.astype(np.float32))
+    assert rows[0].tolist() == pytest.approx(wanted)
+    assert np.isfinite(weft.grad(lambda d: stats.gaussian_kde(d)(x).sum())(data)).all()
+    # The stream of jax
+    drawn = estimate.resample(weft.random.PRNGKey(0), (3,))
+    np.testing.assert_allclose(drawn, [[-1.54867684, 1.37578869, 3.71448326]], rtol=1e-5)
+    for call, error in (
+        (lambda: stats.gaussian_kde(data, "foo"), ValueError),
+        (lambda: stats.gaussian_kde(data[:1]), ValueError),
+        (lambda: stats.gaussian_kde(data, weights=data[:2]), ValueError),
+        (lambda: stats.gaussian_kde(DATA)(np.ones(3)), ValueError),
+        (lambda: stats.gaussian_kde(DATA).integrate_box_1d(0.0, 1.0), ValueError),
+        (lambda: estimate.set_bandwidth(0.3), NotImplementedError),
+        (lambda: estimate.integrate_box(0.0, 1.0), NotImplementedError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_types():
+    k = jnp.arange(3)
+    assert stats.norm.pdf(1).weak_type and not stats.norm.cdf(1).weak_type
+    assert stats.poisson.pmf(k, 3.0).weak_type and not stats.geom.pmf(k, 0.3).weak_type
+    assert stats.gamma.pdf(1, 2).weak_type and not stats.gamma.pdf(k, 2.0).weak_type
+    assert stats.cauchy.pdf(jnp.ones(2, "float16")).dtype == np.float16
+    for call in (
+        lambda: stats.norm.ppf(1),
+        lambda: stats.beta.pdf([0.5], 1.0, 2.0),
+        lambda: stats.beta.pdf(0.5j, 1.0, 2.0),
+        lambda: stats.norm.pdf(jnp.ones(2), jnp.ones(3)),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    import weft.scipy.stats.norm as norm
+
+    assert norm is stats.norm and weft.scipy.stats is stats
