@@ -19,7 +19,7 @@ def vq(obs, code_book, check_finite=True):
       check_finite: no effect.
 
     Returns:
-      Pair of the positions of the codes, int32 `[m]`, and of the distances `[m]`.
+      Pair of the positions of the codes, integers `[m]`, and of the distances `[m]`.
     """
     shapes = shape_of(obs), shape_of(code_book)
     if ndim_of(obs) not in (1, 2) or len(shapes[0]) != len(shapes[1]):
@@ -41,7 +41,7 @@ def _vq(obs, code_book):
     if ndim_of(obs) == 1:
         obs, code_book = obs[:, None], code_book[:, None]
     distances = jnp.linalg.norm(obs[:, None] - code_book[None], axis=-1)
-    return jnp.argmin(distances, -1).astype("int32"), jnp.min(distances, -1)
+    return jnp.argmin(distances, -1), jnp.min(distances, -1)
 
 
 _open_to_users(__name__)
