@@ -8,7 +8,6 @@ from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_complex, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._conv import conv_general_dilated
-from weft.lax._dot import precision_name
 from weft.lax._elementwise import bessel_i0e
 from weft.lax._shape import rev
 from weft.numpy import _ufuncs as u
@@ -49,7 +48,7 @@ def _checked(function, a, v, mode, precision, dtype):
         )
     dtype = None if dtype is None else requested_dtype(dtype, function)
     return _correlation(
-        a, v, mode=mode, flips=function == "convolve", precision=precision_name(precision),
+        a, v, mode=mode, flips=function == "convolve", precision=precision,
         dtype=dtype,
     )  # fmt: skip
 

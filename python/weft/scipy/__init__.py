@@ -3,7 +3,16 @@
 from weft._surface import public as _public
 
 __all__ = [
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
     "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
     "special",
     "stats",
 ]

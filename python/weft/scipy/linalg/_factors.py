@@ -67,9 +67,11 @@ def eigh(
       Pair of the eigenvalues `[..., n]`, real and ascending, and of the eigenvectors in the columns
       of `[..., n, n]`; or the eigenvalues.
     """
-    for name, value, only in (("b", b, None), ("eigvals", eigvals, None), ("type", type, 1)):
-        if value is not only and value != only:
-            raise NotImplementedRuleError(f"[eigh] expected {name}={only}; got {value!r:.60}")
+    for name, value in (("b", b), ("eigvals", eigvals)):
+        if value is not None:
+            raise NotImplementedRuleError(f"[eigh] expected {name}=None; got {value!r:.60}")
+    if type != 1:
+        raise NotImplementedRuleError(f"[eigh] expected type=1; got {type!r}")
     uplo = "L" if lower else "U"
     if eigvals_only:
         return decompositions.eigvalsh(a, uplo)

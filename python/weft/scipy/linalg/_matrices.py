@@ -410,10 +410,10 @@ def invhilbert(n):
     return _rounded(inverse)
 
 
-def _rounded(x):
-    """An array of NumPy's in the default float dtype."""
+def _rounded(x, dtype=None):
+    """An array of NumPy's as one of weft's, in the default float dtype unless given another."""
     with np.errstate(over="ignore"):
-        return _core.asarray(x.astype(default_float()))
+        return _core.asarray(x.astype(default_float() if dtype is None else dtype))
 
 
 def _binomials(n):
@@ -434,20 +434,20 @@ def pascal(n, kind=None):
         None) for the product of the two.
 
     Returns:
-      Array `[n, n]` of the default float dtype.
+      float32 array `[n, n]`, also where 64-bit dtypes are enabled.
     """
     kind, n = _kind("pascal", kind), _size(n)
     if kind != "symmetric":
         triangle = _binomials(n)
-        return _rounded(triangle if kind == "lower" else triangle.T)
+        return _rounded(triangle if kind == "lower" else triangle.T, "float32")
     rows = np.ones((n, n))
     for i in range(1, n):
         rows[i] = np.cumsum(rows[i - 1])
-    return _rounded(rows)
+    return _rounded(rows, "float32")
 
 
 def invpascal(n, kind=None):
-    """The inverse of the Pascal matrix; see `pascal` for the arguments and the result."""
+    """The inverse of `pascal(n, kind)`, in the default float dtype."""
     kind, n = _kind("invpascal", kind), _size(n)
     k = np.arange(n)
     signs = (-1.0) ** (k[:, None] + k)

@@ -1,0 +1,6 @@
+"""Clusters of observations."""
+
+from weft._surface import public as _public
+
+__all__ = ["vq"]
+__getattr__, __dir__ = _public(__name__, __all__, later={"weft.scipy.cluster.vq": ()})

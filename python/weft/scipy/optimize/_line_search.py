@@ -1,0 +1,86 @@
+"""A step length that satisfies the strong Wolfe conditions.
+
+Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical optimization" (2006), as one loop: as long
+as no point is known beyond the minimum, the far end of the interval is infinite.
+"""
+
+from typing import Any, NamedTuple
+
+from weft import lax, numpy as jnp
+from weft.dtypes import dtype_of
+
+_SUFFICIENT = 1e-4  # of the decrease that the slope at the start promises
+_FLATTER = 0.9  # than at the start
+_NARROWINGS = 30
+
+
+class Point(NamedTuple):
+    """A step length, with the value, the slope along the step, and the gradient there."""
+
+    step: Any
+    value: Any
+    slope: Any
+    gradient: Any
+
+
+class _State(NamedTuple):
+    low: Point  # the best point with a sufficient decrease
+    high: Point
+    trial: Any
+    longer: Any  # how many steps were lengthened, and how often the interval was narrowed
+    narrower: Any
+    done: Any
+
+
+def line_search(value_and_grad, x, direction, value, gradient, first, max_lengthenings):
+    """The Point found and how many there were; its step is 0 if there is no decrease at all."""
+    slope = jnp.vdot(gradient, direction)
+    zero = jnp.zeros((), dtype_of(value))
+    start = Point(zero, value, slope, gradient)
+
+    def evaluated(step):
+        f, g = value_and_grad(x + step * direction)
+        return Point(step, f, jnp.vdot(g, direction), g)
+
+    def chosen(condition, p, q):
+        return Point(*(jnp.where(condition, a, b) for a, b in zip(p, q, strict=True)))
+
+    def body(state):
+        low, high = state.low, state.high
+        point = evaluated(state.trial)
+        # NaN is no decrease.
+        decreased = point.value <= value + _SUFFICIENT * point.step * slope
+        decreased &= point.value < low.value
+        done = decreased & (jnp.abs(point.slope) <= -_FLATTER * slope)
+        passed = decreased & (point.slope * (high.step - low.step) >= 0)
+        new_high = chosen(decreased, chosen(passed, low, high), point)
+        new_low = chosen(decreased, point, low)
+        bracketed = jnp.isfinite(new_high.step)
+        trial = jnp.where(bracketed, _between(new_low, new_high), 2 * state.trial)
+        return _State(
+            new_low,
+            new_high,
+            trial,
+            state.longer + jnp.where(bracketed, 0, 1),
+            state.narrower + jnp.where(bracketed, 1, 0),
+            done,
+        )
+
+    def goes_on(state):
+        tries = (state.longer < max_lengthenings) & (state.narrower < _NARROWINGS)
+        return tries & jnp.logical_not(state.done)
+
+    far = start._replace(step=zero + jnp.inf)
+    state = _State(start, far, first, 0, 0, jnp.zeros((), bool))
+    state = lax.while_loop(goes_on, body, state)
+    return state.low, state.longer + state.narrower, state.done
+
+
+def _between(low, high):
+    """The minimum of the cubic through two points, if it is well within them; else the middle."""
+    width = high.step - low.step
+    d1 = low.slope + high.slope - 3 * (high.value - low.value) / width
+    d2 = jnp.sign(width) * jnp.sqrt(d1 * d1 - low.slope * high.slope)
+    share = 1 - (high.slope + d2 - d1) / (high.slope - low.slope + 2 * d2)
+    within = (share > 0.1) & (share < 0.9)
+    return low.step + width * jnp.where(within, share, 0.5)

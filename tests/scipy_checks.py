@@ -1,0 +1,62 @@
+"""What the tests of weft.scipy share: rows of `scipy_cases.py` against what jax gives."""
+
+import functools
+import json
+
+import numpy as np
+import scipy_cases
+from conftest import EVERYTHING
+
+import weft
+
+
+@functools.cache
+def _answers():
+    return json.loads(scipy_cases.GOLDEN.read_text())
+
+
+@functools.cache
+def _names(table):
+    return scipy_cases.names_of(table, weft)
+
+
+def sampled(table, step):
+    """The first row of each function, and every `step`-th of all; all with WEFT_TESTS=all."""
+    rows, seen = scipy_cases.rows(table), set()
+    chosen = []
+    for i, row in enumerate(rows):
+        name = row.partition("(")[0]
+        if EVERYTHING or name not in seen or i % step == 0:
+            chosen.append(row)
+        seen.add(name)
+    return chosen
+
+
+def check(table, row):
+    """Asserts that an expression has the type, and where it is unique the values, that jax gives;
+    or raises an error of the same built-in class."""
+    compare(scipy_cases.evaluate(row, _names(table)), _answers()[table][row])
+
+
+def compare(got, expected):
+    if isinstance(expected, dict) and "error" in expected:
+        assert isinstance(got, dict) and "error" in got, f"expected {expected}; got {got}"
+        assert expected["error"][0] in got["error"], (got, expected)
+    elif isinstance(expected, dict) and "type" in expected:
+        assert isinstance(got, dict), (got, expected)
+        assert got.get("type") == expected["type"], (got, expected)
+        if "values" in expected:
+            rtol = 5e-3 if expected["type"].startswith(("float16", "bfloat16")) else 3e-5
+            values = np.array(expected["values"])
+            scale = np.max(np.abs(values[np.isfinite(values)]), initial=1e-6)
+            np.testing.assert_allclose(got["values"], values, rtol=rtol, atol=rtol * scale)
+    elif isinstance(expected, dict):
+        assert got.keys() == expected.keys()
+        for key, value in expected.items():
+            compare(got[key], value)
+    elif isinstance(expected, list):
+        assert isinstance(got, list) and len(got) == len(expected), (got, expected)
+        for each, wanted in zip(got, expected, strict=True):
+            compare(each, wanted)
+    else:
+        assert got == expected, (got, expected)
