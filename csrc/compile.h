@@ -17,6 +17,7 @@ struct CompileOptions {
   std::vector<bool> donated;
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
+  int compiler_options = 0;  // see compiler_options_number
 };
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are

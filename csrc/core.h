@@ -110,9 +110,9 @@ inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
 inline constexpr Setting kSettings[] = {
-    kX64,          kStrictPromotion, kRankPromotion, kPrecision,   kDisableJit,
-    kNoTracing,    kNoExecution,     kCheckLeaks,    kLogCompiles, kExplainMisses,
-    kGuardToDevice, kGuardToHost,    kGuardBetweenDevices};
+    kX64,           kStrictPromotion, kRankPromotion,      kPrecision,   kDisableJit,
+    kNoTracing,     kNoExecution,     kCheckLeaks,         kLogCompiles, kExplainMisses,
+    kGuardToDevice, kGuardToHost,     kGuardBetweenDevices};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

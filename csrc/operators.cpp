@@ -32,9 +32,13 @@ PyObject* call(const Elementwise& f, const char* function,
                std::initializer_list<PyObject*> objects) {
   PyObject* result = guard([&]() -> PyObject* {
     SmallVector<Operand, 2> xs;
+    Ref foreign;  // one operand is an array or tracer, or this would not be called
     for (PyObject* o : objects) {
       xs.push_back(classify(o));
-      if (xs.back().kind == OperandKind::kInvalid) return Py_NewRef(Py_NotImplemented);
+      if (xs.back().kind != OperandKind::kInvalid) continue;
+      foreign = foreign_array(o);
+      if (!foreign) return Py_NewRef(Py_NotImplemented);
+      xs.back() = classify(foreign.get());
     }
     return elementwise(f, xs, nullptr).release();
   });
@@ -44,8 +48,13 @@ PyObject* call(const Elementwise& f, const char* function,
 
 PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
   return guard([&]() -> PyObject* {
-    if (classify(x).kind == OperandKind::kInvalid || classify(y).kind == OperandKind::kInvalid)
-      return Py_NewRef(Py_NotImplemented);
+    Ref foreign;
+    for (PyObject** o : {&x, &y}) {
+      if (classify(*o).kind != OperandKind::kInvalid) continue;
+      foreign = foreign_array(*o);
+      if (!foreign) return Py_NewRef(Py_NotImplemented);
+      *o = foreign.get();
+    }
     return PyObject_CallFunctionObjArgs(function.get(), x, y, nullptr);
   });
 }
@@ -98,6 +107,14 @@ PyObject* compare(PyObject* x, PyObject* y, int op) {
       function("gt", Promotion::kNumpy), function("ge", Promotion::kNumpy)};
   static const char* const names[] = {"less",      "less_equal", "equal",
                                       "not_equal", "greater",    "greater_equal"};
+  // Python would answer these by identity.
+  if (PyList_Check(y) || PyTuple_Check(y) || PyDict_Check(y) || PyAnySet_Check(y)) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s expected an array or a number to compare with; got %s\n  Convert it with "
+                 "weft.numpy.array.",
+                 names[op], Py_TYPE(y)->tp_name);
+    return nullptr;
+  }
   return call(functions[op], names[op], {x, y});
 }
 
@@ -120,13 +137,13 @@ PyObject* sequence_item(PyObject* x, Py_ssize_t i) {
 Py_ssize_t length(PyObject* x) {
   TypeRef type = classify(x).type;
   if (type->rank() > 0) return static_cast<Py_ssize_t>(type->dim(0));
-  PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
+  PyErr_SetString(PyExc_TypeError, "len() of unsized object: an array with no axes");
   return -1;
 }
 
 PyObject* iterate(PyObject* x) {
   if (classify(x).type->rank() == 0) {
-    PyErr_SetString(PyExc_TypeError, "iteration over an array with no axes");
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
     return nullptr;
   }
   return PySeqIter_New(x);

@@ -48,8 +48,9 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
   if (is_on(kNoExecution)) {
-    PyErr_SetString(PyExc_RuntimeError, "expected nothing to run, as no_execution is set; got a "
-                                        "program that was called");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "expected nothing to run, as no_execution is set; got a "
+                    "program that was called");
     throw PythonError{};
   }
   Ref results;

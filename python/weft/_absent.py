@@ -18,14 +18,9 @@ _COMPOSED = "it is made of other operations"
 _SINGLE = "programs run on one device"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
 REASONS = {
-    "allow_f16_reductions": _SWITCH,
     "api_util": _INSIDE,
-    "array_garbage_collection_guard": _SWITCH,
-    "auto_pcast": _SWITCH,
     "core": _INSIDE,
     "custom_derivatives": _INSIDE,
-    "enable_checks": _SWITCH,
-    "enable_custom_prng": _SWITCH,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
     "example_libraries": "it is an example; see the folder examples/",
     "experimental.pallas": _ACCELERATOR,
@@ -33,7 +28,6 @@ REASONS = {
     "extend.linear_util": _INSIDE,
     "extend.source_info_util": _INSIDE,
     "interpreters": _INSIDE,
-    "jax2tf_associative_scan_reductions": _SWITCH,
     "lax.device_put_p": _SINGLE,
     "lax.pcast": _SINGLE,
     "lax.precv": _SINGLE,
@@ -45,11 +39,6 @@ REASONS = {
     "lax.unstack_p": _COMPOSED,
     "legacy_prng_key": _SWITCH,
     "lib": _INSIDE,
-    "no_execution": _SWITCH,
-    "no_tracing": _SWITCH,
-    "remove_size_one_mesh_axis_from_type": _SWITCH,
-    "softmax_custom_jvp": _SWITCH,
-    "thread_guard": _SWITCH,
     "threefry_partitionable": _SWITCH,
 }
 
@@ -57,35 +46,20 @@ REASONS = {
 _ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
 _ADD_AT = "weft.numpy.zeros(n).at[indices].add(values)"
 INSTEAD = {
-    "Array.copy_to_host_async": "numpy.asarray(x), which waits",
-    "Array.flat": "x.ravel()",
-    "Array.sharding": "x.device",
-    "Array.addressable_data": "x itself: an array lies on one device",
-    "Array.addressable_shards": "x itself: an array lies on one device",
-    "Array.global_shards": "x itself: an array lies on one device",
-    "Array.to_device": "weft.device_put(x, device)",
-    "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
-    "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "debug_nans": "weft.debug.callback to look at values, or weft.disable_jit",
     "debug_infs": "weft.debug.callback to look at values, or weft.disable_jit",
     "dlpack": "weft.numpy.from_dlpack, and numpy.from_dlpack or torch.from_dlpack the other way",
-    "errors.JAXIndexError": "weft.errors.IndexOutOfBoundsError",
-    "errors.JAXTypeError": "weft.errors.WeftError",
-    "errors.JaxRuntimeError": "RuntimeError",
     "experimental.compilation_cache": "the cache in memory, which is always on",
     "experimental.shard_map": _ONE_DEVICE,
-    "explain_cache_misses": "weft.compiler.cache_stats()",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
     "flatten_util": "weft.tree.flatten, and weft.numpy.concatenate of the raveled leaves",
-    "float0": "weft.dtypes.float0",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "log_compiles": "weft.compiler.cache_stats()",
     "make_mesh": _ONE_DEVICE,
     "NamedSharding": _ONE_DEVICE,
     "nn.dot_product_attention": "weft.nn.softmax(q @ k.mT / sqrt(d)) @ v",
@@ -119,7 +93,6 @@ INSTEAD = {
     "shard_map": _ONE_DEVICE,
     "sharding": _ONE_DEVICE,
     "smap": _ONE_DEVICE,
-    "stages": "what weft.jit(f).trace(...), .lower(...) and .compile() return",
     "typing": "weft.Array",
 }
 
@@ -241,10 +214,8 @@ def absent_module(name):
     return ModuleNotFoundError(explanation(path), name=name) if is_known(path) else None
 
 
-def absent_method(name, traced):
-    """The error for an attribute of the JAX API that arrays, or only traced ones, lack."""
-    if not traced:
-        return AttributeError(explanation(f"Array.{name}"))
+def absent_method(name):
+    """The error for an attribute that only arrays with values have."""
     return AttributeError(
         f"a traced array has no {name!r}: it stands for any value, which is on a device only when "
         "the program runs"
