@@ -126,8 +126,10 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     if donate and may_alias is False:
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
-    def put(leaf, place):
-        index = None if place is None else _devices.index_of(place, "device_put")
+    def put_on(leaf, place):
+        return put(leaf, _devices.index_of(place, "device_put") if place is not None else None)
+
+    def put(leaf, index):
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
             return value
@@ -138,7 +140,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             leaf.delete()
         return result
 
-    return tree_map(put, x, tree_broadcast(device, x, is_leaf=lambda place: place is None))
+    if device is not None and not isinstance(device, _devices.Device):
+        places = tree_broadcast(device, x, is_leaf=lambda place: place is None)
+        return tree_map(put_on, x, places)
+    index = None if device is None else _core.device_index(device)
+    return tree_map(lambda leaf: put(leaf, index), x)
 
 
 def device_get(x):
