@@ -30,7 +30,13 @@ def placed(x, device):
 
 
 def _constrained(leaf, place):
-    index = index_of(place, "with_sharding_constraint")
+    try:
+        index = index_of(place, "with_sharding_constraint")
+    except (TypeError, ValueError):
+        raise NotImplementedError(
+            "expected a device, or a sharding over one device: programs run on one device; got "
+            f"{place!r}"
+        ) from None
     value = _core.asarray(leaf)
     return value if isinstance(value, _core.Tracer) else _core.commit(value, index)
 
