@@ -137,13 +137,13 @@ PyObject* sequence_item(PyObject* x, Py_ssize_t i) {
 Py_ssize_t length(PyObject* x) {
   TypeRef type = classify(x).type;
   if (type->rank() > 0) return static_cast<Py_ssize_t>(type->dim(0));
-  PyErr_SetString(PyExc_TypeError, "len() of unsized object: an array with no axes");
+  PyErr_SetString(PyExc_TypeError, "len() of an array with no axes");
   return -1;
 }
 
 PyObject* iterate(PyObject* x) {
   if (classify(x).type->rank() == 0) {
-    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    PyErr_SetString(PyExc_TypeError, "iteration over an array with no axes");
     return nullptr;
   }
   return PySeqIter_New(x);
