@@ -38,9 +38,7 @@ std::string types_text(std::span<const Operand> xs) {
 // Whether strict promotion lets two dtypes meet: a Python number goes with arrays of its kind, or
 // of a kind that holds it, and keeps their dtype.
 bool promotes_strictly(PromotionType a, PromotionType b) {
-  auto rank = [](DType d) {
-    return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3;
-  };
+  auto rank = [](DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_float(d) ? 2 : 3; };
   if (is_bool(a.dtype) || is_bool(b.dtype)) return false;
   if (a.weak && b.weak) return true;
   if (a.weak == b.weak) return false;

@@ -42,7 +42,7 @@ Table::Handle find(const Key& key, uint64_t hash) {
 ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
                              const CompileOptions& options) {
   Key key{graph, {}};
-  key.words.add({options.device});
+  key.words.add({options.device, options.compiler_options});
   key.words.add(Dims(aliases.begin(), aliases.end()));
   uint64_t hash = key.hash();
   static auto* compiling = new InFlightTable<Key>;
@@ -53,7 +53,8 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
     }
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
-  auto made = std::make_shared<Executable>(graph, options.device, std::move(aliases), options.name);
+  auto made = std::make_shared<Executable>(graph, options.device, std::move(aliases), options.name,
+                                           options.compiler_options);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));

@@ -17,6 +17,7 @@ struct CompileOptions {
   std::vector<bool> donated;
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
+  int compiler_options = 0;  // see compiler_options_number
   // The program runs now, without jit: its checks are made, and all that it computes is looked at.
   bool at_once = false;
 };

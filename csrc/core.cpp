@@ -144,8 +144,7 @@ std::string readable(PyObject* str) {
 }
 
 Ref to_text(const std::string& s) {
-  return Ref::checked(
-      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+  return Ref::checked(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
 }
 
 Ref to_tuple(std::span<const int64_t> xs) {

@@ -123,11 +123,29 @@ EmitOptions emit_options(const std::string& platform) {
   return options;
 }
 
-Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, std::string name_)
+static std::vector<Ref>& all_compiler_options() {
+  static auto* all = new std::vector<Ref>{Ref::borrow(Py_None)};
+  return *all;
+}
+
+int compiler_options_number(PyObject* options) {
+  // Compared as text: values of other types may be equal, and mean something else.
+  auto text = [](PyObject* o) { return readable(Ref::checked(PyObject_Repr(o)).get()); };
+  std::string wanted = text(options);
+  std::vector<Ref>& all = all_compiler_options();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (text(all[i].get()) == wanted) return static_cast<int>(i);
+  all.push_back(Ref::borrow(options));
+  return static_cast<int>(all.size() - 1);
+}
+
+Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, std::string name_,
+                       int compiler_options_)
     : graph(std::move(graph_)),
       device(device_),
       aliases(std::move(aliases_)),
       name(std::move(name_)),
+      compiler_options(compiler_options_),
       outputs(graph->output_types()),
       has_effects(graph->effects() != kPure) {
   constexpr int64_t kSmallBytes = 1 << 16;
@@ -168,7 +186,8 @@ Ref Executable::load() {
   Ref index = Ref::checked(PyLong_FromLong(device));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), index.get(), functions.get(),
-      module.has_barriers ? Py_True : Py_False, targets.get(), nullptr));
+      module.has_barriers ? Py_True : Py_False, targets.get(),
+      all_compiler_options()[static_cast<size_t>(compiler_options)].get(), nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
   ++loaded_set().loads;
   loaded_ = made;

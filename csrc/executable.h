@@ -16,7 +16,8 @@ class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
   // for XLA's dumps and profiles.
-  Executable(GraphRef graph, int device, std::vector<int> aliases, std::string name);
+  Executable(GraphRef graph, int device, std::vector<int> aliases, std::string name,
+             int compiler_options);
   ~Executable();
   Executable(const Executable&) = delete;
 
@@ -35,6 +36,7 @@ class Executable {
   const int device;
   const std::vector<int> aliases;
   const std::string name;
+  const int compiler_options;
   const std::vector<TypeRef> outputs;
   const bool has_effects;
   int smallest_output = -1;  // if it is small enough to be held on to; see last_run()
@@ -51,6 +53,10 @@ class Executable {
   bool calls_host_ = false;
 };
 using ExecutableRef = std::shared_ptr<Executable>;
+
+// The number of a user's options of XLA's, a tuple of pairs (name, value) or None, which is 0: one
+// for those that are equal.
+int compiler_options_number(PyObject* options);
 
 // What emission has to know of a platform.
 EmitOptions emit_options(const std::string& platform);

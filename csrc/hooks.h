@@ -50,7 +50,8 @@ struct Hooks {
   Hook put_semantics{"put_semantics", Hook::kObject};  // HostBufferSemantics that copies
   Hook make_aval{"make_aval", Hook::kCallable};        // (shape, dtype) -> shape, dtype, weak_type
   Hook make_handler{"make_handler", Hook::kCallable};  // (aval, sharding) -> result handler
-  // (text, device index, host functions, whether it has barriers, targets) -> executable
+  // (text, device index, host functions, whether it has barriers, targets, the user's options of
+  // XLA's) -> executable
   Hook compile{"compile", Hook::kCallable};
   // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
   Hook host_call_targets{"host_call_targets", Hook::kObject};

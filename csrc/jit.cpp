@@ -3,6 +3,7 @@
 
 #include "jit.h"
 
+#include "array.h"
 #include "hooks.h"
 #include "jit_call.h"
 #include "jit_signature.h"
@@ -39,8 +40,7 @@ JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
 Ref list_of(std::span<const uint64_t> leaves) {
   Ref list = Ref::checked(PyList_New(0));
-  for (uint64_t leaf : leaves)
-    check(PyList_Append(list.get(), to_text(leaf_text(leaf)).get()));
+  for (uint64_t leaf : leaves) check(PyList_Append(list.get(), to_text(leaf_text(leaf)).get()));
   return list;
 }
 
@@ -91,16 +91,17 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 }
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
-//             inline, keep_unused, library, traces)
+//             inline, keep_unused, library, traces, device=-1, compiler_options=None)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
         *traces;
-    int is_inline, keep_unused, library;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO", &function, &function_name, &PyTuple_Type,
+    PyObject* compiler_options = Py_None;
+    int is_inline, keep_unused, library, device = -1;
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iO", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
-                          &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library,
-                          &traces))
+                          &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
+                          &device, &compiler_options))
       throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
@@ -122,6 +123,9 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     state->is_inline = is_inline;
     state->keep_unused = keep_unused;
     state->library = library;
+    if (device >= 0) check_device(device);
+    state->device = device;
+    state->compiler_options = compiler_options_number(compiler_options);
     static uint64_t count = 0;
     state->id = ++count;
     state->traces_object = Ref::borrow(traces);

@@ -25,12 +25,15 @@ struct Entry {
   Ref out_tree;                // null: the output is one leaf
   std::vector<bool> weak;      // per output
   std::vector<bool> donated;   // per graph input
+  std::vector<bool> in_weak;   // per argument
   Ref in_tree;                 // of (args, kwargs) without static ones
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;
-  mutable std::vector<std::pair<int, ProgramRef>> programs;  // by device and debug_flags()
-  mutable InFlightTable<int> compiling;                      // likewise
+  // Device and debug_flags(), number of the compiler's options.
+  using Target = std::pair<int, int>;
+  mutable std::vector<std::pair<Target, ProgramRef>> programs;
+  mutable InFlightTable<Target> compiling;
 
   size_t num_results() const { return weak.size() - written.size() - written_arguments.size(); }
 };
@@ -42,6 +45,6 @@ void init_jit(PyObject* module);
 // Traces a JitFunction on arguments, which may be abstract (shape and dtype only).
 EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs);
 // The program of an entry on a device, compiled at first use.
-ProgramRef program_for(const Entry& entry, int device, bool keep_unused);
+ProgramRef program_for(const Entry& entry, int device, bool keep_unused, int compiler_options);
 
 }  // namespace weft::py

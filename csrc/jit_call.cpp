@@ -37,6 +37,9 @@ Ref assemble(const Entry& e, Outputs& outputs) {
 // Within a trace: a `jit` op, or the callee's ops for an inline function.
 void record_call(const JitState& s, const Entry& e, const ContextRef& c,
                  std::span<const Operand> operands, Outputs& outputs) {
+  if (s.compiler_options)
+    raise_error("AttributeValueError", "compiler_options expected to be those of the outermost jit",
+                "; got some for '", s.name, "', which is called while another function is traced");
   Values args;
   for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
   c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
@@ -54,7 +57,8 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
     return i < captures ? cat("an array that '", s.name, "' closes over")
                         : describe_leaf(s, e.in_tree.get(), i - captures);
   });
-  ProgramRef program = program_for(e, where.device, s.keep_unused);
+  if (s.device >= 0) where = {s.device, true};
+  ProgramRef program = program_for(e, where.device, s.keep_unused, s.compiler_options);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
   for (const Operand& x : operands) {
@@ -92,20 +96,21 @@ void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
 
 }  // namespace
 
-ProgramRef program_for(const Entry& e, int device, bool keep_unused) {
-  int key = device << 2 | static_cast<int>(debug_flags());
+ProgramRef program_for(const Entry& e, int device, bool keep_unused, int compiler_options) {
+  Entry::Target target{device << 2 | static_cast<int>(debug_flags()), compiler_options};
   do {
-    for (const auto& [k, program] : e.programs)
-      if (k == key) return program;
-  } while (e.compiling.wait([&](int k) { return k == key; }));
-  InFlightTable<int>::Begun begun(e.compiling, key, false);
+    for (const auto& [known, program] : e.programs)
+      if (known == target) return program;
+  } while (e.compiling.wait([&](const Entry::Target& other) { return other == target; }));
+  InFlightTable<Entry::Target>::Begun begun(e.compiling, target, false);
   CompileOptions options;
   options.device = device;
   options.name = e.name;
   options.donated = e.donated;
   options.keep_unused = keep_unused;
+  options.compiler_options = compiler_options;
   ProgramRef program = compile(e.graph, options, e.weak);
-  e.programs.emplace_back(key, program);
+  e.programs.emplace_back(target, program);
   return program;
 }
 

@@ -37,8 +37,9 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
   std::string way_out = way_to_array(leaf);
   if (way_out.empty() && !s.library)
     way_out = "\n  Mark it static (static_argnums, static_argnames) if it is no data.";
-  raise_error("ArgumentTypeError", "expected an array, a number or a tree of them for ",
-              describe_leaf(s, tree, i), "; got ", Py_TYPE(leaf)->tp_name, ": ", shown, way_out);
+  raise_error(is_foreign_array(leaf) ? "ForeignArrayError" : "ArgumentTypeError",
+              "expected an array, a number or a tree of them for ", describe_leaf(s, tree, i),
+              "; got ", Py_TYPE(leaf)->tp_name, ": ", shown, way_out);
 }
 
 Operand classify_argument(PyObject* o, bool allow_abstract) {
@@ -125,7 +126,8 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
 }  // namespace
 
 bool Signature::operator==(const Signature& o) const {
-  if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes) return false;
+  if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes)
+    return false;
   if (structure.get() != o.structure.get() &&
       (!structure || !o.structure || !same_value(structure.get(), o.structure.get())))
     return false;

@@ -18,8 +18,8 @@ struct Signature {
   SmallVector<uint64_t, 16> leaves;  // type pointer with the weak bit, and one for cells
   Ref structure;                     // Structure::object; null: positional leaves only
   std::vector<Ref> statics;          // static values, in the order of the structure's keys
-  uint64_t settings = 0;  // those that change what is traced
-  NamedAxes axes;  // that the function may refer to
+  uint64_t settings = 0;             // those that change what is traced
+  NamedAxes axes;                    // that the function may refer to
   uint64_t hash = 0;
 
   // May run Python code (static values compare by their own equality).

@@ -25,13 +25,16 @@ struct ProgramObject {
   ProgramRef program;
 };
 
+nb::tuple aval(TypeRef type, bool weak) {
+  return nb::make_tuple(take(to_tuple(type->shape())), nb::borrow(numpy_dtype(type->dtype())),
+                        weak);
+}
+
 // One output of a traced function, as Python sees it: (shape, dtype, weak).
 nb::list output_avals(const Entry& e) {
   nb::list out;
   std::vector<TypeRef> types = e.graph->output_types();
-  for (size_t i = 0; i < e.num_results(); ++i)
-    out.append(nb::make_tuple(take(to_tuple(types[i]->shape())),
-                              nb::borrow(numpy_dtype(types[i]->dtype())), bool(e.weak[i])));
+  for (size_t i = 0; i < e.num_results(); ++i) out.append(aval(types[i], e.weak[i]));
   return out;
 }
 
@@ -81,10 +84,23 @@ void bind_stages(nb::module_& m) {
              options.result_info = result_info;
              return lowered_text(t.entry->graph, options, locations);
            })
-      .def("compile", [](const TracedObject& t, int device, bool keep_unused) {
-        check_device(device);
-        return ProgramObject{program_for(*t.entry, device, keep_unused)};
-      });
+      .def_prop_ro("in_avals",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     auto types = t.entry->graph->input_types();
+                     size_t captures = t.entry->captures.size();
+                     for (size_t i = captures; i < types.size(); ++i)
+                       out.append(aval(types[i], t.entry->in_weak[i - captures]));
+                     return out;
+                   })
+      .def(
+          "compile",
+          [](const TracedObject& t, int device, bool keep_unused, nb::object compiler_options) {
+            check_device(device);
+            return ProgramObject{program_for(*t.entry, device, keep_unused,
+                                             compiler_options_number(compiler_options.ptr()))};
+          },
+          nb::arg("device"), nb::arg("keep_unused"), nb::arg("compiler_options") = nb::none());
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })

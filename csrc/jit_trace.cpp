@@ -107,6 +107,7 @@ EntryRef trace(const JitState& s, const Call& call) {
   auto entry = std::make_shared<Entry>();
   entry->name = s.name;
   entry->in_tree = Ref::borrow(tree);
+  for (const Operand& x : call.operands) entry->in_weak.push_back(x.weak);
   std::vector<Value> outputs;
   auto add_output = [&](const Operand& x) {
     outputs.push_back(value_in(*context, x, x.type->dtype()));

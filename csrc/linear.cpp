@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "bind.h"
 #include "cell.h"
 #include "deferred.h"
 #include "hooks.h"
@@ -212,7 +213,35 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
   });
 }
 
-PyMethodDef methods[] = {{"push", push, METH_O, "push(tangents) -> tangent of the value."},
+PyObject* residuals_of(PyObject* self, PyObject*) {
+  return guard([&]() -> PyObject* { return to_list(Objects(linear_of(self).residuals)); });
+}
+
+// with_residuals(list) -> the same function, of another point.
+PyObject* with_residuals(PyObject* self, PyObject* residuals) {
+  return guard([&]() -> PyObject* {
+    list_argument(residuals, "with_residuals", "the residuals");
+    auto linear = std::make_unique<Linear>(linear_of(self));
+    linear->residuals.clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(residuals); ++i)
+      linear->residuals.push_back(Ref::borrow(PyList_GET_ITEM(residuals, i)));
+    return make_object(std::move(linear)).release();
+  });
+}
+
+PyObject* in_tree_of(PyObject* self, PyObject*) {
+  return guard([&] { return definition_of_call(linear_of(self).trees).release(); });
+}
+PyObject* out_tree_of(PyObject* self, PyObject*) {
+  return guard([&] { return definition_of(linear_of(self).value).release(); });
+}
+
+PyMethodDef methods[] = {{"residuals", residuals_of, METH_NOARGS, "Arrays of the point."},
+                         {"with_residuals", with_residuals, METH_O,
+                          "with_residuals(list): the same function, of another point."},
+                         {"in_tree", in_tree_of, METH_NOARGS, "Of the arguments."},
+                         {"out_tree", out_tree_of, METH_NOARGS, "Of the value."},
+                         {"push", push, METH_O, "push(tangents) -> tangent of the value."},
                          {"pull", pull, METH_O, "pull(cotangent) -> cotangents, a tuple."},
                          {nullptr, nullptr, 0, nullptr}};
 

@@ -89,6 +89,19 @@ Operand classify_type(PyObject* o, std::string_view op) {
   return x;
 }
 
+bool is_foreign_array(PyObject* o) {
+  return !PyType_Check(o) && PyObject_HasAttrString(o, "__jax_array__");
+}
+
+Ref foreign_array(PyObject* o) {
+  if (!is_foreign_array(o)) return Ref();
+  Ref array = Ref::checked(PyObject_CallMethodNoArgs(o, name("__jax_array__")));
+  if (classify(array.get()).kind == OperandKind::kInvalid)
+    raise_error("OperandError", "expected an array from __jax_array__ of ", Py_TYPE(o)->tp_name,
+                "; got ", Py_TYPE(array.get())->tp_name);
+  return array;
+}
+
 std::string way_to_array(PyObject* o) {
   if (is_cell(o)) return "\n  Read its value with ref[...].";
   if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
@@ -96,7 +109,7 @@ std::string way_to_array(PyObject* o) {
   bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy.ndarray) ||
                   PyType_IsSubtype(Py_TYPE(o), numpy.generic);  // of a dtype that weft lacks
   if (!PyType_Check(o) && !of_numpy)
-    for (const char* protocol : {"__array__", "__dlpack__"})
+    for (const char* protocol : {"__jax_array__", "__array__", "__dlpack__"})
       if (PyObject_HasAttrString(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
   return "";
 }
@@ -107,8 +120,9 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   Ref text = Ref::checked(PyObject_Repr(o));
   std::string shown = readable(text.get());
   if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  raise_error("OperandError", "[", op, "] expected an array or a number; got ", Py_TYPE(o)->tp_name,
-              ": ", shown, way_to_array(o));
+  raise_error(is_foreign_array(o) ? "ForeignArrayError" : "OperandError", "[", op,
+              "] expected an array or a number; got ", Py_TYPE(o)->tp_name, ": ", shown,
+              way_to_array(o));
 }
 
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {

@@ -32,9 +32,13 @@ PyObject* call(const Elementwise& f, const char* function,
                std::initializer_list<PyObject*> objects) {
   PyObject* result = guard([&]() -> PyObject* {
     SmallVector<Operand, 2> xs;
+    Ref foreign;  // one operand is an array or tracer, or this would not be called
     for (PyObject* o : objects) {
       xs.push_back(classify(o));
-      if (xs.back().kind == OperandKind::kInvalid) return Py_NewRef(Py_NotImplemented);
+      if (xs.back().kind != OperandKind::kInvalid) continue;
+      foreign = foreign_array(o);
+      if (!foreign) return Py_NewRef(Py_NotImplemented);
+      xs.back() = classify(foreign.get());
     }
     return elementwise(f, xs, nullptr).release();
   });
@@ -44,8 +48,13 @@ PyObject* call(const Elementwise& f, const char* function,
 
 PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
   return guard([&]() -> PyObject* {
-    if (classify(x).kind == OperandKind::kInvalid || classify(y).kind == OperandKind::kInvalid)
-      return Py_NewRef(Py_NotImplemented);
+    Ref foreign;
+    for (PyObject** o : {&x, &y}) {
+      if (classify(*o).kind != OperandKind::kInvalid) continue;
+      foreign = foreign_array(*o);
+      if (!foreign) return Py_NewRef(Py_NotImplemented);
+      *o = foreign.get();
+    }
     return PyObject_CallFunctionObjArgs(function.get(), x, y, nullptr);
   });
 }
@@ -103,6 +112,14 @@ PyObject* compare(PyObject* x, PyObject* y, int op) {
       function("gt", Promotion::kNumpy), function("ge", Promotion::kNumpy)};
   static const char* const names[] = {"less",      "less_equal", "equal",
                                       "not_equal", "greater",    "greater_equal"};
+  // Python would answer these by identity.
+  if (PyList_Check(y) || PyTuple_Check(y) || PyDict_Check(y) || PyAnySet_Check(y)) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s expected an array or a number to compare with; got %s\n  Convert it with "
+                 "weft.numpy.array.",
+                 names[op], Py_TYPE(y)->tp_name);
+    return nullptr;
+  }
   return call(functions[op], names[op], {x, y});
 }
 

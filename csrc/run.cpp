@@ -79,8 +79,9 @@ void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::ve
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
   if (is_on(kNoExecution)) {
-    PyErr_SetString(PyExc_RuntimeError, "expected nothing to run, as no_execution is set; got a "
-                                        "program that was called");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "expected nothing to run, as no_execution is set; got a "
+                    "program that was called");
     throw PythonError{};
   }
   Ref results;

@@ -94,6 +94,17 @@ void bind_state(nb::module_& m) {
     return device_table().size() - 1;
   });
   m.def("current_device", [] { return current_device(); });
+  // begin_eager() -> depth; end_eager(depth): in between, ops without tracers run.
+  m.def("begin_eager", [] {
+    auto context = std::make_shared<TraceContext>();
+    context->kind = ContextKind::kEager;
+    context_stack().push_back(std::move(context));
+    return context_stack().size();
+  });
+  m.def("end_eager", [](size_t depth) {
+    std::vector<ContextRef>& stack = context_stack();
+    if (stack.size() == depth && stack.back()->kind == ContextKind::kEager) stack.pop_back();
+  });
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   // Whether any function is being traced, or recorded for an un-jitted transform.
   m.def("in_context", [] { return !context_stack().empty(); });

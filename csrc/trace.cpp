@@ -78,9 +78,12 @@ ContextRef context_for(std::span<const Operand> operands, bool innermost) {
     for (const ContextRef& c : stack) open |= c.get() == t->context;
     if (!open) raise_leaked(t);
   }
-  if (innermost && !stack.empty()) return stack.back();
+  if (innermost && !stack.empty() && stack.back()->kind != ContextKind::kEager) return stack.back();
+  auto is_traced = [](const Operand& x) { return x.kind == OperandKind::kTracer; };
   for (size_t i = stack.size(); i-- > 0;) {
     const ContextRef& c = stack[i];
+    if (c->kind == ContextKind::kEager && std::none_of(operands.begin(), operands.end(), is_traced))
+      return nullptr;
     if (c->kind == ContextKind::kStaged) return c;
     for (const Operand& x : operands)
       if (x.kind == OperandKind::kTracer && as_tracer(x.object)->context == c.get()) return c;

@@ -16,6 +16,7 @@ namespace weft::py {
 enum class ContextKind : uint8_t {
   kStaged,    // records every op: jit, make_jaxpr, bodies
   kDeferred,  // records only ops that touch its tracers: un-jitted transforms
+  kEager,     // records nothing: ops without tracers run, whatever is being traced around it
 };
 
 // What a context knows of a cell of outside (cell.h).
@@ -100,8 +101,8 @@ Values record(TraceContext& context, const OpInfo& op, std::span<const Value> op
 // keep their context, and the traced function may be what keeps them; they must not keep the
 // function.
 void retire(const ContextRef& context);
-// Raises UnexpectedTracerError if tracers of a context that has ended live on, and the user wants to
-// know.
+// Raises UnexpectedTracerError if tracers of a context that has ended live on, and the user wants
+// to know.
 void check_leaks(const ContextRef& context);
 // Raises RuntimeError if nothing may be traced.
 void check_may_trace(std::string_view name);

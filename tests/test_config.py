@@ -1,13 +1,19 @@
 """Settings: names, environment variables, context managers and their threads."""
 
+import logging
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import weft
+import weft.numpy as wnp
 from weft.config import config, default_device, disable_jit, enable_x64
+from weft.errors import TypePromotionError, UnexpectedTracerError
 
 
 def test_names():
@@ -121,3 +127,183 @@ def test_wrong_environment_value():
     )
     assert run.returncode != 0
     assert "WEFT_ENABLE_X64: expected a truth value" in run.stderr
+
+
+X = wnp.ones((2, 3))
+Y = wnp.ones(3)
+
+
+def test_ranks():
+    with weft.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="different ranks"):
+        X + Y
+    with weft.numpy_rank_promotion("raise"):
+        assert (X + 1.0 == 2).all() and (X + wnp.float32(1) == 2).all()
+        assert wnp.matmul(X, Y).shape == (2,)
+        for f in (lambda x, y: x + y, wnp.subtract, weft.jit(lambda x, y: x * y)):
+            with pytest.raises(ValueError, match="rank"):
+                f(X, Y)
+    assert weft.jit(lambda x, y: x * y)(X, Y).shape == (2, 3)
+
+
+def test_strict_promotion():
+    whole, real = wnp.int32(1), wnp.float32(1)
+    with weft.numpy_dtype_promotion("strict"):
+        kept = (X + 1, X + 1.0, X + np.float32(1), wnp.uint8(1) + 1, wnp.arange(3) / 2)
+        assert [x.dtype.name for x in kept[:4]] == ["float32", "float32", "float32", "uint8"]
+        for f in (
+            lambda: whole + real,
+            lambda: whole * 1.5,
+            lambda: X + True,
+            lambda: X + 1j,
+            lambda: X + np.ones(3, np.float16),
+            lambda: wnp.result_type(np.int32, np.float32),
+            lambda: wnp.where(True, whole, real),
+            lambda: X.at[0].set(whole),
+            lambda: weft.jit(lambda x, y: x == y)(whole, real),
+        ):
+            with pytest.raises(TypePromotionError, match="strict"):
+                f()
+    assert (whole + real).dtype == "float32"
+
+
+def test_precision_of_products():
+    def f(a, b):
+        return wnp.matmul(a, b)
+
+    def of(function, *args):
+        text = str(weft.make_jaxpr(function)(*args))
+        return text.split("precision=")[1].split("\n")[0].strip()
+
+    image, kernel = wnp.ones((1, 1, 4)), wnp.ones((1, 1, 2))
+    conv = lambda a, b: weft.lax.conv(a, b, (1,), "SAME")
+    for name, product in [
+        ("bfloat16", "DEFAULT"),
+        ("tensorfloat32", "HIGH"),
+        ("highest", "HIGHEST"),
+        ("F32_F32_F32", "F32_F32_F32"),
+    ]:
+        with weft.default_matmul_precision(name):
+            assert of(f, X, X.T) == product
+            assert of(conv, image, kernel) == ("DEFAULT" if product[0] == "F" else product)
+            assert of(lambda a, b: wnp.dot(a, b, precision="high"), X, X.T) == "HIGH"
+    assert "precision" not in str(weft.make_jaxpr(f)(X, X.T))
+
+
+@pytest.fixture
+def heard(caplog):
+    caplog.set_level(logging.WARNING, "weft")
+    return caplog
+
+
+def test_compilations_are_logged(heard):
+    with weft.log_compiles():
+        weft.jit(lambda x: x * 3.25 + 2)(X)
+    text = heard.text
+    for words in ("Finished tracing", "Compiling jit(", "f32[2,3]", "Finished XLA compilation"):
+        assert words in text
+    heard.clear()
+    weft.jit(lambda x: x * 4.25 + 2)(X)
+    assert not heard.text
+
+
+def test_misses_are_explained(heard):
+    f = weft.jit(lambda x: x + 1)
+    with weft.explain_cache_misses():
+        f(X)
+        assert "never seen function" in heard.text and "test_config.py" in heard.text
+        heard.clear()
+        f(X)
+        assert not heard.text
+        f(Y)
+        assert "now f32[3] and before f32[2,3]" in heard.text
+
+
+def test_nothing_is_traced_or_run():
+    f = weft.jit(lambda x: x * 2.5 + 1)
+    f(X)
+    with weft.no_tracing():
+        f(X)
+        for call in (lambda: f(Y), lambda: weft.make_jaxpr(f)(Y)):
+            with pytest.raises(RuntimeError, match="no_tracing"):
+                call()
+    with weft.no_execution():
+        weft.jit(lambda x: x * 3).lower(X)
+        for call in (lambda: f(X), lambda: X + 1):
+            with pytest.raises(RuntimeError, match="no_execution"):
+                call()
+
+
+def test_leaks_are_found():
+    kept = []
+
+    def leaks(x):
+        kept.append(x * 2)
+        return x
+
+    with weft.checking_leaks():
+        for transform in (weft.jit, weft.vmap, lambda f: weft.make_jaxpr(f)):
+            with pytest.raises(UnexpectedTracerError, match="Leaked"):
+                transform(leaks)(Y)
+        with pytest.raises(UnexpectedTracerError, match="Leaked"):
+            weft.lax.scan(lambda c, x: (leaks(c), x), 0.0, Y)
+        assert weft.jit(lambda x: x * 2)(1.0) == 2
+    weft.jit(leaks)(Y)
+
+
+def test_guards_of_transfers(heard):
+    host = np.ones(3, np.float32)
+    implicit = (lambda: Y + host, lambda: Y + 7.5, lambda: wnp.asarray([1.0]), lambda: wnp.ones(2))
+    jitted = weft.jit(lambda x: x + host)
+    for level in ("disallow", "disallow_explicit"):
+        with weft.transfer_guard(level):
+            assert np.asarray(jitted(Y))[0] == 2 and float(Y.sum()) == 3
+            for call in (*implicit, lambda: jitted(host)):
+                with pytest.raises(RuntimeError, match="Disallowed host-to-device"):
+                    call()
+            if level == "disallow":
+                assert weft.device_get(weft.device_put(host))[0] == 1
+            else:
+                with pytest.raises(RuntimeError, match="Disallowed"):
+                    weft.device_put(host)
+    with weft.transfer_guard_host_to_device("log"):
+        _ = Y + host
+        assert "host-to-device transfer of f32[3]" in heard.text
+        heard.clear()
+        weft.device_put(host)
+        assert not heard.text
+    config.update("jax_transfer_guard", "disallow")
+    try:
+        assert config.jax_transfer_guard_device_to_host == "disallow"
+    finally:
+        config.update("jax_transfer_guard", None)
+    assert config.weft_transfer_guard_host_to_device is None
+
+
+def test_settings_are_part_of_what_calls_share():
+    f = weft.jit(lambda x: wnp.matmul(x, x))
+    f(wnp.ones((2, 2)))
+    with weft.default_matmul_precision("highest"):
+        f(wnp.ones((2, 2)))
+    assert f.cache_info().currsize == 2
+
+
+@pytest.mark.parametrize("name", sorted(config.values))
+def test_every_setting_is_read_and_set(name):
+    value = config.read(name)
+    assert config.read(name.replace("weft_", "jax_", 1)) == value == getattr(config, name)
+    config.update(name, value)
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        config.update(name, object())
+
+
+@pytest.mark.parametrize("name", ["enable_checks", "softmax_custom_jvp", "thread_guard"])
+def test_settings_without_effect_are_kept(name):
+    before = config.read(f"weft_{name}")
+    with getattr(weft, name)(True):
+        assert config.read(f"weft_{name}") is True
+    assert config.read(f"weft_{name}") is before
+
+
+def test_the_table_of_settings_is_up_to_date():
+    path = Path(__file__).parent.parent / "docs" / "config.md"
+    assert path.read_text() == config.table(), "run tools/settings"

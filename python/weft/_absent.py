@@ -18,20 +18,15 @@ _COMPOSED = "it is made of other operations"
 _SINGLE = "programs run on one device"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
 REASONS = {
-    "allow_f16_reductions": _SWITCH,
     "api_util": _INSIDE,
-    "array_garbage_collection_guard": _SWITCH,
-    "auto_pcast": _SWITCH,
     "core": _INSIDE,
     "custom_derivatives": _INSIDE,
-    "enable_checks": _SWITCH,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
     "experimental.pallas": _ACCELERATOR,
     "extend.core": _INSIDE,
     "extend.linear_util": _INSIDE,
     "extend.source_info_util": _INSIDE,
     "interpreters": _INSIDE,
-    "jax2tf_associative_scan_reductions": _SWITCH,
     "lax.device_put_p": _SINGLE,
     "lax.pcast": _SINGLE,
     "lax.precv": _SINGLE,
@@ -42,40 +37,21 @@ REASONS = {
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,
     "lib": _INSIDE,
-    "no_execution": _SWITCH,
-    "no_tracing": _SWITCH,
-    "remove_size_one_mesh_axis_from_type": _SWITCH,
-    "softmax_custom_jvp": _SWITCH,
-    "thread_guard": _SWITCH,
 }
 
 # What to use in place of a name, or of all that is below it.
 _ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
 INSTEAD = {
-    "Array.copy_to_host_async": "numpy.asarray(x), which waits",
-    "Array.flat": "x.ravel()",
-    "Array.sharding": "x.device",
-    "Array.addressable_data": "x itself: an array lies on one device",
-    "Array.addressable_shards": "x itself: an array lies on one device",
-    "Array.global_shards": "x itself: an array lies on one device",
-    "check_tracer_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
-    "checking_leaks": "weft.errors.UnexpectedTracerError, raised wherever a leak is used",
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
-    "errors.JAXIndexError": "weft.errors.IndexOutOfBoundsError",
-    "errors.JAXTypeError": "weft.errors.WeftError",
-    "errors.JaxRuntimeError": "RuntimeError",
     "experimental.compilation_cache": "the cache in memory, which is always on",
     "experimental.shard_map": _ONE_DEVICE,
-    "explain_cache_misses": "weft.compiler.cache_stats()",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
-    "float0": "weft.dtypes.float0",
     "lax.approx_top_k_p": "weft.lax.top_k_p, which misses nothing",
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "log_compiles": "weft.compiler.cache_stats()",
     "make_mesh": _ONE_DEVICE,
     "NamedSharding": _ONE_DEVICE,
     "P": _ONE_DEVICE,
@@ -85,7 +61,6 @@ INSTEAD = {
     "shard_map": _ONE_DEVICE,
     "sharding": _ONE_DEVICE,
     "smap": _ONE_DEVICE,
-    "stages": "what weft.jit(f).trace(...), .lower(...) and .compile() return",
 }
 
 
@@ -206,10 +181,8 @@ def absent_module(name):
     return ModuleNotFoundError(explanation(path), name=name) if is_known(path) else None
 
 
-def absent_method(name, traced):
-    """The error for an attribute of the JAX API that arrays, or only traced ones, lack."""
-    if not traced:
-        return AttributeError(explanation(f"Array.{name}"))
+def absent_method(name):
+    """The error for an attribute that only arrays with values have."""
     return AttributeError(
         f"a traced array has no {name!r}: it stands for any value, which is on a device only when "
         "the program runs"

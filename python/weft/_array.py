@@ -91,9 +91,12 @@ def _format(self, spec):
 
 
 def _scalar(self, kind):
-    if self.size != 1:
-        raise TypeError(f"only an array of one element is {kind}; got shape {self.shape}")
-    return self._value().reshape(())[()]
+    if self.ndim != 0:
+        raise TypeError(
+            f"only an array without axes is {kind}; got shape {self.shape}\n"
+            "  Take an element, as with x[0] or x.item()."
+        )
+    return self._value()[()]
 
 
 def _bool(self):
@@ -101,7 +104,7 @@ def _bool(self):
         raise ValueError(
             f"the truth value of an array of shape {self.shape} is ambiguous; use any() or all()"
         )
-    return bool(_scalar(self, "a bool"))
+    return bool(self._value().reshape(())[()])
 
 
 def _index(self):
@@ -170,6 +173,94 @@ def _dlpack_device(self):
     return dlpack_device(self)
 
 
+def _sharding(self):
+    from weft.sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding(self.device)
+
+
+class Shard:
+    """What one device holds of an array.
+
+    Attributes: device; index, a tuple of slices: where in the array this is; replica_id, the number
+    of this among those that hold the same; data, the Array of it.
+    """
+
+    def __init__(self, device, sharding, global_shape, data=None):
+        self.device = device
+        self.index = sharding.devices_indices_map(tuple(global_shape))[device]
+        self.replica_id = 0
+        self.data = data
+
+    def __repr__(self):
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def _shards(self):
+    """A list of one Shard: the array lies on one device."""
+    return [Shard(self.device, _sharding(self), self.shape, self)]
+
+
+def _addressable_data(self, index):
+    """The Array that is the index-th of `addressable_shards`; there is one, the array itself."""
+    if not -1 <= operator.index(index) <= 0:
+        raise IndexError(f"addressable_data expected 0, as there is one shard; got {index}")
+    return self
+
+
+def _to_host_async(self):
+    """Nothing but a check that the array was not deleted: reading its value starts the copy."""
+    _ = self._buffer
+
+
+def _to_device(self, device, *, stream=None):
+    """The array on a device (one of `weft.devices()`, or a sharding); see `weft.device_put`.
+
+    stream: None; others raise NotImplementedError.
+    """
+    if stream is not None:
+        raise NotImplementedError("to_device expected no stream; it waits for what it needs")
+    from weft._api import device_put
+
+    return device_put(self, device)
+
+
+def _contains(self, value):
+    """Whether an array of one axis has an element equal to `value`."""
+    if self.ndim != 1:
+        raise ValueError(f"`in` expected an array of one axis; got shape {self.shape}")
+    return (self == value).any()
+
+
+def _byteswap(self):
+    """The bytes of each element in reverse order."""
+    from weft.dtypes import real_dtype
+    from weft.numpy import flip
+
+    # Each part of a complex number is turned by itself.
+    parts = self.view(real_dtype(self.dtype)) if self.dtype.kind == "c" else self
+    width = parts.dtype.itemsize
+    if width == 1:
+        return self
+    octets = parts.view("uint8").reshape((*parts.shape, width))
+    return flip(octets, -1).reshape((*parts.shape[:-1], -1)).view(self.dtype).reshape(self.shape)
+
+
+def _no_flat(self):
+    raise NotImplementedError(
+        "arrays have no iterator that writes: use x.ravel(), or x.flatten(), in place of x.flat"
+    )
+
+
+def _aval(self):
+    from weft._staging import typeof
+
+    return typeof(self)
+
+
 def _item(self, *index):
     value = self._value()
     return value.item(*index)
@@ -195,6 +286,13 @@ _ARRAY = {
     "tolist": lambda self: self._value().tolist(),
     "tobytes": lambda self, order="C": self._value().tobytes(order),
     "devices": lambda self: {self.device},
+    "addressable_data": _addressable_data,
+    "addressable_shards": property(_shards, doc=_shards.__doc__),
+    "copy_to_host_async": _to_host_async,
+    "global_shards": property(_shards, doc=_shards.__doc__),
+    "is_fully_addressable": property(lambda self: True),
+    "is_fully_replicated": property(lambda self: True),
+    "sharding": property(_sharding, doc="Where the array lies: a SingleDeviceSharding."),
     "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
     "on_device_size_in_bytes": lambda self: self._buffer.on_device_size_in_bytes(),
     "unsafe_buffer_pointer": _pointer,
@@ -313,6 +411,11 @@ _BOTH = {
     "T": property(_transposed, doc="The array with its axes in reverse order."),
     "mT": property(_matrix_transposed, doc="The array with its last two axes exchanged."),
     "itemsize": property(lambda self: self.dtype.itemsize),
+    "aval": property(_aval, doc="The type of the array; see `weft.typeof`."),
+    "byteswap": _byteswap,
+    "flat": property(_no_flat),
+    "to_device": _to_device,
+    "__contains__": _contains,
     "nbytes": property(lambda self: self.size * self.dtype.itemsize),
     # NumPy's operators leave the operation to ours.
     "__array_priority__": 100,
@@ -324,15 +427,15 @@ _BOTH = {
 
 
 class _Absent:
-    """In the place of an attribute of the JAX API: says that it is not there, and what is."""
+    """In the place of an attribute that only arrays with values have: says so."""
 
-    def __init__(self, name, traced):
-        self._name, self._traced = name, traced
+    def __init__(self, name):
+        self._name = name
 
     def __get__(self, instance, owner):
         from weft._absent import absent_method  # reads a table: nothing that import should do
 
-        raise absent_method(self._name, self._traced)
+        raise absent_method(self._name)
 
 
 def _dir(self):
@@ -340,40 +443,48 @@ def _dir(self):
     return [n for n in object.__dir__(self) if not isinstance(vars(kind).get(n), _Absent)]
 
 
-_ABSENT = (
-    "addressable_data",
-    "addressable_shards",
-    "byteswap",
-    "copy_to_host_async",
-    "flat",
-    "global_shards",
-    "is_fully_addressable",
-    "is_fully_replicated",
-    "sharding",
-    "to_device",
+# A value has these only where it is, on a device. Code asks for the first ones to tell arrays that
+# are there from others.
+_CONCRETE_ONLY = ("copy_to_host_async", "device", "is_ready", "sharding")
+_ON_DEVICE = (
+    "It is on a device only when the program runs: look at the arguments or results of the traced "
+    "function, or at weft.typeof(x)."
 )
-# A value has these only where it is, on a device.
-_CONCRETE_ONLY = (
-    "committed",
-    "delete",
-    "device",
-    "devices",
-    "is_deleted",
-    "is_ready",
-    "on_device_size_in_bytes",
-    "tobytes",
-    "unsafe_buffer_pointer",
-)
+
+
+def _on_device(name):
+    return _refuse(ConcretizationTypeError, f"its {name}", _ON_DEVICE)
+
+
+_TRACER |= {
+    name: _on_device(name)
+    for name in (
+        "__dlpack__",
+        "addressable_data",
+        "delete",
+        "devices",
+        "is_deleted",
+        "on_device_size_in_bytes",
+        "tobytes",
+        "unsafe_buffer_pointer",
+    )
+}
+_TRACER |= {
+    name: property(_on_device(name))
+    for name in (
+        "addressable_shards",
+        "committed",
+        "global_shards",
+        "is_fully_addressable",
+        "is_fully_replicated",
+    )
+}
 
 
 def install():
     """Sets the methods on the types."""
-    absent = {name: _Absent(name, False) for name in _ABSENT}
-    absent_traced = {name: _Absent(name, True) for name in _CONCRETE_ONLY}
-    for kind, *tables in (
-        (_core.Array, absent, _BOTH, _ARRAY),
-        (Tracer, absent, absent_traced, _BOTH, _TRACER),
-    ):
+    absent = {name: _Absent(name) for name in _CONCRETE_ONLY}
+    for kind, *tables in ((_core.Array, _BOTH, _ARRAY), (Tracer, absent, _BOTH, _TRACER)):
         for table in tables:
             for name, method in table.items():
                 setattr(kind, name, public_function(method))

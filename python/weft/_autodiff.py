@@ -1,4 +1,4 @@
-"""Derivatives: grad, value_and_grad, jvp, vjp, linearize, linear_transpose.
+"""Derivatives: grad, value_and_grad, jvp, vjp, linearize, linear_transpose, fwd_and_bwd.
 
 Each records the function, asks the C++ core for the transformed graph, and calls that; grad and jvp
 are one call of the core (csrc/derivative.cpp). No rule of a derivative is in Python; errors are.
@@ -12,11 +12,12 @@ import numpy as np
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
 from weft._staging import ShapedArray, typeof
-from weft._surface import public_function
+from weft._surface import public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
+from weft.tree_util import register_pytree_node
 
 
 def _zero_tangent(shape, dtype):
@@ -237,6 +238,56 @@ def _linearized(fun, primals, has_aux, what):
     return _core.linearize(fun, function_name(fun), primals, names, has_aux, what == "vjp")
 
 
+class _LinearFunction:
+    """A linear function at a point. As a tree, its leaves are what it keeps of the point, so that
+    functions under `jit` may take and return it; the rest is structure."""
+
+    __slots__ = ("_form", "_linear")
+
+    def __init__(self, linear, form=None):
+        self._linear = linear  # a _core.Linear
+        self._form = form  # the same without a point, one object for all that share a trace
+
+    def _flatten(self):
+        if self._form is None:
+            self._form = self._linear.with_residuals([])
+        return self._linear.residuals(), self._form
+
+    @classmethod
+    def _unflatten(cls, form, residuals):
+        return cls(form.with_residuals(list(residuals)), form)
+
+
+@public_methods
+class JVP(_LinearFunction):
+    """The derivative of a function at a point, from tangents of its arguments to one of its value:
+    what `linearize` returns."""
+
+    def __call__(self, *tangents):
+        return self._linear.push(tangents)
+
+
+@public_methods
+class VJP(_LinearFunction):
+    """The transpose of the derivative of a function at a point, from a cotangent of its value to a
+    tuple of those of its arguments: what `vjp` returns.
+
+    Attributes: in_tree, out_tree (the structures of the arguments, a tuple, and of the value),
+    opaque_residuals (a list: what it keeps of the point).
+    """
+
+    in_tree = property(lambda self: self._linear.in_tree().children()[0])
+    out_tree = property(lambda self: self._linear.out_tree())
+    opaque_residuals = property(lambda self: self._linear.residuals())
+
+    def __call__(self, cotangent):
+        return self._linear.pull(cotangent)
+
+
+for _kind in (JVP, VJP):
+    register_pytree_node(_kind, _kind._flatten, _kind._unflatten)
+
+
 def linearize(fun, *primals, has_aux=False):
     """The value of `fun`, and its derivative at `primals` as a linear function of tangents.
 
@@ -246,10 +297,7 @@ def linearize(fun, *primals, has_aux=False):
     check_callable(fun, "linearize")
     value, linear, aux = _linearized(fun, primals, has_aux, "linearize")
 
-    @public_function
-    def f_jvp(*tangents):
-        return linear.push(tangents)
-
+    f_jvp = JVP(linear)
     return (value, f_jvp, aux) if has_aux else (value, f_jvp)
 
 
@@ -267,10 +315,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
     value, linear, aux = _linearized(fun, primals, has_aux, "vjp")
 
-    @public_function
-    def vjp_fun(cotangent):
-        return linear.pull(cotangent)
-
+    vjp_fun = VJP(linear)
     return (value, vjp_fun, aux) if has_aux else (value, vjp_fun)
 
 
@@ -292,3 +337,39 @@ def linear_transpose(fun, *primals):
         return linear.pull(cotangent)
 
     return transposed
+
+
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """Two functions: one for the value of `fun` and what its derivative needs, and one for the
+    cotangents of its arguments.
+
+    Args:
+      fun: a function of arrays or trees of arrays.
+      argnums: a position or a sequence of positions of the arguments to differentiate in.
+      has_aux: `fun` returns (value, aux); aux is not differentiated.
+      jitted: whether both run under `jit`; then they are compiled once, whatever the point.
+
+    Returns (fwd, bwd). `fwd(*args)` gives (value, residuals), with has_aux (value, residuals, aux);
+    `bwd(residuals, cotangent)` the cotangent of the argument at `argnums`, or a tuple of them.
+    """
+    from weft._jit import jit
+
+    check_callable(fun, "fwd_and_bwd")
+    name = function_name(fun)
+
+    def fwd(*args):
+        numbers, _ = positions(argnums, len(args), name)
+
+        def of_chosen(*chosen):
+            full = list(args)
+            for n, x in zip(numbers, chosen, strict=True):
+                full[n] = x
+            return fun(*full)
+
+        return vjp(of_chosen, *(args[n] for n in numbers), has_aux=has_aux)
+
+    def bwd(residuals, cotangent):
+        cotangents = residuals(cotangent)
+        return cotangents if isinstance(argnums, (tuple, list)) else cotangents[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

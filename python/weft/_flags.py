@@ -5,7 +5,10 @@ def parse_flags(config, settings):
     """Defines the flags, parses the command line, and takes what it says of them."""
     import sys
 
-    from absl import flags
+    try:
+        from absl import flags
+    except ImportError:
+        raise RuntimeError("parse_flags_with_absl needs the package absl-py") from None
 
     for name, setting in settings.items():
         define = flags.DEFINE_bool if isinstance(setting.default, bool) else flags.DEFINE_string

@@ -21,6 +21,7 @@ from weft._staging import (
 )
 from weft._surface import public_function
 from weft.runtime.pytree import PyTreeDef, registry
+from weft.tree_util import tree_leaves
 
 
 def _reject_value(*details):
@@ -134,6 +135,45 @@ def _traces(fun, options):
     return shared.by_options.setdefault(options, _core.Traces())
 
 
+_GENERATOR = 0x20  # inspect.CO_GENERATOR
+_ANY_TARGET = (-1, None)
+
+
+def _device_of(device, backend, in_shardings, out_shardings):
+    """The number of the device that the parameters of jit name; -1 if they name none."""
+    if device is not None and backend is not None:
+        raise ValueError(f"jit expected a device or a backend; got {device!r} and {backend!r}")
+    places = [x for x in tree_leaves((in_shardings, out_shardings)) if x is not None]
+    if device is None and backend is None and not places:
+        return -1
+    from weft.runtime import devices
+
+    if backend is not None:
+        device = devices.devices(backend)[0]
+    if device is not None:
+        devices.check_device(device, "jit")
+        places.append(device)
+    found = {devices.index_of(place, "jit") for place in places}
+    if len(found) > 1:
+        raise NotImplementedError(f"jit expected one device: programs run on one; got {places}")
+    return found.pop()
+
+
+def options_of_compiler(options):
+    """The dict that users give as pairs in the order of the names; None for none."""
+    if not options:
+        return None
+    if not isinstance(options, dict):
+        raise TypeError(f"compiler_options: expected a dict; got {type(options).__name__}")
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
+            raise TypeError(
+                "compiler_options: expected names with texts, bools or numbers; got "
+                f"{name!r}: {value!r}"
+            )
+    return tuple(sorted(options.items()))
+
+
 def _make(
     fun,
     static_argnums,
@@ -143,9 +183,13 @@ def _make(
     inline,
     keep_unused,
     library,
+    device=-1,
+    compiler_options=None,
 ):
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
+    if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
+        raise TypeError(f"jit expected a function; got the generator function {fun!r}")
     statics = _complete(
         fun, _tuple_of(static_argnums, "num"), _tuple_of(static_argnames, "name"), "static"
     )
@@ -157,10 +201,14 @@ def _make(
         raise ValueError(f"jit: argument {min(both)} is both static and donated")
     name = getattr(fun, "__name__", None) or type(fun).__name__
     options = (*statics, *donated, bool(inline), bool(keep_unused), library)
-    jitted = _core.JitFunction(fun, name, *options, _traces(fun, options))
+    target = (device, compiler_options)
+    traces = _traces(fun, options if target == _ANY_TARGET else (*options, *target))
+    jitted = _core.JitFunction(fun, name, *options, traces, *target)
     functools.update_wrapper(jitted, fun)
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
+    if target != _ANY_TARGET:
+        jitted._target = target
     return jitted
 
 
@@ -168,12 +216,17 @@ def jit(
     fun=None,
     /,
     *,
+    in_shardings=None,
+    out_shardings=None,
     static_argnums=None,
     static_argnames=None,
     donate_argnums=None,
     donate_argnames=None,
     keep_unused=False,
+    device=None,
+    backend=None,
     inline=False,
+    compiler_options=None,
 ):
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -189,9 +242,17 @@ def jit(
         values. They must be hashable. Giving one kind implies the other.
       donate_argnums, donate_argnames: arguments whose buffers the results may reuse. A donated
         array is deleted by the call.
+      in_shardings, out_shardings: None, or shardings over the one device that the function runs
+        on (weft.sharding.SingleDeviceSharding), or trees of these.
       keep_unused: pass arguments that the function ignores to the device all the same.
+      device, backend: the device, or the platform, that the function runs on, wherever its
+        arguments are; the results are committed to it. One of the two. Within another trace they
+        have no effect: a program runs on one device.
       inline: within another trace, splice the function's operations into the caller's program
         instead of recording a call.
+      compiler_options: a dict of options of XLA's, by name. XLA refuses unknown ones
+        (JaxRuntimeError) when the function is compiled; a call within another trace does
+        (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -206,6 +267,8 @@ def jit(
         inline,
         keep_unused,
         False,
+        _device_of(device, backend, in_shardings, out_shardings),
+        options_of_compiler(compiler_options),
     )
     if fun is None:
         return lambda f: _make(f, *options)

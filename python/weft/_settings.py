@@ -1,4 +1,4 @@
-"""The table of settings: default, meaning, check, how the environment spells it, where it is kept."""
+"""The table of settings: default, meaning, check, spelling in the environment, where it is kept."""
 
 from weft import _core
 

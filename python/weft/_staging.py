@@ -17,17 +17,19 @@ from weft.tree_util import keystr, tree_flatten_with_path
 class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
-    Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool).
+    Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
+    where the array would lie, which has no effect on programs: they run on one device).
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
     _dtype = staticmethod(_core.canonical_dtype)
 
-    def __init__(self, shape, dtype, *, weak_type=False):
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct expected a dtype; got None")
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
+        self.sharding = sharding
         self.weak_type = bool(weak_type)
 
     ndim = property(lambda self: len(self.shape))
@@ -35,12 +37,21 @@ class ShapeDtypeStruct:
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
-        own = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        own = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
         return type(self)(**{**own, **changes})
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object: a type of no axes")
+        return self.shape[0]
+
+    def __bool__(self):
+        return True
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        place = "" if self.sharding is None else f", sharding={self.sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak})"
 
     def __eq__(self, other):
         if not isinstance(other, ShapeDtypeStruct):
@@ -51,7 +62,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self.weak_type)
+        return (self.shape, self.dtype, self.sharding, self.weak_type)
 
 
 class ShapedArray(ShapeDtypeStruct):
@@ -216,13 +227,113 @@ def _result_paths(core):
     return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]] + refs
 
 
+class ArgInfo:
+    """What is known of an argument's leaf before the call.
+
+    Attributes: shape, dtype, donated (whether the results may reuse its buffer).
+    """
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, _aval, donated):
+        self._aval = _aval
+        self.donated = donated
+
+    def __eq__(self, other):
+        if not isinstance(other, ArgInfo):
+            return NotImplemented
+        return (self._aval, self.donated) == (other._aval, other.donated)
+
+    def __hash__(self):
+        return hash((self._aval, self.donated))
+
+    def __repr__(self):
+        return f"ArgInfo({self._aval}, donated={self.donated})"
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+
+CompilerOptions = dict[str, str | bool]
+
+
+class _OfJit(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, _core.JitFunction)
+
+
+class Wrapped(metaclass=_OfJit):
+    """The type of what `weft.jit` returns, for `isinstance` and annotations."""
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError("weft.stages.Wrapped cannot be called; use weft.jit")
+
+
+class _Stage:
+    """What all stages tell of arguments and results: trees like ((arguments...), {by keyword}),
+    without static arguments, and like the result."""
+
+    @property
+    def in_tree(self):
+        """The structure of (arguments, keyword arguments), without static ones."""
+        core = self._core
+        if core.in_tree is not None:
+            return core.in_tree
+        return registry.flatten(((0,) * len(core.in_avals), {}))[1]
+
+    @property
+    def out_tree(self):
+        """The structure of the result."""
+        tree = self._core.out_tree
+        return registry.flatten(0)[1] if tree is None else tree
+
+    def _like_arguments(self, leaves):
+        return self.in_tree.unflatten(list(leaves))
+
+    @property
+    def in_avals(self):
+        """A tree of ShapedArray like the arguments."""
+        return self._like_arguments(map(_aval, self._core.in_avals))
+
+    @property
+    def args_info(self):
+        """A tree of ArgInfo like the arguments."""
+        core = self._core
+        count = len(core.in_avals)
+        donated = core.donated[-count:] if core.donated and count else [False] * count
+        pairs = zip(map(_aval, core.in_avals), donated, strict=True)
+        return self._like_arguments(ArgInfo(*pair) for pair in pairs)
+
+    @property
+    def donate_argnums(self):
+        """Which of the leaves of the arguments are donated, a tuple of ints."""
+        leaves = registry.flatten(self.args_info)[0]
+        return tuple(i for i, info in enumerate(leaves) if info.donated)
+
+    @property
+    def out_avals(self):
+        """A tree of ShapedArray like the result."""
+        return self.out_tree.unflatten(list(map(_aval, self._core.out_avals)))
+
+    @property
+    def out_info(self):
+        """A tree of ShapeDtypeStruct like the result."""
+        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
+        return self.out_tree.unflatten(leaves)
+
+
+def _aval(described):
+    shape, dtype, weak = described
+    return ShapedArray(shape, dtype, weak_type=weak)
+
+
 @public_methods
-class Traced:
+class Traced(_Stage):
     """A function traced for one signature.
 
     Attributes: graph (weft.compiler.Graph; its first `graph.num_consts` inputs are the arrays that
-    the function closed over), consts (those arrays), in_tree, out_tree, out_info (a tree of
-    ShapeDtypeStruct).
+    the function closed over), jaxpr, fun_name, consts (those arrays), args_info, in_avals, in_tree,
+    donate_argnums, out_avals, out_tree, out_info (a tree of ShapeDtypeStruct).
     """
 
     def __init__(self, core, function):
@@ -231,8 +342,6 @@ class Traced:
 
     graph = property(lambda self: self._core.graph)
     consts = property(lambda self: self._core.consts)
-    in_tree = property(lambda self: self._core.in_tree)
-    out_tree = property(lambda self: self._core.out_tree)
     fun_name = property(lambda self: self._core.name)
 
     @property
@@ -241,12 +350,21 @@ class Traced:
         return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak)
 
     @property
-    def out_info(self):
-        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
-        return leaves[0] if self.out_tree is None else self.out_tree.unflatten(leaves)
+    def _target(self):
+        """The device (or None) and the compiler's options that `jit` was given."""
+        device, options = getattr(self._function, "_target", (-1, None))
+        return (_core.current_device() if device < 0 else device), options
 
-    def lower(self):
-        """The StableHLO module of the optimised graph."""
+    def lower(self, *, lowering_platforms=None):
+        """The StableHLO module of the optimised graph.
+
+        lowering_platforms: None; programs are lowered for the platform that they run on.
+        """
+        if lowering_platforms is not None:
+            raise NotImplementedError(
+                "lower: expected no lowering_platforms, since programs are lowered for the "
+                f"platform that they run on; got {lowering_platforms!r}"
+            )
         return Lowered(self)
 
     def __repr__(self):
@@ -254,25 +372,24 @@ class Traced:
 
 
 @public_methods
-class Lowered:
+class Lowered(_Stage):
     """A program lowered to StableHLO.
 
-    Attributes: graph (weft.compiler.Graph, the optimised one), in_tree, out_tree, out_info.
+    Attributes: graph (weft.compiler.Graph, the optimised one), args_info, in_avals, in_tree,
+    donate_argnums, out_avals, out_tree, out_info.
     """
 
     def __init__(self, traced):
         self._traced = traced
-        self._device = _core.current_device()
+        self._device, self._options = traced._target
         self._stablehlo = self._emit(locations=False)
+
+    _core = property(lambda self: self._traced._core)
 
     def _emit(self, locations):
         core = self._traced._core
         keep_unused = self._traced._function._keep_unused
         return core.stablehlo(self._device, keep_unused, locations, _result_paths(core))
-
-    in_tree = property(lambda self: self._traced.in_tree)
-    out_tree = property(lambda self: self._traced.out_tree)
-    out_info = property(lambda self: self._traced.out_info)
 
     @property
     def graph(self):
@@ -280,15 +397,15 @@ class Lowered:
 
         return compiler.optimize(self._traced.graph)
 
-    def as_text(self, dialect="stablehlo", *, debug_info=False):
+    def as_text(self, dialect=None, *, debug_info=False):
         """The program as text.
 
         Args:
-          dialect: "stablehlo", or "hlo" for XLA's form of it.
+          dialect: "stablehlo" (as None), or "hlo" for XLA's form of it.
           debug_info: include source locations (StableHLO only).
         """
         text = self._emit(locations=True) if debug_info else self._stablehlo
-        if dialect == "stablehlo":
+        if dialect in (None, "stablehlo"):
             return text
         if dialect == "hlo":
             from weft.runtime.compile import unoptimized_hlo
@@ -296,10 +413,29 @@ class Lowered:
             return unoptimized_hlo(text)
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
-    def compile(self):
-        """The program compiled for the device that is current now."""
-        core = self._traced._core
-        return Compiled(self, core.compile(self._device, self._traced._function._keep_unused))
+    def compiler_ir(self, dialect=None):
+        """The program as an object of jaxlib's: an MLIR module for "stablehlo" (as None), an
+        XlaComputation for "hlo"."""
+        if dialect in (None, "stablehlo"):
+            from weft.runtime.mlir import parse_module
+
+            return parse_module(self._stablehlo)
+        if dialect == "hlo":
+            from weft.runtime.compile import hlo_computation
+
+            return hlo_computation(self._stablehlo)
+        raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
+
+    def compile(self, compiler_options=None):
+        """The program compiled for the device that was current when it was lowered.
+
+        compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
+        """
+        from weft._jit import options_of_compiler
+
+        options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
+        keep_unused = self._traced._function._keep_unused
+        return Compiled(self, self._core.compile(self._device, keep_unused, options))
 
     def cost_analysis(self):
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
@@ -317,10 +453,11 @@ class Lowered:
 
 
 @public_methods
-class Compiled:
+class Compiled(_Stage):
     """A compiled program; call it with arguments of the signature it was made for.
 
-    Attributes: graph (the optimised one that was compiled), in_tree, out_tree, out_info.
+    Attributes: graph (the optimised one that was compiled), args_info, in_avals, in_tree,
+    donate_argnums, out_avals, out_tree, out_info, input_shardings, output_shardings.
     """
 
     def __init__(self, lowered, program):
@@ -330,23 +467,45 @@ class Compiled:
         graph = traced.graph
         self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
+    _core = property(lambda self: self._lowered._core)
     graph = property(lambda self: self._program.graph)
-    in_tree = property(lambda self: self._lowered.in_tree)
-    out_tree = property(lambda self: self._lowered.out_tree)
-    out_info = property(lambda self: self._lowered.out_info)
+
+    def _sharding(self):
+        from weft.runtime import devices
+        from weft.sharding import SingleDeviceSharding
+
+        return SingleDeviceSharding(devices.device_at(self._lowered._device))
+
+    @property
+    def input_shardings(self):
+        """A tree of shardings like the arguments."""
+        return self._like_arguments([self._sharding()] * len(self._core.in_avals))
+
+    @property
+    def output_shardings(self):
+        """A tree of shardings like the result."""
+        return self.out_tree.unflatten([self._sharding()] * len(self._core.out_avals))
+
+    def call(self, *args, **kwargs):
+        """The same as calling the object itself."""
+        return self(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
         traced = self._lowered._traced
         leaves, tree = registry.flatten((args, kwargs))
         expected = self.in_tree
-        if expected is not None and tree != expected or len(leaves) != len(self._types):
-            one = registry.flatten(((0,), {}))[1]  # what no tree stands for
+        if tree != expected:
             raise TreeStructureError(
                 f"'{traced.fun_name}' was compiled for other arguments: for "
-                f"{explain_difference(expected or one, tree)}"
+                f"{explain_difference(expected, tree)}"
             )
         fun = traced._function.__wrapped__
         for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):
+            if isinstance(leaf, _core.Tracer):
+                raise ArgumentTypeError(
+                    f"expected arrays for '{traced.fun_name}', as it is compiled and cannot be "
+                    "transformed; got a traced one\n  Use the jitted function that it was made of."
+                )
             got = typeof(leaf)
             if (got.shape, got.dtype) != wanted:
                 name = describe_argument(fun, expected, (), i)
@@ -360,7 +519,7 @@ class Compiled:
         refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
         count = len(outputs) - len(refs)
         _core.set_refs(refs, outputs[count:])
-        return outputs[0] if self.out_tree is None else self.out_tree.unflatten(outputs[:count])
+        return self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self):
         """jaxlib's loaded executable; None when nothing is left to compute."""

@@ -134,11 +134,28 @@ class Config:
         lines = (f"{n} = {self.read(n)!r}: {s.doc}" for n, s in sorted(_SETTINGS.items()))
         return "\n".join(lines)
 
+    def table(self):
+        """docs/config.md: every setting, its default and its meaning."""
+        rows = [
+            "# Settings",
+            "",
+            "`weft.config.update(name, value)` sets one for the process, the environment variable"
+            " of the same name in upper case before the start, and those that are functions of weft"
+            " (`with weft.enable_x64():`) for a block of code and one thread. `jax_...` is accepted"
+            " for `weft_...`. Written by `tools/settings`; do not edit.",
+            "",
+            "| setting | default | |",
+            "|---|---|---|",
+        ]
+        for name, setting in sorted(_SETTINGS.items()):
+            rows.append(f"| `{name}` | `{setting.default!r}` | {setting.doc} |")
+        return "\n".join(rows) + "\n"
+
     def parse_flags_with_absl(self):
         """Adds the settings to the flags of absl (`--jax_enable_x64`, `--weft_enable_x64`), and
         takes the values that the command line has for them.
 
-        Raises ImportError where the package absl-py is not installed.
+        Raises RuntimeError where the package absl-py is not installed.
         """
         from weft._flags import parse_flags
 
@@ -166,6 +183,15 @@ def _checked(name, value):
 
 _overrides = threading.local()  # one stack of values per setting
 config = Config()
+
+
+def _notice(kind, *details):
+    from weft import _notices  # nothing that a program should load unless it is told something
+
+    getattr(_notices, kind)(*details)
+
+
+_core.install(notice=_notice)
 
 
 class _Override(ContextDecorator):

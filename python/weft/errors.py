@@ -7,6 +7,7 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 
 from weft import _core
 from weft._surface import public as _public
+from weft.runtime.errors import JaxRuntimeError as JaxRuntimeError
 
 __all__ = [
     "ArgumentTypeError",
@@ -18,9 +19,13 @@ __all__ = [
     "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
+    "ForeignArrayError",
     "IndexOutOfBoundsError",
     "InternalError",
     "InvalidValueError",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "NonHashableStaticArgumentError",
@@ -115,13 +120,23 @@ class OperandError(WeftError, TypeError):
     """
 
 
-class IndexOutOfBoundsError(WeftError, IndexError):
-    """A static index is outside the axis that it indexes.
+class ArgumentTypeError(WeftError, TypeError):
+    """An argument of a transformed function is not an array, number or pytree of these.
 
-    Only indices known while tracing are checked; array-valued ones are clamped::
+    Strings, functions and other objects must be static, or be bound before::
 
-        jnp.arange(3)[5]                 # IndexOutOfBoundsError
-        jnp.arange(3)[-1]
+        weft.jit(f)(x, "relu")                                  # error
+        weft.jit(f, static_argnames="kind")(x, kind="relu")
+    """
+
+
+class ForeignArrayError(OperandError, ArgumentTypeError, ValueError):
+    """An object of another library that has `__jax_array__` was passed as an array.
+
+    Only operators, `weft.numpy.asarray` and `array` ask for the array it stands for::
+
+        jnp.sin(x)                       # ForeignArrayError
+        jnp.sin(jnp.asarray(x))
     """
 
 
@@ -183,7 +198,25 @@ class InternalError(WeftError, RuntimeError):
     """An invariant of weft itself was broken. Please report it with the program that caused it."""
 
 
-class ConcretizationTypeError(WeftError, TypeError):
+class JAXTypeError(WeftError, TypeError):
+    """Base class of the errors of tracing that are TypeErrors, by JAX's name."""
+
+
+class JAXIndexError(WeftError, IndexError):
+    """Base class of the errors of indexing, by JAX's name."""
+
+
+class IndexOutOfBoundsError(JAXIndexError):
+    """A static index is outside the axis that it indexes.
+
+    Only indices known while tracing are checked; array-valued ones are clamped::
+
+        jnp.arange(3)[5]                 # IndexOutOfBoundsError
+        jnp.arange(3)[-1]
+    """
+
+
+class ConcretizationTypeError(JAXTypeError):
     """The value of a traced array was needed while its function was being traced.
 
     Inside `jit` (and loop bodies, branches, ...) arrays have a shape and a dtype but no value.
@@ -244,7 +277,7 @@ class UnboundAxisNameError(WeftError, NameError):
     """
 
 
-class UnexpectedTracerError(WeftError):
+class UnexpectedTracerError(JAXTypeError):
     """A traced array outlived the function in which it was made.
 
     It was stored in a global, an attribute or a closure during tracing and used afterwards. Return
@@ -277,7 +310,7 @@ class RefError(WeftError, TypeError, ValueError):
     """
 
 
-class NonConcreteBooleanIndexError(WeftError, IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean array was used as an index; the result's shape would depend on its values.
 
     Use the three-argument `where`, which keeps the shape::
@@ -345,16 +378,6 @@ class CallbackError(WeftError, RuntimeError):
 
 class DeviceMismatchError(WeftError, ValueError):
     """Operands are committed to different devices. Move one of them with `device_put`."""
-
-
-class ArgumentTypeError(WeftError, TypeError):
-    """An argument of a transformed function is not an array, number or pytree of these.
-
-    Strings, functions and other objects must be static, or be bound before::
-
-        weft.jit(f)(x, "relu")                                  # error
-        weft.jit(f, static_argnames="kind")(x, kind="relu")
-    """
 
 
 class ControlFlowTypeError(WeftError, TypeError):

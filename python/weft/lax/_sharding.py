@@ -2,6 +2,7 @@
 
 from weft import _core
 from weft.errors import NotImplementedRuleError
+from weft.runtime.devices import index_of
 from weft.tree_util import tree_broadcast, tree_map
 
 
@@ -29,22 +30,15 @@ def placed(x, device):
 
 
 def _constrained(leaf, place):
-    index = _device_index(place)
+    try:
+        index = index_of(place, "with_sharding_constraint")
+    except (TypeError, ValueError):
+        raise NotImplementedError(
+            "expected a device, or a sharding over one device: programs run on one device; got "
+            f"{place!r}"
+        ) from None
     value = _core.asarray(leaf)
     return value if isinstance(value, _core.Tracer) else _core.commit(value, index)
-
-
-def _device_index(place):
-    devices = tuple(getattr(place, "device_set", (place,)))
-    if len(devices) == 1:
-        try:
-            return _core.device_index(devices[0])
-        except (TypeError, ValueError):
-            pass
-    raise NotImplementedError(
-        "expected a device, or a sharding over one device: programs run "
-        f"on one device; got {place!r}"
-    )
 
 
 def without_sharding(sharding, function, parameter="out_sharding"):

@@ -1,7 +1,10 @@
 """`x.at[index]`: reading with options, and updated copies."""
 
+from weft import _core
 from weft._surface import public_methods
-from weft.numpy import _indexing as indexing
+from weft.dtypes import iinfo, is_integer
+from weft.lax._sharding import without_sharding
+from weft.numpy import _indexing as indexing, _select as select
 
 
 @public_methods
@@ -35,7 +38,9 @@ class IndexedElements:
       mode: what to do about indices out of bounds: "clip" moves them to the nearest element,
         "drop" or "fill" makes updates of them have no effect and reads of them give `fill_value`,
         "promise_in_bounds" asserts that there are none. Reads promise by default, updates drop.
-        Negative indices count from the end in any case.
+      wrap_negative_indices: whether negative indices count from the end; else they are out of
+        bounds.
+      out_sharding: must be None (not of `apply`).
     """
 
     __slots__ = ("array", "index")
@@ -47,31 +52,77 @@ class IndexedElements:
     def __repr__(self):
         return f"IndexedElements({self.array!r}, {self.index!r})"
 
-    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+    def _index(self, mode, wrap_negative_indices, drops):
+        if wrap_negative_indices:
+            return self.index
+        lowest = not (drops if mode is None else mode in ("drop", "fill"))
+        entries = self.index if isinstance(self.index, tuple) else (self.index,)
+        return tuple(_unwrapped(entry, lowest) for entry in entries)
+
+    def get(
+        self,
+        *,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+        fill_value=None,
+        out_sharding=None,
+        wrap_negative_indices=True,
+    ):
         """The elements, as `x[index]`, with a say in what happens out of bounds.
 
         Args:
           fill_value: what mode "fill" gives out of bounds; by default NaN, the lowest value of
             signed and the highest of unsigned integers, and True.
         """
+        without_sharding(out_sharding, "get")
+        index = self._index(mode, wrap_negative_indices, False)
         return indexing.getitem(
-            self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted
+            self.array, index, mode, fill_value, unique_indices, indices_are_sorted
         )
 
-    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    def apply(
+        self,
+        func,
+        *,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+        wrap_negative_indices=True,
+    ):
         """`func` applied to the elements; it takes and returns an array of any shape.
 
         An element that is indexed several times gets it applied as often.
         """
-        return indexing.apply(
-            self.array, self.index, func, mode, unique_indices, indices_are_sorted
-        )
+        index = self._index(mode, wrap_negative_indices, True)
+        return indexing.apply(self.array, index, func, mode, unique_indices, indices_are_sorted)
+
+
+def _unwrapped(entry, lowest):
+    """An index whose negative numbers are out of bounds, or are those of the first element."""
+    is_whole = isinstance(entry, int) and not isinstance(entry, bool)
+    if not is_whole and not is_integer(getattr(entry, "dtype", None)):
+        return entry
+    entry = _core.asarray(entry)
+    beyond = 0 if lowest else int(iinfo(entry.dtype).max)
+    return select.where(entry < 0, beyond, entry)
 
 
 def _update(kind, name, summary):
-    def method(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    def method(
+        self,
+        values,
+        *,
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices=True,
+    ):
+        without_sharding(out_sharding, name)
+        index = self._index(mode, wrap_negative_indices, True)
         return indexing.update(
-            kind, self.array, self.index, values, mode, unique_indices, indices_are_sorted
+            kind, self.array, index, values, mode, unique_indices, indices_are_sorted
         )
 
     method.__name__ = name

@@ -54,7 +54,8 @@ def array(
     """An array from a number, a NumPy array, nested sequences, or an array.
 
     Args:
-      object: the values. Nested lists and tuples may hold arrays, also traced ones.
+      object: the values. Nested lists and tuples may hold arrays, also traced ones. An object of
+        another library is asked for its `__jax_array__()` or `__array__()`.
       dtype: dtype of the result; else that of the values, 64-bit ones becoming 32-bit ones unless
         they are enabled. A Python number gives a weakly typed array.
       copy: whether an array is copied. Arrays never change, but a copy outlives the donation or
@@ -107,8 +108,8 @@ def _convert(object, dtype):
         if _holds_arrays(object):
             return _stacked(object, dtype)
         return _core.asarray(_numpy_array(object, dtype))
-    if hasattr(object, "__weft_array__"):
-        return _convert(object.__weft_array__(), dtype)
+    if hasattr(object, "__jax_array__") and not isinstance(object, type):
+        return _convert(object.__jax_array__(), dtype)
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)

@@ -5,9 +5,16 @@ import importlib
 from weft import _core
 from weft._arguments import shape_of
 from weft._surface import public_function
-from weft.dtypes import default_float, itemsize_bits, requested_dtype
+from weft.dtypes import (
+    default_float,
+    is_bool,
+    is_complex,
+    itemsize_bits,
+    real_dtype,
+    requested_dtype,
+)
 from weft.errors import ShapeError
-from weft.lax._elementwise import bitcast_convert_type
+from weft.lax._elementwise import bitcast_convert_type, complex
 from weft.lax._sharding import placed
 from weft.numpy import (
     _division_powers as powers,
@@ -59,12 +66,39 @@ def _flatten(self, order="C"):
     return shape.ravel(self, order)
 
 
-def _view(self, dtype=None):
-    """The bits read as another dtype; the last axis grows or shrinks if the widths differ."""
+def _view(self, dtype=None, type=None):
+    """The bits read as another dtype; the last axis grows or shrinks if the widths differ.
+
+    type: None; others raise NotImplementedError.
+    """
+    if type is not None:
+        raise NotImplementedError(f"view expected no type of arrays; got {type!r}")
     if dtype is None:
         return self
     dtype = requested_dtype(dtype, "view")
+    if self.dtype == dtype:
+        return self
+    if is_bool(self.dtype):
+        self = self.astype("uint8")
+    if is_bool(dtype):
+        return _view(self, "uint8").astype(dtype)
+    if is_complex(self.dtype):
+        if self.ndim == 0:
+            raise ShapeError("[view] expected an axis to take the parts of a complex number")
+        parts = join.stack([self.real, self.imag], -1)
+        return _view(shape.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1])), dtype)
+    if is_complex(dtype):
+        parts = _view(self, real_dtype(dtype))
+        if parts.ndim == 0 or parts.shape[-1] % 2:
+            raise ShapeError(
+                f"[view] expected a last axis that holds parts in pairs; got shape {self.shape}"
+            )
+        return complex(parts[..., ::2], parts[..., 1::2])
     old, new = itemsize_bits(self.dtype), itemsize_bits(dtype)
+    if new != old and self.ndim == 0:
+        raise ShapeError(
+            f"[view] expected an axis to grow or shrink from {self.dtype} to {dtype}; got none"
+        )
     if new > old:
         *leading, last = shape_of(self)
         if last % (new // old):
@@ -77,6 +111,12 @@ def _view(self, dtype=None):
         *leading, last, parts = shape_of(result)
         result = shape.reshape(result, (*leading, last * parts))
     return result
+
+
+def _round(self, ndigits=None):
+    """Python's round(): whole numbers of the default integer dtype if there is no `ndigits`."""
+    rounded = floats.round(self, ndigits or 0)
+    return rounded.astype(int) if ndigits is None else rounded
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
@@ -152,7 +192,7 @@ METHODS = {
     "view": _view,
     "real": property(ufuncs.real),
     "imag": property(ufuncs.imag),
-    "__round__": lambda self, ndigits=None: floats.round(self, ndigits or 0),
+    "__round__": _round,
 }
 
 

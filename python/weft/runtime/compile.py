@@ -58,13 +58,16 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
-def compile_text(text, device_index, host_functions=(), has_barriers=False, targets=()):
+def compile_text(
+    text, device_index, host_functions=(), has_barriers=False, targets=(), compiler_options=None
+):
     """Compiles a module for one device; returns jaxlib's loaded executable.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
-    libraries that it calls: (name, the user's line).
+    libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
+    pairs of name and value, or None.
     """
     _maps.before_compile()
     if targets:
@@ -75,12 +78,15 @@ def compile_text(text, device_index, host_functions=(), has_barriers=False, targ
     options.num_replicas = 1
     options.num_partitions = 1
     options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
+    overrides = _accepted(compiler_options or (), options)
     if device.platform == "cpu" and has_barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
         # that small loops become cannot hold a barrier; XLA would abort the process.
         passes = "cse_barrier_expander,small-while-loop-hoisting"
-        options.env_option_overrides = [("xla_disable_hlo_passes", passes)]
+        overrides.append(("xla_disable_hlo_passes", passes))
+    if overrides:
+        options.env_option_overrides = overrides
     if not host_functions:
         return client.compile_and_load(text, _jax.DeviceList((device,)), options)
     from weft.runtime.callback import checked
@@ -93,6 +99,19 @@ def compile_text(text, device_index, host_functions=(), has_barriers=False, targ
     )
 
 
+def _accepted(compiler_options, options):
+    """The options that XLA parses; those that `options` has as attributes are set there."""
+    overrides = []
+    for name, value in compiler_options:
+        if hasattr(options, name):
+            setattr(options, name, value)
+        elif hasattr(options.executable_build_options, name):
+            setattr(options.executable_build_options, name, value)
+        else:
+            overrides.append((name, value))
+    return overrides
+
+
 def optimized_hlo(loaded):
     """Text of the program after XLA's optimisations."""
     return "\n\n".join(m.to_string() for m in loaded.hlo_modules())
@@ -100,8 +119,12 @@ def optimized_hlo(loaded):
 
 def unoptimized_hlo(text):
     """HLO text of a StableHLO module before XLA's optimisations."""
-    computation = _jax.mlir.mlir_module_to_xla_computation(text)
-    return computation.as_hlo_text()
+    return hlo_computation(text).as_hlo_text()
+
+
+def hlo_computation(text):
+    """A StableHLO module as jaxlib's XlaComputation."""
+    return _jax.mlir.mlir_module_to_xla_computation(text)
 
 
 def cost_analysis(loaded):

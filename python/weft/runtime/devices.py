@@ -3,6 +3,8 @@
 import gc
 import threading
 
+from jaxlib._jax import Device as Device
+
 from weft import _core
 from weft.config import config
 
@@ -105,6 +107,30 @@ def device_at(index):
     """The jaxlib device at a position of the core's table."""
     start()
     return _devices[index][1]
+
+
+def check_device(device, what):
+    """Raises TypeError unless `device` is one of weft.devices()."""
+    start()
+    if not any(device is d for _, d in _devices):
+        raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
+
+
+def index_of(place, function):
+    """The position of a device, or of that of a sharding over one, in the core's table."""
+    found = tuple(getattr(place, "device_set", (place,)))
+    if len(found) > 1:
+        raise NotImplementedError(
+            f"{function} expected a device, or a sharding over one: programs run on one device; "
+            f"got {place!r}"
+        )
+    return _core.device_index(found[0])
+
+
+def memory_kinds(device):
+    """The names of a device's memories, the default one first."""
+    default = device.default_memory().kind
+    return [default, *(m.kind for m in device.addressable_memories() if m.kind != default)]
 
 
 def replicated():

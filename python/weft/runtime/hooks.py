@@ -28,12 +28,6 @@ def _runtime_hooks():
     }
 
 
-def _notice(kind, *details):
-    from weft import _notices  # nothing that a program should load unless it is told something
-
-    getattr(_notices, kind)(*details)
-
-
 def install():
     """Gives the core its hooks and NumPy's dtype objects."""
     import ml_dtypes
@@ -44,7 +38,7 @@ def install():
             dtypes.append(np.dtype([("float0", np.void, 0)]))
         else:
             dtypes.append(np.dtype(getattr(ml_dtypes, name, None) or name))
-    _core.install(numpy_dtypes=dtypes, notice=_notice, **_runtime_hooks())
+    _core.install(numpy_dtypes=dtypes, **_runtime_hooks())
     atexit.register(_finish)
 
 

@@ -1,0 +1,141 @@
+"""Traced, lowered and compiled functions: what they tell; the parameters of jit that say where and
+how a program runs."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import stages
+from weft.errors import JaxRuntimeError
+from weft.sharding import SingleDeviceSharding
+
+
+@pytest.fixture(scope="module")
+def traced():
+    f = weft.jit(
+        lambda x, y, *, k=1, s="a": {"a": x + y * k}, static_argnames="s", donate_argnums=0
+    )
+    return f.trace(wnp.ones((2, 3)), 2.0, k=3, s="b")
+
+
+def test_all_stages_tell_of_arguments_and_results(traced):
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    for stage in (traced, lowered, compiled):
+        (x, y), named = stage.args_info
+        assert (x.shape, x.dtype, x.donated) == ((2, 3), "float32", True)
+        assert named == {"k": stages.ArgInfo(weft.typeof(3), False)} and y.shape == ()
+        assert str(stage.in_avals) == (
+            "((ShapedArray(float32[2,3]), ShapedArray(float32[], weak_type=True)), "
+            "{'k': ShapedArray(int32[], weak_type=True)})"
+        )
+        assert stage.donate_argnums == (0,)
+        assert stage.in_tree == weft.tree.structure(((0, 0), {"k": 0}))
+        assert stage.out_tree == weft.tree.structure({"a": 0})
+        assert stage.out_info == {"a": weft.ShapeDtypeStruct((2, 3), "float32")}
+        assert str(stage.out_avals["a"]) == "float32[2,3]"
+    here = SingleDeviceSharding(weft.devices()[0])
+    assert compiled.input_shardings == ((here, here), {"k": here})
+    assert compiled.output_shardings == {"a": here}
+    assert compiled.call(wnp.ones((2, 3)), 2.0, k=3)["a"][0, 0] == 7
+    assert isinstance(weft.jit(abs), stages.Wrapped) and not isinstance(abs, stages.Wrapped)
+
+
+def test_plain_arguments_have_trees_too():
+    lowered = weft.jit(lambda x, y: x + y).lower(1.0, 2)
+    assert lowered.in_tree == weft.tree.structure(((0, 0), {}))
+    assert lowered.out_tree == weft.tree.structure(0)
+    assert lowered.donate_argnums == () and not lowered.args_info[0][1].donated
+    assert lowered.compile()(1.0, 2) == 3
+
+
+def test_programs_in_the_forms_of_jaxlib(traced):
+    lowered = traced.lower()
+    assert lowered.as_text() == lowered.as_text("stablehlo")
+    assert "loc(" in lowered.as_text(debug_info=True)
+    assert lowered.compiler_ir().operation.verify()
+    assert "HloModule" in lowered.compiler_ir("hlo").as_hlo_text()
+    for form in (lowered.as_text, lowered.compiler_ir):
+        with pytest.raises(ValueError, match="dialect"):
+            form("mhlo")
+    with pytest.raises(NotImplementedError, match="lowering_platforms"):
+        traced.lower(lowering_platforms=("tpu",))
+
+
+def test_compiled_functions_take_what_they_were_compiled_for():
+    compiled = weft.jit(lambda x, *, k: x * k).lower(wnp.ones(3), k=2.0).compile()
+    for args, named in [((wnp.ones(4),), {"k": 2.0}), ((wnp.ones(3), 2.0), {}), ((1, 2), {"k": 3})]:
+        with pytest.raises(TypeError, match="compiled"):
+            compiled(*args, **named)
+    for transform in (weft.jit, weft.vmap, lambda f: weft.grad(lambda x: f(x).sum())):
+        with pytest.raises(TypeError, match="compiled"):
+            transform(lambda x: compiled(x, k=2.0))(wnp.ones(3))
+
+
+def test_options_of_the_compiler():
+    def f(x):
+        return x * 2 + 1
+
+    assert weft.jit(f, compiler_options={"xla_embed_ir_in_executable": True})(1.0) == 3
+    lowered = weft.jit(f).lower(1.0)
+    compiled = lowered.compile(compiler_options={"xla_llvm_disable_expensive_passes": "True"})
+    assert compiled(1.0) == 3
+    with pytest.raises(JaxRuntimeError, match="no_such"):
+        lowered.compile({"no_such_option": 1})
+    with pytest.raises(RuntimeError, match="no_such"):
+        weft.jit(f, compiler_options={"no_such_option": 1})(1.0)
+    inner = weft.jit(f, compiler_options={"xla_embed_ir_in_executable": True})
+    with pytest.raises(ValueError, match="outermost"):
+        weft.jit(lambda x: inner(x))(1.0)
+    for wrong in (3, {3: 1}, {"a": None}):
+        with pytest.raises(TypeError, match="compiler_options"):
+            weft.jit(f, compiler_options=wrong)
+
+
+def test_where_a_function_runs():
+    device = weft.devices()[0]
+    here = SingleDeviceSharding(device)
+    for where in (
+        {"device": device},
+        {"backend": "cpu"},
+        {"in_shardings": here},
+        {"out_shardings": {"a": here}},
+    ):
+        y = weft.jit(lambda x: x + 1, **where)(1.0)
+        assert y == 2 and y.committed and y.device == device
+    assert not weft.jit(lambda x: x + 1)(1.0).committed
+    with pytest.raises(ValueError, match="device or a backend"):
+        weft.jit(abs, device=device, backend="cpu")
+    with pytest.raises(RuntimeError, match="no devices of platform"):
+        weft.jit(abs, backend="nonsense")
+    with pytest.raises(TypeError, match="one of weft.devices"):
+        weft.jit(abs, device="cpu")
+    with pytest.raises(TypeError, match="generator"):
+        weft.jit(lambda x: (yield x))
+
+
+def test_derivatives_are_trees():
+    def f(x, w):
+        return wnp.sin(x) * w
+
+    x = wnp.arange(3.0)
+    value, pull = weft.vjp(f, x, 2.0)
+    assert pull.in_tree == weft.tree.structure((0, 0)) and pull.out_tree == weft.tree.structure(0)
+    np.testing.assert_allclose(weft.jit(pull)(value)[0], pull(value)[0], rtol=1e-6)
+    np.testing.assert_allclose(weft.jit(lambda g: g(value))(pull)[0], pull(value)[0], rtol=1e-6)
+    _, push = weft.linearize(f, x, 2.0)
+    np.testing.assert_allclose(weft.jit(push)(x, 1.0), push(x, 1.0), rtol=1e-6)
+    leaves, tree = weft.tree.flatten(pull)
+    assert tree.unflatten(leaves)(value)[1] == pull(value)[1]
+
+    forward, backward = weft.fwd_and_bwd(f, (0, 1))
+    for point in (x, x + 1):
+        value, residuals = forward(point, 2.0)
+        expected = weft.vjp(f, point, 2.0)[1](value)
+        for got, wanted in zip(backward(residuals, value), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    assert backward.cache_info().misses == 1
+    forward, backward = weft.fwd_and_bwd(lambda x: (x * x, "aux"[:0] or x), 0, True, jitted=False)
+    value, residuals, aux = forward(3.0)
+    assert backward(residuals, 1.0) == 6 and aux == 3
