@@ -9,6 +9,7 @@ import os
 import threading
 from contextlib import ContextDecorator, contextmanager
 
+from weft import _core
 from weft._settings import SETTINGS as _SETTINGS
 from weft._surface import public as _public
 
