@@ -15,7 +15,7 @@ import weft.numpy as jnp
 from weft.scipy import stats
 
 X = np.array([-1.3, -0.2, 0.0, 0.3, 0.8, 1.0, 1.7, 4.0])
-Q = np.array([-0.1, 0.05, 0.3, 0.5, 0.9, 1.2])
+Q = np.array([0.05, 0.3, 0.5, 0.9])
 K = np.arange(-1.0, 8.0)
 
 # Distribution: parameters, and values outside of which some are
@@ -114,7 +114,7 @@ def test_derivatives():
     with weft.enable_x64(True):
         slopes, values = weft.jit(both)(cases, moved)
     for name, point in cases.items():
-        if name in ("bernoulli", "poisson"):  # only where the first argument is whole
+        if name in ("bernoulli", "betabinom", "poisson"):  # steps in the first argument
             continue
         up, down = np.split(np.asarray(values[name]), [len(point)])
         np.testing.assert_allclose(
