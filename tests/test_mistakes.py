@@ -583,7 +583,7 @@ MISTAKES = [
     ('random.choice(key, "a")', "OperandError", ["[choice]"]),
     ('random.categorical(key, "a")', "OperandError", ["[categorical]"]),
     ('random.bernoulli(key, "a")', "OperandError", ["[bernoulli]"]),
-    ('random.PRNGKey("a")', "OperandError", ["[key]"]),
+    ('random.PRNGKey("a")', "OperandError", ["[PRNGKey]"]),
     ('nn.relu("a")', "ArgumentTypeError", ["'relu'"]),
     ("nn.relu([1.0])", "OperandError", ["[relu]", "weft.numpy.array"]),
     ("nn.softmax(X, axis=3)", "AttributeValueError", ["[softmax]", "axis 3"]),

@@ -226,6 +226,19 @@ def setting(name):
     return SETTINGS[name].core.get()
 
 
+def are_plain():
+    """Whether all settings of weft.random are as they are by default; fast."""
+    overrides, values = _overrides.__dict__, config._values
+    return (
+        not (overrides and any(overrides.values()))
+        and values["weft_threefry_partitionable"]
+        and not values["weft_enable_custom_prng"]
+        and not values["weft_debug_key_reuse"]
+        and values["weft_legacy_prng_key"] == "allow"
+        and values["weft_default_prng_impl"] == "threefry2x32"
+    )
+
+
 def default_impl():
     """The implementation that keys have unless another one is asked for."""
     return _NAMED[setting("weft_default_prng_impl")]

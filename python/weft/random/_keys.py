@@ -20,6 +20,7 @@ from weft.lax._shape import reshape
 from weft.lax._sharding import without_sharding
 from weft.random._implementations import (
     THREEFRY,
+    are_plain,
     default_impl,
     dtype_of_impl,
     impl_of,
@@ -71,6 +72,10 @@ def checked_key(key, function):
 
     Raises unless `key` is one key.
     """
+    if are_plain():
+        shape, dtype, _ = _core.typeof(key)
+        if not shape if is_key(dtype) else dtype is _U32 and shape == (2,):
+            return key
     shape, dtype = _checked_keys(key, function)
     typed = is_key(dtype)
     impl = impl_of(dtype) if typed else default_impl()
@@ -92,8 +97,6 @@ def checked_key(key, function):
 
 def _checked_keys(keys, function, impl=None):
     """Shape and dtype of keys; raises unless they are keys, of `impl` if they are untyped."""
-    if isinstance(keys, (list, tuple)) or keys is None:
-        raise OperandError(f"[{function}] expected a key; got {keys!r}")
     shape, dtype, _ = _core.typeof(keys)
     if impl is None:
         if is_key(dtype):
@@ -259,18 +262,20 @@ def split(key, num=2):
     The key itself should not be used again. Untyped keys give their words along a last axis.
     """
     shape = static_shape(num, "split")
-    return _fresh(_as_given(key, _split(checked_key(key, "split"), shape=shape)))
+    return _as_given(key, _split(checked_key(key, "split"), shape=shape))
 
 
 def _as_given(key, new):
     """New keys as they are for users: typed only if `key` is, and of the same implementation."""
+    if are_plain():
+        return new
     made, given = dtype_of(new), dtype_of(key)
     if made == given and (is_key(given) or not setting("weft_enable_custom_prng")):
-        return new
+        return _fresh(new)
     impl = partitionable(impl_of(made)) if is_key(made) else THREEFRY
     words = unwrapped(new) if is_key(made) else new
     typed = is_key(given) or setting("weft_enable_custom_prng")
-    return wrapped(words, impl) if typed else words
+    return _fresh(wrapped(words, impl) if typed else words)
 
 
 @composite(static_argnames=("shape",))
@@ -293,7 +298,7 @@ def fold_in(key, data):
         raise ShapeError(
             f"[fold_in] expected one integer; got an array of shape {shape_of(data)}. Use weft.vmap"
         )
-    return _fresh(_as_given(given, _fold_in(key, data)))
+    return _as_given(given, _fold_in(key, data))
 
 
 @composite
