@@ -103,25 +103,28 @@ inline constexpr Setting kPrecision{"matmul_precision", 4, 5, true};
 inline constexpr Setting kPrngImpl{"prng_impl", 9, 2, true};
 inline constexpr Setting kLegacyKeys{"legacy_keys", 11, 2, true};  // allow, warn, error
 inline constexpr Setting kCustomPrng{"custom_prng", 13, 1, true};
-inline constexpr Setting kPartitionable{"partitionable", 14, 1, true};
+inline constexpr Setting kSequential{"sequential", 14, 1, true};
+inline constexpr Setting kKeyReuse{"key_reuse", 15, 1, true};
+inline constexpr Setting kRandom{"random", 9, 7, true};  // all of weft.random
 inline constexpr Setting kDisableJit{"disable_jit", 16, 1, false};
 inline constexpr Setting kNoTracing{"no_tracing", 17, 1, false};
 inline constexpr Setting kNoExecution{"no_execution", 18, 1, false};
 inline constexpr Setting kCheckLeaks{"check_leaks", 19, 1, false};
 inline constexpr Setting kLogCompiles{"log_compiles", 20, 1, false};
 inline constexpr Setting kExplainMisses{"explain_misses", 21, 1, false};
-inline constexpr Setting kKeyReuse{"key_reuse", 22, 1, false};
 // What the values that programs compute are looked at for: part of the keys of programs.
 inline constexpr Setting kDebugNans{"debug_nans", 23, 1, false};
 inline constexpr Setting kDebugInfs{"debug_infs", 24, 1, false};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
-inline constexpr Setting kSettings[] = {
-    kX64,         kStrictPromotion, kRankPromotion, kPrecision,     kPrngImpl,
-    kLegacyKeys,  kCustomPrng,      kPartitionable, kDisableJit,    kNoTracing,
-    kNoExecution, kCheckLeaks,      kLogCompiles,   kExplainMisses, kKeyReuse,
-    kDebugNans,   kDebugInfs,       kGuardToDevice, kGuardToHost,   kGuardBetweenDevices};
+inline constexpr Setting kSettings[] = {kX64,           kStrictPromotion, kRankPromotion,
+                                        kPrecision,     kPrngImpl,        kLegacyKeys,
+                                        kCustomPrng,    kSequential,      kRandom,
+                                        kDisableJit,    kNoTracing,       kNoExecution,
+                                        kCheckLeaks,    kLogCompiles,     kExplainMisses,
+                                        kKeyReuse,      kDebugNans,       kDebugInfs,
+                                        kGuardToDevice, kGuardToHost,     kGuardBetweenDevices};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

@@ -131,9 +131,8 @@ def _check_device(value):
     return value
 
 
-def _flag(doc, core, default=False):
-    core = Core(core, (False, True))
-    return Setting(default, doc, _check_bool, _parse_bool, core)
+def _flag(doc, core):
+    return Setting(False, doc, _check_bool, _parse_bool, Core(core, (False, True)))
 
 
 def _choice(values, doc, core):
@@ -240,11 +239,13 @@ SETTINGS = {
     "weft_enable_custom_prng": _flag(
         "Give typed keys also where untyped ones were asked for or given.", "custom_prng"
     ),
-    "weft_threefry_partitionable": _flag(
+    "weft_threefry_partitionable": Setting(
+        True,
         "Use the streams of threefry2x32 whose elements each come from their own counter. When "
         "off, keys give the bits and new keys that they gave before these were the default.",
-        "partitionable",
-        default=True,
+        _check_bool,
+        _parse_bool,
+        Core("sequential", (True, False)),
     ),
     "weft_debug_key_reuse": _flag(
         "Raise KeyReuseError where a typed key is used that was used before; functions under `jit` "

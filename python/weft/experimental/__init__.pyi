@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-
+from weft.experimental import checkify as checkify
+from weft.experimental import jet as jet
+from weft.experimental import ode as ode
 
 F = TypeVar("F", bound=Callable[..., Any])
 

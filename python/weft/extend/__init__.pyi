@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from weft.extend import core as core
+from weft.extend import random as random
 
 F = TypeVar("F", bound=Callable[..., Any])
 

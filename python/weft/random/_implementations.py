@@ -222,21 +222,13 @@ def dtype_of_impl(impl):
 
 
 def setting(name):
-    """The value of a setting; faster than as an attribute of `config`, which takes other names."""
+    """The value of a setting, which the core has."""
     return SETTINGS[name].core.get()
 
 
 def are_plain():
     """Whether all settings of weft.random are as they are by default; fast."""
-    overrides, values = _overrides.__dict__, config._values
-    return (
-        not (overrides and any(overrides.values()))
-        and values["weft_threefry_partitionable"]
-        and not values["weft_enable_custom_prng"]
-        and not values["weft_debug_key_reuse"]
-        and values["weft_legacy_prng_key"] == "allow"
-        and values["weft_default_prng_impl"] == "threefry2x32"
-    )
+    return _core.get_setting("random") == 0
 
 
 def default_impl():
