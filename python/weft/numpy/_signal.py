@@ -3,7 +3,7 @@
 import math
 
 from weft import _core
-from weft._arguments import shape_of, static_int, strong
+from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_complex, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
@@ -55,7 +55,8 @@ def _checked(function, a, v, mode, precision, dtype):
 
 @composite(static_argnames=("mode", "flips", "precision", "dtype"))
 def _correlation(a, v, *, mode, flips, precision, dtype):
-    a, v = map(strong, _core.promote_dtypes_inexact(a, v))
+    a, v = _core.promote_dtypes_inexact(a, v)
+    weak = dtype is None and _core.typeof(a)[2] and _core.typeof(v)[2]
     v = rev(v, (0,)) if flips else u.conj(v)
     # The window is the shorter one. A convolution is the same then, a correlation reversed.
     swapped = shape_of(a)[0] < shape_of(v)[0]
@@ -71,7 +72,8 @@ def _correlation(a, v, *, mode, flips, precision, dtype):
         precision=precision,
         preferred_element_type=dtype,
     )[0, 0]
-    return rev(result, (0,)) if swapped and not flips else result
+    result = rev(result, (0,)) if swapped and not flips else result
+    return _core.astype(result, dtype_of(result), weak)
 
 
 def i0(x):
