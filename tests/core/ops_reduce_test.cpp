@@ -81,8 +81,6 @@ TEST(dot_general_errors) {
                dot("i32[2,3]", "i32[3,2]", matmul, {}, DType::kI8));
   CHECK_THROWS(kDtype, "preferred_element_type that holds float32",
                dot("f32[2,3]", "f32[3,2]", matmul, {}, DType::kI32));
-  CHECK_THROWS(kDtype, "operands without a common dtype",
-               dot("f8_e4m3fn[2,3]", "f8_e5m2[3,2]", matmul));
 }
 
 TEST(dot_general_result_dtypes) {
@@ -99,6 +97,11 @@ TEST(dot_general_result_dtypes) {
   CHECK_EQ(dtype("i8[2]", "i8[2]", DType::kI32), "i32");
   CHECK_EQ(dtype("i8[2]", "i8[2]", DType::kF32), "f32");
   CHECK_EQ(dtype("bool[2]", "bool[2]", {}), "bool");
+  CHECK_EQ(dtype("f8_e4m3fn[2]", "f8_e5m2[2]", {}), "f8_e5m2");
+  CHECK_EQ(dtype("f16[2]", "bf16[2]", {}), "bf16");
+  CHECK_EQ(dtype("u32[2]", "i8[2]", {}), "u32");
+  CHECK_EQ(dtype("u8[2]", "i8[2]", {}), "i8");
+  CHECK_EQ(dtype("c64[2]", "f64[2]", {}), "c64");
 }
 
 TEST(call_errors) {
