@@ -551,6 +551,7 @@ def _methods(owner):
     """Names of the class's methods and operators that a user may call."""
     left_out = {"__class__", "__new__", "__init_subclass__", "__subclasshook__", "__getattribute__"}
     left_out |= {"__setattr__", "__delattr__", "__dir__", "__del__", "__class_getitem__"}
+    left_out |= {"parse_flags_with_absl"}  # reads the command line, with a package of its own
     return sorted(n for n in dir(owner) if n not in left_out and callable(getattr(owner, n, None)))
 
 

@@ -36,7 +36,7 @@ def test_live_arrays_of_a_finalizer_leave_the_dying_array_out():
     weakref.finalize(x, lambda: seen.append((weft.live_arrays(), weft.memory_stats())))
     del x
     assert len(seen[0][0]) == before - 1
-    assert all(np.asarray(a) is not None for a in seen[0][0])
+    assert all(repr(a) for a in seen[0][0])
 
 
 def test_a_dying_var_is_not_handed_out():

@@ -98,7 +98,7 @@ MISTAKES = [
     ("wnp.einsum(X)", "OperandError", ["[einsum]", "einsum('ij,jk->ik', a, b)"]),
     ('wnp.einsum("ij->ji")', "AttributeValueError", ["[einsum]"]),
     ("wnp.take(X, 5, axis=3)", "AttributeValueError", ["[take]", "axis 3"]),
-    ("wnp.take(X, 1.5)", "AttributeValueError", ["[take]"]),
+    ("wnp.take(X, 1.5)", "DTypeError", ["[take]"]),
     ("wnp.take(X, [0, 1])", "OperandError", ["[take]", "weft.numpy.array"]),
     ("wnp.take_along_axis(X, K, 1)", "ShapeError", ["[take_along_axis]", "shape (2, 3)"]),
     ("wnp.transpose(X, (0, 2))", "ShapeError", ["[transpose]", "(0, 2)"]),

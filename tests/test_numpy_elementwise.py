@@ -523,6 +523,8 @@ def test_complex_special_values_of_inverse_functions(name):
 
 def test_complex_powers():
     z = _complex_table(np.complex64)
+    # The difference of two squares out of range is what the processor makes of it.
+    z = z[(np.abs(z.real) < 1e19) | (np.abs(z.imag) < 1e19)]
     with np.errstate(all="ignore"):
         _check_parts(np.asarray(wnp.asarray(z) ** 2), z * z, z)
     zeros = np.array([complex(x, y) for x in (0.0, -0.0) for y in (0.0, -0.0)], np.complex64)

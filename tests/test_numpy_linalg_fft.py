@@ -468,7 +468,7 @@ DIFFERENTIABLE = {
     ),
     "inv": (wnp.linalg.inv, (A,)),
     "lstsq": (lambda a, b: wnp.linalg.lstsq(a, b)[0], (A[:, :2], B)),
-    "matrix_power": (lambda a: wnp.linalg.matrix_power(a, -3), (SYMMETRIC / 8,)),
+    "matrix_power": (lambda a: wnp.linalg.matrix_power(a, -3), (SYMMETRIC / 4,)),
     "multi_dot": (lambda a, b: wnp.linalg.multi_dot([a, a, b]), (A, B)),
     "norm": (wnp.linalg.norm, (A,)),
     "norm 3": (lambda a: wnp.linalg.norm(a + 4, 3, 1), (A,)),

@@ -242,7 +242,7 @@ def test_messages():
         random.normal(0)
     with pytest.raises(ShapeError, match=r"\[uniform\] expected one key.*weft.vmap"):
         random.uniform(random.split(key))
-    with pytest.raises(AttributeValueError, match=r"\[uniform\] expected a float dtype; got int32"):
+    with pytest.raises(DTypeError, match=r"\[uniform\] expected a float dtype; got int32"):
         random.uniform(key, dtype=int)
     with pytest.raises(ShapeError, match=r"broadcast to the shape \(3,\); got shape \(2,\)"):
         random.uniform(key, (3,), minval=jnp.zeros(2))

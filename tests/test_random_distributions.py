@@ -49,12 +49,18 @@ def chosen():
 
 
 def last_digits(x, y):
-    """By how many units in the last place of y arrays differ; NaN and infinities must be equal."""
+    """By how many units in the last place of y arrays differ; NaN and infinities must be equal.
+
+    Without XLA's optimisation, which joins products and sums, in places of the largest of y.
+    """
     if x.dtype.kind == "c":
         return max(last_digits(x.real, y.real), last_digits(x.imag, y.imag))
     info = ml_dtypes.finfo(x.dtype)
     x, y = x.astype(np.float64), y.astype(np.float64)
-    unit = 2.0 ** np.floor(np.log2(np.maximum(np.abs(y), float(info.tiny)))) * float(info.eps)
+    size = np.abs(y)
+    if not EVERYTHING:
+        size = np.max(size, initial=0, where=np.isfinite(size))
+    unit = 2.0 ** np.floor(np.log2(np.maximum(size, float(info.tiny)))) * float(info.eps)
     with np.errstate(invalid="ignore"):
         apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0, np.abs(x - y) / unit)
     return np.max(np.nan_to_num(apart, nan=np.inf), initial=0)

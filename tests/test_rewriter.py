@@ -165,7 +165,8 @@ def whole_program():
         y = lax.cond(y[0] > 0, body, lambda x: x, y)
         rows = wnp.outer(y, lax.igamma(y, y))
         y, _ = lax.scan(lambda c, row: (c * wnp.tanh(row @ rows), None), y, rows)
-        y = wnp.where(weft.random.key(0) == weft.random.key(1), y, x)
+        seed = (y[0] > 0).astype("int32")
+        y = wnp.where(weft.random.key(seed) == weft.random.key(seed + 1), y, x)
         return weft.jit(lambda z: body(z) * body(z + 1))(y)
 
     return weft.jit(f).trace(wnp.ones(3, "float32")).graph

@@ -7,7 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
-from weft.dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex
+from weft.dtypes import canonicalize_dtype, dtype_of, is_complex
 from weft.errors import IndexOutOfBoundsError, ShapeError
 from weft.lax._creation import full
 from weft.lax._gather import (
@@ -131,10 +131,6 @@ def _index_vectors(plan, operands):
     return _core.bind("concatenate", *parts, dimension=len(plan.vectors))
 
 
-# What adding and multiplying truth values is.
-_OF_BOOLS = {"add": "max", "mul": "min"}
-
-
 def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     """The array with elements replaced by, or combined with, values; see `weft.numpy.ndarray.at`.
 
@@ -144,8 +140,6 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     mode = GatherScatterMode.from_any(mode)
     entries, place = read_index(shape, index)
     x = _core.asarray(x)
-    if is_bool(dtype_of(x)):
-        kind = _OF_BOOLS.get(kind, kind)
     values = _converted(kind, asarray(values), x)
     if is_basic(entries):
         block, operands = block_of(shape, entries)

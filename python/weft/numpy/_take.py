@@ -41,9 +41,7 @@ def take(
     if mode not in (None, "fill", "clip", "wrap"):
         raise AttributeValueError(f"[take] expected mode 'fill', 'clip' or 'wrap'; got {mode!r}")
     if not is_integer(_core.typeof(indices)[1]):
-        raise AttributeValueError(
-            f"[take] expected integer indices; got {_core.typeof(indices)[1]}"
-        )
+        raise DTypeError(f"[take] expected integer indices; got {_core.typeof(indices)[1]}")
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "take")

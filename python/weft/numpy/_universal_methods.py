@@ -239,11 +239,16 @@ add_reduce, multiply_reduce = reductions.sum, reductions.prod
 add_accumulate, multiply_accumulate = cumsum, cumprod
 
 
-def _update(kind):
-    return lambda a, indices, b: indexing.update(kind, _core.asarray(a), indices, b)
+def _update(kind, of_bools):
+    def update(a, indices, b):
+        a = _core.asarray(a)
+        return indexing.update(of_bools if is_bool(dtype_of(a)) else kind, a, indices, b)
+
+    return update
 
 
-add_at, subtract_at, multiply_at = _update("add"), _update("sub"), _update("mul")
+# What adding and multiplying truth values is.
+add_at, subtract_at, multiply_at = map(_update, ("add", "sub", "mul"), ("max", "sub", "min"))
 
 
 def _extremum(function):

@@ -6,7 +6,7 @@ from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, DTypeError
 from weft.lax._elementwise import bitcast_convert_type
 from weft.lax._sharding import without_sharding
 from weft.numpy._select import choose
@@ -72,7 +72,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     without_sharding(out_sharding, "normal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
     if not (is_float(dtype) or is_complex(dtype)):
-        raise AttributeValueError(f"[normal] expected a float or complex dtype; got {dtype}")
+        raise DTypeError(f"[normal] expected a float or complex dtype; got {dtype}")
     key = checked_key(key, "normal")
     return _normal(key, shape=static_shape(shape, "normal"), dtype=dtype)
 

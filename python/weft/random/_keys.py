@@ -88,7 +88,7 @@ def checked_key(key, function):
     if typed and function != "fold_in" and setting("weft_debug_key_reuse"):
         from weft.random import _reuse
 
-        _reuse.note_use(key, function, sys._getframe(2))
+        _reuse.note_use(key, function, sys._getframe(1))
     if not setting("weft_threefry_partitionable"):
         impl, words = sequential(impl), unwrapped(key) if typed else key
         return wrapped(words, impl)

@@ -11,7 +11,7 @@ from weft.dtypes import (
     requested_dtype,
     result_type,
 )
-from weft.errors import AttributeValueError, ShapeError, TypePromotionError
+from weft.errors import DTypeError, ShapeError, TypePromotionError
 from weft.lax._shape import common_shape
 from weft.lax._sharding import without_sharding
 from weft.random._keys import checked_key
@@ -21,7 +21,7 @@ def float_dtype(dtype, function):
     """The float dtype that was asked for; None is the default one."""
     dtype = default_float() if dtype is None else requested_dtype(dtype, function)
     if not is_float(dtype):
-        raise AttributeValueError(f"[{function}] expected a float dtype; got {dtype}")
+        raise DTypeError(f"[{function}] expected a float dtype; got {dtype}")
     return dtype
 
 
@@ -29,7 +29,7 @@ def integer_dtype(dtype, function):
     """The integer dtype that was asked for; None is the default one."""
     dtype = default_int() if dtype is None else requested_dtype(dtype, function)
     if not is_integer(dtype):
-        raise AttributeValueError(f"[{function}] expected an integer dtype; got {dtype}")
+        raise DTypeError(f"[{function}] expected an integer dtype; got {dtype}")
     return dtype
 
 

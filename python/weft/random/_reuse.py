@@ -4,6 +4,7 @@ A key is known again as an object, and by its words: those of `keys[0]` are the 
 that are made anew (from a seed, by `split`, `clone` and so on) may be used, whatever their words.
 """
 
+import inspect
 import weakref
 
 import numpy as np
@@ -16,13 +17,13 @@ _objects = {}  # id -> weak reference, for as long as the array lives
 _words = set()  # (dtype, bytes)
 
 
-def note_use(key, function, caller):
+def note_use(key, function, frame):
     """Marks a key as used; KeyReuseError if it is marked.
 
     What weft.random does with a key that a function of it was given is part of that one use;
-    `caller` is the frame that called the function.
+    `frame` is the first one that is asked whether it is the function's.
     """
-    if caller.f_globals.get("__name__", "").startswith("weft.random."):
+    if _is_within_another(frame):
         return
     marks = set(_marks(key))
     known = _objects.get(id(key))
@@ -36,6 +37,19 @@ def note_use(key, function, caller):
         at = id(key)
         _objects[at] = weakref.ref(key, lambda _: _objects.pop(at, None))
     _words.update(marks)
+
+
+def _is_within_another(frame):
+    """Whether there are two public functions of weft.random between the frame and the user's."""
+    import weft
+
+    public = (vars(weft.random).get(name) for name in weft.random.__all__)
+    codes = {inspect.unwrap(f).__code__ for f in public if callable(f)}
+    found = 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("weft.random."):
+        found += frame.f_code in codes
+        frame = frame.f_back
+    return found > 1
 
 
 def note_new(keys):
