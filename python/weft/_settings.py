@@ -265,6 +265,14 @@ SETTINGS = {
         _check_count,
         int,
     ),
+    "weft_cpu_enable_async_dispatch": Setting(
+        False,
+        "Programs on CPUs run in a thread of XLA's while Python goes on. When off, calls return "
+        "when their program has run, which takes small programs half the time and a quarter of the "
+        "work. Read when the client starts.",
+        _check_bool,
+        _parse_bool,
+    ),
     "weft_traceback_filtering": Setting(
         "auto",
         "What becomes of weft's own frames in tracebacks: off (they stay), tracebackhide (they are "
@@ -312,7 +320,6 @@ _INERT = {
         "auto_pcast": True,
     },
     _XLA: {
-        "cpu_enable_async_dispatch": True,
         "compiler_enable_remat_pass": True,
         "disable_most_optimizations": False,
         "enable_pgle": False,

@@ -27,9 +27,11 @@ class Aval:
 def _make_cpu_client():
     from jaxlib import xla_client
 
-    count = config.weft_num_cpu_devices
+    options = {"asynchronous": config.weft_cpu_enable_async_dispatch}
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
-    return xla_client.make_cpu_client(**({} if count is None else {"num_devices": count}))
+    if config.weft_num_cpu_devices is not None:
+        options["num_devices"] = config.weft_num_cpu_devices
+    return xla_client.make_cpu_client(**options)
 
 
 def _make_cuda_client():
@@ -79,7 +81,7 @@ def start():
                 sharding = _jax.GSPMDSharding(device_list, replicated())
                 _core.register_device(device, sharding, device_list, name)
                 _devices.append((name, device))
-        config.freeze("weft_num_cpu_devices", "weft_platforms")
+        config.freeze("weft_cpu_enable_async_dispatch", "weft_num_cpu_devices", "weft_platforms")
 
 
 def devices(platform=None):
