@@ -5,6 +5,7 @@ that are made anew (from a seed, by `split`, `clone` and so on) may be used, wha
 """
 
 import inspect
+import sys
 import weakref
 
 import numpy as np
@@ -41,9 +42,8 @@ def note_use(key, function, frame):
 
 def _is_within_another(frame):
     """Whether there are two public functions of weft.random between the frame and the user's."""
-    import weft
-
-    public = (vars(weft.random).get(name) for name in weft.random.__all__)
+    module = sys.modules["weft.random"]
+    public = (vars(module).get(name) for name in module.__all__)
     codes = {inspect.unwrap(f).__code__ for f in public if callable(f)}
     found = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("weft.random."):
