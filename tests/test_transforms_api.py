@@ -255,11 +255,13 @@ def python_calls(f, *args):
             calls.append(frame.f_code.co_name)
 
     f(*args)
+    gc.disable()  # what becomes of objects of other tests is no part of the call
     sys.setprofile(profile)
     try:
         f(*args)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 
