@@ -308,11 +308,14 @@ def test_staged(case):
     check_staged(case)
 
 
+SAMPLE = sampled(CASES, 2)
+
+
 @needs_jax
 @pytest.mark.oracle
-@pytest.mark.parametrize("case", sampled(CASES, 2))
+@pytest.mark.parametrize("case", SAMPLE)
 def test_as_jax_x64(case):
-    check(sampled(CASES, 2), case, x64=True)
+    check(SAMPLE, case, x64=True)
 
 
 def test_arrays_are_made_on_a_device():

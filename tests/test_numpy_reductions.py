@@ -258,11 +258,14 @@ def test_staged(case):
     check_staged(case)
 
 
+SAMPLE = sampled(CASES, 2)
+
+
 @needs_jax
 @pytest.mark.oracle
-@pytest.mark.parametrize("case", sampled(CASES, 2))
+@pytest.mark.parametrize("case", SAMPLE)
 def test_as_jax_x64(case):
-    check(sampled(CASES, 2), case, x64=True)
+    check(SAMPLE, case, x64=True)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 # Why a name, or all that is below it, is not to come.
 _INSIDE = "it is part of the inside of JAX"
-_SWITCH = "it switches something that weft does not have"
 _COMPOSED = "it is made of other operations"
 _SINGLE = "programs run on one device"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
