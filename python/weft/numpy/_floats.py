@@ -192,6 +192,16 @@ def _angle(z, *, deg):
     return result if keeps_weak else strong(result)
 
 
+def sign(x, /):
+    """-1, 0 or 1 as x is, and 0 also for -0.0; x / abs(x) for complex numbers."""
+    return _sign(x) if is_inexact(dtype_of(x)) else u.sign(x)
+
+
+@composite
+def _sign(x):
+    return choose(u.equal(x, 0), 0, u.sign(x))
+
+
 def signbit(x, /):
     """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
     require_real("signbit", x)
