@@ -100,6 +100,10 @@ struct Hooks {
 
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 
+  // (class of an error, function, arguments) -> the arguments with arrays in place of objects that
+  // stand for them, or None.
+  Hook stand_ins{"stand_ins", Hook::kCallable};
+
   // Classes of weft.
   Hook abstract_type{"abstract_type", Hook::kClass};  // ShapeDtypeStruct
   Hook shaped_array{"shaped_array", Hook::kClass};

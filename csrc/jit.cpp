@@ -86,8 +86,8 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     EntryRef entry = find_or_trace(s, call);
     return call_entry(s, *entry, call).release();
   });
-  if (!result) error_leaves(as_jit(self)->state->function.get());
-  return result;
+  return result ? result
+                : call_failed(self, as_jit(self)->state->function.get(), args, nargsf, kwnames);
 }
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,

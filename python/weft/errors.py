@@ -131,12 +131,15 @@ class ArgumentTypeError(WeftError, TypeError):
 
 
 class ForeignArrayError(OperandError, ArgumentTypeError, ValueError):
-    """An object of another library that has `__jax_array__` was passed as an array.
+    """An object that stands for an array (`__jax_array__`) was passed where it is not asked for it.
 
-    Only operators, `weft.numpy.asarray` and `array` ask for the array it stands for::
+    Operators and functions of arrays do ask: those of weft.numpy, nn, scipy, random, ops and image.
+    Operations and transformed functions do not::
 
-        jnp.sin(x)                       # ForeignArrayError
-        jnp.sin(jnp.asarray(x))
+        jnp.sin(x)                       # an array
+        lax.sin(x)                       # ForeignArrayError
+        jit(f)(x)                        # ForeignArrayError, unless its class is a pytree
+        jit(f)(jnp.asarray(x))
     """
 
 

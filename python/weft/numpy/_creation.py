@@ -130,9 +130,16 @@ def _holds_arrays(sequence):
     kinds = set(map(type, sequence))
     if kinds <= {int, float, bool, complex}:
         return False
-    if any(issubclass(kind, (_core.Array, _core.Tracer)) for kind in kinds):
+    plain = (int, float, complex, np.ndarray, np.generic, list, tuple, str, bytes)
+    if any(not issubclass(kind, plain) and _is_array(kind) for kind in kinds):
         return True
     return any(_holds_arrays(element) for element in sequence if isinstance(element, (list, tuple)))
+
+
+def _is_array(kind):
+    """Whether objects of a class are arrays, or can be made arrays."""
+    protocols = ("__jax_array__", "__array__")
+    return issubclass(kind, (_core.Array, _core.Tracer)) or any(hasattr(kind, p) for p in protocols)
 
 
 def _numpy_array(sequence, dtype):
