@@ -115,7 +115,9 @@ from weft._refs import (  # noqa: E402
 _install_refs()
 
 from weft._scope import named_call, named_scope  # noqa: E402
+from weft._slice import ds  # noqa: E402
 from weft._staging import ShapeDtypeStruct, typeof  # noqa: E402
+from weft._user_context import make_user_context  # noqa: E402
 from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
@@ -198,6 +200,7 @@ __all__ = [
     "devices",
     "disable_jit",
     "dlpack",
+    "ds",
     "dtypes",
     "effects_barrier",
     "empty_ref",
@@ -242,6 +245,7 @@ __all__ = [
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_user_context",
     "memory_stats",
     "monitoring",
     "named_call",

@@ -27,7 +27,7 @@ from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
-from weft.tree_util import register_pytree_node, tree_flatten
+from weft.tree_util import register_pytree_node, tree_flatten, tree_map
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 _MAX_KNOWN = 64
@@ -62,6 +62,21 @@ class CustomVJPPrimal:
 
     def __repr__(self):
         return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
+
+
+def zero_from_primal(val, symbolic_zeros=False):
+    """The zero tangent of a value: an array of zeros, of dtype float0 for integers and bools; with
+    `symbolic_zeros` a SymbolicZero."""
+    return _zero(typeof(val), symbolic_zeros)
+
+
+def custom_vjp_primal_tree_values(tree):
+    """A tree with the values in place of the CustomVJPPrimals that a forward rule gets."""
+
+    def is_primal(x):
+        return isinstance(x, CustomVJPPrimal)
+
+    return tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
 
 
 def _zero(aval, symbolic):

@@ -212,8 +212,18 @@ def _make(
     return jitted
 
 
+class _NotGiven:
+    """What stands for no function, as None does not: it is refused."""
+
+    def __repr__(self):
+        return "<not given>"
+
+
+NOT_GIVEN = _NotGiven()
+
+
 def jit(
-    fun=None,
+    fun=NOT_GIVEN,
     /,
     *,
     in_shardings=None,
@@ -270,7 +280,7 @@ def jit(
         _device_of(device, backend, in_shardings, out_shardings),
         options_of_compiler(compiler_options),
     )
-    if fun is None:
+    if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)
     return _make(fun, *options)
 

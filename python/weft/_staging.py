@@ -1,5 +1,6 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
+import abc
 import types
 from typing import NamedTuple
 
@@ -18,27 +19,54 @@ class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
     Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
-    where the array would lie, which has no effect on programs: they run on one device).
+    where the array would lie, which has no effect on programs: they run on one device), format (the
+    weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref that
+    holds such an array, without effect on traces), manual_axis_type (None).
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
     _dtype = staticmethod(_core.canonical_dtype)
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False):
+    def __init__(
+        self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct expected a dtype; got None")
+        if manual_axis_type is not None:
+            raise TypeError(
+                "ShapeDtypeStruct expected None for manual_axis_type, as there are no manual axes; "
+                f"got {manual_axis_type!r}"
+            )
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
         self.sharding = sharding
         self.weak_type = bool(weak_type)
+        self.is_ref = bool(is_ref)
 
+    manual_axis_type = property(lambda self: None)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
-        own = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
+        names = ("shape", "dtype", "sharding", "weak_type", "is_ref")
+        own = {name: getattr(self, name) for name in names}
         return type(self)(**{**own, **changes})
+
+    @classmethod
+    def like(cls, x):
+        """That of an array, number, ref or type."""
+        described = isinstance(x, ShapeDtypeStruct)
+        is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
+        aval = x if isinstance(x, AbstractRef) else typeof(x)
+        place = x.sharding if described else None
+        return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
+
+    @property
+    def format(self):
+        from weft.experimental.layout import Format
+
+        return Format(None, self.sharding)
 
     def __len__(self):
         if not self.shape:
@@ -51,7 +79,8 @@ class ShapeDtypeStruct:
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         place = "" if self.sharding is None else f", sharding={self.sharding}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak}{ref})"
 
     def __eq__(self, other):
         if not isinstance(other, ShapeDtypeStruct):
@@ -62,9 +91,14 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self.sharding, self.weak_type)
+        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
 
 
+class AbstractValue(abc.ABC):  # noqa: B024
+    """The class of the types of values: what `typeof` gives."""
+
+
+@AbstractValue.register
 class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
 
@@ -95,6 +129,7 @@ class SourceInfo(NamedTuple):
 _core.install(shaped_array=ShapedArray, source_info=SourceInfo)
 
 
+@AbstractValue.register
 class AbstractRef(NamedTuple):
     """The type of a ref, as `typeof` tells it; prints as `Ref{float32[3,4]}`.
 
@@ -485,6 +520,21 @@ class Compiled(_Stage):
     def output_shardings(self):
         """A tree of shardings like the result."""
         return self.out_tree.unflatten([self._sharding()] * len(self._core.out_avals))
+
+    def _format(self, aval):
+        from weft.experimental.layout import Format, Layout
+
+        return Format(Layout(tuple(range(len(aval[0])))), self._sharding())
+
+    @property
+    def input_formats(self):
+        """A tree of weft.experimental.layout.Format like the arguments."""
+        return self._like_arguments(map(self._format, self._core.in_avals))
+
+    @property
+    def output_formats(self):
+        """A tree of weft.experimental.layout.Format like the result."""
+        return self.out_tree.unflatten(list(map(self._format, self._core.out_avals)))
 
     def call(self, *args, **kwargs):
         """The same as calling the object itself."""

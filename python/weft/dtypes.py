@@ -13,10 +13,11 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public as _public
-from weft.errors import DTypeError, WeftError
+from weft.errors import DTypeError, TypePromotionError, WeftError
 
 __all__ = [
     "SUPPORTED",
+    "TypePromotionError",
     "as_dtype",
     "bfloat16",
     "canonicalize_dtype",
@@ -158,10 +159,13 @@ def as_dtype(dtype):
     return np.dtype(dtype)
 
 
-def canonicalize_dtype(dtype):
+def canonicalize_dtype(dtype, allow_extended_dtype=False):
     """The dtype that arrays have when `dtype` is asked for: 64-bit dtypes become 32-bit ones unless
-    they are enabled. None stands for the default float dtype."""
+    they are enabled. None stands for the default float dtype. ValueError for a dtype of keys unless
+    `allow_extended_dtype`."""
     dtype = as_dtype(float if dtype is None else dtype)
+    if not allow_extended_dtype and is_key(dtype):
+        raise DTypeError(f"canonicalize_dtype expected a dtype of numbers; got {dtype}")
     return dtype if x64_enabled() else _NARROW.get(dtype, dtype)
 
 
@@ -269,14 +273,18 @@ def promote_types(a, b):
     return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
 
 
-def result_type(*args):
-    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes."""
+def result_type(*args, return_weak_type_flag=False):
+    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes.
+
+    With `return_weak_type_flag` a pair of it and whether it is weak.
+    """
     if not args:
         raise ValueError("result_type: expected at least one argument")
     converted = [
         _promotion_argument(x) if isinstance(x, (str, type, np.dtype)) else x for x in args
     ]
-    return _core.result_type(*converted)[0]
+    found = _core.result_type(*converted)
+    return found if return_weak_type_flag else found[0]
 
 
 def dtype_of(x):

@@ -158,6 +158,12 @@ def key(seed, *, impl=None, dtype=None):
     return _fresh(wrapped(_seeded(seed, impl, "key"), impl))
 
 
+def key_dtype(impl_spec=None):
+    """The dtype of the keys of an implementation, given as for `key`: `key<fry>` for None, unless
+    the setting weft_default_prng_impl says otherwise."""
+    return dtype_of_impl(resolve(impl_spec, "key_dtype"))
+
+
 def PRNGKey(seed, *, impl=None):
     """As `key`, but the words of the key: uint32 of shape (2,), or (4,) for "rbg".
 
