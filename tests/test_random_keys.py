@@ -576,3 +576,62 @@ def test_functions_on_the_host_get_words(capfd):
 
 if __name__ == "__main__":
     write()
+
+
+# Of keys whose words are 1, 2, ...: what jax gives as words of key(0), key(-1), fold_in(w, 7),
+# split(w)[1], bits of 32 and of 8 bits, and the words of the second number of 64 bits.
+CIPHERS = {
+    "philox2x32": (
+        [4280135257],
+        [2246910722],
+        [3354647087],
+        [2127719656],
+        [3469030295, 4162165488, 1483689709],
+        [151, 240, 237],
+        [2261251608, 2127719656],
+    ),
+    "philox4x32": (
+        [1713891541, 3781805453],
+        [4130576541, 252180694],
+        [3320919281, 469223834],
+        [2678699385, 3232560645],
+        [1358092377, 1316901982, 107820245],
+        [89, 94, 213],
+        [1231179899, 1088181077],
+    ),
+    "threefry4x32": (
+        [2624366954, 3783175782, 4228967636, 1381410776],
+        [2535856969, 757880446, 1703251539, 2659320],
+        [2760783358, 774879915, 1421503577, 2780816378],
+        [1273695912, 394132291, 2562522599, 3151574376],
+        [3902968672, 1870787322, 3056255188],
+        [96, 250, 212],
+        [1349073175, 1072221165],
+    ),
+}
+
+
+@pytest.mark.parametrize("impl", CIPHERS)
+def test_streams_of_other_ciphers(impl):
+    seeded, of_minus_one, folded, new, bits, narrow, wide = CIPHERS[impl]
+    random = weft.random
+
+    @weft.jit
+    def drawn(words):
+        key = random.wrap_key_data(words, impl=impl)
+        data = [random.key(0, impl=impl), random.key(-1, impl=impl), random.fold_in(key, 7)]
+        data.append(random.split(key)[1])
+        return [random.key_data(k) for k in data], random.bits(key, (3,)), random.normal(key, (4,))
+
+    words = np.arange(1, 1 + len(seeded), dtype="uint32")
+    data, got, _ = drawn(words)
+    assert [x.tolist() for x in data] == [seeded, of_minus_one, folded, new]
+    assert got.tolist() == bits
+    key = random.wrap_key_data(words, impl=impl)
+    assert random.bits(key, (3,), "uint8").tolist() == narrow
+    assert str(random.key_impl(key)) == impl
+    many = weft.vmap(lambda k: random.bits(k, (2,)))(random.split(key, 3))
+    assert many.tolist() == [random.bits(k, (2,)).tolist() for k in random.split(key, 3)]
+    with weft.enable_x64(True):
+        got = np.asarray(random.bits(random.wrap_key_data(words, impl=impl), (2,), "uint64"))
+        assert got[1:].view("uint32").tolist() == wide

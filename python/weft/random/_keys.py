@@ -145,7 +145,8 @@ def key(seed, *, impl=None, dtype=None):
 
     Args:
       seed: the seed. `vmap` makes keys of several.
-      impl: the implementation: "threefry2x32", "rbg", "unsafe_rbg", a dtype of keys or what
+      impl: the implementation: "threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32",
+        "threefry4x32", a dtype of keys or what
         `weft.extend.random.define_prng_impl` returned; by default that of the setting
         weft_default_prng_impl.
       dtype: in place of `impl`, the dtype of the key.
