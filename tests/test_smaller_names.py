@@ -149,6 +149,18 @@ def test_policies_that_offload():
         )
 
 
+def power(x, n=2, *, m=1):
+    assert isinstance(n, int) and isinstance(m, int)
+    return x**n * m
+
+
+def test_static_arguments_of_checkpoint_by_name():
+    by_name = weft.checkpoint(power, static_argnames="n")
+    assert weft.grad(by_name)(2.0, n=3) == weft.grad(by_name)(2.0, 3) == 12
+    both = weft.checkpoint(static_argnames=("n", "m"))(power)
+    assert weft.grad(weft.jit(lambda x: both(x, 3, m=4)))(2.0) == 48 and both(2.0) == 4
+
+
 # ---- rules of users
 
 

@@ -319,14 +319,16 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     return (value, vjp_fun, aux) if has_aux else (value, vjp_fun)
 
 
-def linear_transpose(fun, *primals):
+def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function that is linear in its arguments.
 
     `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
     like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
-    results that are integers or bools.
+    results that are integers or bools. `reduce_axes` is there for compatibility and must be empty.
     """
     check_callable(fun, "linear_transpose")
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes is not supported: it must be empty")
     leaves, tree = registry.flatten(primals)
     zeros = tree.unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, leaves)])
     names = _primal_names(fun, primals, "linear_transpose")

@@ -11,6 +11,7 @@ from weft import _core
 from weft._api import make_jaxpr
 from weft._autodiff import vjp
 from weft._recording import check_callable, function_name, name_argument
+from weft._staging import signature_of
 from weft._surface import public_function
 from weft.dtypes import is_inexact
 from weft.errors import ArgumentTypeError
@@ -151,7 +152,7 @@ def _policy_object(policy):
     return _core.save_policy(lambda name, params: bool(policy(_PrimitiveName(name), **params)))
 
 
-def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
+def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=()):
     """A function like `fun` whose intermediate values are computed again in the backward pass.
 
     Args:
@@ -160,19 +161,26 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
         keeping its values after all.
       policy: which values to keep all the same: one of `checkpoint_policies`, or a function
         policy(primitive, *types, **params) -> bool.
-      static_argnums: positions of arguments that are no arrays.
+      static_argnums, static_argnames: positions and names of arguments that are no arrays.
 
     Derivatives are those of `fun`; memory is traded for time.
     """
     if fun is None:
         return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
         )
     check_callable(fun, "checkpoint")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint expected a policy to be a function; got {policy!r}")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static = tuple(operator.index(n) for n in static)
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    signature = signature_of(fun) if names else None
+    named = {i for i, n in enumerate(signature.positional) if n in names} if signature else set()
     name = function_name(fun)
     saves = _policy_object(policy)
 
@@ -185,7 +193,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
                     f"checkpoint: '{name}' was called with {len(args)} positional arguments; got "
                     f"static_argnums={static_argnums}"
                 )
-        fixed = {n % len(args) for n in static}
+        fixed = {n % len(args) for n in static} | {i for i in named if i < len(args)}
         positions = tuple(i for i in range(len(args)) if i not in fixed)
 
         def where(i):
@@ -193,7 +201,11 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
                 return f"argument leaf {i} of '{name}'"
             return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
-        return _core.checkpoint(fun, name, args, kwargs, positions, where, saves, bool(prevent_cse))
+        by_name = {key: kwargs.pop(key) for key in names & kwargs.keys()}
+        whole = functools.partial(fun, **by_name) if by_name else fun
+        return _core.checkpoint(
+            whole, name, args, kwargs, positions, where, saves, bool(prevent_cse)
+        )
 
     return rematerialized
 
