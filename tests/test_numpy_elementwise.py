@@ -551,3 +551,46 @@ def test_more_axes_than_numpy_has():
     assert weft.random.truncated_normal(weft.random.key(0), -x, 1.0).shape == (1,) * 40
     with pytest.raises(weft.errors.ShapeError, match=r"\[truncated_normal\].*got \(3,\), \(2,\)"):
         weft.random.truncated_normal(weft.random.key(0), wnp.zeros(3), wnp.ones(2))
+
+
+def test_weak_bools():
+    def masks(x):
+        mask = x < 1.5
+        weak = [mask, ~mask, mask[0], mask.reshape(3, 1), wnp.isfinite(wnp.asarray(2.0)), mask * 2]
+        strong = [
+            mask & mask,
+            mask.any(),
+            wnp.where(mask, True, False),
+            wnp.isinf(2.0),
+            mask + mask,
+        ]
+        return weak, strong
+
+    for run in (masks, weft.jit(masks)):
+        weak, strong = run(wnp.arange(3))
+        assert all(each.weak_type for each in weak)
+        assert not any(each.weak_type for each in strong)
+
+
+def test_bools_beside_integers():
+    assert wnp.gcd(wnp.array([True, False]), wnp.array([6, 4])).tolist() == [1, 4]
+    assert wnp.lcm(True, 3).tolist() == 3
+    assert wnp.ldexp(1.5, wnp.array([True, False])).tolist() == [3.0, 1.5]
+    assert wnp.power(wnp.array([2.0, 3.0]), True).tolist() == [2.0, 3.0]
+    with pytest.raises(ValueError, match="gcd"):
+        wnp.gcd(True, False)
+
+
+def test_powers_of_integers_are_strong():
+    assert not wnp.power(wnp.asarray(3), wnp.asarray(3)).weak_type
+    assert not wnp.power(1 + 2j, wnp.arange(3)).weak_type
+    with weft.enable_x64(True):
+        got = wnp.power(wnp.arange(3, dtype="int8"), wnp.arange(3, dtype="uint64"))
+        assert got.dtype == "float64" and got.tolist() == [1.0, 1.0, 4.0]
+
+
+def test_flat_gradients():
+    def flat(x):
+        return wnp.floor_divide(x, wnp.array([2.0, 0.0, 1.0])).sum() + wnp.i0(x[:1]).sum()
+
+    assert weft.jit(weft.grad(flat))(wnp.array([0.0, 1.0, 3.0])).tolist() == [0.0, 0.0, 0.0]

@@ -87,7 +87,7 @@ def _floor_quotient(function, x1, x2):
     quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
     rounded = _core.bind("round", quotient, rounding_method=0)
     special = u.logical_or(u.equal(x1, 0), u.logical_or(_is_infinite(x1), _is_infinite(x2)))
-    return choose(special, u._quotient(x1, x2), rounded)
+    return choose(special, _core.bind("stop_gradient", u._quotient(x1, x2)), rounded)
 
 
 def _is_infinite(x):
@@ -116,8 +116,8 @@ def power(x1, x2, /):
     rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
     integer needs a floating-point base.
     """
-    if type(x2) is int and -(2**31) < x2 < 2**31:
-        return _integer_power(x1, x2)
+    if type(x2) in (int, bool) and -(2**31) < x2 < 2**31:
+        return _integer_power(x1, int(x2))
     if isinstance(x2, np.integer) and 0 <= x2 < 2**31:  # as a Python integer: x1 has the dtype
         return _integer_power(x1, int(x2))
     base, exponent = dtype_of(x1), dtype_of(x2)
@@ -125,7 +125,9 @@ def power(x1, x2, /):
         return _integer_array_power(x1, x2)
     if is_float(base) and is_integer(exponent):
         return _float_to_integer_power(x1, x2)
-    return _pow(x1, x2)
+    power = _pow(x1, x2)
+    weak_exponent = _core.typeof(x2)[2]
+    return strong(power) if is_integer(exponent) and not weak_exponent else power
 
 
 pow = power
@@ -150,7 +152,9 @@ def _float_to_integer_power(x1, x2):
 
 @composite
 def _integer_array_power(x1, x2):
-    base, exponent = u.as_numbers(x1, x2)
+    base, exponent = map(strong, u.as_numbers(x1, x2))
+    if is_inexact(dtype_of(base)):  # that is what a signed and the widest unsigned dtype have
+        return _pow(base, exponent)
     inverted = u.less(exponent, 0)
     result, square = choose(_odd(exponent), base, 1), base
     # Square and multiply, over every bit of the exponent: the powers of an odd base wrap around and

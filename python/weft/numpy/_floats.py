@@ -124,7 +124,7 @@ def modf(x, /, out=None):
 def isinf(x, /):
     """Whether each element is infinite (for complex x: either of its parts)."""
     shape, dtype, _ = _core.typeof(x)
-    return _isinf(x) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
+    return strong(_isinf(x)) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
 
 def _has_infinity(dtype):
@@ -158,7 +158,7 @@ def _refuse_complex(function, x):
 def _equals_float(function, x, value):
     _refuse_complex(function, x)
     shape, dtype, _ = _core.typeof(x)
-    return u.equal(x, value) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
+    return strong(u.equal(x, value)) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
 
 @composite
@@ -199,7 +199,7 @@ def signbit(x, /):
     if is_float(dtype) and lowest_value(dtype) < 0:
         return _signbit(x)
     if is_integer(dtype) and dtype.kind != "u":
-        return u.less(x, 0)
+        return strong(u.less(x, 0))
     return _core.broadcast_to(False, shape)
 
 
@@ -258,7 +258,7 @@ def frexp(x, /):
 def ldexp(x1, x2, /):
     """x1 * 2**x2, for an array of integers x2, as a float."""
     require_real("ldexp", x1)
-    if not is_integer(dtype_of(x2)):
+    if is_inexact(dtype_of(x2)):
         raise AttributeValueError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
     (x,) = _core.promote_dtypes_inexact(x1)
     dtype = dtype_of(x)

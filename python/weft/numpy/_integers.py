@@ -17,17 +17,20 @@ from weft.numpy._shape import moveaxis
 
 
 def _integers(function, x1, x2):
-    for x in (x1, x2):
-        if not is_integer(dtype_of(x)):
-            raise AttributeValueError(
-                f"[{function}] expected arrays of integers; got dtype {dtype_of(x)}"
-            )
-    return _core.broadcast_arrays(*_core.promote_dtypes(x1, x2))
+    x1, x2 = _core.promote_dtypes(x1, x2)
+    if not is_integer(dtype_of(x1)):
+        raise AttributeValueError(
+            f"[{function}] expected arrays of integers; got dtype {dtype_of(x1)}"
+        )
+    return _core.broadcast_arrays(x1, x2)
 
 
 @composite
 def gcd(x1, x2):
-    """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x)."""
+    """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x).
+
+    A bool beside an integer counts as one.
+    """
     return _gcd(*_integers("gcd", x1, x2))
 
 

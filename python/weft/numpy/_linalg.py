@@ -154,7 +154,6 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     The other axes broadcast together.
     """
     options = _options("vecdot", precision, preferred_element_type)
-    _require_axes("vecdot", x1, x2)
     operands = [moveaxis(x, axis, -1) for x in (u.conj(x1), x2)]
     labels = [(*_batch(ndim_of(x) - 1), "n") for x in operands]
     out = _batch(max(map(ndim_of, operands)) - 1)

@@ -8,7 +8,7 @@ from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, AxisError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
 from weft.lax._shape import concatenate
@@ -78,7 +78,7 @@ def _poly(zeros):
 def _sum(function, a1, a2, combine):
     for x in (a1, a2):
         if ndim_of(x) < 1:
-            raise ShapeError(f"[{function}] expected vectors; got shape {shape_of(x)}")
+            raise AxisError(f"[{function}] expected vectors; got shape {shape_of(x)}")
     if ndim_of(a1) == ndim_of(a2) == 1:
         return _aligned(a1, a2, combine=combine)
     return combine(a1, a2)

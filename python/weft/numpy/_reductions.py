@@ -60,6 +60,14 @@ def _highest(dtype):
     return complex(np.inf, np.inf) if is_complex(dtype) else highest_value(dtype)
 
 
+def require_mask(function, where):
+    """AttributeValueError if `where` is neither None nor of truth values."""
+    if where is not None and not is_bool(dtype_of(where)):
+        raise AttributeValueError(
+            f"[{function}] expected where to be None or a bool array; got dtype {dtype_of(where)}"
+        )
+
+
 # The operation, the one that combines two results, the identity by dtype, and whether narrow floats
 # are widened meanwhile.
 _KINDS = {
@@ -93,6 +101,9 @@ def reduced(a, where, initial, *, kind, axes, dtype, keepdims):
     """The general reduction: conversion, mask, reduction, initial value, kept axes."""
     op, combine, identity, widen = _KINDS[kind]
     shape = shape_of(a)
+    require_mask(kind, where)
+    if initial is not None and shape_of(initial):
+        raise ShapeError(f"[{kind}] expected a scalar as initial; got shape {shape_of(initial)}")
     working = compute_dtype(dtype) if widen else dtype
     a = as_bool(a) if is_bool(dtype) else _core.astype(a, working)
     if where is not None:
@@ -135,7 +146,7 @@ def sum(
       out: not supported, must be None.
       keepdims: whether the reduced axes stay, with size 1.
       initial: scalar to be added.
-      where: mask that broadcasts to `a`; elements where it is false are left out.
+      where: bool array that broadcasts to `a`; elements where it is false are left out.
       promote_integers: whether integers narrower than the default dtype are widened to it.
     """
     reject_out("sum", out)

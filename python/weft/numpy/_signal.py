@@ -86,7 +86,8 @@ def i0(x):
 @composite
 def _i0(x):
     (x,) = _core.promote_dtypes_inexact(x)
-    return u.multiply(u.exp(u.absolute(x)), bessel_i0e(x))
+    # As a maximum the absolute value has no slope at 0, as the function.
+    return u.multiply(u.exp(u.maximum(x, u.negative(x))), bessel_i0e(x))
 
 
 def _window(function, M, values):
