@@ -152,9 +152,10 @@ def _float_to_integer_power(x1, x2):
 
 @composite
 def _integer_array_power(x1, x2):
-    base, exponent = map(strong, u.as_numbers(x1, x2))
+    base, exponent = u.as_numbers(x1, x2)
     if is_inexact(dtype_of(base)):  # that is what a signed and the widest unsigned dtype have
         return _pow(base, exponent)
+    base, exponent = strong(base), strong(exponent)
     inverted = u.less(exponent, 0)
     result, square = choose(_odd(exponent), base, 1), base
     # Square and multiply, over every bit of the exponent: the powers of an odd base wrap around and
