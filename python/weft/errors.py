@@ -32,6 +32,7 @@ __all__ = [
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
+    "PreconditionError",
     "RefError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -107,6 +108,16 @@ class AxisError(AttributeValueError, IndexError):
 
         wnp.sum(wnp.ones((2, 3)), axis=2)   # AxisError: axes are 0, 1, or -2, -1
         wnp.sum(wnp.ones((2, 3)), axis=1)
+    """
+
+
+class PreconditionError(AttributeValueError, ShapeError, AssertionError):
+    """What a function assumes of its arguments does not hold; also an AssertionError.
+
+    The message says what is assumed::
+
+        nn.glu(jnp.ones(3))    # PreconditionError: the size of the axis must be even
+        nn.glu(jnp.ones(4))
     """
 
 

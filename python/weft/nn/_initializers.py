@@ -117,7 +117,9 @@ def _fans(shape, in_axis, out_axis, batch_axis):
         sizes.append(math.prod(shape[axis] for axis in axes))
     inputs, outputs, batch = sizes
     if not inputs * outputs * batch:
-        raise ShapeError(f"[{function}] expected weights that are not empty; got shape {shape}")
+        raise ZeroDivisionError(
+            f"[{function}] expected weights that are not empty; got shape {shape}"
+        )
     field = math.prod(shape) / (inputs * outputs * batch)
     return inputs * field, outputs * field
 

@@ -241,13 +241,16 @@ def logaddexp2(x1, x2, /):
 def _log_of_sum(x1, x2, exp, log1p, half_turn):
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     difference = u.subtract(x1, x2)
-    # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand.
+    # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand,
+    # where the slopes are NaN as well.
     undefined = u.isnan(difference)
+    both = u.add(x1, x2)
+    both = u.multiply(both, choose(u.isnan(both), math.nan, 1))
     gap = choose(undefined, 0, difference)
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)
     tail = log1p(exp(choose(first, u.negative(gap), gap)))
-    total = choose(undefined, u.add(x1, x2), u.add(choose(first, x1, x2), tail))
+    total = choose(undefined, both, u.add(choose(first, x1, x2), tail))
     if not is_complex(dtype_of(total)):
         return total
     angle = _floor_remainder("logaddexp", u.add(u.imag(total), half_turn), 2 * half_turn)
