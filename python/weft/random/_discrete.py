@@ -24,6 +24,7 @@ from weft.errors import (
     OperandError,
     ShapeError,
 )
+from weft.lax._creation import full
 from weft.lax._cumulative import cumsum
 from weft.lax._reduce import argmax
 from weft.lax._shape import reshape
@@ -46,7 +47,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
-        above minval the result is minval. Bounds beyond the range of the dtype move to it.
+        above minval the result is minval. Bounds beyond the range of the dtype move to it;
+        OverflowError for Python's numbers that are no number of the default integer dtype.
       dtype: an integer dtype.
       out_sharding: must be None.
     """
@@ -61,17 +63,11 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
 
 def _as_integers(x):
-    """Bounds in an integer dtype of at least 32 bits; numbers beyond move to its range."""
-    wide = default_int()
-    if isinstance(x, int):
-        limits = iinfo(wide)
-        if x > limits.max:  # one past the largest number is a bound, too
-            wide = np.dtype(f"uint{limits.bits}")
-            limits = iinfo(wide)
-        return wide.type(min(max(x, limits.min), limits.max))
+    """Bounds in an integer dtype of at least 32 bits; OverflowError for numbers beyond."""
+    x = _core.asarray(x)
     own = dtype_of(x)
     if not is_integer(own) or own.itemsize < 4:
-        return _core.astype(x, wide)
+        return _core.astype(x, default_int())
     return _clipped(x, canonicalize_dtype(own))
 
 
@@ -350,7 +346,9 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     else:
         size = static_int(a, "choice", "a")
     draws = math.prod(shape)
-    if draws and size < 1:
+    if not draws:
+        return full(shape, 0, dtype_of(a))
+    if size < 1:
         raise AttributeValueError("[choice] expected something to choose from; got nothing")
     if not replace and draws > size:
         raise AttributeValueError(

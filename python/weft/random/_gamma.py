@@ -10,7 +10,7 @@ from weft.errors import ShapeError
 from weft.lax._sharding import without_sharding
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
-from weft.random._keys import checked_key, split
+from weft.random._keys import checked_key, has_bits_of_lanes, split
 from weft.random._parameters import checked, float_dtype, shapes_in, spread
 
 
@@ -56,8 +56,12 @@ def gamma_samples(key, a, log_space=False):
 def _draw(log_space, key, a):
     if not a.size:
         return a
-    draw = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))
-    return draw(split(key, a.size), a.reshape(-1)).reshape(a.shape)
+    each = split(key, a.size), a.reshape(-1)
+    if has_bits_of_lanes(key):
+        values = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))(*each)
+    else:
+        values = lax.map(lambda pair: _marsaglia_tsang(*pair, log_space), each)
+    return values.reshape(a.shape)
 
 
 _samples = custom_jvp(_draw, nondiff_argnums=(0,))

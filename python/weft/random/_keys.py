@@ -19,6 +19,7 @@ from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeErro
 from weft.lax._shape import reshape
 from weft.lax._sharding import without_sharding
 from weft.random._implementations import (
+    RBG_IMPL,
     THREEFRY,
     are_plain,
     default_impl,
@@ -65,6 +66,11 @@ def _parts(key):
         return THREEFRY, key, lambda words: words
     impl = impl_of(dtype)
     return impl, unwrapped(key), lambda words: wrapped(words, impl)
+
+
+def has_bits_of_lanes(key):
+    """Whether each lane of vmap gets the bits of its own key, as it would alone; not with rbg."""
+    return _parts(key)[0].random_bits is not RBG_IMPL.random_bits
 
 
 def checked_key(key, function):
