@@ -64,6 +64,8 @@ def _without_lines(data, *, axis, ends):
 
 # ---- segments
 
+_NAMED = (str, tuple, int, float)  # windows that are not arrays
+
 
 def _segment(function, window, nperseg, size):
     """The window as an array, and its length, at most `size`."""
@@ -71,7 +73,7 @@ def _segment(function, window, nperseg, size):
         nperseg = static_int(nperseg, function, "nperseg")
         if nperseg < 1:
             raise AttributeValueError(f"[{function}] expected nperseg of at least 1; got {nperseg}")
-    if isinstance(window, (str, tuple, int, float)):
+    if isinstance(window, _NAMED):
         nperseg = 256 if nperseg is None else nperseg
         nperseg = nperseg if size is None else min(nperseg, size)
         return window_of(function, window, nperseg), nperseg
@@ -434,6 +436,10 @@ def istft(
     transformed = 2 * (count - 1) if input_onesided else count
     if nperseg is None:
         nperseg = transformed
+    # Other than a name, an array takes part in promotion.
+    dtype = None
+    if not isinstance(window, _NAMED):
+        dtype = real_dtype(_core.promote_dtypes(_inexact(Zxx), window)[0].dtype)
     window, nperseg = _segment("istft", window, nperseg, None)
     if nfft is None:
         odd = input_onesided and nperseg == transformed + 1
@@ -449,15 +455,16 @@ def istft(
         onesided=bool(input_onesided),
         trimmed=bool(boundary),
         axes=(time_axis, freq_axis),
+        dtype=dtype,
     )
 
 
-@composite(static_argnames=("nperseg", "noverlap", "nfft", "onesided", "trimmed", "axes"))
-def _istft(spectra, fs, window, *, nperseg, noverlap, nfft, onesided, trimmed, axes):
+@composite(static_argnames=("nperseg", "noverlap", "nfft", "onesided", "trimmed", "axes", "dtype"))
+def _istft(spectra, fs, window, *, nperseg, noverlap, nfft, onesided, trimmed, axes, dtype):
     (spectra,) = _core.promote_dtypes_inexact(spectra)
     spectra = jnp.moveaxis(spectra, axes, (-2, -1))
     spectra = spectra.astype(promote_types(dtype_of(spectra), "complex64"))
-    dtype = real_dtype(dtype_of(spectra))
+    dtype = real_dtype(dtype_of(spectra)) if dtype is None else dtype
     window = jnp.asarray(window, dtype=dtype)
     parts = jnp.fft.irfft(spectra, nfft) if onesided else jnp.fft.ifft(spectra, nfft)
     parts = parts[..., :nperseg] * window * jnp.sum(window)
