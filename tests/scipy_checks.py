@@ -4,8 +4,8 @@ import functools
 import json
 
 import numpy as np
+import oracle
 import scipy_cases
-from conftest import EVERYTHING
 
 import weft
 
@@ -20,16 +20,9 @@ def _names(table):
     return scipy_cases.names_of(table, weft)
 
 
-def sampled(table, step):
-    """The first row of each function, and every `step`-th of all; all with WEFT_TESTS=all."""
-    rows, seen = scipy_cases.rows(table), set()
-    chosen = []
-    for i, row in enumerate(rows):
-        name = row.partition("(")[0]
-        if EVERYTHING or name not in seen or i % step == 0:
-            chosen.append(row)
-        seen.add(name)
-    return chosen
+def sampled(table):
+    """The first row of each function by default."""
+    return oracle.sampled(scipy_cases.rows(table), step=len(scipy_cases.rows(table)))
 
 
 def check(table, row):

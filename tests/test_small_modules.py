@@ -60,6 +60,8 @@ def test_segments_without_a_count_need_values():
         ops.segment_sum(DATA, IDS[:3])
     with pytest.raises(TypeError, match="integers"):
         ops.segment_sum(DATA, DATA)
+    with pytest.raises(IndexError, match="got a mask"):
+        ops.segment_sum(DATA, IDS == 1, 2)
 
 
 def test_segment_sums_are_differentiated_and_mapped():
@@ -138,6 +140,8 @@ def test_images_keep_what_they_must():
             image.resize(*bad)
     with pytest.raises(ValueError, match="nearest"):
         image.scale_and_translate(x, x.shape, (1,), np.ones(1), np.ones(1), "nearest")
+    with pytest.raises(AssertionError, match="scale and translation"):
+        image.scale_and_translate(x, x.shape, (1,), np.ones(2), np.ones(1), "linear")
 
 
 def test_dlpack_and_typing():

@@ -9,7 +9,7 @@ from weft import lax, numpy as jnp
 from weft._autodiff import jvp
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import computed, epsilon, is_double, reals
+from weft.scipy.special._evaluate import computed, epsilon, is_double, listed, reals
 from weft.scipy.special._gamma import _gammasgn, _is_pole
 
 
@@ -111,7 +111,7 @@ def hyp1f1(a, b, x):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return computed(_hyp1f1, *reals("hyp1f1", a, b, x))
+    return computed(_hyp1f1, *reals("hyp1f1", *listed(a, b, x)))
 
 
 def _gauss_series(a, b, c, x):
@@ -227,4 +227,4 @@ def hyp2f1(a, b, c, x):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return computed(_hyp2f1, *reals("hyp2f1", a, b, c, x))
+    return computed(_hyp2f1, *reals("hyp2f1", *listed(a, b, c, x)))
