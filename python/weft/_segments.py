@@ -13,6 +13,7 @@ from weft.errors import (
     ConcretizationTypeError,
     DTypeError,
     JAXIndexError,
+    NonConcreteBooleanIndexError,
     ShapeError,
 )
 from weft.lax._creation import broadcasted_iota
@@ -101,7 +102,9 @@ def _segment_function(kind):
         without_sharding(out_sharding, function)
         data, ids = _core.asarray(data), _core.asarray(segment_ids)
         if dtype_of(ids) == np.bool_:
-            raise JAXIndexError(f"[{function}] expected segment_ids of integers; got a mask")
+            traced = isinstance(ids, _core.Tracer)
+            error = NonConcreteBooleanIndexError if traced else JAXIndexError
+            raise error(f"[{function}] expected segment_ids of integers; got a mask")
         if not is_integer(dtype_of(ids)):
             raise DTypeError(f"[{function}] expected segment_ids of integers; got {dtype_of(ids)}")
         if dtype_of(data) == np.bool_ and kind in ("sum", "prod"):

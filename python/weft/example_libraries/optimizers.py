@@ -291,7 +291,10 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def sm3(step_size, momentum=0.9):
-    """SM3 (Anil et al., 2019), whose state of an array has a vector for each axis."""
+    """SM3 (Anil et al., 2019), whose state of an array has a vector for each axis.
+
+    That of a number has one number.
+    """
     step_size = make_schedule(step_size)
 
     def along(x, ndim, axis):
@@ -299,14 +302,14 @@ def sm3(step_size, momentum=0.9):
 
     def init(x):
         x = _jnp.asarray(x)
-        return x, _jnp.zeros_like(x), [_jnp.zeros(n, x.dtype) for n in x.shape]
+        return x, _jnp.zeros_like(x), [_jnp.zeros(n, x.dtype) for n in x.shape or [()]]
 
     def update(i, g, state):
         x, m, squares = state
         bounds = [along(v, x.ndim, axis) for axis, v in enumerate(squares)]
         total = _functools.reduce(_jnp.minimum, bounds) + _jnp.square(g)
         m = (1.0 - momentum) * (g * _inverse_root(total)) + momentum * m
-        others = [tuple(a for a in range(x.ndim) if a != axis) for axis in range(x.ndim)]
+        others = [tuple({*range(x.ndim)} - {axis}) for axis in range(len(squares))]
         return x - step_size(i) * m, m, [total.max(axes) for axes in others]
 
     return init, update, lambda state: state[0]
