@@ -10,6 +10,7 @@
 #include "graph_object.h"
 #include "jaxpr_view.h"
 #include "operand.h"
+#include "sharding_object.h"
 #include "values.h"
 #include "weft/hash.h"
 
@@ -138,6 +139,23 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       }
       return out;
     }
+    case AttrType::kMesh:
+      if (MeshRef mesh = mesh_of(value)) return mesh;
+      mismatch(op, spec, "a mesh", value);
+    case AttrType::kSharding:
+      if (ShardingRef sharding = sharding_of(value)) return sharding;
+      mismatch(op, spec, "a sharding", value);
+    case AttrType::kShardings: {
+      const char* expected = "a sequence of shardings";
+      std::vector<ShardingRef> out;
+      Ref items = Ref::steal(PySequence_Fast(value, ""));
+      if (!items) mismatch(op, spec, expected, value);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        out.push_back(sharding_of(PySequence_Fast_GET_ITEM(items.get(), i)));
+        if (!out.back()) mismatch(op, spec, expected, value);
+      }
+      return out;
+    }
     case AttrType::kConstant:
     case AttrType::kObject: {
       if (ObjectRef object = object_of(value)) return object;
@@ -221,6 +239,18 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
       for (size_t i = 0; i < names.size(); ++i)
         PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), to_str(names[i]).release());
+      return out;
+    }
+    case AttrType::kMesh:
+      return mesh_object(std::get<MeshRef>(attr));
+    case AttrType::kSharding:
+      return sharding_object(std::get<ShardingRef>(attr));
+    case AttrType::kShardings: {
+      const auto& shardings = std::get<std::vector<ShardingRef>>(attr);
+      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(shardings.size())));
+      for (size_t i = 0; i < shardings.size(); ++i)
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                         sharding_object(shardings[i]).release());
       return out;
     }
     case AttrType::kConstant:

@@ -98,6 +98,12 @@ const char* type_name(AttrType type) {
       return "graphs";
     case AttrType::kAxisNames:
       return "axis names";
+    case AttrType::kMesh:
+      return "mesh";
+    case AttrType::kSharding:
+      return "sharding";
+    case AttrType::kShardings:
+      return "shardings";
     case AttrType::kConstant:
       return "array";
     case AttrType::kObject:

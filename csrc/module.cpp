@@ -27,6 +27,7 @@
 #include "public_function.h"
 #include "recording.h"
 #include "rules.h"
+#include "sharding_object.h"
 #include "state.h"
 #include "trace.h"
 #include "transforms.h"
@@ -97,6 +98,7 @@ NB_MODULE(_core, m) {
   init_derivative(m.ptr());
   init_linear(m.ptr());
   init_batching(m.ptr());
+  bind_shardings(m);
   bind_array_functions(m);
   bind_graph_objects(m);
   bind_jaxpr_view(m);

@@ -40,6 +40,12 @@ std::string_view describe(AttrType type) {
       return "a tuple of graphs";
     case AttrType::kAxisNames:
       return "a tuple of axis names";
+    case AttrType::kMesh:
+      return "a mesh";
+    case AttrType::kSharding:
+      return "a sharding";
+    case AttrType::kShardings:
+      return "a tuple of shardings";
     case AttrType::kConstant:
       return "an array";
     case AttrType::kObject:
@@ -61,7 +67,10 @@ std::string_view describe(const Attr& value) {
                                                 "a graph",
                                                 "a tuple of graphs",
                                                 "an object",
-                                                "a tuple of strings"};
+                                                "a tuple of strings",
+                                                "a mesh",
+                                                "a sharding",
+                                                "a tuple of shardings"};
   static_assert(std::size(kNames) == std::variant_size_v<Attr>);
   return kNames[value.index()];
 }
@@ -115,6 +124,19 @@ bool has_type(AttrType type, const Attr& value) {
       return is_graphs(value);
     case AttrType::kAxisNames:
       return std::holds_alternative<std::vector<std::string>>(value);
+    case AttrType::kMesh: {
+      const MeshRef* mesh = std::get_if<MeshRef>(&value);
+      return mesh && *mesh;
+    }
+    case AttrType::kSharding: {
+      const ShardingRef* sharding = std::get_if<ShardingRef>(&value);
+      return sharding && *sharding;
+    }
+    case AttrType::kShardings: {
+      const auto* shardings = std::get_if<std::vector<ShardingRef>>(&value);
+      return shardings &&
+             std::all_of(shardings->begin(), shardings->end(), [](auto s) { return s != nullptr; });
+    }
     case AttrType::kConstant:
     case AttrType::kObject: {
       const ObjectRef* object = std::get_if<ObjectRef>(&value);
@@ -162,6 +184,8 @@ struct HashAttr {
   uint64_t operator()(DType x) const { return static_cast<uint64_t>(x); }
   uint64_t operator()(const Dims& x) const { return hash_ints(std::span<const int64_t>(x)); }
   uint64_t operator()(TypeRef x) const { return x->hash(); }
+  uint64_t operator()(MeshRef x) const { return x->hash(); }
+  uint64_t operator()(ShardingRef x) const { return x->hash(); }
   uint64_t operator()(const GraphRef& x) const { return x->structural_hash(); }
   uint64_t operator()(const ObjectRef& x) const { return x->content_hash(); }
   template <typename T>

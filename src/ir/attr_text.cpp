@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/sharding_text.h"
 #include "weft/held.h"
 
 namespace weft {
@@ -23,24 +24,11 @@ bool is_bare(std::string_view s) {
   return true;
 }
 
-void print_quoted(Text& out, const std::string& s, char quote) {
-  out << quote;
-  for (char c : s) {
-    if (c == quote || c == '\\') out << '\\';
-    if (c == '\n') {
-      out << "\\n";
-    } else {
-      out << c;
-    }
-  }
-  out << quote;
-}
-
 void print_string(Text& out, const std::string& s) {
   if (is_bare(s)) {
     out << s;
   } else {
-    print_quoted(out, s, '"');
+    out.quoted(s, '"');
   }
 }
 
@@ -123,6 +111,13 @@ Attr parse_names(Scanner& in) {
   std::vector<std::string> names;
   parse_items(in, ")", [&] { names.push_back(in.quoted('\'')); });
   return names;
+}
+
+Attr parse_shardings(Scanner& in) {
+  in.expect("(", "to begin the shardings");
+  std::vector<ShardingRef> shardings;
+  parse_items(in, ")", [&] { shardings.push_back(parse_sharding(in)); });
+  return shardings;
 }
 
 // "f32[2]:0x0000803F00000040"
@@ -216,7 +211,18 @@ void print_value(Text& out, AttrType type, const Attr& value) {
     }
     case AttrType::kAxisNames: {
       const auto& names = std::get<std::vector<std::string>>(value);
-      print_tuple(out, names.size(), [&](size_t i) { print_quoted(out, names[i], '\''); });
+      print_tuple(out, names.size(), [&](size_t i) { out.quoted(names[i], '\''); });
+      return;
+    }
+    case AttrType::kMesh:
+      out << std::get<MeshRef>(value);
+      return;
+    case AttrType::kSharding:
+      out << std::get<ShardingRef>(value);
+      return;
+    case AttrType::kShardings: {
+      const auto& shardings = std::get<std::vector<ShardingRef>>(value);
+      print_tuple(out, shardings.size(), [&](size_t i) { out << shardings[i]; });
       return;
     }
     case AttrType::kConstant:
@@ -258,6 +264,12 @@ Attr parse_value(Scanner& in, AttrType type) {
       return parse_types(in);
     case AttrType::kAxisNames:
       return parse_names(in);
+    case AttrType::kMesh:
+      return parse_mesh(in);
+    case AttrType::kSharding:
+      return parse_sharding(in);
+    case AttrType::kShardings:
+      return parse_shardings(in);
     case AttrType::kConstant:
       return parse_constant(in);
     case AttrType::kObject:

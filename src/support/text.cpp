@@ -40,4 +40,17 @@ Text& Text::operator<<(std::span<const int64_t> xs) {
   return *this << (xs.size() == 1 ? ",)" : ")");
 }
 
+Text& Text::quoted(std::string_view s, char quote) {
+  *this << quote;
+  for (char c : s) {
+    if (c == quote || c == '\\') *this << '\\';
+    if (c == '\n') {
+      *this << "\\n";
+    } else {
+      *this << c;
+    }
+  }
+  return *this << quote;
+}
+
 }  // namespace weft

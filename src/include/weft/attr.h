@@ -16,6 +16,7 @@
 
 #include "weft/api.h"
 #include "weft/dtype.h"
+#include "weft/sharding.h"
 #include "weft/small_vector.h"
 #include "weft/text.h"
 #include "weft/type.h"
@@ -39,6 +40,9 @@ enum class AttrType : uint8_t {
   kAxisNames,  // ('i', 'j'): mapped axes that the op refers to, or binds for its graphs
   kGraph,      // { lambda ; ... }
   kGraphs,     // ({ lambda ; ... }, { lambda ; ... })
+  kMesh,       // mesh<'x': 8>
+  kSharding,   // sharding<['x'], []; mesh<'x': 8>>
+  kShardings,  // (sharding<...>, sharding<...>)
   kConstant,   // f32[2]:0x0000803F00000040, or an array that the embedding language holds (held.h)
   kObject,     // a value of the embedding language, compared by its own equality
 };
@@ -59,9 +63,10 @@ using ObjectRef = std::shared_ptr<const AttrObject>;
 
 // monostate prints as None; an attribute without a name prints as its object's text alone. AttrType
 // says how a Dims or a vector<Dims> is to be read.
-using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims,
-                          std::vector<Dims>, std::vector<TypeRef>, GraphRef, std::vector<GraphRef>,
-                          ObjectRef, std::vector<std::string>>;
+using Attr =
+    std::variant<std::monostate, bool, int64_t, double, std::string, DType, Dims, std::vector<Dims>,
+                 std::vector<TypeRef>, GraphRef, std::vector<GraphRef>, ObjectRef,
+                 std::vector<std::string>, MeshRef, ShardingRef, std::vector<ShardingRef>>;
 
 struct AttrSpec {
   std::string name;
@@ -157,6 +162,11 @@ class WEFT_API AttrRecord {
   }
   const std::vector<std::string>& names(std::string_view name) const {
     return std::get<std::vector<std::string>>(at(name));
+  }
+  MeshRef mesh(std::string_view name) const { return std::get<MeshRef>(at(name)); }
+  ShardingRef sharding(std::string_view name) const { return std::get<ShardingRef>(at(name)); }
+  const std::vector<ShardingRef>& shardings(std::string_view name) const {
+    return std::get<std::vector<ShardingRef>>(at(name));
   }
   const ObjectRef& object(std::string_view name) const { return std::get<ObjectRef>(at(name)); }
   const GraphRef& graph(std::string_view name) const { return std::get<GraphRef>(at(name)); }

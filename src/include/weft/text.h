@@ -38,6 +38,8 @@ class WEFT_API Text {
   Text& operator<<(double x);
   // A Python tuple: (), (3,), (3, 4).
   Text& operator<<(std::span<const int64_t> xs);
+  // Between two of a quote, with escapes before that, backslashes and ends of lines.
+  Text& quoted(std::string_view s, char quote);
 
   Text& spaces(int n) {
     out_.append(static_cast<size_t>(n), ' ');

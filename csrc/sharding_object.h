@@ -1,0 +1,19 @@
+// The classes Mesh and Sharding: what the core knows of where arrays lie, as objects of Python. One
+// object per mesh or sharding, so that equal ones are the same object.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "core.h"
+
+namespace weft::py {
+
+Ref mesh_object(MeshRef mesh);
+Ref sharding_object(ShardingRef sharding);
+// Null if the object is none.
+MeshRef mesh_of(PyObject* o);
+ShardingRef sharding_of(PyObject* o);
+
+void bind_shardings(nanobind::module_& m);
+
+}  // namespace weft::py
