@@ -1,6 +1,7 @@
 """Functions of the top-level package: programs as values, devices, transfers."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
       static_argnums: positions of compile-time arguments.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
     """
-    jitted = jit(fun, static_argnums=static_argnums)
+    jitted: Any = jit(fun, static_argnums=static_argnums)
 
     @public_function
     def traced_program(*args, **kwargs):

@@ -4,6 +4,7 @@
 """
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,14 +29,18 @@ class _Kind(type):
         return subclass is cls or issubclass(subclass, (_core.Array, Tracer))
 
 
-class Array(metaclass=_Kind):
-    """The type of arrays, for `isinstance` and annotations.
+if TYPE_CHECKING:
+    from weft._core import Array  # it has the members, and stands for traced values too
+else:
 
-    Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
-    """
+    class Array(metaclass=_Kind):
+        """The type of arrays, for `isinstance` and annotations.
 
-    def __new__(cls, *args, **kwargs):
-        raise TypeError("weft.Array cannot be called; make arrays with weft.numpy.asarray")
+        Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
+        """
+
+        def __new__(cls, *args, **kwargs):
+            raise TypeError("weft.Array cannot be called; make arrays with weft.numpy.asarray")
 
 
 # ---- Array
@@ -335,7 +340,7 @@ def _refuse(error, wanted, hint):
         from weft._construct import construct  # parses Python: nothing that import should load
 
         asked_by = construct() if hint in (_BRANCH, _INDEX) else None
-        way_out = _CONSTRUCTS.get(asked_by, hint)
+        way_out = _CONSTRUCTS.get(asked_by or "", hint)
         raise error(
             f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
             f"any value while the function is traced\n  {way_out}"

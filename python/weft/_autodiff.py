@@ -6,6 +6,7 @@ are one call of the core (csrc/derivative.cpp). No rule of a derivative is in Py
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -158,7 +159,7 @@ def value_and_grad(
     return value_and_gradient
 
 
-def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+def grad(fun, argnums: Any = 0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """A function that returns the gradient of `fun`; arguments as for `value_and_grad`.
 
     With has_aux, the result is (gradient, aux).

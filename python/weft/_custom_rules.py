@@ -9,6 +9,7 @@ import functools
 import inspect
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +104,13 @@ class _CustomFunction:
     """A function with a rule: arguments by position, those that have no derivative apart."""
 
     _kind = ""
+    _traced_parts: tuple[str, ...] = ()
+
+    def _check_rule(self):
+        raise NotImplementedError
+
+    def _rule(self, one: Any, known: Any) -> Any:
+        raise NotImplementedError
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
@@ -249,7 +257,7 @@ class _KnownRule:
 
 
 class _Tracing(threading.local):
-    trusted = None  # while a rule is traced: the rules that are good for calls in it
+    trusted: Any = None  # while a rule is traced: the rules that are good for calls in it
 
 
 _tracing = _Tracing()
@@ -350,7 +358,7 @@ class custom_jvp(_CustomFunction):
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp = None
+        self.jvp: Any = None
         self.symbolic_zeros = False
 
     def defjvp(self, jvp, symbolic_zeros=False):
@@ -473,7 +481,8 @@ class custom_vjp(_CustomFunction):
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd = self.bwd = None
+        self.fwd: Any = None
+        self.bwd: Any = None
         self.symbolic_zeros = False
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
@@ -663,7 +672,7 @@ def closure_convert(fun, *example_args):
     """
     check_callable(fun, "closure_convert")
     leaves, tree = registry.flatten(example_args)
-    out_tree = None
+    out_tree: Any = None
 
     def flat(values):
         nonlocal out_tree

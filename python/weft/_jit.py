@@ -8,6 +8,8 @@ import functools
 import operator
 import types
 import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from weft import _core
 from weft._staging import (
@@ -22,6 +24,8 @@ from weft._staging import (
 from weft._surface import public_function
 from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import tree_leaves
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _reject_value(*details):
@@ -185,7 +189,7 @@ def _make(
     library,
     device=-1,
     compiler_options=None,
-):
+) -> Any:
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
@@ -227,7 +231,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-):
+) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
     Arguments and results are arrays, numbers, or trees (tuples, lists, dicts, registered classes)
@@ -275,7 +279,11 @@ def jit(
     return _make(fun, *options)
 
 
-def composite(fun=None, *, static_argnames=()):
+@overload
+def composite(fun: _F, *, static_argnames: Any = ()) -> _F: ...
+@overload
+def composite(fun: None = None, *, static_argnames: Any = ()) -> Callable[[_F], _F]: ...
+def composite(fun: Any = None, *, static_argnames: Any = ()) -> Any:
     """Decorator for library functions made of several operations.
 
     Eagerly such a function is one cached compiled program; within a trace its operations become

@@ -1,5 +1,7 @@
 """The table of settings: default, meaning, check, spelling in the environment, where it is kept."""
 
+from typing import Any
+
 from weft import _core
 
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
@@ -73,7 +75,7 @@ class _DefaultDevice:
 class Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
-    def __init__(self, default, doc, check, parse=None, core=None):
+    def __init__(self, default, doc, check, parse=None, core: Any = None):
         self.default = default
         self.doc = doc
         self.check = check

@@ -1,16 +1,17 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
 import types
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import _core
+from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype
 from weft.errors import ArgumentTypeError, TreeStructureError
-from weft.runtime.pytree import registry
+from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
 
@@ -273,8 +274,10 @@ class _Stage:
     """What all stages tell of arguments and results: trees like ((arguments...), {by keyword}),
     without static arguments, and like the result."""
 
+    _core: Any
+
     @property
-    def in_tree(self):
+    def in_tree(self) -> PyTreeDef:
         """The structure of (arguments, keyword arguments), without static ones."""
         core = self._core
         if core.in_tree is not None:
@@ -282,7 +285,7 @@ class _Stage:
         return registry.flatten(((0,) * len(core.in_avals), {}))[1]
 
     @property
-    def out_tree(self):
+    def out_tree(self) -> PyTreeDef:
         """The structure of the result."""
         tree = self._core.out_tree
         return registry.flatten(0)[1] if tree is None else tree
@@ -291,12 +294,12 @@ class _Stage:
         return self.in_tree.unflatten(list(leaves))
 
     @property
-    def in_avals(self):
+    def in_avals(self) -> Any:
         """A tree of ShapedArray like the arguments."""
         return self._like_arguments(map(_aval, self._core.in_avals))
 
     @property
-    def args_info(self):
+    def args_info(self) -> Any:
         """A tree of ArgInfo like the arguments."""
         core = self._core
         count = len(core.in_avals)
@@ -305,18 +308,18 @@ class _Stage:
         return self._like_arguments(ArgInfo(*pair) for pair in pairs)
 
     @property
-    def donate_argnums(self):
+    def donate_argnums(self) -> tuple[int, ...]:
         """Which of the leaves of the arguments are donated, a tuple of ints."""
         leaves = registry.flatten(self.args_info)[0]
         return tuple(i for i, info in enumerate(leaves) if info.donated)
 
     @property
-    def out_avals(self):
+    def out_avals(self) -> Any:
         """A tree of ShapedArray like the result."""
         return self.out_tree.unflatten(list(map(_aval, self._core.out_avals)))
 
     @property
-    def out_info(self):
+    def out_info(self) -> Any:
         """A tree of ShapeDtypeStruct like the result."""
         leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
         return self.out_tree.unflatten(leaves)
@@ -340,12 +343,15 @@ class Traced(_Stage):
         self._core = core
         self._function = function
 
-    graph = property(lambda self: self._core.graph)
+    @property
+    def graph(self) -> Graph:
+        return self._core.graph
+
     consts = property(lambda self: self._core.consts)
     fun_name = property(lambda self: self._core.name)
 
     @property
-    def jaxpr(self):
+    def jaxpr(self) -> ClosedJaxpr:
         weak = [w for _, _, w in self._core.out_avals]
         return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak)
 
@@ -355,7 +361,7 @@ class Traced(_Stage):
         device, options = getattr(self._function, "_target", (-1, None))
         return (_core.current_device() if device < 0 else device), options
 
-    def lower(self, *, lowering_platforms=None):
+    def lower(self, *, lowering_platforms: Any = None) -> "Lowered":
         """The StableHLO module of the optimised graph.
 
         lowering_platforms: None; programs are lowered for the platform that they run on.
@@ -392,12 +398,12 @@ class Lowered(_Stage):
         return core.stablehlo(self._device, keep_unused, locations, _result_paths(core))
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         from weft import compiler
 
         return compiler.optimize(self._traced.graph)
 
-    def as_text(self, dialect=None, *, debug_info=False):
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
 
         Args:
@@ -413,7 +419,7 @@ class Lowered(_Stage):
             return unoptimized_hlo(text)
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
-    def compiler_ir(self, dialect=None):
+    def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program as an object of jaxlib's: an MLIR module for "stablehlo" (as None), an
         XlaComputation for "hlo"."""
         if dialect in (None, "stablehlo"):
@@ -426,7 +432,7 @@ class Lowered(_Stage):
             return hlo_computation(self._stablehlo)
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
-    def compile(self, compiler_options=None):
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
         """The program compiled for the device that was current when it was lowered.
 
         compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
@@ -437,7 +443,7 @@ class Lowered(_Stage):
         keep_unused = self._traced._function._keep_unused
         return Compiled(self, self._core.compile(self._device, keep_unused, options))
 
-    def cost_analysis(self):
+    def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
         from weft import compiler
 
@@ -468,7 +474,10 @@ class Compiled(_Stage):
         self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
     _core = property(lambda self: self._lowered._core)
-    graph = property(lambda self: self._program.graph)
+
+    @property
+    def graph(self) -> Graph:
+        return self._program.graph
 
     def _sharding(self):
         from weft.runtime import devices
@@ -477,20 +486,20 @@ class Compiled(_Stage):
         return SingleDeviceSharding(devices.device_at(self._lowered._device))
 
     @property
-    def input_shardings(self):
+    def input_shardings(self) -> Any:
         """A tree of shardings like the arguments."""
         return self._like_arguments([self._sharding()] * len(self._core.in_avals))
 
     @property
-    def output_shardings(self):
+    def output_shardings(self) -> Any:
         """A tree of shardings like the result."""
         return self.out_tree.unflatten([self._sharding()] * len(self._core.out_avals))
 
-    def call(self, *args, **kwargs):
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the object itself."""
         return self(*args, **kwargs)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = self._lowered._traced
         leaves, tree = registry.flatten((args, kwargs))
         expected = self.in_tree
@@ -521,23 +530,23 @@ class Compiled(_Stage):
         _core.set_refs(refs, outputs[count:])
         return self.out_tree.unflatten(outputs[:count])
 
-    def runtime_executable(self):
+    def runtime_executable(self) -> Any:
         """jaxlib's loaded executable; None when nothing is left to compute."""
         return self._program.loaded
 
-    def as_text(self):
+    def as_text(self) -> str:
         """The program after XLA's optimisations, as HLO text."""
         from weft.runtime.compile import optimized_hlo
 
         return optimized_hlo(self._program.loaded) if self._program.loaded else ""
 
-    def cost_analysis(self):
+    def cost_analysis(self) -> dict[str, Any]:
         """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
         from weft.runtime.compile import cost_analysis
 
         return cost_analysis(self._program.loaded) if self._program.loaded else {}
 
-    def memory_analysis(self):
+    def memory_analysis(self) -> Any:
         """Sizes in bytes of arguments, results, temporaries and code."""
         from weft.runtime.compile import memory_analysis
 

@@ -1,6 +1,7 @@
 """vmap: a function of single examples as a function of batches."""
 
 import functools
+from typing import Any
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
@@ -60,7 +61,14 @@ def _reject_sizes(axes, sizes, axis_size, name_of):
 _core.install(spread_axes=_spread_axes, reject_axis=_reject_axis, reject_sizes=_reject_sizes)
 
 
-def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
+def vmap(
+    fun,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name=None,
+    axis_size=None,
+    spmd_axis_name=None,
+):
     """A function that applies `fun` to every slice of its arguments along an axis.
 
     Args:

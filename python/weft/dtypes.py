@@ -7,6 +7,7 @@ dtypes and belong to the abstract class `prng_key`.
 """
 
 import warnings
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -146,7 +147,7 @@ def x64_enabled():
     return _core.get_state()[0]
 
 
-def as_dtype(dtype):
+def as_dtype(dtype: Any) -> Any:
     """The NumPy dtype for anything that names one: a dtype, a scalar type of NumPy, ml_dtypes or
     `weft.numpy`, a Python scalar type, or a name. TypeError for anything else."""
     if isinstance(dtype, (np.dtype, KeyDType)):
@@ -158,14 +159,14 @@ def as_dtype(dtype):
     return np.dtype(dtype)
 
 
-def canonicalize_dtype(dtype):
+def canonicalize_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype that arrays have when `dtype` is asked for: 64-bit dtypes become 32-bit ones unless
     they are enabled. None stands for the default float dtype."""
     dtype = as_dtype(float if dtype is None else dtype)
     return dtype if x64_enabled() else _NARROW.get(dtype, dtype)
 
 
-def requested_dtype(dtype, function):
+def requested_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     """The canonical form of a dtype that the user passed to `function`.
 
     DTypeError if arrays cannot have it; a warning if it is narrowed to 32 bits although the user
@@ -260,7 +261,7 @@ def _promotion_argument(x):
     return as_dtype(x)
 
 
-def promote_types(a, b):
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that arrays of dtypes `a` and `b` are converted to when they meet.
 
     Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
@@ -269,7 +270,7 @@ def promote_types(a, b):
     return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
 
 
-def result_type(*args):
+def result_type(*args: Any) -> np.dtype[Any]:
     """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes."""
     if not args:
         raise ValueError("result_type: expected at least one argument")
@@ -279,17 +280,17 @@ def result_type(*args):
     return _core.result_type(*converted)[0]
 
 
-def dtype_of(x):
+def dtype_of(x: Any) -> np.dtype[Any]:
     """The dtype of an array or number."""
     return _core.typeof(x)[1]
 
 
-def default_float():
+def default_float() -> np.dtype[Any]:
     """float64 if 64-bit dtypes are enabled, else float32."""
     return canonicalize_dtype(float)
 
 
-def default_int():
+def default_int() -> np.dtype[Any]:
     """int64 if 64-bit dtypes are enabled, else int32."""
     return canonicalize_dtype(int)
 
@@ -323,14 +324,14 @@ def is_inexact(dtype):
     return is_complex(dtype) or is_float(dtype)
 
 
-def to_inexact_dtype(dtype):
+def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     """`dtype` itself if it is inexact; float64 for 64-bit integers, float32 for others."""
     if is_inexact(dtype):
         return dtype
     return np.dtype("float64" if dtype.itemsize == 8 else "float32")
 
 
-def real_dtype(dtype):
+def real_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of the real part: float32 for complex64, float64 for complex128."""
     return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
 
@@ -348,7 +349,7 @@ def iinfo(dtype):
     return ml_dtypes.iinfo(np.dtype("int64") if type(dtype) is int else _dtype_or_own(dtype))
 
 
-def _dtype_or_own(x):
+def _dtype_or_own(x: Any) -> np.dtype[Any]:
     is_array = isinstance(x, (_core.Array, _core.Tracer, np.ndarray, np.generic))
     return as_dtype(x.dtype if is_array else x)
 

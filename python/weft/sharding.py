@@ -1,5 +1,7 @@
 """Where the parts of an array lie: on one device, so far."""
 
+from typing import Any as _Any
+
 from weft._surface import open_to_users as _open_to_users, public as _public
 
 __all__ = ["Sharding", "SingleDeviceSharding"]
@@ -8,6 +10,10 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 class Sharding:
     """How an array is laid out on devices. The class of all shardings."""
+
+    def devices_indices_map(self, global_shape) -> dict[_Any, tuple[slice, ...]]:
+        """Which part each device has of an array of a shape: slices, by device."""
+        raise NotImplementedError
 
 
 class SingleDeviceSharding(Sharding):

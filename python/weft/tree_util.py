@@ -7,6 +7,7 @@ instance of a registered class) whose children are pytrees. dict children stand 
 
 import dataclasses
 import functools
+from typing import Any
 
 from weft._surface import public as _public
 from weft._tree_mismatch import explain_difference, explain_mismatch, structure_text
@@ -113,9 +114,7 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """
     if is_leaf is not None and not is_leaf_takes_path:
         takes_value = is_leaf
-
-        def is_leaf(_, x):
-            return takes_value(x)
+        is_leaf = lambda _, x: takes_value(x)
 
     return registry.flatten_with_path(tree, is_leaf)
 
@@ -345,13 +344,13 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 
     `flatten_func` (without keys) is optional and serves speed.
     """
-    if flatten_func is None:
 
-        def flatten_func(x):
-            pairs, data = flatten_with_keys(x)
-            return [child for _, child in pairs], data
+    def without_keys(x):
+        pairs, data = flatten_with_keys(x)
+        return [child for _, child in pairs], data
 
-    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+    flatten = without_keys if flatten_func is None else flatten_func
+    register_pytree_node(nodetype, flatten, unflatten_func, flatten_with_keys)
 
 
 def register_pytree_with_keys_class(cls):
@@ -365,7 +364,9 @@ def register_pytree_with_keys_class(cls):
     return cls
 
 
-def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_fields=()):
+def register_dataclass(
+    nodetype=None, data_fields: Any = None, meta_fields: Any = None, drop_fields=()
+):
     """Registers a dataclass (or another class with such a constructor), also as a decorator.
 
     `data_fields` are children; `meta_fields` belong to the structure and must be hashable. For a

@@ -13,6 +13,7 @@ numbers.
 
 import functools as _functools
 import math as _math
+from typing import Any
 
 from weft import lax as _lax, nn as _nn, numpy as _jnp, random as _random
 from weft._surface import open_to_users as _open_to_users, public as _public
@@ -330,7 +331,7 @@ def parallel(*layers):
 
     def init(rng, input_shape):
         keys = _random.split(rng, len(inits))
-        made = [each(k, s) for each, k, s in zip(inits, keys, input_shape, strict=True)]
+        made: list[Any] = [each(k, s) for each, k, s in zip(inits, keys, input_shape, strict=True)]
         return [shape for shape, _ in made], [param for _, param in made]
 
     def apply(params, inputs, **kwargs):

@@ -1,12 +1,9 @@
 """Written by tools/stubs; do not edit."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
+from typing import Any
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
 from weft.experimental import ode as ode
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-def io_callback(callback: Any, result_shape_dtypes: Any, *args: Any, ordered: Any = False, **kwargs: Any) -> Any: ...
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any) -> Any: ...

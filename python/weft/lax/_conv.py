@@ -1,7 +1,7 @@
 """Convolutions: windows of weights that slide over arrays."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class ConvDimensionNumbers(NamedTuple):
 ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
 
 
-def _axis_orders(specs):
+def _axis_orders(specs) -> Any:
     """The axes of three specs like "NCHW": two named ones, then the window's in rhs's order."""
     strings = isinstance(specs, (tuple, list)) and all(isinstance(spec, str) for spec in specs)
     if not strings or len(specs) != 3:
@@ -102,7 +102,7 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     return ConvDimensionNumbers(*orders)
 
 
-def _axes(numbers, lhs_shape, rhs_shape, function):
+def _axes(numbers, lhs_shape, rhs_shape, function) -> Any:
     """The three lists of axes, checked as far as this module relies on them."""
     rank = len(lhs_shape)
     if rank < 2:

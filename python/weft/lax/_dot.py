@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
     @classmethod
-    def _missing_(cls, value):
+    def _missing_(cls, value: Any):
         return cls(_ALIASES[value]) if value in _ALIASES else None
 
     def __repr__(self):

@@ -1,6 +1,7 @@
 """Scaled dot-product attention."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -184,7 +185,7 @@ def _attention(
     is_causal,
     window,
     with_residual,
-):
+) -> Any:
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1:3]
     query = lax.reshape(query, (batch, queries, groups, heads // groups, size))

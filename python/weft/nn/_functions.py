@@ -1,6 +1,7 @@
 """The functions of weft.nn, each a composite of weft.numpy and weft.lax."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def _require_mask(where, function):
         )
 
 
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None) -> Any:
     """log(sum(b * exp(a))) along axes, without overflow.
 
     Args:
@@ -259,7 +260,7 @@ def _logmeanexp(x, where, *, axis, keepdims):
     return total - jnp.log(count)
 
 
-def softmax(x, axis=-1, where=None):
+def softmax(x, axis: Any = -1, where=None):
     """exp(x) / sum(exp(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is 0.
@@ -279,7 +280,7 @@ def _softmax(x, where, *, axis):
     return result if where is None else jnp.where(where, result, 0)
 
 
-def log_softmax(x, axis=-1, where=None):
+def log_softmax(x, axis: Any = -1, where=None):
     """log(softmax(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is -inf.

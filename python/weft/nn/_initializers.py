@@ -1,7 +1,8 @@
 """The functions of weft.nn.initializers."""
 
 import math
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,7 +27,9 @@ from weft.lax._sharding import without_sharding
 class Initializer(Protocol):
     """What the functions of this module return: called as init(key, shape, dtype)."""
 
-    def __call__(self, key, shape, dtype=None, out_sharding=None):
+    def __call__(
+        self, key: _core.Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
+    ) -> _core.Array:
         raise NotImplementedError
 
 

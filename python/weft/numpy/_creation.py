@@ -7,6 +7,7 @@ program for each shape. Within traces they are operations.
 import math
 import operator
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -46,8 +47,8 @@ def array(
     dtype=None,
     *args,
     copy=True,
-    order="K",
-    ndmin=0,
+    order: Any = "K",
+    ndmin: Any = 0,
     device=None,
     out_sharding=None,
 ):

@@ -19,30 +19,30 @@ from weft.numpy._take import take_along_axis
 class EigResult(NamedTuple):
     """What `eig` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: _core.Array
+    eigenvectors: _core.Array
 
 
 class EighResult(NamedTuple):
     """What `eigh` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: _core.Array
+    eigenvectors: _core.Array
 
 
 class QRResult(NamedTuple):
     """What `qr` returns."""
 
-    Q: Any
-    R: Any
+    Q: _core.Array
+    R: _core.Array
 
 
 class SVDResult(NamedTuple):
     """What `svd` returns."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: _core.Array
+    S: _core.Array
+    Vh: _core.Array
 
 
 def adjoint(x):
@@ -235,6 +235,6 @@ def _hermitian_svd(a, compute_uv, subset):
 
 
 @composite
-def svdvals(x, /):
+def svdvals(x, /) -> Any:
     """The singular values `[..., k]` of matrices `[..., m, n]`, descending."""
     return _svd(x, full_matrices=False, compute_uv=False, hermitian=False, subset=None)

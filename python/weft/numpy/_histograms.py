@@ -2,6 +2,7 @@
 
 import math
 import operator
+from typing import Any
 
 from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int
@@ -138,7 +139,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 @composite(static_argnames=("count",))
 def _bin_edges(a, borders, limits, *, count):
-    return _edges(*_core.promote_dtypes_inexact(a), borders, limits, count)
+    (a,) = _core.promote_dtypes_inexact(a)
+    return _edges(a, borders, limits, count)
 
 
 def _edges(a, borders, limits, count):
@@ -287,7 +289,7 @@ def _grid_histogram(sample, weights, borders, ranges, *, counts, density):
     return (_density(result, edges) if density else result), edges
 
 
-def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+def histogram2d(x, y, bins: Any = 10, range=None, weights=None, density=None):
     """How many points of a plane fall into each cell of a grid.
 
     Args:

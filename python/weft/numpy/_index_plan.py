@@ -243,7 +243,7 @@ class Component(NamedTuple):
     They are an operand, or start, start + step, ... for a slice in steps.
     """
 
-    axis: int
+    axis: int | None
     dims: tuple  # axes of the index vectors that the values lie along
     operand: int | None = None
     wrap: int = 0

@@ -1,6 +1,7 @@
 """Products of vectors, matrices and stacks of them."""
 
 import operator
+from typing import Any
 
 from weft import _core
 from weft._arguments import (
@@ -65,7 +66,7 @@ def _others(lhs, rhs):
     return (*(x for x in lhs if x not in rhs), *(x for x in rhs if x not in lhs))
 
 
-def _require_axes(function, *arrays, least=1):
+def _require_axes(function, *arrays, least: Any = 1):
     if any(ndim_of(x) < n for x, n in zip(arrays, _counts(least, arrays), strict=True)):
         shapes = " and ".join(str(shape_of(x)) for x in arrays)
         raise ShapeError(f"[{function}] expected arrays with more axes; got shapes {shapes}")
@@ -206,7 +207,9 @@ def _outer(a, b):
 
 
 @eager_entry(2, "axes")
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(
+    a, b, axes: Any = 2, *, precision=None, preferred_element_type=None, out_sharding=None
+):
     """Product summed over several axes.
 
     Args:

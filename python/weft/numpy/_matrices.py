@@ -60,7 +60,7 @@ def linspace(
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
     """
     num = _count(num, "linspace")
-    shape_of(start), shape_of(stop)  # a name of a dtype would promote too
+    _ = shape_of(start), shape_of(stop)  # a name of a dtype would promote too
     computed = to_inexact_dtype(_core.result_type(start, stop)[0])
     dtype = computed if dtype is None else requested_dtype(dtype, "linspace")
     if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):
@@ -227,7 +227,8 @@ def _triangle(function, m, k):
 
 @composite(static_argnames=("k", "comparison"))
 def _masked_triangle(m, *, k, comparison):
-    mask = _triangle_mask(*shape_of(m)[-2:], k, comparison)
+    rows, columns = shape_of(m)[-2:]
+    mask = _triangle_mask(rows, columns, k, comparison)
     return choose(mask, m, _core.astype(0, dtype_of(m)))
 
 

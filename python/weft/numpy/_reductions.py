@@ -4,6 +4,8 @@ Floats narrower than 32 bits are summed up in float32. Sums and products of bool
 narrower than the default integer dtype are taken in the default integer dtype of their kind.
 """
 
+from typing import Any
+
 import numpy as np
 
 from weft import _core
@@ -76,7 +78,7 @@ _KINDS = {
 _OF_BOOLS = {"sum": "any", "prod": "all"}
 
 
-def _reduce(kind, a, axis, dtype, keepdims, where=None, initial=None):
+def _reduce(kind: Any, a, axis, dtype, keepdims, where=None, initial=None):
     shape, own, weak = _core.typeof(a)
     axes = normalize_axes(axis, len(shape), kind)
     if is_bool(dtype):

@@ -1,7 +1,7 @@
 """Determinants, inverses, and systems of linear equations."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of, static_int
@@ -28,8 +28,8 @@ from weft.numpy._take import take_along_axis
 class SlogdetResult(NamedTuple):
     """What `slogdet` returns."""
 
-    sign: Any
-    logabsdet: Any
+    sign: _core.Array
+    logabsdet: _core.Array
 
 
 # ---- determinants
@@ -495,6 +495,6 @@ def _fewest_multiplications(sizes):
                 k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
                 for k in range(i, j)
             }
-            split[i, j] = min(costs, key=costs.get)
+            split[i, j] = min(costs, key=costs.__getitem__)
             cost[i, j] = costs[split[i, j]]
     return split

@@ -2,13 +2,14 @@
 
 import importlib
 import operator
+from typing import Any
 
 from weft import _core
 from weft._recording import check_callable
 from weft._surface import public_function
 from weft.numpy import _division_powers as powers, _reductions as reductions, _ufuncs as u
 
-ufunc = _core.ufunc
+ufunc: Any = _core.ufunc  # what follows gives it its members
 _HOOKS = ("call", "reduce", "accumulate", "at", "reduceat")
 
 

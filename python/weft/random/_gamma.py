@@ -45,7 +45,8 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 
 @composite(static_argnames=("shape", "dtype", "log_space"))
 def _gamma(key, a, *, shape, dtype, log_space):
-    return gamma_samples(key, *spread((a,), shape, dtype), log_space)
+    (a,) = spread((a,), shape, dtype)
+    return gamma_samples(key, a, log_space)
 
 
 def gamma_samples(key, a, log_space=False):

@@ -1,5 +1,7 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+from typing import Any
+
 import numpy as np
 from jaxlib import _jax, xla_client
 
@@ -10,7 +12,7 @@ from weft.runtime import devices, ffi
 _LOOK_EVERY = 256
 
 
-def _memory_maps():
+def _memory_maps() -> Any:
     """How many memory maps the process has, and how many it may have; None on other systems."""
     try:
         with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps", "rb") as maps:

@@ -2,11 +2,32 @@
 
 import gc
 import threading
-
-from jaxlib._jax import Device as Device
+from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft.config import config
+
+if TYPE_CHECKING:
+
+    class Device:
+        """What a device says of itself; jaxlib has no types."""
+
+        id: int
+        platform: str
+        device_kind: str
+        process_index: int
+        host_id: int
+        local_hardware_id: int | None
+        client: Any
+
+        def addressable_memories(self) -> list[Any]: ...
+        def default_memory(self) -> Any: ...
+        def memory(self, kind: str) -> Any: ...
+        def memory_stats(self) -> dict[str, Any] | None: ...
+        def live_buffers(self) -> list[Any]: ...
+
+else:
+    from jaxlib._jax import Device as Device
 
 _lock = threading.Lock()
 _clients = {}  # platform -> client
@@ -120,7 +141,7 @@ def check_device(device, what):
 
 def index_of(place, function):
     """The position of a device, or of that of a sharding over one, in the core's table."""
-    found = tuple(getattr(place, "device_set", (place,)))
+    found = list(getattr(place, "device_set", (place,)))
     if len(found) > 1:
         raise NotImplementedError(
             f"{function} expected a device, or a sharding over one: programs run on one device; "

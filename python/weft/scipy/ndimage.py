@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, shape_of, static_int
@@ -66,7 +67,7 @@ def _map_coordinates(input, coordinates, cval, *, order, mode):
         low = jnp.floor(x)
         weight, low = x - low, low.astype("int32")
         sides.append([(low, 1 - weight), (low + 1, weight)])
-    total = None
+    total: Any = None
     for corner in itertools.product(*sides):
         value = _element(input, [at for at, _ in corner], mode, cval)
         if order:

@@ -311,7 +311,7 @@ def dft(n, scale=None, *, dtype=None):
     dtype = requested_dtype(complex if dtype is None else dtype, "dft")
     if not is_complex(dtype):
         raise AttributeValueError(f"[dft] expected a complex dtype; got {dtype}")
-    return _dft(n=_size(n), over=float({"sqrtn": n**0.5, "n": n}.get(scale, 1)), dtype=dtype)
+    return _dft(n=_size(n), over=float({None: 1, "sqrtn": n**0.5, "n": n}[scale]), dtype=dtype)
 
 
 @composite(static_argnames=("n", "over", "dtype"))

@@ -269,8 +269,8 @@ def _solve_sylvester(a, b, c, tol, *, method):
         return lax.custom_linear_solve(
             equation,
             c,
-            lambda _, c: solve(*map(lax.stop_gradient, (a, b)), c, tol),
-            lambda _, c: solve(*map(lax.stop_gradient, (a.T, b.T)), c, tol),
+            lambda _, c: solve(lax.stop_gradient(a), lax.stop_gradient(b), c, tol),
+            lambda _, c: solve(lax.stop_gradient(a.T), lax.stop_gradient(b.T), c, tol),
         )
 
     return jnp.vectorize(solved, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)

@@ -245,10 +245,10 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
         curvature = jnp.vdot(y, s)
         upward = curvature > 0
         rho = jnp.where(upward, 1 / jnp.where(upward, curvature, 1), 0)
-        pushed = [
+        steps, changes, rhos = (
             jnp.where(upward, jnp.concatenate([rows[1:], new[None]]), rows)
             for rows, new in ((state.steps, s), (state.changes, y), (state.rho, rho))
-        ]
+        )
         scale = curvature / jnp.where(upward, jnp.vdot(y, y), 1)
         evaluations = state.evaluations + count
         decrease = state.value - point.value
@@ -268,7 +268,9 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
             state.x + s,
             point.value,
             point.gradient,
-            *pushed,
+            steps,
+            changes,
+            rhos,
             jnp.where(upward, scale, state.scale),
             state.count + 1,
             evaluations,

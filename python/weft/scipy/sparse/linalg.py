@@ -83,7 +83,9 @@ def gmres(
         raise AttributeValueError(f"[gmres] expected restart of at least 1; got {restart}")
 
     def method(*arguments):
-        return _minimal_residuals(*arguments, restart, solve_method == "incremental")
+        return _minimal_residuals(
+            *arguments, restart=restart, incremental=solve_method == "incremental"
+        )
 
     x = _solved("gmres", A, b, x0, tol, atol, maxiter, M, method)
     failed = False

@@ -4,6 +4,7 @@ Formula numbers are those of the NIST Digital Library of Mathematical Functions 
 """
 
 import math
+from typing import Any
 
 from weft import lax, numpy as jnp
 from weft._autodiff import jvp
@@ -37,7 +38,7 @@ def _log_gamma(x):
     return jnp.where(pole, math.inf, lax.lgamma(safe)), _gammasgn(safe)
 
 
-def _gammas(above, below, exponent=0):
+def _gammas(above, below, exponent: Any = 0):
     """exp(exponent) times gamma functions over others; 0 at a pole of those."""
     sign = 1
     for x in above:
