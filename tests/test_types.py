@@ -6,7 +6,9 @@ pyright itself runs in the test command (tools/test, step `types`).
 import ast
 import importlib
 import inspect
+import re
 import runpy
+import textwrap
 import types
 import typing
 from pathlib import Path
@@ -167,3 +169,78 @@ def test_stubs_hold_the_names_that_modules_show():
             elif isinstance(node, ast.ImportFrom):
                 held |= {a.asname for a in node.names}
         assert {*module.__all__} <= held, name
+
+
+# ---- docstrings
+
+
+def public_functions():
+    """(module, name, function) of all public functions, each once."""
+    seen = set()
+    for module in STUBS["public_modules"](weft, {}).values():
+        for name in module.__all__:
+            value = getattr(module, name)
+            plain = isinstance(value, (type, types.ModuleType)) or name.endswith("_p")
+            ours = getattr(inspect.unwrap(value), "__module__", None) or ""
+            if plain or not callable(value) or not ours.startswith("weft"):
+                continue
+            if id(inspect.unwrap(value)) not in seen:
+                seen.add(id(inspect.unwrap(value)))
+                yield module, name, value
+
+
+FUNCTIONS = list(public_functions())
+
+
+def found(path, *owners):
+    """What a name with dots means in one of some modules, or None."""
+    for value in owners:
+        try:
+            for part in path.split("."):
+                value = getattr(value, part)
+        except AttributeError:
+            continue
+        return value
+    return None
+
+
+def said(value, module, seen):
+    """The docstring of a function, and of those that it refers to."""
+    seen.add(id(value))
+    text = inspect.getdoc(value) or ""
+    for path in re.findall(r"`(?:weft\.)?([\w.]+)`", text):
+        other = found(path, module, weft)
+        if callable(other) and id(other) not in seen:
+            text += "\n" + said(other, module, seen)
+    return text
+
+
+def test_docstrings_name_the_options():
+    """Parameters with a default are told of by the function, its module, or what it refers to."""
+    missing = []
+    for module, name, value in FUNCTIONS:
+        signature = STUBS["signature_of"](value)
+        text = (module.__doc__ or "") + said(value, module, set())
+        for p in signature.parameters.values() if signature else ():
+            told = re.search(rf"(?<!\w){re.escape(p.name)}(?!\w)", text)
+            if p.default is not p.empty and not p.name.startswith("_") and not told:
+                missing.append(f"{module.__name__}.{name}: {p.name}")
+    assert missing == []
+
+
+def raises(value):
+    """Whether the source of a function has it raise errors of its own."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(value))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    return any(isinstance(node, ast.Raise) and node.exc for node in ast.walk(tree))
+
+
+def test_docstrings_name_the_errors():
+    silent = [
+        f"{module.__name__}.{name}"
+        for module, name, value in FUNCTIONS
+        if raises(value) and not re.search(r"Raises|Error\b", inspect.getdoc(value) or "")
+    ]
+    assert silent == []

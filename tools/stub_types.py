@@ -677,8 +677,7 @@ SPELLED_MEMBERS = {
 }
 SPELLED_MEMBERS["ufunc"] = {
     "__call__": [
-        "def __call__(self, *args: ArrayLike, out: None = None, where: ArrayLike | None = None) "
-        "-> Array: ..."
+        "def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array: ..."
     ],
 }
 BASES = {"JitFunction": "Generic[_P, _T]", "Tracer": "Array"}

@@ -45,6 +45,8 @@ def devices(backend=None):
     """The devices of a platform ("cpu", "gpu"), by default of the first that is present.
 
     Raises RuntimeError for a platform that is not.
+
+    `backend` is the name of the platform.
     """
     return list(_devices.devices(backend))
 
@@ -54,6 +56,8 @@ def local_devices(process_index=None, backend=None, host_id=None):
 
     `host_id` is `process_index` by a name that JAX has deprecated. Raises ValueError for a process
     that is not there.
+
+    `backend` names the platform, as for `devices`.
     """
     wanted = host_id if process_index is None else process_index
     if wanted is None:
@@ -64,42 +68,66 @@ def local_devices(process_index=None, backend=None, host_id=None):
 
 
 def device_count(backend=None):
-    """Number of devices of a platform."""
+    """Number of devices of a platform.
+
+    `backend` names it, as for `devices`.
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend=None):
-    """Number of devices of this process."""
+    """Number of devices of this process.
+
+    `backend` names the platform, as for `devices`.
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend=None):
-    """The number of this process among those that share the devices of a platform."""
+    """The number of this process among those that share the devices of a platform.
+
+    `backend` names the platform, as for `devices`.
+    """
     return _devices.devices(backend)[0].client.process_index()
 
 
 def process_count(backend=None):
-    """How many processes share the devices of a platform."""
+    """How many processes share the devices of a platform.
+
+    `backend` names it, as for `devices`.
+    """
     return len(process_indices(backend))
 
 
 def process_indices(backend=None):
-    """The numbers of the processes that share the devices of a platform, a list."""
+    """The numbers of the processes that share the devices of a platform, a list.
+
+    `backend` names it, as for `devices`.
+    """
     return sorted({device.process_index for device in devices(backend)})
 
 
 def host_count(backend=None):
-    """`process_count`, by a name that JAX has deprecated."""
+    """`process_count`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_count(backend)
 
 
 def host_id(backend=None):
-    """`process_index`, by a name that JAX has deprecated."""
+    """`process_index`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_index(backend)
 
 
 def host_ids(backend=None):
-    """`process_indices`, by a name that JAX has deprecated."""
+    """`process_indices`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_indices(backend)
 
 
@@ -124,6 +152,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
+
+    Raises ValueError for `donate` together with `may_alias=False`.
     """
     if donate and may_alias is False:
         raise ValueError("device_put expected donate or may_alias=False, not both")

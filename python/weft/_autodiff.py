@@ -310,6 +310,8 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     The value is computed once; `vjp_fun` may be called many times.
 
     Raises TreeStructureError, ShapeError or DTypeError for a cotangent that does not fit.
+
+    `reduce_axes` must be empty.
     """
     check_callable(fun, "vjp")
     if reduce_axes:

@@ -99,6 +99,9 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
       static_argnums: positions of arguments that are no arrays.
 
     Derivatives are those of `fun`; memory is traded for time.
+
+    Raises TypeError for a policy that is no function, and at the call ArgumentTypeError for
+    static_argnums beyond the arguments.
     """
     if fun is None:
         return functools.partial(
@@ -138,7 +141,10 @@ remat = checkpoint
 
 
 def checkpoint_name(x, name):
-    """x (an array or a tree of arrays), under a name that checkpoint policies know it by."""
+    """x (an array or a tree of arrays), under a name that checkpoint policies know it by.
+
+    Raises TypeError for a name that is no string.
+    """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name expected a string; got {name!r}")
     return tree_map(lambda leaf: _core.bind("name", leaf, name=name), x)

@@ -669,6 +669,8 @@ def closure_convert(fun, *example_args):
     Returns (converted, values): converted(*args, *values) is fun(*args), with `values` the traced
     floating-point arrays that `fun` closes over; so custom rules can differentiate with respect to
     them.
+
+    The converted function raises TreeStructureError for arguments of another structure.
     """
     check_callable(fun, "closure_convert")
     leaves, tree = registry.flatten(example_args)

@@ -207,6 +207,9 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
 
     Returns:
       Tree like `y0`, each leaf with an axis of the times in front.
+
+    Raises ArgumentTypeError for `args` that are no arrays, DTypeError for times or values that are
+    no floats, ShapeError for times that are no vector and for another tree as the result of `func`.
     """
     check_callable(func, "odeint")
     for leaf in tree_leaves(args):

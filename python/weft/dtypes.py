@@ -242,7 +242,10 @@ _KINDS = {
 
 def isdtype(dtype, kind):
     """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric", a dtype, or a tuple of these."""
+    "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+
+    Raises ValueError for another kind.
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind in _KINDS:
@@ -271,7 +274,10 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
-    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes."""
+    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes.
+
+    Raises ValueError without arguments.
+    """
     if not args:
         raise ValueError("result_type: expected at least one argument")
     converted = [

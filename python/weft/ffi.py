@@ -303,7 +303,10 @@ def register_ffi_type(name, type_registration, platform="cpu"):
 
 
 def pycapsule(funcptr):
-    """A capsule for `register_ffi_target` with a function that `ctypes` has loaded."""
+    """A capsule for `register_ffi_target` with a function that `ctypes` has loaded.
+
+    Raises TypeError for anything else.
+    """
     try:
         address = ctypes.cast(funcptr, ctypes.c_void_p).value
     except ctypes.ArgumentError:

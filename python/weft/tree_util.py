@@ -96,12 +96,18 @@ def tree_unflatten(treedef, leaves):
 
 
 def tree_leaves(tree, is_leaf=None):
-    """The list of leaves of `tree`."""
+    """The list of leaves of `tree`.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return registry.flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree, is_leaf=None):
-    """The structure (`PyTreeDef`) of `tree`: hashable, comparable and picklable."""
+    """The structure (`PyTreeDef`) of `tree`: hashable, comparable and picklable.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return registry.flatten(tree, is_leaf)[1]
 
 
@@ -120,7 +126,10 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
 
 def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
-    """The list of `(key path, leaf)` of `tree`; see `tree_flatten_with_path`."""
+    """The list of `(key path, leaf)` of `tree`; see `tree_flatten_with_path`.
+
+    `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -133,7 +142,10 @@ def flatten_one_level(tree):
 
 
 def flatten_one_level_with_keys(tree):
-    """As `flatten_one_level`, with `(key, child)` pairs for the children."""
+    """As `flatten_one_level`, with `(key, child)` pairs for the children.
+
+    Raises ValueError for a leaf.
+    """
     node = registry.flatten_one_level_with_keys(tree)
     if node is None:
         raise ValueError(
@@ -143,7 +155,10 @@ def flatten_one_level_with_keys(tree):
 
 
 def all_leaves(iterable, is_leaf=None):
-    """Whether every element of `iterable` is a leaf."""
+    """Whether every element of `iterable` is a leaf.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     if is_leaf is None:
         return _all_leaves(iterable)
     return all(is_leaf(x) or _all_leaves([x]) for x in iterable)
@@ -171,6 +186,8 @@ def tree_map(f, tree, *rest, is_leaf=None):
     The result has the structure of `tree`. Each of `rest` must have at least this structure: where
     `tree` has a leaf, the others may have a subtree, which is passed to `f` whole. Raises
     `TreeStructureError`, naming the key path, where they do not fit.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
@@ -182,7 +199,10 @@ def tree_map(f, tree, *rest, is_leaf=None):
 
 
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
-    """As `tree_map`, with the leaf's key path as first argument: `f(path, leaf, *other_leaves)`."""
+    """As `tree_map`, with the leaf's key path as first argument: `f(path, leaf, *other_leaves)`.
+
+    `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [[path for path, _ in pairs], [leaf for _, leaf in pairs]]
     # A predicate on paths cannot be asked again while the mismatch is looked for.
@@ -198,6 +218,8 @@ def tree_reduce(function, tree, initializer=_UNSET, is_leaf=None):
     """Folds the leaves from the left: `function(function(initializer, leaf0), leaf1)...`.
 
     Without `initializer` the first leaf is the start, and a tree without leaves is a TypeError.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _UNSET:
@@ -209,6 +231,8 @@ def tree_reduce_associative(operation, tree, *, identity=_UNSET, is_leaf=None):
     """Combines the leaves pairwise, as a balanced tree of depth log2(number of leaves).
 
     `operation` must be associative. A tree without leaves gives `identity`; TypeError without one.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves = tree_leaves(tree, is_leaf)
     if not leaves:
@@ -226,7 +250,10 @@ def tree_reduce_associative(operation, tree, *, identity=_UNSET, is_leaf=None):
 
 
 def tree_all(tree, *, is_leaf=None):
-    """Whether all leaves are true; true for a tree without leaves."""
+    """Whether all leaves are true; true for a tree without leaves.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -234,6 +261,8 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     """A tree of the structure of `full_tree`, each leaf of `prefix_tree` repeated over its subtree.
 
     `prefix_tree` must be a prefix of `full_tree`; else `TreeStructureError`.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves, treedef = registry.flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to("tree_broadcast", treedef, prefix_tree, full_tree, is_leaf, 2)
@@ -373,6 +402,11 @@ def register_dataclass(
     dataclass both may be left out: fields marked `field(metadata={"static": True})` are then meta
     fields and the others data fields. The instance is rebuilt by calling the class with all these
     fields as keywords, so they must be the `init` fields, except those in `drop_fields`.
+
+    Without `nodetype`, a decorator is returned.
+
+    Raises TypeError for one of data_fields and meta_fields alone, and for a class that is no
+    dataclass without them.
     """
     if nodetype is None:
         return functools.partial(

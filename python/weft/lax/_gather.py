@@ -259,6 +259,9 @@ def index_take(src, idxs, axes):
 
     Returns:
       Array of shape `(n, ...)` with the other axes of `src`.
+
+    Raises AttributeValueError (a ValueError) for as many indices as there are no axes, ShapeError
+    for indices that are no vectors of integers, and for an axis without elements.
     """
     axes = normalize_axes(axes, len(shape_of(src)), "index_take")
     idxs = tuple(idxs)

@@ -317,6 +317,8 @@ def standardize(
 
     Returns:
       Array of the shape of `x`, where the others do not broadcast it to a larger one.
+
+    Raises AttributeValueError (a ValueError) for another algorithm.
     """
     if algorithm not in ("fast", "stable"):
         raise AttributeValueError(
@@ -355,6 +357,8 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
         which gets what stands there.
 
     Returns an array of rank ndim(s) + 1, or ndim(s) for a mapped axis.
+
+    Raises AttributeValueError (a ValueError) where `axis` names a mapped axis of another size.
     """
     if isinstance(x, (list, tuple)):
         x = jnp.array(x)

@@ -187,6 +187,9 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
     Returns:
       Array of the promoted dtype of `x` and `y` and of the broadcast shape of all three.
+
+    Raises OperandError (a TypeError) for one of `x` and `y` alone, AttributeValueError (a
+    ValueError) for size or fill_value with three arguments.
     """
     if x is None and y is None:
         return _positions("where", condition, size, fill_value)

@@ -171,12 +171,19 @@ def _stacked(sequence, dtype):
 
 
 def copy(a, order=None):
-    """A copy of an array, which outlives the donation or deletion of the original."""
+    """A copy of an array, which outlives the donation or deletion of the original.
+
+    `order` is ignored but for "K" and "C", which it must be.
+    """
     return array(a, order=order)
 
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
-    """A one-dimensional array from an object with the buffer protocol, such as bytes."""
+    """A one-dimensional array from an object with the buffer protocol, such as bytes.
+
+    `dtype` is that of the elements, of which `count` are read, all if it is -1, from byte `offset`
+    on.
+    """
     dtype = np.dtype(dtype) if dtype is not float else default_float()
     return array(np.frombuffer(buffer, dtype, count, offset))
 
@@ -278,17 +285,26 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Zeros of the shape and dtype of `a`, unless others are given."""
+    """Zeros of the shape and dtype of `a`, unless others are given.
+
+    `device` is where the result is to be; `out_sharding` must be None.
+    """
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Ones of the shape and dtype of `a`, unless others are given."""
+    """Ones of the shape and dtype of `a`, unless others are given.
+
+    `device` is where the result is to be; `out_sharding` must be None.
+    """
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
-    """An array of unspecified values (zeros) of the shape and dtype of `prototype`."""
+    """An array of unspecified values (zeros) of the shape and dtype of `prototype`.
+
+    `device` is where the result is to be.
+    """
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
@@ -362,6 +378,8 @@ def indices(dimensions, dtype=None, sparse=False):
 
     Returns an array of shape `(len(dimensions), *dimensions)`, or with `sparse` a tuple of arrays
     that broadcast to `dimensions`.
+
+    `dtype` is that of the result, the default integer dtype if None.
     """
     shape = static_shape(dimensions, "indices")
     dtype = default_int() if dtype is None else requested_dtype(dtype, "indices")
@@ -377,7 +395,10 @@ def indices(dimensions, dtype=None, sparse=False):
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """`function` applied to the arrays of indices along each axis of `shape`."""
+    """`function` applied to the arrays of indices along each axis of `shape`.
+
+    `dtype` is that of the indices.
+    """
     shape = static_shape(shape, "fromfunction")
     dtype = requested_dtype(dtype, "fromfunction")
     grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]

@@ -158,6 +158,8 @@ def qr(a, mode="reduced"):
 
     Returns:
       QRResult of Q and R, or of what mode "raw" gives; R for mode "r".
+
+    Raises AttributeValueError (a ValueError) for another mode.
     """
     if mode not in ("reduced", "full", "complete", "r", "raw"):
         raise AttributeValueError(
@@ -192,6 +194,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     Returns:
       SVDResult of U, the singular values `[..., k]`, real and descending, and V^H; the singular
       values alone if not `compute_uv`.
+
+    Raises AttributeValueError (a ValueError) for subset_by_index with full matrices.
     """
     if subset_by_index is not None:
         subset_by_index = tuple(subset_by_index)

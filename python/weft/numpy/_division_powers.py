@@ -256,7 +256,10 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
 
 @composite
 def hypot(x1, x2, /):
-    """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite."""
+    """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite.
+
+    Raises AttributeValueError (a ValueError) for complex numbers.
+    """
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise AttributeValueError("[hypot] expected real arrays; got complex ones")
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))

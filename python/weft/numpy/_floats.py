@@ -49,6 +49,8 @@ def round(a, decimals=0, out=None):
       a: array or number.
       decimals: number of places after the point, negative for places before it.
       out: not supported, must be None.
+
+    Raises NotImplementedError for `out`, AttributeValueError (a ValueError) for bools.
     """
     if out is not None:
         raise NotImplementedError("[round] arrays are immutable: out must be None")
@@ -256,7 +258,10 @@ def frexp(x, /):
 
 @composite
 def ldexp(x1, x2, /):
-    """x1 * 2**x2, for an array of integers x2, as a float."""
+    """x1 * 2**x2, for an array of integers x2, as a float.
+
+    Raises AttributeValueError (a ValueError) for exponents that are no integers.
+    """
     require_real("ldexp", x1)
     if not is_integer(dtype_of(x2)):
         raise AttributeValueError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")

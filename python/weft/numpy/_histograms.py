@@ -233,6 +233,8 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     Returns:
       The counts, with D axes, and a list of the D arrays of borders. Counts are integers without
       weights and density.
+
+    Raises AttributeValueError (a ValueError) for a sample that is no matrix.
     """
     if ndim_of(sample) != 2:
         raise AttributeValueError(
@@ -301,6 +303,8 @@ def histogram2d(x, y, bins: Any = 10, range=None, weights=None, density=None):
 
     Returns:
       The counts, the borders along the first axis, and those along the second.
+
+    Raises ShapeError unless `x` and `y` are vectors of one size.
     """
     if ndim_of(x) != 1 or shape_of(x) != shape_of(y):
         raise ShapeError(

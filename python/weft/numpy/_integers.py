@@ -82,6 +82,8 @@ def packbits(a, axis=None, bitorder="big"):
 
     Returns:
       uint8 array, with an eighth of the size along the axis, rounded up.
+
+    Raises DTypeError for other than integers and bools.
     """
     if not (is_integer(dtype_of(a)) or is_bool(dtype_of(a))):
         raise DTypeError(f"[packbits] expected integers or bool; got dtype {dtype_of(a)}")
@@ -116,6 +118,8 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
 
     Returns:
       uint8 array of zeros and ones.
+
+    Raises DTypeError for other than uint8.
     """
     if dtype_of(a) != np.uint8:
         raise DTypeError(f"[unpackbits] expected an array of uint8; got dtype {dtype_of(a)}")

@@ -153,6 +153,8 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors that stand along an axis, those of `x1` conjugated, summed over it.
 
     The other axes broadcast together.
+
+    `precision` and `preferred_element_type` are those of `tensordot`.
     """
     options = _options("vecdot", precision, preferred_element_type)
     _require_axes("vecdot", x1, x2)
@@ -222,6 +224,9 @@ def tensordot(
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
+
+    Raises AttributeValueError (a ValueError) for another number of axes of one than of the other,
+    ShapeError for more axes than there are.
     """
     without_sharding(out_sharding, "tensordot")
     options = _options("tensordot", precision, preferred_element_type)
@@ -278,6 +283,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     Returns:
       Array of vectors with three components; of numbers (the third component) if both vectors have
       two.
+
+    Raises ShapeError for vectors of other than two or three components.
     """
     if axis is not None:
         axisa = axisb = axisc = axis

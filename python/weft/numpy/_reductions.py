@@ -227,7 +227,10 @@ def any(a, axis=None, out=None, keepdims=False, *, where=None):
 
 @eager_entry(1, "axis", "keepdims")
 def count_nonzero(a, axis=None, keepdims=False):
-    """Number of elements along axes that are not zero, as the default integer dtype."""
+    """Number of elements along axes that are not zero, as the default integer dtype.
+
+    `axis` (one, several, or None for all) and `keepdims` are those of `sum`.
+    """
     axes = normalize_axes(axis, len(shape_of(a)), "count_nonzero")
     return _count_nonzero(a, axes=axes, keepdims=bool(keepdims))
 
@@ -239,7 +242,10 @@ def _count_nonzero(a, *, axes, keepdims):
 
 @eager_entry(1, "axis", "keepdims")
 def ptp(a, axis=None, out=None, keepdims=False):
-    """Difference of the greatest and the smallest element along axes."""
+    """Difference of the greatest and the smallest element along axes.
+
+    `axis`, `out` and `keepdims` are those of `max`.
+    """
     reject_out("ptp", out)
     axes = normalize_axes(axis, len(shape_of(a)), "ptp")
     return _ptp(a, axes=axes, keepdims=bool(keepdims))

@@ -51,6 +51,8 @@ def select(condlist, choicelist, default=0):
 
     Returns:
       Array of the promoted dtype of choices and default, and of the broadcast shape.
+
+    Raises AttributeValueError (a ValueError) for as many choices as there are no conditions.
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise AttributeValueError(

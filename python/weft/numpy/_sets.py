@@ -337,6 +337,8 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
 
     Returns:
       bool array of the shape of `element`.
+
+    Raises AttributeValueError (a ValueError) for another method.
     """
     if method not in _ISIN:
         raise AttributeValueError(f"[isin] expected a method of {', '.join(_ISIN)}; got {method!r}")

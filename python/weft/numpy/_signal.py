@@ -77,7 +77,10 @@ def _correlation(a, v, *, mode, flips, precision, dtype):
 
 
 def i0(x):
-    """The modified Bessel function of the first kind of order 0, of real numbers."""
+    """The modified Bessel function of the first kind of order 0, of real numbers.
+
+    Raises AttributeValueError (a ValueError) for complex numbers.
+    """
     if is_complex(dtype_of(x)):
         raise AttributeValueError(f"[i0] expected real numbers; got dtype {dtype_of(x)}")
     return _i0(x)

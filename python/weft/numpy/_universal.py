@@ -213,7 +213,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
 
 
 def _of_numpy(function, identity=None, **hooks):
-    return ufunc(
+    made = ufunc(
         function,
         1 if function is u.negative else 2,
         1,
@@ -221,6 +221,8 @@ def _of_numpy(function, identity=None, **hooks):
         call=public_function(function),
         **{name: _later(hook) for name, hook in hooks.items()},
     )
+    made.__doc__ = f"{function.__doc__}\n\n`out` and `where` must be None."
+    return made
 
 
 add = _of_numpy(u.add, 0, reduce="add_reduce", accumulate="add_accumulate", at="add_at")

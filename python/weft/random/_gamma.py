@@ -151,6 +151,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
 
     Returns:
       Array of shape (*shape, n).
+
+    Raises ShapeError for an `alpha` without axes.
     """
     without_sharding(out_sharding, "dirichlet")
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")

@@ -35,6 +35,9 @@ def multivariate_normal(
 
     Returns:
       Array of shape (*shape, n).
+
+    Raises AttributeValueError (a ValueError) for another method, ShapeError for a mean without axes
+    or a covariance that does not fit it.
     """
     name = "multivariate_normal"
     without_sharding(out_sharding, name)
@@ -91,6 +94,8 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
     Returns:
       Array of shape (*shape, n, m).
+
+    Raises AttributeValueError (a ValueError) for a dtype that is neither float nor complex.
     """
     without_sharding(out_sharding, "orthogonal")
     key = checked_key(key, "orthogonal")

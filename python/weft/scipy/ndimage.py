@@ -32,6 +32,9 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
 
     Returns:
       Array of the shape of the coordinates and of the dtype of `input`; integers are rounded.
+
+    Raises NotImplementedRuleError for other orders than 0 and 1 and other modes, ShapeError for
+    another number of coordinates, AttributeValueError (a ValueError) for an input without axes.
     """
     order = static_int(order, "map_coordinates", "order")
     if order not in (0, 1):

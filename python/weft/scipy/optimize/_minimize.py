@@ -59,6 +59,10 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
     Returns:
       OptimizeResults. Under `vmap` all lanes go on until the last one ends. There is no derivative
       in reverse mode.
+
+    Raises ArgumentTypeError for a `fun` or `args` of another kind and for unknown options,
+    AttributeValueError (a ValueError) for another method, ShapeError and DTypeError for an `x0`
+    that is no vector of floats.
     """
     if not isinstance(args, tuple):
         raise ArgumentTypeError(f"[minimize] expected args to be a tuple; got {args!r:.60}")

@@ -22,6 +22,9 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
 
     Returns:
       Array of the shape of `data` and of a floating-point dtype.
+
+    Raises AttributeValueError (a ValueError) for another type and for breaks out of bounds,
+    NotImplementedRuleError for `overwrite_data`.
     """
     if overwrite_data is not None:
         raise NotImplementedRuleError(
@@ -186,6 +189,8 @@ def stft(
     Returns:
       Triple of the frequencies `[m]`, the times of the middles of the segments `[n]`, and the
       spectra, complex: the frequencies lie along `axis`, the times along the last axis.
+
+    Raises AttributeValueError (a ValueError) for another boundary.
     """
     if boundary not in (None, "zeros", "constant", "even", "odd"):
         raise AttributeValueError(
@@ -263,6 +268,9 @@ def csd(
     Returns:
       Pair of the frequencies `[m]` and the density, with the frequencies along `axis`: complex, or
       real if `y` is None.
+
+    Raises ShapeError for signals with different numbers of axes, AttributeValueError (a ValueError)
+    for another scaling or average.
     """
     if scaling not in ("density", "spectrum"):
         raise AttributeValueError(
@@ -421,6 +429,9 @@ def istft(
     Returns:
       Pair of times, as many as the first axis of the signal has elements, and of the signal, real
       if `input_onesided`. It lies along the axis of the times, without that of the frequencies.
+
+    Raises ShapeError for spectra with fewer than two axes, AttributeValueError (a ValueError) for
+    one axis as both.
     """
     ndim = ndim_of(Zxx)
     if ndim < 2:

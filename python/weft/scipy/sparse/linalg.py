@@ -73,6 +73,8 @@ def gmres(
 
     Returns:
       Pair of x, a tree like `b`, and 0, or -1 if it has NaN.
+
+    Raises AttributeValueError (a ValueError) for another solve_method, or a restart less than 1.
     """
     if solve_method not in ("batched", "incremental"):
         raise AttributeValueError(

@@ -56,6 +56,8 @@ def log_ndtr(x, series_order=3):
 
     Returns:
       Array of the shape and dtype of `x`.
+
+    Raises AttributeValueError (a ValueError) for another series_order.
     """
     if not isinstance(series_order, int):
         static_int(None, "log_ndtr", "series_order")
