@@ -33,9 +33,9 @@ class _HasDType(_Protocol):
 
 
 ArrayLike = _Union[  # noqa: UP007
-    _Array, _np.ndarray[_Any, _Any], _np.bool_, _np.number[_Any], bool, int, float, complex
+    _Array, _np.ndarray, _np.bool_, _np.number, bool, int, float, complex
 ]
-DTypeLike = _Union[str, type[_Any], _np.dtype[_Any], _HasDType]  # noqa: UP007
+DTypeLike = _Union[str, type[_Any], _np.dtype, _HasDType]  # noqa: UP007
 Shape = _Sequence[_SupportsIndex]
 Axis = _Union[_SupportsIndex, _Sequence[_SupportsIndex], None]  # noqa: UP007
 AxisName = _Hashable
