@@ -421,7 +421,7 @@ RETURNS = {
     """).items()
 }
 
-# What instances of classes of the C++ module have.
+# What instances of classes of the C++ module have. It has a Sharding of its own.
 MEMBERS = {
     "Array": table("""
         Array: T mT real imag
@@ -435,8 +435,8 @@ MEMBERS = {
         float: __float__
         complex: __complex__
         bytes: tobytes
-        Device | Sharding: device
-        Sharding: sharding
+        Device | weft.sharding.Sharding: device
+        weft.sharding.Sharding: sharding
         set[Device]: devices
         list[Shard]: addressable_shards global_shards
         ShapedArray: aval
@@ -476,7 +476,7 @@ MEMBER_PARAMETERS = {
         "index": "int",
         "order": "str",
         "key": "Any",
-        "device": "Device | Sharding",
+        "device": "Device | weft.sharding.Sharding",
         "stream": "Any",
         "type": "None",
         "n": "int",
