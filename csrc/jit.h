@@ -8,6 +8,7 @@
 #include "compile.h"
 #include "core.h"
 #include "in_flight.h"
+#include "result_tree.h"
 
 namespace weft::py {
 
@@ -23,6 +24,7 @@ struct Entry {
   bool leaked = false;         // tracers outlived the trace
   bool holds_objects = false;  // of users, in the graph: callbacks, rules
   Ref out_tree;                // null: the output is one leaf
+  ResultTree result_tree;      // the same, where it can be known
   std::vector<bool> weak;      // per output
   std::vector<bool> donated;   // per graph input
   std::vector<bool> in_weak;   // per argument

@@ -27,6 +27,8 @@ const AttrsRef& call_attrs(const Entry& e) {
 
 Ref assemble(const Entry& e, Outputs& outputs) {
   if (!e.out_tree) return outputs.take(0);
+  if (e.result_tree.is_known())
+    return e.result_tree.build([&](size_t i) { return outputs.take(i); });
   size_t count = e.num_results();
   Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(count)));
   for (size_t i = 0; i < count; ++i)
@@ -61,6 +63,7 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
   ProgramRef program = program_for(e, where.device, s.keep_unused, s.compiler_options);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
+  inputs.reserve(operands.size());
   for (const Operand& x : operands) {
     if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
       inputs.push_back(x.object);

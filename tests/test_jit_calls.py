@@ -349,6 +349,34 @@ def test_nested_arguments(how):
     assert traces.count <= 2  # of these arguments, by the two ways to call
 
 
+def test_nested_results():
+    def nest(x):
+        return {
+            "z": [x, (x + 1, None, {"b": x + 2, "a": [x + 3, {}]})],
+            "a": ((), [], x, x),
+            "2": {"d": 1.0, "c": None},
+        }
+
+    numbered = lambda x: {1: x, 0: x + 1}
+    for function in (nest, numbered, lambda x: Pair(x, nest(x)), lambda x: [nest(x)] * 2):
+        f = weft.jit(function)
+        for i in range(2):
+            x = np.full(2, i, np.float32)
+            out, expected = f(x), function(x)
+            assert weft.tree_util.tree_structure(out) == weft.tree_util.tree_structure(expected)
+            for a, b in zip(*map(weft.tree_util.tree_leaves, (out, expected)), strict=True):
+                np.testing.assert_array_equal(a, b)
+    first = weft.jit(nest)(1.0)
+    first["z"].clear()
+    first["2"].clear()
+    assert list(weft.jit(nest)(1.0)) == ["2", "a", "z"]
+    assert len(weft.jit(nest)(1.0)["z"]) == len(weft.jit(nest)(1.0)["2"]) == 2
+    with pytest.raises(weft.errors.UnexpectedTracerError):
+        leaked = []
+        weft.jit(lambda x: leaked.append(weft.jit(nest)(x)))(1.0)
+        leaked[0]["z"][0] + 1.0
+
+
 def test_arguments_that_look_alike():
     traces = Traces()
 
