@@ -108,11 +108,13 @@ void bind_state(nb::module_& m) {
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   // Whether any function is being traced, or recorded for an un-jitted transform.
   m.def("in_context", [] { return !context_stack().empty(); });
-  m.def("get_state", [] {
+  // The jaxlib device of new arrays; None if that is the first one.
+  m.def("get_default_device", [] {
     int d = default_device();
-    return nb::make_tuple(x64_enabled(), jit_disabled(),
-                          d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()));
+    return d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get());
   });
+  // A number for all settings together that change what is traced, for keys.
+  m.def("traced_settings", [] { return traced_settings(); });
   m.def("get_setting", [](const std::string& name) { return setting_named(name).of(settings()); });
   // None: the thread follows the process again.
   m.def(

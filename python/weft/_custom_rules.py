@@ -299,7 +299,7 @@ class _Call:
             return None
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        return (_core.get_state()[0], _core.named_axes(), *self.types.key, *nondiff)
+        return (_core.traced_settings(), _core.named_axes(), *self.types.key, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""

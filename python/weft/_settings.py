@@ -55,7 +55,7 @@ class _DefaultDevice:
 
     @staticmethod
     def get():
-        return _core.get_state()[2]
+        return _core.get_default_device()
 
     @staticmethod
     def set(device):

@@ -143,7 +143,7 @@ def is_key(dtype):
 
 def x64_enabled():
     """Whether 64-bit dtypes are kept, for the current thread."""
-    return _core.get_state()[0]
+    return bool(_core.get_setting("x64"))
 
 
 def as_dtype(dtype):

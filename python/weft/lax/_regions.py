@@ -147,7 +147,7 @@ def check_no_refs(leaves, where):
 
 def runs_in_python():
     """Whether `weft.disable_jit` is on: control flow runs as Python, for debugging."""
-    return _core.get_state()[1]
+    return bool(_core.get_setting("disable_jit"))
 
 
 def check_same_tree(expected, got, message, name):
