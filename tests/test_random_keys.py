@@ -491,6 +491,46 @@ def test_reuse_is_found():
     random.normal(key), random.normal(key)
 
 
+def test_reuse_in_loops_is_found():
+    draw = random.uniform
+
+    def closed_over(k):
+        return lax.scan(lambda c, _: (c + draw(k), None), 0.0, None, length=3)
+
+    def closed_over_while(k):
+        return lax.while_loop(lambda c: c < 2, lambda c: c + draw(k) + 0.1, 0.0)
+
+    def carried(k):
+        return lax.fori_loop(0, 3, lambda _, c: (c[0], c[1] + draw(c[0])), (k, 0.0))
+
+    def twice(k):
+        return lax.scan(lambda k, _: (random.split(k)[0], draw(k)), k, None, length=3)
+
+    def used_after(k):
+        return split(k), draw(k)
+
+    def split(k):
+        def body(k, _):
+            k, new = random.split(k)
+            return k, draw(new)
+
+        return lax.scan(body, k, None, length=3)
+
+    def folded(k):
+        return lax.scan(lambda c, i: (c, draw(random.fold_in(k, i))), 0.0, jnp.arange(3)), draw(k)
+
+    def cloned(k):
+        return lax.scan(lambda c, _: (c, draw(random.clone(k))), 0.0, None, length=3)
+
+    with weft.debug_key_reuse(True):
+        for seed, run in enumerate((lambda f: f, weft.jit)):
+            for again in (closed_over, closed_over_while, carried, twice, used_after):
+                with pytest.raises(KeyReuseError):
+                    run(again)(random.key(seed))
+            for once in (split, folded, cloned):
+                run(once)(random.key(seed))
+
+
 # ---- mistakes
 
 MISTAKES = {
