@@ -74,8 +74,8 @@ def eager_entry(operands, *statics):
 
     Args:
       operands: how many of its first parameters are arrays, given by position.
-      statics: names of parameters that may be bools, ints and tuples of ints. Calls that give
-        others a value but None run as they do without the decorator.
+      statics: names of parameters that may be bools, ints, tuples of ints and text. Calls that
+        give others a value but None run as they do without the decorator.
     """
 
     def mark(function):

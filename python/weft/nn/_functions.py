@@ -7,6 +7,7 @@ import numpy as np
 from weft import _core, lax, numpy as jnp
 from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import default_float, dtype_of, requested_dtype
 from weft.errors import AttributeValueError
 
@@ -259,6 +260,7 @@ def _logmeanexp(x, where, *, axis, keepdims):
     return total - jnp.log(count)
 
 
+@eager_entry(1, "axis")
 def softmax(x, axis=-1, where=None):
     """exp(x) / sum(exp(x)) along an axis or axes, without overflow.
 
@@ -279,6 +281,7 @@ def _softmax(x, where, *, axis):
     return result if where is None else jnp.where(where, result, 0)
 
 
+@eager_entry(1, "axis")
 def log_softmax(x, axis=-1, where=None):
     """log(softmax(x)) along an axis or axes, without overflow.
 

@@ -3,6 +3,7 @@
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather
@@ -11,6 +12,7 @@ from weft.numpy._division_powers import remainder
 from weft.numpy._shape import ravel
 
 
+@eager_entry(2, "axis", "mode", "unique_indices", "indices_are_sorted")
 def take(
     a,
     indices,
