@@ -19,6 +19,9 @@ Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   check_live(a);
   if (a->type == type && a->weak == weak && a->committed == committed && !a->shared)
     return Ref::borrow(reinterpret_cast<PyObject*>(a));
+  // One that only this call holds, made of data of the host, say, gives its buffer up.
+  if (Py_REFCNT(a) == 1 && !a->weakrefs && !a->shared)
+    return Ref::steal(make_array(Py_NewRef(a->buffer), type, weak, a->device, committed));
   return copy_buffer(a, a->device, weak, committed, type);
 }
 

@@ -220,7 +220,7 @@ def _filled(shape, fill_value, dtype, weak):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
     if number and on_host(math.prod(shape)):
-        return _core.astype(_core.asarray(_host_full(shape, fill_value, dtype)), dtype, weak)
+        return _core.astype(_host_full(shape, fill_value, dtype), dtype, weak)
     fill_value = _core.astype(fill_value, dtype, weak)
     if shape_of(fill_value):
         return _core.broadcast_to(fill_value, shape)

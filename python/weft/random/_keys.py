@@ -165,7 +165,8 @@ def PRNGKey(seed, *, impl=None):
     """
     impl = _chosen(impl, None, "PRNGKey")
     words = _seeded(seed, impl, "PRNGKey")
-    return wrapped(words, impl) if setting("weft_enable_custom_prng") else words
+    typed = setting("weft_enable_custom_prng")
+    return wrapped(words, impl) if typed else _core.asarray(words)
 
 
 def _chosen(impl, dtype, function):
@@ -186,7 +187,7 @@ def _seeded(seed, impl, function):
             raise OverflowError(f"[{function}] expected a seed of at most 64 bits; got {seed}")
         if impl is THREEFRY:
             high = (seed >> 32) & _MASK if x64_enabled() else 0
-            return _core.asarray(np.array([high, seed & _MASK], np.uint32))
+            return np.array([high, seed & _MASK], np.uint32)
         if not x64_enabled():
             seed &= _MASK
             seed = np.int32(seed - 2**32 if seed >= 2**31 else seed)
