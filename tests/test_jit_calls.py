@@ -377,6 +377,22 @@ def test_nested_results():
         leaked[0]["z"][0] + 1.0
 
 
+def test_arrays_that_differ_in_weakness_only_are_independent():
+    donate = weft.jit(lambda x: x + 1, donate_argnums=0)
+    made = [wnp.full((3,), 2.0) for _ in range(3)]
+    made[0].delete()
+    donate(made[1])
+    assert made[2].weak_type and made[1].is_deleted()
+    np.testing.assert_array_equal(made[2], np.full(3, 2.0))
+    strong = wnp.ones(3)
+    weak = weft.jit(lambda x: weft._core.astype(x, x.dtype, True))(strong)
+    donate(strong)
+    np.testing.assert_array_equal(weak, np.ones(3))
+    keys = [weft.random.key(5), weft.random.key(5)]
+    weft.jit(lambda k: weft.random.fold_in(k, 1), donate_argnums=0)(keys[0])
+    assert (weft.random.key_data(keys[1]) == np.array([0, 5])).all()
+
+
 def test_arguments_that_look_alike():
     traces = Traces()
 
