@@ -171,6 +171,7 @@ __all__ = [
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
+    "checkpoints",
     "clear_caches",
     "closure_convert",
     "compiler",
@@ -197,6 +198,7 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "distributed",
     "dlpack",
     "dtypes",
     "effects_barrier",
@@ -284,7 +286,9 @@ __all__ = [
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft.checkpoints": (),
     "weft.custom_batching": (),
+    "weft.distributed": (),
     "weft.dlpack": (),
     "weft.example_libraries": (),
     "weft.flatten_util": (),

@@ -32,6 +32,7 @@ __all__ = [
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
+    "ProcessFailureError",
     "RefError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -378,6 +379,27 @@ class CallbackError(WeftError, RuntimeError):
 
 class DeviceMismatchError(WeftError, ValueError):
     """Operands are committed to different devices. Move one of them with `device_put`."""
+
+
+class ProcessFailureError(WeftError, RuntimeError):
+    """A process of those that `weft.distributed.initialize` brought together has failed.
+
+    It is raised in the main thread of each other process, wherever that is, and by every later call
+    that waits for the failed one. Programs over the devices of all processes cannot run any more:
+    end the process, start all of them again and restore the last checkpoint (`weft.checkpoints`).
+
+    Attributes: failed_processes, a list of their numbers; failed_devices, the set of their devices.
+    """
+
+    def __init__(self, message, failed_processes=()):
+        super().__init__(message)
+        self.failed_processes = list(failed_processes)
+
+    @property
+    def failed_devices(self):
+        from weft.runtime import devices
+
+        return {d for d in devices.devices() if d.process_index in self.failed_processes}
 
 
 class ControlFlowTypeError(WeftError, TypeError):

@@ -7,10 +7,13 @@ from jaxlib._jax import Device as Device
 
 from weft import _core
 from weft.config import config
+from weft.errors import ProcessFailureError
 
 _lock = threading.Lock()
 _clients = {}  # platform -> client
-_devices = []  # in the order of the core's device table
+_devices = []  # in the order of the core's device table: those of this process
+_all_devices = []  # those of other processes, too, in the order of their numbers
+_local_ids = None  # numbers of the GPUs that this process uses; None for all
 
 
 class Aval:
@@ -24,6 +27,24 @@ class Aval:
         self.weak_type = False
 
 
+def _joined():
+    """This process as one of several; None if it is the only one."""
+    from weft.runtime.processes import joined
+
+    return joined()
+
+
+def use_local(numbers):
+    """Chooses the GPUs of the machine that this process uses: an int, a list or None for all."""
+    global _local_ids
+    _local_ids = [numbers] if isinstance(numbers, int) else numbers
+
+
+def started():
+    """Whether there are clients."""
+    return bool(_devices)
+
+
 def _make_cpu_client():
     from jaxlib import xla_client
 
@@ -31,13 +52,16 @@ def _make_cpu_client():
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
     if config.weft_num_cpu_devices is not None:
         options["num_devices"] = config.weft_num_cpu_devices
+    joined = _joined()
+    if joined is not None:
+        options |= joined.client_options()
     return xla_client.make_cpu_client(**options)
 
 
 def _make_cuda_client():
     from weft.runtime.cuda import make_client
 
-    return make_client()
+    return make_client(_joined(), _local_ids)
 
 
 _FACTORIES = {"cpu": _make_cpu_client, "cuda": _make_cuda_client}
@@ -71,12 +95,15 @@ def start():
         for name in names:
             try:
                 client = _FACTORIES[name]()
+            except ProcessFailureError:
+                raise
             except Exception as error:
                 if required or name == "cpu":
                     raise RuntimeError(f"could not start platform {name!r}: {error}") from error
                 continue
             _clients[name] = client
-            for device in client.devices():
+            _all_devices.extend((name, device) for device in client.devices())
+            for device in client.local_devices():
                 device_list = _jax.DeviceList((device,))
                 sharding = _jax.GSPMDSharding(device_list, replicated())
                 _core.register_device(device, sharding, device_list, name)
@@ -85,10 +112,13 @@ def start():
 
 
 def devices(platform=None):
-    """Devices of a platform ("cpu", "gpu", "cuda"); by default of the first platform found."""
+    """Devices of a platform ("cpu", "gpu", "cuda"); by default of the first platform found.
+
+    They are those of all processes.
+    """
     start()
     name = _devices[0][0] if platform is None else {"gpu": "cuda"}.get(platform, platform)
-    found = [d for n, d in _devices if n == name]
+    found = [d for n, d in _all_devices if n == name]
     if not found:
         known = sorted({n for n, _ in _devices})
         raise RuntimeError(f"no devices of platform {platform!r}; there are {', '.join(known)}")
@@ -114,7 +144,7 @@ def device_at(index):
 def check_device(device, what):
     """Raises TypeError unless `device` is one of weft.devices()."""
     start()
-    if not any(device is d for _, d in _devices):
+    if not any(device is d for _, d in _all_devices):
         raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
 
 

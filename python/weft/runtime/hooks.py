@@ -49,10 +49,13 @@ def _finish():
     """
     from weft.runtime.callback import effects_barrier
 
+    from weft.runtime.processes import leave_at_exit
+
     try:
         effects_barrier()
     finally:
         _wait_for_last_run()
+        leave_at_exit()
 
 
 def _wait_for_last_run():
