@@ -23,7 +23,9 @@ def _integer(name, value, least=0):
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"distributed.initialize expected an int for {name}; got {value!r}") from None
+        raise TypeError(
+            f"distributed.initialize expected an int for {name}; got {value!r}"
+        ) from None
     if number < least:
         raise ValueError(f"distributed.initialize expected {name} >= {least}; got {number}")
     return number

@@ -48,7 +48,6 @@ def _finish():
     An error of a host function that nobody has seen is raised, and printed by the interpreter.
     """
     from weft.runtime.callback import effects_barrier
-
     from weft.runtime.processes import leave_at_exit
 
     try:

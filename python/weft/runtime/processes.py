@@ -22,6 +22,9 @@ _PATIENCE = 30.0  # seconds
 _SLICE = 0.5  # of a wait in jaxlib, during which no signal is seen
 _CHUNK = 1 << 20  # bytes in one value of the store
 
+_NEVER = 10**7  # seconds
+
+_abandoned = False  # whether this process has failed to join the others
 _joined = None  # the Membership of this process
 
 
@@ -73,36 +76,58 @@ def _own_address(coordinator):
         return probe.getsockname()[0]
 
 
+def _connect(client, timeout):
+    """Connects a client. Raises TimeoutError when that takes longer than `timeout` seconds."""
+    failed, done = [], threading.Event()
+
+    def connect():
+        try:
+            client.connect()
+        except Exception as error:
+            failed.append(error)
+        done.set()
+
+    # jaxlib ends the process when its own time for this is over.
+    threading.Thread(target=connect, name="weft-connect", daemon=True).start()
+    if not done.wait(timeout):
+        raise TimeoutError("no answer")
+    if failed:
+        raise failed[0]
+
+
 def join(
     address, bind_address, processes, process_id, connect_timeout, heartbeat, shutdown_timeout
 ):
-    """Joins the processes that share their devices; returns when all have.
+    """Joins the processes that share their devices, once all have come.
 
     Raises RuntimeError when they do not within `connect_timeout` seconds, when the address cannot
     be bound, and when the processes disagree about their number.
     """
     from jaxlib import _jax
 
-    global _joined
+    global _joined, _abandoned
+    if _abandoned:
+        raise RuntimeError(
+            "distributed.initialize expected a new process, as it has failed in this one"
+        )
     child = None
     if process_id == 0:
-        child = _start_coordinator(
-            bind_address, processes, heartbeat, connect_timeout, shutdown_timeout
-        )
+        child = _start_coordinator(bind_address, processes, heartbeat, _NEVER, shutdown_timeout)
     try:
         try:
             own_address = _own_address(address)
             client = _jax.get_distributed_runtime_client(
                 address,
                 process_id,
-                init_timeout=connect_timeout,
+                init_timeout=_NEVER,
                 shutdown_timeout=shutdown_timeout,
                 heartbeat_timeout=heartbeat,
                 shutdown_on_destruction=False,
                 use_compression=True,
             )
-            client.connect()
+            _connect(client, connect_timeout)
         except (JaxRuntimeError, OSError) as error:
+            _abandoned = True
             raise RuntimeError(
                 f"distributed.initialize: process {process_id} of {processes} could not join the "
                 f"others at {address} within {connect_timeout} s: {error}\nexpected that a process "
@@ -124,8 +149,12 @@ def join(
             child.kill()
             child.wait()
         raise
-    _joined.start()
-    return _joined
+    try:
+        _joined.start()
+    except Exception as error:
+        _abandoned = True
+        _joined.leave(error)
+        raise
 
 
 class Membership:
@@ -279,8 +308,8 @@ class Membership:
         return None
 
     def _raise(self, number, frame):
-        self._told.set()
-        if not self._leaving.is_set():
+        if not self._told.is_set() and not self._leaving.is_set():
+            self._told.set()
             self.check()
 
     def _watch(self):
@@ -296,22 +325,25 @@ class Membership:
                 return
 
     def _fail(self, lost):
-        self._lost_text = f"process {self.process_id} of {self.num_processes} has lost " + "; ".join(
-            f"process {i}, {self._reason(i)}" for i in lost
+        self._lost_text = (
+            f"process {self.process_id} of {self.num_processes} has lost "
+            + "; ".join(f"process {i}, {self._reason(i)}" for i in lost)
         )
         self._lost = lost
         if self._signal is None:
             self._told.set()
-        else:
-            signal.pthread_kill(threading.main_thread().ident, self._signal)
-        self._cut_collectives()
         end = time.monotonic() + _PATIENCE
-        while not self._told.wait(1.0) and time.monotonic() < end:
-            self._cut_collectives()  # those that have been made in the meantime
+        while True:
+            self._cut_collectives()
+            # A signal that comes before a wait begins does not end it: there is one more.
+            if not self._told.is_set():
+                signal.pthread_kill(threading.main_thread().ident, self._signal)
+            if self._told.wait(0.5) or time.monotonic() > end:
+                break
         if not self._told.is_set() and not self._leaving.is_set():
             sys.stderr.write(
-                f"weft: {self._lost_text}\nThe main thread has been in a program for {_PATIENCE:.0f} "
-                "s since then: the process ends.\n"
+                f"weft: {self._lost_text}\nThe main thread has been in a program for "
+                f"{_PATIENCE:.0f} s since then: the process ends.\n"
             )
             sys.stderr.flush()
             os._exit(1)
