@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from weft import ad_checkpoint as ad_checkpoint
+from weft import checkpoints as checkpoints
 from weft import compiler as compiler
 from weft import core as core
 from weft import custom_batching as custom_batching
 from weft import custom_derivatives as custom_derivatives
 from weft import debug as debug
+from weft import distributed as distributed
 from weft import dlpack as dlpack
 from weft import dtypes as dtypes
 from weft import errors as errors

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, TypeVar
 
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
+from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
 
 F = TypeVar("F", bound=Callable[..., Any])
