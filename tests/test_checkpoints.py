@@ -14,7 +14,7 @@ from conftest import EVERYTHING, ROOT
 
 import weft
 import weft.numpy as wnp
-from weft import checkpoints, random as weft_random
+from weft import _manifest, _saving, checkpoints, random as weft_random
 
 pytest.importorskip("tensorstore")
 
@@ -165,6 +165,29 @@ def test_damage_is_found(tmp_path):
     manifest.write_text(json.dumps(sealed))
     with pytest.raises(ValueError, match="the manifest of .* is damaged"):
         checkpoints.restore(tmp_path)
+
+
+def test_parts_are_read_in_any_layout(tmp_path):
+    """What several processes write of one array, each its parts, is read by regions of any kind."""
+    whole = np.arange(48, dtype=np.float32).reshape(8, 6)
+    place, layout = str(tmp_path / "array"), (2, 3)
+    record = {"kind": "array", "dtype": "float32", "shape": [8, 6]}
+    cells = [(slice(i, i + 2), slice(j, j + 3)) for i in range(0, 8, 2) for j in (0, 3)]
+    for own in (cells[::2], cells[1::2]):
+        parts = [(cell, whole[cell]) for cell in own]
+        _saving._write_parts("", [(place, whole.shape, whole.dtype, layout, parts)])
+    assert len(list((tmp_path / "array").glob("c/*/*"))) == 8
+    for region in (cells[3], (slice(None), slice(1, 5)), (slice(3, 4), slice(None, None))):
+        part = _saving._read(place, record, whole.dtype, whole.shape, region)
+        assert part.tolist() == whole[region].tolist()
+
+
+def test_chunks():
+    assert _manifest.chunk_shape((), 4) == []
+    assert _manifest.chunk_shape((6, 5), 4) == [6, 5]
+    assert _manifest.chunk_shape((1 << 15, 1 << 10), 4) == [1 << 14, 1 << 10]
+    assert _manifest.chunk_shape((3, 1 << 26), 1) == [1, 1 << 26]
+    assert _manifest.chunk_shape((7, 1 << 28), 1) == [1, 1 << 26]
 
 
 def test_errors_of_other_threads_reach_the_caller(tmp_path):

@@ -292,6 +292,7 @@ SETTINGS = {
 _IN_MEMORY = "compiled programs are kept in memory only"
 _OTHER_WAY = "weft has one way of doing this"
 _SINGLE = "programs run on one device of one process"
+_PROCESSES = "weft.distributed has one way of doing this"
 _XLA = "XLA's own default is used"
 _LOCATIONS = "every operation has the one line of the user's program that made it"
 _INERT = {
@@ -307,11 +308,13 @@ _INERT = {
         "persistent_cache_min_entry_size_bytes": 0,
         "raise_persistent_cache_errors": False,
     },
-    _SINGLE: {
+    _PROCESSES: {
         "cpu_collectives_implementation": "gloo",
         "distributed_debug": False,
         "enable_preemption_service": True,
         "enable_recoverability": False,
+    },
+    _SINGLE: {
         "remove_size_one_mesh_axis_from_type": False,
         "share_binary_between_hosts": False,
         "share_binary_between_hosts_timeout_ms": 1200000,

@@ -164,6 +164,7 @@ class Membership:
         self, client, process_id, processes, own_address, child, connect, heartbeat, shutdown
     ):
         self.client = client
+        self.pid = os.getpid()
         self.process_id = process_id
         self.num_processes = processes
         self._lost = []  # the processes that have failed, and what is said of them
@@ -433,7 +434,7 @@ def _packed(family, address):
 
 def leave_at_exit():
     """Leaves the other processes at the end of this one."""
-    if _joined is None:
+    if _joined is None or _joined.pid != os.getpid():  # a fork has nothing to leave
         return
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     try:
