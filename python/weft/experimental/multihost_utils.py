@@ -33,11 +33,15 @@ _exchanges = itertools.count()
 
 
 def _host_value(function, leaf):
-    """A leaf as a NumPy array of a dtype that weft has; random keys as their numbers."""
-    value = _core.explicit_asarray(leaf)
-    if isinstance(value, _core.Tracer):
-        raise TypeError(f"{function} expected arrays with values; got {value}")
-    return np.asarray(_core.explicit_value(value))
+    """A leaf as a NumPy array, of its own dtype."""
+    if isinstance(leaf, _core.Tracer):
+        raise TypeError(f"{function} expected arrays with values; got {leaf}")
+    if isinstance(leaf, _core.Array):
+        return np.asarray(_core.explicit_value(leaf))
+    value = np.asarray(leaf)
+    if value.dtype.kind in "OSUMm":
+        raise TypeError(f"{function} expected arrays and numbers; got {leaf!r}")
+    return value
 
 
 def _packed(arrays):
@@ -71,12 +75,13 @@ def _exchange(arrays, sources):
 
 
 def broadcast_one_to_all(in_tree, is_source=None):
-    """The tree of arrays of one process, in all processes, as NumPy arrays.
+    """The tree of arrays of one process, in all processes, as NumPy arrays of their own dtypes.
 
     Args:
       in_tree: a tree of arrays and numbers, in every process of the same structure, shapes and
         dtypes.
-      is_source: True in the one process whose values count; None is process 0.
+      is_source: True in the one process whose values count; None is process 0. Ignored where
+        there is one process only.
 
     Raises ValueError if the trees differ or if not one process is the source, ProcessFailureError
     if a process fails.
@@ -85,8 +90,6 @@ def broadcast_one_to_all(in_tree, is_source=None):
     arrays = [_host_value("broadcast_one_to_all", leaf) for leaf in leaves]
     joined = _processes.joined()
     if joined is None:
-        if is_source is False:
-            raise ValueError("broadcast_one_to_all expected one process with is_source=True")
         return tree_unflatten(treedef, arrays)
     source = 0
     if is_source is not None:
@@ -125,14 +128,17 @@ def process_allgather(in_tree, tiled=False):
       in_tree: a tree of arrays and numbers, in every process of the same structure, shapes and
         dtypes.
       tiled: whether the arrays of the processes are joined along their first axis; otherwise they
-        are stacked along a new one. Scalars are stacked.
+        are stacked along a new one. Scalars are stacked, and stay scalars where there is one
+        process only.
 
     Raises ValueError if the trees differ, ProcessFailureError if a process fails.
     """
     leaves, treedef = tree_flatten(in_tree)
     arrays = [_host_value("process_allgather", leaf) for leaf in leaves]
     joined = _processes.joined()
-    given = [arrays] if joined is None else _exchange(arrays, range(joined.num_processes))
+    if joined is None:
+        return tree_unflatten(treedef, arrays if tiled else [a[None] for a in arrays])
+    given = _exchange(arrays, range(joined.num_processes))
     for process, other in enumerate(given):
         _check_alike("process_allgather", in_tree, arrays, other, process)
 
@@ -175,13 +181,11 @@ def reached_preemption_sync_point(step_id):
 
     Once a process has been sent SIGTERM, this is true in all processes at one and the same step,
     which is soon. Every process calls it at every step, from the same one on; from the first call
-    on, SIGTERM does not end the process. Raises RuntimeError unless this process is one of several.
+    on, SIGTERM does not end the process. False where there is one process only.
     """
     joined = _processes.joined()
     if joined is None:
-        raise RuntimeError(
-            "reached_preemption_sync_point expected weft.distributed.initialize to be called before"
-        )
+        return False
     joined.check()
     return _preemption.reached_sync_point(joined.client, step_id)
 
