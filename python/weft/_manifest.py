@@ -48,10 +48,16 @@ def chunk_shape(layout, itemsize):
     for axis, size in enumerate(layout):
         others = math.prod(chunk[:axis] + chunk[axis + 1 :]) * itemsize
         most = max(1, _CHUNK_BYTES // others)
-        chunk[axis] = max(n for n in range(1, min(size, most) + 1) if size % n == 0)
+        chunk[axis] = _largest_divisor(size, most)
         if chunk[axis] * others <= _CHUNK_BYTES:
             break
     return chunk
+
+
+def _largest_divisor(size, most):
+    """The largest divisor of a number that is not more than another."""
+    small = [n for n in range(1, math.isqrt(size) + 1) if size % n == 0]
+    return max(n for n in [*small, *(size // n for n in small)] if n <= most)
 
 
 def leaf_record(leaf, where):

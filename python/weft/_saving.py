@@ -87,8 +87,7 @@ class Save:
 
     def wait(self):
         """Waits until it is on disk. Raises what went wrong, if anything did."""
-        while not self._done.wait(0.5):
-            pass  # in slices, so that the failure of another process is seen
+        self._done.wait()
         self._seen = True
         if self._error is not None:
             raise self._error
