@@ -302,7 +302,11 @@ class Membership:
         """Makes a signal raise the failure in the main thread; None outside of that thread."""
         if threading.current_thread() is not threading.main_thread():
             return None
-        for number in range(signal.SIGRTMAX - 1, signal.SIGRTMIN, -1):
+        if hasattr(signal, "SIGRTMIN"):
+            numbers = range(signal.SIGRTMAX - 1, signal.SIGRTMIN, -1)
+        else:
+            numbers = (signal.SIGUSR2, signal.SIGUSR1)
+        for number in numbers:
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, self._raise)
                 return number
