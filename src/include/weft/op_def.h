@@ -197,6 +197,20 @@ class WEFT_API EmitCtx {
   // Declares that the op is a barrier that the compiler must keep.
   virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
+
+  // The symbol of a mesh in the module, "@mesh".
+  virtual std::string mesh(MeshRef mesh) = 0;
+  // Where a device of a mesh comes in the order in which the program's devices are counted.
+  virtual std::vector<int64_t> partitions(MeshRef mesh) = 0;
+  // The mesh some of whose axes the program is written for one part of, as far as the op is in it;
+  // null: none is.
+  virtual MeshRef manual_mesh() const = 0;
+  // As region(), of a graph that is run on parts along axes of a mesh; its arguments are in
+  // parentheses in front.
+  virtual std::string manual_region(const Graph& graph, MeshRef mesh,
+                                    std::string_view terminator) = 0;
+  // A number for the channel of a collective, each time another.
+  virtual int64_t channel() = 0;
 };
 using EmitRule = std::function<void(EmitCtx&)>;
 // "tensor<8x128xf32>"
