@@ -27,7 +27,6 @@ REASONS = {
     "extend.source_info_util": _INSIDE,
     "interpreters": _INSIDE,
     "lax.device_put_p": _SINGLE,
-    "lax.pcast": _SINGLE,
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,
@@ -43,7 +42,6 @@ _ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
 INSTEAD = {
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "experimental.compilation_cache": "the cache in memory, which is always on",
-    "experimental.shard_map": _ONE_DEVICE,
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
@@ -57,7 +55,6 @@ INSTEAD = {
     "pmap": _ONE_DEVICE,
     "reshard": _ONE_DEVICE,
     "set_mesh": _ONE_DEVICE,
-    "shard_map": _ONE_DEVICE,
     "sharding": _ONE_DEVICE,
     "smap": _ONE_DEVICE,
 }

@@ -81,12 +81,10 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
   return symbol;
 }
 
+// Types of axes are not part of it.
 const std::string& ModuleWriter::mesh(MeshRef mesh) {
-  for (const MeshSymbol& known : meshes_)
-    if (known.mesh == mesh) return known.symbol;
   Text text;
-  std::string symbol = cat('@', unique_symbol("mesh"));
-  text << "  sdy.mesh " << symbol << " = <[";
+  text << "<[";
   for (size_t i = 0; i < mesh->axes().size(); ++i) {
     const MeshAxis& axis = mesh->axes()[i];
     text << (i ? ", " : "") << mlir_string(axis.name) << '=' << axis.size;
@@ -94,8 +92,11 @@ const std::string& ModuleWriter::mesh(MeshRef mesh) {
   text << ']';
   std::vector<int64_t> order = partitions(mesh);
   if (!std::is_sorted(order.begin(), order.end())) text << ", device_ids=" << bracketed(order);
-  text << ">\n";
-  return meshes_.emplace_back(MeshSymbol{mesh, std::move(symbol), text.take()}).symbol;
+  text << '>';
+  for (const MeshSymbol& known : meshes_)
+    if (known.definition == text.view()) return known.symbol;
+  return meshes_.emplace_back(MeshSymbol{mesh, cat('@', unique_symbol("mesh")), text.take()})
+      .symbol;
 }
 
 std::vector<int64_t> ModuleWriter::partitions(MeshRef mesh) const {
@@ -218,7 +219,8 @@ std::string ModuleWriter::write(const Graph& graph) {
   out << "module @" << (is_bare_identifier(name) ? name : mlir_string(name))
       << " attributes {mhlo.num_partitions = " << num_partitions
       << " : i32, mhlo.num_replicas = 1 : i32} {\n";
-  for (const MeshSymbol& m : meshes_) out << m.definition;
+  for (const MeshSymbol& m : meshes_)
+    out << "  sdy.mesh " << m.symbol << " = " << m.definition << '\n';
   out << main;
   for (const Function& f : functions_) out << f.text;
   out << "}\n";

@@ -14,7 +14,12 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
-from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
+from weft.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    NotImplementedRuleError,
+    ShapeError,
+)
 from weft.lax._creation import full_like, iota
 from weft.lax._elementwise import select
 from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, squeeze
@@ -119,6 +124,31 @@ def axis_index(axis_name):
     for name in names[1:]:
         index = index * _core.axis_size(name) + _core.bind("axis_index", axis_name=(name,))
     return index
+
+
+def pcast(x, axis_name, *, to):
+    """The tree of arrays, counted from here on as such that may differ along axes of a mesh.
+
+    Within a shard_map with check_vma, values that vary over other axes than the values they meet
+    are cast where they meet. A cast of one's own says where: the cotangents are summed up over the
+    axes there. Elsewhere it changes nothing.
+
+    Args:
+      x: tree of arrays.
+      axis_name: name of a manual axis of the mesh, or several.
+      to: "varying".
+
+    Raises ValueError for another `to`, UnboundAxisNameError (a NameError) for a name that nothing
+    around the call gives, NotImplementedError for to="reduced" and "unreduced".
+    """
+    if to not in ("varying", "reduced", "unreduced"):
+        raise AttributeValueError(
+            f"[pcast] expected to='varying', 'reduced' or 'unreduced'; got {to!r}"
+        )
+    if to != "varying":
+        raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
+    names, _ = _checked_names(axis_name, "pcast")
+    return _map(lambda leaf: _core.bind("pvary", leaf, axes=names), x)
 
 
 def _own_entry(table, names):
