@@ -2,10 +2,13 @@
 
 #include "graph_object.h"
 
+#include <nanobind/stl/vector.h>
+
 #include "bound_text.h"
 #include "dtypes.h"
 #include "jaxpr_view.h"
 #include "unlocked.h"
+#include "weft/transforms.h"
 
 namespace nb = nanobind;
 

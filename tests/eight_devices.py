@@ -16,12 +16,13 @@ def replicated(text):
     mesh = re.search(r"sdy.mesh (@\w+)", text)[1]
 
     def add(found):
-        dims = ", ".join(["{}"] * found[0].count("x"))
-        return f"{found[0]} {{sdy.sharding = #sdy.sharding<{mesh}, [{dims}]>}}"
+        dims = ", ".join(["{}"] * len(re.findall(r"\dx", found[1])))
+        last = ", " if found[2] else "}"
+        return f"{found[1]} {{sdy.sharding = #sdy.sharding<{mesh}, [{dims}]>{last}"
 
     start = text.index("@main(")
     stop = text.index("\n", start)
-    return text[:start] + re.sub(r"tensor<[^>]*>", add, text[start:stop]) + text[stop:]
+    return text[:start] + re.sub(r"(tensor<[^>]*>)( \{)?", add, text[start:stop]) + text[stop:]
 
 
 def run(programs):

@@ -264,6 +264,7 @@ __all__ = [
     "remat",
     "remove_size_one_mesh_axis_from_type",
     "scipy",
+    "shard_map",
     "sharding",
     "softmax_custom_jvp",
     "stages",
@@ -284,6 +285,7 @@ __all__ = [
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft._shard_map": ("shard_map",),
     "weft.custom_batching": (),
     "weft.dlpack": (),
     "weft.example_libraries": (),

@@ -149,9 +149,7 @@ class _Call:
     def _with_static(self, args):
         def fun(*parts):
             parts = iter(parts)
-            return self.fun(
-                *(x if i in self.static else next(parts) for i, x in enumerate(args))
-            )
+            return self.fun(*(x if i in self.static else next(parts) for i, x in enumerate(args)))
 
         return functools.update_wrapper(fun, self.fun, updated=())
 
@@ -168,9 +166,7 @@ class _Call:
     def _specs(self, what, specs, tree, mesh, axes):
         """One per leaf of the tree that `specs` is a prefix of."""
         try:
-            spread = tree_leaves(
-                tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec
-            )
+            spread = tree_leaves(tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec)
         except (TypeError, ValueError):
             self._reject_tree(what, specs, tree)
         found = []

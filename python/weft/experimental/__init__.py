@@ -3,7 +3,7 @@
 from weft._callback import io_callback
 from weft._surface import public as _public
 
-__all__ = ["checkify", "io_callback", "jet", "ode"]
+__all__ = ["checkify", "io_callback", "jet", "ode", "shard_map"]
 __getattr__, __dir__ = _public(
     __name__,
     __all__,
@@ -11,5 +11,6 @@ __getattr__, __dir__ = _public(
         "weft.experimental.checkify": (),
         "weft.experimental.jet": (),
         "weft.experimental.ode": (),
+        "weft.experimental.shard_map": (),
     },
 )

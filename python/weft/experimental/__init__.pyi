@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
 from weft.experimental import ode as ode
+from weft.experimental import shard_map as shard_map
 
 F = TypeVar("F", bound=Callable[..., Any])
 
