@@ -322,16 +322,16 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
     Literal value = scalar_value(x, dtype, Wrapping::kNever);
     if (!c) {
       guard_transfer(x);
-      return fresh_scalar(value, current_device(), weak);
+      return fresh_scalar(value, current_placement(), weak);
     }
     return Ref::steal(make_tracer(c, c->builder.literal(value), weak));
   }
   if (!c) {
     if (x.type->dtype() == dtype) {
       if (x.kind == OperandKind::kNumpy) guard_transfer(x);
-      Ref array = to_device(x, current_device());
+      Ref array = to_device(x, current_placement());
       ArrayObject* a = as_array(array.get());
-      return a->weak == weak ? array : copy_buffer(a, a->device, weak, a->committed);
+      return a->weak == weak ? array : copy_buffer(a, weak, a->committed);
     }
     static const char what = 0;
     EagerCall call{&what, convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};

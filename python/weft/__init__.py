@@ -67,6 +67,7 @@ from weft._api import (  # noqa: E402
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     make_jaxpr,
+    make_mesh,
     memory_stats,
     print_environment_info,
     process_count,
@@ -281,6 +282,10 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "P",
+    "make_mesh",
+    "set_mesh",
+    "use_mesh",
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
@@ -292,6 +297,7 @@ _LATER = {
     "weft.monitoring": (),
     "weft.ops": (),
     "weft.scipy": (),
+    "weft._placement": ("P", "set_mesh", "use_mesh"),
     "weft.sharding": (),
     "weft.stages": (),
     "weft.test_util": (),

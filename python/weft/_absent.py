@@ -51,14 +51,9 @@ INSTEAD = {
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "make_mesh": _ONE_DEVICE,
-    "NamedSharding": _ONE_DEVICE,
-    "P": _ONE_DEVICE,
     "pmap": _ONE_DEVICE,
     "reshard": _ONE_DEVICE,
-    "set_mesh": _ONE_DEVICE,
     "shard_map": _ONE_DEVICE,
-    "sharding": _ONE_DEVICE,
     "smap": _ONE_DEVICE,
 }
 

@@ -351,9 +351,8 @@ class Traced(_Stage):
 
     @property
     def _target(self):
-        """The device (or None) and the compiler's options that `jit` was given."""
-        device, options = getattr(self._function, "_target", (-1, None))
-        return (_core.current_device() if device < 0 else device), options
+        """Where the program is to run, and the compiler's options that `jit` was given."""
+        return self._core.places(), getattr(self._function, "_compiler_options", None)
 
     def lower(self, *, lowering_platforms=None):
         """The StableHLO module of the optimised graph.
@@ -381,7 +380,7 @@ class Lowered(_Stage):
 
     def __init__(self, traced):
         self._traced = traced
-        self._device, self._options = traced._target
+        self._places, self._options = traced._target
         self._stablehlo = self._emit(locations=False)
 
     _core = property(lambda self: self._traced._core)
@@ -389,7 +388,7 @@ class Lowered(_Stage):
     def _emit(self, locations):
         core = self._traced._core
         keep_unused = self._traced._function._keep_unused
-        return core.stablehlo(self._device, keep_unused, locations, _result_paths(core))
+        return core.stablehlo(self._places, keep_unused, locations, _result_paths(core))
 
     @property
     def graph(self):
@@ -427,7 +426,7 @@ class Lowered(_Stage):
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
     def compile(self, compiler_options=None):
-        """The program compiled for the device that was current when it was lowered.
+        """The program compiled for the devices that it was lowered for.
 
         compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
         """
@@ -435,7 +434,7 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         keep_unused = self._traced._function._keep_unused
-        return Compiled(self, self._core.compile(self._device, keep_unused, options))
+        return Compiled(self, self._core.compile(self._places, keep_unused, options))
 
     def cost_analysis(self):
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
@@ -470,21 +469,22 @@ class Compiled(_Stage):
     _core = property(lambda self: self._lowered._core)
     graph = property(lambda self: self._program.graph)
 
-    def _sharding(self):
-        from weft.runtime import devices
-        from weft.sharding import SingleDeviceSharding
-
-        return SingleDeviceSharding(devices.device_at(self._lowered._device))
-
     @property
     def input_shardings(self):
         """A tree of shardings like the arguments."""
-        return self._like_arguments([self._sharding()] * len(self._core.in_avals))
+        from weft._placement import sharding_of
+
+        count = len(self._core.in_avals)
+        placed = self._program.input_shardings
+        return self._like_arguments(map(sharding_of, placed[len(placed) - count :]))
 
     @property
     def output_shardings(self):
         """A tree of shardings like the result."""
-        return self.out_tree.unflatten([self._sharding()] * len(self._core.out_avals))
+        from weft._placement import sharding_of
+
+        placed = self._program.output_shardings[: len(self._core.out_avals)]
+        return self.out_tree.unflatten(list(map(sharding_of, placed)))
 
     def call(self, *args, **kwargs):
         """The same as calling the object itself."""

@@ -19,6 +19,7 @@ __all__ = [
     "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
+    "ShardingError",
     "ForeignArrayError",
     "IndexOutOfBoundsError",
     "InternalError",
@@ -378,6 +379,18 @@ class CallbackError(WeftError, RuntimeError):
 
 class DeviceMismatchError(WeftError, ValueError):
     """Operands are committed to different devices. Move one of them with `device_put`."""
+
+
+class ShardingError(WeftError, ValueError):
+    """A sharding that does not fit: the array, the mesh, or what the program has.
+
+    Each dimension of an array has to be divisible by the number of parts that its entry of the
+    PartitionSpec asks for, and a spec has at most as many entries as the array has dimensions::
+
+        s = NamedSharding(weft.make_mesh((4,), ("x",)), weft.P("x"))
+        weft.device_put(jnp.ones(6), s)      # error: 6 is not divisible by 4
+        weft.device_put(jnp.ones(8), s)
+    """
 
 
 class ControlFlowTypeError(WeftError, TypeError):

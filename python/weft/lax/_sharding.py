@@ -1,8 +1,8 @@
 """Where arrays lie. Programs run on one device."""
 
 from weft import _core
+from weft._placement import placement_of
 from weft.errors import NotImplementedRuleError
-from weft.runtime.devices import index_of
 from weft.tree_util import tree_broadcast, tree_map
 
 
@@ -30,15 +30,9 @@ def placed(x, device):
 
 
 def _constrained(leaf, place):
-    try:
-        index = index_of(place, "with_sharding_constraint")
-    except (TypeError, ValueError):
-        raise NotImplementedError(
-            "expected a device, or a sharding over one device: programs run on one device; got "
-            f"{place!r}"
-        ) from None
+    placement = placement_of(place, "with_sharding_constraint")
     value = _core.asarray(leaf)
-    return value if isinstance(value, _core.Tracer) else _core.commit(value, index)
+    return value if isinstance(value, _core.Tracer) else _core.commit(value, placement)
 
 
 def without_sharding(sharding, function, parameter="out_sharding"):

@@ -69,7 +69,7 @@ def cut(x, count, axis=0):
     if isinstance(x, _core.Tracer):
         return slice_in_dim(x, 0, count, axis=axis)
     kept = np.asarray(x)[(slice(None),) * axis + (slice(count),)]
-    return _core.put(kept, x.weak_type, _core.device_index(x.device), x.committed)
+    return _core.put(kept, x.weak_type, x._placement.whole, x.committed)
 
 
 def counted(count, function):

@@ -77,9 +77,8 @@ def start():
                 continue
             _clients[name] = client
             for device in client.devices():
-                device_list = _jax.DeviceList((device,))
-                sharding = _jax.GSPMDSharding(device_list, replicated())
-                _core.register_device(device, sharding, device_list, name)
+                local = device.process_index == client.process_index()
+                _core.register_device(device, name, local)
                 _devices.append((name, device))
         config.freeze("weft_cpu_enable_async_dispatch", "weft_num_cpu_devices", "weft_platforms")
 
@@ -118,28 +117,41 @@ def check_device(device, what):
         raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
 
 
-def index_of(place, function):
-    """The position of a device, or of that of a sharding over one, in the core's table."""
-    found = tuple(getattr(place, "device_set", (place,)))
-    if len(found) > 1:
-        raise NotImplementedError(
-            f"{function} expected a device, or a sharding over one: programs run on one device; "
-            f"got {place!r}"
-        )
-    return _core.device_index(found[0])
-
-
 def memory_kinds(device):
     """The names of a device's memories, the default one first."""
     default = device.default_memory().kind
     return [default, *(m.kind for m in device.addressable_memories() if m.kind != default)]
 
 
-def replicated():
-    """The layout of an array that is whole on its device, as HLO has it."""
-    from jaxlib import _hlo
+def make_sharding(device_list, blocks, order, memory):
+    """jaxlib's sharding of an array that is split into blocks (None: whole on each device).
 
-    return _hlo.HloSharding.replicate()
+    `order` has the positions in the list of the devices that hold them, block by block.
+    """
+    from jaxlib import _hlo, _jax
+
+    kind = _hlo.HloSharding
+    if blocks is None:
+        layout = kind.replicate()
+    else:
+        count = 1
+        for n in blocks:
+            count *= n
+        repeats = len(order) // count
+        dims = ",".join(map(str, (*blocks, repeats) if repeats > 1 else blocks))
+        last = " last_tile_dim_replicate" if repeats > 1 else ""
+        layout = kind.from_string(f"{{devices=[{dims}]{','.join(map(str, order))}{last}}}")
+    if memory is None:
+        return _jax.GSPMDSharding(device_list, layout)
+    return _jax.GSPMDSharding(device_list, layout, memory_kind=memory)
+
+
+def placement_of(device):
+    """The core's sharding of what is whole on a device of the core's table."""
+    start()
+    return _core.make_sharding(
+        _core.make_mesh((), (), (), (_core.device_index(device),)), (), (), ""
+    )
 
 
 def memory_stats():
