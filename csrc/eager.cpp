@@ -128,9 +128,7 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
   }
   if (!first) first = current_placement();
   const Place& place = place_of(first);
-  Placement p{{.at = place.on_one_device() ? device_sharding(place.devices->numbers[0])
-                                           : replicated(first->mesh())},
-              true};
+  Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
     if (is_committed(xs[i])) {
