@@ -1,4 +1,4 @@
-// The Array type and the device table. What is not needed at speed (repr, pickling, conversions)
+// The Array type. What is not needed at speed (repr, pickling, conversions)
 // is written in Python (python/weft/_array.py) and set on the type.
 
 #include "array.h"
@@ -10,6 +10,7 @@
 #include "hooks.h"
 #include "location.h"
 #include "lru_table.h"
+#include "sharding_object.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -49,10 +50,15 @@ PyObject* get_committed(PyObject* self, void*) {
   return PyBool_FromLong(as_array(self)->committed);
 }
 PyObject* get_device(PyObject* self, void*) {
-  return Py_NewRef(device_table()[static_cast<size_t>(as_array(self)->device)].device.get());
+  return guard([&] {
+    ShardingRef s = as_array(self)->sharding;
+    if (s->mesh()->size() == 1)
+      return Py_NewRef(device_table()[static_cast<size_t>(first_device(s))].device.get());
+    return Ref::checked(PyObject_GetAttr(self, name("sharding"))).release();
+  });
 }
-PyObject* get_device_index(PyObject* self, void*) {
-  return PyLong_FromLong(as_array(self)->device);
+PyObject* get_placement(PyObject* self, void*) {
+  return guard([&] { return sharding_object(as_array(self)->sharding).release(); });
 }
 // jaxlib dies of some uses of one that was deleted.
 PyObject* get_buffer_object(PyObject* self, void*) {
@@ -89,7 +95,7 @@ PyObject* value(PyObject* self, PyObject*) {
     ArrayObject* a = as_array(self);
     // The host shares the memory of a CPU.
     if (kGuardToHost.of(settings()) &&
-        device_table()[static_cast<size_t>(a->device)].platform != "cpu")
+        device_table()[static_cast<size_t>(first_device(a->sharding))].platform != "cpu")
       guard_transfer(kGuardToHost, a->type);
     return to_numpy(a).release();
   });
@@ -118,8 +124,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 const PyGetSetDef own_getset[] = {
     {"committed", get_committed, nullptr, "Whether the array was put on its device by name.",
      nullptr},
-    {"device", get_device, nullptr, "The device that holds the buffer.", nullptr},
-    {"_device_index", get_device_index, nullptr, nullptr, nullptr},
+    {"device", get_device, nullptr,
+     "The device that holds the array, or its sharding over several.", nullptr},
+    {"_placement", get_placement, nullptr, nullptr, nullptr},
     {"_buffer", get_buffer_object, nullptr, nullptr, nullptr}};
 
 PyMethodDef methods[] = {
@@ -148,6 +155,12 @@ Ref float0_values(TypeRef type, PyObject* dtype) {
 // Tables of what is made from types, for jaxlib.
 constexpr size_t kMaxTypes = 1024;
 
+// What the addressable devices hold, in the order of jaxlib's list of them: None where that is all;
+// else per device a tuple of slices.
+Ref blocks_of(ShardingRef sharding, TypeRef type) {
+  return sharding->is_replicated() ? Ref::borrow(Py_None) : shard_indices(sharding, type, true);
+}
+
 // The object that jaxlib reads shape and dtype from.
 Ref aval_for(TypeRef type) {
   static auto* avals = new LruTable<TypeRef, Ref>("avals", kMaxTypes);
@@ -162,31 +175,14 @@ Ref aval_for(TypeRef type) {
 
 }  // namespace
 
-std::deque<Device>& device_table() {
-  static auto* table = new std::deque<Device>;
-  return *table;
-}
-
-void check_device(int device) {
-  current_device();
-  if (device < 0 || static_cast<size_t>(device) >= device_table().size())
-    raise_error("AttributeValueError", "expected a device number below ", device_table().size(),
-                "; got ", device);
-}
-
-int current_device() {
-  if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(hooks.start.get()));
-  int d = default_device();
-  return d < 0 ? 0 : d;
-}
-
 ArrayObject* array_argument(PyObject* o, const char* function) {
   if (!is_array(o))
     raise_error("OperandError", "[", function, "] expected an Array; got ", Py_TYPE(o)->tp_name);
   return as_array(o);
 }
 
-PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed) {
+PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, ShardingRef sharding,
+                     bool committed) {
   ArrayObject* a = PyObject_New(ArrayObject, array_type);
   if (!a) {
     Py_DECREF(buffer);
@@ -195,33 +191,77 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool
   a->buffer = buffer;
   a->type = type;
   a->weakrefs = nullptr;
-  a->device = device;
+  a->sharding = sharding;
   a->weak = weak;
   a->committed = committed;
   a->shared = false;
+  a->of_call = false;
   a->deleted = false;
   a->deleted_at = kNoLoc;
   link(a);
   return reinterpret_cast<PyObject*>(a);
 }
 
-PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed) {
-  const Device& d = device_table()[static_cast<size_t>(device)];
+TypeRef buffer_type(TypeRef type) {
+  DType dtype = type->dtype();
+  if (dtype == DType::kFloat0) return with_dtype(type, DType::kBool);
+  if (!is_key(dtype)) return type;
+  Dims shape = type->shape();
+  shape.push_back(key_words(dtype));
+  return make_type(DType::kU32, shape);
+}
+
+namespace {
+
+// What each addressable device holds of a value of the host, a list.
+Ref shards_of(PyObject* data, TypeRef type, const Place& place) {
+  Py_ssize_t count = PyList_GET_SIZE(place.devices->addressable.get());
+  Ref xs = Ref::checked(PyList_New(count));
+  Ref indices = blocks_of(place.sharding, type);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref part = indices.get() == Py_None
+                   ? Ref::borrow(data)
+                   : Ref::checked(PyObject_GetItem(data, PyList_GET_ITEM(indices.get(), i)));
+    // jaxlib fails on parts that share memory, unless each is all.
+    if (part.get() != data)
+      part = Ref::checked(PyObject_CallMethodNoArgs(part.get(), name("copy")));
+    PyList_SET_ITEM(xs.get(), i, part.release());
+  }
+  return xs;
+}
+
+// `data` is of the buffer's type.
+PyObject* put_buffer(PyObject* data, TypeRef type, ShardingRef sharding) {
+  Place& place = place_of(sharding);
+  Ref xs;
+  if (place.on_one_device()) {
+    xs = Ref::checked(PyList_New(1));
+    PyList_SET_ITEM(xs.get(), 0, Py_NewRef(data));
+  } else {
+    xs = shards_of(data, type, place);
+  }
+  Ref aval = aval_for(type);
+  PyObject* args[] = {aval.get(),
+                      jaxlib_sharding(place, type->shape().size()),
+                      xs.get(),
+                      place.devices->addressable.get(),
+                      Py_True,
+                      Py_False,
+                      hooks.put_semantics.get(),
+                      Py_True};
+  return Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr)).release();
+}
+
+}  // namespace
+
+PyObject* put(PyObject* host, TypeRef type, bool weak, ShardingRef sharding, bool committed) {
   Ref data = Ref::borrow(host);
   TypeRef stored = type;
   if (type->dtype() == DType::kFloat0) {
-    stored = with_dtype(type, DType::kBool);
+    stored = buffer_type(type);
     data = float0_values(type, numpy_dtype(DType::kBool));
   }
-  Ref xs = Ref::checked(PyList_New(1));
-  PyList_SET_ITEM(xs.get(), 0, data.release());
-  Ref devices = Ref::checked(PyList_New(1));
-  PyList_SET_ITEM(devices.get(), 0, Py_NewRef(d.device.get()));
-  Ref aval = aval_for(stored);
-  PyObject* args[] = {aval.get(), d.sharding.get(),          xs.get(), devices.get(), Py_True,
-                      Py_False,   hooks.put_semantics.get(), Py_True};
-  Ref buffer = Ref::checked(PyObject_Vectorcall(hooks.put.get(), args, 8, nullptr));
-  return make_array(buffer.release(), type, weak, device, committed);
+  return make_array(put_buffer(data.get(), stored, sharding), type, weak, sharding, committed);
 }
 
 static bool& transfers_are_explicit() {
@@ -245,15 +285,15 @@ void guard_transfer(const Setting& guard, TypeRef type) {
     notice("transferred", {to_text(direction), to_text(cat(type))});
 }
 
-Ref cached_scalar(const Literal& x, int device) {
+Ref cached_scalar(const Literal& x, ShardingRef sharding) {
   constexpr size_t kMaxScalars = 4096;
   static auto* scalars = new LruTable<CacheKey, Ref>("scalars", kMaxScalars);
   CacheKey key;
   key.add({static_cast<int64_t>(x.lo), static_cast<int64_t>(x.hi), static_cast<int64_t>(x.dtype),
-           device});
+           word(sharding)});
   uint64_t hash = key.hash();
   if (auto known = scalars->find(hash, [&](const CacheKey& k) { return k == key; })) return *known;
-  Ref array = fresh_scalar(x, device, false);
+  Ref array = fresh_scalar(x, sharding, false);
   as_array(array.get())->shared = true;
   return *scalars->insert(hash, std::move(key), std::move(array));
 }
@@ -275,16 +315,43 @@ Ref numpy_scalar(const Literal& x) {
   return Ref::checked(PyObject_CallOneArg(numpy_scalar_type(x.dtype), number.get()));
 }
 
-Ref fresh_scalar(const Literal& x, int device, bool weak) {
-  return Ref::steal(put(numpy_scalar(x).get(), scalar_type(x.dtype), weak, device, false));
+Ref fresh_scalar(const Literal& x, ShardingRef sharding, bool weak) {
+  return Ref::steal(put(numpy_scalar(x).get(), scalar_type(x.dtype), weak, sharding, false));
 }
 
-Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed, TypeRef type) {
+namespace {
+
+// On as many devices, each of which holds the same as one here.
+Ref copied(ArrayObject* a, ShardingRef sharding) {
+  Place& place = place_of(sharding);
+  PyObject* there = jaxlib_sharding(place, buffer_type(a->type)->shape().size());
+  return of_run(PyObject_CallFunctionObjArgs(hooks.copy_to_device.get(), a->buffer,
+                                             place.devices->list.get(), there, nullptr));
+}
+
+}  // namespace
+
+Ref copy_buffer(ArrayObject* a, bool weak, bool committed, TypeRef type) {
   check_live(a);
-  const Device& d = device_table()[static_cast<size_t>(device)];
-  Ref buffer = of_run(PyObject_CallFunctionObjArgs(hooks.copy_to_device.get(), a->buffer,
-                                                   d.device_list.get(), d.sharding.get(), nullptr));
-  return Ref::steal(make_array(buffer.release(), type ? type : a->type, weak, device, committed));
+  Ref buffer = copied(a, a->sharding);
+  return Ref::steal(
+      make_array(buffer.release(), type ? type : a->type, weak, a->sharding, committed));
+}
+
+Ref copy_to(ArrayObject* a, ShardingRef sharding, bool weak, bool committed) {
+  check_live(a);
+  Ref buffer;
+  if (place_of(a->sharding).on_one_device() && place_of(sharding).on_one_device()) {
+    buffer = copied(a, sharding);
+  } else {
+    TypeRef type = buffer_type(a->type);
+    Ref shape = to_tuple(type->shape());
+    Ref value = of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
+                                                    numpy_dtype(type->dtype()), shape.get(),
+                                                    blocks_of(a->sharding, type).get(), nullptr));
+    buffer = Ref::steal(put_buffer(value.get(), type, sharding));
+  }
+  return Ref::steal(make_array(buffer.release(), a->type, weak, sharding, committed));
 }
 
 void check_live(ArrayObject* a, std::string_view what) {
@@ -318,20 +385,24 @@ Ref to_numpy(ArrayObject* a) {
     raise_error("DTypeError", "expected numbers to convert to a NumPy array; got random keys, ",
                 a->type, "\n  weft.random.key_data gives their words.");
   Ref shape = to_tuple(a->type->shape());
+  if (place_of(a->sharding).on_one_device())
+    return of_run(PyObject_CallFunctionObjArgs(
+        hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
   return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
-                                             numpy_dtype(a->type->dtype()), shape.get(), nullptr));
+                                             numpy_dtype(a->type->dtype()), shape.get(),
+                                             blocks_of(a->sharding, a->type).get(), nullptr));
 }
 
-Ref result_handler(TypeRef type, int device) {
+Ref result_handler(TypeRef type, ShardingRef sharding) {
   static auto* handlers = new LruTable<CacheKey, Ref>("result_handlers", kMaxTypes);
   CacheKey key;
-  key.add({word(type), device});
+  key.add({word(type), word(sharding)});
   uint64_t hash = key.hash();
   if (auto known = handlers->find(hash, [&](const CacheKey& k) { return k == key; })) return *known;
-  const Device& d = device_table()[static_cast<size_t>(device)];
   Ref aval = aval_for(type);
-  Ref handler = Ref::checked(PyObject_CallFunctionObjArgs(hooks.make_handler.get(), aval.get(),
-                                                          d.sharding.get(), nullptr));
+  PyObject* of_jaxlib = jaxlib_sharding(place_of(sharding), type->shape().size());
+  Ref handler = Ref::checked(
+      PyObject_CallFunctionObjArgs(hooks.make_handler.get(), aval.get(), of_jaxlib, nullptr));
   return *handlers->insert(hash, std::move(key), std::move(handler));
 }
 
@@ -358,8 +429,7 @@ void init_array(PyObject* module, const TypeSlots& shared) {
   add(Py_tp_members, members);
   add(Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented));
   add(Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer));
-  add(Py_tp_doc,
-      const_cast<char*>("A concrete array: values of one dtype on a device. Immutable."));
+  add(Py_tp_doc, const_cast<char*>("A concrete array: values of one dtype on devices. Immutable."));
   add(0, nullptr);
   PyType_Spec spec = {"weft.Array", sizeof(ArrayObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};

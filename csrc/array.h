@@ -1,25 +1,13 @@
-// Array: a concrete array, a PJRT buffer with its type. Also the device table.
+// Array: a concrete array, a PJRT buffer with its type and where it lies.
 #pragma once
 
-#include <deque>
 #include <string>
 
 #include "core.h"
+#include "placement.h"
 #include "type_slots.h"
 
 namespace weft::py {
-
-struct Device {
-  Ref device;       // jaxlib's device object
-  Ref sharding;     // a single-device sharding for it
-  Ref device_list;  // jaxlib's DeviceList of it
-  std::string platform;
-};
-std::deque<Device>& device_table();  // its elements stay where they are
-// Raises for a number that is no index of the table; starts the runtime if need be.
-void check_device(int device);
-// The index that operations without committed operands use; starts the runtime if need be.
-int current_device();
 
 struct ArrayObject {
   PyObject_HEAD PyObject* buffer;  // jaxlib's array; None once it was deleted
@@ -27,10 +15,11 @@ struct ArrayObject {
   PyObject* weakrefs;
   ArrayObject* prev;  // all live arrays, for live_arrays()
   ArrayObject* next;
-  int device;
+  ShardingRef sharding;
   bool weak;       // weakly typed: made from a Python scalar
-  bool committed;  // device_put to a device by name, or computed from such an array
+  bool committed;  // put there by name, or computed from such an array
   bool shared;     // a ref or the cache of scalars holds it: not for the caller to donate
+  bool of_call;    // made of data of the host for the call at hand, which alone holds it
   bool deleted;    // donated or deleted; the buffer is gone
   Loc deleted_at;
 };
@@ -59,17 +48,23 @@ class ExplicitTransfers {
 void guard_transfer(const Setting& guard, TypeRef type);
 
 // Takes over the reference to `buffer`.
-PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, int device, bool committed);
-// Copies host data (a NumPy array or scalar of the type's dtype and shape) to a device.
-PyObject* put(PyObject* host, TypeRef type, bool weak, int device, bool committed);
+PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, ShardingRef sharding,
+                     bool committed);
+// Copies host data (a NumPy array or scalar of the type's dtype and shape) to devices. The type has
+// to fit the sharding.
+PyObject* put(PyObject* host, TypeRef type, bool weak, ShardingRef sharding, bool committed);
 // A literal as a NumPy scalar of its dtype.
 Ref numpy_scalar(const Literal& x);
-// A 0-d array that holds a literal: from a cache per (literal, device), or one of its own. Only the
-// latter may reach a user or be donated, since deleting it must not delete it for others.
-Ref cached_scalar(const Literal& x, int device);
-Ref fresh_scalar(const Literal& x, int device, bool weak);
-// A copy on a device; of another type, if one is given, whose buffers are the same.
-Ref copy_buffer(ArrayObject* a, int device, bool weak, bool committed, TypeRef type = nullptr);
+// A 0-d array that holds a literal: from a cache per (literal, sharding), or one of its own. Only
+// the latter may reach a user or be donated, since deleting it must not delete it for others.
+Ref cached_scalar(const Literal& x, ShardingRef sharding);
+Ref fresh_scalar(const Literal& x, ShardingRef sharding, bool weak);
+// A copy where it is; of another type, if one is given, whose buffers are the same.
+Ref copy_buffer(ArrayObject* a, bool weak, bool committed, TypeRef type = nullptr);
+// A copy elsewhere, with values that are on the host in between where devices cannot exchange them.
+Ref copy_to(ArrayObject* a, ShardingRef sharding, bool weak, bool committed);
+// The type of the buffer: random keys are kept as their words.
+TypeRef buffer_type(TypeRef type);
 // What jaxlib returned where it runs a program or waits for one. Raises, in place of its own error,
 // that of the function on the host in which the program failed.
 Ref of_run(PyObject* result);
@@ -83,7 +78,7 @@ void mark_deleted(ArrayObject* a);
 // A list of the arrays whose buffers are held; a new reference.
 PyObject* live_arrays();
 
-// jaxlib's handler that wraps results of a type on a device; from a cache.
-Ref result_handler(TypeRef type, int device);
+// jaxlib's handler that wraps results of a type; from a cache.
+Ref result_handler(TypeRef type, ShardingRef sharding);
 
 }  // namespace weft::py

@@ -6,10 +6,25 @@
 #include "bound_text.h"
 #include "dtypes.h"
 #include "operand.h"
+#include "sharding_object.h"
 
 namespace nb = nanobind;
 
 namespace weft::py {
+namespace {
+
+ShardingRef sharding_argument(nb::handle o, TypeRef type, const char* function) {
+  ShardingRef s = sharding_of(o.ptr());
+  if (!s)
+    raise_error("OperandError", "[", function, "] expected a Sharding of the core; got ",
+                Py_TYPE(o.ptr())->tp_name);
+  place_of(s);
+  std::string problem = misfit(s, type);
+  if (!problem.empty()) raise_error("ShardingError", "[", function, "] ", problem);
+  return s;
+}
+
+}  // namespace
 
 void bind_array_functions(nb::module_& m) {
   m.def("dtype_names", [] {
@@ -23,39 +38,28 @@ void bind_array_functions(nb::module_& m) {
       nb::arg("name"), nb::arg("words"), nb::arg("dtype"));
   m.def(
       "put",
-      [](nb::handle host, bool weak, int device, bool committed) {
+      [](nb::handle host, bool weak, nb::handle sharding, bool committed) {
         Operand x = classify_operand(host.ptr(), "put");
         if (x.kind != OperandKind::kNumpy && x.kind != OperandKind::kScalar)
           raise_error("OperandError", "[put] expected data of the host; got ",
                       Py_TYPE(host.ptr())->tp_name);
-        check_device(device);
+        ShardingRef to = sharding_argument(sharding, x.type, "put");
         guard_transfer(x);
-        return nb::steal(put(host_value(x).get(), x.type, weak, device, committed));
+        return nb::steal(put(host_value(x).get(), x.type, weak, to, committed));
       },
-      nb::arg("host"), nb::arg("weak"), nb::arg("device"), nb::arg("committed"));
+      nb::arg("host"), nb::arg("weak"), nb::arg("sharding"), nb::arg("committed"));
   m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,
-                          int device, bool committed) {
+                          nb::handle sharding, bool committed) {
     Dims dims;
     for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
     std::optional<DType> d = from_numpy_dtype(dtype.ptr());
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
-    check_device(device);
+    TypeRef type = make_type(*d, dims);
+    ShardingRef to = sharding_argument(sharding, type, "wrap_buffer");
     if (!nb::object(buffer.attr("aval").attr("shape")).equal(shape))
       raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
                   std::span<const int64_t>(dims));
-    return nb::steal(
-        make_array(buffer.release().ptr(), make_type(*d, dims), weak, device, committed));
-  });
-  // The array on a device, committed to it.
-  m.def("commit", [](nb::handle array, int device) {
-    ArrayObject* a = array_argument(array.ptr(), "device_put");
-    check_device(device);
-    if (a->device == device && a->committed) return nb::borrow(array);
-    if (a->device != device) {
-      ExplicitTransfers by_name;
-      guard_transfer(kGuardBetweenDevices, a->type);
-    }
-    return take(copy_buffer(a, device, a->weak, true));
+    return nb::steal(make_array(buffer.release().ptr(), type, weak, to, committed));
   });
   m.def("explicit_value", [](nb::handle array) {
     ExplicitTransfers by_name;
@@ -64,7 +68,42 @@ void bind_array_functions(nb::module_& m) {
   });
   m.def("copy_array", [](nb::handle array) {
     ArrayObject* a = array_argument(array.ptr(), "copy");
-    return take(copy_buffer(a, a->device, a->weak, a->committed));
+    return take(copy_buffer(a, a->weak, a->committed));
+  });
+  // device_put of a NumPy array.
+  m.def("put_explicitly", [](nb::handle host, nb::handle sharding) {
+    Operand x = classify_operand(host.ptr(), "device_put");
+    ShardingRef to = sharding_argument(sharding, x.type, "device_put");
+    ExplicitTransfers by_name;
+    guard_transfer(x);
+    return nb::steal(put(host_value(x).get(), x.type, false, to, true));
+  });
+  // What each addressable device holds of an array of a shape: a list of (device, index).
+  m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {
+    Dims dims;
+    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    TypeRef type = make_type(DType::kBool, dims);
+    ShardingRef s = sharding_argument(sharding, type, "sharding");
+    nb::list indices = nb::borrow<nb::list>(shard_indices(s, type, addressable_only).get()), out;
+    size_t next = 0;
+    for (int32_t number : place_of(s).devices->numbers) {
+      const Device& device = device_table()[static_cast<size_t>(number)];
+      if (addressable_only && !device.addressable) continue;
+      out.append(nb::make_tuple(nb::borrow(device.device.get()), number, indices[next++]));
+    }
+    return out;
+  });
+  m.def("jaxlib_sharding", [](nb::handle sharding, size_t rank) {
+    ShardingRef s = sharding_of(sharding.ptr());
+    if (!s) raise_error("OperandError", "jaxlib_sharding expected a Sharding of the core");
+    return nb::borrow(jaxlib_sharding(place_of(s), rank));
+  });
+  m.def("misfit", [](nb::handle sharding, nb::tuple shape) {
+    Dims dims;
+    for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    ShardingRef s = sharding_of(sharding.ptr());
+    if (!s) raise_error("OperandError", "misfit expected a Sharding of the core");
+    return misfit(s, make_type(DType::kBool, dims));
   });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
 }

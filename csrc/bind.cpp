@@ -94,29 +94,27 @@ Value broadcasted(TraceContext& c, Value v, const Dims& shape) {
   return record(c, op_broadcast(), {&v, 1}, attrs)[0];
 }
 
-// Whether an op gives weakly typed results: if all its operands are weak (bools, such as the
-// predicate of a select, do not count) and no attribute names the result's dtype. A preferred
-// accumulation dtype is a preference only.
+bool has_bools(const Operand& x) { return is_bool(x.type->dtype()); }
+
+// Whether an op gives weakly typed results: if all its operands are weak (bools beside numbers,
+// such as the predicate of a select, do not count) and no attribute names the result's dtype. A
+// preferred accumulation dtype is a preference only.
 bool gives_weak(std::span<const Operand> xs, const AttrsRef& attrs) {
   for (size_t i = 0; attrs && i < attrs->values().size(); ++i) {
     if (!std::holds_alternative<DType>(attrs->values()[i])) continue;
     if (attrs->schema().specs()[i].name == "preferred_element_type") continue;
     return attrs->schema().find("weak_type") >= 0 && attrs->boolean("weak_type");
   }
-  bool any = false;
-  for (const Operand& x : xs) {
-    if (is_bool(x.type->dtype())) continue;
-    if (!x.weak) return false;
-    any = true;
-  }
-  return any;
+  bool only_bools = std::all_of(xs.begin(), xs.end(), has_bools);
+  return !xs.empty() && std::all_of(xs.begin(), xs.end(), [&](const Operand& x) {
+    return x.weak || (has_bools(x) && !only_bools);
+  });
 }
 
 Objects wrap(const ContextRef& c, const Values& values, bool weak) {
   Objects out;
   out.reserve(values.size());
-  for (Value v : values)
-    out.push_back(Ref::steal(make_tracer(c, v, weak && !is_bool(c->builder.type(v)->dtype()))));
+  for (Value v : values) out.push_back(Ref::steal(make_tracer(c, v, weak)));
   return out;
 }
 
@@ -142,7 +140,14 @@ PyObject* to_list(Objects results) {
 }
 
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
-  if (policy == Promotion::kBool) return {DType::kBool, false};
+  if (policy == Promotion::kBool) {
+    // Beside weak numbers Python's bools count as weak; of two bools nothing is adapted.
+    bool weak = std::all_of(xs.begin(), xs.end(), [](const Operand& x) {
+      return x.weak || (x.kind == OperandKind::kScalar && has_bools(x));
+    });
+    bool only_bools = std::all_of(xs.begin(), xs.end(), has_bools);
+    return {DType::kBool, weak && (!only_bools || (xs.size() == 1 && xs[0].weak))};
+  }
   std::optional<PromotionType> common;
   for (const Operand& x : xs) {
     PromotionType p{x.type->dtype(), x.weak};
@@ -256,8 +261,7 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
       f.promotion == Promotion::kNumpy && is_complex(common.dtype) && is_ordering(*f.op);
   Value result = by_parts ? compare_by_parts(*c, *f.op, values)
                           : record(*c, use_bool_op ? *f.bool_op : *f.op, values, attrs)[0];
-  bool weak = common.weak && !is_bool(c->builder.type(result)->dtype());
-  return Ref::steal(make_tracer(c, result, weak));
+  return Ref::steal(make_tracer(c, result, common.weak));
 }
 
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
@@ -310,7 +314,6 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
 }
 
 Ref astype(const Operand& x, DType dtype, bool weak) {
-  if (is_bool(dtype)) weak = false;
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
   ContextRef c = context_for({&x, 1});
@@ -322,16 +325,16 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
     Literal value = scalar_value(x, dtype, Wrapping::kNever);
     if (!c) {
       guard_transfer(x);
-      return fresh_scalar(value, current_device(), weak);
+      return fresh_scalar(value, current_placement(), weak);
     }
     return Ref::steal(make_tracer(c, c->builder.literal(value), weak));
   }
   if (!c) {
     if (x.type->dtype() == dtype) {
       if (x.kind == OperandKind::kNumpy) guard_transfer(x);
-      Ref array = to_device(x, current_device());
+      Ref array = to_device(x, current_placement());
       ArrayObject* a = as_array(array.get());
-      return a->weak == weak ? array : copy_buffer(a, a->device, weak, a->committed);
+      return a->weak == weak ? array : copy_buffer(a, weak, a->committed);
     }
     static const char what = 0;
     EagerCall call{&what, convert_attrs(dtype, weak), {}, {&x, 1}, {x.type->dtype()}};

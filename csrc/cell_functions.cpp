@@ -121,8 +121,7 @@ PyObject* new_ref(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Operand x = classify_operand(args[0], "new_ref");
     // The array may be donated or deleted later on.
     bool copies = x.kind == OperandKind::kArray && context_stack().empty();
-    Ref value = copies ? copy_buffer(as_array(x.object), as_array(x.object)->device, x.weak,
-                                     as_array(x.object)->committed)
+    Ref value = copies ? copy_buffer(as_array(x.object), x.weak, as_array(x.object)->committed)
                        : astype(x, x.type->dtype(), x.weak);
     return make_cell(value, args[1] == Py_True).release();
   });

@@ -2,6 +2,8 @@
 
 #include "compile.h"
 
+#include <algorithm>
+
 #include "array.h"
 #include "cache_key.h"
 #include "in_flight.h"
@@ -39,10 +41,33 @@ Table::Handle find(const Key& key, uint64_t hash) {
   return found ? found : table(true).find(hash, same);
 }
 
-ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
+// The places of what is left of a graph.
+Places part_of(const Places& whole, const std::vector<uint32_t>& kept,
+               const std::vector<int>& from_input) {
+  Places part{.at = whole.at};
+  if (!whole.inputs.empty())
+    for (uint32_t i : kept) part.inputs.push_back(whole.inputs[i]);
+  if (!whole.outputs.empty())
+    for (size_t i = 0; i < whole.outputs.size(); ++i)
+      if (from_input[i] < 0) part.outputs.push_back(whole.outputs[i]);
+  if (std::all_of(part.inputs.begin(), part.inputs.end(),
+                  [&](ShardingRef s) { return s == part.at; }))
+    part.inputs.clear();
+  if (std::all_of(part.outputs.begin(), part.outputs.end(), [](ShardingRef s) { return !s; }))
+    part.outputs.clear();
+  return part;
+}
+
+ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<int> aliases,
                              const CompileOptions& options) {
   Key key{graph, {}};
-  key.words.add({options.device, options.compiler_options});
+  key.words.add({word(places.at), options.compiler_options});
+  for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
+    if (places.inputs.empty() && places.outputs.empty()) break;
+    SmallVector<int64_t, 8> words;
+    for (ShardingRef s : *shardings) words.push_back(word(s));
+    key.words.add(words);
+  }
   key.words.add(Dims(aliases.begin(), aliases.end()));
   uint64_t hash = key.hash();
   static auto* compiling = new InFlightTable<Key>;
@@ -53,11 +78,17 @@ ExecutableRef executable_for(const GraphRef& graph, std::vector<int> aliases,
     }
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
-  auto made = std::make_shared<Executable>(graph, options.device, std::move(aliases), options.name,
-                                           options.compiler_options);
+  auto made = std::make_shared<Executable>(graph, std::move(places), std::move(aliases),
+                                           options.name, options.compiler_options);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
+}
+
+// Whether an output that is an input is where it is wanted.
+bool stays(const Places& places, size_t output, size_t input) {
+  if (places.outputs.empty() || !places.outputs[output]) return true;
+  return places.outputs[output] == places.input(input);
 }
 
 // The graph with what is looked at among its outputs, if anything is.
@@ -82,6 +113,33 @@ GraphRef with_observed(const GraphRef& graph, bool at_once,
 
 }  // namespace
 
+MeshRef mesh_named_in(const AttrRecord& attrs) {
+  auto of_devices = [](MeshRef mesh) { return mesh && !mesh->is_abstract() ? mesh : nullptr; };
+  for (const Attr& value : attrs.values()) {
+    MeshRef found = nullptr;
+    if (auto* mesh = std::get_if<MeshRef>(&value)) found = of_devices(*mesh);
+    if (auto* s = std::get_if<ShardingRef>(&value); s && *s) found = of_devices((*s)->mesh());
+    if (auto* all = std::get_if<std::vector<ShardingRef>>(&value))
+      for (ShardingRef s : *all)
+        if (s && !found) found = of_devices(s->mesh());
+    if (auto* graph = std::get_if<GraphRef>(&value)) found = mesh_named_in(**graph);
+    if (auto* graphs = std::get_if<std::vector<GraphRef>>(&value))
+      for (const GraphRef& g : *graphs)
+        if (!found) found = mesh_named_in(*g);
+    if (found) return found;
+  }
+  return nullptr;
+}
+
+MeshRef mesh_named_in(const Graph& graph) {
+  return *graph.cached<MeshRef>("mesh_named_in", [&] {
+    for (const Op& op : graph.ops())
+      if (MeshRef found = op.attrs ? mesh_named_in(*op.attrs) : nullptr)
+        return std::make_shared<MeshRef>(found);
+    return std::make_shared<MeshRef>(nullptr);
+  });
+}
+
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
   auto program = std::make_shared<Program>();
@@ -90,33 +148,38 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   const std::vector<bool>& donated = program->observed ? std::vector<bool>() : options.donated;
   weak_outputs.resize(graph->outputs().size());
   program->optimized = unlocked(*graph, [&] { return optimize(graph); });
-  Split s = split(program->optimized, options.keep_unused, donated);
+  Places places = options.places;
+  if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
+  Split s = split(program->optimized, options.keep_unused, donated,
+                  [&](size_t output, size_t input) { return stays(places, output, input); });
   std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
   program->outputs = graph->output_types();
   program->weak = std::move(weak_outputs);
-  program->device = options.device;
-  if (!s.graph) return program;
-  program->executable = executable_for(s.graph, std::move(aliases), options);
+  if (s.graph)
+    program->executable = executable_for(
+        s.graph, part_of(places, program->kept, program->from_input), std::move(aliases), options);
+  program->places = std::move(places);
   return program;
 }
 
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations) {
   GraphRef optimized = unlocked(*graph, [&] { return optimize(graph); });
-  EmitOptions emit = emit_options(device_table()[static_cast<size_t>(options.device)].platform);
+  const Places& places = options.places;
+  Split s = split(optimized, options.keep_unused, options.donated,
+                  [&](size_t output, size_t input) { return stays(places, output, input); });
+  // The text shows every output, also those that the runtime hands through.
+  bool is_whole = s.graph && s.graph->outputs().size() == optimized->outputs().size();
+  std::vector<uint32_t> consumed;
+  EmitOptions emit = is_whole ? emit_options(part_of(places, s.kept, s.from_input), s.kept.size(),
+                                             match_donations(s, options.donated, consumed))
+                              : emit_options(places, optimized->num_inputs(), {});
   emit.module_name = "jit_" + options.name;
   emit.locations = locations;
-  Split s = split(optimized, options.keep_unused, options.donated);
-  if (s.graph && s.graph->outputs().size() == optimized->outputs().size()) {
-    std::vector<uint32_t> consumed;
-    emit.aliases = match_donations(s, options.donated, consumed);
-    emit.result_info = options.result_info;
-    return unlocked(*s.graph, [&] { return emit_stablehlo(*s.graph, emit).text; });
-  }
-  // The text shows every output, also those that the runtime hands through.
   emit.result_info = options.result_info;
-  return unlocked(*optimized, [&] { return emit_stablehlo(*optimized, emit).text; });
+  const GraphRef& shown = is_whole ? s.graph : optimized;
+  return unlocked(*shown, [&] { return emit_stablehlo(*shown, emit).text; });
 }
 
 CacheStats executable_cache_stats() {

@@ -12,7 +12,7 @@ namespace weft::py {
 
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
-  int device = 0;
+  Places places = {};  // of the inputs and outputs of the graph
   std::string name = "f";
   std::vector<bool> donated;
   bool keep_unused = false;
@@ -41,10 +41,14 @@ struct Program {
   std::vector<uint32_t> donated;  // inputs that are gone after the call
   std::vector<TypeRef> outputs;
   std::vector<bool> weak;  // per output
-  int device = 0;
+  Places places = {};
   std::shared_ptr<const Observed> observed = nullptr;  // null: nothing is
 };
 using ProgramRef = std::shared_ptr<const Program>;
+
+// The mesh of devices that ops of a graph, or attributes of one, name; null if there is none.
+MeshRef mesh_named_in(const Graph& graph);
+MeshRef mesh_named_in(const AttrRecord& attrs);
 
 // Splits a graph into what runs and what is handed through, and finds or compiles the executable.
 ProgramRef compile(const GraphRef& graph, const CompileOptions& options,

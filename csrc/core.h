@@ -118,13 +118,16 @@ inline constexpr Setting kDebugInfs{"debug_infs", 24, 1, false};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
+// Number of a combination of values of the contexts that users make; 0 for none.
+inline constexpr Setting kUserContext{"user_context", 44, 20, true};
 inline constexpr Setting kSettings[] = {kX64,           kStrictPromotion, kRankPromotion,
                                         kPrecision,     kPrngImpl,        kLegacyKeys,
                                         kCustomPrng,    kSequential,      kRandom,
                                         kDisableJit,    kNoTracing,       kNoExecution,
                                         kCheckLeaks,    kLogCompiles,     kExplainMisses,
                                         kKeyReuse,      kDebugNans,       kDebugInfs,
-                                        kGuardToDevice, kGuardToHost,     kGuardBetweenDevices};
+                                        kGuardToDevice, kGuardToHost,     kGuardBetweenDevices,
+                                        kUserContext};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

@@ -46,9 +46,9 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs,
                      const std::vector<bool>& weak) {
   std::vector<Ref> values(graph.num_values());
   for (size_t i = 0; i < inputs.size(); ++i)
-    values[i] = to_device(inputs[i], current_device(), graph.input_types()[i]->dtype());
+    values[i] = to_device(inputs[i], current_placement(), graph.input_types()[i]->dtype());
   auto value = [&](Value v) {
-    return v.is_literal() ? cached_scalar(graph.literal(v), current_device()) : values[v.id];
+    return v.is_literal() ? cached_scalar(graph.literal(v), current_placement()) : values[v.id];
   };
   // The last use of each value, to free it there.
   std::vector<uint32_t> last_use(graph.num_values(), UINT32_MAX);
@@ -77,11 +77,11 @@ Objects run_op_by_op(const Graph& graph, std::span<const Operand> inputs,
     // A result is the caller's own.
     ArrayObject* a = as_array(r.get());
     if (a->shared && v.is_literal()) {
-      r = fresh_scalar(graph.literal(v), current_device(), false);
+      r = fresh_scalar(graph.literal(v), current_placement(), false);
     } else if (a->shared && v.id < inputs.size() && inputs[v.id].kind == OperandKind::kScalar) {
-      r = fresh_scalar(scalar_value(inputs[v.id], a->type->dtype()), current_device(), false);
+      r = fresh_scalar(scalar_value(inputs[v.id], a->type->dtype()), current_placement(), false);
     } else if (a->shared) {
-      r = copy_buffer(a, a->device, a->weak, a->committed);
+      r = copy_buffer(a, a->weak, a->committed);
     }
     out.push_back(astype(classify(r.get()), as_array(r.get())->type->dtype(), is_weak));
   }
@@ -157,7 +157,7 @@ Ref concrete_object(PyObject* o) {
   Operand x = classify(o);
   if (x.kind == OperandKind::kTracer) return concrete_value(as_tracer(o));
   if (x.kind == OperandKind::kInvalid) return Ref();
-  return to_device(x, current_device());
+  return to_device(x, current_placement());
 }
 
 // Runs the ops that `v` needs and that have not been run, one by one, and remembers every value:
@@ -192,8 +192,9 @@ bool evaluate(TraceContext& c, Value v) {
     std::vector<Ref> held;
     std::vector<Operand> xs;
     for (Value operand : b.operands(op)) {
-      held.push_back(operand.is_literal() ? cached_scalar(*b.as_literal(operand), current_device())
-                                          : known[operand.id]);
+      held.push_back(operand.is_literal()
+                         ? cached_scalar(*b.as_literal(operand), current_placement())
+                         : known[operand.id]);
       xs.push_back(classify(held.back().get()));
     }
     Objects results = run_op(op, xs);
@@ -277,7 +278,7 @@ Ref concrete_value(TracerObject* t) {
   for (uint32_t i = 0; i < c.inputs.size(); ++i) remember(Value{i}, c.inputs[i].get());
   for (size_t i = 0; i < c.captures.size(); ++i) remember(c.capture_values[i], c.captures[i].get());
   if (t->value.is_literal())
-    return cached_scalar(*c.builder.as_literal(t->value), current_device());
+    return cached_scalar(*c.builder.as_literal(t->value), current_placement());
   if (!evaluate(c, t->value)) return Ref();
   return c.known[t->value.id];
 }

@@ -39,18 +39,19 @@ TypeRef passed_type(const EagerCall& call, size_t i) {
   return x.kind == OperandKind::kScalar ? scalar_type(call.scalar_dtypes[i]) : x.type;
 }
 
-Key make_key(const EagerCall& call, int device) {
+Key make_key(const EagerCall& call, const Places& places) {
   Key key{call.extra, call.attrs};
   constexpr uint64_t kOfPrograms = kTracedSettings | kDebugNans.mask() | kDebugInfs.mask();
-  key.words.add({word(call.what), device, static_cast<int64_t>(settings() & kOfPrograms)});
+  key.words.add({word(call.what), word(places.at), static_cast<int64_t>(settings() & kOfPrograms)});
   SmallVector<int64_t, 8> types;
   for (size_t i = 0; i < call.operands.size(); ++i)
     types.push_back(word(passed_type(call, i)) | call.operands[i].weak);
+  for (ShardingRef s : places.inputs) types.push_back(word(s));
   key.words.add(types);
   return key;
 }
 
-ProgramRef build_program(const EagerCall& call, int device, Build build) {
+ProgramRef build_program(const EagerCall& call, const Places& places, Build build) {
   auto context = std::make_shared<TraceContext>();
   context->locations = false;
   context->name = "an eager op";
@@ -75,7 +76,7 @@ ProgramRef build_program(const EagerCall& call, int device, Build build) {
     graph = context->builder.finish(outputs, context->capture_values);
   }
   CompileOptions options;
-  options.device = device;
+  options.places = places;
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;
@@ -84,40 +85,129 @@ ProgramRef build_program(const EagerCall& call, int device, Build build) {
 
 }  // namespace
 
-Placement placement(std::span<const Operand> xs, Describe describe) {
-  Placement p{-1, false};
-  size_t by = 0;
+namespace {
+
+[[noreturn]] void mismatch(const std::string& first, TypeRef first_type, ShardingRef first_place,
+                           const std::string& other, TypeRef other_type, ShardingRef other_place) {
+  bool single = is_trivial(first_place) && is_trivial(other_place);
+  raise_error("DeviceMismatchError", "expected arrays committed to ",
+              single ? "one device" : "the same devices", "; got ", first, " (", first_type,
+              ") on ", describe(first_place), " and ", other, " (", other_type, ") on ",
+              describe(other_place), "\n  Move one of them with weft.device_put.");
+}
+
+bool is_committed(const Operand& x) {
+  return x.kind == OperandKind::kArray && as_array(x.object)->committed;
+}
+
+// Where an array on one device, or the places of all, is not enough.
+Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
+                 const std::vector<ShardingRef>& inputs, const std::vector<ShardingRef>& outputs) {
+  // What places the program: its own mesh, what is asked for, the first committed array.
+  ShardingRef first = mesh ? replicated(mesh) : nullptr;
+  std::string by = "the program";
+  TypeRef by_type = nullptr;
+  auto join = [&](ShardingRef s, TypeRef type, FunctionRef<std::string()> what) {
+    if (!first) {
+      first = s;
+      by = what();
+      by_type = type;
+    } else if (place_of(first).devices != place_of(s).devices) {
+      mismatch(by, by_type ? by_type : type, first, what(), type, s);
+    }
+  };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) join(inputs[i], xs[i].type, [&] { return cat("in_shardings, ", describe(i)); });
+  for (ShardingRef s : outputs)
+    if (s) join(s, nullptr, [] { return std::string("out_shardings"); });
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].kind == OperandKind::kArray && as_array(xs[i].object)->deleted)
+      check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
+    if (is_committed(xs[i]))
+      join(as_array(xs[i].object)->sharding, xs[i].type, [&] { return describe(i); });
+  }
+  if (!first) first = current_placement();
+  const Place& place = place_of(first);
+  Placement p{{.at = replicated(first->mesh())}, true};
+  for (size_t i = 0; i < xs.size(); ++i) {
+    ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
+    if (is_committed(xs[i])) {
+      ShardingRef own = as_array(xs[i].object)->sharding;
+      if (wanted && wanted != own && !place.on_one_device())
+        raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,
+                    ") to be split as in_shardings says, ", wanted, "; got an array split as ", own,
+                    "\n  Move it with weft.device_put.");
+      wanted = wanted ? wanted : own;
+    }
+    if (wanted) check_fit(wanted, xs[i].type, describe(i));
+    p.places.inputs.push_back(wanted ? wanted : p.places.at);
+  }
+  p.places.outputs = outputs;
+  return p;
+}
+
+}  // namespace
+
+void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
+  std::string problem = misfit(sharding, type);
+  if (!problem.empty()) raise_error("ShardingError", "[", what, "] ", problem);
+}
+
+Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh) {
+  if (mesh) return spread(xs, describe, mesh, {}, {});
+  Placement p{{}, false};
   for (size_t i = 0; i < xs.size(); ++i) {
     if (xs[i].kind != OperandKind::kArray) continue;
     const ArrayObject* a = as_array(xs[i].object);
     if (a->deleted) check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
-    if (!a->committed) continue;
-    if (p.committed && a->device != p.device) {
-      auto text = [](int d) {
-        Ref s = Ref::checked(PyObject_Str(device_table()[static_cast<size_t>(d)].device.get()));
-        return readable(s.get());
-      };
-      raise_error("DeviceMismatchError", "expected arrays committed to one device; got ",
-                  describe(by), " (", xs[by].type, ") on ", text(p.device), " and ", describe(i),
-                  " (", a->type, ") on ", text(a->device),
-                  "\n  Move one of them with weft.device_put.");
-    }
-    p = {a->device, true};
-    by = i;
+    if (!a->committed || a->sharding == p.places.at) continue;
+    if (p.committed || !is_trivial(a->sharding)) return spread(xs, describe, nullptr, {}, {});
+    p.places.at = a->sharding;
+    p.committed = true;
   }
-  if (p.device < 0) p.device = current_device();
+  if (!p.places.at) p.places.at = current_placement();
   return p;
 }
 
-Ref on_device(Ref array, int device) {
+Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh,
+                    const std::vector<ShardingRef>& inputs,
+                    const std::vector<ShardingRef>& outputs) {
+  return spread(xs, describe, mesh, inputs, outputs);
+}
+
+Ref on_device(Ref array, ShardingRef sharding) {
   ArrayObject* a = as_array(array.get());
-  if (a->device == device) return array;
-  return copy_buffer(a, device, a->weak, a->committed);
+  if (a->sharding == sharding) return array;
+  check_fit(sharding, a->type, "device_put");
+  if (place_of(a->sharding).devices != place_of(sharding).devices ||
+      place_of(sharding).on_one_device())
+    return copy_to(a, sharding, a->weak, a->committed);
+  GraphBuilder b;
+  GraphRef graph = b.finish(Values{b.input(a->type)});
+  CompileOptions options;
+  options.name = "device_put";
+  options.places = {replicated(sharding->mesh()), {a->sharding}, {sharding}};
+  Outputs out;
+  PyObject* input = array.get();
+  run(*compile(graph, options, {a->weak}), {&input, 1}, a->committed, out);
+  return out.take(0);
+}
+
+Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype) {
+  Ref array = to_device(x, sharding, dtype);
+  if (x.kind == OperandKind::kNumpy) as_array(array.get())->of_call = true;
+  return on_device(std::move(array), sharding);
+}
+
+// That of an op which holds a graph for parts of arrays.
+static MeshRef mesh_of(const EagerCall& call) {
+  return call.attrs && call.attrs->holds_graphs() ? mesh_named_in(*call.attrs) : nullptr;
 }
 
 static void run_call(const EagerCall& call, Build build, Outputs& out) {
-  Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
-  Key key = make_key(call, where.device);
+  Placement where =
+      placement(call.operands, [](size_t i) { return cat("operand ", i); }, mesh_of(call));
+  Key key = make_key(call, where.places);
   uint64_t hash = key.hash();
   Table::Handle program = find(key, hash);
   if (program) {
@@ -125,7 +215,7 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
   } else {
     check_may_trace("an eager op");
     ++stats.misses;
-    ProgramRef made = build_program(call, where.device, build);
+    ProgramRef made = build_program(call, where.places, build);
     program = find(key, hash);  // another thread may have been first
     if (!program) program = table().insert(hash, std::move(key), std::move(made));
   }
@@ -133,14 +223,15 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
   std::vector<Ref> held;  // what is not the caller's
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& x = call.operands[i];
-    if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
+    ShardingRef at = where.places.input(i);
+    if (x.kind == OperandKind::kArray && as_array(x.object)->sharding == at) {
       inputs.push_back(x.object);
       continue;
     }
     guard_transfer(x);
     std::optional<DType> dtype;
     if (!call.scalar_dtypes.empty()) dtype = call.scalar_dtypes[i];
-    held.push_back(on_device(to_device(x, where.device, dtype), where.device));
+    held.push_back(for_call(x, at, dtype));
     inputs.push_back(held.back().get());
   }
   run(**program, {inputs.data(), inputs.size()}, where.committed, out);
@@ -162,8 +253,9 @@ Ref run_for_one(const EagerCall& call, Build build) {
 }
 
 bool is_cached(const EagerCall& call) {
-  Placement where = placement(call.operands, [](size_t i) { return cat("operand ", i); });
-  Key key = make_key(call, where.device);
+  Placement where =
+      placement(call.operands, [](size_t i) { return cat("operand ", i); }, mesh_of(call));
+  Key key = make_key(call, where.places);
   return static_cast<bool>(find(key, key.hash()));
 }
 

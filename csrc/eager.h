@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cache_key.h"
+#include "compile.h"
 #include "core.h"
 #include "function_ref.h"
 #include "operand.h"
@@ -29,16 +30,25 @@ Objects run_eagerly(const EagerCall& call, Build build);
 // Of a computation with one result.
 Ref run_for_one(const EagerCall& call, Build build);
 
-// The device that operands must be on, and whether one of them insists on it.
+// Where a program on these operands runs, and whether one of them insists on it: on several devices
+// every committed array stays as it is split, and the others are put on each device.
 struct Placement {
-  int device;
+  Places places;
   bool committed;
 };
-// describe(i) names an operand in messages.
+// describe(i) names an operand in messages. With a mesh, that of the program, it runs there.
 using Describe = FunctionRef<std::string(size_t)>;
-Placement placement(std::span<const Operand> xs, Describe describe);
-// The array, or a copy of it on `device`.
-Ref on_device(Ref array, int device);
+Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh = nullptr);
+// The same where some operands, and some results, are wanted somewhere; null: not said.
+Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh,
+                    const std::vector<ShardingRef>& inputs,
+                    const std::vector<ShardingRef>& outputs);
+// The array, or a copy of it elsewhere: between the same devices, a program moves what has to be.
+Ref on_device(Ref array, ShardingRef sharding);
+// The operand as an array there for one call.
+Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype = std::nullopt);
+// Raises ShardingError for a type that does not fit.
+void check_fit(ShardingRef sharding, TypeRef type, std::string_view what);
 
 // Whether run_eagerly would find the program.
 bool is_cached(const EagerCall& call);

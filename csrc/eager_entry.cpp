@@ -9,9 +9,9 @@ namespace {
 using Record = SmallVector<int64_t, 16>;
 
 // Appends an argument to a key: which parameter it is for, and its value. Not for values that are
-// neither None, bools, ints nor tuples of ints: numbers may be data, and data is no key.
+// neither None, bools, ints, tuples of ints nor text: numbers may be data, and data is no key.
 bool add_argument(const EagerEntry& entry, Py_ssize_t parameter, PyObject* value, CacheKey& key) {
-  enum { kNone, kBool, kInt, kInts };
+  enum { kNone, kBool, kInt, kInts, kText };
   if (value == Py_None) {
     key.add({parameter, kNone});
     return true;
@@ -19,6 +19,12 @@ bool add_argument(const EagerEntry& entry, Py_ssize_t parameter, PyObject* value
   if (!entry.is_static(parameter)) return false;
   if (PyBool_Check(value)) {
     key.add({parameter, kBool, value == Py_True});
+    return true;
+  }
+  if (PyUnicode_CheckExact(value)) {
+    Record record{parameter, kText};
+    for (char c : readable(value)) record.push_back(c);
+    key.add(record);
     return true;
   }
   auto add_int = [](PyObject* o, Record& to) {

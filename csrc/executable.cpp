@@ -104,14 +104,33 @@ Ref type_texts(const Graph& graph) {
 }
 
 EmittedModule emit(const Executable& e) {
-  EmitOptions options = emit_options(device_table()[static_cast<size_t>(e.device)].platform);
+  EmitOptions options = emit_options(e.places, e.graph->num_inputs(), e.aliases);
   options.module_name = "jit_" + e.name;
   options.locations = true;
-  options.aliases = e.aliases;
   return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
 
 }  // namespace
+
+EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases) {
+  const Place& place = place_of(places.at);
+  EmitOptions options = emit_options(place.devices->platform);
+  options.aliases = aliases;
+  options.devices = place.devices->numbers;
+  if (!place.on_one_device()) {
+    options.inputs = places.inputs;
+    if (options.inputs.empty()) options.inputs.assign(num_inputs, places.at);
+    options.outputs = places.outputs;
+    // XLA decides where a result lies, and so which one can take the buffer.
+    for (size_t i = 0; i < aliases.size(); ++i) {
+      if (aliases[i] < 0) continue;
+      auto result = static_cast<size_t>(aliases[i]);
+      if (places.outputs.empty() || places.outputs[result] != places.input(i))
+        options.aliases[i] = EmitOptions::kDonor;
+    }
+  }
+  return options;
+}
 
 EmitOptions emit_options(const std::string& platform) {
   EmitOptions options;
@@ -139,10 +158,10 @@ int compiler_options_number(PyObject* options) {
   return static_cast<int>(all.size() - 1);
 }
 
-Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, std::string name_,
-                       int compiler_options_)
+Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
+                       std::string name_, int compiler_options_)
     : graph(std::move(graph_)),
-      device(device_),
+      places(std::move(layout_)),
       aliases(std::move(aliases_)),
       name(std::move(name_)),
       compiler_options(compiler_options_),
@@ -150,14 +169,48 @@ Executable::Executable(GraphRef graph_, int device_, std::vector<int> aliases_, 
       has_effects(graph->effects() != kPure) {
   constexpr int64_t kSmallBytes = 1 << 16;
   int64_t smallest = kSmallBytes + 1;
-  handlers_ = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    PyList_SET_ITEM(handlers_.get(), static_cast<Py_ssize_t>(i),
-                    result_handler(outputs[i], device).release());
     if (outputs[i]->num_bytes() >= smallest) continue;
     smallest = outputs[i]->num_bytes();
     smallest_output = static_cast<int>(i);
   }
+}
+
+void Executable::set_results(PyObject* loaded) {
+  const Place& place = place_of(places.at);
+  std::vector<ShardingRef> results;
+  if (!place.on_one_device()) {
+    Ref tiles = Ref::checked(PyObject_CallOneArg(hooks.output_tiles.get(), loaded));
+    MeshRef mesh = places.at->mesh();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      ShardingRef wanted = places.outputs.empty() ? nullptr : places.outputs[i];
+      if (wanted && !wanted->is_open()) {
+        results.push_back(wanted);
+        continue;
+      }
+      PyObject* found = PyList_GetItem(tiles.get(), static_cast<Py_ssize_t>(i));
+      if (!found) throw PythonError{};
+      if (found == Py_None) {
+        results.push_back(replicated(mesh));
+        continue;
+      }
+      Dims blocks, order;
+      auto ints = [](PyObject* tuple, Dims& out) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); ++k)
+          out.push_back(to_int(PyTuple_GET_ITEM(tuple, k)));
+      };
+      ints(PyTuple_GET_ITEM(found, 0), blocks);
+      ints(PyTuple_GET_ITEM(found, 1), order);
+      results.push_back(
+          sharding_of_tiles(mesh, *place.devices, outputs[i]->shape().size(), blocks, order));
+    }
+  }
+  Ref handlers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    PyList_SET_ITEM(handlers.get(), static_cast<Py_ssize_t>(i),
+                    result_handler(outputs[i], results.empty() ? places.at : results[i]).release());
+  results_ = std::move(results);
+  handlers_ = std::move(handlers);
 }
 
 Executable::~Executable() { loaded_set().remove(this); }
@@ -183,12 +236,14 @@ Ref Executable::load() {
   Ref text_object = to_text(module.text);
   Ref functions = host_functions(module.callbacks);
   Ref targets = call_targets(module.targets);
-  Ref index = Ref::checked(PyLong_FromLong(device));
+  const std::vector<int32_t>& numbers = place_of(places.at).devices->numbers;
+  Ref devices = to_tuple(Dims(numbers.begin(), numbers.end()));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
-      hooks.compile.get(), text_object.get(), index.get(), functions.get(),
+      hooks.compile.get(), text_object.get(), devices.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, targets.get(),
       all_compiler_options()[static_cast<size_t>(compiler_options)].get(), nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
+  if (!handlers_) set_results(made.get());
   ++loaded_set().loads;
   loaded_ = made;
   last_use_ = ++clock_;

@@ -12,11 +12,21 @@
 
 namespace weft::py {
 
+// Where the inputs of a program are, and where its outputs are to be.
+struct Places {
+  ShardingRef at = nullptr;  // of all that is not given; its devices are those of the program
+  std::vector<ShardingRef> inputs = {};   // empty: none is given
+  std::vector<ShardingRef> outputs = {};  // empty or null: on several devices, as XLA chooses
+
+  ShardingRef input(size_t i) const { return inputs.empty() ? at : inputs[i]; }
+  friend bool operator==(const Places&, const Places&) = default;
+};
+
 class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
   // for XLA's dumps and profiles.
-  Executable(GraphRef graph, int device, std::vector<int> aliases, std::string name,
+  Executable(GraphRef graph, Places places, std::vector<int> aliases, std::string name,
              int compiler_options);
   ~Executable();
   Executable(const Executable&) = delete;
@@ -29,11 +39,13 @@ class Executable {
   }
   // jaxlib's result handlers, a list.
   PyObject* handlers() const { return handlers_.get(); }
+  // Where a result is, once it was loaded.
+  ShardingRef result_sharding(size_t i) const { return results_.empty() ? places.at : results_[i]; }
   // Whether it has functions of the host; known once it was loaded.
   bool calls_host() const { return calls_host_; }
 
   const GraphRef graph;
-  const int device;
+  const Places places;
   const std::vector<int> aliases;
   const std::string name;
   const int compiler_options;
@@ -44,11 +56,13 @@ class Executable {
  private:
   friend struct Loaded;
   Ref load();
+  void set_results(PyObject* loaded);
 
   static inline uint64_t clock_ = 0;
   Ref loaded_;
   InFlightRef loading_;
   Ref handlers_;
+  std::vector<ShardingRef> results_;  // empty: all are at places.at
   uint64_t last_use_ = 0;
   bool calls_host_ = false;
 };
@@ -58,8 +72,9 @@ using ExecutableRef = std::shared_ptr<Executable>;
 // for those that are equal.
 int compiler_options_number(PyObject* options);
 
-// What emission has to know of a platform.
+// What emission has to know of where a program runs.
 EmitOptions emit_options(const std::string& platform);
+EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases);
 
 // How many are loaded, and how often one was.
 size_t loaded_executables();

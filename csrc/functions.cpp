@@ -86,8 +86,7 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, size_t nargsf,
     return elementwise(f, xs, make_attrs(*f.op, function.by_keyword ? nullptr : kwnames, args + n))
         .release();
   });
-  if (!result) error_leaves(self);
-  return result;
+  return result ? result : call_failed(self, self, args, nargsf, kwnames);
 }
 
 // Made when it is asked for: `inspect` is slow to import.

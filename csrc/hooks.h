@@ -49,9 +49,17 @@ struct Hooks {
   Hook put{"put", Hook::kCallable};                    // batched_device_put
   Hook put_semantics{"put_semantics", Hook::kObject};  // HostBufferSemantics that copies
   Hook make_aval{"make_aval", Hook::kCallable};        // (shape, dtype) -> shape, dtype, weak_type
+  Hook device_list{"device_list", Hook::kCallable};    // (devices) -> jaxlib's DeviceList
+  // (DeviceList, blocks per dimension or None, the devices that hold them, kind of memory or None)
+  Hook make_sharding{"make_sharding", Hook::kCallable};
   Hook make_handler{"make_handler", Hook::kCallable};  // (aval, sharding) -> result handler
-  // (text, device index, host functions, whether it has barriers, targets, the user's options of
-  // XLA's) -> executable
+  // (executable) -> per result None, as it is replicated, or (blocks per dimension, their devices)
+  Hook output_tiles{"output_tiles", Hook::kCallable};
+  // What jit was given: (shardings, tree of what they are of or None, its leaves, parameter) ->
+  // list
+  Hook resolve_shardings{"resolve_shardings", Hook::kCallable};
+  // (text, numbers of the devices, host functions, whether it has barriers, targets, the user's
+  // options of XLA's) -> executable
   Hook compile{"compile", Hook::kCallable};
   // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
   Hook host_call_targets{"host_call_targets", Hook::kObject};
@@ -99,6 +107,10 @@ struct Hooks {
   Hook reject_value{"reject_value", Hook::kCallable};
 
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
+
+  // (class of an error, function, arguments) -> the arguments with arrays in place of objects that
+  // stand for them, or None.
+  Hook stand_ins{"stand_ins", Hook::kCallable};
 
   // Classes of weft.
   Hook abstract_type{"abstract_type", Hook::kClass};  // ShapeDtypeStruct

@@ -4,6 +4,7 @@
 #include "jit.h"
 
 #include "array.h"
+#include "cell.h"
 #include "hooks.h"
 #include "jit_call.h"
 #include "jit_signature.h"
@@ -86,22 +87,24 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     EntryRef entry = find_or_trace(s, call);
     return call_entry(s, *entry, call).release();
   });
-  if (!result) error_leaves(as_jit(self)->state->function.get());
-  return result;
+  return result ? result
+                : call_failed(self, as_jit(self)->state->function.get(), args, nargsf, kwnames);
 }
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
-//             inline, keep_unused, library, traces, device=-1, compiler_options=None)
+//             inline, keep_unused, library, traces, device=-1, compiler_options=None,
+//             in_shardings=None, out_shardings=None)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
         *traces;
     PyObject* compiler_options = Py_None;
+    PyObject *in_shardings = Py_None, *out_shardings = Py_None;
     int is_inline, keep_unused, library, device = -1;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iO", &function, &function_name, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOO", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
                           &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
-                          &device, &compiler_options))
+                          &device, &compiler_options, &in_shardings, &out_shardings))
       throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
@@ -124,7 +127,9 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     state->keep_unused = keep_unused;
     state->library = library;
     if (device >= 0) check_device(device);
-    state->device = device;
+    if (device >= 0) state->at = device_table()[static_cast<size_t>(device)].sharding;
+    if (in_shardings != Py_None) state->in_shardings = Ref::borrow(in_shardings);
+    if (out_shardings != Py_None) state->out_shardings = Ref::borrow(out_shardings);
     state->compiler_options = compiler_options_number(compiler_options);
     static uint64_t count = 0;
     state->id = ++count;
@@ -155,7 +160,8 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
+std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
+                                           PyObject* kwargs) {
   if (Py_TYPE(jit_function) != jit_type) {
     PyErr_SetString(PyExc_TypeError, "expected a function made by jit");
     throw PythonError{};
@@ -173,7 +179,12 @@ EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
   }
   Call call =
       prepare(s, {stack.data(), PyTuple_GET_SIZE(args), next ? names.get() : nullptr}, true);
-  return find_or_trace(s, call);
+  EntryRef entry = find_or_trace(s, call);
+  std::vector<Ref> captures = capture_values(entry->captures);
+  std::vector<Operand> operands;
+  for (const Ref& c : captures) operands.push_back(classify(c.get()));
+  operands.insert(operands.end(), call.operands.begin(), call.operands.end());
+  return {entry, placement_of(s, *entry, operands)};
 }
 
 void init_jit(PyObject* module) {

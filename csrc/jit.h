@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compile.h"
 #include "core.h"
+#include "eager.h"
 #include "in_flight.h"
+#include "result_tree.h"
 
 namespace weft::py {
 
@@ -23,6 +26,7 @@ struct Entry {
   bool leaked = false;         // tracers outlived the trace
   bool holds_objects = false;  // of users, in the graph: callbacks, rules
   Ref out_tree;                // null: the output is one leaf
+  ResultTree result_tree;      // the same, where it can be known
   std::vector<bool> weak;      // per output
   std::vector<bool> donated;   // per graph input
   std::vector<bool> in_weak;   // per argument
@@ -30,8 +34,18 @@ struct Entry {
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;
-  // Device and debug_flags(), number of the compiler's options.
-  using Target = std::pair<int, int>;
+  // What jit was given, per graph input and output.
+  struct Wanted {
+    std::vector<ShardingRef> inputs, outputs;
+  };
+  mutable std::unique_ptr<Wanted> wanted;
+  mutable std::optional<MeshRef> mesh;  // that ops of the graph name
+  struct Target {
+    Places places;
+    int debug_flags;
+    int compiler_options;
+    friend bool operator==(const Target&, const Target&) = default;
+  };
   mutable std::vector<std::pair<Target, ProgramRef>> programs;
   mutable InFlightTable<Target> compiling;
 
@@ -42,9 +56,11 @@ using EntryRef = std::shared_ptr<const Entry>;
 extern PyTypeObject* jit_type;
 void init_jit(PyObject* module);
 
-// Traces a JitFunction on arguments, which may be abstract (shape and dtype only).
-EntryRef trace_entry(PyObject* jit_function, PyObject* args, PyObject* kwargs);
-// The program of an entry on a device, compiled at first use.
-ProgramRef program_for(const Entry& entry, int device, bool keep_unused, int compiler_options);
+// Traces a JitFunction on arguments, which may be abstract (shape and dtype only), and says where
+// it would run.
+std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
+                                           PyObject* kwargs);
+// The program of an entry on devices, compiled at first use.
+ProgramRef program_for(const Entry& entry, Places places, bool keep_unused, int compiler_options);
 
 }  // namespace weft::py

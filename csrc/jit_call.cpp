@@ -7,9 +7,11 @@
 #include "array.h"
 #include "cell.h"
 #include "eager.h"
+#include "hooks.h"
 #include "location.h"
 #include "recording.h"
 #include "run.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -27,6 +29,8 @@ const AttrsRef& call_attrs(const Entry& e) {
 
 Ref assemble(const Entry& e, Outputs& outputs) {
   if (!e.out_tree) return outputs.take(0);
+  if (e.result_tree.is_known())
+    return e.result_tree.build([&](size_t i) { return outputs.take(i); });
   size_t count = e.num_results();
   Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(count)));
   for (size_t i = 0; i < count; ++i)
@@ -50,23 +54,51 @@ void record_call(const JitState& s, const Entry& e, const ContextRef& c,
     outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
 }
 
+// Per leaf of a tree, what is written for it.
+void resolve(const Ref& shardings, const Ref& tree, const char* parameter,
+             std::vector<ShardingRef>& out, size_t at, size_t count) {
+  if (!shardings) return;
+  Ref own_tree = tree ? tree : Ref::borrow(Py_None);
+  Ref num_leaves = Ref::checked(PyLong_FromSize_t(count));
+  Ref resolved = Ref::checked(
+      PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(), shardings.get(), own_tree.get(),
+                                   num_leaves.get(), to_text(parameter).get(), nullptr));
+  if (PyList_GET_SIZE(resolved.get()) != static_cast<Py_ssize_t>(count))
+    raise_error("ShardingError", "expected ", parameter, " for ", count, " leaves; got ",
+                PyList_GET_SIZE(resolved.get()));
+  for (size_t i = 0; i < count; ++i)
+    out[at + i] = sharding_of(PyList_GET_ITEM(resolved.get(), static_cast<Py_ssize_t>(i)));
+}
+
+const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
+  if (e.wanted) return *e.wanted;
+  auto made = std::make_unique<Entry::Wanted>();
+  made->inputs.resize(e.graph->num_inputs());
+  made->outputs.resize(e.graph->outputs().size());
+  resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
+          e.graph->num_inputs() - e.captures.size());
+  resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
+  std::vector<TypeRef> types = e.graph->output_types();
+  for (size_t i = 0; i < types.size(); ++i)
+    if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
+  e.wanted = std::move(made);
+  return *e.wanted;
+}
+
 void execute(const JitState& s, const Entry& e, std::span<const Operand> operands,
              Outputs& outputs) {
-  Placement where = placement(operands, [&](size_t i) {
-    size_t captures = e.captures.size();
-    return i < captures ? cat("an array that '", s.name, "' closes over")
-                        : describe_leaf(s, e.in_tree.get(), i - captures);
-  });
-  if (s.device >= 0) where = {s.device, true};
-  ProgramRef program = program_for(e, where.device, s.keep_unused, s.compiler_options);
+  Placement where = placement_of(s, e, operands);
+  ProgramRef program = program_for(e, where.places, s.keep_unused, s.compiler_options);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
+  inputs.reserve(operands.size());
   for (const Operand& x : operands) {
-    if (x.kind == OperandKind::kArray && as_array(x.object)->device == where.device) {
+    ShardingRef at = where.places.input(inputs.size());
+    if (x.kind == OperandKind::kArray && as_array(x.object)->sharding == at) {
       inputs.push_back(x.object);
     } else {
       guard_transfer(x);
-      held.push_back(on_device(to_device(x, where.device), where.device));
+      held.push_back(for_call(x, at));
       inputs.push_back(held.back().get());
     }
   }
@@ -96,15 +128,29 @@ void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
 
 }  // namespace
 
-ProgramRef program_for(const Entry& e, int device, bool keep_unused, int compiler_options) {
-  Entry::Target target{device << 2 | static_cast<int>(debug_flags()), compiler_options};
+Placement placement_of(const JitState& s, const Entry& e, std::span<const Operand> operands) {
+  auto describe = [&](size_t i) {
+    size_t captures = e.captures.size();
+    return i < captures ? cat("an array that '", s.name, "' closes over")
+                        : describe_leaf(s, e.in_tree.get(), i - captures);
+  };
+  if (s.at) return {{s.at}, true};
+  if (!e.mesh) e.mesh = mesh_named_in(*e.graph);
+  MeshRef mesh = *e.mesh;
+  if (!s.in_shardings && !s.out_shardings) return placement(operands, describe, mesh);
+  const Entry::Wanted& wanted = wanted_of(s, e);
+  return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
+}
+
+ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int compiler_options) {
+  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), compiler_options};
   do {
     for (const auto& [known, program] : e.programs)
       if (known == target) return program;
   } while (e.compiling.wait([&](const Entry::Target& other) { return other == target; }));
   InFlightTable<Entry::Target>::Begun begun(e.compiling, target, false);
   CompileOptions options;
-  options.device = device;
+  options.places = target.places;
   options.name = e.name;
   options.donated = e.donated;
   options.keep_unused = keep_unused;

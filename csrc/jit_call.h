@@ -9,4 +9,7 @@ namespace weft::py {
 // Results of an entry on a call's arguments, as the function returns them; writes cells.
 Ref call_entry(const JitState& s, const Entry& entry, const Call& call);
 
+// Where a call runs whose operands are these, captures first.
+Placement placement_of(const JitState& s, const Entry& entry, std::span<const Operand> operands);
+
 }  // namespace weft::py

@@ -191,19 +191,20 @@ LayoutRef Layout::make(const Arguments& args, const StaticArguments& statics,
 
 // ---- Comparing
 
-bool Layout::match(PyObject* o, size_t& at, Flat& out) const {
+bool Layout::match(Ref owned, size_t& at, Flat& out) const {
   const Node& node = nodes_[at++];
+  PyObject* o = owned.get();
   switch (node.kind) {
     case Kind::kLeaf: {
       Operand x = classify_leaf(o);
       if (!is_sure_leaf(x)) return false;
       out.leaves[node.count] = o;
       out.operands[node.count] = x;
-      out.owned[node.count] = Ref::borrow(o);  // its container may change meanwhile
+      out.owned[node.count] = std::move(owned);
       return true;
     }
     case Kind::kStatic:
-      out.statics[node.count] = Ref::borrow(o);
+      out.statics[node.count] = std::move(owned);
       return true;
     case Kind::kNone:
       return o == Py_None;
@@ -223,8 +224,7 @@ bool Layout::match(PyObject* o, size_t& at, Flat& out) const {
         if (!PyDict_Next(o, &pos, &key, &value)) return false;
         PyObject* known = objects_[node.object + i].get();
         if (key != known && !same_name(key, known)) return false;
-        Ref child = Ref::borrow(value);
-        if (!match(child.get(), at, out)) return false;
+        if (!match(Ref::borrow(value), at, out)) return false;
       }
       return true;
     }
@@ -241,8 +241,7 @@ bool Layout::match(PyObject* o, size_t& at, Flat& out) const {
 bool Layout::match_children(PyObject* sequence, uint32_t count, size_t& at, Flat& out) const {
   for (uint32_t i = 0; i < count; ++i) {
     if (PySequence_Fast_GET_SIZE(sequence) != static_cast<Py_ssize_t>(count)) return false;
-    Ref child = Ref::borrow(PySequence_Fast_GET_ITEM(sequence, i));
-    if (!match(child.get(), at, out)) return false;
+    if (!match(Ref::borrow(PySequence_Fast_GET_ITEM(sequence, i)), at, out)) return false;
   }
   return PySequence_Fast_GET_SIZE(sequence) == static_cast<Py_ssize_t>(count);
 }
@@ -260,7 +259,7 @@ bool Layout::flatten(const Arguments& args, Flat& out) const {
   size_t at = 0;
   Py_ssize_t count = num_positional_ + static_cast<Py_ssize_t>(names_.size());
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!match(args.values[i], at, out)) return false;
+    if (!match(Ref::borrow(args.values[i]), at, out)) return false;
   return true;
 }
 

@@ -84,7 +84,8 @@ class Layout {
   size_t describe_dict(PyObject* o, int depth);
   size_t describe_children(PyObject* sequence, int depth);
   void shift_leaves(size_t begin, size_t end, size_t by);
-  bool match(PyObject* o, size_t& at, Flat& out) const;
+  // Owns what it looks at: containers may change meanwhile.
+  bool match(Ref owned, size_t& at, Flat& out) const;
   bool match_children(PyObject* sequence, uint32_t count, size_t& at, Flat& out) const;
 
   Structure structure_;

@@ -209,6 +209,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
           h, static_hash(s, sig.statics[i].get(),
                          PyTuple_GET_ITEM(structure.static_keys(), static_cast<Py_ssize_t>(i))));
   }
+  sig.leaves.reserve(call.operands.size());
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& x = call.operands[i];
     uint64_t t = reinterpret_cast<uint64_t>(x.type) | (x.weak ? kWeakBit : 0);

@@ -12,6 +12,7 @@
 #include "graph_object.h"
 #include "jit.h"
 #include "run.h"
+#include "sharding_object.h"
 
 namespace nb = nanobind;
 
@@ -20,10 +21,16 @@ namespace {
 
 struct TracedObject {
   EntryRef entry;
+  Placement where;
+};
+struct PlacesObject {
+  Places places;
 };
 struct ProgramObject {
   ProgramRef program;
 };
+
+Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
 
 nb::tuple aval(TypeRef type, bool weak) {
   return nb::make_tuple(take(to_tuple(type->shape())), nb::borrow(numpy_dtype(type->dtype())),
@@ -73,11 +80,10 @@ void bind_stages(nb::module_& m) {
                      return out;
                    })
       .def("stablehlo",
-           [](const TracedObject& t, int device, bool keep_unused, bool locations,
+           [](const TracedObject& t, const PlacesObject& places, bool keep_unused, bool locations,
               const std::vector<std::string>& result_info) {
-             check_device(device);
              CompileOptions options;
-             options.device = device;
+             options.places = places.places;
              options.name = t.entry->name;
              options.donated = t.entry->donated;
              options.keep_unused = keep_unused;
@@ -93,14 +99,20 @@ void bind_stages(nb::module_& m) {
                        out.append(aval(types[i], t.entry->in_weak[i - captures]));
                      return out;
                    })
+      // Where the arguments place it; else where arrays are put that nobody placed.
+      .def("places",
+           [](const TracedObject& t) {
+             return PlacesObject{t.where.committed ? t.where.places : Places{current_placement()}};
+           })
       .def(
           "compile",
-          [](const TracedObject& t, int device, bool keep_unused, nb::object compiler_options) {
-            check_device(device);
-            return ProgramObject{program_for(*t.entry, device, keep_unused,
+          [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
+             nb::object compiler_options) {
+            return ProgramObject{program_for(*t.entry, places.places, keep_unused,
                                              compiler_options_number(compiler_options.ptr()))};
           },
-          nb::arg("device"), nb::arg("keep_unused"), nb::arg("compiler_options") = nb::none());
+          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options") = nb::none());
+  nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.");
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
@@ -110,6 +122,23 @@ void bind_stages(nb::module_& m) {
                                                   : nb::none();
                    })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
+      .def_prop_ro("input_shardings",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     for (size_t i = 0; i < p.program->optimized->num_inputs(); ++i)
+                       out.append(take(sharding_object(p.program->places.input(i))));
+                     return out;
+                   })
+      .def_prop_ro("output_shardings",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     size_t next = 0;
+                     for (int from : p.program->from_input)
+                       out.append(take(sharding_object(
+                           from >= 0 ? p.program->places.input(static_cast<size_t>(from))
+                                     : p.program->executable->result_sharding(next++))));
+                     return out;
+                   })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
         auto types = p.program->optimized->input_types();
         if (arrays.size() != types.size())
@@ -130,7 +159,7 @@ void bind_stages(nb::module_& m) {
         std::vector<PyObject*> inputs;
         Outputs outputs;
         for (const Operand& x : operands) {
-          held.push_back(on_device(to_device(x, p.program->device), p.program->device));
+          held.push_back(for_call(x, p.program->places.input(inputs.size())));
           inputs.push_back(held.back().get());
         }
         run(*p.program, inputs, where.committed, outputs);
@@ -138,8 +167,23 @@ void bind_stages(nb::module_& m) {
         for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
         return out;
       });
+  // The array as it is split by a sharding, committed to it.
+  m.def("commit", [](nb::handle array, nb::handle sharding) {
+    ArrayObject* a = array_argument(array.ptr(), "device_put");
+    ShardingRef to = sharding_of(sharding.ptr());
+    if (!to) raise_error("OperandError", "[device_put] expected a Sharding of the core");
+    if (a->sharding == to && a->committed) return nb::borrow(array);
+    check_fit(to, a->type, "device_put");
+    if (a->sharding == to) return take(copy_buffer(a, a->weak, true));
+    ExplicitTransfers by_name;
+    guard_transfer(kGuardBetweenDevices, a->type);
+    Ref moved = on_device(ref(array), to);
+    as_array(moved.get())->committed = true;
+    return take(std::move(moved));
+  });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
-    return TracedObject{trace_entry(f.ptr(), args.ptr(), kwargs.ptr())};
+    auto [entry, where] = trace_entry(f.ptr(), args.ptr(), kwargs.ptr());
+    return TracedObject{std::move(entry), std::move(where)};
   });
 }
 

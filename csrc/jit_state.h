@@ -20,9 +20,10 @@ struct JitState {
   bool is_inline = false;
   bool library = false;  // composite(): ops carry the caller's location
   bool keep_unused = false;
-  int device = -1;           // to run on; -1: where the arguments are
-  int compiler_options = 0;  // see compiler_options_number
-  uint64_t id;               // no other JitFunction ever has it
+  ShardingRef at = nullptr;         // to run on; null: where the arguments are
+  Ref in_shardings, out_shardings;  // trees of shardings; unset: none was given
+  int compiler_options = 0;         // see compiler_options_number
+  uint64_t id;                      // no other JitFunction ever has it
   Ref traces_object;
 
   // Shared by jit functions of one function with equal options.

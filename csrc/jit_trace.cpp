@@ -128,6 +128,7 @@ EntryRef trace(const JitState& s, const Call& call) {
       Ref flat = Ref::checked(PyObject_CallOneArg(hooks.flatten.get(), result.get()));
       PyObject* list = PyTuple_GET_ITEM(flat.get(), 0);
       entry->out_tree = Ref::borrow(PyTuple_GET_ITEM(flat.get(), 1));
+      entry->result_tree = ResultTree(result.get());
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
         leaves.push_back(Ref::borrow(PyList_GET_ITEM(list, i)));
     }

@@ -8,6 +8,7 @@
 #include "cell.h"
 #include "deferred.h"
 #include "hooks.h"
+#include "named_axes.h"
 #include "object_type.h"
 #include "point.h"
 #include "transforms.h"
@@ -159,6 +160,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
                           &f.describe, &has_aux, &is_vjp))
       throw PythonError{};
     f.has_aux = has_aux;
+    if (is_vjp) check_may_transpose("vjp");
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
     record_at(point, f, arguments);
@@ -188,6 +190,7 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
     PyObject* primals;
     if (!PyArg_ParseTuple(tuple, "OUO!O", &f.object, &f.name, &PyTuple_Type, &primals, &f.describe))
       throw PythonError{};
+    check_may_transpose("linear_transpose");
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
     for (size_t i = 0; i < point.leaves.size(); ++i)

@@ -29,8 +29,8 @@ PyObject* axis_size(PyObject*, PyObject* axis) {
     std::string known;
     for (const NamedAxis& a : axes) known += cat(known.empty() ? "" : ", ", "'", a.name, "'");
     raise_error("UnboundAxisNameError",
-                "expected an axis that a vmap around this call names; got '", wanted, "', where ",
-                known.empty() ? "none is" : cat("there are ", known),
+                "expected an axis that a vmap or shard_map around this call names; got '", wanted,
+                "', where ", known.empty() ? "none is" : cat("there are ", known),
                 "\n  Give the axis its name with vmap(f, axis_name='", wanted, "').");
   });
 }
@@ -50,7 +50,28 @@ PyObject* named_axes_for_python(PyObject*, PyObject*) {
   });
 }
 
+// with_axes(((name, size), ...), varies, function) -> function(), with these axes, too.
+PyObject* with_axes(PyObject*, PyObject* tuple) {
+  return guard([&]() -> PyObject* {
+    PyObject *axes, *function;
+    int varies;
+    if (!PyArg_ParseTuple(tuple, "O!pO", &PyTuple_Type, &axes, &varies, &function))
+      throw PythonError{};
+    NamedAxes all = named_axes();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); ++i) {
+      PyObject* name;
+      long long size;
+      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(axes, i), "UL", &name, &size)) throw PythonError{};
+      all.push_back({std::string(utf8(name)), size, varies != 0});
+    }
+    NamedAxesScope scope(std::move(all));
+    return Ref::checked(PyObject_CallNoArgs(function)).release();
+  });
+}
+
 PyMethodDef functions[] = {
+    {"with_axes", with_axes, METH_VARARGS,
+     "with_axes(((name, size), ...), varies, function) -> function(), within these axes."},
     {"axis_size", axis_size, METH_O, "axis_size(name) -> int: lanes of the mapped axis."},
     {"named_axes", named_axes_for_python, METH_NOARGS, "The named axes here, innermost last."},
     {nullptr, nullptr, 0, nullptr}};
@@ -68,6 +89,18 @@ NamedAxes with_named_axis(std::string_view name, int64_t size) {
   NamedAxes axes = current();
   if (!name.empty()) axes.push_back({std::string(name), size});
   return axes;
+}
+
+bool are_varying_known() {
+  const NamedAxes& axes = named_axes();
+  return std::any_of(axes.begin(), axes.end(), [](const NamedAxis& a) { return a.varies; });
+}
+
+void check_may_transpose(const char* transform) {
+  if (are_varying_known())
+    raise_error("NotImplementedRuleError", "expected no ", transform,
+                " within a shard_map with check_vma\n  Use grad, take the derivative around the "
+                "shard_map, or set check_vma=False.");
 }
 
 void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }

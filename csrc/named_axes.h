@@ -1,4 +1,5 @@
-// The names that vmap(axis_name=...) gives to mapped axes, while the function that it maps runs.
+// The names that vmap(axis_name=...) gives to mapped axes, and shard_map to those of a mesh, while
+// the function that is mapped runs.
 #pragma once
 
 #include <string>
@@ -12,6 +13,7 @@ namespace weft::py {
 struct NamedAxis {
   std::string name;
   int64_t size;
+  bool varies = false;  // it is known which values vary over it: shard_map with check_vma
   bool operator==(const NamedAxis&) const = default;
 };
 using NamedAxes = std::vector<NamedAxis>;
@@ -32,6 +34,12 @@ class NamedAxesScope {
 
 // With one more axis inside of those that there are; `name` may be empty, for an axis without one.
 NamedAxes with_named_axis(std::string_view name, int64_t size);
+
+// Whether there is an axis of a mesh of which it is known which values vary over it.
+bool are_varying_known();
+// Raises NotImplementedRuleError where there is one: cotangents are not right before it is known
+// over which axes values vary, and only grad waits for that.
+void check_may_transpose(const char* transform);
 
 void init_named_axes(PyObject* module);
 

@@ -206,16 +206,16 @@ void guard_transfer(const Operand& x) {
   guard_transfer(x.kind == OperandKind::kArray ? kGuardBetweenDevices : kGuardToDevice, x.type);
 }
 
-Ref to_device(const Operand& x, int device, std::optional<DType> dtype) {
+Ref to_device(const Operand& x, ShardingRef sharding, std::optional<DType> dtype) {
   switch (x.kind) {
     case OperandKind::kArray: {
       check_live(as_array(x.object));
       return Ref::borrow(x.object);
     }
     case OperandKind::kScalar:
-      return cached_scalar(scalar_value(x, dtype.value_or(x.type->dtype())), device);
+      return cached_scalar(scalar_value(x, dtype.value_or(x.type->dtype())), sharding);
     case OperandKind::kNumpy: {
-      return Ref::steal(put(host_value(x).get(), x.type, false, device, false));
+      return Ref::steal(put(host_value(x).get(), x.type, false, sharding, false));
     }
     default:
       throw Error(ErrorKind::kInternal, "operand without a value");

@@ -45,6 +45,6 @@ Ref host_value(const Operand& x);
 void guard_transfer(const Operand& x);
 // A device array with the operand's value (not for tracers): put() where needed. With `dtype`, a
 // scalar of that dtype.
-Ref to_device(const Operand& x, int device, std::optional<DType> dtype = std::nullopt);
+Ref to_device(const Operand& x, ShardingRef sharding, std::optional<DType> dtype = std::nullopt);
 
 }  // namespace weft::py

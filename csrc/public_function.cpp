@@ -33,13 +33,25 @@ PublicFunction* as_public(PyObject* o) { return reinterpret_cast<PublicFunction*
 
 RunEntry run_entry;
 
+// The arguments with arrays in place of objects that stand for one, a tuple; null if there are none
+// or `function` takes no such objects.
+Ref stand_ins(PyObject* error, PyObject* function, PyObject* const* args, size_t nargsf,
+              PyObject* kwnames) {
+  if (!hooks.stand_ins) return Ref();
+  Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  Ref values = Ref::checked(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(values.get(), i, Py_NewRef(args[i]));
+  Ref found = Ref::checked(
+      PyObject_CallFunctionObjArgs(hooks.stand_ins.get(), error, function, values.get(), nullptr));
+  return found.get() == Py_None ? Ref() : found;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const EagerEntry* entry = as_public(self)->entry;
   PyObject* result = nullptr;
   if (!entry || !run_entry(*entry, args, PyVectorcall_NARGS(nargsf), kwnames, result))
     result = PyObject_Vectorcall(as_public(self)->function, args, nargsf, kwnames);
-  if (!result) error_leaves(as_public(self)->function);
-  return result;
+  return result ? result : call_failed(self, as_public(self)->function, args, nargsf, kwnames);
 }
 
 const EagerEntry* make_entry(PyObject* function, Py_ssize_t operands, PyObject* statics) {
@@ -126,6 +138,29 @@ void error_leaves(PyObject* function) {
   }
   Py_XDECREF(traceback);
   PyErr_Restore(type, value, PyException_GetTraceback(value));
+}
+
+PyObject* call_failed(PyObject* callable, PyObject* function, PyObject* const* args, size_t nargsf,
+                      PyObject* kwnames) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Ref instead;
+    bool asked = guard_int([&] {
+                   instead = stand_ins(type, function, args, nargsf, kwnames);
+                   return 0;
+                 }) == 0;
+    if (asked && !instead) {
+      PyErr_Restore(type, value, traceback);
+    } else {
+      Py_DECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
+      if (asked)
+        return PyObject_Vectorcall(callable, PySequence_Fast_ITEMS(instead.get()),
+                                   static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames);
+    }
+  }
+  error_leaves(function);
+  return nullptr;
 }
 
 void init_public_function(PyObject* module, RunEntry run) {

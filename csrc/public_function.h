@@ -24,6 +24,12 @@ using RunEntry = bool (*)(const EagerEntry& entry, PyObject* const* args, Py_ssi
 // frames and names the function. The error stays set.
 void error_leaves(PyObject* function);
 
+// A call of `callable`, which is `function` to its users, has failed. If it was given objects that
+// stand for arrays (`__jax_array__`) and takes them, it is called again with these; else the error
+// leaves.
+PyObject* call_failed(PyObject* callable, PyObject* function, PyObject* const* args, size_t nargsf,
+                      PyObject* kwnames);
+
 void init_public_function(PyObject* module, RunEntry run);
 
 }  // namespace weft::py

@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "array.h"
 #include "checks.h"
@@ -17,9 +18,12 @@ namespace {
 // their words, or words of keys.
 Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   check_live(a);
+  bool of_call = std::exchange(a->of_call, false);  // no longer: a result has it
   if (a->type == type && a->weak == weak && a->committed == committed && !a->shared)
     return Ref::borrow(reinterpret_cast<PyObject*>(a));
-  return copy_buffer(a, a->device, weak, committed, type);
+  if (of_call)
+    return Ref::steal(make_array(Py_NewRef(a->buffer), type, weak, a->sharding, committed));
+  return copy_buffer(a, weak, committed, type);
 }
 
 // The inputs with a copy in place of every donated array that is not the caller's to give away.
@@ -33,7 +37,7 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
     donated[d] = true;
     ArrayObject* a = as_array(owned[d]);
     if (!a->shared) continue;
-    copies.push_back(copy_buffer(a, a->device, a->weak, a->committed));
+    copies.push_back(copy_buffer(a, a->weak, a->committed));
     owned[d] = copies.back().get();
   }
   std::unordered_map<PyObject*, size_t> passed;
@@ -125,9 +129,10 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
       out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
                                    p.weak[i], committed));
     } else {
+      ShardingRef sharding = p.executable->result_sharding(static_cast<size_t>(next));
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
       out.push_back(
-          Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], p.device, committed)));
+          Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], sharding, committed)));
     }
   }
   if (p.observed) look_at(*p.observed, inputs, out.take_from(first + p.observed->num_outputs));

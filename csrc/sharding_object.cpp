@@ -128,6 +128,14 @@ void bind_shardings(nb::module_& m) {
                      return to_names(s.sharding->mesh(), s.sharding->unreduced());
                    })
       .def_prop_ro("memory", [](const ShardingObject& s) { return s.sharding->memory(); })
+      .def_prop_ro(
+          "whole",
+          [](const ShardingObject& s) {
+            return take(sharding_object(make_sharding({.mesh = s.sharding->mesh()})));
+          },
+          "All of an array on each device of the mesh.")
+      .def_prop_ro("is_replicated",
+                   [](const ShardingObject& s) { return s.sharding->is_replicated(); })
       .def("__repr__", [](const ShardingObject& s) { return cat(s.sharding); });
   m.def("make_mesh", &new_mesh, nb::arg("names"), nb::arg("sizes"), nb::arg("types"),
         nb::arg("devices"));

@@ -6,14 +6,16 @@
 
 namespace weft::py {
 
-Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated) {
+Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated,
+            FunctionRef<bool(size_t, size_t)> stays) {
   Split s;
   std::vector<bool> used(graph->num_inputs(), keep_unused);
   std::vector<Value> outputs;
   for (Value v : graph->outputs()) {
     bool input = !v.is_literal() && v.id < graph->num_inputs();
     // A donated input is gone after the call, so it cannot be its own result.
-    bool through = input && !(v.id < donated.size() && donated[v.id]);
+    bool through =
+        input && !(v.id < donated.size() && donated[v.id]) && stays(s.from_input.size(), v.id);
     s.from_input.push_back(through ? static_cast<int>(v.id) : -1);
     if (!through) outputs.push_back(v);
     if (input && !through) used[v.id] = true;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core.h"
+#include "function_ref.h"
 
 namespace weft::py {
 
@@ -13,7 +14,9 @@ struct Split {
   std::vector<uint32_t> kept;
   std::vector<int> from_input;
 };
-Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated);
+// stays(output, input): whether an output that is an input is wanted where that is.
+Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated,
+            FunctionRef<bool(size_t, size_t)> stays);
 
 // Gives each donated input an output of its type to live on in: per kept input the output, or -1;
 // empty if none is donated. Appends the inputs that are gone to `consumed`, warns of the others.

@@ -10,6 +10,7 @@
 #include "location.h"
 #include "lru_table.h"
 #include "run.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace nb = nanobind;
@@ -21,7 +22,7 @@ Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
 
 // Position of a jaxlib device in the device table.
 int device_index(nb::handle device) {
-  current_device();  // starts the runtime
+  current_placement();  // starts the runtime
   std::deque<Device>& table = device_table();
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i].device.get() == device.ptr()) return static_cast<int>(i);
@@ -88,12 +89,16 @@ PyMethodDef functions[] = {
 void bind_state(nb::module_& m) {
   check(PyModule_AddFunctions(m.ptr(), functions));
   m.def("set_scope", [](std::string name) { return set_scope(std::move(name)); });
-  m.def("register_device", [](nb::object device, nb::object sharding, nb::object device_list,
-                              std::string platform) {
-    device_table().push_back({ref(device), ref(sharding), ref(device_list), std::move(platform)});
-    return device_table().size() - 1;
-  });
-  m.def("current_device", [] { return current_device(); });
+  m.def(
+      "register_device",
+      [](nb::object device, std::string platform, bool addressable) {
+        auto number = static_cast<int32_t>(device_table().size());
+        device_table().push_back(
+            {ref(device), device_sharding(number), std::move(platform), addressable});
+      },
+      nb::arg("device"), nb::arg("platform"), nb::arg("addressable"));
+  m.def("current_device", [] { return first_device(current_placement()); });
+  m.def("current_placement", [] { return take(sharding_object(current_placement())); });
   // begin_eager() -> depth; end_eager(depth): in between, ops without tracers run.
   m.def("begin_eager", [] {
     auto context = std::make_shared<TraceContext>();
@@ -108,11 +113,13 @@ void bind_state(nb::module_& m) {
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   // Whether any function is being traced, or recorded for an un-jitted transform.
   m.def("in_context", [] { return !context_stack().empty(); });
-  m.def("get_state", [] {
+  // The jaxlib device of new arrays; None if that is the first one.
+  m.def("get_default_device", [] {
     int d = default_device();
-    return nb::make_tuple(x64_enabled(), jit_disabled(),
-                          d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get()));
+    return d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get());
   });
+  // A number for all settings together that change what is traced, for keys.
+  m.def("traced_settings", [] { return traced_settings(); });
   m.def("get_setting", [](const std::string& name) { return setting_named(name).of(settings()); });
   // None: the thread follows the process again.
   m.def(

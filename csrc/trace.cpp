@@ -129,7 +129,7 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
     case OperandKind::kNumpy: {
       auto it = context.captured.find(x.object);
       if (it != context.captured.end()) return it->second;
-      Ref array = to_device(x, current_device());
+      Ref array = to_device(x, current_placement());
       Value v = capture(context, array.get(), array, x.type);
       // The NumPy array stands for the same input; holding it keeps its address taken.
       context.captured.emplace(x.object, v);

@@ -2,6 +2,7 @@
 
 #include "transforms.h"
 
+#include "named_axes.h"
 #include "weft/transforms.h"
 
 #include <algorithm>
@@ -148,7 +149,36 @@ std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions
                                [&] { return jvp(graph, options); });
 }
 
+namespace {
+
+// The same in one op, for the body of a shard_map that knows over which axes values vary: it
+// differentiates once that is known of the graph's inputs.
+std::shared_ptr<const VjpGraph> vjp_later(const GraphRef& graph, const VjpOptions& options) {
+  static const OpDef& op = registry().get("pullback");
+  auto made = std::make_shared<VjpGraph>();
+  GraphBuilder b;
+  std::vector<Value> inputs;
+  Dims in_mask, ct_mask;
+  for (TypeRef type : graph->input_types()) inputs.push_back(b.input(type));
+  for (bool m : options.in_mask) in_mask.push_back(m);
+  std::vector<TypeRef> types = graph->output_types();
+  for (size_t i = 0; i < types.size(); ++i) {
+    bool wanted = options.cotangents.empty() || options.cotangents[i];
+    made->ct_mask.push_back(wanted && is_inexact(types[i]->dtype()));
+    ct_mask.push_back(made->ct_mask[i]);
+    if (made->ct_mask[i]) inputs.push_back(b.input(types[i]));
+  }
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
+                                    {{"jaxpr", graph}, {"in_mask", in_mask}, {"ct_mask", ct_mask}});
+  Values results = b.add(op, inputs, attrs);
+  made->graph = b.finish_ordered(results, inputs, graph->num_consts());
+  return made;
+}
+
+}  // namespace
+
 std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions& options) {
+  if (are_varying_known()) return vjp_later(graph, options);
   return transformed<VjpGraph>(graph, option_text("vjp", {&options.in_mask, &options.cotangents}),
                                [&] { return vjp(graph, options); });
 }
@@ -165,6 +195,7 @@ std::shared_ptr<const VmapGraph> vmap_here(const GraphRef& graph, const VmapOpti
 
 std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
                                                    const JacobianOptions& options) {
+  if (!options.forward) check_may_transpose("reverse-mode Jacobian");
   std::string text = cat(option_text("jacobian", {&options.in_mask}), ' ', options.num_values,
                          options.forward ? " forward" : " reverse");
   return transformed<JacobianGraph>(graph, std::move(text),

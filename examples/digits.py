@@ -7,9 +7,14 @@ against the same step by hand in NumPy; saves the curve of the loss.
 usage: digits.py [--epochs N] [--out FOLDER]     digits_loss.png goes to FOLDER (default: here)
 """
 
+# matplotlib and tqdm leave some of their types out.
+# pyright: reportUnknownMemberType=false
+
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,6 +23,13 @@ from tqdm import tqdm
 
 import weft
 import weft.numpy as wnp
+from weft import Array
+from weft.typing import ArrayLike
+
+Params = list[dict[str, Any]]  # of each layer: weights "w" and offsets "b"
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+Data = tuple[Floats, Ints]
 
 HIDDEN = 128
 BATCH = 128
@@ -27,15 +39,15 @@ SEED = 0
 WANTED_ACCURACY = 0.95
 
 
-def initial_params(rng):
-    def layer(m, n):
+def initial_params(rng: np.random.Generator) -> Params:
+    def layer(m: int, n: int) -> dict[str, Floats]:
         w = rng.standard_normal((m, n)) / np.sqrt(m)
         return {"w": w.astype(np.float32), "b": np.zeros(n, np.float32)}
 
     return [layer(64, HIDDEN), layer(HIDDEN, 10)]
 
 
-def scores(params, x):
+def scores(params: Params, x: ArrayLike) -> Array:
     *hidden, last = params
     for layer in hidden:
         x = wnp.tanh(x @ layer["w"] + layer["b"])
@@ -43,26 +55,30 @@ def scores(params, x):
 
 
 @weft.jit
-def predict(params, x):
+def predict(params: Params, x: ArrayLike) -> Array:
     """The most likely digit of each row of pixels."""
     return wnp.argmax(scores(params, x), axis=1)
 
 
-def loss(params, x, y):
+def loss(params: Params, x: ArrayLike, y: ArrayLike) -> Array:
     """Mean cross-entropy of the true digits."""
     log_p = weft.nn.log_softmax(scores(params, x))
-    return -wnp.mean(wnp.take_along_axis(log_p, y[:, None], axis=1))
+    return -wnp.mean(wnp.take_along_axis(log_p, wnp.expand_dims(y, 1), axis=1))
 
 
 @weft.jit
-def step(params, velocity, x, y):
+def step(
+    params: Params, velocity: Params, x: ArrayLike, y: ArrayLike
+) -> tuple[Params, Params, Array]:
     value, gradient = weft.value_and_grad(loss)(params, x, y)
     velocity = weft.tree.map(lambda v, g: MOMENTUM * v - RATE * g, velocity, gradient)
     params = weft.tree.map(lambda p, v: p + v, params, velocity)
     return params, velocity, value
 
 
-def numpy_step(params, velocity, x, y):
+def numpy_step(
+    params: Params, velocity: Params, x: Floats, y: Ints
+) -> tuple[Params, Params, float]:
     """The same step, its derivative written by hand."""
     first, last = params
     h = np.tanh(x @ first["w"] + first["b"])
@@ -81,8 +97,8 @@ def numpy_step(params, velocity, x, y):
     return params, velocity, value
 
 
-def data(rng):
-    digits = load_digits()
+def data(rng: np.random.Generator) -> tuple[Data, Data]:
+    digits: Any = load_digits()
     order = rng.permutation(len(digits.target))
     x = (digits.data[order] / 16.0).astype(np.float32)
     y = digits.target[order].astype(np.int32)
@@ -90,10 +106,12 @@ def data(rng):
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 
 
-def train(params, x, y, epochs, rng):
+def train(
+    params: Params, x: Floats, y: Ints, epochs: int, rng: np.random.Generator
+) -> tuple[Params, Floats]:
     """Trained parameters, and the loss of every step."""
     velocity = weft.tree.map(np.zeros_like, params)
-    losses = []
+    losses: list[Array] = []
     with tqdm(range(epochs), desc="training", unit="epoch") as progress:
         for _ in progress:
             order = rng.permutation(len(y))
@@ -101,11 +119,11 @@ def train(params, x, y, epochs, rng):
                 batch = order[i : i + BATCH]
                 params, velocity, value = step(params, velocity, x[batch], y[batch])
                 losses.append(value)
-            progress.set_postfix(loss=f"{float(value):.4f}")
+            progress.set_postfix(loss=f"{float(losses[-1]):.4f}")
     return params, np.array([float(value) for value in losses])
 
 
-def save_curve(losses, path):
+def save_curve(losses: Floats, path: Path) -> None:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     axes.semilogy(losses)
@@ -113,20 +131,22 @@ def save_curve(losses, path):
     figure.savefig(path, dpi=120)
 
 
-def time_of(run, params, x, y, repeats=200):
+def time_of(
+    run: Callable[..., Any], params: Params, x: Floats, y: Ints, repeats: int = 200
+) -> float:
     """Milliseconds of a step: the median, each waited for."""
     state = params, weft.tree.map(np.zeros_like, params)
-    times = []
+    times: list[float] = []
     for _ in range(repeats):
         start = time.perf_counter()
         *state, value = run(*state, x, y)
         float(value)
         times.append(time.perf_counter() - start)
-    return np.median(times) * 1e3
+    return float(np.median(times)) * 1e3
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Learns to read handwritten digits.")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
@@ -144,7 +164,7 @@ def main():
     clock = time.perf_counter()
     params, losses = train(start, x, y, options.epochs, rng)
     seconds = time.perf_counter() - clock
-    accuracy = float(np.mean(np.asarray(predict(params, x_test)) == y_test))
+    accuracy = float(wnp.mean(predict(params, x_test) == y_test))
     print(f"{len(losses)} steps on {len(y)} digits in {seconds:.2f} s, compilation included")
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.4f}")
     print(f"accuracy on {len(y_test)} held-out digits: {accuracy:.4f}")

@@ -97,7 +97,12 @@ def objects():
         *(np.ones(3), np.ones((2, 2), np.int8), np.array("s"), np.array(None), np.float32(1)),
         *(np.dtype("f4"), np.dtype("M8[s]"), wnp.ones(3), wnp.asarray(1), deleted_array()),
         *(dead_tracer(), graph, [graph], [(graph, [])], [(graph, [1.0])], jaxpr, jaxpr.jaxpr),
-        *(jaxpr.jaxpr.eqns[0], jaxpr.jaxpr.invars[0], traced, traced.compile(0, False)),
+        *(
+            jaxpr.jaxpr.eqns[0],
+            jaxpr.jaxpr.invars[0],
+            traced,
+            traced.compile(traced.places(), False),
+        ),
         *(weft.jit(lambda x: x), lambda *a: a, lambda *a: list(a), len, int, wnp.add, Awkward()),
         *(weft.ShapeDtypeStruct((2,), np.float32), [weft.ShapeDtypeStruct((2,), np.float32)]),
         *(weft.devices()[0], _core.primitive("add"), type(wnp.ones(1)), _core),

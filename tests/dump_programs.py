@@ -31,6 +31,21 @@ COLLECTIVES = [
     " scatter_dimension=1]",
     "[8,3] = all_to_all[axis_index_groups=None axis_name=('i',) axis_size=2 concat_axis=0"
     " split_axis=1]",
+    "[4,6] = pvary[axes=('i', 'j')]",
+]
+# Over meshes without devices, which no function is traced on.
+_MESH = "mesh<'x': 4, 'y': 2>"
+ON_MESHES = [
+    "{ lambda ; a:f32[8,2] w:f32[]. let b:f32[8,2] c:f32[] = shard_map["
+    f"in_specs=(sharding<['x'], ['y']; {_MESH}>, sharding<; {_MESH}>) "
+    "jaxpr={ lambda ; a:f32[2,1] w:f32[]. let "
+    "b:f32[2,1] = mul a w "
+    "c:f32[2,1] = psum[axes=('x', 'y') axis_index_groups=None] b "
+    "d:f32[] = reduce_sum[axes=(0, 1)] c in (b, d) } "
+    f"manual_axes=('x', 'y') mesh={_MESH} "
+    f"out_specs=(sharding<['x'], ['y']; {_MESH}>, sharding<; {_MESH}>)] a w in (b, c) }}",
+    "{ lambda ; a:f32[3] b:f32[3]. let c:f32[3] d:f32[3] = pullback[ct_mask=(True,) "
+    "in_mask=(True,) jaxpr={ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }] a b in (c, d) }",
 ]
 
 
@@ -106,6 +121,7 @@ def others():
     )
     for collective in COLLECTIVES:
         yield compiler.parse(f"{{ lambda ; a:f32[4,6]. let b:f32{collective} a in (b,) }}")
+    yield from map(compiler.parse, ON_MESHES)
     yield compiler.parse("{ lambda ; . let a:i32[] = axis_index[axis_name=('i',)] in (a,) }")
 
 

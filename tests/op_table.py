@@ -288,6 +288,10 @@ NO_ROW = {
         ],
         "there only within vmap(axis_name=...); test_collectives.py covers it",
     ),
+    **dict.fromkeys(
+        ["pullback", "pvary", "shard_map"],
+        "it is for programs on a mesh; test_shard_map.py covers it",
+    ),
     "pure_callback": "its function is of Python; test_callback.py covers it",
     "io_callback": "its function is of Python; test_debug.py covers it",
     "dce_sink": "it has no result; test_lax_staging.py covers it",
@@ -303,6 +307,7 @@ MISSING_RULES = {
     "composite": (("cost",), "its cost is its body's"),
     "constant": (("batch",), "without operands, nothing of it is ever mapped"),
     "custom_jvp_call": (("cost",), "its cost is its body's"),
+    "pullback": (("transpose", "cost"), "it is replaced when the graph it stands in is complete"),
     "custom_vjp_call": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),

@@ -7,8 +7,8 @@ Calls every function that weft.numpy, weft.lax or weft.nn share with jax with on
 typed or not. Nothing is compiled: functions are traced. `--share` is the part of all calls to make,
 1 by default. What differs is printed, and the exit status is 1. jax runs in a process of its own.
 
-Where one of the two refuses a call, nothing is compared. Whether bools are weakly typed means
-nothing, and does not count. EXCEPTIONS holds the calls in which weft differs on purpose.
+Where one of the two refuses a call, nothing is compared. EXCEPTIONS holds the calls in which
+weft differs on purpose.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def _argument(kind, struct, bfloat16, x64):
 
 def _described(leaf):
     dtype = np.dtype(leaf.dtype).name
-    return [list(leaf.shape), dtype, bool(leaf.weak_type) and dtype != "bool"]
+    return [list(leaf.shape), dtype, bool(leaf.weak_type)]
 
 
 def results(cases, x64, library):

@@ -1103,19 +1103,19 @@ def described(x, values=True):
         return [described(each, values) for each in x]
     if not hasattr(x, "weak_type"):
         return x if isinstance(x, (bool, int, float, str, type(None))) else type(x).__name__
-    array = np.asarray(x)
-    result = {"type": f"{array.dtype}{list(array.shape)}{'*' if x.weak_type else ''}"}
-    if values and array.size:
+    result = {"type": f"{np.dtype(x.dtype)}{list(x.shape)}{'*' if x.weak_type else ''}"}
+    if values and x.size:
+        array = np.asarray(x)
         wide = array.astype(complex if array.dtype.kind == "c" else float).ravel()
         shown = np.concatenate([wide.real[:5], wide.imag[:3], [np.nansum(abs(wide))]])
         result["values"] = [float(f"{each:.9g}") for each in shown]
     return result
 
 
-def evaluate(expression, names):
+def evaluate(expression, names, values=True):
     """A described result, or the built-in class of an error."""
     # mk draws other numbers each time.
-    ambiguous = expression.startswith(AMBIGUOUS) or "mk(" in expression
+    ambiguous = expression.startswith(AMBIGUOUS) or "mk(" in expression or not values
     try:
         with warnings.catch_warnings(), contextlib.suppress(SyntaxWarning):
             warnings.simplefilter("ignore")

@@ -134,22 +134,6 @@ def test_negative_indices_that_do_not_wrap():
     assert where.apply(wnp.negative, wrap_negative_indices=False)[5] == 5
 
 
-class Foreign:
-    def __jax_array__(self):
-        return X
-
-
-def test_arrays_of_other_libraries():
-    x = Foreign()
-    for y in (X + x, x + X, wnp.asarray(x) + X, wnp.array(x) * 2.0):
-        assert (y == 2 * X).all()
-    assert (X == x).all() and (wnp.eye(2) @ x == X).all() and (x // wnp.ones(3) == X).all()
-    for call in (wnp.sin, weft.lax.sin, wnp.sort, weft.jit(abs), weft.device_put):
-        with pytest.raises((TypeError, ValueError), match="asarray") as info:
-            call(x)
-        assert isinstance(info.value, ValueError) and isinstance(info.value, TypeError)
-
-
 def test_values_while_a_function_is_traced():
     @weft.jit
     def f(x):

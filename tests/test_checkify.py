@@ -117,7 +117,28 @@ def test_user_checks(f, args, expected):
             "out-of-bounds indexing for array of shape (3, 4): index 9 is out of bounds for axis 1 "
             "with size 4.",
         ),
-        (lambda x, i: x.at[i].get(mode="clip"), (I3, np.int32([5])), None),
+        (lambda x, i: x.at[i].get(mode="clip"), (I3, np.int32([5])), "out-of-bounds indexing"),
+        (weft.vmap(lambda x, i: x[i], (None, 0)), (I3, np.int32([0, 2])), None),
+        (
+            weft.vmap(lambda x, i: x[i], (None, 0)),
+            (I3, np.int32([0, -9])),
+            "out-of-bounds indexing for array of shape (3,): index -6 is out of bounds for axis 0",
+        ),
+        (
+            weft.vmap(lambda x, i: x[i]),
+            (np.ones((3, 4), F), np.int32([0, 1, 9])),
+            "out-of-bounds indexing for array of shape (3, 4): index 9 is out of bounds for axis 1",
+        ),
+        (
+            weft.vmap(lambda x, i: lax.dynamic_slice(x, (i,), (2,)), (None, 0)),
+            (I3, np.int32([1, 2])),
+            "out-of-bounds indexing for array of shape (3,): index 2 is out of bounds for axis 0",
+        ),
+        (
+            weft.grad(lambda x, i: weft.vmap(lambda i: x[i])(i).sum()),
+            (I3, np.int32([0, 8])),
+            "out-of-bounds",
+        ),
         (lambda x, i: x.at[i].set(1.0), (I3, 3), "out-of-bounds indexing"),
         (lambda x, i: x.at[i].add(1.0), (np.ones((3, 2), F), np.int32([0, 4])), "out-of-bounds"),
         (lambda x, i: lax.dynamic_slice(x, (i,), (2,)), (I3, 2), "out-of-bounds indexing"),

@@ -119,13 +119,17 @@ def test_methods_of_arrays_refuse_other_objects(method, foreign):
         lambda g, t: _core.vmap(abs, "f", (np.ones(3),), {}, 0, 2, None, str),
         lambda g, t: _core.vmap(abs, "f", (np.ones(3),), {}, 2**70, 0, None, str),
         lambda g, t: _core.copy_array(np.ones(3)),
-        lambda g, t: _core.commit(np.ones(3), 0),
-        lambda g, t: _core.put(np.ones(3, np.float32), False, 99, False),
-        lambda g, t: _core.wrap_buffer(object(), (3,), np.dtype("f4"), False, 0, False),
+        lambda g, t: _core.commit(np.ones(3), _core.current_placement()),
+        lambda g, t: _core.put(
+            np.ones(3, np.float32), False, _core.make_mesh(("x",), (2,), (0,), ()), False
+        ),
+        lambda g, t: _core.wrap_buffer(
+            object(), (3,), np.dtype("f4"), False, _core.current_placement(), False
+        ),
         lambda g, t: _core.set_multiple_results(_core.primitive("add")._op, True),
-        lambda g, t: t.compile(99, False),
-        lambda g, t: t.compile(0, False).run([]),
-        lambda g, t: t.compile(0, False).run([np.ones((9, 9), np.float32)]),
+        lambda g, t: t.compile(0, False),
+        lambda g, t: t.compile(t.places(), False).run([]),
+        lambda g, t: t.compile(t.places(), False).run([np.ones((9, 9), np.float32)]),
     ],
 )
 def test_entry_points_check_what_they_are_given(call):

@@ -1,5 +1,6 @@
 """Rules of users at later calls of un-jitted derivatives: when they are traced again."""
 
+import contextlib
 import functools
 import gc
 import random
@@ -470,3 +471,53 @@ def test_a_rule_holds_no_values_of_the_trace(kind, monkeypatch):
     for _ in range(3):
         assert float(weft.grad(f)({"a": 3.0})["a"]) == 2.0
     assert not named
+
+
+SETTINGS = [
+    (weft.default_matmul_precision, "highest"),
+    (weft.numpy_dtype_promotion, "strict"),
+    (weft.numpy_rank_promotion, "raise"),
+    (weft.default_prng_impl, "rbg"),
+    (weft.enable_x64, True),
+]
+
+
+@pytest.mark.parametrize("setting, value", SETTINGS, ids=lambda x: getattr(x, "__name__", x))
+@pytest.mark.parametrize("rule", ["vjp", "jvp"])
+def test_rules_are_traced_under_the_settings_of_the_call(rule, setting, value):
+    traced = 0
+
+    def note(*results):
+        nonlocal traced
+        traced += 1
+        return results
+
+    if rule == "vjp":
+        f = weft.custom_vjp(lambda x: x @ x)
+        f.defvjp(lambda x: (f(x), x), lambda x, ct: note(ct @ x))
+        run = weft.grad(lambda x: f(x).sum())
+    else:
+        f = weft.custom_jvp(lambda x: x @ x)
+        f.defjvp(lambda xs, ts: note(f(*xs), xs[0] @ ts[0]))
+        run = weft.grad(lambda x: f(x).sum())
+    x = np.ones((2, 2), np.float32)
+    counts = []
+    for under in (False, False, True, True, False):
+        with setting(value) if under else contextlib.nullcontext():
+            run(x)
+        counts.append(traced)
+    assert counts[0] == counts[1] < counts[2] == counts[3]
+    with setting(value):
+        inside = str(weft.make_jaxpr(run)(x))
+    outside = str(weft.make_jaxpr(run)(x))
+    if setting is weft.default_matmul_precision:
+        assert ("HIGHEST" in inside, "HIGHEST" in outside) == (True, False)
+
+
+def test_a_rule_fails_under_the_settings_that_refuse_it():
+    f = weft.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (np.int32(3) * ct,))
+    g = weft.grad(f)
+    assert float(g(1.0)) == 3.0
+    with weft.numpy_dtype_promotion("strict"), pytest.raises(weft.errors.TypePromotionError):
+        g(1.0)

@@ -349,6 +349,54 @@ def test_nested_arguments(how):
     assert traces.count <= 2  # of these arguments, by the two ways to call
 
 
+def test_nested_results():
+    def nest(x):
+        return {
+            "z": [x, (x + 1, None, {"b": x + 2, "a": [x + 3, {}]})],
+            "a": ((), [], x, x),
+            "2": {"d": 1.0, "c": None},
+        }
+
+    numbered = lambda x: {1: x, 0: x + 1}
+    for function in (nest, numbered, lambda x: Pair(x, nest(x)), lambda x: [nest(x)] * 2):
+        f = weft.jit(function)
+        for i in range(2):
+            x = np.full(2, i, np.float32)
+            out, expected = f(x), function(x)
+            assert weft.tree_util.tree_structure(out) == weft.tree_util.tree_structure(expected)
+            for a, b in zip(*map(weft.tree_util.tree_leaves, (out, expected)), strict=True):
+                np.testing.assert_array_equal(a, b)
+    first = weft.jit(nest)(1.0)
+    first["z"].clear()
+    first["2"].clear()
+    assert list(weft.jit(nest)(1.0)) == ["2", "a", "z"]
+    assert len(weft.jit(nest)(1.0)["z"]) == len(weft.jit(nest)(1.0)["2"]) == 2
+    with pytest.raises(weft.errors.UnexpectedTracerError):
+        leaked = []
+        weft.jit(lambda x: leaked.append(weft.jit(nest)(x)))(1.0)
+        leaked[0]["z"][0] + 1.0
+
+
+def test_arrays_that_differ_in_weakness_only_are_independent():
+    donate = weft.jit(lambda x: x + 1, donate_argnums=0)
+    made = [wnp.full((3,), 2.0) for _ in range(3)]
+    made[0].delete()
+    donate(made[1])
+    assert made[2].weak_type and made[1].is_deleted()
+    np.testing.assert_array_equal(made[2], np.full(3, 2.0))
+    strong = wnp.ones(3)
+    weak = weft.jit(lambda x: weft._core.astype(x, x.dtype, True))(strong)
+    donate(strong)
+    np.testing.assert_array_equal(weak, np.ones(3))
+    held = (wnp.asarray(1.0),)  # nothing but the tuple holds it
+    strong = weft.jit(lambda x: wnp.asarray(x, x.dtype))(*held)
+    held[0].delete()
+    assert float(strong) == 1 and not strong.weak_type
+    keys = [weft.random.key(5), weft.random.key(5)]
+    weft.jit(lambda k: weft.random.fold_in(k, 1), donate_argnums=0)(keys[0])
+    assert (weft.random.key_data(keys[1]) == np.array([0, 5])).all()
+
+
 def test_arguments_that_look_alike():
     traces = Traces()
 

@@ -194,7 +194,7 @@ def test_constraints_to_one_device_hold():
     assert weft.jit(lambda x: lax.with_sharding_constraint(x, one))(1.0) == 1
     assert weft.grad(lambda x: lax.with_sharding_constraint(x, device) ** 2)(3.0) == 6
     for place in (None, "cpu", SimpleNamespace(device_set={1, 2}), object()):
-        with pytest.raises(NotImplementedError, match="one device"):
+        with pytest.raises(ValueError, match=r"weft.devices\(\) or a sharding"):
             lax.with_sharding_constraint(1.0, place)
 
 

@@ -204,3 +204,40 @@ def test_orthogonal_initializers():
     with pytest.raises(ValueError, match="as many inputs"):
         nn.initializers.delta_orthogonal()(key, (3, 5, 4))
     assert isinstance(nn.initializers.zeros, nn.initializers.Initializer)
+
+
+def test_corners_as_jax():
+    """Values and classes of errors that jax gives."""
+    nan, inf = np.nan, np.inf
+    x, mask = jnp.arange(1.0, 4), jnp.array([[True, False, True], [True, True, False]])
+    functions = {
+        "logsumexp": lambda: nn.logsumexp(2.0, where=mask[0]),  # a mask wider than the array
+        "logsumexp rows": lambda: nn.logsumexp(x, 0, where=mask),
+        "softmax": lambda: nn.softmax(2.0, None, mask[0]),
+        "softplus": lambda: weft.vmap(weft.grad(nn.softplus))(jnp.array([nan, -inf, inf, 0])),
+        "log1mexp": lambda: weft.vmap(weft.grad(nn.log1mexp))(jnp.array([-inf, inf, 1.0])),
+    }
+    expected = {
+        "logsumexp": 2.6931472,
+        "logsumexp rows": [1.6931472, 2, 3],
+        "softmax": [0.5, 0, 0.5],
+        "softplus": [nan, 0, 1, 0.5],
+        "log1mexp": [-1, 0, 0.5819767],
+    }
+    for name, got in weft.jit(lambda: {k: f() for k, f in functions.items()})().items():
+        np.testing.assert_allclose(got, expected[name], rtol=1e-6, err_msg=name)
+    assert nn.softmax(mask * 1.0, jnp.int32(1)).shape == (2, 3)  # an array names an axis
+    with pytest.raises(ValueError, match="hashable"):
+        nn.log_softmax(x, [0])
+    with pytest.raises(ValueError, match="mask of booleans"):
+        nn.standardize(x, where=x)
+    with pytest.raises(AssertionError, match="even size"):
+        nn.glu(x)
+    q, k = jnp.ones((2, 4, 4, 3)), jnp.ones((2, 5, 2, 3))
+    with pytest.raises(AssertionError, match="broadcasts to"):
+        nn.dot_product_attention(q, k, k, jnp.ones((2, 2, 4, 5)))
+    assert nn.dot_product_attention(q, k, k, query_seq_lengths=[1, 2]).shape == q.shape
+    with pytest.raises(ZeroDivisionError):
+        nn.initializers.he_normal()(weft.random.key(0), (0, 3))
+    with pytest.raises(NotImplementedError):
+        nn.initializers.orthogonal()(weft.random.key(0), (3, 3), "float16")

@@ -31,7 +31,9 @@ NOT_IN_LAX = {
     "lt_to",
     "name",
     "platform_index",
+    "pullback",
     "pure_callback",
+    "pvary",
     "reduce_scatter",
     "reduce_window_max",
     "reduce_window_min",
@@ -41,6 +43,7 @@ NOT_IN_LAX = {
     "select_and_gather_add",
     "select_and_scatter",
     "select_and_scatter_add",
+    "shard_map",
     "threefry2x32",
 }
 RENAMED = {

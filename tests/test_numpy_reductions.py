@@ -9,6 +9,7 @@ import pytest
 from oracle import check, check_staged, lines, needs_jax, sampled
 
 import weft
+import weft.numpy as wnp
 from weft import lax
 
 CASES = lines(
@@ -291,3 +292,15 @@ def test_running_reductions_of_large_arrays(reverse):
     np.testing.assert_array_equal(sums, expected(np.add, whole))
     np.testing.assert_array_equal(greatest, expected(np.maximum, x))
     np.testing.assert_allclose(logs, expected(np.logaddexp, x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "any", "mean", "var", "nansum", "nanmean"])
+def test_masks_are_bools(name):
+    with pytest.raises(ValueError, match="where"):
+        getattr(wnp, name)(wnp.ones(3), where=wnp.ones(3, int))
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "nanprod"])
+def test_initial_values_are_scalars(name):
+    with pytest.raises(ValueError, match="initial"):
+        getattr(wnp, name)(wnp.ones(3), initial=wnp.ones(3))

@@ -162,6 +162,12 @@ def test_calls_with_other_arguments_are_other_programs():
         same(wnp.argmax(x, axis=1), X.argmax(1))
         same(X @ x.T, X @ X.T)
         same(x[0] @ x[1], X[0] @ X[1])
+        same(wnp.cumsum(x, 1), X.cumsum(1))
+        places = np.array([0, 9, -1])
+        same(wnp.take(x[0], places, mode="clip"), np.take(X[0], places, mode="clip"))
+        same(wnp.take(x[0], places, mode="wrap"), np.take(X[0], places, mode="wrap"))
+        same(wnp.take(x[0], places), np.array([X[0, 0], np.nan, X[0, -1]], X.dtype))
+        same(wnp.take(x, wnp.array([1, 0]), axis=0), X[[1, 0]])
     assert wnp.sum(wnp.ones(3, "int8")).dtype == "int32"
     assert wnp.sum(wnp.ones(3, "int8"), promote_integers=False).dtype == "int8"
     with weft.enable_x64(True):
@@ -177,6 +183,8 @@ def test_calls_without_python_fail_like_the_others():
         (lambda: wnp.sum(x, 0, axis=0), TypeError),
         (lambda: wnp.sum(), TypeError),
         (lambda: wnp.sum(x, axis=2**70), ValueError),
+        (lambda: wnp.take(x, wnp.arange(2), mode="else"), ValueError),
+        (lambda: wnp.take(x, wnp.arange(2), mode="\ud800"), ValueError),
         (lambda: x @ x, TypeError),
     ):
         with pytest.raises(error):

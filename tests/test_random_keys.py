@@ -491,6 +491,46 @@ def test_reuse_is_found():
     random.normal(key), random.normal(key)
 
 
+def test_reuse_in_loops_is_found():
+    draw = random.uniform
+
+    def closed_over(k):
+        return lax.scan(lambda c, _: (c + draw(k), None), 0.0, None, length=3)
+
+    def closed_over_while(k):
+        return lax.while_loop(lambda c: c < 2, lambda c: c + draw(k) + 0.1, 0.0)
+
+    def carried(k):
+        return lax.fori_loop(0, 3, lambda _, c: (c[0], c[1] + draw(c[0])), (k, 0.0))
+
+    def twice(k):
+        return lax.scan(lambda k, _: (random.split(k)[0], draw(k)), k, None, length=3)
+
+    def used_after(k):
+        return split(k), draw(k)
+
+    def split(k):
+        def body(k, _):
+            k, new = random.split(k)
+            return k, draw(new)
+
+        return lax.scan(body, k, None, length=3)
+
+    def folded(k):
+        return lax.scan(lambda c, i: (c, draw(random.fold_in(k, i))), 0.0, jnp.arange(3)), draw(k)
+
+    def cloned(k):
+        return lax.scan(lambda c, _: (c, draw(random.clone(k))), 0.0, None, length=3)
+
+    with weft.debug_key_reuse(True):
+        for seed, run in enumerate((lambda f: f, weft.jit)):
+            for again in (closed_over, closed_over_while, carried, twice, used_after):
+                with pytest.raises(KeyReuseError):
+                    run(again)(random.key(seed))
+            for once in (split, folded, cloned):
+                run(once)(random.key(seed))
+
+
 # ---- mistakes
 
 MISTAKES = {
@@ -576,3 +616,68 @@ def test_functions_on_the_host_get_words(capfd):
 
 if __name__ == "__main__":
     write()
+
+
+# Of keys whose words are 1, 2, ...: what jax gives as words of key(0), key(-1), fold_in(w, 7),
+# split(w)[1], bits of 32 and of 8 bits, and the words of the second number of 64 bits.
+CIPHERS = {
+    "philox2x32": (
+        [4280135257],
+        [2246910722],
+        [3354647087],
+        [2127719656],
+        [3469030295, 4162165488, 1483689709],
+        [151, 240, 237],
+        [2261251608, 2127719656],
+    ),
+    "philox4x32": (
+        [1713891541, 3781805453],
+        [4130576541, 252180694],
+        [3320919281, 469223834],
+        [2678699385, 3232560645],
+        [1358092377, 1316901982, 107820245],
+        [89, 94, 213],
+        [1231179899, 1088181077],
+    ),
+    "threefry4x32": (
+        [2624366954, 3783175782, 4228967636, 1381410776],
+        [2535856969, 757880446, 1703251539, 2659320],
+        [2760783358, 774879915, 1421503577, 2780816378],
+        [1273695912, 394132291, 2562522599, 3151574376],
+        [3902968672, 1870787322, 3056255188],
+        [96, 250, 212],
+        [1349073175, 1072221165],
+    ),
+}
+
+
+@pytest.mark.parametrize("impl", CIPHERS)
+def test_streams_of_other_ciphers(impl):
+    seeded, of_minus_one, folded, new, bits, narrow, wide = CIPHERS[impl]
+    random = weft.random
+
+    @weft.jit
+    def drawn(words):
+        key = random.wrap_key_data(words, impl=impl)
+        data = [random.key(0, impl=impl), random.key(-1, impl=impl), random.fold_in(key, 7)]
+        data.append(random.split(key)[1])
+        return [random.key_data(k) for k in data], random.bits(key, (3,)), random.normal(key, (4,))
+
+    words = np.arange(1, 1 + len(seeded), dtype="uint32")
+    data, got, _ = drawn(words)
+    assert [x.tolist() for x in data] == [seeded, of_minus_one, folded, new]
+    assert got.tolist() == bits
+    key = random.wrap_key_data(words, impl=impl)
+    assert random.bits(key, (3,), "uint8").tolist() == narrow
+    assert str(random.key_impl(key)) == impl
+    many = weft.vmap(lambda k: random.bits(k, (2,)))(random.split(key, 3))
+    assert many.tolist() == [random.bits(k, (2,)).tolist() for k in random.split(key, 3)]
+    with weft.enable_x64(True):
+        got = np.asarray(random.bits(random.wrap_key_data(words, impl=impl), (2,), "uint64"))
+        assert got[1:].view("uint32").tolist() == wide
+
+
+def test_gamma_variates_of_rbg_are_drawn_one_by_one():
+    """Each element with the bits of its own key, as by jax on CPUs."""
+    drawn = random.gamma(random.key(0, impl="rbg"), 1.5, (3,))
+    np.testing.assert_allclose(drawn, [1.5287193, 0.63207537, 0.7304986], rtol=1e-6)

@@ -330,3 +330,19 @@ def test_types():
 def test_mistakes(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_lists():
+    """Some functions take lists of numbers, as jax's do."""
+    ones = jnp.ones(2)
+    for got, expected in (
+        (special.ndtr([1.0, 1.0]), special.ndtr(ones)),
+        (special.log_ndtr([1.0, 1.0]), special.log_ndtr(ones)),
+        (special.spence([1.0, 1.0]), special.spence(ones)),
+        (special.expn([1, 1], [1.0, 1.0]), special.expn(1, ones)),
+        (special.hyp1f1([1, 1], 2, 1.0), special.hyp1f1(ones, 2, 1.0)),
+        (special.hyp2f1(1, [1, 1], 2, 0.5), special.hyp2f1(1, ones, 2, 0.5)),
+    ):
+        np.testing.assert_array_equal(got, expected)
+    with pytest.raises(TypeError):
+        special.erf([1.0, 1.0])

@@ -266,3 +266,10 @@ def test_types():
     import weft.scipy.stats.norm as norm
 
     assert norm is stats.norm and weft.scipy.stats is stats
+
+
+def test_tails_of_cauchy():
+    """The difference to pi / 2 is taken last, as by jax: near 0 no digits of q are lost before."""
+    q = np.float32([1e-7, 1e-5])
+    np.testing.assert_allclose(stats.cauchy.isf(q), 1 / (np.pi * q), rtol=1e-3)
+    np.testing.assert_allclose(stats.cauchy.ppf(q), -1 / (np.pi * q), rtol=1e-3)

@@ -60,6 +60,10 @@ def test_segments_without_a_count_need_values():
         ops.segment_sum(DATA, IDS[:3])
     with pytest.raises(TypeError, match="integers"):
         ops.segment_sum(DATA, DATA)
+    with pytest.raises(IndexError, match="got a mask"):
+        ops.segment_sum(DATA, IDS == 1, 2)
+    with pytest.raises(weft.errors.NonConcreteBooleanIndexError):
+        weft.jit(lambda ids: ops.segment_sum(DATA, ids, 2))(IDS == 1)
 
 
 def test_segment_sums_are_differentiated_and_mapped():
@@ -138,6 +142,8 @@ def test_images_keep_what_they_must():
             image.resize(*bad)
     with pytest.raises(ValueError, match="nearest"):
         image.scale_and_translate(x, x.shape, (1,), np.ones(1), np.ones(1), "nearest")
+    with pytest.raises(AssertionError, match="scale and translation"):
+        image.scale_and_translate(x, x.shape, (1,), np.ones(2), np.ones(1), "linear")
 
 
 def test_dlpack_and_typing():
@@ -314,8 +320,8 @@ STEPS = {
 
 
 def test_optimizers():
-    start = {"a": np.float32([1, 2]), "b": np.ones((2, 2), "f")}
-    gradient = {"a": np.float32([0.5, -1]), "b": np.full((2, 2), 0.3, "f")}
+    start = {"a": np.float32([1, 2]), "b": np.ones((2, 2), "f"), "c": np.float32(1)}
+    gradient = {"a": np.float32([0.5, -1]), "b": np.full((2, 2), 0.3, "f"), "c": np.float32(0.5)}
 
     def every(gradient):
         ends = []
@@ -328,7 +334,7 @@ def test_optimizers():
         return ends
 
     for end, wanted in zip(weft.jit(every)(gradient), STEPS.values(), strict=True):
-        np.testing.assert_allclose(end["a"][0], wanted, rtol=1e-5)
+        np.testing.assert_allclose([end["a"][0], end["c"]], wanted, rtol=1e-5)
         assert end["b"].shape == (2, 2)
     optimizer = optimizers.adam(0.1)
     state = optimizer.init_fn(start)

@@ -100,7 +100,7 @@ def test_where_a_function_runs():
         {"device": device},
         {"backend": "cpu"},
         {"in_shardings": here},
-        {"out_shardings": {"a": here}},
+        {"out_shardings": here},
     ):
         y = weft.jit(lambda x: x + 1, **where)(1.0)
         assert y == 2 and y.committed and y.device == device

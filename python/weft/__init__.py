@@ -67,6 +67,7 @@ from weft._api import (  # noqa: E402
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     make_jaxpr,
+    make_mesh,
     memory_stats,
     print_environment_info,
     process_count,
@@ -115,7 +116,9 @@ from weft._refs import (  # noqa: E402
 _install_refs()
 
 from weft._scope import named_call, named_scope  # noqa: E402
+from weft._slice import ds  # noqa: E402
 from weft._staging import ShapeDtypeStruct, typeof  # noqa: E402
+from weft._user_context import make_user_context  # noqa: E402
 from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402
 from weft.config import (  # noqa: E402
@@ -159,6 +162,8 @@ from weft.runtime.devices import Device  # noqa: E402
 __all__ = [
     "Array",
     "Device",
+    "NamedSharding",
+    "P",
     "Ref",
     "ShapeDtypeStruct",
     "Shard",
@@ -171,6 +176,7 @@ __all__ = [
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
+    "checkpoints",
     "clear_caches",
     "closure_convert",
     "compiler",
@@ -197,7 +203,9 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "distributed",
     "dlpack",
+    "ds",
     "dtypes",
     "effects_barrier",
     "empty_ref",
@@ -242,6 +250,8 @@ __all__ = [
     "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_mesh",
+    "make_user_context",
     "memory_stats",
     "monitoring",
     "named_call",
@@ -264,6 +274,8 @@ __all__ = [
     "remat",
     "remove_size_one_mesh_axis_from_type",
     "scipy",
+    "set_mesh",
+    "shard_map",
     "sharding",
     "softmax_custom_jvp",
     "stages",
@@ -278,13 +290,18 @@ __all__ = [
     "tree_util",
     "typeof",
     "typing",
+    "use_mesh",
     "value_and_grad",
     "vjp",
     "vmap",
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
+    "weft._shard_map": ("shard_map",),
+    "weft.checkpoints": (),
     "weft.custom_batching": (),
+    "weft.distributed": (),
     "weft.dlpack": (),
     "weft.example_libraries": (),
     "weft.flatten_util": (),

@@ -14,20 +14,39 @@ from typing import NamedTuple
 # Why a name, or all that is below it, is not to come.
 _INSIDE = "it is part of the inside of JAX"
 _COMPOSED = "it is made of other operations"
-_SINGLE = "programs run on one device"
+_SINGLE = "operations of programs do not move values between devices yet"
 _ACCELERATOR = "it writes kernels for GPUs and TPUs"
+_HINTS = "it passes hints to the schedulers that XLA has for GPUs and TPUs"
+_NO_OBJECT = "effects of programs are no objects"
+_NO_TYPE = "XLA has no such type of elements"
 REASONS = {
     "api_util": _INSIDE,
     "core": _INSIDE,
     "custom_derivatives": _INSIDE,
+    "debug.DebugEffect": _NO_OBJECT,
+    "debug.OrderedDebugEffect": _NO_OBJECT,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
+    "experimental.EArray": _INSIDE,
+    "experimental.compute_on": _HINTS,
+    "experimental.control_deps": _HINTS,
+    "experimental.cur_qdd": _INSIDE,
+    "experimental.jet": _INSIDE,
+    "experimental.ode": _INSIDE,
     "experimental.pallas": _ACCELERATOR,
+    "experimental.primal_tangent_dtype": _INSIDE,
+    "experimental.rnn": "it calls recurrent networks of cuDNN",
+    "experimental.scheduling_groups": _HINTS,
+    "experimental.xla_metadata": _HINTS,
+    "extend.backend": _INSIDE,
     "extend.core": _INSIDE,
     "extend.linear_util": _INSIDE,
+    "extend.lowering": _INSIDE,
+    "extend.mlir": "rules of lowering write StableHLO as text",
+    "extend.pallas": _ACCELERATOR,
     "extend.source_info_util": _INSIDE,
+    "extend.xla": _INSIDE,
     "interpreters": _INSIDE,
     "lax.device_put_p": _SINGLE,
-    "lax.pcast": _SINGLE,
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,
@@ -36,14 +55,19 @@ REASONS = {
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,
     "lib": _INSIDE,
+    "numpy.float6_e2m3fn": _NO_TYPE,
+    "numpy.float6_e3m2fn": _NO_TYPE,
+    "random.random_gamma_p": _COMPOSED,
+    "stages.Traced.lojax": _INSIDE,
 }
 
 # What to use in place of a name, or of all that is below it.
-_ONE_DEVICE = "weft.vmap on one device: programs do not run on several yet"
+_PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
+    "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
     "experimental.compilation_cache": "the cache in memory, which is always on",
-    "experimental.shard_map": _ONE_DEVICE,
+    "experimental.rnn": "weft.lax.scan",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
@@ -51,15 +75,9 @@ INSTEAD = {
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "make_mesh": _ONE_DEVICE,
-    "NamedSharding": _ONE_DEVICE,
-    "P": _ONE_DEVICE,
-    "pmap": _ONE_DEVICE,
-    "reshard": _ONE_DEVICE,
-    "set_mesh": _ONE_DEVICE,
-    "shard_map": _ONE_DEVICE,
-    "sharding": _ONE_DEVICE,
-    "smap": _ONE_DEVICE,
+    "pmap": _PARTS,
+    "reshard": "weft.device_put",
+    "smap": _PARTS,
 }
 
 

@@ -1,6 +1,8 @@
 """Functions of the top-level package: programs as values, devices, transfers."""
 
 import contextlib
+import math
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
       static_argnums: positions of compile-time arguments.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
     """
-    jitted = jit(fun, static_argnums=static_argnums)
+    jitted: Any = jit(fun, static_argnums=static_argnums)
 
     @public_function
     def traced_program(*args, **kwargs):
@@ -44,6 +46,8 @@ def devices(backend=None):
     """The devices of a platform ("cpu", "gpu"), by default of the first that is present.
 
     Raises RuntimeError for a platform that is not.
+
+    `backend` is the name of the platform.
     """
     return list(_devices.devices(backend))
 
@@ -53,6 +57,8 @@ def local_devices(process_index=None, backend=None, host_id=None):
 
     `host_id` is `process_index` by a name that JAX has deprecated. Raises ValueError for a process
     that is not there.
+
+    `backend` names the platform, as for `devices`.
     """
     wanted = host_id if process_index is None else process_index
     if wanted is None:
@@ -63,42 +69,66 @@ def local_devices(process_index=None, backend=None, host_id=None):
 
 
 def device_count(backend=None):
-    """Number of devices of a platform."""
+    """Number of devices of a platform.
+
+    `backend` names it, as for `devices`.
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend=None):
-    """Number of devices of this process."""
+    """Number of devices of this process.
+
+    `backend` names the platform, as for `devices`.
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend=None):
-    """The number of this process among those that share the devices of a platform."""
+    """The number of this process among those that share the devices of a platform.
+
+    `backend` names the platform, as for `devices`.
+    """
     return _devices.devices(backend)[0].client.process_index()
 
 
 def process_count(backend=None):
-    """How many processes share the devices of a platform."""
+    """How many processes share the devices of a platform.
+
+    `backend` names it, as for `devices`.
+    """
     return len(process_indices(backend))
 
 
 def process_indices(backend=None):
-    """The numbers of the processes that share the devices of a platform, a list."""
+    """The numbers of the processes that share the devices of a platform, a list.
+
+    `backend` names it, as for `devices`.
+    """
     return sorted({device.process_index for device in devices(backend)})
 
 
 def host_count(backend=None):
-    """`process_count`, by a name that JAX has deprecated."""
+    """`process_count`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_count(backend)
 
 
 def host_id(backend=None):
-    """`process_index`, by a name that JAX has deprecated."""
+    """`process_index`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_index(backend)
 
 
 def host_ids(backend=None):
-    """`process_indices`, by a name that JAX has deprecated."""
+    """`process_indices`, by a name that JAX has deprecated.
+
+    `backend` is the same.
+    """
     return process_indices(backend)
 
 
@@ -113,39 +143,45 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
-    committed to another device is an error. In a function that is traced the values are those of
-    one program, which runs on one device: they are returned as they are.
+    committed to other devices is an error. In a function that is traced a device has no effect: the
+    values are those of one program.
 
     Args:
       x: a tree of arrays and numbers.
-      device: one of `weft.devices()`, a sharding over one, or None; or a tree of such, of which `x`
-        may go on below.
+      device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, or None;
+        or a tree of such, of which `x` may go on below.
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
+
+    Raises ValueError for `donate` together with `may_alias=False`.
     """
+    from weft._placement import placement_of
+
     if donate and may_alias is False:
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put_on(leaf, place):
-        return put(leaf, _devices.index_of(place, "device_put") if place is not None else None)
+        return put(leaf, placement_of(place, "device_put") if place is not None else None)
 
-    def put(leaf, index):
+    def put(leaf, placement):
+        if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
+            return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
             return value
-        result = value if index is None else _core.commit(value, index)
+        result = value if placement is None else _core.commit(value, placement)
         if may_alias is False and result is leaf:
             return _core.copy_array(result)
-        if donate and isinstance(leaf, _core.Array) and leaf.device != result.device:
+        if donate and isinstance(leaf, _core.Array) and leaf is not result:
             leaf.delete()
         return result
 
     if device is not None and not isinstance(device, _devices.Device):
         places = tree_broadcast(device, x, is_leaf=lambda place: place is None)
         return tree_map(put_on, x, places)
-    index = None if device is None else _core.device_index(device)
-    return tree_map(lambda leaf: put(leaf, index), x)
+    placement = None if device is None else _devices.placement_of(device)
+    return tree_map(lambda leaf: put(leaf, placement), x)
 
 
 def device_get(x):
@@ -169,7 +205,8 @@ def block_until_ready(x):
 
 def live_arrays(platform=None):
     """The arrays whose buffers are alive in this process, on devices of a platform."""
-    return [a for a in _core.live_arrays() if a.device in set(devices(platform))]
+    wanted = set(devices(platform))
+    return [a for a in _core.live_arrays() if a.devices() & wanted]
 
 
 def copy_to_host_async(x):
@@ -216,16 +253,21 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
 
     Args:
       shape: of the array.
-      sharding: a SingleDeviceSharding; the array is committed to its device.
+      sharding: how it is split; the array is committed to its devices.
       data_callback: gets an index (a tuple of slices) and returns that part, an array of NumPy or
-        weft or a number.
+        weft or a number. It is called once for parts that several devices hold.
       dtype: of the array; it must be that of the parts. None takes theirs.
 
     Raises ValueError for a part of another shape or dtype, TypeError for what is no sharding.
     """
-    shape = tuple(shape)
-    part = data_callback(_only_index(sharding, shape, "make_array_from_callback"))
-    return _whole(shape, sharding, part, dtype, "make_array_from_callback")
+    function = "make_array_from_callback"
+    shape, made, parts = tuple(shape), {}, []
+    for index in _local_indices(sharding, shape, function):
+        key = tuple((i.start, i.stop) for i in index)
+        if key not in made:
+            made[key] = data_callback(index)
+        parts.append(made[key])
+    return _joined(shape, sharding, parts, dtype, function)
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
@@ -233,8 +275,9 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 
     Args:
       shape: of the array.
-      sharding: a SingleDeviceSharding; the array is committed to its device.
-      arrays: a list of the parts, of which there is one.
+      sharding: how it is split; the array is committed to its devices.
+      arrays: a list of the parts, one for each device of this process, on that device: in any
+        order.
       dtype: of the array; it must be that of the parts. None takes theirs.
 
     Raises ValueError for a part of another shape or dtype and for another number of parts,
@@ -242,18 +285,26 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     """
     function = "make_array_from_single_device_arrays"
     shape = tuple(shape)
-    _only_index(sharding, shape, function)
+    count = len(_local_indices(sharding, shape, function))
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(f"{function} expected a list of arrays; got {type(arrays).__name__}")
-    if len(arrays) != 1:
-        raise ValueError(f"{function} expected one array, for the one device; got {len(arrays)}")
-    if not isinstance(arrays[0], (_core.Array, _core.Tracer)):
-        raise TypeError(f"{function} expected arrays; got {type(arrays[0]).__name__}")
-    return _whole(shape, sharding, arrays[0], dtype, function)
+    if len(arrays) != count:
+        raise ValueError(f"{function} expected {count} arrays, one per device; got {len(arrays)}")
+    if not all(isinstance(x, (_core.Array, _core.Tracer)) for x in arrays):
+        raise TypeError(f"{function} expected arrays; got {list(map(type, arrays))}")
+    if count > 1:
+        by_device = {x.device: x for x in arrays}
+        devices = [d for d, _, _ in _core.shards(sharding._placement, shape, True)]
+        if set(by_device) != set(devices):
+            raise ValueError(
+                f"{function} expected an array on each of {devices}; got some on {list(by_device)}"
+            )
+        arrays = [by_device[d] for d in devices]
+    return _joined(shape, sharding, arrays, dtype, function)
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
-    """A tree of arrays from what this process has of each, which is all of it.
+    """A tree of arrays from what this process has of each, which is all of it in one process.
 
     `global_shape` is None or the shape of `local_data`, or a tree of such. Raises ValueError for
     another shape.
@@ -262,21 +313,38 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     def make(data, shape):
         function = "make_array_from_process_local_data"
         shape = np.shape(data) if shape is None else tuple(shape)
-        _only_index(sharding, shape, function)
-        return _whole(shape, sharding, data, None, function)
+        if shape != np.shape(data):
+            raise ValueError(f"{function} expected data of shape {shape}; got {np.shape(data)}")
+        parts = [data[index] for index in _local_indices(sharding, shape, function)]
+        return _joined(shape, sharding, parts, None, function)
 
     if global_shape is None or not isinstance(local_data, (dict, list, tuple)):
         return tree_map(lambda data: make(data, global_shape), local_data)
     return tree_map(make, local_data, global_shape)
 
 
-def _only_index(sharding, shape, function):
+def _local_indices(sharding, shape, function):
     from weft.sharding import Sharding
 
     if not isinstance(sharding, Sharding):
         raise TypeError(f"{function} expected a sharding; got {sharding!r}")
-    (index,) = sharding.devices_indices_map(shape).values()
-    return index
+    return [index for _, _, index in _core.shards(sharding._placement, shape, True)]
+
+
+def _joined(shape, sharding, parts, dtype, function):
+    if len(parts) == 1:
+        return _whole(shape, sharding, parts[0], dtype, function)
+    from weft._placement import from_parts
+
+    parts = [x if isinstance(x, _core.Array) else np.asarray(x) for x in parts]
+    wanted = sharding.shard_shape(shape)
+    kind = _core.canonical_dtype(parts[0].dtype if dtype is None else dtype)
+    for part in parts:
+        if part.shape != wanted:
+            raise ValueError(f"{function} expected parts of shape {wanted}; got {part.shape}")
+        if _core.canonical_dtype(part.dtype) != kind:
+            raise ValueError(f"{function} expected parts of dtype {kind}; got {part.dtype}")
+    return from_parts(shape, kind, sharding._placement, parts)
 
 
 def _whole(shape, sharding, part, dtype, function):
@@ -288,6 +356,28 @@ def _whole(shape, sharding, part, dtype, function):
     if dtype is not None and array.dtype != _core.canonical_dtype(dtype):
         raise ValueError(f"{function} expected parts of dtype {dtype}; got {array.dtype}")
     return array
+
+
+def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
+    """A mesh of the first devices there are.
+
+    Args:
+      axis_shapes, axis_names: sizes and names of the axes, tuples of one length.
+      axis_types: a weft.sharding.AxisType per axis; None is Auto for all.
+      devices: those to take them from; None is `weft.devices()`.
+
+    Raises ValueError for more positions than devices.
+    """
+    from weft.sharding import Mesh
+
+    sizes = tuple(axis_shapes)
+    found = list(_devices.devices() if devices is None else devices)
+    count = math.prod(sizes)
+    if count > len(found):
+        raise ValueError(f"make_mesh expected at most {len(found)} devices; got shape {sizes}")
+    grid = np.empty(count, dtype=object)
+    grid[:] = found[:count]
+    return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
 def clear_caches():

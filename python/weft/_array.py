@@ -3,7 +3,9 @@
 `install` sets these functions on the C++ types.
 """
 
+import functools
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,14 +30,18 @@ class _Kind(type):
         return subclass is cls or issubclass(subclass, (_core.Array, Tracer))
 
 
-class Array(metaclass=_Kind):
-    """The type of arrays, for `isinstance` and annotations.
+if TYPE_CHECKING:
+    from weft._core import Array  # it has the members, and stands for traced values too
+else:
 
-    Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
-    """
+    class Array(metaclass=_Kind):
+        """The type of arrays, for `isinstance` and annotations.
 
-    def __new__(cls, *args, **kwargs):
-        raise TypeError("weft.Array cannot be called; make arrays with weft.numpy.asarray")
+        Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
+        """
+
+        def __new__(cls, *args, **kwargs):
+            raise TypeError("weft.Array cannot be called; make arrays with weft.numpy.asarray")
 
 
 # ---- Array
@@ -129,7 +135,7 @@ def _rebuild_keys(words, dtype):
 
 
 def _rebuild(value, weak):
-    return _core.put(value, weak, _core.current_device(), False)
+    return _core.put(value, weak, _core.current_placement(), False)
 
 
 def _reduce(self):
@@ -174,9 +180,9 @@ def _dlpack_device(self):
 
 
 def _sharding(self):
-    from weft.sharding import SingleDeviceSharding
+    from weft._placement import sharding_of
 
-    return SingleDeviceSharding(self.device)
+    return sharding_of(self._placement)
 
 
 class Shard:
@@ -187,10 +193,19 @@ class Shard:
     """
 
     def __init__(self, device, sharding, global_shape, data=None):
+        indices = sharding.devices_indices_map(tuple(global_shape))
         self.device = device
-        self.index = sharding.devices_indices_map(tuple(global_shape))[device]
+        self.index = indices[device]
         self.replica_id = 0
-        self.data = data
+        for other, index in indices.items():
+            if other is device:
+                break
+            self.replica_id += index == self.index
+        self._data = data
+
+    @property
+    def data(self):
+        return self._data() if callable(self._data) else self._data
 
     def __repr__(self):
         return (
@@ -200,15 +215,32 @@ class Shard:
 
 
 def _shards(self):
-    """A list of one Shard: the array lies on one device."""
-    return [Shard(self.device, _sharding(self), self.shape, self)]
+    """A list with a Shard for each device of this process that holds a part of the array."""
+    from weft import _placement
+
+    sharding = _sharding(self)
+    if sharding.num_devices == 1:
+        return [Shard(self.device, sharding, self.shape, self)]
+    parts = functools.cache(lambda: _placement.parts_of(self))
+    return [
+        Shard(device, sharding, self.shape, lambda i=i: parts()[i])
+        for i, (device, _, _) in enumerate(_core.shards(self._placement, self.shape, True))
+    ]
+
+
+def _global_shards(self):
+    """A list with a Shard for each device that holds a part; those of other processes have none."""
+    sharding, own = _sharding(self), {shard.device: shard for shard in _shards(self)}
+    everywhere = _core.shards(self._placement, self.shape, False)
+    return [own.get(d) or Shard(d, sharding, self.shape) for d, _, _ in everywhere]
 
 
 def _addressable_data(self, index):
-    """The Array that is the index-th of `addressable_shards`; there is one, the array itself."""
-    if not -1 <= operator.index(index) <= 0:
-        raise IndexError(f"addressable_data expected 0, as there is one shard; got {index}")
-    return self
+    """The Array that is the index-th of `addressable_shards`."""
+    shards = _shards(self)
+    if not -len(shards) <= operator.index(index) < len(shards):
+        raise IndexError(f"addressable_data expected an index of {len(shards)}; got {index}")
+    return shards[index].data
 
 
 def _to_host_async(self):
@@ -285,14 +317,14 @@ _ARRAY = {
     "item": _item,
     "tolist": lambda self: self._value().tolist(),
     "tobytes": lambda self, order="C": self._value().tobytes(order),
-    "devices": lambda self: {self.device},
+    "devices": lambda self: _sharding(self).device_set,
     "addressable_data": _addressable_data,
     "addressable_shards": property(_shards, doc=_shards.__doc__),
     "copy_to_host_async": _to_host_async,
-    "global_shards": property(_shards, doc=_shards.__doc__),
-    "is_fully_addressable": property(lambda self: True),
-    "is_fully_replicated": property(lambda self: True),
-    "sharding": property(_sharding, doc="Where the array lies: a SingleDeviceSharding."),
+    "global_shards": property(_global_shards, doc=_global_shards.__doc__),
+    "is_fully_addressable": property(lambda self: _sharding(self).is_fully_addressable),
+    "is_fully_replicated": property(lambda self: self._placement.is_replicated),
+    "sharding": property(_sharding, doc="Where the parts of the array lie."),
     "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
     "on_device_size_in_bytes": lambda self: self._buffer.on_device_size_in_bytes(),
     "unsafe_buffer_pointer": _pointer,
@@ -335,7 +367,7 @@ def _refuse(error, wanted, hint):
         from weft._construct import construct  # parses Python: nothing that import should load
 
         asked_by = construct() if hint in (_BRANCH, _INDEX) else None
-        way_out = _CONSTRUCTS.get(asked_by, hint)
+        way_out = _CONSTRUCTS.get(asked_by or "", hint)
         raise error(
             f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
             f"any value while the function is traced\n  {way_out}"

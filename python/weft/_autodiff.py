@@ -6,6 +6,7 @@ are one call of the core (csrc/derivative.cpp). No rule of a derivative is in Py
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -158,7 +159,7 @@ def value_and_grad(
     return value_and_gradient
 
 
-def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+def grad(fun, argnums: Any = 0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """A function that returns the gradient of `fun`; arguments as for `value_and_grad`.
 
     With has_aux, the result is (gradient, aux).
@@ -309,6 +310,8 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     The value is computed once; `vjp_fun` may be called many times.
 
     Raises TreeStructureError, ShapeError or DTypeError for a cotangent that does not fit.
+
+    `reduce_axes` must be empty.
     """
     check_callable(fun, "vjp")
     if reduce_axes:
@@ -319,14 +322,16 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     return (value, vjp_fun, aux) if has_aux else (value, vjp_fun)
 
 
-def linear_transpose(fun, *primals):
+def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function that is linear in its arguments.
 
     `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
     like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
-    results that are integers or bools.
+    results that are integers or bools. `reduce_axes` is there for compatibility and must be empty.
     """
     check_callable(fun, "linear_transpose")
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes is not supported: it must be empty")
     leaves, tree = registry.flatten(primals)
     zeros = tree.unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, leaves)])
     names = _primal_names(fun, primals, "linear_transpose")

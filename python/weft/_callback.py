@@ -9,7 +9,7 @@ from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
-from weft.dtypes import is_key
+from weft.dtypes import is_key, x64_enabled
 from weft.errors import ArgumentTypeError
 from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
 from weft.runtime.pytree import registry
@@ -219,8 +219,8 @@ def _called_at_once(flat, leaves, avals, ordered=False):
         effects_barrier()  # of programs that were started before
     types = [(a.shape, a.dtype) for a in avals]
     arrays = [host_argument(x, _core.typeof(x)[1]) for x in leaves]
-    x64 = _core.get_state()[0]
-    return [_core.asarray(r) for r in check_results(flat, flat(*arrays), types, "", x64)]
+    results = check_results(flat, flat(*arrays), types, "", x64_enabled())
+    return [_core.asarray(r) for r in results]
 
 
 def _result_aval(x):

@@ -5,10 +5,15 @@ The op and what its derivative keeps are in src/ops/checkpoint.cpp.
 
 import functools
 import operator
+from typing import Any, NamedTuple
 
 from weft import _core
+from weft._api import make_jaxpr
+from weft._autodiff import vjp
 from weft._recording import check_callable, function_name, name_argument
+from weft._staging import signature_of
 from weft._surface import public_function
+from weft.dtypes import is_inexact
 from weft.errors import ArgumentTypeError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_map
@@ -32,6 +37,34 @@ class Policy:
         return f"checkpoint_policies.{self._kind}" + (f"{self._names!r}" if self._names else "")
 
 
+class _Decision:
+    """What a policy may return in place of True or False."""
+
+    def __init__(self, name, saves):
+        self._name, self._saves = name, saves
+
+    def __bool__(self):
+        return self._saves
+
+    def __repr__(self):
+        return self._name
+
+
+Saveable = _Decision("Saveable", True)
+Recompute = _Decision("Recompute", False)
+
+
+class Offloadable(NamedTuple):
+    """What a policy returns for values to keep in another memory, from which they come back.
+
+    Programs use the memory of their device only, so such values are kept there. Attributes: src,
+    dst (kinds of memory, such as "device" and "pinned_host").
+    """
+
+    src: str
+    dst: str
+
+
 class checkpoint_policies:
     """The policies that come with weft, for the option `policy` of `checkpoint`.
 
@@ -43,6 +76,10 @@ class checkpoint_policies:
     save_any_names_but_these(*names): named values with another name are kept.
     save_anything_except_these_names(*names): all values but those with these names are kept.
     save_from_both_policies(p, q): what either policy keeps is kept.
+    offload_dot_with_no_batch_dims(offload_src, offload_dst): results of matrix products without
+      batch dimensions are kept in another memory; see `Offloadable`.
+    save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded,
+      offload_src, offload_dst): values with one of these names are kept, some in another memory.
     """
 
     everything_saveable = Policy("everything_saveable")
@@ -70,6 +107,34 @@ class checkpoint_policies:
 
         return either
 
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src, offload_dst):
+        offloaded = Offloadable(offload_src, offload_dst)
+        keeps = checkpoint_policies.dots_with_no_batch_dims_saveable
+
+        def policy(primitive, *types, **params):
+            return offloaded if keeps(primitive, *types, **params) else Recompute
+
+        return policy
+
+    @staticmethod
+    def save_and_offload_only_these_names(
+        *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst
+    ):
+        saved, moved = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+        if saved & moved:
+            raise ValueError(
+                "save_and_offload_only_these_names expected names to be saved or offloaded; got "
+                f"both for {', '.join(sorted(saved & moved))}"
+            )
+        offloaded = Offloadable(offload_src, offload_dst)
+
+        def policy(primitive, *types, **params):
+            name = params.get("name") if str(primitive) == "name" else None
+            return Saveable if name in saved else offloaded if name in moved else Recompute
+
+        return policy
+
 
 class _PrimitiveName(str):
     """The name of an op, with what policies ask a primitive for."""
@@ -84,10 +149,10 @@ class _PrimitiveName(str):
 def _policy_object(policy):
     if policy is None or isinstance(policy, Policy):
         return policy and policy._object
-    return _core.save_policy(lambda name, params: policy(_PrimitiveName(name), **params))
+    return _core.save_policy(lambda name, params: bool(policy(_PrimitiveName(name), **params)))
 
 
-def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
+def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=()):
     """A function like `fun` whose intermediate values are computed again in the backward pass.
 
     Args:
@@ -96,19 +161,29 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
         keeping its values after all.
       policy: which values to keep all the same: one of `checkpoint_policies`, or a function
         policy(primitive, *types, **params) -> bool.
-      static_argnums: positions of arguments that are no arrays.
+      static_argnums, static_argnames: positions and names of arguments that are no arrays.
 
     Derivatives are those of `fun`; memory is traded for time.
+
+    Raises TypeError for a policy that is no function, and at the call ArgumentTypeError for
+    static_argnums beyond the arguments.
     """
     if fun is None:
         return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
         )
     check_callable(fun, "checkpoint")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint expected a policy to be a function; got {policy!r}")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static = tuple(operator.index(n) for n in static)
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    signature = signature_of(fun) if names else None
+    named = {i for i, n in enumerate(signature.positional) if n in names} if signature else set()
     name = function_name(fun)
     saves = _policy_object(policy)
 
@@ -121,7 +196,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
                     f"checkpoint: '{name}' was called with {len(args)} positional arguments; got "
                     f"static_argnums={static_argnums}"
                 )
-        fixed = {n % len(args) for n in static}
+        fixed = {n % len(args) for n in static} | {i for i in named if i < len(args)}
         positions = tuple(i for i in range(len(args)) if i not in fixed)
 
         def where(i):
@@ -129,7 +204,11 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=()):
                 return f"argument leaf {i} of '{name}'"
             return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
-        return _core.checkpoint(fun, name, args, kwargs, positions, where, saves, bool(prevent_cse))
+        by_name = {key: kwargs.pop(key) for key in names & kwargs.keys()}
+        whole = functools.partial(fun, **by_name) if by_name else fun
+        return _core.checkpoint(
+            whole, name, args, kwargs, positions, where, saves, bool(prevent_cse)
+        )
 
     return rematerialized
 
@@ -138,7 +217,60 @@ remat = checkpoint
 
 
 def checkpoint_name(x, name):
-    """x (an array or a tree of arrays), under a name that checkpoint policies know it by."""
+    """x (an array or a tree of arrays), under a name that checkpoint policies know it by.
+
+    Raises TypeError for a name that is no string.
+    """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name expected a string; got {name!r}")
     return tree_map(lambda leaf: _core.bind("name", leaf, name=name), x)
+
+
+def print_saved_residuals(f, *args, **kwargs):
+    """Prints what the backward pass of a function keeps of its forward pass, a value per line.
+
+    A line has the type, and what it is: an argument, a constant, or the result of an operation with
+    the line that made it, or with its name (see `checkpoint_name`). Nothing is computed.
+    """
+    for line in _saved_residuals(f, args, kwargs):
+        print(line)
+
+
+def _saved_residuals(f, args, kwargs):
+    leaves, tree = registry.flatten((args, kwargs))
+
+    def residuals(*leaves):
+        def of_inexact(*some):
+            rest = iter(some)
+            whole = [next(rest) if i in varied else x for i, x in enumerate(leaves)]
+            args, kwargs = tree.unflatten(whole)
+            return f(*args, **kwargs)
+
+        return vjp(of_inexact, *(leaves[i] for i in varied))[1].opaque_residuals
+
+    varied = [i for i, x in enumerate(leaves) if is_inexact(_core.typeof(x)[1])]
+    closed: Any = make_jaxpr(residuals)(*leaves)
+    jaxpr = closed.jaxpr
+    arguments = {v: name_argument(f, tree, i) for i, v in enumerate(jaxpr.invars)}
+    of_f = f" of '{function_name(f)}'"
+    equations = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    for v in jaxpr.outvars:
+        dims = ",".join(map(str, v.aval.shape))
+        origin = _origin(v, arguments, equations).removesuffix(of_f)
+        yield f"{_short(v.aval.dtype)}[{dims}] {origin}"
+
+
+def _short(dtype):
+    kind = {"f": "f", "i": "i", "u": "u", "c": "c"}.get(dtype.kind)
+    return f"{kind}{8 * dtype.itemsize}" if kind else dtype.name
+
+
+def _origin(v, arguments, equations):
+    if v in arguments:
+        return f"from the {arguments[v]}"
+    if v not in equations:
+        return "from a constant"
+    eqn = equations[v]
+    if eqn.primitive.name == "name":
+        return f"named {eqn.params['name']!r} from {eqn.source_info}"
+    return f"output of {eqn.primitive.name} from {eqn.source_info}"

@@ -6,6 +6,7 @@ that it does not matter which of vmap and jvp comes first.
 
 import functools
 import inspect
+from typing import Any
 
 from weft import _core
 from weft._arguments import shape_of
@@ -218,7 +219,7 @@ class custom_vmap:
         check_leaves(leaves, lambda i: f"argument{paths[i]} of '{name}'")
         if not _core.in_trace() and not any(type(x) is _core.Tracer for x in leaves):
             return self.fun(*args)
-        out_tree = None
+        out_tree: Any = None
 
         def flat(values):
             nonlocal out_tree

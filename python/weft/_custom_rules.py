@@ -9,6 +9,7 @@ import functools
 import inspect
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
-from weft.tree_util import register_pytree_node, tree_flatten
+from weft.tree_util import register_pytree_node, tree_flatten, tree_map
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 _MAX_KNOWN = 64
@@ -62,6 +63,21 @@ class CustomVJPPrimal:
 
     def __repr__(self):
         return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
+
+
+def zero_from_primal(val, symbolic_zeros=False):
+    """The zero tangent of a value: an array of zeros, of dtype float0 for integers and bools; with
+    `symbolic_zeros` a SymbolicZero."""
+    return _zero(typeof(val), symbolic_zeros)
+
+
+def custom_vjp_primal_tree_values(tree):
+    """A tree with the values in place of the CustomVJPPrimals that a forward rule gets."""
+
+    def is_primal(x):
+        return isinstance(x, CustomVJPPrimal)
+
+    return tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
 
 
 def _zero(aval, symbolic):
@@ -103,6 +119,13 @@ class _CustomFunction:
     """A function with a rule: arguments by position, those that have no derivative apart."""
 
     _kind = ""
+    _traced_parts: tuple[str, ...] = ()
+
+    def _check_rule(self):
+        raise NotImplementedError
+
+    def _rule(self, one: Any, known: Any) -> Any:
+        raise NotImplementedError
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
@@ -249,7 +272,7 @@ class _KnownRule:
 
 
 class _Tracing(threading.local):
-    trusted = None  # while a rule is traced: the rules that are good for calls in it
+    trusted: Any = None  # while a rule is traced: the rules that are good for calls in it
 
 
 _tracing = _Tracing()
@@ -299,7 +322,7 @@ class _Call:
             return None
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        return (_core.get_state()[0], _core.named_axes(), *self.types.key, *nondiff)
+        return (_core.traced_settings(), _core.named_axes(), *self.types.key, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -350,7 +373,7 @@ class custom_jvp(_CustomFunction):
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp = None
+        self.jvp: Any = None
         self.symbolic_zeros = False
 
     def defjvp(self, jvp, symbolic_zeros=False):
@@ -473,7 +496,8 @@ class custom_vjp(_CustomFunction):
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd = self.bwd = None
+        self.fwd: Any = None
+        self.bwd: Any = None
         self.symbolic_zeros = False
 
     def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
@@ -660,10 +684,12 @@ def closure_convert(fun, *example_args):
     Returns (converted, values): converted(*args, *values) is fun(*args), with `values` the traced
     floating-point arrays that `fun` closes over; so custom rules can differentiate with respect to
     them.
+
+    The converted function raises TreeStructureError for arguments of another structure.
     """
     check_callable(fun, "closure_convert")
     leaves, tree = registry.flatten(example_args)
-    out_tree = None
+    out_tree: Any = None
 
     def flat(values):
         nonlocal out_tree

@@ -13,6 +13,7 @@ import functools
 import operator
 import sys
 import types
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ class Reads:
         self._lists = []  # (list, or dict for its keys, a copy)
         self._arrays = []  # (NumPy array, its content)
         self._parts = []  # (function, what can be replaced in it)
-        self._seen = {}
+        self._seen: Any = {}
         try:
             for function in functions:
                 self._value(function)
@@ -198,8 +199,8 @@ class Reads:
                 self._value(owner)
         elif kind is types.ModuleType:
             raise _Unknown  # as a value that is passed around
-        elif hasattr(kind, "_traced_parts"):
-            for part in kind._traced_parts:
+        elif (parts := getattr(kind, "_traced_parts", None)) is not None:
+            for part in parts:
                 self._read(vars(value), part)
         else:
             self._instance(value)

@@ -3,10 +3,11 @@
 
 def parse_flags(config, settings):
     """Defines the flags, parses the command line, and takes what it says of them."""
+    import importlib
     import sys
 
     try:
-        from absl import flags
+        flags = importlib.import_module("absl.flags")
     except ImportError:
         raise RuntimeError("parse_flags_with_absl needs the package absl-py") from None
 

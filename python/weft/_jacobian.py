@@ -30,6 +30,9 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     Cheaper than `jacrev` where there are more outputs than inputs. For a result of shape r and an
     argument of shape a, the Jacobian has shape (*r, *a); trees nest as results of arguments. With
     has_aux, returns (jacobian, aux).
+
+    `argnums` is the position of the argument, or positions, by which to differentiate. Results must
+    be real, or with `holomorphic` complex.
     """
     check_callable(fun, "jacfwd")
     return _jacobian(fun, argnums, has_aux, holomorphic, forward=True)
@@ -41,6 +44,12 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     Cheaper than `jacfwd` where there are fewer outputs than inputs; same result. Arguments must be
     floating-point or complex: `allow_int` must be False. Results must be real, or with
     `holomorphic` complex.
+
+    Args:
+      argnums: the position of the argument, or positions, by which to differentiate.
+      has_aux: whether `fun` returns (result, aux); then the function returns (jacobian, aux).
+
+    Raises NotImplementedError for `allow_int`.
     """
     check_callable(fun, "jacrev")
     if allow_int:
@@ -55,6 +64,9 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
     """A function that returns the Hessian of `fun`: forward over reverse mode.
 
     For a product of the Hessian with a vector v, do not form it: `jvp(grad(f), (x,), (v,))[1]`.
+
+    `argnums`, `has_aux` and `holomorphic` are those of `jacfwd`. For an argument of shape a and a
+    result of shape r, it has shape (*r, *a, *a).
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),

@@ -8,6 +8,8 @@ import functools
 import operator
 import types
 import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from weft import _core
 from weft._staging import (
@@ -21,7 +23,8 @@ from weft._staging import (
 )
 from weft._surface import public_function
 from weft.runtime.pytree import PyTreeDef, registry
-from weft.tree_util import tree_leaves
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _reject_value(*details):
@@ -36,7 +39,14 @@ def _reject_check(*details):
     reject_check(*details)
 
 
+def _resolve_shardings(*args):
+    from weft._placement import resolve
+
+    return resolve(*args)
+
+
 _core.install(
+    resolve_shardings=_resolve_shardings,
     reject_value=_reject_value,
     reject_check=_reject_check,
     flatten=registry.flatten,
@@ -136,27 +146,21 @@ def _traces(fun, options):
 
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
-_ANY_TARGET = (-1, None)
+_ANY_TARGET = (-1, None, None, None)
 
 
-def _device_of(device, backend, in_shardings, out_shardings):
+def _device_of(device, backend):
     """The number of the device that the parameters of jit name; -1 if they name none."""
     if device is not None and backend is not None:
         raise ValueError(f"jit expected a device or a backend; got {device!r} and {backend!r}")
-    places = [x for x in tree_leaves((in_shardings, out_shardings)) if x is not None]
-    if device is None and backend is None and not places:
+    if device is None and backend is None:
         return -1
     from weft.runtime import devices
 
     if backend is not None:
         device = devices.devices(backend)[0]
-    if device is not None:
-        devices.check_device(device, "jit")
-        places.append(device)
-    found = {devices.index_of(place, "jit") for place in places}
-    if len(found) > 1:
-        raise NotImplementedError(f"jit expected one device: programs run on one; got {places}")
-    return found.pop()
+    devices.check_device(device, "jit")
+    return _core.device_index(device)
 
 
 def options_of_compiler(options):
@@ -185,7 +189,9 @@ def _make(
     library,
     device=-1,
     compiler_options=None,
-):
+    in_shardings=None,
+    out_shardings=None,
+) -> Any:
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
@@ -201,19 +207,32 @@ def _make(
         raise ValueError(f"jit: argument {min(both)} is both static and donated")
     name = getattr(fun, "__name__", None) or type(fun).__name__
     options = (*statics, *donated, bool(inline), bool(keep_unused), library)
-    target = (device, compiler_options)
-    traces = _traces(fun, options if target == _ANY_TARGET else (*options, *target))
+    target = (device, compiler_options, in_shardings, out_shardings)
+    # Trees of shardings have no hash, and jit functions that name them are made once.
+    is_placed = in_shardings is not None or out_shardings is not None
+    own = (*options, *target[:2]) if target != _ANY_TARGET else options
+    traces = _core.Traces() if is_placed else _traces(fun, own)
     jitted = _core.JitFunction(fun, name, *options, traces, *target)
     functools.update_wrapper(jitted, fun)
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:
-        jitted._target = target
+        jitted._compiler_options = compiler_options
     return jitted
 
 
+class _NotGiven:
+    """What stands for no function, as None does not: it is refused."""
+
+    def __repr__(self):
+        return "<not given>"
+
+
+NOT_GIVEN = _NotGiven()
+
+
 def jit(
-    fun=None,
+    fun=NOT_GIVEN,
     /,
     *,
     in_shardings=None,
@@ -227,7 +246,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-):
+) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
     Arguments and results are arrays, numbers, or trees (tuples, lists, dicts, registered classes)
@@ -242,8 +261,10 @@ def jit(
         values. They must be hashable. Giving one kind implies the other.
       donate_argnums, donate_argnames: arguments whose buffers the results may reuse. A donated
         array is deleted by the call.
-      in_shardings, out_shardings: None, or shardings over the one device that the function runs
-        on (weft.sharding.SingleDeviceSharding), or trees of these.
+      in_shardings, out_shardings: how arguments are, and results are to be, split over devices: a
+        sharding (weft.sharding.NamedSharding), a PartitionSpec under weft.set_mesh, None for what
+        the arguments are and for what XLA chooses; or trees of these, of which the arguments
+        (a tuple of them) and results may go on below. Arrays that nobody committed are moved.
       keep_unused: pass arguments that the function ignores to the device all the same.
       device, backend: the device, or the platform, that the function runs on, wherever its
         arguments are; the results are committed to it. One of the two. Within another trace they
@@ -267,15 +288,21 @@ def jit(
         inline,
         keep_unused,
         False,
-        _device_of(device, backend, in_shardings, out_shardings),
+        _device_of(device, backend),
         options_of_compiler(compiler_options),
+        in_shardings,
+        out_shardings,
     )
-    if fun is None:
+    if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)
     return _make(fun, *options)
 
 
-def composite(fun=None, *, static_argnames=()):
+@overload
+def composite(fun: _F, *, static_argnames: Any = ()) -> _F: ...
+@overload
+def composite(fun: None = None, *, static_argnames: Any = ()) -> Callable[[_F], _F]: ...
+def composite(fun: Any = None, *, static_argnames: Any = ()) -> Any:
     """Decorator for library functions made of several operations.
 
     Eagerly such a function is one cached compiled program; within a trace its operations become

@@ -109,8 +109,9 @@ def _next_step(dt, error):
     return jnp.where(error > 0, dt * factor, dt * 10.0)
 
 
-def _solve(func, rtol, atol, mxstep, hmax, y0, times, args):
+def _solve(func, options, y0, times, args):
     """`[len(times), n]` from a vector `[n]`."""
+    rtol, atol, mxstep, hmax = options
 
     def f(y, t):
         return func(y, t, *args)
@@ -151,13 +152,14 @@ def _solve(func, rtol, atol, mxstep, hmax, y0, times, args):
     return jnp.concatenate((y0[None], values))
 
 
-def _adjoint(func, rtol, atol, mxstep, hmax, saved, cotangent):
+def _adjoint(func, options, saved, cotangent):
     """Cotangents of `_solve`, by the equation that they follow backwards (Pontryagin, 1962)."""
     values, times, args = saved
+    rtol, atol, mxstep, hmax = options
 
     def backward(state, t, *args):
         y, y_bar, _, _ = state
-        slope, pull = vjp(func, y, -t, *args)
+        slope, pull, *_ = vjp(func, y, -t, *args)
         y_bar, t_bar, *args_bar = pull(y_bar)
         return -slope, y_bar, t_bar, tuple(args_bar)
 
@@ -205,6 +207,9 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
 
     Returns:
       Tree like `y0`, each leaf with an axis of the times in front.
+
+    Raises ArgumentTypeError for `args` that are no arrays, DTypeError for times or values that are
+    no floats, ShapeError for times that are no vector and for another tree as the result of `func`.
     """
     check_callable(func, "odeint")
     for leaf in tree_leaves(args):
@@ -245,14 +250,14 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
 def _solution(func, options):
     @custom_vjp
     def solution(y0, times, args):
-        return jit(lambda y0, times, args: _solve(func, *options, y0, times, args))(y0, times, args)
+        return jit(lambda y0, times, args: _solve(func, options, y0, times, args))(y0, times, args)
 
     def forward(y0, times, args):
         values = solution(y0, times, args)
         return values, (values, times, args)
 
     def backward(saved, cotangent):
-        return jit(lambda saved, cotangent: _adjoint(func, *options, saved, cotangent))(
+        return jit(lambda saved, cotangent: _adjoint(func, options, saved, cotangent))(
             saved, cotangent
         )
 

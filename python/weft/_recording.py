@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._staging import describe_argument
-from weft.errors import ArgumentTypeError, RefError
+from weft.errors import ArgumentTypeError, ForeignArrayError, RefError
 from weft.tree_util import keystr, tree_flatten_with_path
 
 
@@ -33,7 +33,8 @@ def _reject_leaf(leaf, where):
             f"expected an array, a number or a tree of them for {where}; got "
             f"{_core.ref_text(leaf)}\n  Read its value with ref[...]. Refs cannot be returned."
         )
-    raise ArgumentTypeError(
+    error = ForeignArrayError if hasattr(leaf, "__jax_array__") else ArgumentTypeError
+    raise error(
         f"expected an array, a number or a tree of them for {where}; "
         f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"
     )
@@ -43,8 +44,8 @@ _core.install(reject_leaf=_reject_leaf)
 
 
 def _way_to_array(x):
-    foreign = not isinstance(x, np.ndarray) and (
-        hasattr(x, "__array__") or hasattr(x, "__dlpack__")
+    foreign = not isinstance(x, np.ndarray) and any(
+        hasattr(x, p) for p in ("__jax_array__", "__array__", "__dlpack__")
     )
     return "\n  Convert it with weft.numpy.asarray." if foreign else ""
 

@@ -8,7 +8,7 @@ from weft import _core, numpy as jnp
 from weft._arguments import normalize_axes, shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import dtype_of
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, PreconditionError, ShapeError
 from weft.lax._creation import iota
 from weft.lax._dot import Precision
 
@@ -233,7 +233,7 @@ def scale_and_translate(
     axes = normalize_axes(tuple(spatial_dims), len(shape), function)
     scale, translation = _core.promote_dtypes_inexact(scale, translation)
     if shape_of(scale) != (len(axes),) or shape_of(translation) != (len(axes),):
-        raise ShapeError(
+        raise PreconditionError(
             f"[{function}] expected scale and translation of shape {(len(axes),)}; got "
             f"{shape_of(scale)} and {shape_of(translation)}"
         )

@@ -8,7 +8,14 @@ from weft import _core, numpy as jnp
 from weft._arguments import ndim_of, shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, iinfo, is_integer
-from weft.errors import AttributeValueError, ConcretizationTypeError, DTypeError, ShapeError
+from weft.errors import (
+    AttributeValueError,
+    ConcretizationTypeError,
+    DTypeError,
+    JAXIndexError,
+    NonConcreteBooleanIndexError,
+    ShapeError,
+)
 from weft.lax._creation import broadcasted_iota
 from weft.lax._gather import GatherScatterMode, ScatterDimensionNumbers, scatter_operation
 from weft.lax._shape import concatenate
@@ -94,6 +101,10 @@ def _segment_function(kind):
     ):
         without_sharding(out_sharding, function)
         data, ids = _core.asarray(data), _core.asarray(segment_ids)
+        if dtype_of(ids) == np.bool_:
+            traced = isinstance(ids, _core.Tracer)
+            error = NonConcreteBooleanIndexError if traced else JAXIndexError
+            raise error(f"[{function}] expected segment_ids of integers; got a mask")
         if not is_integer(dtype_of(ids)):
             raise DTypeError(f"[{function}] expected segment_ids of integers; got {dtype_of(ids)}")
         if dtype_of(data) == np.bool_ and kind in ("sum", "prod"):

@@ -1,5 +1,7 @@
 """The table of settings: default, meaning, check, spelling in the environment, where it is kept."""
 
+from typing import Any
+
 from weft import _core
 
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
@@ -55,7 +57,7 @@ class _DefaultDevice:
 
     @staticmethod
     def get():
-        return _core.get_state()[2]
+        return _core.get_default_device()
 
     @staticmethod
     def set(device):
@@ -73,7 +75,7 @@ class _DefaultDevice:
 class Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
-    def __init__(self, default, doc, check, parse=None, core=None):
+    def __init__(self, default, doc, check, parse=None, core: Any = None):
         self.default = default
         self.doc = doc
         self.check = check
@@ -291,7 +293,8 @@ SETTINGS = {
 
 _IN_MEMORY = "compiled programs are kept in memory only"
 _OTHER_WAY = "weft has one way of doing this"
-_SINGLE = "programs run on one device of one process"
+_SINGLE = "there is one way of running programs on several devices"
+_PROCESSES = "weft.distributed has one way of doing this"
 _XLA = "XLA's own default is used"
 _LOCATIONS = "every operation has the one line of the user's program that made it"
 _INERT = {
@@ -307,11 +310,13 @@ _INERT = {
         "persistent_cache_min_entry_size_bytes": 0,
         "raise_persistent_cache_errors": False,
     },
-    _SINGLE: {
+    _PROCESSES: {
         "cpu_collectives_implementation": "gloo",
         "distributed_debug": False,
         "enable_preemption_service": True,
         "enable_recoverability": False,
+    },
+    _SINGLE: {
         "remove_size_one_mesh_axis_from_type": False,
         "share_binary_between_hosts": False,
         "share_binary_between_hosts_timeout_ms": 1200000,

@@ -1,16 +1,18 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
+import abc
 import types
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import _core
+from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype
 from weft.errors import ArgumentTypeError, TreeStructureError
-from weft.runtime.pytree import registry
+from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
 
@@ -18,27 +20,54 @@ class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
     Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
-    where the array would lie, which has no effect on programs: they run on one device).
+    where the array would lie, which has no effect on programs), format (the
+    weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref that holds
+    such an array, without effect on traces), manual_axis_type (None).
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
     _dtype = staticmethod(_core.canonical_dtype)
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False):
+    def __init__(
+        self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct expected a dtype; got None")
+        if manual_axis_type is not None:
+            raise TypeError(
+                "ShapeDtypeStruct expected None for manual_axis_type, as there are no manual axes; "
+                f"got {manual_axis_type!r}"
+            )
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
         self.sharding = sharding
         self.weak_type = bool(weak_type)
+        self.is_ref = bool(is_ref)
 
+    manual_axis_type = property(lambda self: None)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
-        own = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
+        names = ("shape", "dtype", "sharding", "weak_type", "is_ref")
+        own = {name: getattr(self, name) for name in names}
         return type(self)(**{**own, **changes})
+
+    @classmethod
+    def like(cls, x):
+        """That of an array, number, ref or type."""
+        described = isinstance(x, ShapeDtypeStruct)
+        is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
+        aval = x if isinstance(x, AbstractRef) else typeof(x)
+        place = x.sharding if described else None
+        return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
+
+    @property
+    def format(self):
+        from weft.experimental.layout import Format
+
+        return Format(None, self.sharding)
 
     def __len__(self):
         if not self.shape:
@@ -51,7 +80,8 @@ class ShapeDtypeStruct:
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         place = "" if self.sharding is None else f", sharding={self.sharding}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak}{ref})"
 
     def __eq__(self, other):
         if not isinstance(other, ShapeDtypeStruct):
@@ -62,9 +92,14 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self.sharding, self.weak_type)
+        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
 
 
+class AbstractValue(abc.ABC):  # noqa: B024
+    """The class of the types of values: what `typeof` gives."""
+
+
+@AbstractValue.register
 class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
 
@@ -95,6 +130,7 @@ class SourceInfo(NamedTuple):
 _core.install(shaped_array=ShapedArray, source_info=SourceInfo)
 
 
+@AbstractValue.register
 class AbstractRef(NamedTuple):
     """The type of a ref, as `typeof` tells it; prints as `Ref{float32[3,4]}`.
 
@@ -273,8 +309,10 @@ class _Stage:
     """What all stages tell of arguments and results: trees like ((arguments...), {by keyword}),
     without static arguments, and like the result."""
 
+    _core: Any
+
     @property
-    def in_tree(self):
+    def in_tree(self) -> PyTreeDef:
         """The structure of (arguments, keyword arguments), without static ones."""
         core = self._core
         if core.in_tree is not None:
@@ -282,7 +320,7 @@ class _Stage:
         return registry.flatten(((0,) * len(core.in_avals), {}))[1]
 
     @property
-    def out_tree(self):
+    def out_tree(self) -> PyTreeDef:
         """The structure of the result."""
         tree = self._core.out_tree
         return registry.flatten(0)[1] if tree is None else tree
@@ -291,12 +329,12 @@ class _Stage:
         return self.in_tree.unflatten(list(leaves))
 
     @property
-    def in_avals(self):
+    def in_avals(self) -> Any:
         """A tree of ShapedArray like the arguments."""
         return self._like_arguments(map(_aval, self._core.in_avals))
 
     @property
-    def args_info(self):
+    def args_info(self) -> Any:
         """A tree of ArgInfo like the arguments."""
         core = self._core
         count = len(core.in_avals)
@@ -305,18 +343,18 @@ class _Stage:
         return self._like_arguments(ArgInfo(*pair) for pair in pairs)
 
     @property
-    def donate_argnums(self):
+    def donate_argnums(self) -> tuple[int, ...]:
         """Which of the leaves of the arguments are donated, a tuple of ints."""
         leaves = registry.flatten(self.args_info)[0]
         return tuple(i for i, info in enumerate(leaves) if info.donated)
 
     @property
-    def out_avals(self):
+    def out_avals(self) -> Any:
         """A tree of ShapedArray like the result."""
         return self.out_tree.unflatten(list(map(_aval, self._core.out_avals)))
 
     @property
-    def out_info(self):
+    def out_info(self) -> Any:
         """A tree of ShapeDtypeStruct like the result."""
         leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
         return self.out_tree.unflatten(leaves)
@@ -340,22 +378,24 @@ class Traced(_Stage):
         self._core = core
         self._function = function
 
-    graph = property(lambda self: self._core.graph)
+    @property
+    def graph(self) -> Graph:
+        return self._core.graph
+
     consts = property(lambda self: self._core.consts)
     fun_name = property(lambda self: self._core.name)
 
     @property
-    def jaxpr(self):
+    def jaxpr(self) -> ClosedJaxpr:
         weak = [w for _, _, w in self._core.out_avals]
         return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak)
 
     @property
     def _target(self):
-        """The device (or None) and the compiler's options that `jit` was given."""
-        device, options = getattr(self._function, "_target", (-1, None))
-        return (_core.current_device() if device < 0 else device), options
+        """Where the program is to run, and the compiler's options that `jit` was given."""
+        return self._core.places(), getattr(self._function, "_compiler_options", None)
 
-    def lower(self, *, lowering_platforms=None):
+    def lower(self, *, lowering_platforms: Any = None) -> "Lowered":
         """The StableHLO module of the optimised graph.
 
         lowering_platforms: None; programs are lowered for the platform that they run on.
@@ -381,7 +421,7 @@ class Lowered(_Stage):
 
     def __init__(self, traced):
         self._traced = traced
-        self._device, self._options = traced._target
+        self._places, self._options = traced._target
         self._stablehlo = self._emit(locations=False)
 
     _core = property(lambda self: self._traced._core)
@@ -389,15 +429,15 @@ class Lowered(_Stage):
     def _emit(self, locations):
         core = self._traced._core
         keep_unused = self._traced._function._keep_unused
-        return core.stablehlo(self._device, keep_unused, locations, _result_paths(core))
+        return core.stablehlo(self._places, keep_unused, locations, _result_paths(core))
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         from weft import compiler
 
         return compiler.optimize(self._traced.graph)
 
-    def as_text(self, dialect=None, *, debug_info=False):
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
 
         Args:
@@ -413,7 +453,7 @@ class Lowered(_Stage):
             return unoptimized_hlo(text)
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
-    def compiler_ir(self, dialect=None):
+    def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program as an object of jaxlib's: an MLIR module for "stablehlo" (as None), an
         XlaComputation for "hlo"."""
         if dialect in (None, "stablehlo"):
@@ -426,8 +466,8 @@ class Lowered(_Stage):
             return hlo_computation(self._stablehlo)
         raise ValueError(f"dialect: expected 'stablehlo' or 'hlo'; got {dialect!r}")
 
-    def compile(self, compiler_options=None):
-        """The program compiled for the device that was current when it was lowered.
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
+        """The program compiled for the devices that it was lowered for.
 
         compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
         """
@@ -435,9 +475,9 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         keep_unused = self._traced._function._keep_unused
-        return Compiled(self, self._core.compile(self._device, keep_unused, options))
+        return Compiled(self, self._core.compile(self._places, keep_unused, options))
 
-    def cost_analysis(self):
+    def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
         from weft import compiler
 
@@ -468,29 +508,56 @@ class Compiled(_Stage):
         self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
     _core = property(lambda self: self._lowered._core)
-    graph = property(lambda self: self._program.graph)
-
-    def _sharding(self):
-        from weft.runtime import devices
-        from weft.sharding import SingleDeviceSharding
-
-        return SingleDeviceSharding(devices.device_at(self._lowered._device))
 
     @property
-    def input_shardings(self):
+    def graph(self) -> Graph:
+        return self._program.graph
+
+    @property
+    def input_shardings(self) -> Any:
         """A tree of shardings like the arguments."""
-        return self._like_arguments([self._sharding()] * len(self._core.in_avals))
+        from weft._placement import sharding_of
+
+        count = len(self._core.in_avals)
+        placed = self._program.input_shardings
+        return self._like_arguments(map(sharding_of, placed[len(placed) - count :]))
 
     @property
-    def output_shardings(self):
+    def output_shardings(self) -> Any:
         """A tree of shardings like the result."""
-        return self.out_tree.unflatten([self._sharding()] * len(self._core.out_avals))
+        from weft._placement import sharding_of
 
-    def call(self, *args, **kwargs):
+        placed = self._program.output_shardings[: len(self._core.out_avals)]
+        return self.out_tree.unflatten(list(map(sharding_of, placed)))
+
+    def _formats(self, avals, placed):
+        from weft._placement import sharding_of
+        from weft.experimental.layout import Format, Layout
+
+        return [
+            Format(Layout(tuple(range(len(aval[0])))), sharding_of(place))
+            for aval, place in zip(avals, placed, strict=True)
+        ]
+
+    @property
+    def input_formats(self):
+        """A tree of weft.experimental.layout.Format like the arguments."""
+        placed = self._program.input_shardings
+        avals = self._core.in_avals
+        return self._like_arguments(self._formats(avals, placed[len(placed) - len(avals) :]))
+
+    @property
+    def output_formats(self):
+        """A tree of weft.experimental.layout.Format like the result."""
+        avals = self._core.out_avals
+        placed = self._program.output_shardings[: len(avals)]
+        return self.out_tree.unflatten(self._formats(avals, placed))
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the object itself."""
         return self(*args, **kwargs)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = self._lowered._traced
         leaves, tree = registry.flatten((args, kwargs))
         expected = self.in_tree
@@ -521,23 +588,23 @@ class Compiled(_Stage):
         _core.set_refs(refs, outputs[count:])
         return self.out_tree.unflatten(outputs[:count])
 
-    def runtime_executable(self):
+    def runtime_executable(self) -> Any:
         """jaxlib's loaded executable; None when nothing is left to compute."""
         return self._program.loaded
 
-    def as_text(self):
+    def as_text(self) -> str:
         """The program after XLA's optimisations, as HLO text."""
         from weft.runtime.compile import optimized_hlo
 
         return optimized_hlo(self._program.loaded) if self._program.loaded else ""
 
-    def cost_analysis(self):
+    def cost_analysis(self) -> dict[str, Any]:
         """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
         from weft.runtime.compile import cost_analysis
 
         return cost_analysis(self._program.loaded) if self._program.loaded else {}
 
-    def memory_analysis(self):
+    def memory_analysis(self) -> Any:
         """Sizes in bytes of arguments, results, temporaries and code."""
         from weft.runtime.compile import memory_analysis
 

@@ -74,8 +74,8 @@ def eager_entry(operands, *statics):
 
     Args:
       operands: how many of its first parameters are arrays, given by position.
-      statics: names of parameters that may be bools, ints and tuples of ints. Calls that give
-        others a value but None run as they do without the decorator.
+      statics: names of parameters that may be bools, ints, tuples of ints and text. Calls that
+        give others a value but None run as they do without the decorator.
     """
 
     def mark(function):
@@ -105,6 +105,12 @@ def _leave(error, function):
     from weft._tracebacks import leave  # nothing that a program without errors should load
 
     leave(error, function)
+
+
+def _stand_ins(error, function, arguments):
+    from weft._foreign import stand_ins
+
+    return stand_ins(error, function, arguments)
 
 
 def _is_own_class(value):
@@ -145,5 +151,5 @@ def open_to_users(name):
                 present[each] = _opened(present[each])
 
 
-_core.install(leave=_leave)
+_core.install(leave=_leave, stand_ins=_stand_ins)
 sys.meta_path.append(_AbsentModules)

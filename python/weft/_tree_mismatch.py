@@ -1,5 +1,7 @@
 """Finds where two trees that should have the same structure part, for error messages."""
 
+from typing import Any
+
 from weft.runtime.pytree import registry
 
 
@@ -24,9 +26,9 @@ def _describe(tree, node):
     return f"a node of type {name} with {len(children)} children and data {data!r}"
 
 
-def first_mismatch(prefix, full, is_leaf=None):
+def first_mismatch(prefix, full, is_leaf=None) -> Any:
     """Returns `(key path, expected, got)` where `full` first departs from `prefix`, or None."""
-    stack = [((), prefix, full)]
+    stack: list[Any] = [((), prefix, full)]
     while stack:
         path, expected, got = stack.pop()
         if is_leaf is not None and is_leaf(expected):

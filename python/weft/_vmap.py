@@ -1,6 +1,7 @@
 """vmap: a function of single examples as a function of batches."""
 
 import functools
+from typing import Any
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
@@ -60,7 +61,14 @@ def _reject_sizes(axes, sizes, axis_size, name_of):
 _core.install(spread_axes=_spread_axes, reject_axis=_reject_axis, reject_sizes=_reject_sizes)
 
 
-def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None):
+def vmap(
+    fun,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name=None,
+    axis_size=None,
+    spmd_axis_name=None,
+):
     """A function that applies `fun` to every slice of its arguments along an axis.
 
     Args:
@@ -71,8 +79,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
       out_axes: where the mapped axis stands in the results; likewise.
       axis_name: a string, the name by which collective operations (lax.psum, ...) in `fun` refer
         to the axis.
-      spmd_axis_name: the name of the mesh axis along which the mapped axis is spread. There are no
-        meshes yet: must be None.
+      spmd_axis_name: the name of the mesh axis along which the mapped axis is spread. Must be None,
+        so far.
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
@@ -84,8 +92,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     check_callable(fun, "vmap")
     if spmd_axis_name is not None:
         raise NotImplementedError(
-            "vmap spmd_axis_name: expected None, since programs run on one device yet; got "
-            f"{spmd_axis_name!r}"
+            f"vmap spmd_axis_name: expected None, since it is not there yet; got {spmd_axis_name!r}"
         )
     if axis_name is not None and not isinstance(axis_name, str):
         raise ArgumentTypeError(f"vmap axis_name: expected a string or None; got {axis_name!r}")

@@ -231,6 +231,8 @@ def enable_x64(new_val=True):
 
     with enable_x64():
         jnp.arange(3)       # int64
+
+    `new_val`: True or False.
     """
     return _Override("weft_enable_x64", new_val)
 
@@ -239,6 +241,8 @@ def disable_jit(disable=True):
     """Context manager: functions under `jit` run operation by operation in the current thread.
 
     Values are concrete, so `print`, a debugger and Python control flow work inside them.
+
+    `disable`: False to compile them again within such a context.
     """
     return _Override("weft_disable_jit", disable)
 
@@ -254,13 +258,19 @@ def default_device(new_val=None):
 
 def numpy_rank_promotion(new_val):
     """Context manager: what happens where functions of weft.numpy align operands of different
-    ranks: "allow", "warn" (UserWarning) or "raise" (ValueError)."""
+    ranks: "allow", "warn" (UserWarning) or "raise" (ValueError).
+
+    `new_val` is one of these names.
+    """
     return _Override("weft_numpy_rank_promotion", new_val)
 
 
 def numpy_dtype_promotion(new_val):
     """Context manager: "standard" promotion of dtypes, or "strict", where operands of different
-    dtypes raise TypePromotionError, except for Python numbers that the other dtype holds."""
+    dtypes raise TypePromotionError, except for Python numbers that the other dtype holds.
+
+    `new_val` is one of these names.
+    """
     return _Override("weft_numpy_dtype_promotion", new_val)
 
 
@@ -270,13 +280,18 @@ def default_matmul_precision(new_val=None):
     None; "default" or "bfloat16", "high" or "tensorfloat32", "highest" or "float32"; or the name of
     a `weft.lax.DotAlgorithmPreset`, which convolutions take as "default". Functions under `jit` are
     traced again for each.
+
+    `new_val` is one of these.
     """
     return _Override("weft_default_matmul_precision", new_val)
 
 
 def check_tracer_leaks(new_val=True):
     """Context manager: a traced value that outlives its trace raises UnexpectedTracerError as soon
-    as the trace ends, and not only where it is used."""
+    as the trace ends, and not only where it is used.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_check_tracer_leaks", new_val)
 
 
@@ -286,45 +301,69 @@ def checking_leaks():
 
 
 def log_compiles(new_val=True):
-    """Context manager: traces and compilations are logged, by the logger "weft", as warnings."""
+    """Context manager: traces and compilations are logged, by the logger "weft", as warnings.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_log_compiles", new_val)
 
 
 def explain_cache_misses(new_val=True):
     """Context manager: the logger "weft" says of each call of a function under `jit` that is traced
-    why no earlier trace serves it."""
+    why no earlier trace serves it.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_explain_cache_misses", new_val)
 
 
 def no_tracing(new_val=True):
-    """Context manager: functions and operations that would have to be traced raise RuntimeError."""
+    """Context manager: functions and operations that would have to be traced raise RuntimeError.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_no_tracing", new_val)
 
 
 def no_execution(new_val=True):
-    """Context manager: programs that would run raise RuntimeError."""
+    """Context manager: programs that would run raise RuntimeError.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_no_execution", new_val)
 
 
 def default_prng_impl(new_val):
     """Context manager: the implementation of keys that name none, "threefry2x32", "rbg" or
-    "unsafe_rbg"; untyped keys are of it, too."""
+    "unsafe_rbg"; untyped keys are of it, too.
+
+    `new_val` is one of these names.
+    """
     return _Override("weft_default_prng_impl", new_val)
 
 
 def legacy_prng_key(new_val):
-    """Context manager: whether untyped keys may be used: "allow", "warn" or "error"."""
+    """Context manager: whether untyped keys may be used: "allow", "warn" or "error".
+
+    `new_val` is one of these names.
+    """
     return _Override("weft_legacy_prng_key", new_val)
 
 
 def enable_custom_prng(new_val=True):
-    """Context manager: `PRNGKey` gives typed keys, and so do functions of untyped keys."""
+    """Context manager: `PRNGKey` gives typed keys, and so do functions of untyped keys.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_enable_custom_prng", new_val)
 
 
 def threefry_partitionable(new_val=True):
     """Context manager: with False, keys of threefry2x32 give the streams of before each element
-    had a counter of its own."""
+    had a counter of its own.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_threefry_partitionable", new_val)
 
 
@@ -334,6 +373,8 @@ def debug_key_reuse(new_val=True):
     The first use that draws bits of a key or splits it marks the key; `weft.random.clone` gives one
     without the mark. Functions under `jit` run operation by operation, as with `disable_jit`, so
     that keys within them are seen; keys that loops and branches make anew are not.
+
+    `new_val`: True or False.
     """
     return _KeyReuse(new_val)
 
@@ -364,12 +405,17 @@ def debug_nans(new_val=True):
 
     The error names the operation that made it, the line, the pass and the operands; see
     docs/debugging.md.
+
+    `new_val`: True or False.
     """
     return _Override("weft_debug_nans", new_val)
 
 
 def debug_infs(new_val=True):
-    """Context manager: as `debug_nans`, for infinities."""
+    """Context manager: as `debug_nans`, for infinities.
+
+    `new_val`: True or False.
+    """
     return _Override("weft_debug_infs", new_val)
 
 

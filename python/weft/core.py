@@ -1,7 +1,10 @@
 """What programs about programs import most: types, tracers, jaxprs and their evaluation."""
 
+from typing import Any
+
+from weft._api import ensure_compile_time_eval
 from weft._core import Tracer
-from weft._staging import ShapedArray, typeof as get_aval
+from weft._staging import AbstractValue, ShapedArray, typeof as get_aval
 from weft._surface import public as _public
 from weft.extend.core import (
     ClosedJaxpr,
@@ -15,16 +18,39 @@ from weft.extend.core import (
 )
 
 __all__ = [
+    "AbstractValue",
+    "Atom",
     "ClosedJaxpr",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
+    "ParamDict",
     "Primitive",
     "ShapedArray",
     "Tracer",
+    "Value",
     "Var",
+    "ensure_compile_time_eval",
+    "eval_context",
     "eval_jaxpr",
     "get_aval",
     "jaxpr_as_fun",
+    "max_dim",
+    "min_dim",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
+
+Atom = Var | Literal  # for annotations
+Value = Any
+ParamDict = dict[str, Any]
+eval_context = ensure_compile_time_eval
+
+
+def max_dim(d1, d2):
+    """The greater of two sizes of axes, which are integers."""
+    return max(d1, d2)
+
+
+def min_dim(d1, d2):
+    """The smaller of two sizes of axes, which are integers."""
+    return min(d1, d2)

@@ -7,12 +7,13 @@ the values of the run, once each time the program gets there.
 import builtins
 import dataclasses
 import functools
+import logging
 import string
 
 from weft._callback import debug_callback as _debug_callback
 from weft._surface import public as _public
 
-__all__ = ["callback", "print"]
+__all__ = ["callback", "log", "print"]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
@@ -68,16 +69,28 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     """
     if fmt is None:
         _check_alone("print", args, kwargs)
-        return functools.partial(_print_with, ordered, partitioned, skip_format_check)
-    return _print_with(ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+        return functools.partial(_run_with, _Printer, ordered, partitioned, skip_format_check)
+    return _run_with(_Printer, ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
 
 
-def _print_with(ordered, partitioned, skip_format_check, fmt, /, *args, **kwargs):
+def _run_with(made, ordered, partitioned, skip_format_check, fmt, /, *args, **kwargs):
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print expected a format string; got {fmt!r}")
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
-    _debug_callback(_Printer(fmt), args, kwargs, ordered, partitioned)
+    _debug_callback(made(fmt), args, kwargs, ordered, partitioned)
+
+
+def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, **kwargs):
+    """As `print`, but to Python's logger "weft.debug", at level INFO.
+
+    Args:
+      fmt, args, kwargs, ordered, partitioned, skip_format_check: as for `print`.
+    """
+    if fmt is None:
+        _check_alone("log", args, kwargs)
+        return functools.partial(_run_with, _Logger, ordered, partitioned, skip_format_check)
+    return _run_with(_Logger, ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
 
 
 def _check_alone(name, args, kwargs):
@@ -94,6 +107,13 @@ class _Printer:
 
     def __call__(self, *args, **kwargs):
         builtins.print(self.fmt.format(*args, **kwargs))
+
+
+class _Logger(_Printer):
+    __name__ = "log"
+
+    def __call__(self, *args, **kwargs):
+        logging.getLogger(__name__).info("%s", self.fmt.format(*args, **kwargs))
 
 
 class _Uses(string.Formatter):

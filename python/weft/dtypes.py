@@ -7,16 +7,18 @@ dtypes and belong to the abstract class `prng_key`.
 """
 
 import warnings
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from weft import _core
 from weft._surface import public as _public
-from weft.errors import DTypeError, WeftError
+from weft.errors import DTypeError, TypePromotionError, WeftError
 
 __all__ = [
     "SUPPORTED",
+    "TypePromotionError",
     "as_dtype",
     "bfloat16",
     "canonicalize_dtype",
@@ -143,10 +145,10 @@ def is_key(dtype):
 
 def x64_enabled():
     """Whether 64-bit dtypes are kept, for the current thread."""
-    return _core.get_state()[0]
+    return bool(_core.get_setting("x64"))
 
 
-def as_dtype(dtype):
+def as_dtype(dtype: Any) -> Any:
     """The NumPy dtype for anything that names one: a dtype, a scalar type of NumPy, ml_dtypes or
     `weft.numpy`, a Python scalar type, or a name. TypeError for anything else."""
     if isinstance(dtype, (np.dtype, KeyDType)):
@@ -158,14 +160,17 @@ def as_dtype(dtype):
     return np.dtype(dtype)
 
 
-def canonicalize_dtype(dtype):
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """The dtype that arrays have when `dtype` is asked for: 64-bit dtypes become 32-bit ones unless
-    they are enabled. None stands for the default float dtype."""
+    they are enabled. None stands for the default float dtype. ValueError for a dtype of keys unless
+    `allow_extended_dtype`."""
     dtype = as_dtype(float if dtype is None else dtype)
+    if not allow_extended_dtype and is_key(dtype):
+        raise DTypeError(f"canonicalize_dtype expected a dtype of numbers; got {dtype}")
     return dtype if x64_enabled() else _NARROW.get(dtype, dtype)
 
 
-def requested_dtype(dtype, function):
+def requested_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     """The canonical form of a dtype that the user passed to `function`.
 
     DTypeError if arrays cannot have it; a warning if it is narrowed to 32 bits although the user
@@ -241,7 +246,10 @@ _KINDS = {
 
 def isdtype(dtype, kind):
     """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric", a dtype, or a tuple of these."""
+    "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+
+    Raises ValueError for another kind.
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind in _KINDS:
@@ -260,7 +268,7 @@ def _promotion_argument(x):
     return as_dtype(x)
 
 
-def promote_types(a, b):
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that arrays of dtypes `a` and `b` are converted to when they meet.
 
     Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
@@ -269,27 +277,33 @@ def promote_types(a, b):
     return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
 
 
-def result_type(*args):
-    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes."""
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype of the result of an operation on the arguments: arrays, numbers or dtypes.
+
+    With `return_weak_type_flag` a pair of it and whether it is weak.
+
+    Raises ValueError without arguments.
+    """
     if not args:
         raise ValueError("result_type: expected at least one argument")
     converted = [
         _promotion_argument(x) if isinstance(x, (str, type, np.dtype)) else x for x in args
     ]
-    return _core.result_type(*converted)[0]
+    found = _core.result_type(*converted)
+    return found if return_weak_type_flag else found[0]
 
 
-def dtype_of(x):
+def dtype_of(x: Any) -> np.dtype[Any]:
     """The dtype of an array or number."""
     return _core.typeof(x)[1]
 
 
-def default_float():
+def default_float() -> np.dtype[Any]:
     """float64 if 64-bit dtypes are enabled, else float32."""
     return canonicalize_dtype(float)
 
 
-def default_int():
+def default_int() -> np.dtype[Any]:
     """int64 if 64-bit dtypes are enabled, else int32."""
     return canonicalize_dtype(int)
 
@@ -323,14 +337,14 @@ def is_inexact(dtype):
     return is_complex(dtype) or is_float(dtype)
 
 
-def to_inexact_dtype(dtype):
+def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     """`dtype` itself if it is inexact; float64 for 64-bit integers, float32 for others."""
     if is_inexact(dtype):
         return dtype
     return np.dtype("float64" if dtype.itemsize == 8 else "float32")
 
 
-def real_dtype(dtype):
+def real_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of the real part: float32 for complex64, float64 for complex128."""
     return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
 
@@ -348,7 +362,7 @@ def iinfo(dtype):
     return ml_dtypes.iinfo(np.dtype("int64") if type(dtype) is int else _dtype_or_own(dtype))
 
 
-def _dtype_or_own(x):
+def _dtype_or_own(x: Any) -> np.dtype[Any]:
     is_array = isinstance(x, (_core.Array, _core.Tracer, np.ndarray, np.generic))
     return as_dtype(x.dtype if is_array else x)
 

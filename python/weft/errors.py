@@ -19,6 +19,7 @@ __all__ = [
     "DTypeError",
     "DeletedArrayError",
     "DeviceMismatchError",
+    "ShardingError",
     "ForeignArrayError",
     "IndexOutOfBoundsError",
     "InternalError",
@@ -32,6 +33,8 @@ __all__ = [
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
+    "PreconditionError",
+    "ProcessFailureError",
     "RefError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -110,6 +113,16 @@ class AxisError(AttributeValueError, IndexError):
     """
 
 
+class PreconditionError(AttributeValueError, ShapeError, AssertionError):
+    """What a function assumes of its arguments does not hold; also an AssertionError.
+
+    The message says what is assumed::
+
+        nn.glu(jnp.ones(3))    # PreconditionError: the size of the axis must be even
+        nn.glu(jnp.ones(4))
+    """
+
+
 class OperandError(WeftError, TypeError):
     """The number or the kind of operands is wrong: something that is not an array was passed.
 
@@ -131,12 +144,15 @@ class ArgumentTypeError(WeftError, TypeError):
 
 
 class ForeignArrayError(OperandError, ArgumentTypeError, ValueError):
-    """An object of another library that has `__jax_array__` was passed as an array.
+    """An object that stands for an array (`__jax_array__`) was passed where it is not asked for it.
 
-    Only operators, `weft.numpy.asarray` and `array` ask for the array it stands for::
+    Operators and functions of arrays do ask: those of weft.numpy, nn, scipy, random, ops and image.
+    Operations and transformed functions do not::
 
-        jnp.sin(x)                       # ForeignArrayError
-        jnp.sin(jnp.asarray(x))
+        jnp.sin(x)                       # an array
+        lax.sin(x)                       # ForeignArrayError
+        jit(f)(x)                        # ForeignArrayError, unless its class is a pytree
+        jit(f)(jnp.asarray(x))
     """
 
 
@@ -378,6 +394,39 @@ class CallbackError(WeftError, RuntimeError):
 
 class DeviceMismatchError(WeftError, ValueError):
     """Operands are committed to different devices. Move one of them with `device_put`."""
+
+
+class ProcessFailureError(WeftError, RuntimeError):
+    """A process of those that `weft.distributed.initialize` brought together has failed.
+
+    It is raised in the main thread of each other process, wherever that is, and by every later call
+    that waits for the failed one. Programs over the devices of all processes cannot run any more:
+    end the process, start all of them again and restore the last checkpoint (`weft.checkpoints`).
+
+    Attributes: failed_processes, a list of their numbers; failed_devices, the set of their devices.
+    """
+
+    def __init__(self, message, failed_processes=()):
+        super().__init__(message)
+        self.failed_processes = list(failed_processes)
+
+    @property
+    def failed_devices(self):
+        from weft.runtime import devices
+
+        return {d for d in devices.devices() if d.process_index in self.failed_processes}
+
+
+class ShardingError(WeftError, ValueError):
+    """A sharding that does not fit: the array, the mesh, or what the program has.
+
+    Each dimension of an array has to be divisible by the number of parts that its entry of the
+    PartitionSpec asks for, and a spec has at most as many entries as the array has dimensions::
+
+        s = NamedSharding(weft.make_mesh((4,), ("x",)), weft.P("x"))
+        weft.device_put(jnp.ones(6), s)      # error: 6 is not divisible by 4
+        weft.device_put(jnp.ones(8), s)
+    """
 
 
 class ControlFlowTypeError(WeftError, TypeError):

@@ -182,13 +182,13 @@ def _number(value, dtype):
     return f"0x{np.asarray(value, dtype).view(f'u{dtype.itemsize}')[()]:0{2 * dtype.itemsize}X}"
 
 
-def _attribute(name, value):
+def _attribute(name, value) -> str:
     if isinstance(value, (str, bytes)):
         return _string(value)
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    if isinstance(value, np.dtype) and _type(value):
-        return _type(value)
+    if isinstance(value, np.dtype) and (named := _type(value)):
+        return named
     if isinstance(value, dict):
         return f"{{{_dictionary_items(value)}}}"
     if isinstance(value, tuple):
@@ -303,7 +303,10 @@ def register_ffi_type(name, type_registration, platform="cpu"):
 
 
 def pycapsule(funcptr):
-    """A capsule for `register_ffi_target` with a function that `ctypes` has loaded."""
+    """A capsule for `register_ffi_target` with a function that `ctypes` has loaded.
+
+    Raises TypeError for anything else.
+    """
     try:
         address = ctypes.cast(funcptr, ctypes.c_void_p).value
     except ctypes.ArgumentError:

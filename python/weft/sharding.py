@@ -1,13 +1,423 @@
-"""Where the parts of an array lie: on one device, so far."""
+"""Where the parts of an array lie: meshes of devices, and how arrays are split over them."""
 
+import collections
+import enum
+import functools
+import math
+import threading
+from typing import Any as _Any
+
+import numpy as np
+
+from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.errors import ShardingError
 
-__all__ = ["Sharding", "SingleDeviceSharding"]
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+    "use_mesh",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+class AxisType(enum.Enum):
+    """Who decides how values are split over an axis: XLA, the types of values, or the program."""
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self):
+        return self.name
+
+
+_TYPES = tuple(AxisType)  # in the order of the core
+
+
+def _axis_types(types, count, function):
+    if types is None:
+        return (AxisType.Auto,) * count
+    types = (types,) * count if isinstance(types, AxisType) else tuple(types)
+    if len(types) != count or not all(isinstance(t, AxisType) for t in types):
+        raise ValueError(f"{function} expected an AxisType for each of {count} axes; got {types}")
+    return types
+
+
+def _names(names, function):
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{function} expected names of axes, strings; got {name!r}")
+    return names
+
+
+class _Axes:
+    """What meshes with and without devices have in common."""
+
+    _core: _Any
+    axis_names = property(lambda self: self._core.names)
+    axis_sizes = property(lambda self: self._core.sizes)
+    axis_types = property(lambda self: tuple(_TYPES[t] for t in self._core.types))
+    shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes, strict=True)))
+    size = property(lambda self: math.prod(self.axis_sizes))
+    shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
+    auto_axes = property(lambda self: self._of_type(AxisType.Auto))
+    explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
+    manual_axes = property(lambda self: self._of_type(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: len(self.auto_axes) == len(self.axis_names))
+    are_all_axes_explicit = property(lambda self: len(self.explicit_axes) == len(self.axis_names))
+    are_all_axes_manual = property(lambda self: len(self.manual_axes) == len(self.axis_names))
+
+    def _of_type(self, kind):
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple(name for name, own in pairs if own is kind)
+
+    def __eq__(self, other):
+        return self._core is other._core if type(other) is type(self) else NotImplemented
+
+    def __hash__(self):
+        return hash(self._core)
+
+    def __str__(self):
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"{type(self).__name__}({axes or '()'}, axis_types={self.axis_types})"
+
+
+class Mesh(_Axes):
+    """A grid of devices whose axes have names.
+
+    Args:
+      devices: an array or nested list of devices, with an axis for each name.
+      axis_names: a name or a tuple of names.
+      axis_types: an AxisType per axis; None is Auto for all.
+
+    Raises ValueError for another number of names or types than axes, for a device or a name that is
+    there twice.
+    """
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        from weft.runtime.devices import check_device
+
+        grid = np.array(devices, dtype=object)
+        names = _names(axis_names, "Mesh")
+        if grid.ndim != len(names):
+            raise ValueError(
+                f"Mesh expected an axis of devices for each of the names {names}; got devices of "
+                f"shape {grid.shape}"
+            )
+        for device in grid.flat:
+            check_device(device, "Mesh")
+        types = _axis_types(axis_types, len(names), "Mesh")
+        numbers = [_core.device_index(d) for d in grid.flat]
+        self._core = _core.make_mesh(names, grid.shape, [_TYPES.index(t) for t in types], numbers)
+
+    @functools.cached_property
+    def devices(self):
+        """The devices, a NumPy array of the mesh's shape."""
+        from weft.runtime.devices import device_at
+
+        grid = np.empty(len(self._core.devices), dtype=object)
+        grid[:] = [device_at(i) for i in self._core.devices]
+        return grid.reshape(self.axis_sizes)
+
+    empty = property(lambda self: not self._core.devices)
+    is_scalar = property(lambda self: not self.axis_names)
+    device_ids = property(
+        lambda self: np.array([d.id for d in self.devices.flat]).reshape(self.axis_sizes)
+    )
+    abstract_mesh = property(lambda self: AbstractMesh._of(self._core.abstract))
+
+    @property
+    def local_devices(self):
+        """The devices of this process, a list."""
+        return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
+
+    @property
+    def is_multi_process(self):
+        """Whether some devices are other processes'."""
+        return len(self.local_devices) != self.devices.size
+
+    @property
+    def local_mesh(self):
+        """The part of the mesh that this process has; itself if that is all."""
+        if not self.is_multi_process:
+            return self
+        own = np.vectorize(lambda d: d in self.local_devices, otypes=[bool])(self.devices)
+        places = np.nonzero(own)
+        part = self.devices[tuple(slice(p.min(), p.max() + 1) for p in places)]
+        return Mesh(part, self.axis_names, self.axis_types)
+
+    def update(self, devices=None, axis_names=None, axis_types=None):
+        """The mesh with other devices, names or types."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __enter__(self):
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exception):
+        _stack().pop()
+
+    def __repr__(self):
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
+        )
+
+    def __reduce__(self):
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+
+class AbstractMesh(_Axes):
+    """The axes of a mesh without devices.
+
+    Args:
+      axis_sizes, axis_names: tuples of one length.
+      axis_types: an AxisType, for all axes or one per axis; None is Auto for all.
+      abstract_device: ignored.
+    """
+
+    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+        names = _names(axis_names, "AbstractMesh")
+        types = _axis_types(axis_types, len(names), "AbstractMesh")
+        sizes = tuple(axis_sizes)
+        if len(sizes) != len(names):
+            raise ValueError(f"AbstractMesh expected a size per name; got {sizes} and {names}")
+        self._core = _core.make_mesh(names, sizes, [_TYPES.index(t) for t in types], ())
+
+    @classmethod
+    def _of(cls, core):
+        made = object.__new__(cls)
+        made._core = core
+        return made
+
+    empty = property(lambda self: not self.axis_names)
+    abstract_mesh = property(lambda self: self)
+
+    @property
+    def devices(self):
+        """An abstract mesh has none: raises ValueError."""
+        raise ValueError("AbstractMesh has no devices; got a use of them")
+
+    def update(self, axis_sizes=None, axis_names=None, axis_types=None, **kwargs):
+        """The mesh with other sizes, names or types."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **kwargs,
+        )
+
+    def update_axis_types(self, name_to_type):
+        """The mesh with other types of the axes that a dict names."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in pairs))
+
+    def __repr__(self):
+        return str(self)
+
+
+class _Unconstrained:
+    """The entry of a PartitionSpec that leaves a dimension to XLA."""
+
+    def __repr__(self):
+        return "UNCONSTRAINED"
+
+    def __reduce__(self):
+        return "PartitionSpec.UNCONSTRAINED"
+
+
+class PartitionSpec:
+    """Over which axes of a mesh each dimension of an array is split.
+
+    Args:
+      partitions: per dimension None (not split), a name, a tuple of names, of which the first
+        splits outermost, or `PartitionSpec.UNCONSTRAINED`; dimensions beyond them are not split.
+      unreduced: a set of axes along which the parts are yet to be added up.
+      reduced: a set of axes; kept, without effect.
+    """
+
+    __slots__ = ("_partitions", "reduced", "unreduced")
+    UNCONSTRAINED = _Unconstrained()
+
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+        self._partitions = tuple(map(_entry, partitions))
+        self.unreduced = frozenset(unreduced)
+        self.reduced = frozenset(reduced)
+
+    partitions = property(lambda self: self._partitions)
+
+    def update(self, partitions=None, unreduced=None, reduced=None):
+        """The spec with other parts."""
+        return PartitionSpec(
+            *(self._partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
+
+    def index(self, value):
+        """The first dimension with an entry."""
+        return self._partitions.index(_entry(value))
+
+    def count(self, value):
+        """How many dimensions have an entry."""
+        return self._partitions.count(_entry(value))
+
+    def __getitem__(self, i):
+        return self._partitions[i]
+
+    def __iter__(self):
+        return iter(self._partitions)
+
+    def __len__(self):
+        return len(self._partitions)
+
+    def __add__(self, other):
+        if isinstance(other, (tuple, PartitionSpec)):
+            return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+        return NotImplemented
+
+    def __radd__(self, other):
+        if isinstance(other, tuple):
+            return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
+        return NotImplemented
+
+    def __eq__(self, other):
+        if isinstance(other, tuple):
+            return self._partitions == tuple(map(_entry, other)) and not self.unreduced
+        if not isinstance(other, PartitionSpec):
+            return NotImplemented
+        own = (self._partitions, self.unreduced, self.reduced)
+        return own == (other._partitions, other.unreduced, other.reduced)
+
+    def __hash__(self):
+        return hash((self._partitions, self.unreduced, self.reduced))
+
+    def __repr__(self):
+        parts = ", ".join(map(repr, self._partitions))
+        named = [
+            f"{name}={set(axes)!r}"
+            for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
+            if axes
+        ]
+        if named:
+            return f"P({', '.join([parts, *named] if parts else named)})"
+        return f"P({parts},)" if len(self._partitions) == 1 else f"P({parts})"
+
+    def __reduce__(self):
+        made = functools.partial(PartitionSpec, unreduced=self.unreduced, reduced=self.reduced)
+        return made, self._partitions
+
+
+P = PartitionSpec
+
+
+def _entry(x):
+    """A tuple of one name is that name, of none None."""
+    if isinstance(x, (tuple, list)):
+        return None if not x else x[0] if len(x) == 1 else tuple(x)
+    return x
+
+
 class Sharding:
-    """How an array is laid out on devices. The class of all shardings."""
+    """How an array is laid out on devices. The class of all shardings.
+
+    Attributes: device_set, addressable_devices (sets), num_devices, memory_kind,
+    is_fully_replicated, is_fully_addressable, has_addressable_devices.
+    """
+
+    _core: _Any
+    num_devices = property(lambda self: len(self._core.mesh.devices))
+    is_fully_replicated = property(lambda self: self._core.is_replicated)
+    is_fully_addressable = property(lambda self: self.addressable_devices == self.device_set)
+    has_addressable_devices = property(lambda self: bool(self.addressable_devices))
+    _placement = property(lambda self: self._core)
+
+    @property
+    def device_set(self):
+        """The devices, a set."""
+        from weft.runtime.devices import device_at
+
+        return {device_at(i) for i in self._core.mesh.devices}
+
+    @property
+    def addressable_devices(self):
+        """Those of this process, a set."""
+        return {d for d in self.device_set if d.process_index == d.client.process_index()}
+
+    def shard_shape(self, global_shape):
+        """The shape of what a device holds of an array of a shape.
+
+        Raises ValueError if the sharding does not divide it.
+        """
+        shape = tuple(global_shape)
+        index = _core.shards(self._core, shape, False)[0][2]
+        return tuple(len(range(*i.indices(n))) for i, n in zip(index, shape, strict=True))
+
+    def devices_indices_map(self, global_shape) -> dict[_Any, tuple[slice, ...]]:
+        """By device, the index of what it holds of an array of a shape, a tuple of slices."""
+        return {d: index for d, _, index in _core.shards(self._core, tuple(global_shape), False)}
+
+    def addressable_devices_indices_map(self, global_shape):
+        """The same for the devices of this process."""
+        return {d: index for d, _, index in _core.shards(self._core, tuple(global_shape), True)}
+
+    def is_equivalent_to(self, other, ndim):
+        """Whether two shardings place arrays of `ndim` axes alike."""
+        if not isinstance(other, Sharding):
+            return False
+        if self._core is other._core:
+            return True
+        if self.memory_kind != other.memory_kind or self.device_set != other.device_set:
+            return False
+        size = math.lcm(*self._core.mesh.sizes, *other._core.mesh.sizes)
+        shape = (math.prod([size, size]),) * ndim
+        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+    def check_compatible_aval(self, aval_shape):
+        """Raises ValueError for arrays of a shape that cannot be so split."""
+        problem = _core.misfit(self._core, tuple(aval_shape))
+        if problem:
+            raise ShardingError(problem)
+
+    @property
+    def memory_kind(self):
+        """Which memory of the devices holds the array."""
+        from weft.runtime.devices import device_at, memory_kinds
+
+        return self._core.memory or memory_kinds(device_at(self._core.mesh.devices[0]))[0]
+
+    def __eq__(self, other):
+        return self._core is other._core if type(other) is type(self) else NotImplemented
+
+    def __hash__(self):
+        return hash(self._core)
+
+
+def _memory(kind, device, what):
+    """The name of a memory for the core: "" is the default one."""
+    from weft.runtime.devices import memory_kinds
+
+    kinds = memory_kinds(device)
+    if kind is not None and kind not in kinds:
+        raise ValueError(
+            f"{what} expected a memory of {device}, one of {', '.join(kinds)}; got {kind!r}"
+        )
+    return "" if kind in (None, kinds[0]) else kind
 
 
 class SingleDeviceSharding(Sharding):
@@ -16,66 +426,184 @@ class SingleDeviceSharding(Sharding):
     Args:
       device: one of `weft.devices()`.
       memory_kind: which of the device's memories; None is its default.
-
-    Attributes: device_set, addressable_devices (sets), num_devices, memory_kind,
-    is_fully_replicated, is_fully_addressable, has_addressable_devices.
     """
 
-    __slots__ = ("_device", "memory_kind")
+    __slots__ = ("_core",)
 
     def __init__(self, device, *, memory_kind=None):
-        from weft.runtime.devices import check_device, memory_kinds
+        from weft.runtime.devices import check_device
 
         check_device(device, "SingleDeviceSharding")
-        kinds = memory_kinds(device)
-        if memory_kind is not None and memory_kind not in kinds:
-            raise ValueError(
-                f"SingleDeviceSharding expected a memory of {device}, one of {', '.join(kinds)}; "
-                f"got {memory_kind!r}"
-            )
-        self._device = device
-        self.memory_kind = kinds[0] if memory_kind is None else memory_kind
+        mesh = _core.make_mesh((), (), (), (_core.device_index(device),))
+        memory = _memory(memory_kind, device, "SingleDeviceSharding")
+        self._core = _core.make_sharding(mesh, (), (), memory)
 
-    num_devices = property(lambda self: 1)
-    device_set = property(lambda self: {self._device})
-    addressable_devices = device_set
-    is_fully_replicated = property(lambda self: True)
-    is_fully_addressable = property(lambda self: True)
-    has_addressable_devices = property(lambda self: True)
-
-    def shard_shape(self, global_shape):
-        """The shape of what a device holds of an array of a shape: all of it."""
-        return tuple(global_shape)
-
-    def devices_indices_map(self, global_shape):
-        """By device, the index of what it holds of an array of a shape."""
-        return {self._device: (slice(None),) * len(global_shape)}
-
-    def addressable_devices_indices_map(self, global_shape):
-        """The same for the devices of this process."""
-        return self.devices_indices_map(global_shape)
-
-    def is_equivalent_to(self, other, ndim):
-        """Whether two shardings place arrays of `ndim` axes, whatever their number, alike."""
-        return self == other
+    @property
+    def _device(self):
+        (device,) = self.device_set
+        return device
 
     def with_memory_kind(self, kind):
         """The same in another memory of the device."""
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
-    def check_compatible_aval(self, aval_shape):
-        """Raises nothing: arrays of any shape fit, `aval_shape` is ignored."""
-
-    def __eq__(self, other):
-        if not isinstance(other, SingleDeviceSharding):
-            return NotImplemented
-        return (self._device, self.memory_kind) == (other._device, other.memory_kind)
-
-    def __hash__(self):
-        return hash((self._device, self.memory_kind))
-
     def __repr__(self):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class NamedSharding(Sharding):
+    """An array split over the axes of a mesh.
+
+    Args:
+      mesh: a Mesh, or an AbstractMesh for programs that do not care which the devices are.
+      spec: a PartitionSpec.
+      memory_kind: which memory of the devices; None is their default.
+
+    Attributes: mesh, spec, besides those of Sharding.
+
+    Raises ValueError for axes that the mesh does not have or that are used twice.
+    """
+
+    __slots__ = ("_core", "mesh", "spec")
+
+    def __init__(self, mesh, spec, *, memory_kind=None):
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError(f"NamedSharding expected a Mesh; got {mesh!r}")
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"NamedSharding expected a PartitionSpec; got {spec!r}")
+        dims = []
+        for entry in spec:
+            if entry is PartitionSpec.UNCONSTRAINED:
+                dims.append(((), True))
+                continue
+            names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+            dims.append((names, False))
+        for name in (*(n for names, _ in dims for n in names), *spec.unreduced):
+            if name not in mesh.axis_names:
+                raise ShardingError(
+                    f"NamedSharding expected axes of the mesh, {mesh}; got {name!r} in {spec}"
+                )
+        memory = ""
+        if memory_kind is not None:
+            memory = _memory(memory_kind, mesh.devices.flat[0], "NamedSharding")
+        self.mesh, self.spec = mesh, spec
+        self._core = _core.make_sharding(mesh._core, dims, sorted(spec.unreduced), memory)
+
+    @property
+    def replicated_axes(self):
+        """The axes along which the array is repeated, a set of names."""
+        used = {n for names, _ in self._core.dims for n in names}
+        return frozenset(self.mesh.axis_names) - used
+
+    def update(self, **kwargs):
+        """The sharding with another mesh, spec or memory_kind."""
+        return NamedSharding(
+            kwargs.get("mesh", self.mesh),
+            kwargs.get("spec", self.spec),
+            memory_kind=kwargs.get("memory_kind", self._core.memory or None),
+        )
+
+    def with_spec(self, spec):
+        """The same mesh and memory with another spec, which may be a tuple."""
+        return self.update(spec=spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
+
+    def with_memory_kind(self, kind):
+        """The same in another memory of the devices."""
+        return self.update(memory_kind=kind)
+
+    def __repr__(self):
+        kind = "" if isinstance(self.mesh, AbstractMesh) else f", memory_kind={self.memory_kind}"
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+    def __reduce__(self):
+        make = functools.partial(NamedSharding, memory_kind=self._core.memory or None)
+        return make, (self.mesh, self.spec)
+
+
+def _seen(core):
+    """The sharding that stands for one of the core's."""
+    if not core.mesh.names:
+        made = object.__new__(SingleDeviceSharding)
+        made._core = core
+        return made
+    made = object.__new__(NamedSharding)
+    mesh = object.__new__(Mesh)
+    mesh._core = core.mesh
+    entries = [
+        PartitionSpec.UNCONSTRAINED if is_open and not names else tuple(names)
+        for names, is_open in core.dims
+    ]
+    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=core.unreduced)
+    made._core = core
+    return made
+
+
+class _Scopes(threading.local):
+    def __init__(self):
+        self.stack = []
+
+
+_scopes = _Scopes()
+_NONE = AbstractMesh((), ())
+
+
+def _stack():
+    return _scopes.stack
+
+
+class set_mesh:
+    """The mesh of the code that follows, or of a `with` block: that of bare PartitionSpecs.
+
+    Args:
+      mesh: a Mesh; None for none.
+    """
+
+    def __init__(self, mesh):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise TypeError(f"set_mesh expected a Mesh; got {mesh!r}")
+        self._before = list(_stack())
+        _stack().append(mesh)
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exception):
+        _stack()[:] = self._before
+
+
+class use_abstract_mesh:
+    """In the `with` block `get_abstract_mesh` gives this mesh."""
+
+    def __init__(self, mesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise TypeError(f"use_abstract_mesh expected an AbstractMesh; got {mesh!r}")
+        self._mesh = mesh
+
+    def __enter__(self):
+        _stack().append(self._mesh)
+        return self._mesh
+
+    def __exit__(self, *exception):
+        _stack().pop()
+
+
+use_mesh = set_mesh
+
+
+def get_mesh():
+    """The mesh that `set_mesh` set; an empty one if there is none."""
+    for mesh in reversed(_stack()):
+        if isinstance(mesh, Mesh):
+            return mesh
+        if mesh is None:
+            break
+    return _NONE
+
+
+def get_abstract_mesh():
+    """The mesh that is set, without devices; an empty one if there is none."""
+    mesh = _stack()[-1] if _stack() else None
+    return _NONE if mesh is None else mesh.abstract_mesh
 
 
 _open_to_users(__name__)

@@ -102,7 +102,7 @@ def _tolerances(args, atol, rtol, eps):
 _BY_DIGITS = ((52, 1e-5, 1e-5), (23, 2e-2, 1e-2), (10, 1e-1, 1e-1), (0, 3e-1, 2.5e-1))
 
 
-def check_grads(f, args, order=1, modes=("fwd", "rev"), atol=None, rtol=None, eps=None, seed=0):
+def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None, seed=0):
     """Checks the derivatives of `f` at `args` against central differences, up to an order.
 
     Args:

@@ -44,6 +44,6 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def static(*, metadata=None, **kwargs):
     """A dataclass field that `register_dataclass` makes part of the structure (not a child).
 
-    Takes the arguments of `dataclasses.field`.
+    Takes the arguments of `dataclasses.field`; `metadata` is a mapping to which the mark is added.
     """
     return _dataclasses.field(metadata={**(metadata or {}), "static": True}, **kwargs)

@@ -7,6 +7,7 @@ instance of a registered class) whose children are pytrees. dict children stand 
 
 import dataclasses
 import functools
+from typing import Any
 
 from weft._surface import public as _public
 from weft._tree_mismatch import explain_difference, explain_mismatch, structure_text
@@ -95,12 +96,18 @@ def tree_unflatten(treedef, leaves):
 
 
 def tree_leaves(tree, is_leaf=None):
-    """The list of leaves of `tree`."""
+    """The list of leaves of `tree`.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return registry.flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree, is_leaf=None):
-    """The structure (`PyTreeDef`) of `tree`: hashable, comparable and picklable."""
+    """The structure (`PyTreeDef`) of `tree`: hashable, comparable and picklable.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return registry.flatten(tree, is_leaf)[1]
 
 
@@ -113,15 +120,16 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """
     if is_leaf is not None and not is_leaf_takes_path:
         takes_value = is_leaf
-
-        def is_leaf(_, x):
-            return takes_value(x)
+        is_leaf = lambda _, x: takes_value(x)
 
     return registry.flatten_with_path(tree, is_leaf)
 
 
 def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
-    """The list of `(key path, leaf)` of `tree`; see `tree_flatten_with_path`."""
+    """The list of `(key path, leaf)` of `tree`; see `tree_flatten_with_path`.
+
+    `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -134,7 +142,10 @@ def flatten_one_level(tree):
 
 
 def flatten_one_level_with_keys(tree):
-    """As `flatten_one_level`, with `(key, child)` pairs for the children."""
+    """As `flatten_one_level`, with `(key, child)` pairs for the children.
+
+    Raises ValueError for a leaf.
+    """
     node = registry.flatten_one_level_with_keys(tree)
     if node is None:
         raise ValueError(
@@ -144,7 +155,10 @@ def flatten_one_level_with_keys(tree):
 
 
 def all_leaves(iterable, is_leaf=None):
-    """Whether every element of `iterable` is a leaf."""
+    """Whether every element of `iterable` is a leaf.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     if is_leaf is None:
         return _all_leaves(iterable)
     return all(is_leaf(x) or _all_leaves([x]) for x in iterable)
@@ -172,6 +186,8 @@ def tree_map(f, tree, *rest, is_leaf=None):
     The result has the structure of `tree`. Each of `rest` must have at least this structure: where
     `tree` has a leaf, the others may have a subtree, which is passed to `f` whole. Raises
     `TreeStructureError`, naming the key path, where they do not fit.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
@@ -183,7 +199,10 @@ def tree_map(f, tree, *rest, is_leaf=None):
 
 
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
-    """As `tree_map`, with the leaf's key path as first argument: `f(path, leaf, *other_leaves)`."""
+    """As `tree_map`, with the leaf's key path as first argument: `f(path, leaf, *other_leaves)`.
+
+    `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [[path for path, _ in pairs], [leaf for _, leaf in pairs]]
     # A predicate on paths cannot be asked again while the mismatch is looked for.
@@ -199,6 +218,8 @@ def tree_reduce(function, tree, initializer=_UNSET, is_leaf=None):
     """Folds the leaves from the left: `function(function(initializer, leaf0), leaf1)...`.
 
     Without `initializer` the first leaf is the start, and a tree without leaves is a TypeError.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _UNSET:
@@ -210,6 +231,8 @@ def tree_reduce_associative(operation, tree, *, identity=_UNSET, is_leaf=None):
     """Combines the leaves pairwise, as a balanced tree of depth log2(number of leaves).
 
     `operation` must be associative. A tree without leaves gives `identity`; TypeError without one.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves = tree_leaves(tree, is_leaf)
     if not leaves:
@@ -227,7 +250,10 @@ def tree_reduce_associative(operation, tree, *, identity=_UNSET, is_leaf=None):
 
 
 def tree_all(tree, *, is_leaf=None):
-    """Whether all leaves are true; true for a tree without leaves."""
+    """Whether all leaves are true; true for a tree without leaves.
+
+    `is_leaf` is that of `tree_flatten`.
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
@@ -235,6 +261,8 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     """A tree of the structure of `full_tree`, each leaf of `prefix_tree` repeated over its subtree.
 
     `prefix_tree` must be a prefix of `full_tree`; else `TreeStructureError`.
+
+    `is_leaf` is that of `tree_flatten`.
     """
     leaves, treedef = registry.flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to("tree_broadcast", treedef, prefix_tree, full_tree, is_leaf, 2)
@@ -345,13 +373,13 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 
     `flatten_func` (without keys) is optional and serves speed.
     """
-    if flatten_func is None:
 
-        def flatten_func(x):
-            pairs, data = flatten_with_keys(x)
-            return [child for _, child in pairs], data
+    def without_keys(x):
+        pairs, data = flatten_with_keys(x)
+        return [child for _, child in pairs], data
 
-    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+    flatten = without_keys if flatten_func is None else flatten_func
+    register_pytree_node(nodetype, flatten, unflatten_func, flatten_with_keys)
 
 
 def register_pytree_with_keys_class(cls):
@@ -365,13 +393,20 @@ def register_pytree_with_keys_class(cls):
     return cls
 
 
-def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_fields=()):
+def register_dataclass(
+    nodetype=None, data_fields: Any = None, meta_fields: Any = None, drop_fields=()
+):
     """Registers a dataclass (or another class with such a constructor), also as a decorator.
 
     `data_fields` are children; `meta_fields` belong to the structure and must be hashable. For a
     dataclass both may be left out: fields marked `field(metadata={"static": True})` are then meta
     fields and the others data fields. The instance is rebuilt by calling the class with all these
     fields as keywords, so they must be the `init` fields, except those in `drop_fields`.
+
+    Without `nodetype`, a decorator is returned.
+
+    Raises TypeError for one of data_fields and meta_fields alone, and for a class that is no
+    dataclass without them.
     """
     if nodetype is None:
         return functools.partial(

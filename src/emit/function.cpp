@@ -214,7 +214,7 @@ void FunctionWriter::set_out(size_t i, std::string name) {
 // XLA inlines calls: the chains of a function go on from those of the arguments. To be called
 // before operands are named.
 std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
-  const ModuleWriter::Function& f = module_.function(graph, name);
+  const ModuleWriter::Function& f = module_.function(graph, name, manual_mesh_);
   line_weight_ = 0;
   uint32_t longest = 0;
   for (Value v : frame_->graph->operands(*frame_->op)) {
@@ -265,6 +265,22 @@ std::string FunctionWriter::region(const Graph& graph, std::string_view terminat
 std::string FunctionWriter::region_on(const Graph& graph, std::span<const std::string> args,
                                       std::string_view terminator, std::string_view token) {
   return write_region(graph, args, "", terminator, token);
+}
+
+std::string FunctionWriter::manual_region(const Graph& graph, MeshRef mesh,
+                                          std::string_view terminator) {
+  Text header;
+  std::vector<std::string> args;
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    args.push_back(fresh_argument());
+    header << (i ? ", " : "(") << args.back() << ": "
+           << module_.type_text(graph.type(graph.input(i)));
+  }
+  header << (args.empty() ? "() " : ") ");
+  MeshRef outer = std::exchange(manual_mesh_, mesh);
+  header << write_region(graph, args, "", terminator, {});
+  manual_mesh_ = outer;
+  return header.take();
 }
 
 std::string FunctionWriter::write_region(const Graph& graph, std::span<const std::string> args,

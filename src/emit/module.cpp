@@ -1,5 +1,6 @@
 // ModuleWriter: the module around the functions, and what they share. Callees become private
 // functions, one per structure, however many graphs of that structure there are.
+#include <algorithm>
 #include <cctype>
 
 #include "emit/writer.h"
@@ -80,18 +81,83 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
   return symbol;
 }
 
-const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std::string_view name) {
-  auto known = by_pointer_.find(graph.get());
-  if (known != by_pointer_.end()) return functions_[known->second];
+// Types of axes are not part of it.
+const std::string& ModuleWriter::mesh(MeshRef mesh) {
+  Text text;
+  text << "<[";
+  for (size_t i = 0; i < mesh->axes().size(); ++i) {
+    const MeshAxis& axis = mesh->axes()[i];
+    text << (i ? ", " : "") << mlir_string(axis.name) << '=' << axis.size;
+  }
+  text << ']';
+  std::vector<int64_t> order = partitions(mesh);
+  if (!std::is_sorted(order.begin(), order.end())) text << ", device_ids=" << bracketed(order);
+  text << '>';
+  for (const MeshSymbol& known : meshes_)
+    if (known.definition == text.view()) return known.symbol;
+  return meshes_.emplace_back(MeshSymbol{mesh, cat('@', unique_symbol("mesh")), text.take()})
+      .symbol;
+}
+
+std::vector<int64_t> ModuleWriter::partitions(MeshRef mesh) const {
+  std::vector<int64_t> order;
+  if (mesh->is_abstract() || options_.devices.empty()) {
+    for (int64_t i = 0; i < mesh->size(); ++i) order.push_back(i);
+    return order;
+  }
+  for (int32_t device : mesh->devices()) {
+    auto at = std::find(options_.devices.begin(), options_.devices.end(), device);
+    if (at == options_.devices.end())
+      fail(ErrorKind::kValue, "expected a mesh of the ", options_.devices.size(),
+           " devices that the program runs on; got ", mesh);
+    order.push_back(at - options_.devices.begin());
+  }
+  return order;
+}
+
+std::string ModuleWriter::sharding(ShardingRef sharding, int64_t rank) {
+  Text out;
+  out << '<' << mesh(sharding->mesh()) << ", [";
+  auto axes = [&](const DimSharding& dim) {
+    const char* between = "";
+    for (int64_t axis : dim.axes) {
+      out << between << mlir_string(sharding->mesh()->axis(axis).name);
+      between = ", ";
+    }
+    if (dim.open) out << between << '?';
+  };
+  for (int64_t i = 0; i < rank; ++i) {
+    out << (i ? ", {" : "{");
+    axes(sharding->dim(static_cast<size_t>(i)));
+    out << '}';
+  }
+  out << ']';
+  if (!sharding->unreduced().empty()) {
+    out << ", unreduced={";
+    axes({sharding->unreduced()});
+    out << '}';
+  }
+  out << '>';
+  return out.take();
+}
+
+// What names no axes means the same on all meshes.
+const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std::string_view name,
+                                                     MeshRef mesh) {
+  if (graph->axis_names().empty()) mesh = nullptr;
+  auto [known, known_end] = by_pointer_.equal_range(graph.get());
+  for (; known != known_end; ++known)
+    if (functions_[known->second].mesh == mesh) return functions_[known->second];
   uint64_t hash = graph->structural_hash();
   auto [begin, end] = by_structure_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (equal(*functions_[it->second].graph, *graph)) return functions_[it->second];
+    const Function& f = functions_[it->second];
+    if (f.mesh == mesh && equal(*f.graph, *graph)) return f;
   }
 
   size_t index = functions_.size();
   std::string symbol = unique_symbol(name);
-  functions_.push_back({.graph = graph, .name = '@' + symbol, .text = {}});
+  functions_.push_back({.graph = graph, .mesh = mesh, .name = '@' + symbol, .text = {}});
   by_pointer_.emplace(graph.get(), index);
   by_structure_.emplace(hash, index);
 
@@ -110,7 +176,7 @@ const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std:
     header << (i ? ", " : "") << type_text(graph->type(graph->outputs()[i]));
   if (is_ordered) header << (graph->outputs().empty() ? "" : ", ") << kTokenType;
   if (any_result) header << ')';
-  FunctionWriter writer(*this);
+  FunctionWriter writer(*this, mesh);
   std::string text = writer.write(*graph, header.view(), false);
   Function& f = functions_[index];
   f.text = std::move(text);
@@ -138,15 +204,26 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph.type(graph.input(i)));
     int alias = options_.aliases.empty() ? -1 : options_.aliases[i];
-    if (alias == EmitOptions::kDonor) header << " {jax.buffer_donor = true}";
-    if (alias >= 0) header << " {tf.aliasing_output = " << alias << " : i32}";
+    Text attrs;
+    if (alias == EmitOptions::kDonor) attrs << "jax.buffer_donor = true";
+    if (alias >= 0) attrs << "tf.aliasing_output = " << alias << " : i32";
+    if (!options_.inputs.empty() && options_.inputs[i]) {
+      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
+            << sharding(options_.inputs[i], graph.type(graph.input(i))->rank());
+    }
+    if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   header << ')';
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     header << (i ? ", " : " -> (") << type_text(graph.type(graph.outputs()[i]));
-    if (!options_.result_info.empty()) {
-      header << " {jax.result_info = " << mlir_string(options_.result_info[i]) << '}';
+    Text attrs;
+    if (!options_.result_info.empty())
+      attrs << "jax.result_info = " << mlir_string(options_.result_info[i]);
+    if (!options_.outputs.empty() && options_.outputs[i]) {
+      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
+            << sharding(options_.outputs[i], graph.type(graph.outputs()[i])->rank());
     }
+    if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   if (!graph.outputs().empty()) header << ')';
   return header.take();
@@ -173,10 +250,15 @@ std::string ModuleWriter::write(const Graph& graph) {
 
   Text out;
   out.reserve(size);
+  auto num_partitions = static_cast<int64_t>(std::max<size_t>(1, options_.devices.size()));
+  for (const MeshSymbol& m : meshes_) num_partitions = std::max(num_partitions, m.mesh->size());
   const std::string& name = options_.module_name;
   out << "module @" << (is_bare_identifier(name) ? name : mlir_string(name))
-      << " attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
-      << main;
+      << " attributes {mhlo.num_partitions = " << num_partitions
+      << " : i32, mhlo.num_replicas = 1 : i32} {\n";
+  for (const MeshSymbol& m : meshes_)
+    out << "  sdy.mesh " << m.symbol << " = " << m.definition << '\n';
+  out << main;
   for (const Function& f : functions_) out << f.text;
   out << "}\n";
   locations_.append_definitions(out);

@@ -2,6 +2,7 @@
 // a FunctionWriter writes one function and is the EmitCtx that the ops' emission rules see.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,14 +50,21 @@ class ModuleWriter {
   void note_barrier() { has_barriers_ = true; }
   bool has_barriers() const { return has_barriers_; }
   const std::string& type_text(TypeRef type);
+  // The symbol of a mesh, "@mesh", declared when it is first asked for.
+  const std::string& mesh(MeshRef mesh);
+  std::vector<int64_t> partitions(MeshRef mesh) const;
+  // "<@mesh, [{"x"}, {?}]>", of an array of a rank.
+  std::string sharding(ShardingRef sharding, int64_t rank);
+  int64_t channel() { return ++num_channels_; }
   struct Function {
-    GraphRef graph;  // keeps the key of by_pointer_ alive
+    GraphRef graph;          // keeps the key of by_pointer_ alive
+    MeshRef mesh = nullptr;  // whose axes its ops refer to
     std::string name;
     std::string text;
     uint32_t longest_chain = 0;
   };
   // The private function that holds `graph`, "@f_0"; written on first use. Good until the next one.
-  const Function& function(const GraphRef& graph, std::string_view name);
+  const Function& function(const GraphRef& graph, std::string_view name, MeshRef mesh);
   // The graph that stands for an op with a decompose rule.
   GraphRef decomposition(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
                          std::span<const TypeRef> out_types);
@@ -78,8 +86,14 @@ class ModuleWriter {
   std::vector<CallTarget> targets_;
   bool has_barriers_ = false;
   std::unordered_map<TypeRef, std::string> types_;
+  struct MeshSymbol {
+    MeshRef mesh;
+    std::string symbol, definition;
+  };
+  std::deque<MeshSymbol> meshes_;
+  int64_t num_channels_ = 0;
   std::vector<Function> functions_;
-  std::unordered_map<const Graph*, size_t> by_pointer_;
+  std::unordered_multimap<const Graph*, size_t> by_pointer_;
   std::unordered_multimap<uint64_t, size_t> by_structure_;
   std::unordered_set<std::string> symbols_{"main"};
   std::unordered_multimap<uint64_t, Decomposition> decompositions_;
@@ -87,7 +101,8 @@ class ModuleWriter {
 
 class FunctionWriter final : public EmitCtx {
  public:
-  explicit FunctionWriter(ModuleWriter& module) : module_(module) {}
+  explicit FunctionWriter(ModuleWriter& module, MeshRef mesh = nullptr)
+      : module_(module), manual_mesh_(mesh) {}
 
   // The whole function; `header` is everything up to the opening brace. The chain of ordered
   // effects starts in main; other functions are given a token, last, and return one.
@@ -113,6 +128,14 @@ class FunctionWriter final : public EmitCtx {
   void set_token(std::string name) override { token_ = std::move(name); }
   std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
+  std::string mesh(MeshRef mesh) override { return module_.mesh(mesh); }
+  std::vector<int64_t> partitions(MeshRef mesh) override { return module_.partitions(mesh); }
+  MeshRef manual_mesh() const override { return manual_mesh_; }
+  std::string manual_region(const Graph& graph, MeshRef mesh, std::string_view terminator) override;
+  int64_t channel() override { return module_.channel(); }
+  std::string sharding(ShardingRef sharding, int64_t rank) {
+    return module_.sharding(sharding, rank);
+  }
 
  private:
   struct ConstantKey {
@@ -159,6 +182,7 @@ class FunctionWriter final : public EmitCtx {
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;
+  MeshRef manual_mesh_;
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;

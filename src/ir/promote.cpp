@@ -118,7 +118,7 @@ std::optional<PromotionType> promote(PromotionType a, PromotionType b) {
   if (a.weak && b.weak) {
     // Between weak types the dtypes decide, and the result stays weak.
     std::optional<PromotionType> strong = promote({a.dtype, false}, {b.dtype, false});
-    if (strong) strong->weak = !is_bool(strong->dtype);  // there is no weak bool
+    if (strong) strong->weak = !is_bool(strong->dtype);  // of bools nothing is adapted
     return strong;
   }
   if (a == b) return a;

@@ -58,6 +58,15 @@ void linearize_call(GraphJvpCtx& c) {
   c.result_tangents = scattered(split->out_mask, tangents);
 }
 
+// What is called is told over which axes its inputs vary; those need not be the same ones.
+void shard_call(ShardCtx& c) {
+  ShardOptions options{
+      .axes = c.axes, .inputs = SmallVector<AxisSet, 8>(c.varying), .strict = c.strict};
+  auto inner = c.transforms->shard(callee(c.op, c.attrs), options);
+  c.results = call(c, c.operands, inner->graph);
+  c.result_varying = inner->outputs;
+}
+
 void check_call(CheckCtx& c) {
   auto inner = c.checked(callee(c.op, c.attrs));
   Vals made = vals_of(c.b, call(c, c.operands, inner->graph));
@@ -123,6 +132,7 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
   d.transpose = transpose_call;
   d.batch = batch_call;
   d.check = check_call;
+  d.shard = shard_call;
   d.lift = [attr](const AttrsRef& attrs) {
     auto inner = lift_constants(attrs->graph(attr));
     LiftedOp lifted{attrs->with({{attr, inner->graph}}), {}};

@@ -1,14 +1,17 @@
 // Ops over named axes. A value under vmap(axis_name="i") is one per lane of the axis "i"; these ops
 // let the lanes see each other. vmap of the axis turns them into ordinary ops on the mapped axis,
-// by their batch rules; what no vmap has bound cannot be compiled.
+// by their batch rules. The axes that shard_map binds are those of a mesh, and the lanes its
+// devices: over these the ops are compiled. What nothing has bound cannot be.
 //
 // Lanes may be split into groups, [[0, 2], [1, 3]], that see only each other. Within a group, a
 // lane's place is its position in the list.
 #include <algorithm>
+#include <map>
 
 #include "ops/addressing.h"
 #include "ops/axes.h"
 #include "ops/families.h"
+#include "ops/hlo_text.h"
 #include "ops/limits.h"
 #include "ops/presets.h"
 #include "weft/held.h"
@@ -87,6 +90,141 @@ void check_size(const BatchCtx& c) {
   if (expected != got)
     fail(ErrorKind::kValue, "[", c.op.name, "] expected lanes of axis '", c.axis_name, "' in ",
          has_groups(c.attr()) ? "groups" : "a number", " of axis_size=", expected, "; got ", got);
+}
+
+// ---- On a mesh
+
+// What the devices of a mesh, by their numbers in the program, are along the op's axes: groups of
+// those that see each other, each in the order of its lanes.
+struct MeshLanes {
+  MeshRef mesh;
+  std::vector<int64_t> partitions;  // by position
+  int64_t size = 1;                 // lanes
+  std::vector<Dims> groups;
+
+  explicit MeshLanes(EmitCtx& c) : mesh(c.manual_mesh()) {
+    const Names& names = names_of(c.attr());
+    Dims own;
+    for (const std::string& name : names) {
+      own.push_back(mesh ? mesh->find(name) : -1);
+      if (own.back() < 0)
+        fail(ErrorKind::kValue,
+             "expected every named axis to be bound by vmap(axis_name=...) or shard_map before a ",
+             "program is compiled; got axis '", name, "'");
+      size *= mesh->axis(own.back()).size;
+    }
+    partitions = c.partitions(mesh);
+    std::map<std::vector<int64_t>, Dims> by_others;  // positions along the other axes
+    for (int64_t at = 0; at < mesh->size(); ++at) {
+      std::vector<int64_t> others;
+      int64_t lane = lane_of(at, own, &others);
+      Dims& group = by_others[others];
+      group.resize(static_cast<size_t>(size));
+      group[static_cast<size_t>(lane)] = partitions[static_cast<size_t>(at)];
+    }
+    for (auto& [others, group] : by_others) groups.push_back(group);
+  }
+
+  // With groups of lanes, each group is one.
+  std::string replica_groups(const AttrRecord& attrs) const {
+    std::vector<Dims> all;
+    if (!has_groups(attrs)) {
+      all = groups;
+    } else {
+      for (const Dims& lanes : groups)
+        for (const Dims& group : attrs.ints_list("axis_index_groups")) {
+          all.emplace_back();
+          for (int64_t lane : group) all.back().push_back(lanes[static_cast<size_t>(lane)]);
+        }
+    }
+    size_t longest = 0;
+    for (const Dims& group : all) longest = std::max(longest, group.size());
+    Text t;
+    t << "replica_groups = dense<[";
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].resize(longest, -1);
+      t << (i ? ", " : "") << bracketed(all[i]);
+    }
+    t << "]> : tensor<" << all.size() << 'x' << longest << "xi64>";
+    return t.take();
+  }
+
+  // The number along the op's axes of the device at a position.
+  int64_t lane_of(int64_t position, const Dims& own, std::vector<int64_t>* others = nullptr) const {
+    const std::vector<MeshAxis>& axes = mesh->axes();
+    Dims at(axes.size(), 0);
+    for (size_t i = axes.size(); i-- > 0;) {
+      at[i] = position % axes[i].size;
+      position /= axes[i].size;
+    }
+    int64_t lane = 0;
+    for (int64_t axis : own) {
+      auto a = static_cast<size_t>(axis);
+      lane = lane * axes[a].size + at[a];
+    }
+    for (size_t i = 0; others && i < at.size(); ++i)
+      if (!has_axis(own, static_cast<int64_t>(i))) others->push_back(at[i]);
+    return lane;
+  }
+};
+
+std::string channel(EmitCtx& c) {
+  return cat("channel_handle = #stablehlo.channel_handle<handle = ", c.channel(), ", type = 1>");
+}
+
+// A collective of one operand: "stablehlo.all_gather", with attributes of its own.
+void emit_collective(EmitCtx& c, std::string_view hlo, std::string_view attributes,
+                     std::string_view region = "") {
+  emit_results(
+      c, cat('"', hlo, "\"(", c.in(0), ") <{", attributes, "}>", region, " : ", signature(c)));
+}
+
+// The region of a reduction of two scalars.
+std::string combiner(EmitCtx& c, std::string_view hlo, DType dtype) {
+  std::string x = c.fresh_argument(), y = c.fresh_argument(), z = c.fresh_argument();
+  std::string type = mlir_type(scalar_type(dtype));
+  return cat(" ({ ^bb0(", x, ": ", type, ", ", y, ": ", type, "): ", z, " = ", hlo, ' ', x, ", ", y,
+             " : ", type, " stablehlo.return ", z, " : ", type, " })");
+}
+
+void emit_all_reduce(EmitCtx& c, std::string_view hlo) {
+  MeshLanes lanes(c);
+  emit_collective(c, "stablehlo.all_reduce",
+                  cat(channel(c), ", ", lanes.replica_groups(c.attr()), ", use_global_device_ids"),
+                  combiner(c, hlo, c.in_type(0)->dtype()));
+}
+
+// Each device's lane is looked up by its number in the program. That number has no meaning where
+// XLA decides over other axes; there devices that all have the lanes in order each get one of them.
+void emit_axis_index(EmitCtx& c) {
+  MeshLanes lanes(c);
+  TypeRef one = make_type(DType::kI32, Dims{1});
+  bool decides_all = true;
+  for (const MeshAxis& axis : lanes.mesh->axes())
+    decides_all = decides_all && axis.type == AxisType::kManual;
+  std::string lane;
+  if (decides_all) {
+    Dims by_partition(static_cast<size_t>(lanes.mesh->size()), 0), own;
+    for (const std::string& name : names_of(c.attr())) own.push_back(lanes.mesh->find(name));
+    for (int64_t at = 0; at < lanes.mesh->size(); ++at)
+      by_partition[static_cast<size_t>(lanes.partitions[static_cast<size_t>(at)])] =
+          lanes.lane_of(at, own);
+    std::string type = mlir_type(make_type(DType::kI32, Dims{lanes.mesh->size()}));
+    std::string table =
+        c.line(cat("stablehlo.constant dense<", bracketed(by_partition), "> : ", type));
+    std::string id = c.line("stablehlo.partition_id : tensor<ui32>");
+    lane = c.line(cat("stablehlo.dynamic_slice ", table, ", ", id, ", sizes = [1] : (", type,
+                      ", tensor<ui32>) -> ", mlir_type(one)));
+  } else {
+    std::string type = mlir_type(make_type(DType::kI32, Dims{lanes.size}));
+    std::string all = c.line(cat("stablehlo.iota dim = 0 : ", type));
+    lane = c.line(cat(
+        "\"stablehlo.reduce_scatter\"(", all, ") <{", channel(c), ", ",
+        lanes.replica_groups(c.attr()), ", scatter_dimension = 0 : i64, use_global_device_ids}>",
+        combiner(c, "stablehlo.maximum", DType::kI32), " : (", type, ") -> ", mlir_type(one)));
+  }
+  c.set_out(0, c.line(cat("stablehlo.reshape ", lane, " : (", mlir_type(one), ") -> ",
+                          mlir_type(c.out_type()))));
 }
 
 // ---- Parts of lanes
@@ -181,7 +319,7 @@ Val exchanged(Val x, const Groups& groups) {
 // ---- psum, pmax, pmin
 
 struct AllReduce {
-  std::string name, doc;
+  std::string name, hlo, doc;
   DTypeSet dtypes;
   Val (*reduce)(Val, const Dims&);
   Literal (*identity)(DType);
@@ -189,8 +327,11 @@ struct AllReduce {
   Val (*repeated)(Val, int64_t n);
 };
 
-AttrsRef all_reduce_attrs(const OpDef& op, const Names& names, const Attr& groups) {
-  return AttrRecord::make(op.name, op.attrs, {{"axes", names}, {"axis_index_groups", groups}});
+AttrsRef all_reduce_attrs(const OpDef& op, const Names& names, const Attr& groups,
+                          bool invariant = false) {
+  return AttrRecord::make(
+      op.name, op.attrs,
+      {{"axes", names}, {"axis_index_groups", groups}, {"invariant", invariant}});
 }
 
 // Lanes (axis 0) in groups of any sizes: rows of the longest, the others filled up.
@@ -228,8 +369,22 @@ void batch_all_reduce(BatchCtx& c, const AllReduce& r) {
   std::erase(others, c.axis_name);
   Val x = c.batched(0) ? r.reduce(c.x(0), {c.dim(0)}) : r.repeated(c.x(0), c.size);
   if (!others.empty())
-    x = apply(c.op, {&x, 1}, all_reduce_attrs(c.op, others, std::monostate{}))[0];
+    x = apply(c.op, {&x, 1},
+              all_reduce_attrs(c.op, others, std::monostate{}, c.attr().boolean("invariant")))[0];
   c.result(x, kNotBatched);
+}
+
+// Over axes of a mesh the result is the same everywhere, and is marked as that; names of axes that
+// vmap has mapped are left to an op of their own.
+void shard_all_reduce(ShardCtx& c) {
+  std::vector<std::string> mapped;
+  AxisSet own = c.set_of(names_of(c.attr()), &mapped), set = c.all();
+  if (!own || has_groups(c.attr())) return c.apply(set | own);
+  Val x = c.as(0, set | own);
+  if (!mapped.empty())
+    x = apply(c.op, {&x, 1}, all_reduce_attrs(c.op, mapped, std::monostate{}))[0];
+  x = apply(c.op, {&x, 1}, all_reduce_attrs(c.op, c.names_of(own), std::monostate{}, true))[0];
+  c.result(x.value, set & ~own);
 }
 
 OpDef collective(std::string name, std::string doc) {
@@ -237,11 +392,7 @@ OpDef collective(std::string name, std::string doc) {
   d.name = std::move(name);
   d.doc = std::move(doc);
   d.num_operands = 1;
-  d.emit = [](EmitCtx& c) {
-    fail(ErrorKind::kValue,
-         "expected every named axis to be bound by vmap(axis_name=...) before a ",
-         "program is compiled; got axis '", names_of(c.attr())[0], "'");
-  };
+  d.shard = [](ShardCtx& c) { c.apply(c.all() | c.set_of(names_of(c.attr()))); };
   d.cost = [](const CostCtx& c) { return cost_bytes(c); };
   return d;
 }
@@ -257,7 +408,11 @@ TypeRefs infer_all_reduce(const InferCtx& c, DTypeSet dtypes) {
 OpDef all_reduce(AllReduce r) {
   OpDef d = collective(r.name, r.doc);
   d.attrs = {{"axes", AttrType::kAxisNames},
-             {"axis_index_groups", AttrType::kIntsList, AttrSpec::kOptional}};
+             {"axis_index_groups", AttrType::kIntsList, AttrSpec::kOptional},
+             // The result counts as the same along the axes: its cotangent is one for all of them.
+             {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false}};
+  d.shard = shard_all_reduce;
+  d.emit = [r](EmitCtx& c) { emit_all_reduce(c, r.hlo); };
   d.infer = [dtypes = r.dtypes](const InferCtx& c) { return infer_all_reduce(c, dtypes); };
   d.batch = [r](BatchCtx& c) { batch_all_reduce(c, r); };
   return d;
@@ -266,11 +421,13 @@ OpDef all_reduce(AllReduce r) {
 Val psum_like(Val x, const AttrRecord& attrs) {
   const OpDef& op = op_named<"psum">();
   return apply(op, {&x, 1},
-               all_reduce_attrs(op, names_of(attrs), attrs.at("axis_index_groups")))[0];
+               all_reduce_attrs(op, names_of(attrs), attrs.at("axis_index_groups"),
+                                attrs.boolean("invariant")))[0];
 }
 
 OpDef psum_op() {
   OpDef d = all_reduce({.name = "psum",
+                        .hlo = "stablehlo.add",
                         .doc = "The sum over the lanes of mapped axes.",
                         .dtypes = kNumbers,
                         .reduce = reduce_sum,
@@ -281,20 +438,27 @@ OpDef psum_op() {
                                                         : make_literal(d, n);
                           return x * Val{x.builder, x.builder->literal(times)};
                         }});
-  // Of all lanes' sums each lane's value is a part, and each lane's sum has a cotangent.
-  linear(d, [](TransposeCtx& c) { c.add(0, apply(c.op, Vals{c.ct()}, c.attrs)[0]); });
+  // Of all lanes' sums each lane's value is a part, and each lane's sum has a cotangent; unless the
+  // sum is one for all of them, and so has one.
+  linear(d, [](TransposeCtx& c) {
+    if (c.attr().boolean("invariant")) return c.add(0, pvary(c.ct(), names_of(c.attr())));
+    c.add(0, apply(c.op, Vals{c.ct()}, c.attrs)[0]);
+  });
   return d;
 }
 
 // As reductions do: the mean of the tangents where the extreme is attained.
 Val jvp_extreme(const JvpArgCtx& c) {
-  Val attained = convert(eq(c.x(0), c.y()), c.t().dtype());
+  bool invariant = c.attr().boolean("invariant");
+  Val extreme = invariant ? pvary(c.y(), names_of(c.attr())) : c.y();
+  Val attained = convert(eq(c.x(0), extreme), c.t().dtype());
   return psum_like(c.t() * attained, c.attr()) / psum_like(attained, c.attr());
 }
 
-OpDef extreme_op(std::string name, std::string doc, Val (*reduce)(Val, const Dims&),
-                 Literal (*identity)(DType)) {
+OpDef extreme_op(std::string name, std::string hlo, std::string doc,
+                 Val (*reduce)(Val, const Dims&), Literal (*identity)(DType)) {
   OpDef d = all_reduce({.name = std::move(name),
+                        .hlo = std::move(hlo),
                         .doc = std::move(doc),
                         .dtypes = DTypeSet(kBools | kReals),
                         .reduce = reduce,
@@ -302,6 +466,42 @@ OpDef extreme_op(std::string name, std::string doc, Val (*reduce)(Val, const Dim
                         .repeated = [](Val x, int64_t) { return x; }});
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {jvp_extreme};
+  return d;
+}
+
+// ---- pvary
+
+OpDef pvary_op() {
+  OpDef d;
+  d.name = "pvary";
+  d.doc = "The operand, counted as one that may differ along axes of a mesh.";
+  d.num_operands = 1;
+  d.attrs = {{"axes", AttrType::kAxisNames}};
+  d.elementwise = true;
+  d.infer = [](const InferCtx& c) -> TypeRefs {
+    check_names(c);
+    return {c.in(0)};
+  };
+  linear(d, [](TransposeCtx& c) {
+    const OpDef& psum = op_named<"psum">();
+    Val ct = c.ct();
+    c.add(0, apply(psum, {&ct, 1},
+                   all_reduce_attrs(psum, names_of(c.attr()), std::monostate{}, true))[0]);
+  });
+  // Lanes of vmap are not counted.
+  d.batch = [](BatchCtx& c) {
+    Names others = names_of(c.attr());
+    std::erase(others, c.axis_name);
+    c.result(others.empty() ? c.x(0) : pvary(c.x(0), others), c.dim(0));
+  };
+  d.shard = [](ShardCtx& c) {
+    AxisSet set = c.all() | c.set_of(names_of(c.attr()));
+    c.result(c.as(0, set).value, set);
+  };
+  d.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  d.simplify = {{"drop_pvary", "pvary(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; },
+                 Phase::kFinal}};
   return d;
 }
 
@@ -317,6 +517,7 @@ OpDef axis_index_op() {
   };
   zero_tangent(d);
   d.batch = [](BatchCtx& c) { c.result(iota(c.b, make_type(DType::kI32, Dims{c.size}), 0), 0); };
+  d.emit = emit_axis_index;
   return d;
 }
 
@@ -326,13 +527,27 @@ Val axis_index(Builder& b, const AttrRecord& attrs) {
   return {&b, b.add(op, {}, own)[0]};
 }
 
-void transpose_pbroadcast(TransposeCtx& c) {
+Val psum_over(Val x, const Names& names) {
   const OpDef& psum = op_named<"psum">();
-  Val ct = c.ct();
-  Val sum = apply(psum, {&ct, 1}, all_reduce_attrs(psum, names_of(c.attr()), std::monostate{}))[0];
+  return apply(psum, {&x, 1}, all_reduce_attrs(psum, names, std::monostate{}))[0];
+}
+
+// The value where the lane is the source, zeros elsewhere.
+Val at_source(const RuleCtx& c, Val x) {
   Val lane = axis_index(c.b, c.attr());
   Val is_source = eq(lane, scalar_like(lane, static_cast<double>(c.attr().integer("source"))));
-  c.add(0, select(broadcast_to(is_source, sum.shape()), sum, zeros_like(sum)));
+  return select(broadcast_to(is_source, x.shape()), x, zeros_like(x));
+}
+
+void transpose_pbroadcast(TransposeCtx& c) {
+  c.add(0, at_source(c, psum_over(c.ct(), names_of(c.attr()))));
+}
+
+// Devices send by adding zeros.
+Val from_source(const RuleCtx& c, Val x) {
+  bool is_bool = x.dtype() == DType::kBool;
+  Val sum = psum_over(at_source(c, is_bool ? convert(x, DType::kI32) : x), names_of(c.attr()));
+  return is_bool ? convert(sum, DType::kBool) : sum;
 }
 
 void batch_pbroadcast(BatchCtx& c) {
@@ -362,6 +577,7 @@ OpDef pbroadcast_op() {
   };
   linear(d, transpose_pbroadcast);
   d.batch = batch_pbroadcast;
+  d.decompose = [](RuleCtx& c) -> Vals { return {from_source(c, c.x(0))}; };
   return d;
 }
 
@@ -415,12 +631,31 @@ void batch_ppermute(BatchCtx& c) {
   c.result(moved, 0);
 }
 
+void emit_ppermute(EmitCtx& c) {
+  MeshLanes lanes(c);
+  Text pairs;
+  size_t count = 0;
+  for (const Dims& group : lanes.groups)
+    for (const Dims& pair : c.attr().ints_list("perm")) {
+      if (std::max(pair[0], pair[1]) >= lanes.size)
+        fail(ErrorKind::kValue, "[ppermute] expected lanes below ", lanes.size,
+             ", the size of axis '", names_of(c.attr())[0], "', in perm; got ", pair);
+      pairs << (count++ ? ", [" : "[") << group[static_cast<size_t>(pair[0])] << ", "
+            << group[static_cast<size_t>(pair[1])] << ']';
+    }
+  std::string list = count ? cat("[", pairs.view(), "]") : std::string();
+  emit_collective(
+      c, "stablehlo.collective_permute",
+      cat(channel(c), ", source_target_pairs = dense<", list, "> : tensor<", count, "x2xi64>"));
+}
+
 OpDef ppermute_op() {
   OpDef d = collective("ppermute", "Values sent from lane to lane; zeros where none arrives.");
   d.attrs = {{"axis_name", AttrType::kAxisNames}, {"perm", AttrType::kIntsList}};
   d.infer = infer_ppermute;
   linear(d, transpose_ppermute);
   d.batch = batch_ppermute;
+  d.emit = emit_ppermute;
   return d;
 }
 
@@ -511,6 +746,12 @@ OpDef all_gather_op() {
                   {{"scatter_dimension", c.attr().at("all_gather_dimension")}}));
   });
   d.batch = batch_all_gather;
+  d.emit = [](EmitCtx& c) {
+    emit_collective(
+        c, "stablehlo.all_gather",
+        cat("all_gather_dim = ", c.attr().integer("all_gather_dimension"), " : i64, ", channel(c),
+            ", ", MeshLanes(c).replica_groups(c.attr()), ", use_global_device_ids"));
+  };
   return d;
 }
 
@@ -543,6 +784,13 @@ OpDef reduce_scatter_op() {
     c.add(0, like("all_gather", c.ct(), c.attr(),
                   {{"all_gather_dimension", c.attr().at("scatter_dimension")}}));
   });
+  d.emit = [](EmitCtx& c) {
+    MeshLanes lanes(c);
+    emit_collective(c, "stablehlo.reduce_scatter",
+                    cat(channel(c), ", ", lanes.replica_groups(c.attr()), ", scatter_dimension = ",
+                        c.attr().integer("scatter_dimension"), " : i64, use_global_device_ids"),
+                    combiner(c, "stablehlo.add", c.in_type(0)->dtype()));
+  };
   d.batch = batch_reduce_scatter;
   return d;
 }
@@ -578,6 +826,16 @@ OpDef all_to_all_op() {
         {{"split_axis", c.attr().at("concat_axis")}, {"concat_axis", c.attr().at("split_axis")}});
     c.add(0, apply(c.op, Vals{c.ct()}, back)[0]);
   });
+  d.emit = [](EmitCtx& c) {
+    MeshLanes lanes(c);
+    int64_t count = has_groups(c.attr())
+                        ? static_cast<int64_t>(c.attr().ints_list("axis_index_groups")[0].size())
+                        : lanes.size;
+    emit_collective(c, "stablehlo.all_to_all",
+                    cat(channel(c), ", concat_dimension = ", c.attr().integer("concat_axis"),
+                        " : i64, ", lanes.replica_groups(c.attr()), ", split_count = ", count,
+                        " : i64, split_dimension = ", c.attr().integer("split_axis"), " : i64"));
+  };
   d.batch = batch_all_to_all;
   return d;
 }
@@ -586,14 +844,22 @@ OpDef all_to_all_op() {
 
 void register_collectives(OpRegistry& r) {
   r.add(psum_op());
-  r.add(extreme_op("pmax", "The maximum over the lanes of mapped axes.", reduce_max, lowest));
-  r.add(extreme_op("pmin", "The minimum over the lanes of mapped axes.", reduce_min, highest));
+  r.add(extreme_op("pmax", "stablehlo.maximum", "The maximum over the lanes of mapped axes.",
+                   reduce_max, lowest));
+  r.add(extreme_op("pmin", "stablehlo.minimum", "The minimum over the lanes of mapped axes.",
+                   reduce_min, highest));
+  r.add(pvary_op());
   r.add(axis_index_op());
   r.add(pbroadcast_op());
   r.add(ppermute_op());
   r.add(all_gather_op());
   r.add(reduce_scatter_op());
   r.add(all_to_all_op());
+}
+
+Val pvary(Val x, const std::vector<std::string>& axes) {
+  const OpDef& op = op_named<"pvary">();
+  return apply(op, {&x, 1}, AttrRecord::make(op.name, op.attrs, {{"axes", axes}}))[0];
 }
 
 }  // namespace weft

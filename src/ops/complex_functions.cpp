@@ -67,6 +67,33 @@ Parts cosine(Parts z) {
           -select(zero, unit(sine) * unit(b), im)};
 }
 
+// Whether the sign bit of a number is set.
+Val is_below(Val x) { return lt(select(is(x, 0), 1.0 / x, x), scalar_like(x, 0)); }
+
+Val with_sign_of(Val x, Val size) { return select(is_below(x), -abs(size), abs(size)); }
+
+// Whether a part is nan and the other not infinite, so that nothing is known of most functions.
+Val is_lost(Parts z) {
+  return logical_or(logical_and(is_nan(z.re), logical_not(is_infinite(z.im))),
+                    logical_and(is_nan(z.im), logical_not(is_infinite(z.re))));
+}
+
+// asinh(a + bi), of which asin has the parts. Its real part is odd in a.
+Parts mend_inverse_sine(Parts z, Parts result) {
+  auto [a, b] = z;
+  Val lost = is_lost(z);
+  return {where(lost, kNan, with_sign_of(a, result.re)),
+          select(is(b, 0), b, where(lost, kNan, result.im))};
+}
+
+// atanh(a + bi), of which atan has the parts. Both are odd: the real part in a, the other in b.
+Parts mend_inverse_tangent(Parts z, Parts result) {
+  auto [a, b] = z;
+  Val no_angle = logical_or(is_nan(b), logical_and(is_nan(a), logical_not(is_infinite(b))));
+  Val re = select(logical_and(is(a, 0), is_nan(b)), a, with_sign_of(a, result.re));
+  return {re, where(no_angle, kNan, with_sign_of(b, result.im))};
+}
+
 }  // namespace
 
 EmitRule emit_by_parts(std::string hlo, Val (*rule)(Val z)) {
@@ -142,29 +169,36 @@ Val mend_expm1(Val z, Val result) {
                  where(vanishes, 0, imag(result)));
 }
 
-Val mend_asinh(Val z, Val result) {
-  Val b = imag(z);
-  return complex(real(result), select(is(b, 0), b, imag(result)));
+Val mend_asinh(Val z, Val result) { return whole(mend_inverse_sine(parts(z), parts(result))); }
+
+Val mend_asin(Val z, Val result) {
+  auto [a, b] = parts(z);
+  auto [im, re] = mend_inverse_sine({b, a}, {imag(result), real(result)});
+  return complex(re, im);
 }
 
 Val mend_acos(Val z, Val result) {
   auto [a, b] = parts(z);
-  Val upright = logical_and(is(a, 0), is_nan(b));
-  return complex(where(upright, kHalfPi, real(result)), imag(result));
+  Val lost = is_lost({a, b}), upright = logical_and(is(a, 0), is_nan(b));
+  return complex(where(upright, kHalfPi, where(lost, kNan, real(result))),
+                 where(lost, kNan, with_sign_of(-b, imag(result))));
 }
 
 Val mend_acosh(Val z, Val result) {
   auto [a, b] = parts(z);
-  Val upright = logical_and(is(a, 0), is_nan(b));
-  return complex(real(result), where(upright, kHalfPi, imag(result)));
+  Val lost = is_lost({a, b}), upright = logical_and(is(a, 0), is_nan(b));
+  return complex(where(lost, kNan, real(result)),
+                 where(upright, kHalfPi, where(lost, kNan, with_sign_of(b, imag(result)))));
 }
 
-Val mend_atanh(Val z, Val result) {
+// atan z = -i atanh(iz)
+Val mend_atan(Val z, Val result) {
   auto [a, b] = parts(z);
-  Val no_angle = logical_or(is_nan(b), logical_and(is_nan(a), logical_not(is_infinite(b))));
-  return complex(select(logical_and(is(a, 0), is_nan(b)), a, real(result)),
-                 where(no_angle, kNan, imag(result)));
+  auto [im, re] = mend_inverse_tangent({b, a}, {imag(result), real(result)});
+  return complex(re, im);
 }
+
+Val mend_atanh(Val z, Val result) { return whole(mend_inverse_tangent(parts(z), parts(result))); }
 
 // In the right half plane; the imaginary part has the sign of that of z.
 Val mend_sqrt(Val z, Val result) {

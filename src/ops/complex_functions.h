@@ -21,9 +21,11 @@ Val complex_exp(Val z);
 Val mend_tangent(Val z, Val result);  // tan and tanh
 Val mend_log(Val z, Val result);      // log and log1p
 Val mend_expm1(Val z, Val result);
+Val mend_asin(Val z, Val result);
 Val mend_asinh(Val z, Val result);
 Val mend_acos(Val z, Val result);
 Val mend_acosh(Val z, Val result);
+Val mend_atan(Val z, Val result);
 Val mend_atanh(Val z, Val result);
 Val mend_sqrt(Val z, Val result);
 Val mend_abs(Val z, Val result);

@@ -297,6 +297,28 @@ void batch_cond(BatchCtx& c) {
   for (size_t i = 0; i < n; ++i) c.result(results[i], out_dims[i]);
 }
 
+// Operands and results vary over the axes over which the index does, too: along these, devices take
+// different branches, and the sum of cotangents that a pvary stands for has to be outside of them.
+void shard_cond(ShardCtx& c) {
+  AxisSet index = c.varying[0];
+  ShardOptions options{.axes = c.axes, .inputs = {}, .at_least = {}, .strict = c.strict};
+  Vals operands;
+  for (size_t i = 1; i < c.size(); ++i) {
+    options.inputs.push_back(c.varying[i] | index);
+    operands.push_back(c.as(i, options.inputs.back()));
+  }
+  options.at_least = SmallVector<AxisSet, 8>(c.out_types.size(), index);
+  for (const GraphRef& graph : branches(c.attr())) {
+    auto made = c.transforms->shard(graph, options);
+    for (size_t i = 0; i < made->outputs.size(); ++i) options.at_least[i] |= made->outputs[i];
+  }
+  std::vector<GraphRef> graphs;
+  for (const GraphRef& graph : branches(c.attr()))
+    graphs.push_back(c.transforms->shard(graph, options)->graph);
+  c.results = values_of(apply_cond(c, operands, std::move(graphs)));
+  c.result_varying = options.at_least;
+}
+
 AttrsRef prune_cond(PruneCtx& c) {
   Mask inputs(std::span<const bool>(c.operands).subspan(1));
   std::vector<GraphRef> graphs;
@@ -495,6 +517,7 @@ OpDef cond_op() {
   d.graph_linearize = linearize_cond;
   d.transpose = transpose_cond;
   d.batch = batch_cond;
+  d.shard = shard_cond;
   d.flow = flow_through;
   d.prune = prune_cond;
   d.lift = lift_from_branches;

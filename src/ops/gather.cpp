@@ -132,8 +132,7 @@ OpDef gather_op() {
   d.batch = batch_gather;
   d.emit = emit_gather;
   d.check = [](CheckCtx& c) {
-    Addressing a = gather_addressing(c.attr());
-    if (a.mode != "clip") check_within(c, c.x(1), a, c.attr().ints("slice_sizes"));
+    check_within(c, c.x(1), gather_addressing(c.attr()), c.attr().ints("slice_sizes"));
   };
   d.cost = [](const CostCtx& c) {  // reads what it writes, and the indices
     double bytes = 2.0 * static_cast<double>(c.out_types[0]->num_bytes());

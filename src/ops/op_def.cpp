@@ -94,4 +94,43 @@ std::vector<std::string> OpDef::missing_rules() const {
   return missing;
 }
 
+// ---- Shards
+
+AxisSet ShardCtx::set_of(std::span<const std::string> names, std::vector<std::string>* rest) const {
+  AxisSet set = 0;
+  for (const std::string& name : names) {
+    auto at = std::find(axes.begin(), axes.end(), name);
+    if (at != axes.end()) {
+      set |= AxisSet{1} << (at - axes.begin());
+    } else if (rest) {
+      rest->push_back(name);
+    }
+  }
+  return set;
+}
+
+std::vector<std::string> ShardCtx::names_of(AxisSet set) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (set >> i & 1) names.push_back(axes[i]);
+  return names;
+}
+
+AxisSet ShardCtx::all() const {
+  AxisSet set = 0;
+  for (AxisSet s : varying) set |= s;
+  return set;
+}
+
+Val ShardCtx::as(size_t i, AxisSet set) const {
+  AxisSet missing = set & ~varying[i];
+  return missing && !b.as_literal(operands[i]) ? pvary(x(i), names_of(missing)) : x(i);
+}
+
+void ShardCtx::apply(AxisSet set) {
+  Values xs;
+  for (size_t i = 0; i < size(); ++i) xs.push_back(as(i, set).value);
+  for (Value v : b.add_typed(op, xs, attrs, out_types)) result(v, set);
+}
+
 }  // namespace weft

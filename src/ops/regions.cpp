@@ -128,4 +128,32 @@ void check_region_type(const InferCtx& c, std::string_view graph, std::string_vi
            "; got ", got);
 }
 
+std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphRef& body,
+                                                 SmallVector<AxisSet, 8>& inputs, Carries carries) {
+  for (;;) {
+    ShardOptions options{.axes = c.axes, .inputs = inputs, .at_least = {}, .strict = c.strict};
+    options.at_least = SmallVector<AxisSet, 8>(body->outputs().size(), 0);
+    for (size_t i = 0; i < carries.num; ++i) options.at_least[i] = inputs[carries.first_input + i];
+    auto made = c.transforms->shard(body, options);
+    bool same = true;
+    for (size_t i = 0; i < carries.num; ++i) {
+      AxisSet grown = made->outputs[i] & ~options.at_least[i];
+      if (!grown) continue;
+      same = false;
+      inputs[carries.first_input + i] |= grown;
+      if (!c.strict) continue;
+      Text axes;
+      for (const std::string& axis : c.names_of(grown))
+        axes << (axes.size() ? ", '" : "'") << axis << "'";
+      fail(ErrorKind::kType, "[", c.op.name,
+           "] expected a carry to vary over the same axes of the ",
+           "mesh in all iterations; got carry ", i, ", of type ",
+           body->input_types()[carries.first_input + i], ", which varies over ", axes.view(),
+           " only after the first\n  Start from pcast(x, (", axes.view(),
+           ",), to='varying'), or take the psum or pmax over the axis in the body.");
+    }
+    if (same) return made;
+  }
+}
+
 }  // namespace weft

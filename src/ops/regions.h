@@ -123,6 +123,11 @@ struct Hoisted {
 };
 Hoisted hoist(const GraphRef& body, size_t num_consts);
 
+// The body of a loop, as `shard` makes it; its carries vary over the same axes in all iterations.
+// What its inputs have to vary over for that is added to `inputs`; if strict, throws kType instead.
+std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphRef& body,
+                                                 SmallVector<AxisSet, 8>& inputs, Carries carries);
+
 // Checks the type of what a graph of an op takes or gives, for inference.
 void check_region_type(const InferCtx& c, std::string_view graph, std::string_view what, size_t i,
                        TypeRef expected, TypeRef got);

@@ -123,6 +123,8 @@ OpRegistry& registry() {
     register_scan(*r);
     register_linear_solve(*r);
     register_collectives(*r);
+    register_shard_map(*r);
+    register_pullback(*r);
     r->impl_->is_complete = true;
     return r;
   }();

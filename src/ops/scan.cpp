@@ -396,6 +396,18 @@ void batch_scan(BatchCtx& c) {
   }
 }
 
+// ---- Shards
+
+void shard_scan(ShardCtx& c) {
+  Scan s(c.attr());
+  SmallVector<AxisSet, 8> varying(c.varying);
+  auto made = sharded_body(c, s.body, varying, s.carries());
+  Vals operands;
+  for (size_t i = 0; i < c.size(); ++i) operands.push_back(c.as(i, varying[i]));
+  c.results = values_of(apply_loop(c, made->graph, LoopOperands(operands, s.in)));
+  c.result_varying = made->outputs;
+}
+
 // ---- Passes
 
 AttrsRef prune_scan(PruneCtx& c) {
@@ -509,6 +521,7 @@ OpDef scan_op() {
   d.graph_linearize = linearize_scan;
   d.transpose = transpose_scan;
   d.batch = batch_scan;
+  d.shard = shard_scan;
   d.flow = flow_through;
   d.prune = prune_scan;
   d.lift = lift_from_body;

@@ -82,11 +82,11 @@ void register_trigonometric(OpRegistry& r) {
       "stablehlo.tan"));
   // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
   auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
-  r.add(function("asin", "Inverse sine, elementwise.", "chlo.asin",
+  r.add(function("asin", "Inverse sine, elementwise.", emit_mended("chlo.asin", mend_asin),
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
   r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),
                  [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
-  r.add(function("atan", "Inverse tangent, elementwise.", "chlo.atan",
+  r.add(function("atan", "Inverse tangent, elementwise.", emit_mended("chlo.atan", mend_atan),
                  [](C c) { return c.t() / (1.0 + square(c.x(0))); }));
 }
 

@@ -246,6 +246,23 @@ void batch_while(BatchCtx& c) {
     c.result(results[i], mask[carry.begin + i] ? 0 : kNotBatched);
 }
 
+void shard_while(ShardCtx& c) {
+  While w(c.attr());
+  SmallVector<AxisSet, 8> varying(c.varying), of_body = w.of_body().pack(varying);
+  auto body = sharded_body(c, w.body, of_body, w.carries());
+  Vals operands;
+  for (size_t i = 0; i < c.size(); ++i) {
+    if (w.in[kCarry].has(i)) varying[i] = body->outputs[i - w.in[kCarry].begin];
+    operands.push_back(c.as(i, varying[i]));
+  }
+  auto condition = c.transforms->shard(w.condition, {.axes = c.axes,
+                                                     .inputs = w.of_condition().pack(varying),
+                                                     .at_least = {},
+                                                     .strict = c.strict});
+  c.results = values_of(apply_while(c, condition->graph, body->graph, Operands(operands, w.in)));
+  c.result_varying = body->outputs;
+}
+
 AttrsRef prune_while(PruneCtx& c) {
   While w(*c.attrs);
   LoopLayout kept = w.in.kept(c.operands);
@@ -432,6 +449,7 @@ OpDef while_op() {
   d.graph_linearize = linearize_while;
   d.transpose = transpose_while;
   d.batch = batch_while;
+  d.shard = shard_while;
   d.flow = flow_through;
   d.prune = prune_while;
   d.lift = lift_from_graphs;

@@ -53,6 +53,10 @@ class Drivers final : public Transforms {
                                         const VmapOptions& options) const override {
     return weft::vmap(graph, options);
   }
+  std::shared_ptr<const ShardedGraph> shard(const GraphRef& graph,
+                                            const ShardOptions& options) const override {
+    return weft::shard(graph, options);
+  }
 };
 
 }  // namespace

@@ -103,7 +103,7 @@ def make_module_check():
     try:
         from jaxlib.mlir import ir
         from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-        from jaxlib.mlir.dialects import chlo, stablehlo
+        from jaxlib.mlir.dialects import chlo, sdy, stablehlo
     except ImportError:
         print("jaxlib is not installed: emitted modules are not verified")
         return lambda text: ""
@@ -114,6 +114,7 @@ def make_module_check():
     context.load_all_available_dialects()
     stablehlo.register_dialect(context)
     chlo.register_dialect(context)
+    sdy.register_dialect(context)
 
     def check(text: str) -> str:
         try:

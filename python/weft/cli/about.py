@@ -4,6 +4,7 @@ import argparse
 import importlib.metadata
 import platform
 from pathlib import Path
+from typing import Any
 
 from weft import _api
 from weft._version import __version__
@@ -17,7 +18,7 @@ PATHS = {
 
 
 class _Path(argparse.Action):
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(self, parser, namespace, values, option_string: Any = None):
         path = PACKAGE / PATHS[option_string][0]
         if not path.is_dir():
             parser.error(

@@ -44,7 +44,7 @@ def describe(command: str, error: Exception) -> str:
 
 
 def syntax_error(command: str, error: SyntaxError) -> str:
-    line = (error.text or linecache.getline(error.filename, error.lineno or 0)).strip()
+    line = (error.text or linecache.getline(error.filename or "", error.lineno or 0)).strip()
     return (
         f"{command}: error at {error.filename}:{error.lineno}\n    {line}\nSyntaxError: {error.msg}"
     )

@@ -76,7 +76,9 @@ def save(path: Path, named: dict[str, np.ndarray]) -> None:
     if path.suffix != ".npz":
         raise CliError(f"expected -o OUT.npz; got {path}")
     # The .npz format knows NumPy's own dtypes only; bfloat16 and the like fit into float32.
-    portable = {k: v.astype(np.float32) if v.dtype.kind == "V" else v for k, v in named.items()}
+    portable: dict[str, Any] = {
+        k: v.astype(np.float32) if v.dtype.kind == "V" else v for k, v in named.items()
+    }
     try:
         np.savez(path, **portable)
     except OSError as error:

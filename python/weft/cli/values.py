@@ -153,7 +153,7 @@ def representatives(values: np.ndarray, dtype: np.dtype) -> list[Any]:
     """If a dtype holds these of many finite numbers, it holds all of them."""
     if not values.size:
         return []
-    parts = [values.real, values.imag] if values.dtype.kind == "c" else [values]
+    parts = [np.real(values), np.imag(values)] if values.dtype.kind == "c" else [values]
     found = [f(part) for part in parts for f in (np.min, np.max)]
     if values.dtype.kind == "f" and not dtypes.issubdtype(dtype, np.inexact):
         found += list(values[values != np.floor(values)][:1])

@@ -141,7 +141,13 @@ def analyze(program, *args, **kwargs):
 
 
 def emit_stablehlo(program, name="main", *, platform="cpu", locations=False):
-    """StableHLO text of a program as it stands (`optimize` it for what `jit` would compile)."""
+    """StableHLO text of a program as it stands (`optimize` it for what `jit` would compile).
+
+    Args:
+      name: of the module.
+      platform: "cpu" or "cuda", for operations that platforms have of their own.
+      locations: whether the text names source lines.
+    """
     graph = _graph_of("emit_stablehlo", program)
     return _core.emit_stablehlo(graph, name, platform, locations)
 

@@ -1,5 +1,7 @@
 """What may stand for a program, and programs that are called."""
 
+from typing import Any
+
 from weft import _core
 from weft._api import make_jaxpr
 from weft._staging import Compiled, Lowered, ShapedArray, Traced, typeof
@@ -17,10 +19,11 @@ def graph_of(what, program, args=None, kwargs=None):
             f"{what} expected a graph, what make_jaxpr returns, or a traced, lowered or compiled "
             f"function{function}; got {type(program).__name__}"
         )
-    if args or kwargs:
+    given = [*(args or ()), *(kwargs or ())]
+    if given:
         raise ArgumentTypeError(
             f"{what} expected no arguments for a {type(program).__name__}, which is traced "
-            f"already; got {len(args) + len(kwargs)} (passes go by name: passes=[...])"
+            f"already; got {len(given)} (passes go by name: passes=[...])"
         )
     return graph
 
@@ -29,7 +32,8 @@ def _traced(function, args, kwargs):
     trace = getattr(function, "trace", None)
     if trace is not None:  # jitted: with its static arguments
         return trace(*args, **kwargs).graph
-    return make_jaxpr(function)(*args, **kwargs).graph
+    jaxpr: Any = make_jaxpr(function)(*args, **kwargs)
+    return jaxpr.graph
 
 
 def _graph_of_program(program):

@@ -87,6 +87,9 @@ def optimizer(opt_maker):
 
     Returns:
       A function of the same arguments that returns an `Optimizer`.
+
+    The functions made raise TreeStructureError for a gradient of another structure than the
+    parameters, and for an update that changes the structure of the state.
     """
 
     @_functools.wraps(opt_maker)
@@ -152,7 +155,10 @@ def unpack_optimizer_state(opt_state):
 
 
 def pack_optimizer_state(marked_pytree):
-    """The state of an optimizer from what `unpack_optimizer_state` returned."""
+    """The state of an optimizer from what `unpack_optimizer_state` returned.
+
+    Raises TypeError for a tree with other leaves.
+    """
     sentinels, tree = _registry.flatten(marked_pytree)
     for each in sentinels:
         if not isinstance(each, JoinPoint):
@@ -224,7 +230,13 @@ def adagrad(step_size, momentum=0.9):
 
 @optimizer
 def rmsprop(step_size, gamma=0.9, eps=1e-8):
-    """RMSProp (Hinton, 2012)."""
+    """RMSProp (Hinton, 2012).
+
+    Args:
+      step_size: a number, or a schedule.
+      gamma: how much of the mean of squares stays at each step.
+      eps: what is added to it under the root.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -237,7 +249,10 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
 
 @optimizer
 def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
-    """RMSProp with momentum."""
+    """RMSProp with momentum.
+
+    `step_size`, `gamma` and `eps` are those of `rmsprop`.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -254,7 +269,13 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
 
 @optimizer
 def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """Adam (Kingma and Ba, 2015)."""
+    """Adam (Kingma and Ba, 2015).
+
+    Args:
+      step_size: a number, or a schedule.
+      b1, b2: how much of the means of gradients and of their squares stays at each step.
+      eps: what is added to the root of the latter.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -273,7 +294,10 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """Adam with the infinity norm (Kingma and Ba, 2015)."""
+    """Adam with the infinity norm (Kingma and Ba, 2015).
+
+    `step_size`, `b1`, `b2` and `eps` are those of `adam`.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -291,7 +315,11 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def sm3(step_size, momentum=0.9):
-    """SM3 (Anil et al., 2019), whose state of an array has a vector for each axis."""
+    """SM3 (Anil et al., 2019), whose state of an array has a vector for each axis.
+
+    `step_size` is a number or a schedule; `momentum` is how much of the last step stays.
+    That of a number has one number.
+    """
     step_size = make_schedule(step_size)
 
     def along(x, ndim, axis):
@@ -299,14 +327,14 @@ def sm3(step_size, momentum=0.9):
 
     def init(x):
         x = _jnp.asarray(x)
-        return x, _jnp.zeros_like(x), [_jnp.zeros(n, x.dtype) for n in x.shape]
+        return x, _jnp.zeros_like(x), [_jnp.zeros(n, x.dtype) for n in x.shape or [()]]
 
     def update(i, g, state):
         x, m, squares = state
         bounds = [along(v, x.ndim, axis) for axis, v in enumerate(squares)]
         total = _functools.reduce(_jnp.minimum, bounds) + _jnp.square(g)
         m = (1.0 - momentum) * (g * _inverse_root(total)) + momentum * m
-        others = [tuple(a for a in range(x.ndim) if a != axis) for axis in range(x.ndim)]
+        others = [tuple({*range(x.ndim)} - {axis}) for axis in range(len(squares))]
         return x - step_size(i) * m, m, [total.max(axes) for axes in others]
 
     return init, update, lambda state: state[0]
@@ -333,7 +361,10 @@ def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
 
 
 def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
-    """The schedule from step_size to final_step_size, which is reached after decay_steps."""
+    """The schedule from step_size to final_step_size, which is reached after decay_steps.
+
+    `power` is the exponent of the polynomial.
+    """
 
     def schedule(i):
         rest = (1 - _jnp.minimum(i, decay_steps) / decay_steps) ** power
@@ -348,6 +379,9 @@ def piecewise_constant(boundaries, values):
     Args:
       boundaries: increasing numbers of steps.
       values: one value more.
+
+    Raises AttributeValueError (a ValueError) unless there is one value more than there are
+    boundaries.
     """
     boundaries, values = _jnp.array(boundaries), _jnp.array(values)
     if not boundaries.ndim == values.ndim == 1 or boundaries.shape[0] != values.shape[0] - 1:

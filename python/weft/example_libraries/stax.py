@@ -13,6 +13,7 @@ numbers.
 
 import functools as _functools
 import math as _math
+from typing import Any
 
 from weft import lax as _lax, nn as _nn, numpy as _jnp, random as _random
 from weft._surface import open_to_users as _open_to_users, public as _public
@@ -78,7 +79,10 @@ glorot, randn = glorot_normal, normal
 
 
 def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):  # noqa: B008
-    """The layer inputs @ W + b, with `out_dim` outputs."""
+    """The layer inputs @ W + b, with `out_dim` outputs.
+
+    `W_init` and `b_init` are initializers of the weights and of the offsets.
+    """
 
     def init(rng, input_shape):
         k1, k2 = _random.split(rng)
@@ -129,7 +133,16 @@ def GeneralConv(
     W_init=None,
     b_init=normal(1e-6),  # noqa: B008
 ):
-    """The layer of a convolution, with the axes in the order that `dimension_numbers` gives."""
+    """The layer of a convolution, with the axes in the order that `dimension_numbers` gives.
+
+    Args:
+      dimension_numbers: as for `weft.lax.conv_general_dilated`.
+      out_chan: how many features the result has.
+      filter_shape: the sizes of the window.
+      strides: how far apart windows begin, 1 by default.
+      padding: as for `weft.lax.conv_general_dilated`.
+      W_init, b_init: initializers of the weights and of the offsets.
+    """
     return _convolution(
         False, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init
     )
@@ -150,15 +163,29 @@ def GeneralConvTranspose(
     )
 
 
-Conv = _functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
-Conv1DTranspose = _functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
-ConvTranspose = _functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+def _with_axes(layer, *dimension_numbers):
+    made = _functools.partial(layer, dimension_numbers)
+    axes = ", ".join(dimension_numbers)
+    made.__doc__ = f"`{layer.__name__}` with axes in the orders {axes}; its other arguments."
+    return made
+
+
+Conv = _with_axes(GeneralConv, "NHWC", "HWIO", "NHWC")
+Conv1DTranspose = _with_axes(GeneralConvTranspose, "NHC", "HIO", "NHC")
+ConvTranspose = _with_axes(GeneralConvTranspose, "NHWC", "HWIO", "NHWC")
 
 
 def BatchNorm(
     axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=zeros, gamma_init=ones
 ):
-    """The layer that gives its inputs mean 0 and variance 1 along axes, then gamma and beta."""
+    """The layer that gives its inputs mean 0 and variance 1 along axes, then gamma and beta.
+
+    Args:
+      axis: the axis or axes along which the mean and the variance are taken.
+      epsilon: what is added to the variance.
+      center, scale: whether there is a beta to add, and a gamma to multiply by.
+      beta_init, gamma_init: initializers of these.
+    """
     axis = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng, input_shape):
@@ -225,7 +252,13 @@ def _pool(reducer, initial, window_shape, strides, padding, spec, rescale=None):
 
 
 def MaxPool(window_shape, strides=None, padding="VALID", spec=None):
-    """The layer of the greatest elements of windows. `spec` names the axes, "NHWC" by default."""
+    """The layer of the greatest elements of windows. `spec` names the axes, "NHWC" by default.
+
+    Args:
+      window_shape: the sizes of the window along the axes that `spec` names besides N and C.
+      strides: how far apart windows begin, 1 by default.
+      padding: "VALID" or "SAME".
+    """
     return _pool(_lax.max, -_jnp.inf, window_shape, strides, padding, spec)
 
 
@@ -283,6 +316,8 @@ def Dropout(rate, mode="train"):
     """The layer that keeps elements with probability `rate`, and divides by it; needs `rng`.
 
     With another mode than "train" it gives its input.
+
+    Applying it without a key raises AttributeValueError (a ValueError).
     """
 
     def apply(params, inputs, **kwargs):
@@ -330,7 +365,7 @@ def parallel(*layers):
 
     def init(rng, input_shape):
         keys = _random.split(rng, len(inits))
-        made = [each(k, s) for each, k, s in zip(inits, keys, input_shape, strict=True)]
+        made: list[Any] = [each(k, s) for each, k, s in zip(inits, keys, input_shape, strict=True)]
         return [shape for shape, _ in made], [param for _, param in made]
 
     def apply(params, inputs, **kwargs):

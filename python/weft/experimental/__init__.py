@@ -3,13 +3,24 @@
 from weft._callback import io_callback
 from weft._surface import public as _public
 
-__all__ = ["checkify", "io_callback", "jet", "ode"]
+__all__ = [
+    "checkify",
+    "io_callback",
+    "jet",
+    "layout",
+    "multihost_utils",
+    "ode",
+    "shard_map",
+]
 __getattr__, __dir__ = _public(
     __name__,
     __all__,
     later={
         "weft.experimental.checkify": (),
         "weft.experimental.jet": (),
+        "weft.experimental.layout": (),
+        "weft.experimental.multihost_utils": (),
         "weft.experimental.ode": (),
+        "weft.experimental.shard_map": (),
     },
 )

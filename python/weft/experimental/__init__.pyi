@@ -1,12 +1,12 @@
 """Written by tools/stubs; do not edit."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
+from typing import Any
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
+from weft.experimental import layout as layout
+from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
+from weft.experimental import shard_map as shard_map
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-def io_callback(callback: Any, result_shape_dtypes: Any, *args: Any, ordered: Any = False, **kwargs: Any) -> Any: ...
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any) -> Any: ...

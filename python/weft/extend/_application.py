@@ -4,6 +4,8 @@ The slots of the op in the C++ core (csrc/primitive.cpp) call this. Messages nam
 rule and the user's line.
 """
 
+from typing import Any
+
 from weft import _core
 from weft._staging import ShapedArray, ShapeDtypeStruct
 from weft.dtypes import float0, is_inexact
@@ -43,7 +45,7 @@ class Application:
             )
         return rule
 
-    def _wrong(self, slot, expected, got, error=ArgumentTypeError):
+    def _wrong(self, slot, expected, got, error: Any = ArgumentTypeError):
         name = self.primitive.name
         return error(f"[{name}] def_{slot}: expected {expected}; got {got}{self._at()}")
 
@@ -107,10 +109,11 @@ class Application:
         """The batching rule on the operands, mapped at `dims`."""
         return _Batch(self, size, dims)
 
-    def lowering(self, platform):
+    def lowering(self, platform) -> Any:
         """(kind, function) by which the op is emitted: "stablehlo", "lowering" or "impl"."""
         rules = self.primitive._rules
         lowerings = rules.get("lowerings", {})
+        rule: Any
         kind, rule = lowerings.get(platform) or lowerings.get(None) or (None, None)
         if kind == "lowering":
             return kind, lambda tracers: self._checked_results(

@@ -2,6 +2,7 @@
 
 from weft import _core
 from weft._staging import ShapedArray
+from weft.dtypes import x64_enabled
 from weft.extend._application import Application
 from weft.runtime.callback import check_results, host_argument
 
@@ -87,7 +88,7 @@ class Primitive:
             application = Application(self, params, _avals(types), None, "")
             expected = [(a.shape, a.dtype) for a in application.infer()]
             flat = results if self.multiple_results else [results]
-            results = check_results(impl, flat, expected, "", _core.get_state()[0])
+            results = check_results(impl, flat, expected, "", x64_enabled())
         elif not self.multiple_results:
             results = [results]
         results = [_core.asarray(r) for r in results]

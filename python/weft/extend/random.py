@@ -8,6 +8,7 @@ from weft._arguments import shape_of
 from weft._surface import public as _public
 from weft.dtypes import dtype_of
 from weft.errors import DTypeError
+from weft.extend.core.primitives import threefry2x32_p
 from weft.lax._shape import reshape
 from weft.random import _keys
 from weft.random._implementations import (
@@ -23,6 +24,7 @@ __all__ = [
     "random_seed",
     "rbg_prng_impl",
     "seed_with_impl",
+    "threefry2x32_p",
     "threefry_2x32",
     "threefry_prng_impl",
     "unsafe_rbg_prng_impl",

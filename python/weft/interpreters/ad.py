@@ -16,14 +16,19 @@ from weft.interpreters._rules import Rules
 __all__ = [
     "UndefinedPrimal",
     "Zero",
+    "add_jaxvals",
+    "add_tangents",
+    "defbilinear",
     "defjvp",
     "defjvp2",
     "deflinear",
     "deflinear2",
+    "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
     "primitive_jvps",
     "primitive_transposes",
+    "zeros_like_aval",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
 
@@ -75,3 +80,50 @@ def deflinear2(primitive, transpose):
 
     primitive_jvps[primitive] = jvp
     primitive_transposes[primitive] = transpose
+
+
+def defbilinear(prim, lhs_rule, rhs_rule):
+    """Declares that the primitive is linear in each of its two operands.
+
+    Args:
+      prim: the primitive.
+      lhs_rule: lhs_rule(ct, lhs, rhs, **params) -> the cotangent of `lhs`, which stands as an
+        UndefinedPrimal.
+      rhs_rule: the same for `rhs`.
+    """
+    defjvp(
+        prim,
+        lambda t, x, y, **params: prim.bind(t, y, **params),
+        lambda t, x, y, **params: prim.bind(x, t, **params),
+    )
+
+    def transpose(ct, x, y, **params):
+        if is_undefined_primal(x):
+            return lhs_rule(ct, x, y, **params), None
+        return None, rhs_rule(ct, x, y, **params)
+
+    primitive_transposes[prim] = transpose
+
+
+def get_primitive_transpose(p):
+    """The transpose rule of a primitive; NotImplementedError if it has none."""
+    if p not in primitive_transposes:
+        raise NotImplementedError(f"primitive '{p}' has no transpose rule that was set here")
+    return primitive_transposes[p]
+
+
+def zeros_like_aval(aval):
+    """An array of zeros of a type."""
+    return instantiate_zeros(Zero(aval))
+
+
+def add_jaxvals(x, y):
+    """The sum of two arrays of one type."""
+    return lax.add(x, y)
+
+
+def add_tangents(x, y):
+    """The sum of two tangents, each of which may be a Zero."""
+    if isinstance(x, Zero):
+        return y
+    return x if isinstance(y, Zero) else add_jaxvals(x, y)

@@ -14,7 +14,10 @@ class _Lowering:
 
 
 def lower_fun(fun, multiple_results=True):
-    """A lowering, for `register_lowering`, by a function fun(*args, **params) of arrays."""
+    """A lowering, for `register_lowering`, by a function fun(*args, **params) of arrays.
+
+    `multiple_results` says whether `fun` returns a sequence of arrays, and not one.
+    """
     return _Lowering(fun, multiple_results)
 
 
@@ -26,6 +29,8 @@ def register_lowering(primitive, rule, platform=None):
       rule: what `lower_fun` returned, or rule(ctx, *names, **params) that writes text, as
         `Primitive.def_stablehlo` takes it.
       platform: "cpu" or "cuda".
+
+    Raises TypeError for what is no Primitive.
     """
     if not isinstance(primitive, Primitive):
         raise TypeError(f"register_lowering expected a Primitive; got {primitive!r}")

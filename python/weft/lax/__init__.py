@@ -4,6 +4,8 @@
 programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 """
 
+from typing import Any
+
 from weft._surface import public as _public
 from weft.lax import linalg
 from weft.lax._associative import associative_scan
@@ -15,6 +17,7 @@ from weft.lax._collectives import (
     axis_index,
     axis_size,
     pbroadcast,
+    pcast,
     pmax,
     pmean,
     pmin,
@@ -368,6 +371,7 @@ __all__ = [
     "pad",
     "padtype_to_pads",
     "pbroadcast",
+    "pcast",
     "platform_dependent",
     "pmax",
     "pmean",
@@ -451,7 +455,7 @@ __all__ = [
 _PRIMITIVES = {"linear_solve_p": "custom_linear_solve_p"}
 
 
-def _primitive(name):
+def _primitive(name: str):
     """lax.add_p: the primitive of an operation."""
     if not name.endswith("_p"):
         return None

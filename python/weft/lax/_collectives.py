@@ -14,7 +14,12 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
-from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
+from weft.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    NotImplementedRuleError,
+    ShapeError,
+)
 from weft.lax._creation import full_like, iota
 from weft.lax._elementwise import select
 from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, squeeze
@@ -121,6 +126,31 @@ def axis_index(axis_name):
     return index
 
 
+def pcast(x, axis_name, *, to):
+    """The tree of arrays, counted from here on as such that may differ along axes of a mesh.
+
+    Within a shard_map with check_vma, values that vary over other axes than the values they meet
+    are cast where they meet. A cast of one's own says where: the cotangents are summed up over the
+    axes there. Elsewhere it changes nothing.
+
+    Args:
+      x: tree of arrays.
+      axis_name: name of a manual axis of the mesh, or several.
+      to: "varying".
+
+    Raises ValueError for another `to`, UnboundAxisNameError (a NameError) for a name that nothing
+    around the call gives, NotImplementedError for to="reduced" and "unreduced".
+    """
+    if to not in ("varying", "reduced", "unreduced"):
+        raise AttributeValueError(
+            f"[pcast] expected to='varying', 'reduced' or 'unreduced'; got {to!r}"
+        )
+    if to != "varying":
+        raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
+    names, _ = _checked_names(axis_name, "pcast")
+    return _map(lambda leaf: _core.bind("pvary", leaf, axes=names), x)
+
+
 def _own_entry(table, names):
     """Of an array of ints with one entry per lane, that of this lane."""
     return _core.asarray(np.asarray(table, np.int32))[axis_index(names)]
@@ -184,7 +214,10 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
-    """The mean of `x` over the lanes of mapped axes; arguments as for psum."""
+    """The mean of `x` over the lanes of mapped axes; arguments as for psum.
+
+    `axis_name` and `axis_index_groups` are those of `psum`.
+    """
     lanes = psum(1, axis_name=axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name=axis_name, axis_index_groups=axis_index_groups)
     leaves, tree = registry.flatten(total)
@@ -195,12 +228,17 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     """The maximum of `x`, an array or a tree, over the lanes of mapped axes; as psum.
 
     The derivative is the mean of those of the lanes that attain it.
+
+    `axis_name` and `axis_index_groups` are those of `psum`.
     """
     return _map(_reduction("pmax", lambda rows: rows.max(axis=0), axis_name, axis_index_groups), x)
 
 
 def pmin(x, axis_name, *, axis_index_groups=None):
-    """The minimum of `x`, an array or a tree, over the lanes of mapped axes; as pmax."""
+    """The minimum of `x`, an array or a tree, over the lanes of mapped axes; as pmax.
+
+    `axis_name` and `axis_index_groups` are those of `psum`.
+    """
     return _map(_reduction("pmin", lambda rows: rows.min(axis=0), axis_name, axis_index_groups), x)
 
 
@@ -214,6 +252,8 @@ def pbroadcast(x, axis_name, source):
       x: array or tree of arrays.
       axis_name: the name of the axis, or a tuple of names.
       source: the lane, an int.
+
+    Raises AttributeValueError (a ValueError) for a source that is no lane.
     """
     names, size = _checked_names(axis_name, "pbroadcast")
     source = static_int(source, "pbroadcast", "source")
@@ -274,7 +314,10 @@ def ppermute(x, axis_name, perm):
 
 
 def pshuffle(x, axis_name, perm):
-    """Lane i of a mapped axis gets the value of lane perm[i]; `perm` holds each lane once."""
+    """Lane i of a mapped axis gets the value of lane perm[i]; `perm` holds each lane once.
+
+    Raises AttributeValueError (a ValueError) unless `perm` holds each lane once.
+    """
     _, size = _checked_names(axis_name, "pshuffle")
     perm = list(perm)
     if set(perm) != set(range(size)) or len(perm) != size:
@@ -312,6 +355,8 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
 
     Returns arrays of the shape of `x`, but with a new axis of the number of lanes, or with `axis`
     as many times as large.
+
+    Raises AttributeValueError (a ValueError) for another `to`.
     """
     names, size = _checked_names(axis_name, "all_gather")
     groups, lanes = _equal_groups(axis_index_groups, size, "all_gather")
@@ -426,7 +471,10 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
 
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
-    """Exchanges a mapped axis and an axis of `x`, whose size has to be the number of lanes."""
+    """Exchanges a mapped axis and an axis of `x`, whose size has to be the number of lanes.
+
+    `axis_name` and `axis_index_groups` are those of `all_to_all`.
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
@@ -454,6 +502,8 @@ def ragged_all_to_all(
       axis_index_groups: lists of one size that hold each lane once; lanes send within their group.
 
     Returns an array like `output`. Rows that several slices are put at get one of them.
+
+    Raises ShapeError for rows of different shapes, and for offsets or sizes of different lengths.
     """
     names, size = _checked_names(axis_name, "ragged_all_to_all")
     groups, lanes = _equal_groups(axis_index_groups, size, "ragged_all_to_all")

@@ -98,7 +98,7 @@ def _elements(x):
     return "[" + ", ".join(map(_elements, x)) + "]" if x.ndim else _element(x[()])
 
 
-def _attribute(value, key, name):
+def _attribute(value, key, name) -> str:
     """An attribute as MLIR writes it."""
     if isinstance(value, (_core.Array, _core.Tracer)):
         raise UnexpectedTracerError(

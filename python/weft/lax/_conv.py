@@ -1,7 +1,7 @@
 """Convolutions: windows of weights that slide over arrays."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class ConvDimensionNumbers(NamedTuple):
 ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
 
 
-def _axis_orders(specs):
+def _axis_orders(specs) -> Any:
     """The axes of three specs like "NCHW": two named ones, then the window's in rhs's order."""
     strings = isinstance(specs, (tuple, list)) and all(isinstance(spec, str) for spec in specs)
     if not strings or len(specs) != 3:
@@ -81,6 +81,9 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
         input features) and the window's axes in this order; or three strings, for lhs, rhs and the
         result, with a letter for each axis: N for batch, C for features, O and I for output and
         input features, and others for the axes of the window.
+
+    Raises ShapeError for operands of different ranks, AttributeValueError (a ValueError) for
+    letters that do not name the axes.
     """
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
@@ -102,7 +105,7 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     return ConvDimensionNumbers(*orders)
 
 
-def _axes(numbers, lhs_shape, rhs_shape, function):
+def _axes(numbers, lhs_shape, rhs_shape, function) -> Any:
     """The three lists of axes, checked as far as this module relies on them."""
     rank = len(lhs_shape)
     if rank < 2:
@@ -161,6 +164,8 @@ def conv_general_dilated(
 
     Returns:
       Array of rank n + 2.
+
+    Raises AttributeValueError (a ValueError) for padding by name together with lhs_dilation.
     """
     function = "conv_general_dilated"
     without_sharding(out_sharding, function)
@@ -289,6 +294,9 @@ def conv_transpose(
 
     Returns:
       Array of rank n + 2.
+
+    Raises AttributeValueError (a ValueError) without dimension_numbers for operands that have none
+    by default.
     """
     function = "conv_transpose"
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
@@ -438,6 +446,9 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
       strides: an integer for each dimension of the window.
       pads: "VALID", "SAME", "SAME_LOWER", or a pair (low, high) for each of them.
       batch_group_count: as for `conv_general_dilated`.
+
+    Raises AttributeValueError (a ValueError) for a batch_group_count that does not divide the
+    batch.
     """
     function = "conv_shape_tuple"
     count = len(lhs_shape) - 2

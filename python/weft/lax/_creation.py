@@ -34,6 +34,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     """An array of the given shape with all elements equal to a scalar.
 
     Without `dtype` it has that of `fill_value`, weak for a Python number. `sharding` is None.
+
+    Raises ShapeError for a fill_value that is no scalar.
     """
     without_sharding(sharding, "full", "sharding")
     shape = static_shape(shape, "full")
@@ -67,7 +69,10 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
 
 
 def empty(shape, dtype, *, out_sharding=None):
-    """An array of zeros; the values are unspecified by contract, so do not rely on them."""
+    """An array of zeros; the values are unspecified by contract, so do not rely on them.
+
+    `out_sharding` must be None.
+    """
     without_sharding(out_sharding, "empty")
     return full(shape, 0, dtype)
 

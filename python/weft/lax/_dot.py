@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
     @classmethod
-    def _missing_(cls, value):
+    def _missing_(cls, value: Any):
         return cls(_ALIASES[value]) if value in _ALIASES else None
 
     def __repr__(self):
@@ -264,6 +264,9 @@ def dot(
 
     Without them the last axis of `lhs` is contracted with the first of `rhs`, and both have one or
     two axes.
+
+    `precision` and `preferred_element_type` are those of `dot_general`. Raises ShapeError for inner
+    sizes that differ.
     """
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     if dimension_numbers is None:
@@ -289,6 +292,8 @@ def batch_matmul(lhs, rhs, precision=None):
 
     Returns:
       Array of shape `(*batch, m, n)`.
+
+    `precision` is that of `dot_general`. Raises ShapeError for leading axes that differ.
     """
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     rank = len(lhs_shape)

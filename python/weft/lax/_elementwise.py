@@ -247,6 +247,8 @@ def mul(x, y, *, out_dtype=None):
 
     Returns:
       Array of their shape, and of their dtype or `out_dtype`.
+
+    Raises DTypeError for random keys and bools.
     """
     if out_dtype is None:
         return _mul(x, y)
@@ -335,6 +337,8 @@ def bitcast_convert_type(operand, new_dtype):
 
     For dtypes of one width the shape stays. Widening needs a last axis of as many elements as make
     up one new element, and drops it; narrowing appends such an axis.
+
+    Raises DTypeError for random keys.
     """
     dtype = requested_dtype(new_dtype, "bitcast_convert_type")
     if is_key(dtype) or is_key(dtype_of(operand)):

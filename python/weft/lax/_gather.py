@@ -4,7 +4,7 @@
 """
 
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def gather(
     return _core.bind("select_n", inside, _core.broadcast_to(fill_value, shape_of(x)), x)
 
 
-def _as_float(value, dtype):
+def _as_float(value: Any, dtype):
     """The value in a dtype, as a float if one holds it; and whether one does."""
     value = np.asarray(value).astype(dtype)[()]
     if is_complex(dtype):
@@ -259,6 +259,9 @@ def index_take(src, idxs, axes):
 
     Returns:
       Array of shape `(n, ...)` with the other axes of `src`.
+
+    Raises AttributeValueError (a ValueError) for as many indices as there are no axes, ShapeError
+    for indices that are no vectors of integers, and for an axis without elements.
     """
     axes = normalize_axes(axes, len(shape_of(src)), "index_take")
     idxs = tuple(idxs)

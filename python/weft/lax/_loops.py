@@ -186,17 +186,17 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
         step.__name__ = name
         return while_loop(below, step, (lower, init_val), max_steps=max_steps)[1]
 
-    def step(state, _):
+    def scanned(state, _):
         i, val = state
         return (_next(i, dtype), body_fun(i, val)), None
 
-    step.__name__ = name
+    scanned.__name__ = name
     length = max(last - first, 0)
     unroll = 1 if unroll is None else unroll
     if dtype is not None:
         with _counting_in(dtype):
             first = _weak(first, dtype)
-    return scan(step, (first, init_val), None, length=length, unroll=unroll)[0][1]
+    return scan(scanned, (first, init_val), None, length=length, unroll=unroll)[0][1]
 
 
 def _index_dtype(lower, upper):

@@ -48,6 +48,8 @@ def ragged_dot(
 
     Returns:
       Array of shape (m, n).
+
+    Raises ShapeError for operands of other shapes.
     """
     if len(shape_of(lhs)) != 2 or len(shape_of(rhs)) != 3:
         raise ShapeError(
@@ -230,6 +232,8 @@ def scaled_dot(
       dimension_numbers: as for `dot_general`; None for the product of two matrices, or of two
         batches of them.
       preferred_element_type: bfloat16 (the default) or float32: the dtype of factors and result.
+
+    Raises DTypeError for another preferred_element_type, ShapeError for operands of other shapes.
     """
     function = "scaled_dot"
     rank = len(shape_of(lhs))

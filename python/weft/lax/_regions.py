@@ -1,5 +1,7 @@
 """Branches and bodies: functions traced to the graphs that the ops of control flow hold."""
 
+from typing import Any
+
 from weft import _core
 from weft._recording import check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
@@ -32,7 +34,7 @@ class Body:
         """
         self.name = function_name(fun)
         self.what = what
-        self.out_tree = None
+        self.out_tree: Any = None
         self.changed = []
         places = _leaf_names(trees, names)
         traced = [i for i, x in enumerate(types) if not isinstance(x, _core.Ref)]
@@ -147,7 +149,7 @@ def check_no_refs(leaves, where):
 
 def runs_in_python():
     """Whether `weft.disable_jit` is on: control flow runs as Python, for debugging."""
-    return _core.get_state()[1]
+    return bool(_core.get_setting("disable_jit"))
 
 
 def check_same_tree(expected, got, message, name):

@@ -1,6 +1,7 @@
 """Random bits and numbers that XLA makes; `weft.random` does not use them."""
 
 import enum
+from typing import Any
 
 from weft import _core
 from weft._arguments import static_int, static_shape
@@ -16,7 +17,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 def rng_bit_generator(
-    key, shape, dtype="uint32", algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
+    key, shape, dtype: Any = "uint32", algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
 ):
     """Random bits from a key, and the key for the next ones.
 

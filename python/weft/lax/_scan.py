@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
     return carry, tree.unflatten(joined)
 
 
-def _rematerialized(fun, name):
+def _rematerialized(fun: Any, name: str) -> Any:
     fun.__name__ = name
     return _checkpoint.checkpoint(fun)
 

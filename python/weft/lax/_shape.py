@@ -103,6 +103,8 @@ def collapse(operand, start_dimension, stop_dimension=None):
     """Merges the axes `start_dimension` to `stop_dimension` (excluded; None: to the last) to one.
 
     Both may be negative, and are then counted from the end. No axes merge to a new one of size 1.
+
+    Raises AttributeValueError (a ValueError) for a start beyond the stop.
     """
     shape = shape_of(operand)
     low, high, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -163,6 +165,9 @@ def concatenate(operands, dimension):
     Args:
       operands: sequence of at least one array; the sizes agree except along `dimension`.
       dimension: the axis.
+
+    Raises AttributeValueError (a ValueError) without arrays, ShapeError for shapes that differ
+    elsewhere, DTypeError for dtypes that differ.
     """
     operands = list(operands)
     if not operands:
@@ -174,7 +179,10 @@ def concatenate(operands, dimension):
 
 
 def stack(operands, axis=0):
-    """Joins arrays of one shape and dtype along a new axis."""
+    """Joins arrays of one shape and dtype along a new axis.
+
+    Raises AttributeValueError (a ValueError) without arrays, ShapeError for shapes that differ.
+    """
     operands = list(operands)
     if not operands:
         raise AttributeValueError("[stack] expected at least one array; got none")
@@ -204,7 +212,10 @@ def unstack(x, axis=0):
 
 
 def tile(operand, reps):
-    """Repeats the array `reps[i]` times along axis i; `reps` has an entry for each axis."""
+    """Repeats the array `reps[i]` times along axis i; `reps` has an entry for each axis.
+
+    Raises AttributeValueError (a ValueError) unless there is a count for each axis.
+    """
     shape = shape_of(operand)
     reps = static_shape(reps, "tile")
     if len(reps) != len(shape):
@@ -229,6 +240,8 @@ def pad(operand, padding_value, padding_config):
       padding_value: scalar of the same dtype.
       padding_config: for each axis `(low, high, interior)`: how many elements to add before, after,
         and between neighbours. Negative `low` and `high` remove elements.
+
+    Raises AttributeValueError (a ValueError) unless there is a triple for each axis.
     """
     config = [static_ints(entry, "pad", "padding_config") for entry in padding_config]
     if any(len(entry) != 3 for entry in config):

@@ -48,6 +48,8 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
     """As Python's `x[start:limit:stride]` along one axis, for a positive stride.
 
     None stands for the ends of the axis; negative indices count from its end.
+
+    Raises AttributeValueError (a ValueError) for a stride that is not positive.
     """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "slice_in_dim")
@@ -61,7 +63,11 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 
 
 def index_in_dim(operand, index, axis=0, keepdims=True):
-    """Element `index` along an axis, as a slice of size 1, or without the axis."""
+    """Element `index` along an axis, as a slice of size 1, or without the axis.
+
+    Raises IndexOutOfBoundsError (an IndexError) for an index beyond the axis. Without `keepdims`
+    the axis is dropped.
+    """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "index_in_dim")
     index = static_int(index, "index_in_dim", "index")
@@ -106,7 +112,11 @@ def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_nega
 
 
 def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
-    """The element at a computed position along one axis, as a slice of size 1 or without it."""
+    """The element at a computed position along one axis, as a slice of size 1 or without it.
+
+    Without `keepdims` the axis is dropped. A negative position counts from the end, unless
+    `allow_negative_indices` is False.
+    """
     axis = normalize_axis(axis, ndim_of(operand), "dynamic_index_in_dim")
     result = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -146,6 +156,9 @@ def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_
     """Replaces the element at a computed position along one axis.
 
     `update` has the axis with size 1, or lacks it.
+
+    A negative position counts from the end, unless `allow_negative_indices` is False. Raises
+    ShapeError for an update of another shape.
     """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_update_index_in_dim")

@@ -19,6 +19,8 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     Returns:
       A sorted array, or a tuple of them. NaN comes last; complex numbers are ordered by their real,
       then by their imaginary parts.
+
+    Raises AttributeValueError (a ValueError) without arrays.
     """
     several = isinstance(operand, (list, tuple))
     operands = tuple(operand) if several else (operand,)
@@ -35,7 +37,10 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
 
 
 def sort_key_val(keys, values, dimension=-1, is_stable=True):
-    """Sorts keys along an axis and reorders values in the same way; a pair of arrays."""
+    """Sorts keys along an axis and reorders values in the same way; a pair of arrays.
+
+    `dimension` and `is_stable` are those of `sort`.
+    """
     return sort((keys, values), dimension, is_stable)
 
 

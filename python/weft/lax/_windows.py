@@ -1,5 +1,7 @@
 """Windows that slide over arrays: their padding and places, and reductions of what they show."""
 
+from typing import Any
+
 from weft import _core
 from weft._arguments import shape_of, static_ints
 from weft.errors import AttributeValueError, ShapeError
@@ -40,7 +42,7 @@ def pads_of(padding, in_shape, window_shape, window_strides, function):
     return pads
 
 
-def explicit_padding(padding, count, function):
+def explicit_padding(padding, count, function) -> Any:
     """Pairs of integers, one for each of `count` dimensions, as a tuple of tuples."""
     try:
         pairs = [static_ints(pair, function, "padding") for pair in padding]

@@ -151,6 +151,9 @@ def cholesky_update(r_matrix, w_vector):
 
     Returns:
       Array of the type of `r_matrix`.
+
+    Raises ShapeError for operands of other shapes, DTypeError for other dtypes than float32 or
+    float64.
     """
     shape = shape_of(r_matrix)
     if len(shape) != 2 or shape[0] != shape[1] or shape_of(w_vector) != shape[:1]:
@@ -199,6 +202,8 @@ def eig(
     Returns:
       List of the eigenvalues `[..., n]`, the left eigenvectors vl and the right ones vr
       `[..., n, n]`, as asked for; all complex. x vr = vr diag(w) and vl^H x = diag(w) vl^H.
+
+    Raises NotImplementedRuleError for `use_magma`.
     """
     _chosen("eig", "implementation", implementation, EigImplementation, EigImplementation.LAPACK,
             (EigImplementation.LAPACK,))  # fmt: skip
@@ -333,6 +338,8 @@ def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
 
     Returns:
       Pair (q, r), or with `pivoting` a triple (q, r, p), p int32 `[..., n]`.
+
+    Raises NotImplementedRuleError for `use_magma`.
     """
     if use_magma:
         raise NotImplementedRuleError(f"[qr] expected use_magma=False or None; got {use_magma!r}")
@@ -352,6 +359,8 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
 
     Returns:
       List of T and, as asked for, Q.
+
+    Raises NotImplementedRuleError for `sort_eig_vals` and `select_callable`.
     """
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedRuleError(
@@ -376,6 +385,8 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
     Returns:
       The singular values `[..., k]`, real and descending, if not `compute_uv`; else a triple of U,
       the singular values and V^H.
+
+    Raises AttributeValueError (a ValueError) for subset_by_index with full matrices.
     """
     there = (SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER)
     name = _chosen("svd", "algorithm", algorithm, SvdAlgorithm, SvdAlgorithm.DEFAULT, there)
@@ -429,6 +440,8 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
 
     Returns:
       Array of the type of `c_matrix`.
+
+    Raises ShapeError for operands of other shapes, DTypeError for dtypes that differ.
     """
     a_shape, c_shape = shape_of(a_matrix), shape_of(c_matrix)
     if len(a_shape) < 2 or c_shape != (*a_shape[:-1], a_shape[-2]):

@@ -1,6 +1,7 @@
 """Scaled dot-product attention."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, real_dtype
-from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
+from weft.errors import AttributeValueError, NotImplementedRuleError, PreconditionError, ShapeError
 from weft.nn._functions import logsumexp, softmax
 
 _FUNCTION = "dot_product_attention"
@@ -67,9 +68,10 @@ def dot_product_attention(
         raise AttributeValueError(
             f"[{_FUNCTION}] expected implementation None, 'xla' or 'cudnn'; got {implementation!r}"
         )
+    query, key, value = map(jnp.asarray, (query, key, value))
     shape = shape_of(query)
     query, key, value, bias, mask = (
-        x if x is None else _with_rank_4(x) for x in (query, key, value, bias, mask)
+        x if x is None else _with_rank_4(jnp.asarray(x)) for x in (query, key, value, bias, mask)
     )
     _check(query, key, value, bias, mask)
     lengths = [
@@ -99,7 +101,7 @@ def _with_rank_4(x):
     rank = len(shape_of(x))
     if rank > 4:
         raise ShapeError(f"[{_FUNCTION}] expected at most 4 axes; got shape {shape_of(x)}")
-    return lax.expand_dims(_core.asarray(x), range(4 - rank))
+    return lax.expand_dims(x, range(4 - rank))
 
 
 def _check(query, key, value, bias, mask):
@@ -131,7 +133,7 @@ def _check(query, key, value, bias, mask):
     whole = (batch, heads, queries, keys)
     for name, x in (("bias", bias), ("mask", mask)):
         if x is not None and any(n not in (1, m) for n, m in zip(shape_of(x), whole, strict=True)):
-            raise ShapeError(
+            raise PreconditionError(
                 f"[{_FUNCTION}] expected a {name} that broadcasts to {whole}; got shape "
                 f"{shape_of(x)}"
             )
@@ -140,6 +142,7 @@ def _check(query, key, value, bias, mask):
 def _checked_lengths(name, lengths, batch):
     if lengths is None:
         return None
+    lengths = jnp.asarray(lengths)
     if shape_of(lengths) != (batch,):
         raise ShapeError(
             f"[{_FUNCTION}] expected {name} of shape {(batch,)}; got {shape_of(lengths)}"
@@ -184,7 +187,7 @@ def _attention(
     is_causal,
     window,
     with_residual,
-):
+) -> Any:
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1:3]
     query = lax.reshape(query, (batch, queries, groups, heads // groups, size))

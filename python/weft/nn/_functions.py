@@ -1,14 +1,18 @@
 """The functions of weft.nn, each a composite of weft.numpy and weft.lax."""
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
 
 from weft import _core, lax, numpy as jnp
 from weft._arguments import normalize_axes, normalize_axis, static_int, strong
+from weft._custom_rules import custom_jvp
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import default_float, dtype_of, requested_dtype
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, PreconditionError
 
 tanh = jnp.tanh
 
@@ -168,8 +172,12 @@ def gelu(x, approximate=True):
 def glu(x, axis=-1):
     """The first half of `x` along an axis times the sigmoid of the second half.
 
-    `x` is floating-point or complex, its size along the axis even.
+    `x` is floating-point or complex, its size along the axis even; else PreconditionError.
     """
+    x = _core.asarray(x)
+    size = x.shape[normalize_axis(axis, x.ndim, "glu")]
+    if size % 2:
+        raise PreconditionError(f"[glu] expected an even size of axis {axis}; got {size}")
     a, b = jnp.split(x, 2, axis)
     return a * lax.logistic(b)
 
@@ -177,15 +185,31 @@ def glu(x, axis=-1):
 @composite
 def log1mexp(x):
     """log(1 - exp(-x)) of x >= 0, as exact for small x as for large (Mächler, 2012)."""
-    x = _core.asarray(x)
+    return _log1mexp(_inexact(x))
+
+
+@custom_jvp
+def _log1mexp(x):
     is_small = x < math.log(2)
-    # Each formula is given what it is for, so that the other's derivative cannot overflow.
-    small, large = jnp.where(is_small, -x, -1), jnp.where(is_small, -1, -x)
-    return jnp.where(is_small, jnp.log(-jnp.expm1(small)), jnp.log1p(-jnp.exp(large)))
+    return jnp.where(is_small, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+@_log1mexp.defjvp
+def _log1mexp_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _log1mexp(x), dx / jnp.expm1(x)
 
 
 def _hashable(axis):
-    return tuple(axis) if isinstance(axis, list) else axis
+    """Axes as a static argument: lists and arrays may name them too."""
+    if isinstance(axis, list):
+        return tuple(axis)
+    return operator.index(axis) if isinstance(axis, _core.Array) else axis
+
+
+def _in_mask(x, where):
+    """x in the shape that it broadcasts to together with its mask."""
+    return x if where is None else _core.broadcast_arrays(x, where)[0]
 
 
 def _require_mask(where, function):
@@ -195,7 +219,7 @@ def _require_mask(where, function):
         )
 
 
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None) -> Any:
     """log(sum(b * exp(a))) along axes, without overflow.
 
     Args:
@@ -218,6 +242,7 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
         a = jnp.where(b != 0, a, -jnp.inf)
     else:
         a = _inexact(a)
+    a = _in_mask(a, where)
     axes = normalize_axes(axis, a.ndim, "logsumexp")
     shown = a if where is None else jnp.where(where, a, -jnp.inf)
     top = jnp.max(jnp.real(shown), axis=axes, keepdims=True, initial=-jnp.inf)
@@ -244,7 +269,7 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
       keepdims: keep reduced axes with size 1.
     """
     _require_mask(where, "logmeanexp")
-    return _logmeanexp(x, where, axis=_hashable(axis), keepdims=bool(keepdims))
+    return _logmeanexp(x, where, axis=axis, keepdims=bool(keepdims))
 
 
 @composite(static_argnames=("axis", "keepdims"))
@@ -259,7 +284,8 @@ def _logmeanexp(x, where, *, axis, keepdims):
     return total - jnp.log(count)
 
 
-def softmax(x, axis=-1, where=None):
+@eager_entry(1, "axis")
+def softmax(x, axis: Any = -1, where=None):
     """exp(x) / sum(exp(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is 0.
@@ -270,7 +296,7 @@ def softmax(x, axis=-1, where=None):
 
 @composite(static_argnames=("axis",))
 def _softmax(x, where, *, axis):
-    x = _inexact(x)
+    x = _in_mask(_inexact(x), where)
     axes = normalize_axes(axis, x.ndim, "softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
@@ -279,18 +305,19 @@ def _softmax(x, where, *, axis):
     return result if where is None else jnp.where(where, result, 0)
 
 
-def log_softmax(x, axis=-1, where=None):
+@eager_entry(1, "axis")
+def log_softmax(x, axis: Any = -1, where=None):
     """log(softmax(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is -inf.
     """
     _require_mask(where, "log_softmax")
-    return _log_softmax(x, where, axis=_hashable(axis))
+    return _log_softmax(x, where, axis=axis)
 
 
 @composite(static_argnames=("axis",))
 def _log_softmax(x, where, *, axis):
-    x = _inexact(x)
+    x = _in_mask(_inexact(x), where)
     axes = normalize_axes(axis, x.ndim, "log_softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
@@ -316,14 +343,15 @@ def standardize(
 
     Returns:
       Array of the shape of `x`, where the others do not broadcast it to a larger one.
+
+    Raises AttributeValueError (a ValueError) for another algorithm.
     """
     if algorithm not in ("fast", "stable"):
         raise AttributeValueError(
             f"[standardize] expected algorithm 'fast' or 'stable'; got {algorithm!r}"
         )
-    return _standardize(
-        x, mean, variance, epsilon, where, axis=_hashable(axis), algorithm=algorithm
-    )
+    _require_mask(where, "standardize")
+    return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
 
 
 @composite(static_argnames=("axis", "algorithm"))
@@ -354,6 +382,8 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
         which gets what stands there.
 
     Returns an array of rank ndim(s) + 1, or ndim(s) for a mapped axis.
+
+    Raises AttributeValueError (a ValueError) where `axis` names a mapped axis of another size.
     """
     if isinstance(x, (list, tuple)):
         x = jnp.array(x)

@@ -1,7 +1,8 @@
 """The functions of weft.nn.initializers."""
 
 import math
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,7 +27,9 @@ from weft.lax._sharding import without_sharding
 class Initializer(Protocol):
     """What the functions of this module return: called as init(key, shape, dtype)."""
 
-    def __call__(self, key, shape, dtype=None, out_sharding=None):
+    def __call__(
+        self, key: _core.Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
+    ) -> _core.Array:
         raise NotImplementedError
 
 
@@ -48,19 +51,24 @@ def _initializer(function, default, draw, floating=True):
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
-    """Zeros. An initializer itself; the key is ignored, and out_sharding must be None."""
+    """Zeros of a shape and dtype. An initializer itself; the key is ignored, and out_sharding must
+    be None."""
     without_sharding(out_sharding, "zeros")
     return jnp.zeros(shape, _dtype(dtype, "zeros"))
 
 
 def ones(key, shape, dtype=None, out_sharding=None):
-    """Ones. An initializer itself; the key is ignored, and out_sharding must be None."""
+    """Ones of a shape and dtype. An initializer itself; the key is ignored, and out_sharding must
+    be None."""
     without_sharding(out_sharding, "ones")
     return jnp.ones(shape, _dtype(dtype, "ones"))
 
 
 def constant(value, dtype=None):
-    """Initializer with one value everywhere: a number, or an array that broadcasts to the shape."""
+    """Initializer with one value everywhere: a number, or an array that broadcasts to the shape.
+
+    `dtype` is used where a call names none; None is the default float dtype.
+    """
     return _initializer(
         "constant", dtype, lambda key, shape, dtype: jnp.full(shape, value, dtype), floating=False
     )
@@ -76,7 +84,10 @@ def uniform(scale=1e-2, dtype=None):
 
 
 def normal(stddev=1e-2, dtype=None):
-    """Initializer with normal numbers of mean 0 and a standard deviation."""
+    """Initializer with normal numbers of mean 0 and a standard deviation.
+
+    `stddev` is the standard deviation, and `dtype` the float dtype used where a call names none.
+    """
 
     def draw(key, shape, dtype):
         return random.normal(key, shape, dtype) * _core.astype(stddev, dtype)
@@ -117,7 +128,9 @@ def _fans(shape, in_axis, out_axis, batch_axis):
         sizes.append(math.prod(shape[axis] for axis in axes))
     inputs, outputs, batch = sizes
     if not inputs * outputs * batch:
-        raise ShapeError(f"[{function}] expected weights that are not empty; got shape {shape}")
+        raise ZeroDivisionError(
+            f"[{function}] expected weights that are not empty; got shape {shape}"
+        )
     field = math.prod(shape) / (inputs * outputs * batch)
     return inputs * field, outputs * field
 

@@ -99,6 +99,8 @@ def get_scaled_dot_general_config(mode, global_scale=None):
         float4_e2m1fn, with a float8_e4m3fn scale for each 16.
       global_scale: for "nvfp4" a factor of all scales, an array of one; None for 1. Ignored for
         "mxfp8".
+
+    Raises AttributeValueError (a ValueError) for another mode.
     """
     if mode == "mxfp8":
         return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn, jnp.float8_e8m0fnu, None)

@@ -28,6 +28,8 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
       n: how many times.
       axis: the axis, which gets shorter by `n`.
       prepend, append: values to join to the ends of the axis before.
+
+    Raises AttributeValueError (a ValueError) for a negative `n`.
     """
     n = operator.index(n)
     if n < 0:
@@ -55,7 +57,10 @@ def _diff(a, prepend, append, *, n, axis):
 
 @composite
 def ediff1d(ary, to_end=None, to_begin=None):
-    """Differences of neighbours of the flattened array, with values joined to its ends."""
+    """Differences of neighbours of the flattened array, with values joined to its ends.
+
+    `to_begin` and `to_end` are converted to the dtype of the array. Raises DTypeError for bools.
+    """
     if is_bool(dtype_of(ary)):
         raise DTypeError("[ediff1d] expected an array of numbers; got dtype bool")
     parts = [diff(flattened(ary))]
@@ -103,6 +108,9 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
     Returns:
       An array of the shape of `f`; a list of them for several axes.
+
+    Raises ShapeError for axes with fewer than two values and for spacings of other shapes,
+    AttributeValueError (a ValueError) for another number of spacings or another edge_order.
     """
     if edge_order not in (None, 1):
         raise AttributeValueError(f"[gradient] expected edge_order 1 or None; got {edge_order}")

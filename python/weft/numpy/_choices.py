@@ -28,6 +28,9 @@ def choose(a, choices, out=None, mode="raise"):
       out: not supported, must be None.
       mode: what to do about numbers out of bounds: "raise" an error, which takes an array with
         values, "wrap" them round, or "clip" them to the ends.
+
+    Raises AttributeValueError (a ValueError) for numbers that are no integers or, where they are
+    known, that no choice has; without choices; and for another mode.
     """
     reject_out("choose", out)
     if not is_integer(dtype_of(a)):
@@ -70,6 +73,9 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
     Returns:
       Array of the shape and dtype of `x`. Every function is evaluated everywhere.
+
+    Raises AttributeValueError (a ValueError) for another number of functions than of conditions, or
+    one more.
     """
     shape, dtype = shape_of(x), dtype_of(x)
     conditions, functions = list(condlist), list(funclist)

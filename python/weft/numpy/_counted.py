@@ -69,7 +69,7 @@ def cut(x, count, axis=0):
     if isinstance(x, _core.Tracer):
         return slice_in_dim(x, 0, count, axis=axis)
     kept = np.asarray(x)[(slice(None),) * axis + (slice(count),)]
-    return _core.put(kept, x.weak_type, _core.device_index(x.device), x.committed)
+    return _core.put(kept, x.weak_type, x._placement.whole, x.committed)
 
 
 def counted(count, function):
@@ -187,6 +187,9 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
     Returns:
       Array of the promoted dtype of `x` and `y` and of the broadcast shape of all three.
+
+    Raises OperandError (a TypeError) for one of `x` and `y` alone, AttributeValueError (a
+    ValueError) for size or fill_value with three arguments.
     """
     if x is None and y is None:
         return _positions("where", condition, size, fill_value)

@@ -7,6 +7,7 @@ program for each shape. Within traces they are operations.
 import math
 import operator
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -46,8 +47,8 @@ def array(
     dtype=None,
     *args,
     copy=True,
-    order="K",
-    ndmin=0,
+    order: Any = "K",
+    ndmin: Any = 0,
     device=None,
     out_sharding=None,
 ):
@@ -130,9 +131,16 @@ def _holds_arrays(sequence):
     kinds = set(map(type, sequence))
     if kinds <= {int, float, bool, complex}:
         return False
-    if any(issubclass(kind, (_core.Array, _core.Tracer)) for kind in kinds):
+    plain = (int, float, complex, np.ndarray, np.generic, list, tuple, str, bytes)
+    if any(not issubclass(kind, plain) and _is_array(kind) for kind in kinds):
         return True
     return any(_holds_arrays(element) for element in sequence if isinstance(element, (list, tuple)))
+
+
+def _is_array(kind):
+    """Whether objects of a class are arrays, or can be made arrays."""
+    protocols = ("__jax_array__", "__array__")
+    return issubclass(kind, (_core.Array, _core.Tracer)) or any(hasattr(kind, p) for p in protocols)
 
 
 def _numpy_array(sequence, dtype):
@@ -170,12 +178,19 @@ def _stacked(sequence, dtype):
 
 
 def copy(a, order=None):
-    """A copy of an array, which outlives the donation or deletion of the original."""
+    """A copy of an array, which outlives the donation or deletion of the original.
+
+    `order` is ignored but for "K" and "C", which it must be.
+    """
     return array(a, order=order)
 
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
-    """A one-dimensional array from an object with the buffer protocol, such as bytes."""
+    """A one-dimensional array from an object with the buffer protocol, such as bytes.
+
+    `dtype` is that of the elements, of which `count` are read, all if it is -1, from byte `offset`
+    on.
+    """
     dtype = np.dtype(dtype) if dtype is not float else default_float()
     return array(np.frombuffer(buffer, dtype, count, offset))
 
@@ -220,7 +235,7 @@ def _filled(shape, fill_value, dtype, weak):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
     if number and on_host(math.prod(shape)):
-        return _core.astype(_core.asarray(_host_full(shape, fill_value, dtype)), dtype, weak)
+        return _core.astype(_host_full(shape, fill_value, dtype), dtype, weak)
     fill_value = _core.astype(fill_value, dtype, weak)
     if shape_of(fill_value):
         return _core.broadcast_to(fill_value, shape)
@@ -277,17 +292,26 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Zeros of the shape and dtype of `a`, unless others are given."""
+    """Zeros of the shape and dtype of `a`, unless others are given.
+
+    `device` is where the result is to be; `out_sharding` must be None.
+    """
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Ones of the shape and dtype of `a`, unless others are given."""
+    """Ones of the shape and dtype of `a`, unless others are given.
+
+    `device` is where the result is to be; `out_sharding` must be None.
+    """
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
-    """An array of unspecified values (zeros) of the shape and dtype of `prototype`."""
+    """An array of unspecified values (zeros) of the shape and dtype of `prototype`.
+
+    `device` is where the result is to be.
+    """
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
@@ -338,7 +362,9 @@ def _arange(start, stop, step, dtype):
     if step == 0:
         raise ZeroDivisionError("[arange] expected a step other than 0")
     size = _arange_size(start, stop, step)
-    if on_host(size):
+    # Where users guard transfers, there is none for 0, 1, ...
+    is_iota = start == 0 and step == 1
+    if on_host(size) and not (is_iota and _core.get_setting("guard_to_device")):
         return _core.asarray((start + step * np.arange(size)).astype(dtype))
     result = lax_creation.iota(dtype, size)
     if step != 1:
@@ -361,6 +387,8 @@ def indices(dimensions, dtype=None, sparse=False):
 
     Returns an array of shape `(len(dimensions), *dimensions)`, or with `sparse` a tuple of arrays
     that broadcast to `dimensions`.
+
+    `dtype` is that of the result, the default integer dtype if None.
     """
     shape = static_shape(dimensions, "indices")
     dtype = default_int() if dtype is None else requested_dtype(dtype, "indices")
@@ -376,7 +404,10 @@ def indices(dimensions, dtype=None, sparse=False):
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """`function` applied to the arrays of indices along each axis of `shape`."""
+    """`function` applied to the arrays of indices along each axis of `shape`.
+
+    `dtype` is that of the indices.
+    """
     shape = static_shape(shape, "fromfunction")
     dtype = requested_dtype(dtype, "fromfunction")
     grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]

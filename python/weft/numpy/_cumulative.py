@@ -5,6 +5,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import default_int, dtype_of, is_bool, is_inexact, requested_dtype
 from weft.errors import AttributeValueError
 from weft.lax import _cumulative as lax_cumulative
@@ -43,6 +44,7 @@ def _scanned(a, *, kind, axis, dtype, skips_nan, starts):
     return concatenate((first, result), axis)
 
 
+@eager_entry(1, "axis")
 def cumsum(a, axis=None, dtype=None, out=None):
     """Sums of the elements so far along an axis.
 
@@ -57,18 +59,21 @@ def cumsum(a, axis=None, dtype=None, out=None):
     return _running("cumsum", "cumsum", a, axis, dtype)
 
 
+@eager_entry(1, "axis")
 def cumprod(a, axis=None, dtype=None, out=None):
     """Products of the elements so far along an axis; for the arguments see `cumsum`."""
     reject_out("cumprod", out)
     return _running("cumprod", "cumprod", a, axis, dtype)
 
 
+@eager_entry(1, "axis")
 def nancumsum(a, axis=None, dtype=None, out=None):
     """As `cumsum`, with NaN taken as 0."""
     reject_out("nancumsum", out)
     return _running("nancumsum", "cumsum", a, axis, dtype, skips_nan=True)
 
 
+@eager_entry(1, "axis")
 def nancumprod(a, axis=None, dtype=None, out=None):
     """As `cumprod`, with NaN taken as 1."""
     reject_out("nancumprod", out)

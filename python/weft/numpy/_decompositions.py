@@ -19,30 +19,30 @@ from weft.numpy._take import take_along_axis
 class EigResult(NamedTuple):
     """What `eig` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: _core.Array
+    eigenvectors: _core.Array
 
 
 class EighResult(NamedTuple):
     """What `eigh` returns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: _core.Array
+    eigenvectors: _core.Array
 
 
 class QRResult(NamedTuple):
     """What `qr` returns."""
 
-    Q: Any
-    R: Any
+    Q: _core.Array
+    R: _core.Array
 
 
 class SVDResult(NamedTuple):
     """What `svd` returns."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: _core.Array
+    S: _core.Array
+    Vh: _core.Array
 
 
 def adjoint(x):
@@ -158,6 +158,8 @@ def qr(a, mode="reduced"):
 
     Returns:
       QRResult of Q and R, or of what mode "raw" gives; R for mode "r".
+
+    Raises AttributeValueError (a ValueError) for another mode.
     """
     if mode not in ("reduced", "full", "complete", "r", "raw"):
         raise AttributeValueError(
@@ -192,6 +194,8 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     Returns:
       SVDResult of U, the singular values `[..., k]`, real and descending, and V^H; the singular
       values alone if not `compute_uv`.
+
+    Raises AttributeValueError (a ValueError) for subset_by_index with full matrices.
     """
     if subset_by_index is not None:
         subset_by_index = tuple(subset_by_index)
@@ -235,6 +239,6 @@ def _hermitian_svd(a, compute_uv, subset):
 
 
 @composite
-def svdvals(x, /):
+def svdvals(x, /) -> Any:
     """The singular values `[..., k]` of matrices `[..., m, n]`, descending."""
     return _svd(x, full_matrices=False, compute_uv=False, hermitian=False, subset=None)

@@ -87,7 +87,7 @@ def _floor_quotient(function, x1, x2):
     quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
     rounded = _core.bind("round", quotient, rounding_method=0)
     special = u.logical_or(u.equal(x1, 0), u.logical_or(_is_infinite(x1), _is_infinite(x2)))
-    return choose(special, u._quotient(x1, x2), rounded)
+    return choose(special, _core.bind("stop_gradient", u._quotient(x1, x2)), rounded)
 
 
 def _is_infinite(x):
@@ -116,8 +116,8 @@ def power(x1, x2, /):
     rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
     integer needs a floating-point base.
     """
-    if type(x2) is int and -(2**31) < x2 < 2**31:
-        return _integer_power(x1, x2)
+    if type(x2) in (int, bool) and -(2**31) < x2 < 2**31:
+        return _integer_power(x1, int(x2))
     if isinstance(x2, np.integer) and 0 <= x2 < 2**31:  # as a Python integer: x1 has the dtype
         return _integer_power(x1, int(x2))
     base, exponent = dtype_of(x1), dtype_of(x2)
@@ -125,7 +125,9 @@ def power(x1, x2, /):
         return _integer_array_power(x1, x2)
     if is_float(base) and is_integer(exponent):
         return _float_to_integer_power(x1, x2)
-    return _pow(x1, x2)
+    power = _pow(x1, x2)
+    weak_exponent = _core.typeof(x2)[2]
+    return strong(power) if is_integer(exponent) and not weak_exponent else power
 
 
 pow = power
@@ -151,6 +153,9 @@ def _float_to_integer_power(x1, x2):
 @composite
 def _integer_array_power(x1, x2):
     base, exponent = u.as_numbers(x1, x2)
+    if is_inexact(dtype_of(base)):  # that is what a signed and the widest unsigned dtype have
+        return _pow(base, exponent)
+    base, exponent = strong(base), strong(exponent)
     inverted = u.less(exponent, 0)
     result, square = choose(_odd(exponent), base, 1), base
     # Square and multiply, over every bit of the exponent: the powers of an odd base wrap around and
@@ -241,13 +246,16 @@ def logaddexp2(x1, x2, /):
 def _log_of_sum(x1, x2, exp, log1p, half_turn):
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     difference = u.subtract(x1, x2)
-    # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand.
+    # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand,
+    # where the slopes are NaN as well.
     undefined = u.isnan(difference)
+    both = u.add(x1, x2)
+    both = u.multiply(both, choose(u.isnan(both), math.nan, 1))
     gap = choose(undefined, 0, difference)
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)
     tail = log1p(exp(choose(first, u.negative(gap), gap)))
-    total = choose(undefined, u.add(x1, x2), u.add(choose(first, x1, x2), tail))
+    total = choose(undefined, both, u.add(choose(first, x1, x2), tail))
     if not is_complex(dtype_of(total)):
         return total
     angle = _floor_remainder("logaddexp", u.add(u.imag(total), half_turn), 2 * half_turn)
@@ -256,7 +264,10 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
 
 @composite
 def hypot(x1, x2, /):
-    """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite."""
+    """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite.
+
+    Raises AttributeValueError (a ValueError) for complex numbers.
+    """
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise AttributeValueError("[hypot] expected real arrays; got complex ones")
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))

@@ -44,6 +44,8 @@ def place(arr, mask, vals, *, inplace=True):
       mask: array with as many elements; anything but zero is true.
       vals: the values, repeated as often as needed, and converted to the dtype of `arr`.
       inplace: must be False.
+
+    Raises AttributeValueError (a ValueError) for a mask of another size, and without values.
     """
     _reject_inplace("place", inplace)
     sizes = [math.prod(shape_of(x)) for x in (arr, mask)]
@@ -79,6 +81,9 @@ def put(a, ind, v, mode=None, *, inplace=True):
       mode: what to do about positions out of bounds: None takes the nearest element, "clip" does
         so without counting from the end, "wrap" takes the remainder.
       inplace: must be False.
+
+    Raises NotImplementedError for mode "raise", and unless `inplace=False`; AttributeValueError (a
+    ValueError) for another mode; DTypeError for positions that are no integers.
     """
     _reject_inplace("put", inplace)
     if mode == "raise":
@@ -118,6 +123,8 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
       axis: the axis; None means the flattened array.
       inplace: must be False.
       mode: what to do about indices out of bounds, as in `x.at[...].set`.
+
+    Raises DTypeError for indices that are no integers, ShapeError for another number of axes.
     """
     _reject_inplace("put_along_axis", inplace)
     if not is_integer(dtype_of(indices)):
@@ -154,6 +161,9 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
       val: a number, or an array whose elements are repeated or cut off to the diagonal.
       wrap: not supported, must be False.
       inplace: must be False.
+
+    Raises NotImplementedError for `wrap`, and unless `inplace=False`; ShapeError for axes of
+    different sizes; AttributeValueError (a ValueError) without values.
     """
     if inplace:
         raise NotImplementedError(
@@ -194,6 +204,9 @@ def insert(arr, obj, values, axis=None):
       values: what to insert: one slice for each position, or several for a single one; they are
         converted to the dtype of `arr`.
       axis: the axis; None inserts into the flattened array.
+
+    Raises AttributeValueError (a ValueError) for positions that are no integers or have more than
+    one axis, ShapeError for values with more axes than `arr`.
     """
     if axis is None:
         arr, axis = ravel(arr), 0

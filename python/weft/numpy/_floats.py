@@ -49,6 +49,8 @@ def round(a, decimals=0, out=None):
       a: array or number.
       decimals: number of places after the point, negative for places before it.
       out: not supported, must be None.
+
+    Raises NotImplementedError for `out`, AttributeValueError (a ValueError) for bools.
     """
     if out is not None:
         raise NotImplementedError("[round] arrays are immutable: out must be None")
@@ -124,7 +126,7 @@ def modf(x, /, out=None):
 def isinf(x, /):
     """Whether each element is infinite (for complex x: either of its parts)."""
     shape, dtype, _ = _core.typeof(x)
-    return _isinf(x) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
+    return strong(_isinf(x)) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
 
 def _has_infinity(dtype):
@@ -158,7 +160,7 @@ def _refuse_complex(function, x):
 def _equals_float(function, x, value):
     _refuse_complex(function, x)
     shape, dtype, _ = _core.typeof(x)
-    return u.equal(x, value) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
+    return strong(u.equal(x, value)) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
 
 @composite
@@ -192,6 +194,16 @@ def _angle(z, *, deg):
     return result if keeps_weak else strong(result)
 
 
+def sign(x, /):
+    """-1, 0 or 1 as x is, and 0 also for -0.0; x / abs(x) for complex numbers."""
+    return _sign(x) if is_inexact(dtype_of(x)) else u.sign(x)
+
+
+@composite
+def _sign(x):
+    return choose(u.equal(x, 0), 0, u.sign(x))
+
+
 def signbit(x, /):
     """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
     require_real("signbit", x)
@@ -199,7 +211,7 @@ def signbit(x, /):
     if is_float(dtype) and lowest_value(dtype) < 0:
         return _signbit(x)
     if is_integer(dtype) and dtype.kind != "u":
-        return u.less(x, 0)
+        return strong(u.less(x, 0))
     return _core.broadcast_to(False, shape)
 
 
@@ -256,9 +268,12 @@ def frexp(x, /):
 
 @composite
 def ldexp(x1, x2, /):
-    """x1 * 2**x2, for an array of integers x2, as a float."""
+    """x1 * 2**x2, for an array of integers x2, as a float.
+
+    Raises AttributeValueError (a ValueError) for exponents that are no integers.
+    """
     require_real("ldexp", x1)
-    if not is_integer(dtype_of(x2)):
+    if is_inexact(dtype_of(x2)):
         raise AttributeValueError(f"[ldexp] expected integer exponents; got dtype {dtype_of(x2)}")
     (x,) = _core.promote_dtypes_inexact(x1)
     dtype = dtype_of(x)

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from typing import Any
 
 from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int
@@ -138,7 +139,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 @composite(static_argnames=("count",))
 def _bin_edges(a, borders, limits, *, count):
-    return _edges(*_core.promote_dtypes_inexact(a), borders, limits, count)
+    (a,) = _core.promote_dtypes_inexact(a)
+    return _edges(a, borders, limits, count)
 
 
 def _edges(a, borders, limits, count):
@@ -231,6 +233,8 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     Returns:
       The counts, with D axes, and a list of the D arrays of borders. Counts are integers without
       weights and density.
+
+    Raises AttributeValueError (a ValueError) for a sample that is no matrix.
     """
     if ndim_of(sample) != 2:
         raise AttributeValueError(
@@ -287,7 +291,7 @@ def _grid_histogram(sample, weights, borders, ranges, *, counts, density):
     return (_density(result, edges) if density else result), edges
 
 
-def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+def histogram2d(x, y, bins: Any = 10, range=None, weights=None, density=None):
     """How many points of a plane fall into each cell of a grid.
 
     Args:
@@ -299,6 +303,8 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
 
     Returns:
       The counts, the borders along the first axis, and those along the second.
+
+    Raises ShapeError unless `x` and `y` are vectors of one size.
     """
     if ndim_of(x) != 1 or shape_of(x) != shape_of(y):
         raise ShapeError(

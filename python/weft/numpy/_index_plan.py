@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft import _core
+from weft import _core, _slice
 from weft.dtypes import is_bool, is_integer
 from weft.errors import (
     ConcretizationTypeError,
@@ -41,6 +41,15 @@ class Position(NamedTuple):
 
     axis: int
     at: Any
+
+
+class Window(NamedTuple):
+    """Elements at, at + step, ... of an axis, `count` in all; `at` as for Position."""
+
+    axis: int
+    at: Any
+    count: int
+    step: int
 
 
 class Positions(NamedTuple):
@@ -94,7 +103,7 @@ def read_index(shape, index):
 
 
 def _checked(item):
-    if item is None or item is Ellipsis or isinstance(item, slice):
+    if item is None or item is Ellipsis or isinstance(item, (slice, _slice.Slice)):
         return item
     if isinstance(item, str):
         raise OperandError(f"[index] expected integers, slices or arrays; got {item!r}")
@@ -133,6 +142,8 @@ def _entries(item, axis, shape):
     if isinstance(item, slice):
         start, stop, step = item.indices(shape[axis])
         return [Slice(axis, start, len(range(start, stop, step)), step)]
+    if isinstance(item, _slice.Slice):
+        return [_window(item, axis, shape[axis])]
     if isinstance(item, _Mask):
         return _mask_entries(item.values, axis, shape)
     own_shape = _core.typeof(item)[0]
@@ -140,6 +151,16 @@ def _entries(item, axis, shape):
         return [Positions(axis, item, own_shape)]
     static = isinstance(item, (int, np.integer))
     return [Position(axis, operator.index(item) if static else item)]
+
+
+def _window(item, axis, dim):
+    count = operator.index(item.size)
+    if count < 0 or (item.stride == 1 and count > dim):
+        raise OperandError(f"[index] expected a slice of 0 to {dim} elements; got {item}")
+    shape, dtype, _ = _core.typeof(item.start)
+    if shape or not is_integer(dtype):
+        raise OperandError(f"[index] expected an integer as the start of a slice; got {item}")
+    return Window(axis, item.start, count, item.stride)
 
 
 def _mask_entries(mask, axis, shape):
@@ -156,8 +177,8 @@ def _mask_entries(mask, axis, shape):
 
 
 def is_basic(entries):
-    """Whether there are no index arrays."""
-    return not any(isinstance(entry, Positions) for entry in entries)
+    """Whether there are integers, slices and new axes only."""
+    return not any(isinstance(entry, (Positions, Window)) for entry in entries)
 
 
 def within(entries, shape):
@@ -240,10 +261,10 @@ def block_of(shape, entries):
 class Component(NamedTuple):
     """One component of the index vectors: along which axis of the array it counts, and its values.
 
-    They are an operand, or start, start + step, ... for a slice in steps.
+    They are an operand, or start, start + step, ... for a slice in steps; with both, their sum.
     """
 
-    axis: int
+    axis: int | None
     dims: tuple  # axes of the index vectors that the values lie along
     operand: int | None = None
     wrap: int = 0
@@ -291,6 +312,18 @@ def plan_of(shape, entries, place, wrap=True):
                 sizes[entry.axis] = 1
                 collapsed.append(entry.axis)
                 later.append(entry)
+        elif isinstance(entry, Window):
+            at = operands.add(entry.at, entry.axis)
+            if entry.step == 1:
+                offset.append(len(result) - len(new_axes))
+                components.append(Component(entry.axis, (), *at))
+            else:
+                collapsed.append(entry.axis)
+                dims = (len(vectors),)
+                components.append(Component(entry.axis, dims, *at, step=entry.step))
+                vectors.append(entry.count)
+            sizes[entry.axis] = entry.count if entry.step == 1 else 1
+            result.append(entry.count)
         elif entry.step == 1:
             offset.append(len(result) - len(new_axes))
             sizes[entry.axis] = entry.count

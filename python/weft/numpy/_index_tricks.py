@@ -145,6 +145,8 @@ def ix_(*args):
 
     Returns:
       Tuple of arrays, each with its elements along an axis of its own.
+
+    Raises ShapeError for indices that are no vectors, NotImplementedRuleError for bools.
     """
     for x in args:
         if ndim_of(x) != 1:

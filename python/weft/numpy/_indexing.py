@@ -115,13 +115,13 @@ def _index_vectors(plan, operands):
     dtype = index_dtype(operands)
     parts = []
     for c in plan.components:
-        if c.operand is None:
+        start = c.start if c.operand is None else wrapped(operands[c.operand], c.wrap, dtype)
+        at = start
+        if c.step:
             count = plan.vectors[c.dims[0]]
             at = _core.bind("iota", dtype=dtype, shape=(count,), dimension=0)
             at = _core.bind("mul", at, c.step)
-            at = _core.bind("add", at, c.start)
-        else:
-            at = wrapped(operands[c.operand], c.wrap, dtype)
+            at = _core.bind("add", at, _core.broadcast_to(start, (count,)))
         shape = (*plan.vectors, 1)
         parts.append(_core.bind("broadcast_in_dim", at, shape=shape, broadcast_dimensions=c.dims))
     if not parts:
@@ -162,7 +162,7 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
 
 def _converted(kind, values, x):
     dtype = dtype_of(x)
-    if _core.result_type(x, values)[0] not in (dtype, canonicalize_dtype(dtype)):
+    if _core.result_type(x, values)[0] not in (dtype, canonicalize_dtype(dtype, True)):
         warnings.warn(
             f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to {dtype}, the "
             "dtype of the array; convert them yourself with astype if that is meant",

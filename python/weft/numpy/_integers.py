@@ -17,17 +17,20 @@ from weft.numpy._shape import moveaxis
 
 
 def _integers(function, x1, x2):
-    for x in (x1, x2):
-        if not is_integer(dtype_of(x)):
-            raise AttributeValueError(
-                f"[{function}] expected arrays of integers; got dtype {dtype_of(x)}"
-            )
-    return _core.broadcast_arrays(*_core.promote_dtypes(x1, x2))
+    x1, x2 = _core.promote_dtypes(x1, x2)
+    if not is_integer(dtype_of(x1)):
+        raise AttributeValueError(
+            f"[{function}] expected arrays of integers; got dtype {dtype_of(x1)}"
+        )
+    return _core.broadcast_arrays(x1, x2)
 
 
 @composite
 def gcd(x1, x2):
-    """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x)."""
+    """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x).
+
+    A bool beside an integer counts as one.
+    """
     return _gcd(*_integers("gcd", x1, x2))
 
 
@@ -82,6 +85,8 @@ def packbits(a, axis=None, bitorder="big"):
 
     Returns:
       uint8 array, with an eighth of the size along the axis, rounded up.
+
+    Raises DTypeError for other than integers and bools.
     """
     if not (is_integer(dtype_of(a)) or is_bool(dtype_of(a))):
         raise DTypeError(f"[packbits] expected integers or bool; got dtype {dtype_of(a)}")
@@ -116,6 +121,8 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
 
     Returns:
       uint8 array of zeros and ones.
+
+    Raises DTypeError for other than uint8.
     """
     if dtype_of(a) != np.uint8:
         raise DTypeError(f"[unpackbits] expected an array of uint8; got dtype {dtype_of(a)}")

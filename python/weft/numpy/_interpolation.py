@@ -32,6 +32,9 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         "extrapolate" on the first and the last line prolonged.
       period: the period of the positions, which need not be in order then; left and right have no
         effect.
+
+    Raises ShapeError unless `xp` and `fp` are vectors of one size, AttributeValueError (a
+    ValueError) for complex `x` or `xp` and for other texts than 'extrapolate'.
     """
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != _EXTRAPOLATE:
@@ -86,6 +89,8 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
       discont: differences less than this are kept; at least, and by default, half the period.
       axis: the axis.
       period: what phases are equal by.
+
+    Raises AttributeValueError (a ValueError) for complex numbers.
     """
     if is_complex(dtype_of(p)):
         raise AttributeValueError(f"[unwrap] expected real numbers; got dtype {dtype_of(p)}")

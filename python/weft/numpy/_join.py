@@ -75,6 +75,8 @@ def concatenate(arrays, axis=0, dtype=None):
         promoted.
       axis: the axis; None joins the flattened arrays.
       dtype: dtype of the result.
+
+    Raises ShapeError for arrays without axes, or of shapes that differ elsewhere.
     """
     arrays = _at_least_one(arrays, "concatenate", axis)
     if axis is None:
@@ -99,7 +101,11 @@ def _unchanged(x, _):
 
 
 def stack(arrays, axis=0, out=None, dtype=None):
-    """Joins arrays of one shape along a new axis; dtypes are promoted."""
+    """Joins arrays of one shape along a new axis; dtypes are promoted.
+
+    `dtype` is that of the result, by default what the arrays promote to. Raises NotImplementedError
+    for `out`, ShapeError for shapes that differ.
+    """
     if out is not None:
         raise NotImplementedError("[stack] arrays are immutable: out must be None")
     arrays = _at_least_one(arrays, "stack", axis)
@@ -115,7 +121,10 @@ def _with_new_axis(x, axis):
 
 
 def vstack(tup, dtype=None):
-    """Joins arrays along the first of at least two axes; vectors become rows."""
+    """Joins arrays along the first of at least two axes; vectors become rows.
+
+    `dtype` is that of the result, by default what the arrays promote to.
+    """
     return _join("vstack", _at_least_one(tup, "vstack"), _as_rows, 0, dtype)
 
 
@@ -124,7 +133,10 @@ def _as_rows(x, _):
 
 
 def hstack(tup, dtype=None):
-    """Joins arrays along the second axis, vectors along their only one."""
+    """Joins arrays along the second axis, vectors along their only one.
+
+    `dtype` is that of the result, by default what the arrays promote to.
+    """
     arrays = _at_least_one(tup, "hstack")
     return _join("hstack", arrays, _as_vectors, 0 if ndim_of(arrays[0]) <= 1 else 1, dtype)
 
@@ -134,7 +146,10 @@ def _as_vectors(x, _):
 
 
 def dstack(tup, dtype=None):
-    """Joins arrays along the third of at least three axes; see `atleast_3d`."""
+    """Joins arrays along the third of at least three axes; see `atleast_3d`.
+
+    `dtype` is that of the result, by default what the arrays promote to.
+    """
     return _join("dstack", _at_least_one(tup, "dstack"), _as_planes, 2, dtype)
 
 
@@ -345,7 +360,10 @@ def fliplr(m):
 
 def rot90(m, k=1, axes=(0, 1)):
     """The array turned by k times 90 degrees in the plane of two axes, from the first to the
-    second."""
+    second.
+
+    Raises AttributeValueError (a ValueError) for other than two axes.
+    """
     axes = normalize_axes(axes, ndim_of(m), "rot90")
     if len(axes) != 2:
         raise AttributeValueError(f"[rot90] expected two axes; got {axes}")
@@ -372,6 +390,8 @@ def roll(a, shift, axis=None):
       a: array or number.
       shift: an integer, which may be traced; or several, one for each axis.
       axis: an axis or several; None rolls the flattened array and restores the shape.
+
+    Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
     """
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
     if axis is None:

@@ -1,6 +1,7 @@
 """Products of vectors, matrices and stacks of them."""
 
 import operator
+from typing import Any
 
 from weft import _core
 from weft._arguments import (
@@ -65,7 +66,7 @@ def _others(lhs, rhs):
     return (*(x for x in lhs if x not in rhs), *(x for x in rhs if x not in lhs))
 
 
-def _require_axes(function, *arrays, least=1):
+def _require_axes(function, *arrays, least: Any = 1):
     if any(ndim_of(x) < n for x, n in zip(arrays, _counts(least, arrays), strict=True)):
         shapes = " and ".join(str(shape_of(x)) for x in arrays)
         raise ShapeError(f"[{function}] expected arrays with more axes; got shapes {shapes}")
@@ -152,9 +153,10 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors that stand along an axis, those of `x1` conjugated, summed over it.
 
     The other axes broadcast together.
+
+    `precision` and `preferred_element_type` are those of `tensordot`.
     """
     options = _options("vecdot", precision, preferred_element_type)
-    _require_axes("vecdot", x1, x2)
     operands = [moveaxis(x, axis, -1) for x in (u.conj(x1), x2)]
     labels = [(*_batch(ndim_of(x) - 1), "n") for x in operands]
     out = _batch(max(map(ndim_of, operands)) - 1)
@@ -206,7 +208,9 @@ def _outer(a, b):
 
 
 @eager_entry(2, "axes")
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(
+    a, b, axes: Any = 2, *, precision=None, preferred_element_type=None, out_sharding=None
+):
     """Product summed over several axes.
 
     Args:
@@ -219,6 +223,9 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
+
+    Raises AttributeValueError (a ValueError) for another number of axes of one than of the other,
+    ShapeError for more axes than there are.
     """
     without_sharding(out_sharding, "tensordot")
     options = _options("tensordot", precision, preferred_element_type)
@@ -275,6 +282,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     Returns:
       Array of vectors with three components; of numbers (the third component) if both vectors have
       two.
+
+    Raises ShapeError for vectors of other than two or three components.
     """
     if axis is not None:
         axisa = axisb = axisc = axis

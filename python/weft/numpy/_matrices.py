@@ -60,7 +60,7 @@ def linspace(
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
     """
     num = _count(num, "linspace")
-    shape_of(start), shape_of(stop)  # a name of a dtype would promote too
+    _ = shape_of(start), shape_of(stop)  # a name of a dtype would promote too
     computed = to_inexact_dtype(_core.result_type(start, stop)[0])
     dtype = computed if dtype is None else requested_dtype(dtype, "linspace")
     if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):
@@ -104,7 +104,10 @@ def _linspace(start, stop, *, num, endpoint, computed, dtype, axis):
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    """`base` to the powers `linspace(start, stop, num)`."""
+    """`base` to the powers `linspace(start, stop, num)`.
+
+    `endpoint`, `dtype` and `axis` are those of `linspace`.
+    """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     result = power(base, exponents)
     dtype = dtype_of(exponents) if dtype is None else requested_dtype(dtype, "logspace")
@@ -148,6 +151,9 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
     Returns:
       A list of as many arrays.
+
+    Raises ShapeError for arrays that are no vectors, AttributeValueError (a ValueError) for another
+    `indexing`.
     """
     if indexing not in ("xy", "ij"):
         raise AttributeValueError(f"[meshgrid] expected indexing 'xy' or 'ij'; got {indexing!r}")
@@ -173,6 +179,8 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
     """An N by M matrix with ones on diagonal `k` (above the main one if positive), else zeros.
 
     With a device, the result is there; see `full`.
+
+    Raises AttributeValueError (a ValueError) for negative sizes.
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "eye")
     n = static_int(N, "eye", "N")
@@ -186,12 +194,18 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
 
 def identity(n, dtype=None):
-    """The n by n identity matrix."""
+    """The n by n identity matrix.
+
+    `dtype` is that of the result, the default float dtype if None.
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """An N by M matrix with ones on and below diagonal `k`, zeros above; float32 by default."""
+    """An N by M matrix with ones on and below diagonal `k`, zeros above; float32 by default.
+
+    `dtype` is that of the result, the default float dtype if None.
+    """
     dtype = requested_dtype("float32" if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
     m = n if M is None else static_int(M, "tri", "M")
@@ -227,12 +241,16 @@ def _triangle(function, m, k):
 
 @composite(static_argnames=("k", "comparison"))
 def _masked_triangle(m, *, k, comparison):
-    mask = _triangle_mask(*shape_of(m)[-2:], k, comparison)
+    rows, columns = shape_of(m)[-2:]
+    mask = _triangle_mask(rows, columns, k, comparison)
     return choose(mask, m, _core.astype(0, dtype_of(m)))
 
 
 def diag(v, k=0):
-    """Diagonal `k` of a matrix; or for a one-dimensional array the matrix that has it there."""
+    """Diagonal `k` of a matrix; or for a one-dimensional array the matrix that has it there.
+
+    Raises ShapeError for other than one or two axes.
+    """
     ndim = ndim_of(v)
     if ndim == 1:
         return _diagonal_matrix(v, k=operator.index(k))
@@ -267,6 +285,8 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
     Returns:
       Array without the two axes, with the diagonal as last axis.
+
+    Raises ShapeError for fewer than two axes, or one axis twice.
     """
     ndim = ndim_of(a)
     if ndim < 2:
@@ -302,7 +322,11 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 
 
 def vander(x, N=None, increasing=False):
-    """The matrix of the powers 0 to N - 1 of a one-dimensional array, highest power first."""
+    """The matrix of the powers 0 to N - 1 of a one-dimensional array, highest power first.
+
+    The powers fall from left to right, or rise where `increasing`. Raises ShapeError for an array
+    that is no vector.
+    """
     if ndim_of(x) != 1:
         raise ShapeError(f"[vander] expected a one-dimensional array; got shape {shape_of(x)}")
     count = shape_of(x)[0] if N is None else static_int(N, "vander", "N")
@@ -357,7 +381,10 @@ def _matrix_sizes(function, arr, k):
 
 
 def diag_indices_from(arr):
-    """`diag_indices` for the shape of an array whose axes have one size."""
+    """`diag_indices` for the shape of an array whose axes have one size.
+
+    Raises ShapeError for fewer than two axes, or axes of different sizes.
+    """
     shape = shape_of(arr)
     if len(shape) < 2 or len(set(shape)) > 1:
         raise ShapeError(

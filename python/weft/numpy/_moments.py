@@ -59,7 +59,7 @@ def _count(shape, where, axes, dtype, keepdims):
     """How many elements enter a reduction: a number, or an array if there is a mask."""
     if where is None:
         return float(math.prod(shape[axis] for axis in axes))
-    mask = _core.broadcast_to(u.not_equal(where, 0), shape)
+    mask = _core.broadcast_to(where, shape)
     return r.reduced(
         mask, None, None, kind="sum", axes=axes, dtype=real_dtype(dtype), keepdims=keepdims
     )
@@ -237,6 +237,7 @@ def _without_nan(function, a, axis, keepdims, where, dtype=None, ddof=0, **array
 def _masked(a, where, arrays, *, function, options):
     mask = _present(a)
     if where is not None:
+        r.require_mask("nan" + function.__name__, where)
         mask = where if mask is None else u.logical_and(where, mask)
     return function(a, where=mask, **arrays, **dict(options))
 

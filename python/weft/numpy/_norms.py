@@ -145,6 +145,8 @@ def cond(x, p=None):
     Args:
       x: array `[..., m, n]`, with as many rows as columns unless `p` is None, 2 or -2.
       p: which norm, see `norm`; None for the ratio of the greatest and least singular value.
+
+    Raises ShapeError for matrices without elements.
     """
     require_matrices("cond", x, square=p not in (None, 2, -2))
     if 0 in shape_of(x):

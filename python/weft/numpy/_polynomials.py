@@ -8,7 +8,7 @@ from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, AxisError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
 from weft.lax._shape import concatenate
@@ -50,6 +50,8 @@ def poly(seq_of_zeros):
 
     Returns:
       Array `[n + 1]` of a floating-point dtype.
+
+    Raises ShapeError for other than a vector or a square matrix.
     """
     shape = shape_of(seq_of_zeros)
     if len(shape) > 2 or (len(shape) == 2 and (shape[0] != shape[1] or not shape[0])):
@@ -78,7 +80,7 @@ def _poly(zeros):
 def _sum(function, a1, a2, combine):
     for x in (a1, a2):
         if ndim_of(x) < 1:
-            raise ShapeError(f"[{function}] expected vectors; got shape {shape_of(x)}")
+            raise AxisError(f"[{function}] expected vectors; got shape {shape_of(x)}")
     if ndim_of(a1) == ndim_of(a2) == 1:
         return _aligned(a1, a2, combine=combine)
     return combine(a1, a2)
@@ -189,6 +191,8 @@ def polyint(p, m=1, k=None):
       m: how often to integrate.
       k: the constants of integration, of each step: a number, or a vector of one or `m`. None for
         0.
+
+    Raises AttributeValueError (a ValueError) for constants of another shape.
     """
     _require_vectors("polyint", p=p)
     m = _order("polyint", m)
@@ -228,6 +232,9 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
     Returns:
       The coefficients, `[deg + 1]` or `[deg + 1, k]`; a tuple with what else is asked for.
+
+    Raises ShapeError for points or weights of other shapes, AttributeValueError (a ValueError) for
+    a negative degree, integers as `x`, and too few points for `cov`.
     """
     deg = static_int(deg, "polyfit", "deg")
     if deg < 0:
@@ -292,6 +299,8 @@ def roots(p, *, strip_zeros=True):
       p: vector of coefficients.
       strip_zeros: whether leading zeros are left out, which needs their values. Without it, as many
         zeros at the end of the result are NaN.
+
+    Raises ShapeError for coefficients that are no vector.
     """
     p = _core.asarray(p)
     if ndim_of(p) > 1:

@@ -21,6 +21,8 @@ def unravel_index(indices, shape):
 
     Returns:
       A tuple of arrays of the shape and dtype of `indices`, one for each axis.
+
+    Raises DTypeError for indices that are no integers.
     """
     shape = static_ints(shape, "unravel_index", "the shape")
     dtype = dtype_of(indices)
@@ -57,6 +59,9 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
         values, "wrap" them round, "clip" them to the ends, or "ignore" that they are.
       order: "C" for row-major order, "F" for column-major order.
       dtype: dtype of the result; else the one that the indices promote to.
+
+    Raises AttributeValueError (a ValueError) for another number of index arrays, indices that are
+    no integers or, with mode "raise", out of bounds, and for another mode or order.
     """
     dims = static_ints(dims, "ravel_multi_index", "dims")
     indices = tuple(multi_index)

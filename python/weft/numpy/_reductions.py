@@ -4,6 +4,8 @@ Floats narrower than 32 bits are summed up in float32. Sums and products of bool
 narrower than the default integer dtype are taken in the default integer dtype of their kind.
 """
 
+from typing import Any
+
 import numpy as np
 
 from weft import _core
@@ -60,6 +62,14 @@ def _highest(dtype):
     return complex(np.inf, np.inf) if is_complex(dtype) else highest_value(dtype)
 
 
+def require_mask(function, where):
+    """AttributeValueError if `where` is neither None nor of truth values."""
+    if where is not None and not is_bool(dtype_of(where)):
+        raise AttributeValueError(
+            f"[{function}] expected where to be None or a bool array; got dtype {dtype_of(where)}"
+        )
+
+
 # The operation, the one that combines two results, the identity by dtype, and whether narrow floats
 # are widened meanwhile.
 _KINDS = {
@@ -76,7 +86,7 @@ _KINDS = {
 _OF_BOOLS = {"sum": "any", "prod": "all"}
 
 
-def _reduce(kind, a, axis, dtype, keepdims, where=None, initial=None):
+def _reduce(kind: Any, a, axis, dtype, keepdims, where=None, initial=None):
     shape, own, weak = _core.typeof(a)
     axes = normalize_axes(axis, len(shape), kind)
     if is_bool(dtype):
@@ -93,6 +103,9 @@ def reduced(a, where, initial, *, kind, axes, dtype, keepdims):
     """The general reduction: conversion, mask, reduction, initial value, kept axes."""
     op, combine, identity, widen = _KINDS[kind]
     shape = shape_of(a)
+    require_mask(kind, where)
+    if initial is not None and shape_of(initial):
+        raise ShapeError(f"[{kind}] expected a scalar as initial; got shape {shape_of(initial)}")
     working = compute_dtype(dtype) if widen else dtype
     a = as_bool(a) if is_bool(dtype) else _core.astype(a, working)
     if where is not None:
@@ -135,7 +148,7 @@ def sum(
       out: not supported, must be None.
       keepdims: whether the reduced axes stay, with size 1.
       initial: scalar to be added.
-      where: mask that broadcasts to `a`; elements where it is false are left out.
+      where: bool array that broadcasts to `a`; elements where it is false are left out.
       promote_integers: whether integers narrower than the default dtype are widened to it.
     """
     reject_out("sum", out)
@@ -225,7 +238,10 @@ def any(a, axis=None, out=None, keepdims=False, *, where=None):
 
 @eager_entry(1, "axis", "keepdims")
 def count_nonzero(a, axis=None, keepdims=False):
-    """Number of elements along axes that are not zero, as the default integer dtype."""
+    """Number of elements along axes that are not zero, as the default integer dtype.
+
+    `axis` (one, several, or None for all) and `keepdims` are those of `sum`.
+    """
     axes = normalize_axes(axis, len(shape_of(a)), "count_nonzero")
     return _count_nonzero(a, axes=axes, keepdims=bool(keepdims))
 
@@ -237,7 +253,10 @@ def _count_nonzero(a, *, axes, keepdims):
 
 @eager_entry(1, "axis", "keepdims")
 def ptp(a, axis=None, out=None, keepdims=False):
-    """Difference of the greatest and the smallest element along axes."""
+    """Difference of the greatest and the smallest element along axes.
+
+    `axis`, `out` and `keepdims` are those of `max`.
+    """
     reject_out("ptp", out)
     axes = normalize_axes(axis, len(shape_of(a)), "ptp")
     return _ptp(a, axes=axes, keepdims=bool(keepdims))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of
+from weft._arguments import ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_dtype
 from weft.errors import AttributeValueError, ShapeError
@@ -51,6 +51,8 @@ def select(condlist, choicelist, default=0):
 
     Returns:
       Array of the promoted dtype of choices and default, and of the broadcast shape.
+
+    Raises AttributeValueError (a ValueError) for as many choices as there are no conditions.
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise AttributeValueError(
@@ -156,7 +158,7 @@ def _array_equal(a1, a2, *, equal_nan):
     same = u.equal(a1, a2)
     if equal_nan:
         same = u.logical_or(same, u.logical_and(u.isnan(a1), u.isnan(a2)))
-    return _all(same)
+    return strong(_all(same))
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):

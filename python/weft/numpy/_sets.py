@@ -1,7 +1,7 @@
 """Distinct elements of arrays, and arrays as sets of them."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, weak_as
@@ -22,27 +22,27 @@ from weft.numpy._shape import moveaxis
 from weft.numpy._sorting import insertion_points
 
 
-class _UniqueAllResult(NamedTuple):
+class UniqueAllResult(NamedTuple):
     """The distinct values of an array, where each is first, which each element is, how many."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: _core.Array
+    indices: _core.Array
+    inverse_indices: _core.Array
+    counts: _core.Array
 
 
-class _UniqueCountsResult(NamedTuple):
+class UniqueCountsResult(NamedTuple):
     """The distinct values of an array, and how often each occurs."""
 
-    values: Any
-    counts: Any
+    values: _core.Array
+    counts: _core.Array
 
 
-class _UniqueInverseResult(NamedTuple):
+class UniqueInverseResult(NamedTuple):
     """The distinct values of an array, and which of them each element is."""
 
-    values: Any
-    inverse_indices: Any
+    values: _core.Array
+    inverse_indices: _core.Array
 
 
 def unique(
@@ -170,19 +170,19 @@ def unique_all(x, /, *, size=None, fill_value=None):
     NaN does not equal NaN.
     """
     results = _unique("unique_all", x, (True, True, True), None, False, size, fill_value)
-    return _UniqueAllResult(*results)
+    return UniqueAllResult(*results)
 
 
 def unique_counts(x, /, *, size=None, fill_value=None):
     """`unique` as a named tuple: values, counts. NaN does not equal NaN."""
     results = _unique("unique_counts", x, (False, False, True), None, False, size, fill_value)
-    return _UniqueCountsResult(*results)
+    return UniqueCountsResult(*results)
 
 
 def unique_inverse(x, /, *, size=None, fill_value=None):
     """`unique` as a named tuple: values, inverse_indices. NaN does not equal NaN."""
     results = _unique("unique_inverse", x, (False, True, False), None, False, size, fill_value)
-    return _UniqueInverseResult(*results)
+    return UniqueInverseResult(*results)
 
 
 def unique_values(x, /, *, size=None, fill_value=None):
@@ -337,6 +337,8 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
 
     Returns:
       bool array of the shape of `element`.
+
+    Raises AttributeValueError (a ValueError) for another method.
     """
     if method not in _ISIN:
         raise AttributeValueError(f"[isin] expected a method of {', '.join(_ISIN)}; got {method!r}")

@@ -28,6 +28,9 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
       order: "C" to read and fill with the last axis fastest, "F" with the first.
       copy: ignored, arrays never change.
       out_sharding: must be None.
+
+    Raises NotImplementedError for order "A", AttributeValueError (a ValueError) for another one,
+    ShapeError for a shape of another size.
     """
     without_sharding(out_sharding, "reshape")
     if order == "A":
@@ -73,7 +76,10 @@ def ravel(a, order="C", *, out_sharding=None):
 
 
 def transpose(a, axes=None):
-    """Reorders the axes: axis i of the result is axis `axes[i]` of `a`. None reverses them."""
+    """Reorders the axes: axis i of the result is axis `axes[i]` of `a`. None reverses them.
+
+    Raises ShapeError for axes that are no permutation.
+    """
     if axes is None:
         return _reversed_axes(a)
     axes, ndim = static_ints(axes, "transpose", "the axes"), ndim_of(a)
@@ -88,7 +94,10 @@ def permute_dims(a, /, axes):
 
 
 def matrix_transpose(x, /):
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    Raises ShapeError for fewer than two axes.
+    """
     if ndim_of(x) < 2:
         raise ShapeError(f"[matrix_transpose] expected at least two axes; got {shape_of(x)}")
     return swapaxes(x, -1, -2)
@@ -104,7 +113,10 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """Moves axes to other places; the others keep their order."""
+    """Moves axes to other places; the others keep their order.
+
+    Raises AttributeValueError (a ValueError) for as many sources as there are no destinations.
+    """
     ndim = ndim_of(a)
     source = normalize_axes(static_ints(source, "moveaxis", "source"), ndim, "moveaxis")
     destination = normalize_axes(
@@ -121,7 +133,10 @@ def moveaxis(a, source, destination):
 
 
 def rollaxis(a, axis, start=0):
-    """Moves an axis back until it stands before the one at `start`."""
+    """Moves an axis back until it stands before the one at `start`.
+
+    Raises AttributeValueError (a ValueError) for a start out of bounds.
+    """
     ndim = ndim_of(a)
     axis = normalize_axis(axis, ndim, "rollaxis")
     start = static_int(start, "rollaxis", "start")
@@ -132,7 +147,10 @@ def rollaxis(a, axis, start=0):
 
 
 def squeeze(a, axis=None):
-    """Drops axes of size 1: those given, or all of them."""
+    """Drops axes of size 1: those given, or all of them.
+
+    `axis` names one or several; None is all that have size 1.
+    """
     if axis is None:
         axis = [i for i, size in enumerate(shape_of(a)) if size == 1]
     return lax_shape.squeeze(a, axis)

@@ -77,7 +77,10 @@ def _correlation(a, v, *, mode, flips, precision, dtype):
 
 
 def i0(x):
-    """The modified Bessel function of the first kind of order 0, of real numbers."""
+    """The modified Bessel function of the first kind of order 0, of real numbers.
+
+    Raises AttributeValueError (a ValueError) for complex numbers.
+    """
     if is_complex(dtype_of(x)):
         raise AttributeValueError(f"[i0] expected real numbers; got dtype {dtype_of(x)}")
     return _i0(x)
@@ -86,7 +89,8 @@ def i0(x):
 @composite
 def _i0(x):
     (x,) = _core.promote_dtypes_inexact(x)
-    return u.multiply(u.exp(u.absolute(x)), bessel_i0e(x))
+    # As a maximum the absolute value has no slope at 0, as the function.
+    return u.multiply(u.exp(u.maximum(x, u.negative(x))), bessel_i0e(x))
 
 
 def _window(function, M, values):

@@ -1,7 +1,7 @@
 """Determinants, inverses, and systems of linear equations."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of, static_int
@@ -28,8 +28,8 @@ from weft.numpy._take import take_along_axis
 class SlogdetResult(NamedTuple):
     """What `slogdet` returns."""
 
-    sign: Any
-    logabsdet: Any
+    sign: _core.Array
+    logabsdet: _core.Array
 
 
 # ---- determinants
@@ -130,6 +130,8 @@ def slogdet(a, *, method=None):
     Returns:
       SlogdetResult of the signs `[...]` (of absolute value 1 for complex matrices) and the
       logarithms `[...]`; 0 and -inf for singular matrices.
+
+    Raises AttributeValueError (a ValueError) for another method.
     """
     if method not in (None, "lu", "qr"):
         raise AttributeValueError(
@@ -161,6 +163,8 @@ def solve(a, b):
 
     Returns:
       Array `[..., n]` or `[..., n, k]`; NaN or infinite for singular matrices.
+
+    Raises ShapeError for operands of other shapes.
     """
     require_matrices("solve", a, square=True)
     a_shape, b_shape = shape_of(a), shape_of(b)
@@ -218,6 +222,9 @@ def tensorinv(a, ind=2):
 
     Returns:
       Array with the axes of `a` from `ind` on, then the first ones.
+
+    Raises ShapeError unless both groups of axes have as many elements, AttributeValueError (a
+    ValueError) for an `ind` less than 1.
     """
     ind, shape = static_int(ind, "tensorinv", "ind"), shape_of(a)
     if ind < 1:
@@ -279,6 +286,8 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     Returns:
       Tuple of x, `[n]` or `[n, k]`; the sums of the squares of a x - b, `[k]`; the rank of `a`,
       int32; and the singular values of `a`.
+
+    Raises ShapeError for operands of other shapes.
     """
     if ndim_of(a) != 2 or ndim_of(b) not in (1, 2) or shape_of(a)[0] != shape_of(b)[0]:
         raise ShapeError(
@@ -393,6 +402,8 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
 
     Returns:
       int32 array `[...]`.
+
+    Raises AttributeValueError (a ValueError) for `rtol` together with `tol`.
     """
     if rtol is not None and tol is not None:
         raise AttributeValueError("[matrix_rank] expected rtol or tol; got both")
@@ -447,6 +458,9 @@ def multi_dot(arrays, *, precision=None):
     Args:
       arrays: two matrices or more; the first may be a vector, a row, and the last one, a column.
       precision: see `weft.lax.Precision`.
+
+    Raises AttributeValueError (a ValueError) for fewer than two arrays, ShapeError for sizes that
+    do not fit together.
     """
     arrays = tuple(arrays)
     shapes = [shape_of(x) for x in arrays]
@@ -495,6 +509,6 @@ def _fewest_multiplications(sizes):
                 k: cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
                 for k in range(i, j)
             }
-            split[i, j] = min(costs, key=costs.get)
+            split[i, j] = min(costs, key=costs.__getitem__)
             cost[i, j] = costs[split[i, j]]
     return split

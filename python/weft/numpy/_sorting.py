@@ -96,6 +96,8 @@ def lexsort(keys, axis=-1):
     Args:
       keys: arrays of one shape; a sequence, or stacked along the first axis of an array.
       axis: the axis to sort along.
+
+    Raises ShapeError for keys of different shapes.
     """
     keys = _key_arrays(keys)
     shape = shape_of(keys[0])
@@ -200,6 +202,9 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
     Returns:
       int32 array of the shape of `v`.
+
+    Raises ShapeError for an `a` that is no vector, AttributeValueError (a ValueError) for another
+    side or method, DTypeError for a sorter that is no vector of integers.
     """
     if ndim_of(a) != 1:
         raise ShapeError(f"[searchsorted] expected a one-dimensional array; got {shape_of(a)}")
@@ -303,6 +308,8 @@ def digitize(x, bins, right=False, *, method=None):
 
     Returns:
       int32 array of the shape of `x`: 0 before the first border, their number after the last.
+
+    Raises ShapeError for bins that are no vector.
     """
     if ndim_of(bins) != 1:
         raise ShapeError(f"[digitize] expected one-dimensional bins; got shape {shape_of(bins)}")

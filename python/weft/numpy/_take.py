@@ -3,6 +3,7 @@
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
+from weft._surface import eager_entry
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather
@@ -11,6 +12,7 @@ from weft.numpy._division_powers import remainder
 from weft.numpy._shape import ravel
 
 
+@eager_entry(2, "axis", "mode", "unique_indices", "indices_are_sorted")
 def take(
     a,
     indices,
@@ -33,6 +35,9 @@ def take(
       unique_indices, indices_are_sorted: promises about the indices.
       fill_value: by default NaN, the lowest value of signed and the highest of unsigned integers,
         and True.
+
+    Raises NotImplementedError for `out` and mode "raise", AttributeValueError (a ValueError) for
+    another mode, DTypeError for indices that are no integers.
     """
     if out is not None:
         raise NotImplementedError("[take] arrays are immutable: out must be None")
@@ -69,6 +74,9 @@ def take_along_axis(
       fill_value: for mode "fill"; see `take`.
       wrap_negative_indices: whether negative indices count from the end, as they do by default;
         else they are out of bounds.
+
+    Raises DTypeError for indices that are no integers, ShapeError for indices whose other axes do
+    not fit.
     """
     if not is_integer(dtype_of(indices)):
         raise DTypeError(f"[take_along_axis] expected integer indices; got {dtype_of(indices)}")

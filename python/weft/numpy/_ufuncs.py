@@ -159,7 +159,10 @@ abs = absolute
 
 @composite
 def fabs(x, /):
-    """Absolute value as a float, for real numbers."""
+    """Absolute value as a float, for real numbers.
+
+    Raises TypeError for complex numbers.
+    """
     if is_complex(dtype_of(x)):
         raise TypeError(f"[fabs] expected a real array; got dtype {dtype_of(x)}")
     return _abs(*_core.promote_dtypes_inexact(x))

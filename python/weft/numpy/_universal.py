@@ -2,13 +2,14 @@
 
 import importlib
 import operator
+from typing import Any
 
 from weft import _core
 from weft._recording import check_callable
 from weft._surface import public_function
 from weft.numpy import _division_powers as powers, _reductions as reductions, _ufuncs as u
 
-ufunc = _core.ufunc
+ufunc: Any = _core.ufunc  # what follows gives it its members
 _HOOKS = ("call", "reduce", "accumulate", "at", "reduceat")
 
 
@@ -212,7 +213,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
 
 
 def _of_numpy(function, identity=None, **hooks):
-    return ufunc(
+    made = ufunc(
         function,
         1 if function is u.negative else 2,
         1,
@@ -220,6 +221,8 @@ def _of_numpy(function, identity=None, **hooks):
         call=public_function(function),
         **{name: _later(hook) for name, hook in hooks.items()},
     )
+    made.__doc__ = f"{function.__doc__}\n\n`out` and `where` must be None."
+    return made
 
 
 add = _of_numpy(u.add, 0, reduce="add_reduce", accumulate="add_accumulate", at="add_at")

@@ -262,10 +262,19 @@ def _extremum(function):
 maximum_reduce, minimum_reduce = _extremum(reductions.max), _extremum(reductions.min)
 
 
+def _all_ones(dtype):
+    return np.invert(np.zeros((), dtype))
+
+
 # The operation, the function of two elements, what changes no element, and whether elements are
 # taken as true or false.
 _BITS = {
-    "bitwise_and": ("reduce_and", u.bitwise_and, lambda dtype: ~np.zeros((), dtype), False),
+    "bitwise_and": (
+        "reduce_and",
+        u.bitwise_and,
+        _all_ones,
+        False,
+    ),
     "bitwise_or": ("reduce_or", u.bitwise_or, lambda dtype: 0, False),
     "bitwise_xor": ("reduce_xor", u.bitwise_xor, lambda dtype: 0, False),
     "logical_and": ("reduce_and", u.bitwise_and, lambda dtype: 1, True),

@@ -177,6 +177,8 @@ def apply_over_axes(func, a, axes):
       func: function of an array and an axis; a result that lacks the axis gets it back, of size 1.
       a: array.
       axes: the axes.
+
+    Raises ShapeError for results of `func` with another number of axes.
     """
     ndim = ndim_of(a)
     for axis in axes:

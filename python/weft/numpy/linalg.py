@@ -76,6 +76,8 @@ def cross(x1, x2, /, *, axis=-1):
     """Cross products of vectors with three components along an axis.
 
     The other axes broadcast together. See `weft.numpy.cross` for vectors with two components.
+
+    Raises ShapeError for vectors of other than three components.
     """
     for x in (x1, x2):
         if not -_ndim_of(x) <= axis < _ndim_of(x) or _shape_of(x)[axis] != 3:
@@ -105,7 +107,10 @@ def matrix_transpose(x, /):
 
 
 def outer(x1, x2, /):
-    """Matrix of the products of each element of `x1` (rows) with each of `x2` (columns)."""
+    """Matrix of the products of each element of `x1` (rows) with each of `x2` (columns).
+
+    Raises ShapeError for other than two vectors.
+    """
     if _ndim_of(x1) != 1 or _ndim_of(x2) != 1:
         raise _ShapeError(
             f"[outer] expected two vectors; got shapes {_shape_of(x1)} and {_shape_of(x2)}"
@@ -125,13 +130,19 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """Sums of the diagonals of matrices `[..., m, n]`; see `weft.numpy.trace`."""
+    """Sums of the diagonals of matrices `[..., m, n]`; see `weft.numpy.trace`.
+
+    `dtype` is that of the sums.
+    """
     _require_matrices("trace", x)
     return _matrices.trace(x, offset, -2, -1, dtype)
 
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """Products of vectors summed over an axis, `x1` conjugated; see `weft.numpy.vecdot`."""
+    """Products of vectors summed over an axis, `x1` conjugated; see `weft.numpy.vecdot`.
+
+    `precision` and `preferred_element_type` are those of `tensordot`.
+    """
     return _linalg.vecdot(
         x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
     )

@@ -68,6 +68,8 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: a float or complex dtype. Complex numbers have independent parts of variance 1/2.
       out_sharding: must be None.
+
+    Raises DTypeError for a dtype that is neither float nor complex.
     """
     without_sharding(out_sharding, "normal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")

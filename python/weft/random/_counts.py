@@ -206,6 +206,9 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
       dtype: dtype of the result, the default float dtype if None. The numbers are drawn in that of
         the parameters.
       unroll: as for `weft.lax.scan`.
+
+    Raises AttributeValueError (a ValueError) for complex arguments, ShapeError for a `p` without
+    axes.
     """
     key = checked_key(key, "multinomial")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "multinomial")

@@ -24,6 +24,7 @@ from weft.errors import (
     OperandError,
     ShapeError,
 )
+from weft.lax._creation import full
 from weft.lax._cumulative import cumsum
 from weft.lax._reduce import argmax
 from weft.lax._shape import reshape
@@ -46,9 +47,12 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
-        above minval the result is minval. Bounds beyond the range of the dtype move to it.
+        above minval the result is minval. Bounds beyond the range of the dtype move to it;
+        OverflowError for Python's numbers that are no number of the default integer dtype.
       dtype: an integer dtype.
       out_sharding: must be None.
+
+    Raises DTypeError for a dtype that is no integer one.
     """
     without_sharding(out_sharding, "randint")
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
@@ -61,17 +65,11 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
 
 def _as_integers(x):
-    """Bounds in an integer dtype of at least 32 bits; numbers beyond move to its range."""
-    wide = default_int()
-    if isinstance(x, int):
-        limits = iinfo(wide)
-        if x > limits.max:  # one past the largest number is a bound, too
-            wide = np.dtype(f"uint{limits.bits}")
-            limits = iinfo(wide)
-        return wide.type(min(max(x, limits.min), limits.max))
+    """Bounds in an integer dtype of at least 32 bits; OverflowError for numbers beyond."""
+    x = _core.asarray(x)
     own = dtype_of(x)
     if not is_integer(own) or own.itemsize < 4:
-        return _core.astype(x, wide)
+        return _core.astype(x, default_int())
     return _clipped(x, canonicalize_dtype(own))
 
 
@@ -140,6 +138,8 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
       shape: shape of the result; None for that of `p`.
       mode: "low", or "high" for twice as many random bits, which tell smaller probabilities apart.
       out_sharding: must be None.
+
+    Raises DTypeError for integers as `p`, AttributeValueError (a ValueError) for another mode.
     """
     without_sharding(out_sharding, "bernoulli")
     shape = result_shape(shape, (p,), "bernoulli")
@@ -191,6 +191,8 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `p`.
       dtype: an integer dtype.
       out_sharding: must be None.
+
+    Raises AttributeValueError (a ValueError) for complex `p`.
     """
     without_sharding(out_sharding, "geometric")
     dtype = integer_dtype(dtype, "geometric")
@@ -218,6 +220,8 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
       axis: the axis.
       independent: order each line along the axis on its own, not all in the same way.
       out_sharding: must be None.
+
+    Raises OperandError (a TypeError) for other than an array or an integer.
     """
     without_sharding(out_sharding, "permutation")
     key = checked_key(key, "permutation")
@@ -272,6 +276,9 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
       replace: whether an index may be drawn more than once along the axes in front.
       mode: of the noise, "low" or "high"; see `gumbel`. None is "low".
       out_sharding: must be None.
+
+    Raises AttributeValueError (a ValueError) for integers as logits, and for more draws without
+    replacement than there are categories; ShapeError for a shape that does not fit.
     """
     without_sharding(out_sharding, "categorical")
     key, fine = checked_key(key, "categorical"), is_fine(mode, "categorical")
@@ -339,6 +346,10 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
       axis: the axis.
       mode: "low" or "high", for the noise by which weighted elements are drawn without replacement;
         see `gumbel`. None is "low". No effect elsewhere.
+
+    Raises AttributeValueError (a ValueError) with nothing to choose from and for more draws without
+    replacement than that, ShapeError for `p` of another shape, TypeError for a shape that is no
+    sequence of integers.
     """
     key = checked_key(key, "choice")
     if not isinstance(shape, Sequence):
@@ -350,7 +361,9 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     else:
         size = static_int(a, "choice", "a")
     draws = math.prod(shape)
-    if draws and size < 1:
+    if not draws:
+        return full(shape, 0, dtype_of(a))
+    if size < 1:
         raise AttributeValueError("[choice] expected something to choose from; got nothing")
     if not replace and draws > size:
         raise AttributeValueError(

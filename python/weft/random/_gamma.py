@@ -10,7 +10,7 @@ from weft.errors import ShapeError
 from weft.lax._sharding import without_sharding
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
-from weft.random._keys import checked_key, split
+from weft.random._keys import checked_key, has_bits_of_lanes, split
 from weft.random._parameters import checked, float_dtype, shapes_in, spread
 
 
@@ -45,7 +45,8 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 
 @composite(static_argnames=("shape", "dtype", "log_space"))
 def _gamma(key, a, *, shape, dtype, log_space):
-    return gamma_samples(key, *spread((a,), shape, dtype), log_space)
+    (a,) = spread((a,), shape, dtype)
+    return gamma_samples(key, a, log_space)
 
 
 def gamma_samples(key, a, log_space=False):
@@ -56,8 +57,12 @@ def gamma_samples(key, a, log_space=False):
 def _draw(log_space, key, a):
     if not a.size:
         return a
-    draw = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))
-    return draw(split(key, a.size), a.reshape(-1)).reshape(a.shape)
+    each = split(key, a.size), a.reshape(-1)
+    if has_bits_of_lanes(key):
+        values = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))(*each)
+    else:
+        values = lax.map(lambda pair: _marsaglia_tsang(pair[0], pair[1], log_space), each)
+    return values.reshape(a.shape)
 
 
 _samples = custom_jvp(_draw, nondiff_argnums=(0,))
@@ -150,6 +155,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
 
     Returns:
       Array of shape (*shape, n).
+
+    Raises ShapeError for an `alpha` without axes.
     """
     without_sharding(out_sharding, "dirichlet")
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")

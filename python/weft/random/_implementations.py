@@ -8,9 +8,11 @@ shape `key_shape`; its keys have a dtype of their own. The streams are those tha
   all elements are independent of how the array is computed;
 - rbg takes bits from XLA's generator, which is fast, but differs between platforms and, under vmap,
   gives all lanes bits of the first key; new keys are two of threefry side by side;
-- unsafe_rbg makes new keys with XLA's generator, too.
+- unsafe_rbg makes new keys with XLA's generator, too;
+- philox2x32, philox4x32 and threefry4x32 are in `_ciphers`.
 """
 
+import importlib
 import math
 import re
 from collections.abc import Callable
@@ -44,19 +46,11 @@ class PRNGImpl(NamedTuple):
         return self.tag
 
 
-def pair(first, second):
-    """Two arrays of one shape along a new last axis."""
-    shape = shape_of(first)
-    shape = shape if shape else shape_of(second)
-    words = [
-        _core.bind(
-            "broadcast_in_dim",
-            word,
-            shape=(*shape, 1),
-            broadcast_dimensions=tuple(range(len(shape_of(word)))),
-        )
-        for word in (first, second)
-    ]
+def stacked(*words):
+    """Arrays of one shape, or without axes, along a new last axis."""
+    words = _core.broadcast_arrays(*words)
+    shape = shape_of(words[0])
+    words = [reshape(word, (*shape, 1)) for word in words]
     return _core.bind("concatenate", *words, dimension=len(shape))
 
 
@@ -69,15 +63,15 @@ def _fry_seed(seed):
     if dtype.itemsize == 8:
         shifted = _core.bind("shift_right_logical", seed, dtype.type(32))
         high = _core.astype(shifted, _U32)
-    return pair(high, _core.astype(seed, _U32))
+    return stacked(high, _core.astype(seed, _U32))
 
 
 def _fry_split(words, shape):
-    return pair(*_counted(words, shape))
+    return stacked(*_counted(words, shape))
 
 
 def _fry_fold_in(words, data):
-    return pair(*_threefry(words, np.uint32(0), data))
+    return stacked(*_threefry(words, np.uint32(0), data))
 
 
 def _fry_bits(words, bit_width, shape):
@@ -201,6 +195,7 @@ _SEQUENTIAL = {
 _PARTITIONABLE = {new: old for old, new in _SEQUENTIAL.items()}
 
 _NAMED = {impl.name: impl for impl in (THREEFRY, RBG_IMPL, UNSAFE_RBG_IMPL)}
+_CIPHERS = ("philox2x32", "philox4x32", "threefry4x32")
 _DTYPES = {THREEFRY: FRY, RBG_IMPL: RBG, UNSAFE_RBG_IMPL: UNSAFE_RBG}
 _IMPLS = {dtype: impl for impl, dtype in _DTYPES.items()}
 
@@ -263,9 +258,11 @@ def resolve(impl, function):
     if isinstance(impl, KeyDType):
         return impl_of(impl)
     if isinstance(impl, str):
+        if impl in _CIPHERS and impl not in _NAMED:
+            _NAMED.update(importlib.import_module("weft.random._ciphers").IMPLEMENTATIONS)
         if impl in _NAMED:
             return _NAMED[impl]
-        known = ", ".join(map(repr, _NAMED))
+        known = ", ".join(map(repr, dict.fromkeys((*_NAMED, *_CIPHERS))))
         raise AttributeValueError(f"[{function}] expected impl to be one of {known}; got {impl!r}")
     raise TypeError(
         f"[{function}] expected impl to be a name, a dtype of keys or an implementation; "

@@ -19,6 +19,7 @@ from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeErro
 from weft.lax._shape import reshape
 from weft.lax._sharding import without_sharding
 from weft.random._implementations import (
+    RBG_IMPL,
     THREEFRY,
     are_plain,
     default_impl,
@@ -65,6 +66,11 @@ def _parts(key):
         return THREEFRY, key, lambda words: words
     impl = impl_of(dtype)
     return impl, unwrapped(key), lambda words: wrapped(words, impl)
+
+
+def has_bits_of_lanes(key):
+    """Whether each lane of vmap gets the bits of its own key, as it would alone; not with rbg."""
+    return _parts(key)[0].random_bits is not RBG_IMPL.random_bits
 
 
 def checked_key(key, function):
@@ -145,7 +151,8 @@ def key(seed, *, impl=None, dtype=None):
 
     Args:
       seed: the seed. `vmap` makes keys of several.
-      impl: the implementation: "threefry2x32", "rbg", "unsafe_rbg", a dtype of keys or what
+      impl: the implementation: "threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32",
+        "threefry4x32", a dtype of keys or what
         `weft.extend.random.define_prng_impl` returned; by default that of the setting
         weft_default_prng_impl.
       dtype: in place of `impl`, the dtype of the key.
@@ -158,6 +165,14 @@ def key(seed, *, impl=None, dtype=None):
     return _fresh(wrapped(_seeded(seed, impl, "key"), impl))
 
 
+def key_dtype(impl_spec=None):
+    """The dtype of the keys of an implementation, `impl_spec`, given as for `key`.
+
+    It is `key<fry>` for None, unless the setting weft_default_prng_impl says otherwise.
+    """
+    return dtype_of_impl(resolve(impl_spec, "key_dtype"))
+
+
 def PRNGKey(seed, *, impl=None):
     """As `key`, but the words of the key: uint32 of shape (2,), or (4,) for "rbg".
 
@@ -165,7 +180,8 @@ def PRNGKey(seed, *, impl=None):
     """
     impl = _chosen(impl, None, "PRNGKey")
     words = _seeded(seed, impl, "PRNGKey")
-    return wrapped(words, impl) if setting("weft_enable_custom_prng") else words
+    typed = setting("weft_enable_custom_prng")
+    return wrapped(words, impl) if typed else _core.asarray(words)
 
 
 def _chosen(impl, dtype, function):
@@ -186,7 +202,7 @@ def _seeded(seed, impl, function):
             raise OverflowError(f"[{function}] expected a seed of at most 64 bits; got {seed}")
         if impl is THREEFRY:
             high = (seed >> 32) & _MASK if x64_enabled() else 0
-            return _core.asarray(np.array([high, seed & _MASK], np.uint32))
+            return np.array([high, seed & _MASK], np.uint32)
         if not x64_enabled():
             seed &= _MASK
             seed = np.int32(seed - 2**32 if seed >= 2**31 else seed)

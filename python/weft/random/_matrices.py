@@ -3,8 +3,8 @@
 from weft import _core, numpy as jnp
 from weft._arguments import ndim_of, shape_of, static_int, static_shape
 from weft._jit import composite
-from weft.dtypes import default_float, is_complex, is_float, requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import default_float, is_complex, is_float, real_dtype, requested_dtype
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax._shape import common_shape
 from weft.lax._sharding import without_sharding
 from weft.random._continuous import normal
@@ -35,6 +35,9 @@ def multivariate_normal(
 
     Returns:
       Array of shape (*shape, n).
+
+    Raises AttributeValueError (a ValueError) for another method, ShapeError for a mean without axes
+    or a covariance that does not fit it.
     """
     name = "multivariate_normal"
     without_sharding(out_sharding, name)
@@ -91,12 +94,19 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
     Returns:
       Array of shape (*shape, n, m).
+
+    Raises AttributeValueError (a ValueError) for a dtype that is neither float nor complex.
     """
     without_sharding(out_sharding, "orthogonal")
     key = checked_key(key, "orthogonal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "orthogonal")
     if not (is_float(dtype) or is_complex(dtype)):
         raise AttributeValueError(f"[orthogonal] expected a float or complex dtype; got {dtype}")
+    if real_dtype(dtype).itemsize < 4:
+        raise NotImplementedRuleError(
+            f"[orthogonal] expected a dtype of at least 32 bits, as QR decomposition needs; got "
+            f"{dtype}\n  Draw in float32 and convert the result."
+        )
     n = static_int(n, "orthogonal", "n")
     m = n if m is None else static_int(m, "orthogonal", "m")
     shape = static_shape((*static_shape(shape, "orthogonal"), n, m), "orthogonal")

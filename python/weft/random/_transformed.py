@@ -53,6 +53,8 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
       shape: shape of the result; None for that of `sigma`.
       dtype: a float or complex dtype.
       out_sharding: must be None.
+
+    Raises AttributeValueError (a ValueError) for another dtype.
     """
     without_sharding(out_sharding, "lognormal")
     key = checked_key(key, "lognormal")

@@ -5,6 +5,9 @@ jaxlib's own read-back of a fresh array tries to import jax; the ways used here 
 
 import functools
 import operator
+import sys
+import types
+from typing import Any
 
 import numpy as np
 from jaxlib import _jax
@@ -36,10 +39,16 @@ def make_handler(aval, sharding):
     return _jax.array_result_handler(aval, sharding, True, **skip)
 
 
-def to_numpy(buffer, dtype, shape):
-    """The buffer's value as a read-only NumPy array; waits for it. Zero-copy where possible."""
+def to_numpy(buffer, dtype, shape, indices=()):
+    """The buffer's value as a read-only NumPy array; waits for it. Zero-copy where possible.
+
+    `indices` are, for a buffer on several devices, the parts that those of this process hold: a
+    list of tuples of slices, None where each has all of it.
+    """
     if _HAS_TO_NUMPY:
         return buffer._to_np_array_did_copy()[0]
+    if indices != ():
+        return _assembled(buffer, dtype, shape, indices)
     try:
         return np.asarray(memoryview(buffer))
     except BufferError:
@@ -55,8 +64,9 @@ def _to_numpy_otherwise(buffer, dtype, shape):
         return buffer._single_device_array_to_np_array_did_copy()[0]
     if dtype.name in _WIDER:
         # No interface tells where these are: a program converts them.
-        program, handler = _widening(dtype.name, shape)
-        (wide,) = program.execute_sharded([buffer]).consume_with_handlers([handler])
+        program, handler, there = _widening(dtype.name, shape)
+        moved = copy_to_device(buffer, *there)
+        (wide,) = program.execute_sharded([moved]).consume_with_handlers([handler])
         value = np.asarray(memoryview(wide)).astype(dtype)
     else:
         value = dlpack.read(to_dlpack(buffer))
@@ -66,7 +76,7 @@ def _to_numpy_otherwise(buffer, dtype, shape):
 
 @functools.lru_cache(maxsize=256)
 def _widening(name, shape):
-    """The program that converts elements of less than a byte, and its result's handler."""
+    """The program that converts elements of less than a byte, its result's handler, its place."""
     own, wide, wide_name = _WIDER[name]
     dims = "".join(f"{n}x" for n in shape)
     types = f"tensor<{dims}{own}>", f"tensor<{dims}{wide}>"
@@ -75,11 +85,69 @@ def _widening(name, shape):
         f"  %y = stablehlo.convert %x : ({types[0]}) -> {types[1]}\n"
         f"  return %y : {types[1]}\n}}\n"
     )
-    index = _core.device_index(devices.devices("cpu")[0])
-    device_list = _jax.DeviceList((devices.device_at(index),))
-    sharding = _jax.GSPMDSharding(device_list, devices.replicated())
+    device = devices.devices("cpu")[0]
+    sharding = _core.jaxlib_sharding(devices.placement_of(device), len(shape))
     handler = make_handler(devices.Aval(shape, np.dtype(wide_name)), sharding)
-    return compile_text(text, index), handler
+    there = _jax.DeviceList((device,)), sharding
+    return compile_text(text, (_core.device_index(device),)), handler, there
+
+
+def _assembled(buffer, dtype, shape, indices):
+    """The value of a buffer whose parts lie on several devices."""
+    parts = shards(buffer)
+    if indices is None:
+        return to_numpy(parts[0], dtype, shape)
+    value = np.empty(shape, dtype)
+    for index, part in zip(indices, parts, strict=True):
+        held = value[index]
+        held[...] = to_numpy(part, dtype, held.shape)
+    value.flags.writeable = False
+    return value
+
+
+class _StandIns:
+    """jaxlib asks jax for the sharding and the type of each part of a buffer that it hands out.
+
+    While this is entered it finds modules here that make them, so that jax is not imported, nor
+    looked for once per part. If jax was imported, it is asked.
+    """
+
+    NAMES = ("jax", "jax._src", "jax._src.sharding_impls", "jax.core")
+
+    def __init__(self):
+        self._modules: dict[str, Any] = {name: types.ModuleType(name) for name in self.NAMES}
+        for module in self._modules.values():
+            module.__path__ = []
+        impls = self._modules["jax._src.sharding_impls"]
+        impls.make_single_device_sharding = self._sharding
+        core = self._modules["jax.core"]
+        core.ShapedArray = lambda shape, dtype, *_, **__: devices.Aval(shape, dtype)
+
+    @staticmethod
+    def _sharding(device, **_):
+        return _core.jaxlib_sharding(devices.placement_of(device), 0)
+
+    def __enter__(self):
+        self._entered = "jax" not in sys.modules
+        if self._entered:
+            sys.modules.update(self._modules)
+
+    def __exit__(self, *exception):
+        if self._entered:
+            for name in self.NAMES:
+                sys.modules.pop(name, None)
+
+
+def shards(buffer):
+    """What each device of this process holds of a buffer: a list of buffers on one device."""
+    with _StandIns():
+        return buffer._arrays
+
+
+def assemble(shape, dtype, sharding, parts):
+    """An Array of buffers on one device each, in the order of the devices' numbers."""
+    handler = make_handler(devices.Aval(shape, dtype), _core.jaxlib_sharding(sharding, len(shape)))
+    return _core.wrap_buffer(handler(parts), shape, dtype, False, sharding, True)
 
 
 def pointer(array):
@@ -142,7 +210,7 @@ def export(array, stream, max_version, dl_device, copy):
     elif copy is False:
         raise AttributeValueError(f"[__dlpack__] expected copy=True or None from {own} to {wanted}")
     else:
-        array = _core.commit(array, _core.device_index(devices.devices("cpu")[0]))
+        array = _core.commit(array, devices.placement_of(devices.devices("cpu")[0]))
     if array.dtype.names:
         raise BufferError("__dlpack__ expected a dtype that DLPack has; got float0")
     array.block_until_ready()
@@ -195,7 +263,7 @@ def from_dlpack(producer, device, copy):
         return _put_shared(host, cpu, index == cpu)
     if copy is False:
         raise AttributeValueError(f"[from_dlpack] expected copy=True or None from cpu to {device}")
-    return _core.commit(_put_shared(host, cpu, False), index)
+    return _core.commit(_put_shared(host, cpu, False), devices.placement_of(device))
 
 
 def _rare_dtype(producer):
@@ -208,8 +276,9 @@ def _rare_dtype(producer):
 def _put_shared(host, index, committed):
     """An Array that shares the memory of a NumPy array if that is aligned to 64 bytes."""
     device = devices.device_at(index)
-    sharding = _jax.GSPMDSharding(_jax.DeviceList((device,)), devices.replicated())
+    placed = devices.placement_of(device)
+    sharding = _core.jaxlib_sharding(placed, host.ndim)
     buffer = _jax.batched_device_put(
         devices.Aval(host.shape, host.dtype), sharding, [host], [device], True, enable_x64=True
     )
-    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, index, committed)
+    return _core.wrap_buffer(buffer, host.shape, host.dtype, False, placed, committed)

@@ -119,7 +119,7 @@ def checked(function, types, place, ordered):
       place: the user's line that the call comes from, or "".
       ordered: whether a token comes after the arguments, and goes after the results.
     """
-    x64 = _core.get_state()[0]
+    x64 = _core.get_setting("x64")
 
     def call(*args):
         token = args[-1:] if ordered else ()

@@ -1,5 +1,7 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+from typing import Any
+
 import numpy as np
 from jaxlib import _jax, xla_client
 
@@ -10,7 +12,7 @@ from weft.runtime import devices, ffi
 _LOOK_EVERY = 256
 
 
-def _memory_maps():
+def _memory_maps() -> Any:
     """How many memory maps the process has, and how many it may have; None on other systems."""
     try:
         with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps", "rb") as maps:
@@ -59,9 +61,9 @@ _maps = _MapGuard()
 
 
 def compile_text(
-    text, device_index, host_functions=(), has_barriers=False, targets=(), compiler_options=None
+    text, indices, host_functions=(), has_barriers=False, targets=(), compiler_options=None
 ):
-    """Compiles a module for one device; returns jaxlib's loaded executable.
+    """Compiles a module for devices of the core's table; returns jaxlib's loaded executable.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
@@ -71,15 +73,21 @@ def compile_text(
     """
     _maps.before_compile()
     if targets:
-        ffi.prepare(devices.platform_of(device_index), targets)
-    client = devices.client_of(device_index)
-    device = devices.device_at(device_index)
+        ffi.prepare(devices.platform_of(indices[0]), targets)
+    client = devices.client_of(indices[0])
+    placed = [devices.device_at(i) for i in indices]
     options = xla_client.CompileOptions()
     options.num_replicas = 1
-    options.num_partitions = 1
-    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]]))
+    options.num_partitions = len(placed)
+    ids = np.array([[device.id for device in placed]])
+    options.device_assignment = xla_client.DeviceAssignment.create(ids)
+    if len(placed) > 1:
+        options.executable_build_options.num_partitions = len(placed)
+        options.executable_build_options.use_spmd_partitioning = True
+        options.executable_build_options.use_shardy_partitioner = True
+        options.executable_build_options.allow_spmd_sharding_propagation_to_output = [True]
     overrides = _accepted(compiler_options or (), options)
-    if device.platform == "cpu" and has_barriers:
+    if placed[0].platform == "cpu" and has_barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
         # that small loops become cannot hold a barrier; XLA would abort the process.
@@ -88,15 +96,30 @@ def compile_text(
     if overrides:
         options.env_option_overrides = overrides
     if not host_functions:
-        return client.compile_and_load(text, _jax.DeviceList((device,)), options)
+        return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options)
     from weft.runtime.callback import checked
     from weft.runtime.mlir import parse_module
 
     # Only the parsed form of a module is accepted together with functions.
     functions = [checked(*f) for f in host_functions]
     return client.compile_and_load(
-        parse_module(text), _jax.DeviceList((device,)), options, host_callbacks=functions
+        parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
     )
+
+
+def output_tiles(loaded):
+    """Per result None, as every device has all of it, or (blocks per dimension, their devices)."""
+    from jaxlib import _hlo
+
+    tiles = []
+    for proto in loaded.get_output_shardings() or ():
+        layout = _hlo.HloSharding.from_proto(proto)
+        if not layout.is_tiled():
+            tiles.append(None)
+            continue
+        blocks = tuple(layout.tile_assignment_dimensions())
+        tiles.append((blocks, tuple(layout.tile_assignment_devices())))
+    return tiles
 
 
 def _accepted(compiler_options, options):

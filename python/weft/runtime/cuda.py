@@ -77,8 +77,11 @@ def _load_libraries():
                 break
 
 
-def make_client():
-    """A client for the machine's GPUs. Raises RuntimeError when the plugin or a GPU is missing."""
+def make_client(joined=None, numbers=None):
+    """A client for the machine's GPUs. Raises RuntimeError when the plugin or a GPU is missing.
+
+    `joined` is this process as one of several, `numbers` are those of its GPUs; None for all.
+    """
     from jaxlib import xla_client
 
     path = plugin_path()
@@ -90,4 +93,10 @@ def make_client():
         _api = xla_client.load_pjrt_plugin_dynamically("cuda", path)
     if not xla_client.pjrt_plugin_initialized("cuda"):
         xla_client.initialize_pjrt_plugin("cuda")
-    return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
+    options = xla_client.generate_pjrt_gpu_plugin_options()
+    if numbers is not None:
+        options["visible_devices"] = numbers
+    if joined is None:
+        return xla_client.make_c_api_client("cuda", options)
+    options |= {"node_id": joined.process_id, "num_nodes": joined.num_processes}
+    return xla_client.make_c_api_client("cuda", options, joined.client)

@@ -2,15 +2,39 @@
 
 import gc
 import threading
-
-from jaxlib._jax import Device as Device
+from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft.config import config
+from weft.errors import ProcessFailureError
+
+if TYPE_CHECKING:
+
+    class Device:
+        """What a device says of itself; jaxlib has no types."""
+
+        id: int
+        platform: str
+        device_kind: str
+        process_index: int
+        host_id: int
+        local_hardware_id: int | None
+        client: Any
+
+        def addressable_memories(self) -> list[Any]: ...
+        def default_memory(self) -> Any: ...
+        def memory(self, kind: str) -> Any: ...
+        def memory_stats(self) -> dict[str, Any] | None: ...
+        def live_buffers(self) -> list[Any]: ...
+
+else:
+    from jaxlib._jax import Device as Device
 
 _lock = threading.Lock()
 _clients = {}  # platform -> client
-_devices = []  # in the order of the core's device table
+_devices = []  # in the order of the core's device table: those of this process come first
+_all_devices = []  # in the order of their numbers
+_local_ids = None  # numbers of the GPUs that this process uses; None for all
 
 
 class Aval:
@@ -24,6 +48,24 @@ class Aval:
         self.weak_type = False
 
 
+def _joined():
+    """This process as one of several; None if it is the only one."""
+    from weft.runtime.processes import joined
+
+    return joined()
+
+
+def use_local(numbers):
+    """Chooses the GPUs of the machine that this process uses: an int, a list or None for all."""
+    global _local_ids
+    _local_ids = [numbers] if isinstance(numbers, int) else numbers
+
+
+def started():
+    """Whether there are clients."""
+    return bool(_devices)
+
+
 def _make_cpu_client():
     from jaxlib import xla_client
 
@@ -31,13 +73,16 @@ def _make_cpu_client():
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
     if config.weft_num_cpu_devices is not None:
         options["num_devices"] = config.weft_num_cpu_devices
+    joined = _joined()
+    if joined is not None:
+        options |= joined.client_options()
     return xla_client.make_cpu_client(**options)
 
 
 def _make_cuda_client():
     from weft.runtime.cuda import make_client
 
-    return make_client()
+    return make_client(_joined(), _local_ids)
 
 
 _FACTORIES = {"cpu": _make_cpu_client, "cuda": _make_cuda_client}
@@ -71,24 +116,30 @@ def start():
         for name in names:
             try:
                 client = _FACTORIES[name]()
+            except ProcessFailureError:
+                raise
             except Exception as error:
                 if required or name == "cpu":
                     raise RuntimeError(f"could not start platform {name!r}: {error}") from error
                 continue
             _clients[name] = client
-            for device in client.devices():
-                device_list = _jax.DeviceList((device,))
-                sharding = _jax.GSPMDSharding(device_list, replicated())
-                _core.register_device(device, sharding, device_list, name)
+            _all_devices.extend((name, device) for device in client.devices())
+            local = client.local_devices()
+            others = [d for d in client.devices() if d.process_index != client.process_index()]
+            for device in [*local, *others]:
+                _core.register_device(device, name, device in local)
                 _devices.append((name, device))
         config.freeze("weft_cpu_enable_async_dispatch", "weft_num_cpu_devices", "weft_platforms")
 
 
 def devices(platform=None):
-    """Devices of a platform ("cpu", "gpu", "cuda"); by default of the first platform found."""
+    """Devices of a platform ("cpu", "gpu", "cuda"); by default of the first platform found.
+
+    They are those of all processes.
+    """
     start()
     name = _devices[0][0] if platform is None else {"gpu": "cuda"}.get(platform, platform)
-    found = [d for n, d in _devices if n == name]
+    found = [d for n, d in _all_devices if n == name]
     if not found:
         known = sorted({n for n, _ in _devices})
         raise RuntimeError(f"no devices of platform {platform!r}; there are {', '.join(known)}")
@@ -114,19 +165,8 @@ def device_at(index):
 def check_device(device, what):
     """Raises TypeError unless `device` is one of weft.devices()."""
     start()
-    if not any(device is d for _, d in _devices):
+    if not any(device is d for _, d in _all_devices):
         raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
-
-
-def index_of(place, function):
-    """The position of a device, or of that of a sharding over one, in the core's table."""
-    found = tuple(getattr(place, "device_set", (place,)))
-    if len(found) > 1:
-        raise NotImplementedError(
-            f"{function} expected a device, or a sharding over one: programs run on one device; "
-            f"got {place!r}"
-        )
-    return _core.device_index(found[0])
 
 
 def memory_kinds(device):
@@ -135,11 +175,35 @@ def memory_kinds(device):
     return [default, *(m.kind for m in device.addressable_memories() if m.kind != default)]
 
 
-def replicated():
-    """The layout of an array that is whole on its device, as HLO has it."""
-    from jaxlib import _hlo
+def make_sharding(device_list, blocks, order, memory):
+    """jaxlib's sharding of an array that is split into blocks (None: whole on each device).
 
-    return _hlo.HloSharding.replicate()
+    `order` has the positions in the list of the devices that hold them, block by block.
+    """
+    from jaxlib import _hlo, _jax
+
+    kind = _hlo.HloSharding
+    if blocks is None:
+        layout = kind.replicate()
+    else:
+        count = 1
+        for n in blocks:
+            count *= n
+        repeats = len(order) // count
+        dims = ",".join(map(str, (*blocks, repeats) if repeats > 1 else blocks))
+        last = " last_tile_dim_replicate" if repeats > 1 else ""
+        layout = kind.from_string(f"{{devices=[{dims}]{','.join(map(str, order))}{last}}}")
+    if memory is None:
+        return _jax.GSPMDSharding(device_list, layout)
+    return _jax.GSPMDSharding(device_list, layout, memory_kind=memory)
+
+
+def placement_of(device):
+    """The core's sharding of what is whole on a device of the core's table."""
+    start()
+    return _core.make_sharding(
+        _core.make_mesh((), (), (), (_core.device_index(device),)), (), (), ""
+    )
 
 
 def memory_stats():
@@ -150,7 +214,7 @@ def memory_stats():
     """
     arrays = _core.live_arrays()
     figures = {}
-    for _, device in _devices:
+    for device in {d for client in _clients.values() for d in client.local_devices()}:
         stats = device.memory_stats()
         if stats is not None:
             figures[device] = dict(stats)

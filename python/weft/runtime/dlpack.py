@@ -5,6 +5,7 @@ hands out when no `max_version` is asked for. Values are copied; the capsule kee
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def _tensor(capsule):
     return _Tensor.from_address(pointer_of(capsule, b"dltensor"))
 
 
-def read(capsule):
+def read(capsule) -> Any:
     """As `to_numpy`, of the capsule that holds the tensor."""
     import ml_dtypes
 
@@ -74,7 +75,7 @@ def read(capsule):
         elements = tensor.strides[: tensor.ndim]
         extent = 1 + sum((n - 1) * s for n, s in zip(shape, elements, strict=True))
         strides = tuple(s * dtype.itemsize for s in elements)
-    memory = (ctypes.c_char * (extent * dtype.itemsize)).from_address(
+    memory: Any = (ctypes.c_char * (extent * dtype.itemsize)).from_address(
         tensor.data + tensor.byte_offset
     )
     return np.ndarray(shape, dtype, memory, strides=strides).copy()

@@ -17,8 +17,11 @@ def _runtime_hooks():
         "put": _jax.batched_device_put,
         "put_semantics": _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
         "make_aval": devices.Aval,
+        "device_list": _jax.DeviceList,
+        "make_sharding": devices.make_sharding,
         "make_handler": buffers.make_handler,
         "compile": compile.compile_text,
+        "output_tiles": compile.output_tiles,
         "to_numpy": buffers.to_numpy,
         "copy_to_device": buffers.copy_to_device,
         "start": devices.start,
@@ -48,11 +51,13 @@ def _finish():
     An error of a host function that nobody has seen is raised, and printed by the interpreter.
     """
     from weft.runtime.callback import effects_barrier
+    from weft.runtime.processes import leave_at_exit
 
     try:
         effects_barrier()
     finally:
         _wait_for_last_run()
+        leave_at_exit()
 
 
 def _wait_for_last_run():

@@ -8,6 +8,8 @@ are leaves here, and the reverse.
 import collections
 import copyreg
 import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _jax
 
@@ -16,7 +18,22 @@ from weft.errors import NestingError
 
 _pytree = _jax.pytree
 
-PyTreeDef = _pytree.PyTreeDef
+if TYPE_CHECKING:
+
+    class PyTreeDef:
+        """What a structure says of itself; jaxlib has no types."""
+
+        num_leaves: int
+        num_nodes: int
+
+        def unflatten(self, leaves: Iterable[Any], /) -> Any: ...
+        def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
+        def children(self) -> list["PyTreeDef"]: ...
+        def compose(self, inner: "PyTreeDef", /) -> "PyTreeDef": ...
+        def node_data(self) -> tuple[type[Any], Any] | None: ...
+
+else:
+    PyTreeDef = _pytree.PyTreeDef
 DictKey = _pytree.DictKey
 SequenceKey = _pytree.SequenceKey
 GetAttrKey = _pytree.GetAttrKey
@@ -32,7 +49,7 @@ def _too_deep(tree):
     )
 
 
-def _guarded(flatten):
+def _guarded(flatten: Any) -> Any:
     """A flattening of jaxlib's, which does not give back the levels of recursion where it raises,
     and returns a value beside the error where a tree is too deep."""
 

@@ -1,8 +1,5 @@
 """Written by tools/stubs; do not edit."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
 from weft.scipy import cluster as cluster
 from weft.scipy import fft as fft
 from weft.scipy import integrate as integrate
@@ -15,7 +12,5 @@ from weft.scipy import sparse as sparse
 from weft.scipy import spatial as spatial
 from weft.scipy import special as special
 from weft.scipy import stats as stats
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, shape_of, static_int
@@ -31,6 +32,9 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
 
     Returns:
       Array of the shape of the coordinates and of the dtype of `input`; integers are rounded.
+
+    Raises NotImplementedRuleError for other orders than 0 and 1 and other modes, ShapeError for
+    another number of coordinates, AttributeValueError (a ValueError) for an input without axes.
     """
     order = static_int(order, "map_coordinates", "order")
     if order not in (0, 1):
@@ -66,7 +70,7 @@ def _map_coordinates(input, coordinates, cval, *, order, mode):
         low = jnp.floor(x)
         weight, low = x - low, low.astype("int32")
         sides.append([(low, 1 - weight), (low + 1, weight)])
-    total = None
+    total: Any = None
     for corner in itertools.product(*sides):
         value = _element(input, [at for at, _ in corner], mode, cval)
         if order:

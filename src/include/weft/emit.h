@@ -37,6 +37,12 @@ struct EmitOptions {
   // kDonor to let XLA choose. Empty: no donation.
   static constexpr int kDonor = -2;
   std::vector<int> aliases;
+  // The devices that the program runs on, in the order in which the runtime is given them. Empty:
+  // one device, or those of the mesh that the program has.
+  std::vector<int32_t> devices;
+  // Per input and output how it is split over meshes of those devices; null: as XLA chooses. Empty:
+  // none is said.
+  std::vector<ShardingRef> inputs, outputs;
   // Per output: text of the jax.result_info attribute. Empty: none.
   std::vector<std::string> result_info;
 };

@@ -75,6 +75,28 @@ struct VmapGraph {
   BatchDims out_dims;
 };
 
+// The axes of a mesh over which a value varies: bit i stands for the i-th of a list of names. Where
+// a program is written for one part of its arrays (shard_map), a value that does not vary over an
+// axis is known to be the same for all parts along it.
+using AxisSet = uint32_t;
+inline constexpr size_t kMaxManualAxes = 32;
+
+struct ShardOptions {
+  std::vector<std::string> axes;     // of the mesh, those for whose parts the program is written
+  SmallVector<AxisSet, 8> inputs;    // over which the inputs vary
+  SmallVector<AxisSet, 8> at_least;  // over which outputs are to vary, if they do not; empty: none
+  // Whether it is an error for the carry of a loop to vary over more axes after an iteration than
+  // before; else it does from the start. Derivatives start carries from zeros, users should say so.
+  bool strict = false;
+};
+// The same graph with `pvary` where values that vary over different axes meet, so that each op's
+// operands vary over the same ones. Derivatives of it are right: the cotangent of a pvary is summed
+// up over the axes that it adds.
+struct ShardedGraph {
+  GraphRef graph;
+  SmallVector<AxisSet, 8> outputs;
+};
+
 // Outputs that depend on any of the masked inputs; looks through calls. Kept on the graph.
 WEFT_API std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs);
 
@@ -93,6 +115,7 @@ class Transforms {
   virtual std::shared_ptr<const TransposedGraph> transpose(const GraphRef&,
                                                            const TransposeOptions&) const = 0;
   virtual std::shared_ptr<const VmapGraph> vmap(const GraphRef&, const VmapOptions&) const = 0;
+  virtual std::shared_ptr<const ShardedGraph> shard(const GraphRef&, const ShardOptions&) const = 0;
 };
 
 }  // namespace weft

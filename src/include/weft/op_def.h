@@ -197,6 +197,20 @@ class WEFT_API EmitCtx {
   // Declares that the op is a barrier that the compiler must keep.
   virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
+
+  // The symbol of a mesh in the module, "@mesh".
+  virtual std::string mesh(MeshRef mesh) = 0;
+  // Where a device of a mesh comes in the order in which the program's devices are counted.
+  virtual std::vector<int64_t> partitions(MeshRef mesh) = 0;
+  // The mesh for whose parts the program is written where the op stands: those along the axes of
+  // type kManual. Null: there is none.
+  virtual MeshRef manual_mesh() const = 0;
+  // As region(), of a graph that is written for the parts of a mesh; its arguments are in
+  // parentheses in front.
+  virtual std::string manual_region(const Graph& graph, MeshRef mesh,
+                                    std::string_view terminator) = 0;
+  // A number for the channel of a collective, each time another.
+  virtual int64_t channel() = 0;
 };
 using EmitRule = std::function<void(EmitCtx&)>;
 // "tensor<8x128xf32>"
@@ -332,6 +346,36 @@ class PruneCtx {
 };
 using PruneRule = std::function<AttrsRef(PruneCtx&)>;
 
+// Of an op in a program that is written for parts of its arrays: over which axes of the mesh its
+// results vary, given those over which its operands do. The rule makes the results, of operands
+// that vary over the same axes; without a rule they are the op's, which vary over all axes over
+// which an operand does.
+struct ShardCtx : RuleCtx {
+  const std::vector<std::string>& axes;
+  std::span<const AxisSet> varying;  // per operand
+  bool strict;                       // as in ShardOptions
+  Values results;
+  SmallVector<AxisSet, 8> result_varying;
+
+  // Those of the list that have one of the names; the names of the others are added to `rest`.
+  AxisSet set_of(std::span<const std::string> names,
+                 std::vector<std::string>* rest = nullptr) const;
+  std::vector<std::string> names_of(AxisSet set) const;
+  // The axes over which any operand varies.
+  AxisSet all() const;
+  // Operand i, as one that varies over these axes too.
+  Val as(size_t i, AxisSet set) const;
+  void result(Value v, AxisSet set) {
+    results.push_back(v);
+    result_varying.push_back(set);
+  }
+  // The op on operands that all vary over these axes.
+  void apply(AxisSet set);
+};
+using ShardRule = std::function<void(ShardCtx&)>;
+// The value as one that varies over axes over which it does not.
+WEFT_API Val pvary(Val x, const std::vector<std::string>& axes);
+
 // What can go wrong where an op runs. A rule of an op with graphs makes the results too, of the
 // checked graphs.
 class CheckCtx : public RuleCtx {
@@ -420,6 +464,7 @@ struct OpDef : OpInfo {
   bool shares_unmapped = false;
   MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
   LoopRule loop;             // null: it is no such loop
+  ShardRule shard;           // null: results vary over the axes over which any operand does
   CheckRule check;           // null: nothing but results that are NaN or infinite
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.

@@ -22,6 +22,8 @@ WEFT_API std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
 WEFT_API std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
                                                           const TransposeOptions& options);
 WEFT_API std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph, const VmapOptions& options);
+WEFT_API std::shared_ptr<const ShardedGraph> shard(const GraphRef& graph,
+                                                   const ShardOptions& options);
 
 struct VjpOptions {
   Mask in_mask;          // inputs to get cotangents

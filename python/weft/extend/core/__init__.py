@@ -12,6 +12,17 @@ from weft._surface import public as _public
 from weft.extend._jaxpr import eval_jaxpr, jaxpr_as_fun
 from weft.extend._primitive import Primitive
 from weft.extend.core import primitives
+from weft.extend.core._values import (
+    array_types,
+    concrete_or_error,
+    jaxprs_in_params,
+    mapped_aval,
+    no_effects,
+    primal_dtype_to_tangent_dtype,
+    subjaxprs,
+    unmapped_aval,
+    valid_jaxtype,
+)
 
 __all__ = [
     "ClosedJaxpr",
@@ -21,8 +32,17 @@ __all__ = [
     "Primitive",
     "SourceInfo",
     "Var",
+    "array_types",
+    "concrete_or_error",
     "eval_jaxpr",
     "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "no_effects",
+    "primal_dtype_to_tangent_dtype",
     "primitives",
+    "subjaxprs",
+    "unmapped_aval",
+    "valid_jaxtype",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)

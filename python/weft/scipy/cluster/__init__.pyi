@@ -1,10 +1,5 @@
 """Written by tools/stubs; do not edit."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
 from weft.scipy.cluster import vq as vq
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 

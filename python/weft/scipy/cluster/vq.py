@@ -20,6 +20,8 @@ def vq(obs, code_book, check_finite=True):
 
     Returns:
       Pair of the positions of the codes, integers `[m]`, and of the distances `[m]`.
+
+    Raises ShapeError unless both have one axis or two, and as many columns.
     """
     shapes = shape_of(obs), shape_of(code_book)
     if ndim_of(obs) not in (1, 2) or len(shapes[0]) != len(shapes[1]):

@@ -66,6 +66,8 @@ def eigh(
     Returns:
       Pair of the eigenvalues `[..., n]`, real and ascending, and of the eigenvectors in the columns
       of `[..., n, n]`; or the eigenvalues.
+
+    Raises NotImplementedRuleError for options that are not supported.
     """
     for name, value in (("b", b), ("eigvals", eigvals)):
         if value is not None:
@@ -173,6 +175,8 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
 
     Returns:
       Tuple of Q, R and p, int32 `[..., n]`; without Q in mode "r", without p if not `pivoting`.
+
+    Raises AttributeValueError (a ValueError) for another mode.
     """
     if mode not in ("full", "economic", "r"):
         raise AttributeValueError(f"[qr] expected mode 'full', 'economic' or 'r'; got {mode!r}")
@@ -202,6 +206,9 @@ def qr_multiply(
 
     Returns:
       Tuple of the product, R `[..., k, n]`, and p `[..., n]` if `pivoting`.
+
+    Raises ShapeError for operands that do not fit, AttributeValueError (a ValueError) for another
+    mode.
     """
     if mode not in ("left", "right"):
         raise AttributeValueError(f"[qr_multiply] expected mode 'left' or 'right'; got {mode!r}")
@@ -243,6 +250,9 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
 
     Returns:
       Pair of U `[..., m, n]`, with orthonormal columns or rows, and P.
+
+    Raises ShapeError for what is no matrix, AttributeValueError (a ValueError) for another side or
+    method, NotImplementedRuleError for matrices that the method does not take.
     """
     if ndim_of(a) < 2:
         raise ShapeError(f"[polar] expected matrices [..., m, n]; got shape {shape_of(a)}")
@@ -330,6 +340,8 @@ def schur(a, output="real"):
 
     Returns:
       Pair of T and Z `[..., n, n]`.
+
+    Raises AttributeValueError (a ValueError) for another `output`.
     """
     if output not in ("real", "complex"):
         raise AttributeValueError(f"[schur] expected output 'real' or 'complex'; got {output!r}")
@@ -354,6 +366,8 @@ def rsf2csf(T, Z, check_finite=True):
 
     Returns:
       Pair of an upper triangular T and a unitary Z with the same Z T Z^H, both complex.
+
+    Raises ShapeError for matrices of different sizes.
     """
     for name, x in (("T", T), ("Z", Z)):
         require_matrices(f"rsf2csf of {name}", x, square=True)

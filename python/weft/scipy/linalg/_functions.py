@@ -40,6 +40,8 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
     Returns:
       Array of the shape of `A` and of a floating-point dtype; NaN for matrices that need more
       squarings.
+
+    Raises DTypeError for floats of other than 32 or 64 bits.
     """
     require_matrices("expm", A, square=True)
     if itemsize_bits(dtype_of(A)) < 32 and not jnp.issubdtype(dtype_of(A), jnp.integer):
@@ -105,6 +107,8 @@ def expm_frechet(A, E, *, method=None, compute_expm=True):
 
     Returns:
       Pair of the exponentials and the derivatives, or the derivatives, of the type of `A`.
+
+    Raises ShapeError for `A` and `E` of different shapes.
     """
     require_matrices("expm_frechet", A, square=True)
     if shape_of(A) != shape_of(E):
@@ -133,6 +137,8 @@ def funm(A, func, disp=True):
 
     Returns:
       Complex array `[n, n]`; or the pair of it and of an estimate of the error in the 1-norm.
+
+    Raises ShapeError for other than a square matrix.
     """
     shape = shape_of(A)
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -190,6 +196,8 @@ def sqrtm(A, blocksize=1):
 
     Returns:
       Complex array `[..., n, n]`; NaN for matrices without a square root, that are singular.
+
+    Raises NotImplementedRuleError for another `blocksize` than 1.
     """
     if blocksize > 1:
         raise NotImplementedRuleError(f"[sqrtm] expected blocksize=1; got {blocksize!r}")

@@ -36,6 +36,8 @@ def block_diag(*arrs):
 
     Returns:
       Array of the promoted dtype, with all their rows and columns; `[1, 0]` for none.
+
+    Raises ShapeError for more than two axes.
     """
     for x in arrs:
         if ndim_of(x) > 2:
@@ -77,6 +79,8 @@ def companion(a):
 
     Returns:
       Array `[..., n - 1, n - 1]` of a floating-point dtype, whose eigenvalues are the zeros.
+
+    Raises ShapeError for fewer than two coefficients.
     """
     if not ndim_of(a) or shape_of(a)[-1] < 2:
         raise ShapeError(
@@ -105,6 +109,9 @@ def convolution_matrix(a, n, mode="full"):
 
     Returns:
       Array `[..., rows, n]` of the dtype of `a`.
+
+    Raises ShapeError for an `a` without elements, AttributeValueError (a ValueError) for another
+    mode or an `n` less than 1.
     """
     _vectors("convolution_matrix", a=a)
     n = operator.index(n)
@@ -158,6 +165,8 @@ def fiedler_companion(a):
 
     Returns:
       Array `[..., n - 1, n - 1]` of a floating-point dtype.
+
+    Raises ShapeError without coefficients.
     """
     if ndim_of(a) and not shape_of(a)[-1]:
         raise ShapeError(
@@ -231,6 +240,8 @@ def leslie(f, s):
 
     Returns:
       Array `[..., n, n]` of the promoted dtype: `f` in the first row, `s` below the diagonal.
+
+    Raises ShapeError for vectors of other sizes.
     """
     shapes = shape_of(f), shape_of(s)
     if not shapes[0] or shapes[0][-1] < 2:
@@ -305,13 +316,15 @@ def dft(n, scale=None, *, dtype=None):
 
     Returns:
       Array `[n, n]`.
+
+    Raises AttributeValueError (a ValueError) for another scale, or a dtype that is not complex.
     """
     if scale not in (None, "sqrtn", "n"):
         raise AttributeValueError(f"[dft] expected scale 'sqrtn', 'n' or None; got {scale!r}")
     dtype = requested_dtype(complex if dtype is None else dtype, "dft")
     if not is_complex(dtype):
         raise AttributeValueError(f"[dft] expected a complex dtype; got {dtype}")
-    return _dft(n=_size(n), over=float({"sqrtn": n**0.5, "n": n}.get(scale, 1)), dtype=dtype)
+    return _dft(n=_size(n), over=float({None: 1, "sqrtn": n**0.5, "n": n}[scale]), dtype=dtype)
 
 
 @composite(static_argnames=("n", "over", "dtype"))
@@ -336,6 +349,8 @@ def hadamard(n, dtype=int):
 
     Returns:
       Array `[n, n]`.
+
+    Raises AttributeValueError (a ValueError) for other sizes than powers of 2.
     """
     size = int(n)
     if size != n or size < 1 or size & (size - 1):

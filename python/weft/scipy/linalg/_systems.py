@@ -55,6 +55,9 @@ def solve(
     Returns:
       Array `[..., n]` or `[..., n, k]`; NaN or infinite for singular matrices, and NaN for matrices
       that are not positive definite if assume_a is "pos".
+
+    Raises ShapeError for operands of other shapes, AttributeValueError (a ValueError) for another
+    `assume_a`.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise AttributeValueError(
@@ -136,6 +139,8 @@ def solve_triangular(
 
     Returns:
       Array `[..., n]` or `[..., n, k]`.
+
+    Raises AttributeValueError (a ValueError) for another `trans`.
     """
     ops = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
     if trans not in ops:
@@ -197,6 +202,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
 
     Returns:
       Array `[..., n]` or `[..., n, k]`.
+
+    Raises AttributeValueError (a ValueError) for another `trans`.
     """
     if trans not in (0, 1, 2):
         raise AttributeValueError(f"[lu_solve] expected trans to be 0, 1 or 2; got {trans!r}")
@@ -241,6 +248,9 @@ def solve_sylvester(A, B, C, *, method="schur", tol=1e-08):
 
     Returns:
       Array `[..., m, n]`; NaN where there is no unique solution.
+
+    Raises ShapeError for matrices that do not fit, AttributeValueError (a ValueError) for another
+    method.
     """
     if method not in ("schur", "eigen"):
         raise AttributeValueError(
@@ -269,8 +279,8 @@ def _solve_sylvester(a, b, c, tol, *, method):
         return lax.custom_linear_solve(
             equation,
             c,
-            lambda _, c: solve(*map(lax.stop_gradient, (a, b)), c, tol),
-            lambda _, c: solve(*map(lax.stop_gradient, (a.T, b.T)), c, tol),
+            lambda _, c: solve(lax.stop_gradient(a), lax.stop_gradient(b), c, tol),
+            lambda _, c: solve(lax.stop_gradient(a.T), lax.stop_gradient(b.T), c, tol),
         )
 
     return jnp.vectorize(solved, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)

@@ -30,6 +30,9 @@ def eigh_tridiagonal(
     Returns:
       Pair of the eigenvalues `[k]`, real and ascending, and of the eigenvectors in the columns of
       `[n, k]`; or the eigenvalues.
+
+    Raises DTypeError for dtypes that differ or are not of 32 or 64 bits, ShapeError for diagonals
+    of other sizes.
     """
     d, e = (jnp.asarray(x) for x in (d, e))
     if dtype_of(d) != dtype_of(e):

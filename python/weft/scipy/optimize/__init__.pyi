@@ -1,10 +1,8 @@
 """Written by tools/stubs; do not edit."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
+from typing import Any
 from weft.scipy.optimize._minimize import OptimizeResults as OptimizeResults
+from weft.typing import ArrayLike
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-def minimize(fun: Any, x0: Any, args: Any = ..., *, method: Any, tol: Any = None, options: Any = None) -> Any: ...
+def minimize(fun: Callable[..., Any], x0: ArrayLike, args: tuple[Any, ...] = ..., *, method: str, tol: float | None = None, options: Any = None) -> OptimizeResults: ...

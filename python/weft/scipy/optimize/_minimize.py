@@ -59,6 +59,10 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
     Returns:
       OptimizeResults. Under `vmap` all lanes go on until the last one ends. There is no derivative
       in reverse mode.
+
+    Raises ArgumentTypeError for a `fun` or `args` of another kind and for unknown options,
+    AttributeValueError (a ValueError) for another method, ShapeError and DTypeError for an `x0`
+    that is no vector of floats.
     """
     if not isinstance(args, tuple):
         raise ArgumentTypeError(f"[minimize] expected args to be a tuple; got {args!r:.60}")
@@ -245,10 +249,10 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
         curvature = jnp.vdot(y, s)
         upward = curvature > 0
         rho = jnp.where(upward, 1 / jnp.where(upward, curvature, 1), 0)
-        pushed = [
+        steps, changes, rhos = (
             jnp.where(upward, jnp.concatenate([rows[1:], new[None]]), rows)
             for rows, new in ((state.steps, s), (state.changes, y), (state.rho, rho))
-        ]
+        )
         scale = curvature / jnp.where(upward, jnp.vdot(y, y), 1)
         evaluations = state.evaluations + count
         decrease = state.value - point.value
@@ -268,7 +272,9 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
             state.x + s,
             point.value,
             point.gradient,
-            *pushed,
+            steps,
+            changes,
+            rhos,
             jnp.where(upward, scale, state.scale),
             state.count + 1,
             evaluations,

@@ -152,6 +152,8 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 
     Returns:
       Array of a floating-point dtype.
+
+    Raises ShapeError for different numbers of axes, or sizes along other axes than those.
     """
     _check_mode("fftconvolve", mode)
     shapes = shape_of(in1), shape_of(in2)

@@ -22,6 +22,9 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
 
     Returns:
       Array of the shape of `data` and of a floating-point dtype.
+
+    Raises AttributeValueError (a ValueError) for another type and for breaks out of bounds,
+    NotImplementedRuleError for `overwrite_data`.
     """
     if overwrite_data is not None:
         raise NotImplementedRuleError(
@@ -64,6 +67,8 @@ def _without_lines(data, *, axis, ends):
 
 # ---- segments
 
+_NAMED = (str, tuple, int, float)  # windows that are not arrays
+
 
 def _segment(function, window, nperseg, size):
     """The window as an array, and its length, at most `size`."""
@@ -71,7 +76,7 @@ def _segment(function, window, nperseg, size):
         nperseg = static_int(nperseg, function, "nperseg")
         if nperseg < 1:
             raise AttributeValueError(f"[{function}] expected nperseg of at least 1; got {nperseg}")
-    if isinstance(window, (str, tuple, int, float)):
+    if isinstance(window, _NAMED):
         nperseg = 256 if nperseg is None else nperseg
         nperseg = nperseg if size is None else min(nperseg, size)
         return window_of(function, window, nperseg), nperseg
@@ -186,6 +191,8 @@ def stft(
     Returns:
       Triple of the frequencies `[m]`, the times of the middles of the segments `[n]`, and the
       spectra, complex: the frequencies lie along `axis`, the times along the last axis.
+
+    Raises AttributeValueError (a ValueError) for another boundary.
     """
     if boundary not in (None, "zeros", "constant", "even", "odd"):
         raise AttributeValueError(
@@ -263,6 +270,9 @@ def csd(
     Returns:
       Pair of the frequencies `[m]` and the density, with the frequencies along `axis`: complex, or
       real if `y` is None.
+
+    Raises ShapeError for signals with different numbers of axes, AttributeValueError (a ValueError)
+    for another scaling or average.
     """
     if scaling not in ("density", "spectrum"):
         raise AttributeValueError(
@@ -421,6 +431,9 @@ def istft(
     Returns:
       Pair of times, as many as the first axis of the signal has elements, and of the signal, real
       if `input_onesided`. It lies along the axis of the times, without that of the frequencies.
+
+    Raises ShapeError for spectra with fewer than two axes, AttributeValueError (a ValueError) for
+    one axis as both.
     """
     ndim = ndim_of(Zxx)
     if ndim < 2:
@@ -434,6 +447,10 @@ def istft(
     transformed = 2 * (count - 1) if input_onesided else count
     if nperseg is None:
         nperseg = transformed
+    # Other than a name, an array takes part in promotion.
+    dtype = None
+    if not isinstance(window, _NAMED):
+        dtype = real_dtype(_core.promote_dtypes(_inexact(Zxx), window)[0].dtype)
     window, nperseg = _segment("istft", window, nperseg, None)
     if nfft is None:
         odd = input_onesided and nperseg == transformed + 1
@@ -449,15 +466,16 @@ def istft(
         onesided=bool(input_onesided),
         trimmed=bool(boundary),
         axes=(time_axis, freq_axis),
+        dtype=dtype,
     )
 
 
-@composite(static_argnames=("nperseg", "noverlap", "nfft", "onesided", "trimmed", "axes"))
-def _istft(spectra, fs, window, *, nperseg, noverlap, nfft, onesided, trimmed, axes):
+@composite(static_argnames=("nperseg", "noverlap", "nfft", "onesided", "trimmed", "axes", "dtype"))
+def _istft(spectra, fs, window, *, nperseg, noverlap, nfft, onesided, trimmed, axes, dtype):
     (spectra,) = _core.promote_dtypes_inexact(spectra)
     spectra = jnp.moveaxis(spectra, axes, (-2, -1))
     spectra = spectra.astype(promote_types(dtype_of(spectra), "complex64"))
-    dtype = real_dtype(dtype_of(spectra))
+    dtype = real_dtype(dtype_of(spectra)) if dtype is None else dtype
     window = jnp.asarray(window, dtype=dtype)
     parts = jnp.fft.irfft(spectra, nfft) if onesided else jnp.fft.ifft(spectra, nfft)
     parts = parts[..., :nperseg] * window * jnp.sum(window)

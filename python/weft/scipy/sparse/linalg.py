@@ -73,6 +73,8 @@ def gmres(
 
     Returns:
       Pair of x, a tree like `b`, and 0, or -1 if it has NaN.
+
+    Raises AttributeValueError (a ValueError) for another solve_method, or a restart less than 1.
     """
     if solve_method not in ("batched", "incremental"):
         raise AttributeValueError(
@@ -83,7 +85,9 @@ def gmres(
         raise AttributeValueError(f"[gmres] expected restart of at least 1; got {restart}")
 
     def method(*arguments):
-        return _minimal_residuals(*arguments, restart, solve_method == "incremental")
+        return _minimal_residuals(
+            *arguments, restart=restart, incremental=solve_method == "incremental"
+        )
 
     x = _solved("gmres", A, b, x0, tol, atol, maxiter, M, method)
     failed = False

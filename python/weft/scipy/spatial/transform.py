@@ -216,8 +216,8 @@ class Slerp(NamedTuple):
                 f"{shape_of(times)}"
             )
         times = _core.asarray(times)
-        steps = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
-        return cls(times, jnp.diff(times), rotations[:-1], steps)
+        starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times):
         """The rotations at times, a number or an array `[m]`."""

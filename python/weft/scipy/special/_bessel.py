@@ -3,7 +3,7 @@
 from weft import _core, lax, numpy as jnp
 from weft._arguments import static_int
 from weft._jit import composite
-from weft.scipy.special._evaluate import inexact, is_double, reals
+from weft.scipy.special._evaluate import inexact, is_double, listed, reals
 
 
 @composite
@@ -55,7 +55,7 @@ def bessel_jn(z, *, v, n_iter=50):
 
 @composite(static_argnames=("v", "n_iter"))
 def _bessel_jn(z, v, n_iter):
-    (z,) = reals("bessel_jn", z)
+    (z,) = reals("bessel_jn", *listed(z))
     z = _core.astype(z, z.dtype)
     rows = min(v, n_iter) + 1
     zero = z == 0

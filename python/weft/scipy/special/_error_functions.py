@@ -207,6 +207,8 @@ def fresnel(x):
 
     Returns:
       The pair (S, C) of arrays of the shape of `x` and of a floating-point dtype.
+
+    Raises NotImplementedError for complex arrays.
     """
     (x,) = inexact(x)
     if is_complex(dtype_of(x)):

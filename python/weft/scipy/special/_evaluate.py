@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft import _core
+from weft import _core, numpy as jnp
 from weft.dtypes import dtype_of, finfo, real_dtype
 from weft.errors import DTypeError
 from weft.numpy._division_powers import require_real
@@ -21,6 +21,11 @@ def reals(function, *xs):
     xs = _core.promote_dtypes_inexact(*xs)
     require_real(function, *xs)
     return xs
+
+
+def listed(*xs):
+    """The arguments of functions that take lists of numbers as well, as arrays."""
+    return [jnp.asarray(x) for x in xs]
 
 
 def sample(function, x, *parameters):

@@ -8,7 +8,14 @@ import math
 from weft import lax, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import computed, horner, is_double, reals, singles_or_doubles
+from weft.scipy.special._evaluate import (
+    computed,
+    horner,
+    is_double,
+    listed,
+    reals,
+    singles_or_doubles,
+)
 
 _EULER = 0.57721566490153286061
 
@@ -74,7 +81,7 @@ def expn(n, x):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return computed(_expn, *reals("expn", n, x))
+    return computed(_expn, *reals("expn", *listed(n, x)))
 
 
 @composite
@@ -252,4 +259,4 @@ def spence(x):
     Returns:
       Array of the shape and dtype of `x`.
     """
-    return computed(_spence, singles_or_doubles("spence", x))
+    return computed(_spence, singles_or_doubles("spence", *listed(x)))

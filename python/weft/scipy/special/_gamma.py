@@ -313,6 +313,8 @@ def multigammaln(a, d):
 
     Returns:
       Array of the shape of `a` and of a floating-point dtype.
+
+    Raises DTypeError for a `d` that is no number.
     """
     if ndim_of(d):
         raise DTypeError(f"[multigammaln] expected d to be a number; got shape {d.shape}")
@@ -336,6 +338,8 @@ def bernoulli(n):
 
     Returns:
       Array `[n + 1]` of the default floating-point dtype.
+
+    Raises AttributeValueError (a ValueError) for a negative `n`.
     """
     n = static_int(n, "bernoulli", "n")
     if n < 0:

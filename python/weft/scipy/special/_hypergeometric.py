@@ -4,12 +4,13 @@ Formula numbers are those of the NIST Digital Library of Mathematical Functions 
 """
 
 import math
+from typing import Any
 
 from weft import lax, numpy as jnp
 from weft._autodiff import jvp
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import computed, epsilon, is_double, reals
+from weft.scipy.special._evaluate import computed, epsilon, is_double, listed, reals
 from weft.scipy.special._gamma import _gammasgn, _is_pole
 
 
@@ -37,7 +38,7 @@ def _log_gamma(x):
     return jnp.where(pole, math.inf, lax.lgamma(safe)), _gammasgn(safe)
 
 
-def _gammas(above, below, exponent=0):
+def _gammas(above, below, exponent: Any = 0):
     """exp(exponent) times gamma functions over others; 0 at a pole of those."""
     sign = 1
     for x in above:
@@ -111,7 +112,7 @@ def hyp1f1(a, b, x):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return computed(_hyp1f1, *reals("hyp1f1", a, b, x))
+    return computed(_hyp1f1, *reals("hyp1f1", *listed(a, b, x)))
 
 
 def _gauss_series(a, b, c, x):
@@ -227,4 +228,4 @@ def hyp2f1(a, b, c, x):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return computed(_hyp2f1, *reals("hyp2f1", a, b, c, x))
+    return computed(_hyp2f1, *reals("hyp2f1", *listed(a, b, c, x)))

@@ -11,7 +11,14 @@ from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.errors import AttributeValueError
 from weft.scipy.special._error_functions import _erfcx
-from weft.scipy.special._evaluate import computed, horner, reals, singles, singles_or_doubles
+from weft.scipy.special._evaluate import (
+    computed,
+    horner,
+    listed,
+    reals,
+    singles,
+    singles_or_doubles,
+)
 
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -26,7 +33,9 @@ def ndtr(x):
     Returns:
       Array of the shape and dtype of `x`.
     """
-    return 0.5 * lax.erfc(-_ROOT_HALF * computed(lambda x: x, singles_or_doubles("ndtr", x)))
+    return 0.5 * lax.erfc(
+        -_ROOT_HALF * computed(lambda x: x, singles_or_doubles("ndtr", *listed(x)))
+    )
 
 
 @custom_jvp
@@ -56,6 +65,8 @@ def log_ndtr(x, series_order=3):
 
     Returns:
       Array of the shape and dtype of `x`.
+
+    Raises AttributeValueError (a ValueError) for another series_order.
     """
     if not isinstance(series_order, int):
         static_int(None, "log_ndtr", "series_order")
@@ -68,7 +79,7 @@ def log_ndtr(x, series_order=3):
 
 @composite
 def _composed_log_ndtr(x):
-    return computed(_log_ndtr, singles_or_doubles("log_ndtr", x))
+    return computed(_log_ndtr, singles_or_doubles("log_ndtr", *listed(x)))
 
 
 # Numerators and denominators for the middle, the tails, and the far tails, the highest power first.

@@ -1,8 +1,6 @@
 """Written by tools/stubs; do not edit."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
-
+from weft._core import Array
 from weft.scipy.stats import bernoulli as bernoulli
 from weft.scipy.stats import beta as beta
 from weft.scipy.stats import betabinom as betabinom
@@ -30,9 +28,9 @@ from weft.scipy.stats import uniform as uniform
 from weft.scipy.stats import vonmises as vonmises
 from weft.scipy.stats import wrapcauchy as wrapcauchy
 from weft.scipy.stats._kde import gaussian_kde as gaussian_kde
+from weft.scipy.stats._ranks import ModeResult
+from weft.typing import ArrayLike
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-def mode(a: Any, axis: Any = 0, nan_policy: Any = 'propagate', keepdims: Any = False) -> Any: ...
-def rankdata(a: Any, method: Any = 'average', *, axis: Any = None, nan_policy: Any = 'propagate') -> Any: ...
-def sem(a: Any, axis: Any = 0, ddof: Any = 1, nan_policy: Any = 'propagate', *, keepdims: Any = False) -> Any: ...
+def mode(a: ArrayLike, axis: int = 0, nan_policy: str = 'propagate', keepdims: bool = False) -> ModeResult: ...
+def rankdata(a: ArrayLike, method: str = 'average', *, axis: int | None = None, nan_policy: str = 'propagate') -> Array: ...
+def sem(a: ArrayLike, axis: int = 0, ddof: int = 1, nan_policy: str = 'propagate', *, keepdims: bool = False) -> Array: ...

@@ -71,7 +71,7 @@ class gaussian_kde:
     def _set(self, name, value):
         object.__setattr__(self, name, value)
 
-    def _factor(self, method):
+    def _factor(self, method) -> Any:
         power = -1 / (self.d + 4)
         if method is None or isinstance(method, str) and method == "scott":
             return self.neff**power

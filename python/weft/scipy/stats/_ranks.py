@@ -1,7 +1,7 @@
 """Modes, ranks and the standard error of the mean."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, normalize_axis, shape_of
@@ -15,8 +15,8 @@ _POLICIES = ("propagate", "omit", "raise")
 class ModeResult(NamedTuple):
     """What `mode` returns: the values and how often they occur."""
 
-    mode: Any
-    count: Any
+    mode: _core.Array
+    count: _core.Array
 
 
 def _check_policy(function, policy):

@@ -1,7 +1,7 @@
 """The beta-binomial distribution: binomial of `n` trials with a beta-distributed probability.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
-floating-point dtype.
+floating-point dtype. `loc` moves the distribution.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The binomial distribution: the number of successes in `n` trials of probability `p`.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
-floating-point dtype.
+floating-point dtype. `loc` moves the distribution.
 """
 
 import math

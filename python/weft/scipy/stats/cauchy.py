@@ -68,14 +68,14 @@ def logsf(x, loc=0, scale=1):
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     q, loc, scale = reals("cauchy.ppf", q, loc, scale)
-    return jnp.tan(math.pi * (q - 0.5)) * scale + loc
+    return jnp.tan(math.pi * q - math.pi / 2) * scale + loc
 
 
 @composite
 def isf(q, loc=0, scale=1):
     """The value that is exceeded with probability q."""
     q, loc, scale = reals("cauchy.isf", q, loc, scale)
-    return jnp.tan(math.pi * (0.5 - q)) * scale + loc
+    return jnp.tan(math.pi / 2 - math.pi * q) * scale + loc
 
 
 _open_to_users(__name__)

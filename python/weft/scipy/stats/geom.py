@@ -1,7 +1,7 @@
 """The geometric distribution: the number of trials of probability `p` up to the first success.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
-floating-point dtype.
+floating-point dtype. `loc` moves the distribution.
 """
 
 import math

@@ -1,15 +1,14 @@
-"""The Gumbel distribution of minima, with mode `loc`.
+"""The Gumbel distribution of minima, with mode `loc` and scale `scale`.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
 floating-point dtype.
 """
 
-import math
-
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy.special._evaluate import reals
+from weft.scipy.stats import gumbel_r as _gumbel_r
 
 __all__ = [
     "cdf",
@@ -23,46 +22,46 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+def _mirrored(name, x, loc, scale):
+    """The arguments of the distribution of maxima for that of minima, its mirror image."""
+    x, loc, scale = reals(f"gumbel_l.{name}", x, loc, scale)
+    return -x, -loc, scale
+
+
 @composite
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, loc, scale = reals("gumbel_l.logpdf", x, loc, scale)
-    z = (x - loc) / jnp.where(scale > 0, scale, math.nan)
-    growth = jnp.exp(z)
-    value = -jnp.log(scale) + (z - growth)
-    return jnp.where(growth == math.inf, -math.inf, value)
+    return _gumbel_r.logpdf(*_mirrored("logpdf", x, loc, scale))
 
 
 @composite
 def pdf(x, loc=0, scale=1):
     """The density at x."""
-    return jnp.exp(logpdf(x, loc, scale))
+    return _gumbel_r.pdf(*_mirrored("pdf", x, loc, scale))
 
 
 @composite
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    x, loc, scale = reals("gumbel_l.logsf", x, loc, scale)
-    z = (x - loc) / jnp.where(scale > 0, scale, math.nan)
-    return -jnp.exp(z)
+    return _gumbel_r.logcdf(*_mirrored("logsf", x, loc, scale))
 
 
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
-    return jnp.exp(logsf(x, loc, scale))
+    return _gumbel_r.cdf(*_mirrored("sf", x, loc, scale))
 
 
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    return -jnp.expm1(logsf(x, loc, scale))
+    return _gumbel_r.sf(*_mirrored("cdf", x, loc, scale))
 
 
 @composite
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
-    return jnp.log(cdf(x, loc, scale))
+    return _gumbel_r.logsf(*_mirrored("logcdf", x, loc, scale))
 
 
 @composite

@@ -1,4 +1,4 @@
-"""The Gumbel distribution of maxima, with mode `loc`.
+"""The Gumbel distribution of maxima, with mode `loc` and scale `scale`.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
 floating-point dtype.

@@ -1,4 +1,4 @@
-"""The logistic distribution of mean `loc`.
+"""The logistic distribution of mean `loc` and scale `scale`.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
 floating-point dtype.

@@ -1,7 +1,7 @@
 """The negative binomial distribution: failures before `n` successes of probability `p`.
 
 Arguments are real arrays or numbers that broadcast together; results have the promoted
-floating-point dtype.
+floating-point dtype. `loc` moves the distribution.
 """
 
 import math

@@ -1,0 +1,98 @@
+"""From what users say of places (devices, shardings, specs) to the core's shardings, and back."""
+
+import numpy as np
+
+from weft import _core, sharding as _sharding
+from weft.errors import AttributeValueError
+from weft.sharding import NamedSharding, PartitionSpec, get_mesh, set_mesh, use_mesh
+from weft.tree_util import tree_broadcast, tree_leaves
+
+P = PartitionSpec
+
+__all__ = ["NamedSharding", "P", "set_mesh", "use_mesh"]
+
+_shardings = {}  # of the core -> as users see it
+
+
+def sharding_of(placement):
+    """The sharding that users see of one of the core's; always the same object."""
+    found = _shardings.get(placement)
+    if found is None:
+        found = _shardings[placement] = _sharding._seen(placement)
+    return found
+
+
+def placement_of(place, function):
+    """The core's sharding of a device, a sharding or, where a mesh is set, a PartitionSpec.
+
+    Raises ValueError for what is none of these, RuntimeError for a spec where no mesh is set.
+    """
+    from weft.runtime import devices
+
+    if isinstance(place, PartitionSpec):
+        mesh = get_mesh()
+        if mesh.empty:
+            raise RuntimeError(
+                f"{function} expected a mesh for {place!r}: use a NamedSharding, or set a mesh "
+                "with weft.set_mesh"
+            )
+        place = NamedSharding(mesh, place)
+    placement = getattr(place, "_placement", None)
+    if placement is not None:
+        return placement
+    if isinstance(place, devices.Device):
+        return devices.placement_of(place)
+    found = tuple(getattr(place, "device_set", ()))
+    if len(found) != 1:
+        raise AttributeValueError(
+            f"{function} expected one of weft.devices() or a sharding; got {place!r}"
+        )
+    return devices.placement_of(found[0])
+
+
+def parts_of(array):
+    """What each device of this process holds of an array: a list of Arrays on one device."""
+    from weft.runtime import buffers, devices
+
+    indices = _core.shards(array._placement, array.shape, True)
+    parts = buffers.shards(array._buffer)
+    out = []
+    for (device, _, index), part in zip(indices, parts, strict=True):
+        shape = tuple(len(range(*i.indices(n))) for i, n in zip(index, array.shape, strict=True))
+        own = devices.placement_of(device)
+        out.append(_core.wrap_buffer(part, shape, array.dtype, array.weak_type, own, True))
+    return out
+
+
+def resolve(shardings, tree, count, parameter):
+    """Per leaf of arguments or of a result the core's sharding that was written for it, or None.
+
+    `tree` is None for arguments by position, and for a result, that are leaves.
+    """
+    leaves = [0] * count
+    if parameter == "in_shardings":
+        args = tuple(leaves) if tree is None else tree.unflatten(leaves)[0]
+        whole = tuple(shardings) if isinstance(shardings, list) else shardings
+        places = tree_leaves(tree_broadcast(whole, args, is_leaf=_is_place), is_leaf=_is_place)
+        places += [None] * (count - len(places))  # keyword arguments are where they are
+    else:
+        result = 0 if tree is None else tree.unflatten(leaves)
+        spread = tree_broadcast(shardings, result, is_leaf=_is_place)
+        places = tree_leaves(spread, is_leaf=_is_place)
+    return [None if place is None else placement_of(place, parameter) for place in places]
+
+
+def _is_place(x):
+    return x is None or isinstance(x, PartitionSpec) or hasattr(x, "device_set")
+
+
+def from_parts(shape, dtype, placement, parts):
+    """An Array of what the devices of this process hold, NumPy arrays or Arrays on one device."""
+    from weft.runtime import buffers, devices
+
+    held = []
+    for (device, _, _), part in zip(_core.shards(placement, shape, True), parts, strict=True):
+        if not isinstance(part, _core.Array):
+            part = _core.asarray(np.asarray(part))
+        held.append(_core.commit(part, devices.placement_of(device))._buffer)
+    return buffers.assemble(shape, dtype, placement, held)

@@ -1,0 +1,280 @@
+"""shard_map: a function of the parts of arrays, run by every device of a mesh on its own parts."""
+
+import functools
+import math
+
+from weft import _core
+from weft._jit import jit
+from weft._recording import check_callable, check_leaves, function_name, leaf_paths
+from weft._staging import ShapedArray, typeof
+from weft._surface import public_function
+from weft._tree_mismatch import explain_mismatch
+from weft.lax._regions import Body, regions
+from weft.runtime.pytree import registry
+from weft.sharding import AbstractMesh, Mesh, PartitionSpec, get_abstract_mesh, get_mesh
+from weft.tree_util import tree_broadcast, tree_leaves, tree_map
+
+
+class _Infer:
+    """in_specs are to be those of the arguments."""
+
+    def __repr__(self):
+        return "Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(
+    f=None,
+    /,
+    *,
+    out_specs,
+    in_specs=Infer,
+    mesh=None,
+    axis_names=frozenset(),
+    check_vma=True,
+):
+    """A function of whole arrays from one of their parts, which every device of a mesh runs.
+
+    Args:
+      f: takes the parts of the arguments that a device has, and returns its parts of the results.
+        Within it the manual axes of the mesh have names, for `lax.psum` and its like. Without it
+        shard_map returns a decorator.
+      out_specs: PartitionSpecs in a prefix of the tree of results. Along an axis of the mesh that a
+        spec names, parts are lined up; along others all devices give the same.
+      in_specs: PartitionSpecs in a prefix of the tuple of arguments: how each is split. Along an
+        axis of the mesh that a spec does not name, every device has the whole. None for an argument
+        hands it on as it is.
+      mesh: a Mesh or AbstractMesh; None is the one that `set_mesh` has set.
+      axis_names: the axes of the mesh that are manual; empty: all. Over the others XLA decides.
+      check_vma: whether it is found which values vary over which axes of the mesh. It is an error
+        then for a result that its spec says is the same along an axis to vary along it; and the
+        cotangent of an argument that is the same for all devices is summed up over them. Without it
+        both are for the user to see to.
+
+    Raises ValueError for specs that do not fit the mesh or the arrays: axes that the mesh does not
+    have, more dimensions than the array, sizes that the axes do not divide.
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    check_callable(f, "shard_map")
+    call = _Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
+
+    @public_function
+    @functools.wraps(f)
+    def mapped(*args):
+        if _core.in_trace() or any(type(x) is _core.Tracer for x in registry.flatten(args)[0]):
+            return call(args)
+        return call.at_once(*args)
+
+    return mapped
+
+
+class _Call:
+    """A function under shard_map."""
+
+    def __init__(self, fun, in_specs, out_specs, mesh, axis_names, check_vma):
+        self.fun, self.name = fun, function_name(fun)
+        self.in_specs, self.out_specs, self.mesh = in_specs, out_specs, mesh
+        self.axis_names, self.check_vma = axis_names, bool(check_vma)
+        if in_specs is Infer:
+            raise ValueError("shard_map expected in_specs; got none")
+        # Arguments that are handed on as they are.
+        self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
+
+        @functools.wraps(fun)
+        def whole(*args):
+            return self(args)
+
+        self.at_once = jit(whole, static_argnums=tuple(self.static))
+
+    def __call__(self, args):
+        mesh = core_mesh(self.mesh)
+        axes = self._manual_axes(mesh)
+        fun, in_specs = self.fun, self.in_specs
+        if self.static:
+            if len(in_specs) != len(args):
+                self._reject_tree("in_specs", tuple(in_specs), args)
+            fun = self._with_static(args)
+            args = tuple(x for i, x in enumerate(args) if i not in self.static)
+            in_specs = tuple(x for i, x in enumerate(in_specs) if i not in self.static)
+        leaves, tree = registry.flatten(args)
+        names = [f"args{path}" for path in leaf_paths(tree)]
+        check_leaves(leaves, lambda i: f"{names[i]} of '{self.name}'")
+        leaves = [_core.asarray(x) for x in leaves]
+        specs = self._specs("in_specs", in_specs, args, mesh, axes)
+        types = [
+            self._part(typeof(x), spec, mesh, name)
+            for x, spec, name in zip(leaves, specs, names, strict=True)
+        ]
+
+        trees = [registry.flatten(x)[1] for x in args]
+        places = [f"args[{i}]" for i in range(len(args))]
+        sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
+        body = _core.with_axes(
+            tuple((axis, sizes[axis]) for axis in axes),
+            self.check_vma,
+            lambda: Body(fun, trees, types, "shard_map", places),
+        )
+        (graph,), captures = regions(body)
+        out = self._specs("out_specs", self.out_specs, body.structure(), mesh, axes)
+        paths = [f"result{path}" for path in leaf_paths(body.out_tree)]
+        for spec, kind, path in zip(out, body.out_types, paths, strict=True):
+            self._check_rank(spec, kind, "out_specs", path)
+        every = [[]] * len(captures) + [spec.axes for spec in specs]
+        if self.check_vma:
+            wanted = [spec.axes for spec in out]
+            graph, varying = _core.shard(graph, list(axes), every, wanted)
+            self._check_varying(out, varying, paths)
+        results = _core.bind_graphs(
+            "shard_map",
+            [*captures, *leaves],
+            tuple(body.weak),
+            jaxpr=graph,
+            mesh=mesh,
+            in_specs=[_Spec((), mesh).sharding] * len(captures) + [s.sharding for s in specs],
+            out_specs=[spec.sharding for spec in out],
+            manual_axes=list(axes),
+            check_vma=self.check_vma,
+        )
+        return body.out_tree.unflatten(results)
+
+    def _with_static(self, args):
+        def fun(*parts):
+            parts = iter(parts)
+            return self.fun(*(x if i in self.static else next(parts) for i, x in enumerate(args)))
+
+        return functools.update_wrapper(fun, self.fun, updated=())
+
+    def _manual_axes(self, mesh):
+        """The names of the manual axes, in the order of the mesh."""
+        chosen = set(self.axis_names) or set(mesh.names)
+        unknown = chosen - set(mesh.names)
+        if unknown:
+            raise ValueError(
+                f"shard_map expected axis_names of {mesh}; got {sorted(map(str, unknown))}"
+            )
+        return tuple(name for name in mesh.names if name in chosen)
+
+    def _specs(self, what, specs, tree, mesh, axes):
+        """One per leaf of the tree that `specs` is a prefix of."""
+        try:
+            spread = tree_leaves(tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec)
+        except (TypeError, ValueError):
+            self._reject_tree(what, specs, tree)
+        found = []
+        for spec in spread:
+            if not is_spec(spec):
+                raise TypeError(
+                    f"shard_map expected PartitionSpecs in a prefix of the tree for {what}; got "
+                    f"{spec!r}"
+                )
+            found.append(_Spec(spec, mesh))
+            for axis in found[-1].axes:
+                if axis not in axes:
+                    raise ValueError(
+                        f"shard_map expected {what} over the manual axes {axes} of {mesh}; got "
+                        f"{axis!r} in {spec!r}"
+                    )
+        return found
+
+    def _reject_tree(self, what, specs, tree):
+        marked = tree_map(lambda _: 0, specs, is_leaf=is_spec)
+        reason = explain_mismatch(marked, tree) or "it has another structure"
+        raise ValueError(
+            f"shard_map expected {what} in a prefix of the tree that they are for; {reason}\n"
+            "  A PartitionSpec stands for all below it."
+        )
+
+    def _check_rank(self, spec, kind, what, name):
+        if len(spec.dims) > len(kind.shape):
+            raise ValueError(
+                f"shard_map expected a spec of at most {len(kind.shape)} dimensions for {name} of "
+                f"'{self.name}', {kind}; got {spec} in {what}"
+            )
+
+    def _part(self, kind, spec, mesh, name):
+        """The type of a device's part."""
+        self._check_rank(spec, kind, "in_specs", name)
+        shape = list(kind.shape)
+        for i, names in enumerate(spec.dims):
+            parts = math.prod(mesh.sizes[mesh.names.index(n)] for n in names)
+            if shape[i] % parts:
+                raise ValueError(
+                    f"shard_map expected dimension {i} of {name} of '{self.name}' to be divisible "
+                    f"by {parts}, the size of {' times '.join(map(repr, names))} of {mesh}; got "
+                    f"{kind}, and {spec} in in_specs"
+                )
+            shape[i] //= parts
+        return ShapedArray(tuple(shape), kind.dtype, weak_type=kind.weak_type)
+
+    def _check_varying(self, specs, varying, paths):
+        for spec, axes, path in zip(specs, varying, paths, strict=True):
+            extra = [axis for axis in axes if axis not in spec.axes]
+            if extra:
+                listed = ", ".join(map(repr, extra))
+                raise ValueError(
+                    f"shard_map expected {path} of '{self.name}' to be the same along the axes "
+                    f"that its spec does not name; got one that varies over {listed}, and {spec} "
+                    "in out_specs\n"
+                    f"  Name {listed} in out_specs, take lax.psum, pmax or pmin over it, or, if "
+                    "all devices give the same nevertheless, set check_vma=False."
+                )
+
+
+def _entries(specs):
+    return specs if type(specs) in (tuple, list) and not is_spec(specs) else ()
+
+
+def is_spec(x):
+    """Whether it is a PartitionSpec, or the names of axes in a tuple: ("x", None)."""
+    if type(x) is tuple:
+        return any(type(entry) is str for entry in x)
+    return isinstance(x, PartitionSpec)
+
+
+class _Spec:
+    """A PartitionSpec on a mesh.
+
+    Attributes: dims (per dimension the names of axes), axes (all of them), sharding (the core's).
+    """
+
+    def __init__(self, spec, mesh):
+        self.spec = spec
+        self.dims = [
+            () if entry is None else tuple(entry) if isinstance(entry, (tuple, list)) else (entry,)
+            for entry in spec
+        ]
+        self.axes = [name for names in self.dims for name in names]
+        for name in self.axes:
+            if name not in mesh.names:
+                raise ValueError(f"shard_map expected axes of {mesh}; got {name!r} in {spec!r}")
+        self.sharding = _core.make_sharding(mesh, [(names, False) for names in self.dims], (), "")
+
+    def __repr__(self):
+        return repr(self.spec)
+
+
+def core_mesh(mesh):
+    """The core's mesh of a Mesh or AbstractMesh; of the one that is set for None."""
+    if isinstance(mesh, _core.Mesh):
+        return mesh
+    if mesh is None:
+        mesh = get_mesh()
+        if mesh.empty:
+            mesh = get_abstract_mesh()
+        if mesh.empty:
+            raise ValueError(
+                "shard_map expected a mesh; got none, and weft.set_mesh has set none either"
+            )
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(f"shard_map expected a Mesh or AbstractMesh; got {mesh!r}")
+    return mesh._core

@@ -1,0 +1,9 @@
+"""Written by tools/stubs; do not edit."""
+
+from collections.abc import Callable
+from typing import Any
+from weft.typing import ArrayLike, PyTree
+
+def bicgstab(A: Callable[..., Any] | ArrayLike, b: PyTree, x0: PyTree | None = None, *, tol: float = 1e-05, atol: ArrayLike = 0.0, maxiter: Any = None, M: Callable[..., Any] | ArrayLike | None = None) -> tuple[Any, None]: ...
+def cg(A: Callable[..., Any] | ArrayLike, b: PyTree, x0: PyTree | None = None, *, tol: float = 1e-05, atol: ArrayLike = 0.0, maxiter: Any = None, M: Callable[..., Any] | ArrayLike | None = None) -> tuple[Any, None]: ...
+def gmres(A: Callable[..., Any] | ArrayLike, b: PyTree, x0: PyTree | None = None, *, tol: float = 1e-05, atol: ArrayLike = 0.0, restart: int = 20, maxiter: Any = None, M: Callable[..., Any] | ArrayLike | None = None, solve_method: str = 'batched') -> tuple[Any, None]: ...

@@ -1,0 +1,7 @@
+"""Written by tools/stubs; do not edit."""
+
+from weft._core import Array
+from weft.typing import ArrayLike
+
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array: ...
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array: ...

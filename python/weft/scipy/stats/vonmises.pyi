@@ -1,0 +1,7 @@
+"""Written by tools/stubs; do not edit."""
+
+from weft._core import Array
+from weft.typing import ArrayLike
+
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array: ...
+def pdf(x: ArrayLike, kappa: ArrayLike) -> Array: ...

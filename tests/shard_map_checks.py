@@ -1,0 +1,187 @@
+"""Programs of shard_map and what they give, by NumPy.
+
+As a program, it runs them on eight CPU devices and writes what they give to stdout: for each a list
+of the leaves when it runs under jit, and when it does not.
+"""
+
+import pickle
+import sys
+
+import numpy as np
+
+import weft
+from weft import lax, numpy as wnp
+from weft.sharding import AbstractMesh, PartitionSpec as P
+
+if __name__ == "__main__":
+    weft.config.update("weft_num_cpu_devices", 8)
+    MESH = weft.make_mesh((4, 2), ("x", "y"))
+else:
+    MESH = AbstractMesh((4, 2), ("x", "y"))
+
+
+def on_mesh(f, in_specs, out_specs, **options):
+    return weft.shard_map(f, mesh=MESH, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(8, 2)).astype(np.float32)
+V = rng.normal(size=2).astype(np.float32)
+W = np.float32(0.7)
+BLOCKS = X.reshape(4, 2, 2)
+WHOLE = (P(), P("x", "y"))
+
+
+def loss(w, x):
+    return lax.psum(wnp.sum(wnp.sin(w * x)), ("x", "y"))
+
+
+def local_loss(w, x):
+    return wnp.sum(wnp.sin(w * x))
+
+
+total = on_mesh(loss, WHOLE, P())
+unchecked = on_mesh(loss, WHOLE, P(), check_vma=False)
+
+
+def scanned(w, xs):
+    def body(c, x):
+        return c + wnp.sin(w * x).sum(), lax.psum(x, "x")
+
+    start = lax.pcast(wnp.float32(0), ("x", "y"), to="varying")
+    c, ys = lax.scan(body, start, xs)
+    return lax.psum(c, ("x", "y")), ys
+
+
+scan = on_mesh(scanned, WHOLE, (P(), P(None, "y")))
+
+
+def branches(w, x):
+    y = lax.cond(lax.axis_index("x") > 1, lambda w: wnp.sum(w * x), lambda w: w * 0 + 1, w)
+    return lax.psum(y, ("x", "y"))
+
+
+@weft.custom_vjp
+def twice_as_steep(x):
+    return wnp.sin(x)
+
+
+twice_as_steep.defvjp(lambda x: (twice_as_steep(x), x), lambda x, ct: (ct * 2 * wnp.cos(x),))
+
+
+def inner(b):
+    return lax.psum(b * (1 + lax.axis_index("y")), "y")
+
+
+def nested(a):
+    return weft.shard_map(inner, mesh=MESH, in_specs=P(None, "y"), out_specs=P(), axis_names={"y"})(
+        a
+    )
+
+
+def gradient_within(f):
+    return on_mesh(lambda w, x: weft.grad(f)(w, x), WHOLE, P())
+
+
+VALUE, SLOPE = np.sin(W * X).sum(), (np.cos(W * X) * X).sum()
+BEND = -(np.sin(W * X) * X * X).sum()
+RING = [(i, (i + 1) % 4) for i in range(4)]
+# name: (function, arguments, expected)
+PROGRAMS = {
+    "parts": (on_mesh(lambda x: x * 2, P("x"), P("x")), (X,), X * 2),
+    "psum": (on_mesh(lambda x: lax.psum(x, "x"), P("x"), P()), (X,), BLOCKS.sum(0)),
+    "pmean_tree": (
+        on_mesh(lambda t: {"m": lax.pmean(t["a"], "x"), "s": t["b"]},
+                ({"a": P("x"), "b": P()},), {"m": P(), "s": P()}),
+        ({"a": X, "b": V},), {"m": BLOCKS.mean(0), "s": V},
+    ),
+    "pmax": (on_mesh(lambda x: lax.pmax(x, ("x", "y")), P("x", "y"), P()), (X,),
+             X.reshape(4, 2, 2, 1).max((0, 2))),
+    "psum_scatter": (
+        on_mesh(lambda x: lax.psum_scatter(x, "x", tiled=True), P(None, "y"), P("x", "y")),
+        (X,), X * 4,
+    ),
+    "all_gather_names": (
+        on_mesh(lambda x: lax.all_gather(x, ("x", "y"), tiled=True), P(("x", "y")),
+                P(("x", "y"))),
+        (X,), np.tile(X, (8, 1)),
+    ),
+    "all_to_all": (
+        on_mesh(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")),
+        (np.arange(64.0, dtype=np.float32).reshape(8, 8),),
+        np.arange(64.0, dtype=np.float32).reshape(8, 8),
+    ),
+    "axis_index": (
+        on_mesh(lambda x: x * 0 + lax.axis_index(("x", "y")), P(("x", "y")), P(("x", "y"))),
+        (X,), np.repeat(np.arange(8.0, dtype=np.float32), 2).reshape(8, 2),
+    ),
+    "partly_manual": (
+        on_mesh(lambda x: lax.psum(x * (1 + lax.axis_index("y")), "y"), P(None, "y"), P(),
+                axis_names={"y"}),
+        (X,), X @ np.float32([[1], [2]]),
+    ),
+    "nested": (on_mesh(nested, P("x"), P("x"), axis_names={"x"}), (X,),
+               X @ np.float32([[1], [2]])),
+    "closed_over": (lambda w, x: on_mesh(lambda x: x * w, P("x"), P("x"))(x), (W, X), X * W),
+    "while": (
+        on_mesh(lambda x: lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * 2, c[1] + 1),
+                                         (x, 0))[0], P("x"), P("x")),
+        (X,), X * 8,
+    ),
+    "scan": (scan, (W, X), (VALUE, BLOCKS.sum(0))),
+    "jvp": (lambda w, x: weft.jvp(total, (w, x), (w, x)), (W, X),
+            (VALUE, 2 * W * SLOPE)),
+    "grad": (weft.value_and_grad(total), (W, X), (VALUE, SLOPE)),
+    "grad_unchecked": (weft.value_and_grad(unchecked, 1), (W, X), (VALUE, np.cos(W * X) * W)),
+    "grad_of_replicated_unchecked": (weft.grad(unchecked), (W, X), SLOPE),
+    "grad_of_grad": (weft.grad(weft.grad(total)), (W, X), BEND),
+    "vmap": (weft.vmap(total, (0, None)), (V, X), [np.sin(v * X).sum() for v in V]),
+    "vmap_of_grad": (weft.vmap(weft.grad(total), (0, None)), (V, X),
+                     [(np.cos(v * X) * X).sum() for v in V]),
+    "grad_of_scan": (weft.grad(lambda w, x: scan(w, x)[0]), (W, X), SLOPE),
+    "grad_of_cond": (weft.grad(on_mesh(branches, WHOLE, P())), (W, X), X[4:].sum()),
+    "grad_of_closed_over": (
+        weft.grad(lambda w, x: on_mesh(lambda x: lax.psum((x * w).sum(), "x"), P("x"), P())(x)),
+        (W, X), X.sum(),
+    ),
+    "grad_of_checkpoint": (weft.grad(on_mesh(weft.checkpoint(loss), WHOLE, P())), (W, X), SLOPE),
+    "grad_of_custom_vjp": (
+        weft.grad(on_mesh(lambda w, x: lax.psum(wnp.sum(twice_as_steep(w * x)), ("x", "y")),
+                          WHOLE, P())),
+        (W, X), 2 * SLOPE,
+    ),
+    "grad_of_ppermute": (
+        weft.grad(lambda x: (on_mesh(lambda a: lax.ppermute(a, "x", RING), P("x"), P("x"))(x)
+                             * x).sum()),
+        (X,), np.roll(X, 2, 0) + np.roll(X, -2, 0),
+    ),
+    "grad_of_all_gather": (
+        weft.grad(lambda x: on_mesh(lambda a: wnp.sin(lax.all_gather(a, "x", tiled=True)),
+                                    P("x"), P(), check_vma=False)(x).sum()),
+        (X,), np.cos(X),
+    ),
+    # The sum over devices is part of the gradient of what is the same for all.
+    "grad_within": (gradient_within(local_loss), (W, X), SLOPE),
+    "grad_of_psum_within": (gradient_within(loss), (W, X), SLOPE),
+    "grad_of_jit_within": (gradient_within(weft.jit(local_loss)), (W, X), SLOPE),
+    "grad_of_grad_within": (gradient_within(weft.grad(loss)), (W, X), BEND),
+    "vmap_of_grad_within": (
+        on_mesh(lambda w, x: weft.vmap(weft.grad(local_loss), (0, None))(w, x), WHOLE, P()),
+        (V, X), [(np.cos(v * X) * X).sum() for v in V],
+    ),
+}  # fmt: skip
+
+
+def answers(f, arguments):
+    try:
+        return [
+            [np.asarray(x) for x in weft.tree_util.tree_leaves(g(*arguments))]
+            for g in (weft.jit(f), f)
+        ]
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    made = {name: answers(f, arguments) for name, (f, arguments, _) in PROGRAMS.items()}
+    sys.stdout.buffer.write(pickle.dumps(made))

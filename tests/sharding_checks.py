@@ -1,0 +1,209 @@
+"""What test_sharding.py runs in a process with eight CPU devices; its argument is a seed."""
+
+import random
+import sys
+
+import numpy as np
+
+import weft
+import weft.numpy as wnp
+from weft.errors import DeviceMismatchError, ShardingError
+from weft.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec as P,
+    SingleDeviceSharding,
+    get_abstract_mesh,
+    get_mesh,
+)
+
+weft.config.update("weft_num_cpu_devices", 8)
+MESH = weft.make_mesh((2, 4), ("x", "y"))
+HOST = np.arange(32, dtype=np.float32).reshape(8, 4)
+
+
+def split(*spec, mesh=MESH):
+    return NamedSharding(mesh, P(*spec))
+
+
+def same(array, expected):
+    np.testing.assert_allclose(np.asarray(array), expected, rtol=1e-5, atol=1e-5)
+
+
+def raises(error, *parts):
+    class Context:
+        def __enter__(self):
+            pass
+
+        def __exit__(self, kind, value, _):
+            assert kind is not None and issubclass(kind, error), (kind, value)
+            for part in parts:
+                assert part in str(value), (part, str(value))
+            return True
+
+    return Context()
+
+
+def values_of_python():
+    assert repr(MESH) == "Mesh(axis_sizes=(2, 4), axis_names=('x', 'y'), axis_types=(Auto, Auto))"
+    assert str(MESH) == "Mesh('x': 2, 'y': 4, axis_types=(Auto, Auto))"
+    assert MESH.shape == {"x": 2, "y": 4} and MESH.devices.shape == (2, 4) and MESH.size == 8
+    assert MESH == weft.make_mesh((2, 4), ("x", "y")) and hash(MESH) is not None
+    assert MESH.abstract_mesh == AbstractMesh((2, 4), ("x", "y"))
+    explicit = MESH.update(axis_types=(AxisType.Explicit,) * 2)
+    assert explicit != MESH and explicit.are_all_axes_explicit
+    assert (
+        repr(P("x", None, ("x", "y"))) == "P('x', None, ('x', 'y'))" and repr(P("x")) == "P('x',)"
+    )
+    assert P(("x",)) == P("x") and P("x") != P("x", None) and P("x") == ("x",)
+    assert P("x") + P("y") == P("x", "y") and P("x", "y")[1] == "y"
+    s = split("x", "y")
+    assert s == split("x", "y") and s != split("x") and s.shard_shape((8, 4)) == (4, 1)
+    assert s.num_devices == 8 and not s.is_fully_replicated and split().is_fully_replicated
+    assert s.is_equivalent_to(split("x", ("y",)), 2) and not s.is_equivalent_to(split("y"), 2)
+    assert s.devices_indices_map((8, 4))[weft.devices()[5]] == (slice(4, 8), slice(1, 2))
+    assert s.with_spec(P("y")).spec == P("y") and split("x").replicated_axes == {"y"}
+    with raises(ShardingError, "'z'", "Mesh("):
+        split("z")
+    with raises(ValueError, "twice"):
+        split("x", "x")
+    with raises(ValueError, "8 devices"):
+        weft.make_mesh((3, 4), ("x", "y"))
+    with raises(ShardingError, "divisible", "[3,4]"):
+        s.check_compatible_aval((3, 4))
+    with weft.set_mesh(MESH):
+        assert get_mesh() == MESH and get_abstract_mesh() == MESH.abstract_mesh
+        assert weft.device_put(HOST, P("x")).sharding == split("x")
+    assert get_mesh().empty
+    with raises(RuntimeError, "set_mesh"):
+        weft.device_put(HOST, P("x"))
+
+
+def arrays():
+    a = weft.device_put(HOST, split("x", "y"))
+    same(a, HOST)
+    assert a.sharding == split("x", "y") and a.devices() == set(weft.devices())
+    assert a.is_fully_addressable and not a.is_fully_replicated and a.committed
+    for shard in a.addressable_shards:
+        same(shard.data, HOST[shard.index])
+        assert shard.data.device == shard.device
+    rows = weft.device_put(HOST, split("x"))
+    assert [s.replica_id for s in rows.global_shards] == [0, 1, 2, 3] * 2
+    reverse = Mesh(np.array(weft.devices())[::-1], ("r",))
+    places = [split(), split("y"), split(("y", "x")), split(None, "x"), split("r", mesh=reverse)]
+    places += [split("x"), SingleDeviceSharding(weft.devices()[3])]
+    for here in places:
+        for there in places:
+            moved = weft.device_put(weft.device_put(HOST, here), there)
+            assert moved.sharding == there
+            same(moved, HOST)
+    for make in (
+        lambda: weft.make_array_from_callback((8, 4), a.sharding, lambda index: HOST[index]),
+        lambda: weft.make_array_from_process_local_data(a.sharding, HOST),
+        lambda: weft.make_array_from_single_device_arrays(
+            (8, 4), a.sharding, [s.data for s in a.addressable_shards][::-1]
+        ),
+    ):
+        assert make().sharding == a.sharding
+        same(make(), HOST)
+    for dtype in ("bfloat16", "int4", "bool", "complex64", "float8_e4m3fn"):
+        values = (HOST % 2).astype(wnp.dtype(dtype))
+        assert (np.asarray(weft.device_put(values, split("x", "y"))) == values).all()
+    keys = weft.random.split(weft.random.key(0), 8)
+    spread = weft.device_put(keys, split("x"))
+    same(weft.random.key_data(spread), np.asarray(weft.random.key_data(keys)))
+    assert "jax" not in sys.modules
+
+
+def programs():
+    a = weft.device_put(HOST, split("x", "y"))
+    assert (a + 1).sharding == a.sharding and a.T.sharding == split("y", "x")
+    same(a @ weft.device_put(HOST.T, split(None, "y")), HOST @ HOST.T)
+    same(a + np.float32(1), HOST + 1)
+    placed = weft.jit(lambda x, y: x @ y, in_shardings=(split("x"), split(None, "y")))(HOST, HOST.T)
+    assert placed.sharding == split("x", "y")
+    same(placed, HOST @ HOST.T)
+    both = weft.jit(lambda x: (x, x * 2), out_shardings=(split("y"), None))(a)
+    assert both[0].sharding == split("y") and both[1].sharding == a.sharding
+    same(both[0], HOST)
+    with weft.set_mesh(MESH):
+        assert weft.jit(lambda x: x + 1, out_shardings=P("y"))(HOST).sharding == split("y")
+    gone = weft.device_put(HOST, split("x"))
+    same(weft.jit(lambda x: x + 1, donate_argnums=0)(gone), HOST + 1)
+    assert gone.is_deleted()
+    compiled = weft.jit(lambda x: x + 1).lower(a).compile()
+    assert compiled.input_shardings[0][0] == compiled.output_shardings == a.sharding
+    same(compiled(a), HOST + 1)
+    one = weft.device_put(HOST, split("o", mesh=weft.make_mesh((1,), ("o",))))
+    same(one + 1, HOST + 1)
+
+
+def errors():
+    a = weft.device_put(HOST, split("x"))
+    for value in (HOST, weft.device_put(HOST, weft.devices()[0])):
+        with raises(ShardingError, "divisible by the 4", "f32[4,2]", "mesh<'x': 2, 'y': 4", ".py:"):
+            weft.device_put(value.reshape(4, 8)[:, :2], split(None, "y"))
+    with raises(ShardingError, "at least 2 dimensions", "f32[4]"):
+        weft.device_put(np.ones(4, np.float32), split("x", "y"))
+    with raises(DeviceMismatchError, "operand 0", "['x']", "operand 1", "cpu:1", ".py:"):
+        a + weft.device_put(HOST, weft.devices()[1])
+    with raises(DeviceMismatchError, "argument x of 'f'", "in_shardings", "['y']", "['x']"):
+
+        def f(x):
+            return x
+
+        weft.jit(f, in_shardings=split("y"))(a)
+    with raises(ShardingError, "result 0", "divisible"):
+        weft.jit(lambda x: x[:3], out_shardings=split("x"))(a)
+    with raises(ShardingError, "divisible"):
+        weft.jit(lambda x: x, in_shardings=split("y"))(HOST[:3])
+
+
+def random_programs(seed, count):
+    """Programs on arrays that are split somehow give what they give on one device."""
+    rng = random.Random(seed)
+    shapes = [((8,), ("a",)), ((2, 4), ("a", "b")), ((2, 2, 2), ("a", "b", "c")), ((4,), ("a",))]
+    steps = [
+        lambda x, w: x @ w,
+        lambda x, w: wnp.tanh(x) + w[0],
+        lambda x, w: x.T.reshape(x.shape) * 0.5,
+        lambda x, w: x - x.mean(axis=0, keepdims=True),
+        lambda x, w: wnp.sort(x, axis=1),
+        lambda x, w: wnp.where(x > 0, x, wnp.flip(x, 0)),
+        lambda x, w: wnp.concatenate([x[4:], x[:4]]) + wnp.cumsum(x, axis=0) / 8,
+        lambda x, w: weft.lax.scan(lambda c, row: (c + row, c * 0.1), x[0], x)[1] + x,
+    ]
+    values = np.random.default_rng(seed)
+    for _ in range(count):
+        sizes, names = rng.choice(shapes)
+        mesh = Mesh(np.array(rng.sample(weft.devices(), int(np.prod(sizes)))).reshape(sizes), names)
+        chosen = rng.sample(steps, 2)
+
+        def loss(x, w, chosen=chosen):
+            for step in chosen:
+                x = step(x, w)
+            return (x * x).sum(), x
+
+        def spec(names=names):
+            axes = rng.sample(names, len(names))
+            cut = rng.randint(0, len(axes))
+            dims = [tuple(axes[:cut]), tuple(axes[cut:])][: rng.randint(0, 2)]
+            return P(*dims)
+
+        x, w = (values.normal(size=(8, 8)).astype(np.float32) * 0.3 for _ in range(2))
+        f = weft.jit(weft.value_and_grad(loss, argnums=(0, 1), has_aux=True))
+        expected = weft.tree.leaves(f(x, w))
+        put = [weft.device_put(v, NamedSharding(mesh, spec())) for v in (x, w)]
+        for got, wanted in zip(weft.tree.leaves(f(*put)), expected, strict=True):
+            same(got, np.asarray(wanted))
+
+
+if __name__ == "__main__":
+    values_of_python()
+    arrays()
+    programs()
+    errors()
+    random_programs(int(sys.argv[1]), int(sys.argv[2]))
+    print("ok")

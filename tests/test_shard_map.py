@@ -1,0 +1,86 @@
+"""shard_map on a mesh of eight CPU devices against NumPy, its derivatives, and what it refuses."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
+
+import weft
+from weft import lax, numpy as wnp
+
+
+@pytest.fixture(scope="module")
+def answers():
+    made = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("shard_map_checks.py"))],
+        capture_output=True,
+        timeout=240,
+    )
+    assert made.returncode == 0, made.stderr.decode()[-4000:]
+    return pickle.loads(made.stdout)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_on_eight_devices(name, answers):
+    want = PROGRAMS[name][2]
+    leaves = [want] if isinstance(want, list) else weft.tree_util.tree_leaves(want)
+    assert not isinstance(answers[name], str), answers[name]
+    for answer in answers[name]:
+        for got, expected in zip(answer, leaves, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_decorator_and_former_name():
+    @weft.shard_map(mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    def double(x):
+        return x * 2
+
+    former = weft.experimental.shard_map.shard_map(lambda x: x * 2, MESH, P("x"), P("x"))
+    assert double.__name__ == "double"
+    assert "shard_map" in str(weft.make_jaxpr(double)(X))
+    assert weft.make_jaxpr(former)(X).out_avals[0].shape == (8, 2)
+
+
+def test_specs_without_split_of_an_argument_that_is_handed_on():
+    f = on_mesh(lambda x, n: x * n, (P("x"), None), P("x"))
+    assert "3.0" in str(weft.make_jaxpr(f, static_argnums=1)(X, 3))
+
+
+BAD = {
+    "varying_result": (lambda x: x, P("x"), P(), ValueError, "varies over 'x'"),
+    "size": (lambda x: x, P(("x", "y", )), P("x"), None, ""),
+    "rank": (lambda x: x, P("x", None, "y"), P("x"), ValueError, "at most 2 dimensions"),
+    "result_rank": (lambda x: x.sum(), P("x"), P("x"), ValueError, "at most 0 dimensions"),
+    "axis": (lambda x: x, P("z"), P("x"), ValueError, "got 'z'"),
+    "axis_twice": (lambda x: x, P("x", "x"), P("x"), ValueError, "'x' twice"),
+    "tree": (lambda x: x, (P("x"), P("x")), P("x"), ValueError, "tuple of length 2"),
+    "no_spec": (lambda x: x, P("x"), 3, TypeError, "expected PartitionSpecs"),
+    "unbound": (lambda x: lax.psum(x, "q"), P("x"), P("x"), NameError, "'x', 'y'"),
+    "cast": (lambda x: lax.pcast(x, "x", to="much"), P("x"), P("x"), ValueError, "'varying'"),
+    "carry": (lambda x: lax.scan(lambda c, t: (c + t.sum(), None), 0.0, x)[0], P("x"), P(),
+              TypeError, "varies over 'x' only after the first"),
+    "nested": (lambda x: on_mesh(lambda y: y, P(None), P("x"))(x), P("x"), P("x"), ValueError,
+               "no shard_map around it has"),
+    "vjp_within": (lambda x: weft.vjp(wnp.sin, x)[1](x)[0], P("x"), P("x"), NotImplementedError,
+                   "Use grad"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_refused(name):
+    f, in_specs, out_specs, error, message = BAD[name]
+    if error is None:
+        with pytest.raises(ValueError, match="divisible by 8"):
+            weft.make_jaxpr(on_mesh(f, in_specs, out_specs))(X[:6])
+        return
+    with pytest.raises(error, match=message):
+        weft.make_jaxpr(on_mesh(f, in_specs, out_specs))(X)
+
+
+def test_collectives_outside():
+    with pytest.raises(NameError, match="where none is"):
+        lax.psum(X, "x")

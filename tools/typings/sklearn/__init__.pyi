@@ -1,0 +1,1 @@
+"""What the examples use of scikit-learn, which has no types."""
