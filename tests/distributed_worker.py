@@ -155,7 +155,7 @@ def fail():
             while MODE != "sleep":
                 run()
         except weft.errors.JaxRuntimeError:
-            pass  # of the connection: what is behind it is told now
+            time.sleep(60)  # of the connection: what is behind it is told now
         time.sleep(60)
     except weft.errors.ProcessFailureError as error:
         return {

@@ -17,6 +17,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import compiler
+from weft.runtime.buffers import to_numpy
 from weft.runtime.compile import compile_text
 
 HERE = pathlib.Path(__file__).parent / "ir"
@@ -77,7 +78,7 @@ class Compiled:
     def __init__(self, graphs):
         device = weft.devices()[0]
         assert device is not None
-        self.counts = [len(g.out_types) for g in graphs]
+        self.types = [g.out_types for g in graphs]
         avals = [[weft.ShapeDtypeStruct(*t) for t in g.in_types] for g in graphs]
         calls = [weft.jit(lambda *xs, g=g: g(*xs)) for g in graphs]
         whole = weft.jit(lambda xss: [call(*xs) for call, xs in zip(calls, xss, strict=True)])
@@ -87,8 +88,11 @@ class Compiled:
         """The results of each graph."""
         buffers = [wnp.asarray(x)._buffer for xs in xss for x in xs]
         results = self.loaded.execute_sharded(buffers).disassemble_into_single_device_arrays()
-        results = iter([np.asarray(r[0] if isinstance(r, list) else r) for r in results])
-        return [[next(results) for _ in range(count)] for count in self.counts]
+        results = iter([r[0] if isinstance(r, list) else r for r in results])
+        return [
+            [to_numpy(next(results), np.dtype(dtype), tuple(shape)) for shape, dtype in types]
+            for types in self.types
+        ]
 
 
 def programs(name):
