@@ -19,8 +19,7 @@ ShardingRef sharding_argument(nb::handle o, TypeRef type, const char* function) 
     raise_error("OperandError", "[", function, "] expected a Sharding of the core; got ",
                 Py_TYPE(o.ptr())->tp_name);
   place_of(s);
-  std::string problem = misfit(s, type);
-  if (!problem.empty()) raise_error("ShardingError", "[", function, "] ", problem);
+  check_fit(s, type, function);
   return s;
 }
 

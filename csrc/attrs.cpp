@@ -46,11 +46,31 @@ void append_dims(std::string_view op, const AttrSpec& spec, PyObject* value, con
     out.push_back(to_dims(op, spec, PySequence_Fast_GET_ITEM(items.get(), i)));
 }
 
-Ref from_list(std::span<const Dims> list) {
-  Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
-  for (size_t i = 0; i < list.size(); ++i)
-    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), to_tuple(list[i]).release());
+// What convert(item) gives for each item, null for one that is not as expected.
+template <typename T, typename F>
+std::vector<T> to_items(std::string_view op, const AttrSpec& spec, PyObject* value,
+                        const char* expected, F&& convert) {
+  Ref items = Ref::steal(PySequence_Fast(value, ""));
+  if (!items) mismatch(op, spec, expected, value);
+  std::vector<T> out;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    out.push_back(convert(PySequence_Fast_GET_ITEM(items.get(), i)));
+    if (!out.back()) mismatch(op, spec, expected, value);
+  }
   return out;
+}
+
+// A tuple of what convert(x) gives for each.
+template <typename Items, typename F>
+Ref from_items(const Items& items, F&& convert) {
+  Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), convert(items[i]).release());
+  return out;
+}
+
+Ref from_list(std::span<const Dims> list) {
+  return from_items(list, [](const Dims& dims) { return to_tuple(dims); });
 }
 
 }  // namespace
@@ -106,27 +126,12 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
       if (!graph) mismatch(op, spec, "a graph", value);
       return graph;
     }
-    case AttrType::kGraphs: {
-      std::vector<GraphRef> out;
-      Ref items = Ref::steal(PySequence_Fast(value, ""));
-      if (!items) mismatch(op, spec, "a sequence of graphs", value);
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        out.push_back(graph_of(PySequence_Fast_GET_ITEM(items.get(), i)));
-        if (!out.back()) mismatch(op, spec, "a sequence of graphs", value);
-      }
-      return out;
-    }
-    case AttrType::kTypes: {
-      const char* expected = "a sequence of ShapeDtypeStructs";
-      std::vector<TypeRef> out;
-      Ref items = Ref::steal(PySequence_Fast(value, ""));
-      if (!items) mismatch(op, spec, expected, value);
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        out.push_back(classify_abstract(PySequence_Fast_GET_ITEM(items.get(), i)).type);
-        if (!out.back()) mismatch(op, spec, expected, value);
-      }
-      return out;
-    }
+    case AttrType::kGraphs:
+      return to_items<GraphRef>(op, spec, value, "a sequence of graphs",
+                                [](PyObject* o) { return graph_of(o); });
+    case AttrType::kTypes:
+      return to_items<TypeRef>(op, spec, value, "a sequence of ShapeDtypeStructs",
+                               [](PyObject* o) { return classify_abstract(o).type; });
     case AttrType::kAxisNames: {
       const char* expected = "a sequence of strings";
       std::vector<std::string> out;
@@ -145,17 +150,8 @@ Attr to_attr(std::string_view op, const AttrSpec& spec, PyObject* value) {
     case AttrType::kSharding:
       if (ShardingRef sharding = sharding_of(value)) return sharding;
       mismatch(op, spec, "a sharding", value);
-    case AttrType::kShardings: {
-      const char* expected = "a sequence of shardings";
-      std::vector<ShardingRef> out;
-      Ref items = Ref::steal(PySequence_Fast(value, ""));
-      if (!items) mismatch(op, spec, expected, value);
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        out.push_back(sharding_of(PySequence_Fast_GET_ITEM(items.get(), i)));
-        if (!out.back()) mismatch(op, spec, expected, value);
-      }
-      return out;
-    }
+    case AttrType::kShardings:
+      return to_items<ShardingRef>(op, spec, value, "a sequence of shardings", sharding_of);
     case AttrType::kConstant:
     case AttrType::kObject: {
       if (ObjectRef object = object_of(value)) return object;
@@ -217,42 +213,23 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
                          from_list(list.subspan(2 * i, 2)).release());
       return out;
     }
-    case AttrType::kTypes: {
-      const auto& types = std::get<std::vector<TypeRef>>(attr);
-      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(types.size())));
-      for (size_t i = 0; i < types.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), shaped_array(types[i]).release());
-      return out;
-    }
+    case AttrType::kTypes:
+      return from_items(std::get<std::vector<TypeRef>>(attr),
+                        [](TypeRef type) { return shaped_array(type); });
     case AttrType::kGraph:
       return spec.flags & AttrSpec::kOpen ? jaxpr(std::get<GraphRef>(attr))
                                           : closed_jaxpr(std::get<GraphRef>(attr));
-    case AttrType::kGraphs: {
-      const auto& graphs = std::get<std::vector<GraphRef>>(attr);
-      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(graphs.size())));
-      for (size_t i = 0; i < graphs.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), closed_jaxpr(graphs[i]).release());
-      return out;
-    }
-    case AttrType::kAxisNames: {
-      const auto& names = std::get<std::vector<std::string>>(attr);
-      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
-      for (size_t i = 0; i < names.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), to_str(names[i]).release());
-      return out;
-    }
+    case AttrType::kGraphs:
+      return from_items(std::get<std::vector<GraphRef>>(attr),
+                        [](const GraphRef& graph) { return closed_jaxpr(graph); });
+    case AttrType::kAxisNames:
+      return from_items(std::get<std::vector<std::string>>(attr), to_str);
     case AttrType::kMesh:
       return mesh_object(std::get<MeshRef>(attr));
     case AttrType::kSharding:
       return sharding_object(std::get<ShardingRef>(attr));
-    case AttrType::kShardings: {
-      const auto& shardings = std::get<std::vector<ShardingRef>>(attr);
-      Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(shardings.size())));
-      for (size_t i = 0; i < shardings.size(); ++i)
-        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
-                         sharding_object(shardings[i]).release());
-      return out;
-    }
+    case AttrType::kShardings:
+      return from_items(std::get<std::vector<ShardingRef>>(attr), sharding_object);
     case AttrType::kConstant:
     case AttrType::kObject: {
       const ObjectRef& object = std::get<ObjectRef>(attr);

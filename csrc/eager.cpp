@@ -148,11 +148,6 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
 
 }  // namespace
 
-void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
-  std::string problem = misfit(sharding, type);
-  if (!problem.empty()) raise_error("ShardingError", "[", what, "] ", problem);
-}
-
 Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh) {
   if (mesh) return spread(xs, describe, mesh, {}, {});
   Placement p{{}, false};

@@ -47,8 +47,6 @@ Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh
 Ref on_device(Ref array, ShardingRef sharding);
 // The operand as an array there for one call.
 Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype = std::nullopt);
-// Raises ShardingError for a type that does not fit.
-void check_fit(ShardingRef sharding, TypeRef type, std::string_view what);
 
 // Whether run_eagerly would find the program.
 bool is_cached(const EagerCall& call);

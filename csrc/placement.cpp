@@ -30,6 +30,11 @@ void check_device(int device) {
 
 ShardingRef replicated(MeshRef mesh) { return make_sharding({.mesh = mesh}); }
 
+void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
+  std::string problem = misfit(sharding, type);
+  if (!problem.empty()) raise_error("ShardingError", "[", what, "] ", problem);
+}
+
 std::string describe(ShardingRef sharding) {
   if (!is_trivial(sharding)) return cat(sharding);
   const Device& d = device_table()[static_cast<size_t>(first_device(sharding))];
