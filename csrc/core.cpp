@@ -28,6 +28,8 @@ const char* error_class(ErrorKind kind) {
       return "ParseError";
     case ErrorKind::kDepth:
       return "NestingError";
+    case ErrorKind::kSharding:
+      return "ShardingTypeError";
     case ErrorKind::kNotImplemented:
       return "NotImplementedRuleError";
     case ErrorKind::kInternal:

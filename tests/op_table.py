@@ -292,6 +292,7 @@ NO_ROW = {
         ["pullback", "pvary", "shard_map"],
         "it is for programs on a mesh; test_shard_map.py covers it",
     ),
+    "sharding_constraint": "it is for programs on a mesh; test_sharding.py covers it",
     "pure_callback": "its function is of Python; test_callback.py covers it",
     "io_callback": "its function is of Python; test_debug.py covers it",
     "dce_sink": "it has no result; test_lax_staging.py covers it",

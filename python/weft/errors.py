@@ -20,6 +20,7 @@ __all__ = [
     "DeletedArrayError",
     "DeviceMismatchError",
     "ShardingError",
+    "ShardingTypeError",
     "ForeignArrayError",
     "IndexOutOfBoundsError",
     "InternalError",
@@ -426,6 +427,17 @@ class ShardingError(WeftError, ValueError):
         s = NamedSharding(weft.make_mesh((4,), ("x",)), weft.P("x"))
         weft.device_put(jnp.ones(6), s)      # error: 6 is not divisible by 4
         weft.device_put(jnp.ones(8), s)
+    """
+
+
+class ShardingTypeError(WeftError, TypeError):
+    """Arrays split over explicit axes of a mesh from which it does not follow how a result is.
+
+    Say it, with `out_sharding=`, or bring an operand into another sharding first::
+
+        x @ y                                # error: both are split where they are summed up
+        jnp.dot(x, y, out_sharding=weft.P("x", None))
+        weft.reshard(x, weft.P("x", None)) @ y
     """
 
 

@@ -133,7 +133,7 @@ class FunctionWriter final : public EmitCtx {
   MeshRef manual_mesh() const override { return manual_mesh_; }
   std::string manual_region(const Graph& graph, MeshRef mesh, std::string_view terminator) override;
   int64_t channel() override { return module_.channel(); }
-  std::string sharding(ShardingRef sharding, int64_t rank) {
+  std::string sharding(ShardingRef sharding, int64_t rank) override {
     return module_.sharding(sharding, rank);
   }
 

@@ -41,6 +41,7 @@ void register_scan(OpRegistry& r);
 void register_linear_solve(OpRegistry& r);
 void register_collectives(OpRegistry& r);
 void register_shard_map(OpRegistry& r);
+void register_sharding(OpRegistry& r);
 void register_pullback(OpRegistry& r);
 
 }  // namespace weft

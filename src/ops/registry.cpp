@@ -124,6 +124,7 @@ OpRegistry& registry() {
     register_linear_solve(*r);
     register_collectives(*r);
     register_shard_map(*r);
+    register_sharding(*r);
     register_pullback(*r);
     r->impl_->is_complete = true;
     return r;

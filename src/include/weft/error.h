@@ -17,6 +17,7 @@ enum class ErrorKind {
   kIndex,           // an index out of bounds
   kParse,           // malformed text
   kDepth,           // graphs nested too deeply in each other
+  kSharding,        // splits of arrays that do not go together
   kNotImplemented,  // a rule that an op lacks
   kInternal,        // a broken invariant of weft itself
 };

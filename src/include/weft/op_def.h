@@ -200,6 +200,8 @@ class WEFT_API EmitCtx {
 
   // The symbol of a mesh in the module, "@mesh".
   virtual std::string mesh(MeshRef mesh) = 0;
+  // "<@mesh, [{"x"}, {?}]>": how an array of a rank is split.
+  virtual std::string sharding(ShardingRef sharding, int64_t rank) = 0;
   // Where a device of a mesh comes in the order in which the program's devices are counted.
   virtual std::vector<int64_t> partitions(MeshRef mesh) = 0;
   // The mesh for whose parts the program is written where the op stands: those along the axes of
@@ -376,6 +378,24 @@ using ShardRule = std::function<void(ShardCtx&)>;
 // The value as one that varies over axes over which it does not.
 WEFT_API Val pvary(Val x, const std::vector<std::string>& axes);
 
+// How an op's results are split over the axes of type kExplicit of a mesh, given how its operands
+// are. The rule appends one sharding per result, or fails with kSharding where several are as good.
+struct PlaceCtx {
+  const OpDef& op;
+  const AttrsRef& attrs;
+  std::span<const TypeRef> in_types;
+  std::span<const TypeRef> out_types;
+  MeshRef mesh;
+  std::span<const ShardingRef> in;  // per operand, on this mesh
+  // Whether a user wrote the op. In what transforms make, dimensions of which it is not clear how
+  // they are split are not split.
+  bool strict;
+  SmallVector<ShardingRef, 4> out;
+
+  const AttrRecord& attr() const { return *attrs; }
+};
+using PlaceRule = std::function<void(PlaceCtx&)>;
+
 // What can go wrong where an op runs. A rule of an op with graphs makes the results too, of the
 // checked graphs.
 class CheckCtx : public RuleCtx {
@@ -465,7 +485,9 @@ struct OpDef : OpInfo {
   MappedSumRule mapped_sum;  // null: none that is better than to sum up the results
   LoopRule loop;             // null: it is no such loop
   ShardRule shard;           // null: results vary over the axes over which any operand does
-  CheckRule check;           // null: nothing but results that are NaN or infinite
+  // Null: as an element-wise op, if it is one; else operands must not be split.
+  PlaceRule place;
+  CheckRule check;  // null: nothing but results that are NaN or infinite
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.
   std::vector<std::string> missing_rules() const;

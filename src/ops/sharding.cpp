@@ -1,0 +1,55 @@
+// sharding_constraint: how a value is to be split over the devices of a mesh.
+#include "ops/families.h"
+#include "ops/hlo_text.h"
+#include "ops/presets.h"
+
+namespace weft {
+namespace {
+
+// The constraint of each of several values that are stacked along a new dimension: that is split
+// over the axis that the user named for it, or as XLA likes.
+ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_name) {
+  ShardingParts parts = sharding->parts();
+  auto place = static_cast<size_t>(at);
+  if (parts.dims.size() < place) parts.dims.resize(place);
+  DimSharding added;
+  int64_t axis = spmd_axis_name.empty() ? -1 : parts.mesh->find(spmd_axis_name);
+  if (axis >= 0) added.axes.push_back(axis);
+  added.open = axis < 0;
+  parts.dims.insert(parts.dims.begin() + at, added);
+  return make_sharding(std::move(parts));
+}
+
+}  // namespace
+
+void register_sharding(OpRegistry& r) {
+  OpDef op = unary({.name = "sharding_constraint",
+                    .doc = "The same values, split over a mesh as the sharding says.",
+                    .dtypes = kAnyElement,
+                    .attrs = {{"sharding", AttrType::kSharding}},
+                    .flops = 0});
+  op.infer = [](const InferCtx& c) {
+    std::string problem = misfit(c.attr().sharding("sharding"), c.operands[0]);
+    if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
+    return TypeRefs{c.operands[0]};
+  };
+  op.batch = [](BatchCtx& c) {
+    ShardingRef sharding = with_dim(c.attr().sharding("sharding"), c.dim(0), c.spmd_axis_name);
+    Val x = c.x(0);
+    AttrsRef attrs = AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", sharding}});
+    c.apply({&x, 1}, attrs, c.dim(0));
+  };
+  op.emit = [](EmitCtx& c) {
+    ShardingRef sharding = c.attr().sharding("sharding");
+    c.set_out(
+        0, c.line(cat("sdy.sharding_constraint ", c.in(0), ' ',
+                      c.sharding(sharding, c.out_type()->rank()), " : ", mlir_type(c.out_type()))));
+  };
+  op.elementwise = false;  // dimensions matter
+  r.add(linear(op, [](TransposeCtx& c) {
+    Val ct = c.ct();
+    c.add(0, apply(c.op, {&ct, 1}, c.attrs)[0]);
+  }));
+}
+
+}  // namespace weft
