@@ -32,6 +32,7 @@ REASONS = {
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,
     "experimental.ode": _INSIDE,
+    "experimental.mesh_utils.device_kind_handler_dict": "it knows the wires between TPUs",
     "experimental.pallas": _ACCELERATOR,
     "experimental.primal_tangent_dtype": _INSIDE,
     "experimental.rnn": "it calls recurrent networks of cuDNN",

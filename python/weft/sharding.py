@@ -1,6 +1,7 @@
 """Where the parts of an array lie: meshes of devices, and how arrays are split over them."""
 
 import collections
+import dataclasses
 import enum
 import functools
 import math
@@ -14,6 +15,7 @@ from weft._user_context import UserContext as _UserContext
 from weft.errors import ShardingError
 
 __all__ = [
+    "AbstractDevice",
     "AbstractMesh",
     "AxisType",
     "Mesh",
@@ -23,6 +25,7 @@ __all__ = [
     "SingleDeviceSharding",
     "get_abstract_mesh",
     "get_mesh",
+    "make_single_device_sharding",
     "set_mesh",
     "use_abstract_mesh",
     "use_mesh",
@@ -182,6 +185,22 @@ class Mesh(_Axes):
         return Mesh, (self.devices, self.axis_names, self.axis_types)
 
 
+def _no_devices(self):
+    raise ValueError(f"expected a Mesh; got {self}, which has no devices")
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractDevice:
+    """What a device is like.
+
+    Attributes: device_kind (str), num_cores (int or None), platform (str).
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+
 class AbstractMesh(_Axes):
     """The axes of a mesh without devices.
 
@@ -189,6 +208,9 @@ class AbstractMesh(_Axes):
       axis_sizes, axis_names: tuples of one length.
       axis_types: an AxisType, for all axes or one per axis; None is Auto for all.
       abstract_device: ignored.
+
+    What a mesh knows of its devices (devices, device_ids, local_devices, local_mesh,
+    is_multi_process) raises ValueError.
     """
 
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
@@ -208,10 +230,7 @@ class AbstractMesh(_Axes):
     empty = property(lambda self: not self.axis_names)
     abstract_mesh = property(lambda self: self)
 
-    @property
-    def devices(self):
-        """An abstract mesh has none: raises ValueError."""
-        raise ValueError("AbstractMesh has no devices; got a use of them")
+    devices = device_ids = local_devices = local_mesh = is_multi_process = property(_no_devices)
 
     def update(self, axis_sizes=None, axis_names=None, axis_types=None, **kwargs):
         """The mesh with other sizes, names or types."""
@@ -449,6 +468,11 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+def make_single_device_sharding(device, *, memory_kind=None):
+    """`SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 class NamedSharding(Sharding):

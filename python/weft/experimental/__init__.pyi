@@ -5,6 +5,7 @@ from typing import Any
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
 from weft.experimental import layout as layout
+from weft.experimental import mesh_utils as mesh_utils
 from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
 from weft.experimental import shard_map as shard_map
