@@ -96,8 +96,12 @@ namespace {
               describe(other_place), "\n  Move one of them with weft.device_put.");
 }
 
-bool is_committed(const Operand& x) {
-  return x.kind == OperandKind::kArray && as_array(x.object)->committed;
+// Where an operand insists on being: an array that was committed, or what stands for one; else
+// null.
+ShardingRef home(const Operand& x) {
+  if (x.kind == OperandKind::kArray)
+    return as_array(x.object)->committed ? as_array(x.object)->sharding : nullptr;
+  return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
 // Where an array on one device, or the places of all, is not enough.
@@ -123,17 +127,15 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
   for (size_t i = 0; i < xs.size(); ++i) {
     if (xs[i].kind == OperandKind::kArray && as_array(xs[i].object)->deleted)
       check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
-    if (is_committed(xs[i]))
-      join(as_array(xs[i].object)->sharding, xs[i].type, [&] { return describe(i); });
+    if (ShardingRef own = home(xs[i])) join(own, xs[i].type, [&] { return describe(i); });
   }
   if (!first) first = current_placement();
-  const Place& place = place_of(first);
   Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
-    if (is_committed(xs[i])) {
-      ShardingRef own = as_array(xs[i].object)->sharding;
-      if (wanted && wanted != own && !place.on_one_device())
+    if (ShardingRef own = home(xs[i])) {
+      check_fit(own, xs[i].type, describe(i));
+      if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,
                     ") to be split as in_shardings says, ", wanted, "; got an array split as ", own,
                     "\n  Move it with weft.device_put.");
@@ -152,6 +154,8 @@ Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh
   if (mesh) return spread(xs, describe, mesh, {}, {});
   Placement p{{}, false};
   for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].kind == OperandKind::kInvalid && home(xs[i]))
+      return spread(xs, describe, nullptr, {}, {});
     if (xs[i].kind != OperandKind::kArray) continue;
     const ArrayObject* a = as_array(xs[i].object);
     if (a->deleted) check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));

@@ -22,6 +22,7 @@ namespace {
 struct TracedObject {
   EntryRef entry;
   Placement where;
+  std::vector<ShardingRef> out_shardings;
 };
 struct PlacesObject {
   Places places;
@@ -54,6 +55,14 @@ void bind_stages(nb::module_& m) {
       .def_prop_ro("in_tree", [](const TracedObject& t) { return or_none(t.entry->in_tree); })
       .def_prop_ro("out_tree", [](const TracedObject& t) { return or_none(t.entry->out_tree); })
       .def_prop_ro("out_avals", [](const TracedObject& t) { return output_avals(*t.entry); })
+      // What jit was given for the results, a list; None where it was given nothing.
+      .def_prop_ro("out_shardings",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (ShardingRef s : t.out_shardings)
+                       out.append(s ? take(sharding_object(s)) : nb::none());
+                     return out;
+                   })
       .def_prop_ro("consts",
                    [](const TracedObject& t) {
                      nb::list out;
@@ -159,10 +168,18 @@ void bind_stages(nb::module_& m) {
         std::vector<PyObject*> inputs;
         Outputs outputs;
         for (const Operand& x : operands) {
-          held.push_back(for_call(x, p.program->places.input(inputs.size())));
+          ShardingRef at = p.program->places.input(inputs.size());
+          bool is_committed = x.kind == OperandKind::kArray && as_array(x.object)->committed;
+          if (is_committed && !are_equivalent(as_array(x.object)->sharding, at, x.type))
+            raise_error("DeviceMismatchError", "expected argument ", inputs.size(), " (", x.type,
+                        ") where the program was compiled for it, ", describe(at),
+                        "; got an array committed to ", describe(as_array(x.object)->sharding),
+                        "\n  Move it with weft.device_put.");
+          held.push_back(for_call(x, at));
           inputs.push_back(held.back().get());
         }
-        run(*p.program, inputs, where.committed, outputs);
+        bool committed = where.committed || !is_trivial(p.program->places.at);
+        run(*p.program, inputs, committed, outputs);
         nb::list out;
         for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
         return out;
@@ -183,7 +200,11 @@ void bind_stages(nb::module_& m) {
   });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
     auto [entry, where] = trace_entry(f.ptr(), args.ptr(), kwargs.ptr());
-    return TracedObject{std::move(entry), std::move(where)};
+    std::vector<ShardingRef> out(entry->num_results());
+    if (entry->wanted)
+      out.assign(entry->wanted->outputs.begin(),
+                 entry->wanted->outputs.begin() + static_cast<ptrdiff_t>(out.size()));
+    return TracedObject{std::move(entry), std::move(where), std::move(out)};
   });
 }
 

@@ -30,6 +30,22 @@ void check_device(int device) {
 
 ShardingRef replicated(MeshRef mesh) { return make_sharding({.mesh = mesh}); }
 
+bool are_equivalent(ShardingRef a, ShardingRef b, TypeRef type) {
+  if (a == b) return true;
+  const Place &first = place_of(a), &second = place_of(b);
+  if (first.devices != second.devices || a->memory() != b->memory() ||
+      a->unreduced().empty() != b->unreduced().empty())
+    return false;
+  int rank = type->rank();
+  for (int i = 0; i < rank; ++i)
+    if (num_blocks(a, static_cast<size_t>(i)) != num_blocks(b, static_cast<size_t>(i)))
+      return false;
+  for (size_t d = 0; d < first.positions.size(); ++d)
+    if (block_of(a, rank, first.positions[d]) != block_of(b, rank, second.positions[d]))
+      return false;
+  return true;
+}
+
 void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
   std::string problem = misfit(sharding, type);
   if (!problem.empty()) raise_error("ShardingError", "[", what, "] ", problem);

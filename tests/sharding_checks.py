@@ -9,6 +9,7 @@ import weft
 import weft.numpy as wnp
 from weft import lax
 from weft.errors import DeviceMismatchError, ShardingError
+from weft.experimental import mesh_utils
 from weft.sharding import (
     AbstractMesh,
     AxisType,
@@ -231,6 +232,87 @@ def constraints():
             weft.jit(f)(x)
 
 
+def stages():
+    """Shardings of a jit within a trace, of ShapeDtypeStructs, and of compiled programs."""
+    rows, columns = split("x"), split(None, "y")
+    out = weft.jit(lambda x: x * 2, out_shardings=rows)
+    nested = {
+        "out": (lambda x: out(x) + 1, rows),
+        "in": (lambda x: weft.jit(lambda x: x + 1, in_shardings=rows, donate_argnums=0)(x), rows),
+        "inline": (lambda x: weft.jit(lambda x: x + 1, inline=True, in_shardings=rows)(x), rows),
+        "tree": (
+            lambda x: weft.jit(lambda x: {"a": x, "b": x}, out_shardings={"a": None, "b": rows})(x)[
+                "b"
+            ],
+            rows,
+        ),
+        "grad": (weft.grad(lambda x: (out(x) ** 2).sum()), rows),
+        "scan": (lambda x: lax.scan(lambda c, _: (out(c), None), x, length=2)[0], rows),
+    }
+    for name, (f, expected) in nested.items():
+        assert weft.jit(f)(HOST).sharding == expected, name
+    with raises(ShardingError, "result 0 of", "f32[3,4]"):
+        weft.jit(lambda x: out(x[:3]))(HOST)
+
+    struct = weft.ShapeDtypeStruct((8, 4), np.float32, sharding=columns)
+    assert weft.eval_shape(out, struct).sharding == rows
+    assert weft.eval_shape(lambda x: x, struct).sharding is None
+    compiled = weft.jit(lambda x, y: x + y).lower(struct, struct).compile()
+    assert compiled.input_shardings[0] == (columns, columns)
+    got = compiled(HOST, weft.device_put(HOST, columns))
+    assert got.sharding == columns and got.committed
+    same(got, HOST * 2)
+    for other in (rows, weft.devices()[1]):
+        with raises(DeviceMismatchError, "argument 0", "compiled"):
+            compiled(weft.device_put(HOST, other), HOST)
+    with raises(DeviceMismatchError, "argument x", "in_shardings"):
+        weft.jit(lambda x: x, in_shardings=rows).lower(struct)
+    with raises(ShardingError, "divisible"):
+        weft.jit(lambda x: x).lower(struct.update(shape=(8, 3)))
+
+    for name, expected in (("x", P("x", "y")), (("x",), P("x", "y")), (None, P(None, "y"))):
+        mapped = weft.vmap(
+            lambda r: lax.with_sharding_constraint(r * 2, split("y")), spmd_axis_name=name
+        )
+        for f in (mapped, weft.jit(mapped), weft.grad(lambda x, f=mapped: (f(x) ** 2).sum())):
+            assert f(HOST).sharding.is_equivalent_to(NamedSharding(MESH, expected), 2)
+    both = weft.vmap(lambda r: lax.with_sharding_constraint(r, split()), spmd_axis_name=("x", "y"))
+    assert both(HOST).sharding == split(("x", "y"))
+    for name, text in (("y", "twice"), ("z", "'z'")):
+        with raises(ValueError, text):
+            weft.vmap(lambda r: lax.with_sharding_constraint(r, split("y")), spmd_axis_name=name)(
+                HOST
+            )
+
+
+def grids():
+    """mesh_utils: which device stands where."""
+    devices = weft.devices()
+    grid = mesh_utils.create_device_mesh((2, 4))
+    assert Mesh(grid, ("x", "y")) == MESH
+    assert list(mesh_utils.create_device_mesh((3,), devices[2:5])) == devices[2:5]
+    with raises(ValueError, "8 positions", "(3, 4)"):
+        mesh_utils.create_device_mesh((3, 4))
+
+    class Device:
+        def __init__(self, number):
+            self.number, self.process_index = number, number // 4
+
+    others = [Device(i) for i in range(16)][::-1]
+    numbers = np.vectorize(lambda d: d.number, otypes=[int])
+    hybrid = mesh_utils.create_hybrid_device_mesh((2, 2), (2, 2), others, process_is_granule=True)
+    assert numbers(hybrid).tolist() == [
+        [3, 2, 7, 6],
+        [1, 0, 5, 4],
+        [11, 10, 15, 14],
+        [9, 8, 13, 12],
+    ]
+    with raises(ValueError, "slice_index"):
+        mesh_utils.create_hybrid_device_mesh((2, 4), (1, 1))
+    with raises(ValueError, "1 positions in dcn_mesh_shape"):
+        mesh_utils.create_hybrid_device_mesh((2, 2), (2, 1), process_is_granule=True)
+
+
 def errors():
     a = weft.device_put(HOST, split("x"))
     for value in (HOST, weft.device_put(HOST, weft.devices()[0])):
@@ -296,6 +378,8 @@ if __name__ == "__main__":
     arrays()
     programs()
     constraints()
+    stages()
+    grids()
     errors()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

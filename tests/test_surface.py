@@ -255,7 +255,6 @@ def test_parameters_have_an_effect_or_say_that_they_have_none():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: weft.vmap(lambda x: x, spmd_axis_name="i"),
         lambda: weft.grad(lambda x: x, reduce_axes=("i",)),
         lambda: weft.vjp(lambda x: x, 1.0, reduce_axes=("i",)),
         lambda: weft.jacrev(lambda x: x, allow_int=True),

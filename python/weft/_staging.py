@@ -20,9 +20,9 @@ class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
     Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
-    where the array would lie, which has no effect on programs), format (the
-    weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref that holds
-    such an array, without effect on traces), manual_axis_type (None).
+    where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
+    format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
+    that holds such an array, without effect on traces), manual_axis_type (None).
     """
 
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
@@ -355,8 +355,14 @@ class _Stage:
 
     @property
     def out_info(self) -> Any:
-        """A tree of ShapeDtypeStruct like the result."""
-        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
+        """A tree of ShapeDtypeStruct like the result, with the shardings that jit was given."""
+        from weft._placement import sharding_of
+
+        pairs = zip(self._core.out_avals, self._core.out_shardings, strict=True)
+        leaves = [
+            ShapeDtypeStruct(s, d, weak_type=w, sharding=None if p is None else sharding_of(p))
+            for (s, d, w), p in pairs
+        ]
         return self.out_tree.unflatten(leaves)
 
 

@@ -7,15 +7,21 @@ namespace weft {
 namespace {
 
 // The constraint of each of several values that are stacked along a new dimension: that is split
-// over the axis that the user named for it, or as XLA likes.
+// over the axes, in lines, that the user named for it, or as XLA likes.
 ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_name) {
   ShardingParts parts = sharding->parts();
   auto place = static_cast<size_t>(at);
   if (parts.dims.size() < place) parts.dims.resize(place);
-  DimSharding added;
-  int64_t axis = spmd_axis_name.empty() ? -1 : parts.mesh->find(spmd_axis_name);
-  if (axis >= 0) added.axes.push_back(axis);
-  added.open = axis < 0;
+  DimSharding added{.axes = {}, .open = spmd_axis_name.empty()};
+  while (!spmd_axis_name.empty()) {
+    size_t length = std::min(spmd_axis_name.find('\n'), spmd_axis_name.size());
+    std::string_view name = spmd_axis_name.substr(0, length);
+    added.axes.push_back(parts.mesh->find(name));
+    if (added.axes.back() < 0)
+      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ", parts.mesh,
+           "; got '", name, "'");
+    spmd_axis_name.remove_prefix(std::min(length + 1, spmd_axis_name.size()));
+  }
   parts.dims.insert(parts.dims.begin() + at, added);
   return make_sharding(std::move(parts));
 }
@@ -47,8 +53,12 @@ void register_sharding(OpRegistry& r) {
                     .attrs = {{"sharding", AttrType::kSharding}},
                     .flops = 0});
   op.infer = [](const InferCtx& c) {
-    std::string problem = misfit(c.attr().sharding("sharding"), c.operands[0]);
+    ShardingRef sharding = c.attr().sharding("sharding");
+    std::string problem = misfit(sharding, c.operands[0]);
     if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
+    for (int64_t axis : sharding->unreduced())
+      if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
+        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ", sharding);
     return TypeRefs{c.operands[0]};
   };
   op.batch = [](BatchCtx& c) {
