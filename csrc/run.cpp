@@ -51,6 +51,13 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
   return owned;
 }
 
+// CPU devices share a pool of threads, which waits for itself if collectives of many runs meet in
+// it: a run on several of them ends before another begins.
+bool shares_threads(const Program& p) {
+  const Place& place = place_of(p.places.at);
+  return !place.on_one_device() && place.devices->platform == "cpu";
+}
+
 bool has_failed(const Ref& number) {
   Ref value = Ref::checked(PyObject_CallMethodNoArgs(number.get(), name("item")));
   return to_int(value.get()) != kNothingFailed;
@@ -119,6 +126,9 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     int held = p.executable->smallest_output;
     last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
+    if (shares_threads(p) && PyList_GET_SIZE(results.get()))
+      of_run(
+          PyObject_CallMethodNoArgs(PyList_GET_ITEM(results.get(), 0), name("block_until_ready")));
   }
   size_t first = out.size();
   out.reserve(first + p.outputs.size());
