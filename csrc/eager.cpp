@@ -160,7 +160,8 @@ Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh
     const ArrayObject* a = as_array(xs[i].object);
     if (a->deleted) check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
     if (!a->committed || a->sharding == p.places.at) continue;
-    if (p.committed || !is_trivial(a->sharding)) return spread(xs, describe, nullptr, {}, {});
+    if (p.committed || !is_trivial(a->sharding) || !a->sharding->memory().empty())
+      return spread(xs, describe, nullptr, {}, {});
     p.places.at = a->sharding;
     p.committed = true;
   }

@@ -117,17 +117,20 @@ EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vec
   EmitOptions options = emit_options(place.devices->platform);
   options.aliases = aliases;
   options.devices = place.devices->numbers;
-  if (!place.on_one_device()) {
-    options.inputs = places.inputs;
-    if (options.inputs.empty()) options.inputs.assign(num_inputs, places.at);
-    options.outputs = places.outputs;
-    // XLA decides where a result lies, and so which one can take the buffer.
-    for (size_t i = 0; i < aliases.size(); ++i) {
-      if (aliases[i] < 0) continue;
-      auto result = static_cast<size_t>(aliases[i]);
-      if (places.outputs.empty() || places.outputs[result] != places.input(i))
-        options.aliases[i] = EmitOptions::kDonor;
-    }
+  options.inputs = places.inputs;
+  if (options.inputs.empty() && !place.on_one_device())
+    options.inputs.assign(num_inputs, places.at);
+  options.outputs = places.outputs;
+  // On several devices XLA decides where a result lies, and so which one can take the buffer; one
+  // in another memory cannot.
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    if (aliases[i] < 0) continue;
+    ShardingRef result =
+        places.outputs.empty() ? nullptr : places.outputs[static_cast<size_t>(aliases[i])];
+    if (places.input(i)->memory() != (result ? result->memory() : ""))
+      options.aliases[i] = -1;
+    else if (!place.on_one_device() && result != places.input(i))
+      options.aliases[i] = EmitOptions::kDonor;
   }
   return options;
 }
@@ -179,7 +182,11 @@ Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases
 void Executable::set_results(PyObject* loaded) {
   const Place& place = place_of(places.at);
   std::vector<ShardingRef> results;
-  if (!place.on_one_device()) {
+  if (place.on_one_device()) {
+    results = places.outputs;
+    for (ShardingRef& s : results)
+      if (!s) s = places.at;
+  } else {
     Ref tiles = Ref::checked(PyObject_CallOneArg(hooks.output_tiles.get(), loaded));
     MeshRef mesh = places.at->mesh();
     for (size_t i = 0; i < outputs.size(); ++i) {

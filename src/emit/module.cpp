@@ -204,6 +204,15 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
 
 std::string ModuleWriter::main_signature(const Graph& graph) {
   Text header;
+  auto place = [&](Text& attrs, const std::vector<ShardingRef>& places, size_t i, TypeRef type) {
+    if (places.empty() || !places[i]) return;
+    if (!places[i]->memory().empty())
+      attrs << (attrs.size() ? ", " : "")
+            << "mhlo.memory_kind = " << mlir_string(places[i]->memory());
+    if (places[i]->mesh()->size() > 1)
+      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
+            << sharding(places[i], type->rank());
+  };
   header << "func.func public @main(";
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph.type(graph.input(i)));
@@ -211,10 +220,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (alias == EmitOptions::kDonor) attrs << "jax.buffer_donor = true";
     if (alias >= 0) attrs << "tf.aliasing_output = " << alias << " : i32";
-    if (!options_.inputs.empty() && options_.inputs[i]) {
-      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
-            << sharding(options_.inputs[i], graph.type(graph.input(i))->rank());
-    }
+    place(attrs, options_.inputs, i, graph.type(graph.input(i)));
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   header << ')';
@@ -223,10 +229,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (!options_.result_info.empty())
       attrs << "jax.result_info = " << mlir_string(options_.result_info[i]);
-    if (!options_.outputs.empty() && options_.outputs[i]) {
-      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
-            << sharding(options_.outputs[i], graph.type(graph.outputs()[i])->rank());
-    }
+    place(attrs, options_.outputs, i, graph.type(graph.outputs()[i]));
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   if (!graph.outputs().empty()) header << ')';
