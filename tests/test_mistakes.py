@@ -476,7 +476,7 @@ MISTAKES = [
     ("vmap(lambda x: x, axis_size=5)(X)", "ShapeError", ["vmap expected"]),
     ("vmap(lambda x: x, axis_name=0)(X)", "ArgumentTypeError", ["vmap axis_name", "a string", "0"]),
     ("lax.psum(X, 'i')", "UnboundAxisNameError", ["'i'", "vmap(f, axis_name='i')"]),
-    ('vmap(lambda x: x, spmd_axis_name=0)(X)', "ArgumentTypeError", ["vmap spmd_axis_name"]),
+    ("vmap(lambda x: x, spmd_axis_name=0)(X)", "ArgumentTypeError", ["vmap spmd_axis_name"]),
     ('vmap(lambda x: "a")(X)', "ArgumentTypeError", ["'<lambda>'"]),
     ("vmap(3)", "TypeError", ["vmap expected"]),
     ("lax.scan(lambda c, x: c, 0.0, X)", "ControlFlowTypeError", ["[scan]"]),
