@@ -47,6 +47,7 @@ NOT_IN_LAX = {
     "threefry2x32",
 }
 RENAMED = {
+    "sharding_constraint": "with_sharding_constraint",
     "while": "while_loop",
     "and": "bitwise_and",
     "or": "bitwise_or",
