@@ -113,30 +113,54 @@ GraphRef with_observed(const GraphRef& graph, bool at_once,
 
 }  // namespace
 
-MeshRef mesh_named_in(const AttrRecord& attrs) {
-  auto of_devices = [](MeshRef mesh) { return mesh && !mesh->is_abstract() ? mesh : nullptr; };
-  for (const Attr& value : attrs.values()) {
-    MeshRef found = nullptr;
-    if (auto* mesh = std::get_if<MeshRef>(&value)) found = of_devices(*mesh);
-    if (auto* s = std::get_if<ShardingRef>(&value); s && *s) found = of_devices((*s)->mesh());
-    if (auto* all = std::get_if<std::vector<ShardingRef>>(&value))
-      for (ShardingRef s : *all)
-        if (s && !found) found = of_devices(s->mesh());
-    if (auto* graph = std::get_if<GraphRef>(&value)) found = mesh_named_in(**graph);
-    if (auto* graphs = std::get_if<std::vector<GraphRef>>(&value))
-      for (const GraphRef& g : *graphs)
-        if (!found) found = mesh_named_in(*g);
-    if (found) return found;
+namespace {
+
+// Keeps the first mesh of devices that it is shown; the others must be of the same devices.
+class NamedMesh {
+ public:
+  void add(MeshRef mesh) {
+    if (!mesh || mesh->is_abstract()) return;
+    if (!found_) found_ = mesh;
+    if (place_of(replicated(found_)).devices != place_of(replicated(mesh)).devices)
+      raise_error("DeviceMismatchError", "expected meshes of the same devices in one program; got ",
+                  found_, " and ", mesh, loc_ == kNoLoc ? "" : cat(" at ", loc_text(loc_)));
   }
-  return nullptr;
+  void add(const AttrRecord& attrs) {
+    for (const Attr& value : attrs.values()) {
+      if (auto* mesh = std::get_if<MeshRef>(&value)) add(*mesh);
+      if (auto* s = std::get_if<ShardingRef>(&value); s && *s) add((*s)->mesh());
+      if (auto* all = std::get_if<std::vector<ShardingRef>>(&value))
+        for (ShardingRef s : *all)
+          if (s) add(s->mesh());
+      if (auto* graph = std::get_if<GraphRef>(&value)) add(mesh_named_in(**graph));
+      if (auto* graphs = std::get_if<std::vector<GraphRef>>(&value))
+        for (const GraphRef& g : *graphs) add(mesh_named_in(*g));
+    }
+  }
+  void add(const Op& op) {
+    loc_ = op.loc;
+    if (op.attrs) add(*op.attrs);
+  }
+  MeshRef found() const { return found_; }
+
+ private:
+  MeshRef found_ = nullptr;
+  Loc loc_ = kNoLoc;
+};
+
+}  // namespace
+
+MeshRef mesh_named_in(const AttrRecord& attrs) {
+  NamedMesh named;
+  named.add(attrs);
+  return named.found();
 }
 
 MeshRef mesh_named_in(const Graph& graph) {
   return *graph.cached<MeshRef>("mesh_named_in", [&] {
-    for (const Op& op : graph.ops())
-      if (MeshRef found = op.attrs ? mesh_named_in(*op.attrs) : nullptr)
-        return std::make_shared<MeshRef>(found);
-    return std::make_shared<MeshRef>(nullptr);
+    NamedMesh named;
+    for (const Op& op : graph.ops()) named.add(op);
+    return std::make_shared<MeshRef>(named.found());
   });
 }
 

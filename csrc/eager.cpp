@@ -194,9 +194,9 @@ Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype)
   return on_device(std::move(array), sharding);
 }
 
-// That of an op which holds a graph for parts of arrays.
+// The mesh that an op names, or one of a graph that it holds.
 static MeshRef mesh_of(const EagerCall& call) {
-  return call.attrs && call.attrs->holds_graphs() ? mesh_named_in(*call.attrs) : nullptr;
+  return call.attrs ? mesh_named_in(*call.attrs) : nullptr;
 }
 
 static void run_call(const EagerCall& call, Build build, Outputs& out) {

@@ -7,6 +7,7 @@ import numpy as np
 
 import weft
 import weft.numpy as wnp
+from weft import lax
 from weft.errors import DeviceMismatchError, ShardingError
 from weft.sharding import (
     AbstractMesh,
@@ -140,6 +141,96 @@ def programs():
     same(one + 1, HOST + 1)
 
 
+def constraints():
+    """with_sharding_constraint in every construct: the same values, split as it says."""
+    constrain = lax.with_sharding_constraint
+    rows, columns = split("x"), split(None, "y")
+
+    def step(carry, row):
+        return constrain(carry + row, split("y")), carry
+
+    programs = {
+        "jit": (lambda x: constrain(x * 2, split("x", "y")), P("x", "y")),
+        "grad": (weft.grad(lambda x: (constrain(x, rows) ** 2).sum()), P("x")),
+        "vmap": (weft.vmap(lambda r: constrain(r * 2, split("y"))), P(None, "y")),
+        "spread": (
+            weft.vmap(lambda r: constrain(r * 2, split("y")), in_axes=1, out_axes=1),
+            P("y"),
+        ),
+        "scan": (lambda x: lax.scan(step, x[0], x)[0], P("y")),
+        "while": (
+            lambda x: lax.while_loop(
+                lambda c: c.sum() < 1e4, lambda c: constrain(c * 2, columns), x
+            ),
+            P(None, "y"),
+        ),
+        "cond": (
+            lambda x: lax.cond(x[0, 0] > 0, lambda x: x, lambda x: constrain(x * 2, rows), x) + 0,
+            None,
+        ),
+        "remat": (
+            weft.grad(weft.checkpoint(lambda x: wnp.sin(constrain(wnp.sin(x), rows)).sum())),
+            P("x"),
+        ),
+        "free": (lambda x: constrain(constrain(x, rows), split(P.UNCONSTRAINED, "y")) * 2, None),
+        "device_put": (lambda x: weft.device_put(x * 2, columns), P(None, "y")),
+        "shard_map": (
+            weft.shard_map(
+                lambda x: constrain(wnp.sin(x), columns),
+                mesh=MESH,
+                in_specs=P("x"),
+                out_specs=P("x"),
+                axis_names={"x"},
+            ),
+            P("x", "y"),
+        ),
+    }
+    at_once = {name: f(HOST) for name, (f, _) in programs.items()}
+    jitted = weft.jit(lambda x: {name: f(x) for name, (f, _) in programs.items()})(HOST)
+    for name, (_, spec) in programs.items():
+        same(at_once[name], np.asarray(jitted[name]))
+        own = at_once[name].sharding
+        assert spec is None or own.is_equivalent_to(split(*spec), 2), (name, own)
+    same(jitted["jit"], HOST * 2)
+    same(jitted["grad"], HOST * 2)
+    same(jitted["scan"], HOST.sum(0) + HOST[0])
+    # What is not used is gone, what says nothing of one device stays where it is.
+    text = weft.jit(lambda x: (constrain(x, rows), x)[1] * 2).lower(HOST).as_text()
+    assert "constraint" not in text
+    assert weft.jit(lambda x: constrain(x, weft.devices()[3]))(HOST).device == weft.devices()[3]
+    # A function is traced again under another mesh.
+    f = weft.jit(lambda x: constrain(x, P("x")) * 1)
+    with weft.set_mesh(MESH):
+        assert f(HOST).sharding == rows
+    with weft.make_mesh((8,), ("x",)) as other:
+        assert f(HOST).sharding == split("x", mesh=other)
+    with raises(RuntimeError, "set_mesh"):
+        f(HOST)
+    four = Mesh(np.array(weft.devices()[:4]), ("x",))
+    wrong = {
+        "divisible by the 4": (lambda x: constrain(x[:, :3], columns), HOST),
+        "at least 2 dimensions": (lambda x: constrain(x[0], columns), HOST),
+        "argument x": (lambda x: constrain(x, rows), weft.device_put(HOST, weft.devices()[1])),
+        "'x': 4; 0, 1, 2, 3": (
+            lambda x: constrain(constrain(x, rows), split("x", mesh=four)),
+            HOST,
+        ),
+        "as many devices": (
+            lambda x: constrain(x, NamedSharding(MESH.abstract_mesh, P("x"))),
+            HOST,
+        ),
+        "not manual": (
+            weft.shard_map(
+                lambda x: constrain(x, rows), mesh=MESH, in_specs=P("x"), out_specs=P("x")
+            ),
+            HOST,
+        ),
+    }
+    for text, (f, x) in wrong.items():
+        with raises(ValueError, text, "sharding_checks.py"):
+            weft.jit(f)(x)
+
+
 def errors():
     a = weft.device_put(HOST, split("x"))
     for value in (HOST, weft.device_put(HOST, weft.devices()[0])):
@@ -173,7 +264,7 @@ def random_programs(seed, count):
         lambda x, w: wnp.sort(x, axis=1),
         lambda x, w: wnp.where(x > 0, x, wnp.flip(x, 0)),
         lambda x, w: wnp.concatenate([x[4:], x[:4]]) + wnp.cumsum(x, axis=0) / 8,
-        lambda x, w: weft.lax.scan(lambda c, row: (c + row, c * 0.1), x[0], x)[1] + x,
+        lambda x, w: lax.scan(lambda c, row: (c + row, c * 0.1), x[0], x)[1] + x,
     ]
     values = np.random.default_rng(seed)
     for _ in range(count):
@@ -204,6 +295,7 @@ if __name__ == "__main__":
     values_of_python()
     arrays()
     programs()
+    constraints()
     errors()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

@@ -50,7 +50,6 @@ REASONS = {
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,
-    "lax.sharding_constraint_p": _SINGLE,
     "lax.stack_p": _COMPOSED,
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,

@@ -143,8 +143,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
-    committed to other devices is an error. In a function that is traced a device has no effect: the
-    values are those of one program.
+    committed to other devices is an error. In a function that is traced a sharding over a mesh is
+    that of `weft.lax.with_sharding_constraint`, and a device has no effect: the values are those of
+    one program.
 
     Args:
       x: a tree of arrays and numbers.
@@ -157,6 +158,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Raises ValueError for `donate` together with `may_alias=False`.
     """
     from weft._placement import placement_of
+    from weft.lax._sharding import constrained
 
     if donate and may_alias is False:
         raise ValueError("device_put expected donate or may_alias=False, not both")
@@ -169,7 +171,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
-            return value
+            return value if placement is None else constrained(value, placement)
         result = value if placement is None else _core.commit(value, placement)
         if may_alias is False and result is leaf:
             return _core.copy_array(result)

@@ -4,13 +4,13 @@ import collections
 import enum
 import functools
 import math
-import threading
 from typing import Any as _Any
 
 import numpy as np
 
 from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._user_context import UserContext as _UserContext
 from weft.errors import ShardingError
 
 __all__ = [
@@ -166,11 +166,11 @@ class Mesh(_Axes):
         )
 
     def __enter__(self):
-        _stack().append(self)
+        _stack.set((*_stack.value, self))
         return self
 
     def __exit__(self, *exception):
-        _stack().pop()
+        _stack.set(_stack.value[:-1])
 
     def __repr__(self):
         return (
@@ -538,17 +538,8 @@ def _seen(core):
     return made
 
 
-class _Scopes(threading.local):
-    def __init__(self):
-        self.stack = []
-
-
-_scopes = _Scopes()
 _NONE = AbstractMesh((), ())
-
-
-def _stack():
-    return _scopes.stack
+_stack = _UserContext(())  # the meshes that the thread has set: what it traces depends on them
 
 
 class set_mesh:
@@ -561,14 +552,14 @@ class set_mesh:
     def __init__(self, mesh):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise TypeError(f"set_mesh expected a Mesh; got {mesh!r}")
-        self._before = list(_stack())
-        _stack().append(mesh)
+        self._before = _stack.value
+        _stack.set(() if mesh is None else (mesh,))
 
     def __enter__(self):
         return None
 
     def __exit__(self, *exception):
-        _stack()[:] = self._before
+        _stack.set(self._before)
 
 
 class use_abstract_mesh:
@@ -580,11 +571,11 @@ class use_abstract_mesh:
         self._mesh = mesh
 
     def __enter__(self):
-        _stack().append(self._mesh)
+        _stack.set((*_stack.value, self._mesh))
         return self._mesh
 
     def __exit__(self, *exception):
-        _stack().pop()
+        _stack.set(_stack.value[:-1])
 
 
 use_mesh = set_mesh
@@ -592,18 +583,15 @@ use_mesh = set_mesh
 
 def get_mesh():
     """The mesh that `set_mesh` set; an empty one if there is none."""
-    for mesh in reversed(_stack()):
+    for mesh in reversed(_stack.value):
         if isinstance(mesh, Mesh):
             return mesh
-        if mesh is None:
-            break
     return _NONE
 
 
 def get_abstract_mesh():
     """The mesh that is set, without devices; an empty one if there is none."""
-    mesh = _stack()[-1] if _stack() else None
-    return _NONE if mesh is None else mesh.abstract_mesh
+    return _stack.value[-1].abstract_mesh if _stack.value else _NONE
 
 
 _open_to_users(__name__)

@@ -83,6 +83,10 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
 
 // Types of axes are not part of it.
 const std::string& ModuleWriter::mesh(MeshRef mesh) {
+  auto num_devices = static_cast<int64_t>(options_.devices.size());
+  if (num_devices && mesh->size() != num_devices)
+    fail(ErrorKind::kValue, "expected a mesh of as many devices as the program runs on, ",
+         num_devices, "; got ", mesh);
   Text text;
   text << "<[";
   for (size_t i = 0; i < mesh->axes().size(); ++i) {

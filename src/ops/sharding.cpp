@@ -20,6 +20,24 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
   return make_sharding(std::move(parts));
 }
 
+// Within a shard_map its axes are the program's own, and the mesh is that of the shard_map.
+void check_not_manual(EmitCtx& c, ShardingRef sharding) {
+  MeshRef around = c.manual_mesh();
+  if (!around) return;
+  auto same = [](const MeshAxis& a, const MeshAxis& b) {
+    return a.name == b.name && a.size == b.size;
+  };
+  const std::vector<MeshAxis>& own = sharding->mesh()->axes();
+  if (!std::equal(around->axes().begin(), around->axes().end(), own.begin(), own.end(), same))
+    fail(ErrorKind::kValue, "[sharding_constraint] expected the mesh of the shard_map around it, ",
+         around, "; got ", sharding->mesh());
+  for (const DimSharding& dim : sharding->dims())
+    for (int64_t axis : dim.axes)
+      if (around->axis(axis).type == AxisType::kManual)
+        fail(ErrorKind::kValue, "[sharding_constraint] expected axes that are not manual in ",
+             around, "; got '", around->axis(axis).name, "' in ", sharding);
+}
+
 }  // namespace
 
 void register_sharding(OpRegistry& r) {
@@ -41,6 +59,8 @@ void register_sharding(OpRegistry& r) {
   };
   op.emit = [](EmitCtx& c) {
     ShardingRef sharding = c.attr().sharding("sharding");
+    if (sharding->mesh()->size() == 1) return c.set_out(0, c.in(0));
+    check_not_manual(c, sharding);
     c.set_out(
         0, c.line(cat("sdy.sharding_constraint ", c.in(0), ' ',
                       c.sharding(sharding, c.out_type()->rank()), " : ", mlir_type(c.out_type()))));

@@ -9,7 +9,10 @@ from weft.tree_util import tree_broadcast, tree_map
 def with_sharding_constraint(x, shardings):
     """The tree of arrays, split as `shardings` says.
 
-    In a function that is traced it has no effect: XLA chooses how the values of programs are split.
+    Values of a function that is traced are split so where the program runs, which is on the devices
+    of the mesh; dimensions whose entry is `PartitionSpec.UNCONSTRAINED` as XLA likes. Cotangents
+    are split like the values, and under vmap the mapped axis as XLA likes. Other arrays are moved,
+    as by `weft.device_put`.
 
     Args:
       x: tree of arrays.
@@ -17,21 +20,38 @@ def with_sharding_constraint(x, shardings):
         or a tree of such, of which `x` may go on below.
 
     Raises:
-      ValueError: for a sharding that an array does not fit.
+      ValueError: for a sharding that an array does not fit, and for axes that a shard_map around
+        the call has taken. DeviceMismatchError, when the program is called, for a mesh of other
+        devices than its arguments are committed to.
     """
+
+    def put(leaf, place):
+        placement = placement_of(place, "with_sharding_constraint")
+        value = _core.asarray(leaf)
+        if isinstance(value, _core.Tracer):
+            return _core.bind("sharding_constraint", value, sharding=placement)
+        return _core.commit(value, placement)
+
     places = tree_broadcast(shardings, x, is_leaf=lambda place: place is None)
-    return tree_map(lambda leaf, place: _put(leaf, place, "with_sharding_constraint"), x, places)
+    return tree_map(put, x, places)
+
+
+def constrained(tracer, placement):
+    """A traced value that is split over a mesh; as it is if that is a device."""
+    if not placement.mesh.names:
+        return tracer
+    return _core.bind("sharding_constraint", tracer, sharding=placement)
 
 
 def placed(x, device):
     """An array on a device, to which it is committed; as it is if that is None."""
-    return x if device is None else _put(x, device, "device:")
-
-
-def _put(leaf, place, what):
-    placement = placement_of(place, what)
-    value = _core.asarray(leaf)
-    return value if isinstance(value, _core.Tracer) else _core.commit(value, placement)
+    if device is None:
+        return x
+    placement = placement_of(device, "device:")
+    value = _core.asarray(x)
+    if isinstance(value, _core.Tracer):
+        return constrained(value, placement)
+    return _core.commit(value, placement)
 
 
 def without_sharding(sharding, function, parameter="out_sharding"):
