@@ -313,6 +313,19 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
   return out;
 }
 
+Ref split_like(Ref value, ShardingRef split) {
+  Operand x = classify(value.get());
+  if (!split || split_of(x) == split) return value;
+  if (x.kind == OperandKind::kArray)
+    return split->mesh()->is_abstract() ? value : on_device(value, split);
+  ContextRef c = context_for({&x, 1});
+  if (!c) return value;
+  static const OpDef& op = registry().get("sharding_constraint");
+  Value v = value_in(*c, x, x.type->dtype());
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, {{"sharding", split}});
+  return Ref::steal(make_tracer(c, record(*c, op, {&v, 1}, attrs)[0], x.weak));
+}
+
 Ref astype(const Operand& x, DType dtype, bool weak) {
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);

@@ -7,6 +7,7 @@
 #include "compile.h"
 #include "lru_table.h"
 #include "run.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -55,14 +56,17 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   auto context = std::make_shared<TraceContext>();
   context->locations = false;
   context->name = "an eager op";
+  begin_placements(*context);
   GraphRef graph;
   std::vector<bool> weak;
+  std::vector<ShardingRef> splits;
   {
     ContextScope scope(context);
     std::vector<Ref> tracers;
     std::vector<Operand> xs;
     for (size_t i = 0; i < call.operands.size(); ++i) {
       Value v = context->builder.input(passed_type(call, i));
+      if (explicit_axes_exist) set_split(*context, v, shown_split(places.input(i)));
       tracers.push_back(Ref::steal(make_tracer(context, v, call.operands[i].weak)));
       xs.push_back(classify(tracers.back().get()));
     }
@@ -73,10 +77,12 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       weak.push_back(x.weak);
     }
+    splits = splits_of(*context, outputs);
     graph = context->builder.finish(outputs, context->capture_values);
   }
   CompileOptions options;
   options.places = places;
+  if (!splits.empty()) options.places.outputs = splits;
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;

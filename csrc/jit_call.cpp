@@ -50,8 +50,10 @@ void record_call(const JitState& s, const Entry& e, const ContextRef& c,
   static const OpDef& jit_op = registry().get("jit");
   Values results = s.is_inline ? c->builder.inline_graph(*e.graph, args)
                                : c->builder.add(jit_op, args, call_attrs(e));
-  for (size_t i = 0; i < results.size(); ++i)
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!e.splits.empty() && !results[i].is_literal()) set_split(*c, results[i], e.splits[i]);
     outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
+  }
 }
 
 // Per leaf of a tree, what is written for it.
@@ -78,6 +80,8 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
           e.graph->num_inputs() - e.captures.size());
   resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
+  for (size_t i = 0; i < e.splits.size(); ++i)
+    if (!made->outputs[i]) made->outputs[i] = e.splits[i];
   std::vector<TypeRef> types = e.graph->output_types();
   for (size_t i = 0; i < types.size(); ++i)
     if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
@@ -137,7 +141,9 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   if (s.at) return {{s.at}, true};
   if (!e.mesh) e.mesh = mesh_named_in(*e.graph);
   MeshRef mesh = *e.mesh;
-  if (!s.in_shardings && !s.out_shardings) return placement(operands, describe, mesh);
+  if (!mesh && !e.splits.empty()) mesh = e.splits[0]->mesh();
+  if (!s.in_shardings && !s.out_shardings && e.splits.empty())
+    return placement(operands, describe, mesh);
   const Entry::Wanted& wanted = wanted_of(s, e);
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }

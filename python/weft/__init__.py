@@ -272,6 +272,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "reshard",
     "remove_size_one_mesh_axis_from_type",
     "scipy",
     "set_mesh",
@@ -297,6 +298,7 @@ __all__ = [
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft._explicit": ("reshard",),
     "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
     "weft._shard_map": ("shard_map",),
     "weft.checkpoints": (),

@@ -2,6 +2,7 @@
 
 import abc
 import types
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,19 +102,30 @@ class AbstractValue(abc.ABC):  # noqa: B024
 
 @AbstractValue.register
 class ShapedArray(ShapeDtypeStruct):
-    """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
+    """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak).
+
+    `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
+    `float32[8@x,16@(y,z)]`; None where no mesh has such axes.
+    """
 
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
     def __str__(self):
-        dims = ",".join(map(str, self.shape))
-        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{dims}]"
+        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{self._dims()}]"
 
     def __repr__(self):
-        dims = ",".join(map(str, self.shape))
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
+        return f"ShapedArray({self.dtype.name}[{self._dims()}]{weak})"
+
+    def _dims(self):
+        if self.sharding is None:
+            return ",".join(map(str, self.shape))
+        texts = []
+        for size, axes in zip_longest(self.shape, self.sharding.spec):
+            names = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
+            texts.append(f"{size}@{names}" if names else str(size))
+        return ",".join(texts)
 
 
 class SourceInfo(NamedTuple):
@@ -161,7 +173,19 @@ def typeof(x):
     if isinstance(x, ShapeDtypeStruct):
         return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
     shape, dtype, weak = _core.typeof(x)
-    return ShapedArray(shape, dtype, weak_type=weak)
+    return ShapedArray(shape, dtype, sharding=_split(x, len(shape)), weak_type=weak)
+
+
+def _split(x, ndim):
+    return _seen(_core.split_of(x), ndim)
+
+
+def _seen(split, ndim):
+    if split is None:
+        return None
+    from weft._placement import split_seen
+
+    return split_seen(split, ndim)
 
 
 class Signature(NamedTuple):
@@ -351,13 +375,19 @@ class _Stage:
     @property
     def out_avals(self) -> Any:
         """A tree of ShapedArray like the result."""
-        return self.out_tree.unflatten(list(map(_aval, self._core.out_avals)))
+        return self.out_tree.unflatten(self._result_types(ShapedArray))
 
     @property
     def out_info(self) -> Any:
         """A tree of ShapeDtypeStruct like the result."""
-        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
-        return self.out_tree.unflatten(leaves)
+        return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct))
+
+    def _result_types(self, kind):
+        pairs = zip(self._core.out_avals, self._core.out_splits, strict=True)
+        return [
+            kind(shape, dtype, sharding=_seen(split, len(shape)), weak_type=weak)
+            for (shape, dtype, weak), split in pairs
+        ]
 
 
 def _aval(described):

@@ -21,13 +21,18 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "auto_axes",  # noqa: F822
+    "explicit_axes",  # noqa: F822
     "get_abstract_mesh",
     "get_mesh",
+    "reshard",  # noqa: F822
     "set_mesh",
     "use_abstract_mesh",
     "use_mesh",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+__getattr__, __dir__ = _public(
+    __name__, __all__, later={"weft._explicit": ("auto_axes", "explicit_axes", "reshard")}
+)
 
 
 class AxisType(enum.Enum):
@@ -166,11 +171,11 @@ class Mesh(_Axes):
         )
 
     def __enter__(self):
-        _stack.set((*_stack.value, self))
+        _set_stack((*_stack.value, self))
         return self
 
     def __exit__(self, *exception):
-        _stack.set(_stack.value[:-1])
+        _set_stack(_stack.value[:-1])
 
     def __repr__(self):
         return (
@@ -542,6 +547,12 @@ _NONE = AbstractMesh((), ())
 _stack = _UserContext(())  # the meshes that the thread has set: what it traces depends on them
 
 
+def _set_stack(meshes):
+    _stack.set(meshes)
+    last, whole = (meshes[-1], get_mesh()) if meshes else (_NONE, _NONE)
+    _core.set_current_mesh((whole if whole.abstract_mesh == last else last)._core)
+
+
 class set_mesh:
     """The mesh of the code that follows, or of a `with` block: that of bare PartitionSpecs.
 
@@ -553,13 +564,13 @@ class set_mesh:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise TypeError(f"set_mesh expected a Mesh; got {mesh!r}")
         self._before = _stack.value
-        _stack.set(() if mesh is None else (mesh,))
+        _set_stack(() if mesh is None else (mesh,))
 
     def __enter__(self):
         return None
 
     def __exit__(self, *exception):
-        _stack.set(self._before)
+        _set_stack(self._before)
 
 
 class use_abstract_mesh:
@@ -571,11 +582,11 @@ class use_abstract_mesh:
         self._mesh = mesh
 
     def __enter__(self):
-        _stack.set((*_stack.value, self._mesh))
+        _set_stack((*_stack.value, self._mesh))
         return self._mesh
 
     def __exit__(self, *exception):
-        _stack.set(_stack.value[:-1])
+        _set_stack(_stack.value[:-1])
 
 
 use_mesh = set_mesh

@@ -16,7 +16,9 @@
 #include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/regions.h"
+#include "weft/placements.h"
 
 namespace weft {
 namespace {
@@ -443,6 +445,10 @@ void register_shard_map(OpRegistry& r) {
   d.transpose = transpose_shard_map;
   d.batch = batch_shard_map;
   d.shard = shard_shard_map;
+  d.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.attr().shardings("out_specs"))
+      c.out.push_back(on_explicit_axes(s, c.mesh));
+  };
   d.emit = emit_shard_map;
   d.flow = [](FlowCtx& c) { c.through(c.attrs->graph("jaxpr"), c.operands, c.results); };
   d.prune = [](PruneCtx& c) {

@@ -1,7 +1,9 @@
 // sharding_constraint: how a value is to be split over the devices of a mesh.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
+#include "weft/placements.h"
 
 namespace weft {
 namespace {
@@ -56,6 +58,16 @@ void register_sharding(OpRegistry& r) {
     Val x = c.x(0);
     AttrsRef attrs = AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", sharding}});
     c.apply({&x, 1}, attrs, c.dim(0));
+  };
+  op.place = [](PlaceCtx& c) {
+    ShardingRef wanted = c.attr().sharding("sharding");
+    ShardingParts parts = on_explicit_axes(wanted, c.mesh)->parts();
+    for (size_t i = 0; i < wanted->dims().size(); ++i) {
+      if (!wanted->dim(i).open || !wanted->dim(i).axes.empty()) continue;
+      parts.dims.resize(std::max(parts.dims.size(), i + 1));
+      parts.dims[i] = c.in[0]->dim(i);
+    }
+    c.out.push_back(make_sharding(std::move(parts)));
   };
   op.emit = [](EmitCtx& c) {
     ShardingRef sharding = c.attr().sharding("sharding");

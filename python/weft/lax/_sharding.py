@@ -2,8 +2,10 @@
 
 from weft import _core
 from weft._placement import placement_of
-from weft.errors import NotImplementedRuleError
+from weft._staging import typeof
 from weft.tree_util import tree_broadcast, tree_map
+
+_EXPLICIT = 1  # the core's number of AxisType.Explicit
 
 
 def with_sharding_constraint(x, shardings):
@@ -29,11 +31,33 @@ def with_sharding_constraint(x, shardings):
         placement = placement_of(place, "with_sharding_constraint")
         value = _core.asarray(leaf)
         if isinstance(value, _core.Tracer):
+            _check_explicit(value, placement)
             return _core.bind("sharding_constraint", value, sharding=placement)
         return _core.commit(value, placement)
 
     places = tree_broadcast(shardings, x, is_leaf=lambda place: place is None)
     return tree_map(put, x, places)
+
+
+def _check_explicit(tracer, placement):
+    split = _core.split_of(tracer)
+    if split is None or set(placement.mesh.types) != {_EXPLICIT}:
+        return
+    open_dims = [i for i, (_, is_open) in enumerate(placement.dims) if is_open]
+    ndim = len(tracer.shape)
+    own, wanted = (
+        [axes for i, (axes, _) in enumerate(_entries(s, ndim)) if i not in open_dims]
+        for s in (split, placement)
+    )
+    if own != wanted:
+        raise AssertionError(
+            "with_sharding_constraint expected a value that is split as it says, as the axes of "
+            f"the mesh are explicit; got {typeof(tracer)} and {placement}\n  weft.reshard moves it."
+        )
+
+
+def _entries(sharding, ndim):
+    return (*sharding.dims, *[((), False)] * (ndim - len(sharding.dims)))
 
 
 def constrained(tracer, placement):
@@ -54,10 +78,18 @@ def placed(x, device):
     return _core.commit(value, placement)
 
 
-def without_sharding(sharding, function, parameter="out_sharding"):
-    """Raises for a sharding that a function would have to give its result."""
-    if sharding is not None:
-        raise NotImplementedRuleError(
-            f"[{function}] expected {parameter} to be None, since XLA chooses how the values of "
-            f"a program are split; got {sharding!r}"
-        )
+def split_like(x, like):
+    """An array that is split over explicit axes as another one is."""
+    split = _core.split_of(like)
+    if split is None or split.is_replicated:
+        return x
+    if isinstance(x, _core.Tracer):
+        return _core.bind("sharding_constraint", x, sharding=split)
+    return _core.commit(x, split) if split.mesh.devices else x
+
+
+def split_as(sharding, function, make):
+    """make(), whose result is split as a parameter of the function says."""
+    from weft._explicit import sharded
+
+    return sharded(sharding, function, make)

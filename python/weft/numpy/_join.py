@@ -26,7 +26,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
 from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
@@ -275,12 +275,17 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
       axis: the axis; None repeats the elements of the flattened array.
       total_repeat_length: the size of the result along the axis, with which `repeats` may be
         traced; what is beyond it is cut off, and what is missing repeats the last element.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises:
       ConcretizationTypeError: for traced repeats without `total_repeat_length`.
     """
-    without_sharding(out_sharding, "repeat")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "repeat",
+            lambda: repeat(a, repeats, axis, total_repeat_length=total_repeat_length),
+        )
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "repeat")

@@ -9,7 +9,7 @@ from weft.dtypes import dtype_of, is_complex, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import expand_dims, reshape, transpose
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._sort import sort_key_val
 from weft.numpy import _reductions as r, _ufuncs as u
 from weft.numpy._moments import aligned_weights, check_weights
@@ -79,8 +79,16 @@ def percentile(
     weights=None,
     out_sharding=None,
 ):
-    """`quantile` with the shares in percent, from 0 to 100; `out_sharding` must be None."""
-    without_sharding(out_sharding, "percentile")
+    """`quantile` with the shares in percent, from 0 to 100.
+
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+    """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "percentile",
+            lambda: percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights),
+        )
     _reject("percentile", out, overwrite_input)
     return _quantile("percentile", a, u.divide(q, 100), axis, method, keepdims, weights)
 

@@ -7,7 +7,7 @@ from weft._jit import composite
 from weft._vmap import vmap
 from weft.dtypes import finfo
 from weft.errors import ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
 from weft.random._keys import checked_key, has_bits_of_lanes, split
@@ -27,9 +27,11 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
       a: the parameter, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result; None for that of `a`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("gamma", key, (a,), shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return split_as(out_sharding, "gamma", lambda: gamma(key, a, shape, dtype))
+    key, options = checked("gamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=False, **options)
 
 
@@ -39,7 +41,9 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     Args:
       key, a, shape, dtype, out_sharding: as for `gamma`.
     """
-    key, options = checked("loggamma", key, (a,), shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return split_as(out_sharding, "loggamma", lambda: loggamma(key, a, shape, dtype))
+    key, options = checked("loggamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=True, **options)
 
 
@@ -124,9 +128,11 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
         with the dtype must be the dtype.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("beta", key, (a, b), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "beta", lambda: beta(key, a, b, shape, dtype))
+    key, options = checked("beta", key, (a, b), shape, dtype, lossless=True)
     return _beta(key, a, b, **options)
 
 
@@ -151,14 +157,15 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result without its last axis, to which that of `alpha` without its last
         axis broadcasts; None for that one.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, n).
 
     Raises ShapeError for an `alpha` without axes.
     """
-    without_sharding(out_sharding, "dirichlet")
+    if out_sharding is not None:
+        return split_as(out_sharding, "dirichlet", lambda: dirichlet(key, alpha, shape, dtype))
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")
     own = shape_of(alpha)
     if not own:
@@ -185,9 +192,11 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
         promotion with the dtype must be the dtype.
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("chisquare", key, (df,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "chisquare", lambda: chisquare(key, df, shape, dtype))
+    key, options = checked("chisquare", key, (df,), shape, dtype, lossless=True)
     return _chisquare(key, df, **options)
 
 
@@ -211,9 +220,11 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
         to the shape. Their promotion with the dtype must be the dtype.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("f", key, (dfnum, dfden), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "f", lambda: f(key, dfnum, dfden, shape, dtype))
+    key, options = checked("f", key, (dfnum, dfden), shape, dtype, lossless=True)
     return _f(key, dfnum, dfden, **options)
 
 
@@ -233,9 +244,11 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
         promotion with the dtype must be the dtype.
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("t", key, (df,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "t", lambda: t(key, df, shape, dtype))
+    key, options = checked("t", key, (df,), shape, dtype, lossless=True)
     return _t(key, df, **options)
 
 
@@ -254,10 +267,14 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
       p: the exponent, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result.
       dtype: a float dtype, which is promoted with that of `p`.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "generalized_normal", lambda: generalized_normal(key, p, shape, dtype)
+        )
     shape = static_shape(shape, "generalized_normal")
-    key, options = checked("generalized_normal", key, (p,), shape, dtype, out_sharding)
+    key, options = checked("generalized_normal", key, (p,), shape, dtype)
     return _generalized_normal(key, p, **options)
 
 
@@ -281,14 +298,16 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
       p: the exponent of the norm, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result without its last axis.
       dtype: a float dtype, which is promoted with that of `p`.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, d).
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "ball", lambda: ball(key, d, p, shape, dtype))
     shape = static_shape(shape, "ball")
     whole = static_shape((*shape, static_int(d, "ball", "d")), "ball")
-    key, options = checked("ball", key, (p,), whole, dtype, out_sharding)
+    key, options = checked("ball", key, (p,), whole, dtype)
     return _ball(key, p, **options)
 
 
