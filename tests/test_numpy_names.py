@@ -44,6 +44,7 @@ NOT_IN_LAX = {
     "select_and_scatter",
     "select_and_scatter_add",
     "shard_map",
+    "sharding_constraint",
     "threefry2x32",
 }
 RENAMED = {

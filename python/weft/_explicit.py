@@ -36,11 +36,9 @@ def reshard(xs, out_shardings):
 
 
 def _resharded(x, place, function):
-    if place is None:
-        raise ShardingError(f"{function} expected a NamedSharding or a PartitionSpec; got None")
     if isinstance(place, NamedSharding) and get_mesh().abstract_mesh == place.mesh:
         place = place.spec  # of a type
-    placement = placement_of(place, function)
+    placement = _placement_on_mesh(place, function)
     value = _core.asarray(x)
     problem = _core.misfit(placement, value.shape)
     if problem:
@@ -50,9 +48,18 @@ def _resharded(x, place, function):
     return _core.commit(value, placement)
 
 
+def _placement_on_mesh(place, function):
+    placement = None if place is None else placement_of(place, function)
+    if placement is None or not placement.mesh.names:
+        raise ShardingError(
+            f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"
+        )
+    return placement
+
+
 def sharded(place, function, make):
     """make(), whose splits need not follow, split as the parameter out_sharding= says."""
-    placement_of(place, function)  # raises for what is no sharding
+    _placement_on_mesh(place, function)  # raises for what is no sharding
     mesh = place.mesh if isinstance(place, NamedSharding) else get_mesh()
     with _types(mesh, None, AxisType.Auto):
         results = make()
