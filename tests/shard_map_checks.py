@@ -83,6 +83,15 @@ def gradient_within(f):
     return on_mesh(lambda w, x: weft.grad(f)(w, x), WHOLE, P())
 
 
+def mapped(f, **options):
+    return weft.pmap(f, "i", **options)
+
+
+def share(x):
+    return x / lax.psum(x, "i")
+
+
+Y = X.reshape(2, 8)
 VALUE, SLOPE = np.sin(W * X).sum(), (np.cos(W * X) * X).sum()
 BEND = -(np.sin(W * X) * X * X).sum()
 RING = [(i, (i + 1) % 4) for i in range(4)]
@@ -169,6 +178,23 @@ PROGRAMS = {
         on_mesh(lambda w, x: weft.vmap(weft.grad(local_loss), (0, None))(w, x), WHOLE, P()),
         (V, X), [(np.cos(v * X) * X).sum() for v in V],
     ),
+    "pmap": (mapped(share), (X,), X / X.sum(0)),
+    "pmap_of_some_devices": (weft.pmap(lambda x: x @ x), (X[:3],), (X[:3] ** 2).sum(1)),
+    "pmap_axes": (
+        mapped(lambda d, y: {"p": d["a"] * y, "s": lax.psum(d["b"], "i")},
+               in_axes=({"a": 1, "b": 0}, None), out_axes={"p": 1, "s": None}),
+        ({"a": Y, "b": X}, 2.0), {"p": Y * 2, "s": X.sum(0)},
+    ),
+    "pmap_keywords": (
+        lambda x: mapped(lambda x, n, *, y: x * n + y, in_axes=(0, 0),
+                         static_broadcasted_argnums=1)(x, 3, y=x), (X,), X * 4),
+    "pmap_index": (mapped(lambda x: x * 0 + lax.axis_index("i")), (X[:, 0],), np.arange(8.0)),
+    "grad_of_pmap": (weft.grad(lambda w, x: (mapped(lambda w, x: w * x, in_axes=(None, 0))(w, x)
+                                             ** 2).sum()), (W, X), 2 * W * (X * X).sum()),
+    "grad_within_pmap": (mapped(weft.grad(lambda x: lax.psum(x**3, "i"))), (X[:, 0],),
+                         24 * X[:, 0] ** 2),
+    "vmap_of_pmap": (weft.vmap(mapped(share), in_axes=1, out_axes=1), (X,), X / X.sum(0)),
+    "jvp_of_pmap": (lambda x: weft.jvp(mapped(share), (x,), (x,)), (X,), (X / X.sum(0), 0 * X)),
 }  # fmt: skip
 
 

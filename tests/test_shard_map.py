@@ -81,6 +81,46 @@ def test_what_is_refused(name):
         weft.make_jaxpr(on_mesh(f, in_specs, out_specs))(X)
 
 
+BAD_PMAP = {
+    "devices": ({}, (X,), ValueError, r"got float32\[8,2\], whose axis 0 has size 8\n  The"),
+    "sizes": ({}, (X[:1], X[:2]), ValueError, "axis 0 of float32.2,2. has size 2"),
+    "axis_size": ({"axis_size": 2}, (X[:1],), ValueError, "axis_size=2"),
+    "nothing_mapped": ({"in_axes": None}, (X,), ValueError, "at least one mapped"),
+    "scalar": ({}, (1.0,), ValueError, "an axis of args.0. of 'first'"),
+    "negative": ({"in_axes": -1}, (X,), ValueError, "from 0 on"),
+    "no_int": ({"in_axes": "a"}, (X,), TypeError, "got 'a'"),
+    "in_axes": ({"in_axes": (0, 0)}, (X,), ValueError, "1 positional arguments of 'first'; got 2"),
+    "in_tree": ({"in_axes": ({"a": 0},)}, (X,), ValueError, "a prefix of the tree"),
+    "out_axes": ({"out_axes": 2}, (X[:1],), ValueError, "expected 0 to 1 for result"),
+    "out_tree": ({"out_axes": (0, 0)}, (X[:1],), ValueError, "a prefix of the tree"),
+    "no_devices": ({"devices": []}, (X,), ValueError, "got none"),
+    "platform": ({"backend": "none"}, (X,), RuntimeError, "'none'"),
+    "name": ({"axis_name": 0}, (X,), TypeError, "a string"),
+    "static": ({"static_broadcasted_argnums": 1}, (X[:1],), ValueError, "by position"),
+    "unhashable": ({"static_broadcasted_argnums": 1}, (X[:1], [1]), ValueError, "hashable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PMAP)
+def test_what_pmap_refuses(name):
+    options, arguments, error, message = BAD_PMAP[name]
+
+    def first(x, *rest):
+        return x
+
+    with pytest.raises(error, match=message):
+        weft.pmap(first, **options)(*arguments)
+
+
+def test_pmap_is_jit():
+    f = weft.pmap(lambda x: x * 2, donate_argnums=0)
+    x = weft.pmap(lambda x: x)(X[:1])
+    assert "manual_computation" in f.lower(X[:1]).as_text()
+    assert f(x).shape == (1, 2) and x.is_deleted()
+    assert f._cache_size() == 1
+    assert weft.eval_shape(f, weft.ShapeDtypeStruct((1, 3), np.float32)).shape == (1, 3)
+
+
 def test_collectives_outside():
     with pytest.raises(NameError, match="where none is"):
         lax.psum(X, "x")

@@ -66,20 +66,29 @@ def shard_map(
             check_vma=check_vma,
         )
     check_callable(f, "shard_map")
-    call = _Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
+    call = Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
+
+    @functools.wraps(f)
+    def whole(*args):
+        return call(args)
+
+    at_once = jit(whole, static_argnums=tuple(call.static))
 
     @public_function
     @functools.wraps(f)
     def mapped(*args):
         if _core.in_trace() or any(type(x) is _core.Tracer for x in registry.flatten(args)[0]):
             return call(args)
-        return call.at_once(*args)
+        return at_once(*args)
 
     return mapped
 
 
-class _Call:
-    """A function under shard_map."""
+class Call:
+    """A function under shard_map; called with a tuple of arguments, it is traced in its context.
+
+    `out_specs` may be a function, to the specs from the result with types in place of arrays.
+    """
 
     def __init__(self, fun, in_specs, out_specs, mesh, axis_names, check_vma):
         self.fun, self.name = fun, function_name(fun)
@@ -89,12 +98,6 @@ class _Call:
             raise ValueError("shard_map expected in_specs; got none")
         # Arguments that are handed on as they are.
         self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
-
-        @functools.wraps(fun)
-        def whole(*args):
-            return self(args)
-
-        self.at_once = jit(whole, static_argnums=tuple(self.static))
 
     def __call__(self, args):
         mesh = core_mesh(self.mesh)
@@ -125,7 +128,8 @@ class _Call:
             lambda: Body(fun, trees, types, "shard_map", places),
         )
         (graph,), captures = regions(body)
-        out = self._specs("out_specs", self.out_specs, body.structure(), mesh, axes)
+        out_specs = self.out_specs(body.structure()) if callable(self.out_specs) else self.out_specs
+        out = self._specs("out_specs", out_specs, body.structure(), mesh, axes)
         paths = [f"result{path}" for path in leaf_paths(body.out_tree)]
         for spec, kind, path in zip(out, body.out_types, paths, strict=True):
             self._check_rank(spec, kind, "out_specs", path)
