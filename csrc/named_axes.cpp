@@ -96,13 +96,6 @@ bool are_varying_known() {
   return std::any_of(axes.begin(), axes.end(), [](const NamedAxis& a) { return a.varies; });
 }
 
-void check_may_transpose(const char* transform) {
-  if (are_varying_known())
-    raise_error("NotImplementedRuleError", "expected no ", transform,
-                " within a shard_map with check_vma\n  Use grad, take the derivative around the "
-                "shard_map, or set check_vma=False.");
-}
-
 void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace weft::py

@@ -289,7 +289,7 @@ NO_ROW = {
         "there only within vmap(axis_name=...); test_collectives.py covers it",
     ),
     **dict.fromkeys(
-        ["pullback", "pvary", "shard_map"],
+        ["pullback", "pushforward", "pvary", "shard_map"],
         "it is for programs on a mesh; test_shard_map.py covers it",
     ),
     "sharding_constraint": "it is for programs on a mesh; test_sharding.py covers it",
@@ -308,7 +308,10 @@ MISSING_RULES = {
     "composite": (("cost",), "its cost is its body's"),
     "constant": (("batch",), "without operands, nothing of it is ever mapped"),
     "custom_jvp_call": (("cost",), "its cost is its body's"),
-    "pullback": (("transpose", "cost"), "it is replaced when the graph it stands in is complete"),
+    **dict.fromkeys(
+        ["pullback", "pushforward"],
+        (("jvp", "cost"), "it is replaced when the graph it stands in is complete"),
+    ),
     "custom_vjp_call": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),

@@ -79,6 +79,46 @@ def nested(a):
     )
 
 
+@weft.custom_jvp
+def half_as_steep(w, x):
+    return wnp.sum(wnp.sin(w * x))
+
+
+# What the rule computes varies where the argument does not: its transpose has to sum that up.
+@half_as_steep.defjvp
+def _half(primals, tangents):
+    (w, x), (dw, dx) = primals, tangents
+    return half_as_steep(w, x), (wnp.cos(w * x) * (x * dw + w * dx)).sum() / 2
+
+
+def scanned_loss(w, x):
+    start = lax.pcast(wnp.float32(0), ("x", "y"), to="varying")
+    return lax.scan(lambda c, t: (c + wnp.sin(w * t).sum(), None), start, x)[0]
+
+
+def pulled(w, x):
+    y, pull = weft.vjp(local_loss, w, x)
+    return lax.psum(y, ("x", "y")), *pull(wnp.ones_like(y))
+
+
+def descended(w, xs):
+    def step(w, x):
+        return w - weft.grad(lambda w: lax.psum(wnp.sin(w * x).sum(), "x"))(w), None
+
+    return lax.scan(step, w, xs)[0]
+
+
+def transposed(w, x):
+    return weft.linear_transpose(lambda w: w * x, w)(x)[0]
+
+
+SAME = P()  # along all axes
+
+
+def within(f, out_specs=SAME, **options):
+    return on_mesh(f, WHOLE, out_specs, **options)
+
+
 def gradient_within(f):
     return on_mesh(lambda w, x: weft.grad(f)(w, x), WHOLE, P())
 
@@ -174,6 +214,40 @@ PROGRAMS = {
     "grad_of_psum_within": (gradient_within(loss), (W, X), SLOPE),
     "grad_of_jit_within": (gradient_within(weft.jit(local_loss)), (W, X), SLOPE),
     "grad_of_grad_within": (gradient_within(weft.grad(loss)), (W, X), BEND),
+    "vjp_within": (within(pulled, (P(), P(), P("x", "y"))), (W, X),
+                   (VALUE, SLOPE, np.cos(W * X) * W)),
+    "vjp_within_unchecked": (
+        within(lambda w, x: pulled(w, x)[::2], (P(), P("x", "y")), check_vma=False), (W, X),
+        (VALUE, np.cos(W * X) * W)),
+    "linear_transpose_within": (within(transposed), (W, X), (X * X).sum()),
+    "linearize_within": (
+        within(lambda w, x: weft.linearize(loss, w, x)[1](w, 0 * x)), (W, X), W * SLOPE),
+    "jacrev_within": (
+        within(lambda v, x: weft.jacrev(lambda v: lax.psum(wnp.sin(v * x.sum()), ("x", "y")))(v)),
+        (V, X),
+        np.diag([(np.cos(v * (S := BLOCKS.sum(1))) * S).sum() for v in V]),
+    ),
+    "hessian_within": (within(lambda w, x: weft.hessian(local_loss)(w, x)), (W, X), BEND),
+    "jvp_of_grad_within": (
+        within(lambda w, x: weft.jvp(lambda w: weft.grad(loss)(w, x), (w,), (w,))[1]), (W, X),
+        W * BEND),
+    "hessian_of_scan_within": (within(lambda w, x: weft.hessian(scanned_loss)(w, x)), (W, X), BEND),
+    "value_and_grad_aux_within": (
+        within(lambda w, x: weft.value_and_grad(lambda w: (loss(w, x), x), has_aux=True)(w),
+               ((P(), P("x", "y")), P())), (W, X), (VALUE, X, SLOPE)),
+    "grad_of_custom_jvp_within": (gradient_within(half_as_steep), (W, X), SLOPE / 2),
+    "grad_of_grad_of_custom_jvp_within": (
+        gradient_within(weft.grad(half_as_steep)), (W, X), BEND / 2),
+    "grad_of_checkpoint_within": (gradient_within(weft.checkpoint(local_loss)), (W, X), SLOPE),
+    "grad_of_jvp_of_grad_around": (
+        weft.grad(lambda w, x: within(lambda w, x: weft.jvp(
+            lambda w: weft.grad(loss)(w, x), (w,), (w,))[0])(w, x)), (W, X), BEND),
+    "descent_within": (
+        on_mesh(descended, (P(), P("x")), P()), (W, X[:4] * 0 + 1), W - 8 * np.cos(W)),
+    "ambient_mesh_within": (
+        on_mesh(lambda a: weft.shard_map(inner, in_specs=P(None, "y"), out_specs=P())(a),
+                P("x"), P("x"), axis_names={"x"}),
+        (X,), X @ np.float32([[1], [2]])),
     "vmap_of_grad_within": (
         on_mesh(lambda w, x: weft.vmap(weft.grad(local_loss), (0, None))(w, x), WHOLE, P()),
         (V, X), [(np.cos(v * X) * X).sum() for v in V],

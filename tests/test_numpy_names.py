@@ -33,6 +33,7 @@ NOT_IN_LAX = {
     "platform_index",
     "pullback",
     "pure_callback",
+    "pushforward",
     "pvary",
     "reduce_scatter",
     "reduce_window_max",

@@ -10,7 +10,7 @@ import pytest
 from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
 
 import weft
-from weft import lax, numpy as wnp
+from weft import lax
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,13 @@ def test_specs_without_split_of_an_argument_that_is_handed_on():
     assert "3.0" in str(weft.make_jaxpr(f, static_argnums=1)(X, 3))
 
 
+@weft.custom_vjp
+def uneven(w, x):
+    return (w * x).sum()
+
+
+uneven.defvjp(lambda w, x: (uneven(w, x), x), lambda x, ct: (ct * x.sum(), ct * x))
+
 BAD = {
     "varying_result": (lambda x: x, P("x"), P(), ValueError, "varies over 'x'"),
     "size": (lambda x: x, P(("x", "y", )), P("x"), None, ""),
@@ -63,10 +70,12 @@ BAD = {
     "cast": (lambda x: lax.pcast(x, "x", to="much"), P("x"), P("x"), ValueError, "'varying'"),
     "carry": (lambda x: lax.scan(lambda c, t: (c + t.sum(), None), 0.0, x)[0], P("x"), P(),
               TypeError, "varies over 'x' only after the first"),
+    "cotangent": (lambda x: weft.vjp(lambda x: lax.psum(x, "x"), x)[1](x)[0], P("x"), P("x"),
+                  ValueError, "output 0, f32.2,2., to be the same"),
+    "backward_rule": (lambda x: weft.grad(uneven)(1.0, x), P("x"), P(), ValueError,
+                      "backward rule to give, as number 0"),
     "nested": (lambda x: on_mesh(lambda y: y, P(None), P("x"))(x), P("x"), P("x"), ValueError,
                "no shard_map around it has"),
-    "vjp_within": (lambda x: weft.vjp(wnp.sin, x)[1](x)[0], P("x"), P("x"), NotImplementedError,
-                   "Use grad"),
 }  # fmt: skip
 
 

@@ -11,7 +11,15 @@ from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.lax._regions import Body, regions
 from weft.runtime.pytree import registry
-from weft.sharding import AbstractMesh, Mesh, PartitionSpec, get_abstract_mesh, get_mesh
+from weft.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    use_abstract_mesh,
+)
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
@@ -122,11 +130,12 @@ class Call:
         trees = [registry.flatten(x)[1] for x in args]
         places = [f"args[{i}]" for i in range(len(args))]
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
-        body = _core.with_axes(
-            tuple((axis, sizes[axis]) for axis in axes),
-            self.check_vma,
-            lambda: Body(fun, trees, types, "shard_map", places),
-        )
+        with use_abstract_mesh(_with_manual(mesh, axes)):
+            body = _core.with_axes(
+                tuple((axis, sizes[axis]) for axis in axes),
+                self.check_vma,
+                lambda: Body(fun, trees, types, "shard_map", places),
+            )
         (graph,), captures = regions(body)
         out_specs = self.out_specs(body.structure()) if callable(self.out_specs) else self.out_specs
         out = self._specs("out_specs", out_specs, body.structure(), mesh, axes)
@@ -159,8 +168,9 @@ class Call:
         return functools.update_wrapper(fun, self.fun, updated=())
 
     def _manual_axes(self, mesh):
-        """The names of the manual axes, in the order of the mesh."""
-        chosen = set(self.axis_names) or set(mesh.names)
+        """The names of the manual axes, in the order of the mesh: all that are not yet, or those
+        that are chosen."""
+        chosen = set(self.axis_names) or set(mesh.names) - set(AbstractMesh._of(mesh).manual_axes)
         unknown = chosen - set(mesh.names)
         if unknown:
             raise ValueError(
@@ -267,14 +277,20 @@ class _Spec:
         return repr(self.spec)
 
 
+def _with_manual(mesh, axes):
+    """The mesh in the body of a shard_map: an AbstractMesh."""
+    return AbstractMesh._of(mesh.abstract).update_axis_types(dict.fromkeys(axes, AxisType.Manual))
+
+
 def core_mesh(mesh):
     """The core's mesh of a Mesh or AbstractMesh; of the one that is set for None."""
     if isinstance(mesh, _core.Mesh):
         return mesh
     if mesh is None:
-        mesh = get_mesh()
-        if mesh.empty:
-            mesh = get_abstract_mesh()
+        # Within a shard_map that is its mesh, without devices.
+        mesh = get_abstract_mesh()
+        if get_mesh().abstract_mesh == mesh:
+            mesh = get_mesh()
         if mesh.empty:
             raise ValueError(
                 "shard_map expected a mesh; got none, and weft.set_mesh has set none either"
