@@ -1,13 +1,15 @@
 """Programs of shard_map and what they give, by NumPy.
 
 As a program, it runs them on eight CPU devices and writes what they give to stdout: for each a list
-of the leaves when it runs under jit, and when it does not.
+of the leaves when it runs under jit, and when it does not; and under "random" what is wrong with as
+many random programs as its argument says, by their seeds.
 """
 
 import pickle
 import sys
 
 import numpy as np
+from shard_map_random import mismatch
 
 import weft
 from weft import lax, numpy as wnp
@@ -155,6 +157,16 @@ PROGRAMS = {
                 P(("x", "y"))),
         (X,), np.tile(X, (8, 1)),
     ),
+    "all_gather_invarying": (
+        on_mesh(lambda x: lax.all_gather(x, "x", tiled=True, to="invarying"), P("x", "y"),
+                P(None, "y")), (X,), X,
+    ),
+    "grad_of_all_gather_invarying": (
+        weft.grad(lambda x: on_mesh(
+            lambda a: wnp.sin(lax.all_gather(a, "x", tiled=True, to="invarying")),
+            P("x"), P())(x).sum()), (X,), np.cos(X)),
+    "psum_over_no_axis": (on_mesh(lambda x: lax.psum(x, ()), P("x"), P("x")), (X,), X),
+    "no_specs": (on_mesh(lambda x: x * 2, None, P()), (X,), X * 2),
     "all_to_all": (
         on_mesh(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")),
         (np.arange(64.0, dtype=np.float32).reshape(8, 8),),
@@ -284,4 +296,5 @@ def answers(f, arguments):
 
 if __name__ == "__main__":
     made = {name: answers(f, arguments) for name, (f, arguments, _) in PROGRAMS.items()}
+    made["random"] = {seed: mismatch(seed) for seed in range(int(sys.argv[1]))}
     sys.stdout.buffer.write(pickle.dumps(made))

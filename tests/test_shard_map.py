@@ -7,18 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import EVERYTHING
 from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
 
 import weft
 from weft import lax
 
+RANDOM = "400" if EVERYTHING else "8"  # random programs
+
 
 @pytest.fixture(scope="module")
 def answers():
     made = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("shard_map_checks.py"))],
+        [sys.executable, str(Path(__file__).with_name("shard_map_checks.py")), RANDOM],
         capture_output=True,
-        timeout=240,
+        timeout=600,
     )
     assert made.returncode == 0, made.stderr.decode()[-4000:]
     return pickle.loads(made.stdout)
@@ -32,6 +35,11 @@ def test_on_eight_devices(name, answers):
     for answer in answers[name]:
         for got, expected in zip(answer, leaves, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_random_programs(answers):
+    assert len(answers["random"]) == int(RANDOM)
+    assert [wrong for wrong in answers["random"].values() if wrong] == []
 
 
 def test_decorator_and_former_name():

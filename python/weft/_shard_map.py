@@ -53,7 +53,7 @@ def shard_map(
         spec names, parts are lined up; along others all devices give the same.
       in_specs: PartitionSpecs in a prefix of the tuple of arguments: how each is split. Along an
         axis of the mesh that a spec does not name, every device has the whole. None for an argument
-        hands it on as it is.
+        hands it on as it is; None for all takes them as values that `f` closes over.
       mesh: a Mesh or AbstractMesh; None is the one that `set_mesh` has set.
       axis_names: the axes of the mesh that are manual; empty: all. Over the others XLA decides.
       check_vma: whether it is found which values vary over which axes of the mesh. It is an error
@@ -103,7 +103,9 @@ class Call:
         self.in_specs, self.out_specs, self.mesh = in_specs, out_specs, mesh
         self.axis_names, self.check_vma = axis_names, bool(check_vma)
         if in_specs is Infer:
-            raise ValueError("shard_map expected in_specs; got none")
+            raise TypeError(
+                "shard_map expected in_specs; got none, which is for meshes of explicit axes"
+            )
         # Arguments that are handed on as they are.
         self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
 
@@ -111,10 +113,12 @@ class Call:
         mesh = core_mesh(self.mesh)
         axes = self._manual_axes(mesh)
         fun, in_specs = self.fun, self.in_specs
-        if self.static:
+        if in_specs is None:
+            fun, args, in_specs = self._with_static(args, range(len(args))), (), ()
+        elif self.static:
             if len(in_specs) != len(args):
                 self._reject_tree("in_specs", tuple(in_specs), args)
-            fun = self._with_static(args)
+            fun = self._with_static(args, self.static)
             args = tuple(x for i, x in enumerate(args) if i not in self.static)
             in_specs = tuple(x for i, x in enumerate(in_specs) if i not in self.static)
         leaves, tree = registry.flatten(args)
@@ -160,10 +164,10 @@ class Call:
         )
         return body.out_tree.unflatten(results)
 
-    def _with_static(self, args):
+    def _with_static(self, args, static):
         def fun(*parts):
             parts = iter(parts)
-            return self.fun(*(x if i in self.static else next(parts) for i, x in enumerate(args)))
+            return self.fun(*(x if i in static else next(parts) for i, x in enumerate(args)))
 
         return functools.update_wrapper(fun, self.fun, updated=())
 

@@ -390,13 +390,18 @@ MeshRef on_grid(MeshRef outer, MeshRef inner) {
 void emit_shard_map(EmitCtx& c) {
   Map m(AttrsRef(AttrsRef(), c.attrs));
   if (!c.token().empty())
-    fail(ErrorKind::kNotImplemented,
+    fail(ErrorKind::kValue,
          "[shard_map] expected a function without ordered effects; got one that calls a function "
          "on the host in order");
   // Within another shard_map the devices are those of its mesh, of which more axes are manual now.
   MeshRef outer = c.manual_mesh();
   Dims manual;
-  for (const std::string& name : m.axes) manual.push_back(m.mesh->find(name));
+  for (const std::string& name : m.axes) {
+    manual.push_back(m.mesh->find(name));
+    if (outer && outer->find(name) >= 0 && outer->axis(outer->find(name)).type == AxisType::kManual)
+      fail(ErrorKind::kValue, "[shard_map] expected manual axes that no shard_map around it has; ",
+           "got '", name, "'");
+  }
   MeshRef mesh = with_axis_type(outer ? on_grid(outer, m.mesh) : m.mesh, manual, AxisType::kManual);
   std::string symbol = c.mesh(mesh);
   Text text;
