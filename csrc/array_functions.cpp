@@ -6,6 +6,7 @@
 #include "bound_text.h"
 #include "dtypes.h"
 #include "operand.h"
+#include "shared_runs.h"
 #include "sharding_object.h"
 
 namespace nb = nanobind;
@@ -55,9 +56,10 @@ void bind_array_functions(nb::module_& m) {
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
     TypeRef type = make_type(*d, dims);
     ShardingRef to = sharding_argument(sharding, type, "wrap_buffer");
-    if (!nb::object(buffer.attr("aval").attr("shape")).equal(shape))
+    Ref stored = to_tuple(buffer_type(type)->shape());
+    if (!nb::object(buffer.attr("aval").attr("shape")).equal(nb::borrow(stored.get())))
       raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
-                  std::span<const int64_t>(dims));
+                  std::span<const int64_t>(buffer_type(type)->shape()));
     return nb::steal(make_array(buffer.release().ptr(), type, weak, to, committed));
   });
   m.def("explicit_value", [](nb::handle array) {
@@ -75,7 +77,9 @@ void bind_array_functions(nb::module_& m) {
     ShardingRef to = sharding_argument(sharding, x.type, "device_put");
     ExplicitTransfers by_name;
     guard_transfer(x);
-    return nb::steal(put(host_value(x).get(), x.type, false, to, true));
+    Ref value = host_value(x);
+    check_same(value.get(), to);
+    return nb::steal(put(value.get(), x.type, false, to, true));
   });
   // What each addressable device holds of an array of a shape: a list of (device, index).
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {
@@ -104,6 +108,18 @@ void bind_array_functions(nb::module_& m) {
     if (!s) raise_error("OperandError", "misfit expected a Sharding of the core");
     return misfit(s, make_type(DType::kBool, dims));
   });
+  // What started on devices of several processes: a list of (numbers of the devices, count).
+  m.def("shared_runs", [] {
+    nb::list out;
+    for (const SharedRuns& runs : SharedRuns::all())
+      out.append(nb::make_tuple(nb::borrow(to_tuple(Dims(runs.devices().numbers.begin(),
+                                                         runs.devices().numbers.end()))
+                                               .get()),
+                                runs.count()));
+    return out;
+  });
+  m.def("shared_order", [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
+  m.def("end_shared_runs", [] { SharedRuns::end(); });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
 }
 

@@ -9,6 +9,7 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "shared_runs.h"
 #include "timer.h"
 #include "unlocked.h"
 
@@ -213,6 +214,18 @@ void Executable::set_results(PyObject* loaded) {
   handlers_ = std::move(handlers);
 }
 
+void Executable::begin_shared_run() {
+  shared_->begin(fingerprint_, [&] {
+    Text out;
+    out << name << '(';
+    for (TypeRef type : graph->input_types()) out << (out.view().back() == '(' ? "" : ", ") << type;
+    out << ')';
+    return out.take();
+  });
+}
+
+void Executable::end_shared_run(PyObject* results) { shared_->started(results); }
+
 Executable::~Executable() { loaded_set().remove(this); }
 
 Ref Executable::load() {
@@ -243,6 +256,8 @@ Ref Executable::load() {
       module.has_barriers ? Py_True : Py_False, targets.get(),
       all_compiler_options()[static_cast<size_t>(compiler_options)].get(), nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
+  shared_ = SharedRuns::on(*place_of(places.at).devices);
+  if (shared_) fingerprint_ = module_fingerprint(module.text);
   if (!handlers_) set_results(made.get());
   ++loaded_set().loads;
   loaded_ = made;

@@ -177,6 +177,8 @@ void bind_stages(nb::module_& m) {
     if (a->sharding == to) return take(copy_buffer(a, a->weak, true));
     ExplicitTransfers by_name;
     guard_transfer(kGuardBetweenDevices, a->type);
+    if (place_of(a->sharding).devices->is_local && !place_of(to).devices->is_local)
+      check_same(stored_value(a).get(), to);
     Ref moved = on_device(ref(array), to);
     as_array(moved.get())->committed = true;
     return take(std::move(moved));

@@ -17,8 +17,13 @@ std::deque<Device>& device_table() {
 
 ShardingRef current_placement() {
   if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(hooks.start.get()));
-  int d = default_device();
-  return device_table()[d < 0 ? 0 : static_cast<size_t>(d)].sharding;
+  if (int d = default_device(); d >= 0) return device_table()[static_cast<size_t>(d)].sharding;
+  static const size_t first = [] {
+    size_t i = 0;
+    while (!device_table()[i].addressable) ++i;
+    return i;
+  }();
+  return device_table()[first].sharding;
 }
 
 void check_device(int device) {
@@ -60,6 +65,8 @@ const DeviceSet* device_set(std::vector<int32_t> numbers) {
                   " and ", d.platform);
     made.platform = d.platform;
   }
+  auto num_addressable = static_cast<size_t>(PyList_GET_SIZE(made.addressable.get()));
+  made.is_local = num_addressable == numbers.size();
   made.list = Ref::checked(PyObject_CallOneArg(hooks.device_list.get(), all.get()));
   made.numbers = std::move(numbers);
   return &sets->emplace_back(std::move(made));

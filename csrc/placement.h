@@ -10,6 +10,7 @@
 
 namespace weft::py {
 
+// The table has the devices of all processes, in an order that is the same in each.
 struct Device {
   Ref device;            // jaxlib's device object
   ShardingRef sharding;  // all of an array on it
@@ -29,6 +30,7 @@ struct DeviceSet {
   Ref list;         // jaxlib's DeviceList
   Ref addressable;  // a list of jaxlib's devices
   std::string platform;
+  bool is_local;  // whether all are addressable
 };
 
 // What is known of a sharding over devices.

@@ -101,6 +101,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     }
     bool has_effects = p.executable->has_effects;
     Ref loaded = p.executable->loaded();
+    p.executable->begin_run();
     PyObject* execute_args[] = {loaded.get(), buffers.get(), Py_True};
     size_t num_args = has_effects ? 3 : 2;  // the last: with a token
     static PyObject* const execute = name("execute_sharded");
@@ -114,6 +115,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     PyObject* consume_args[] = {execution.get(), p.executable->handlers()};
     results = of_run(PyObject_VectorcallMethod(consume, consume_args,
                                                2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    p.executable->end_run(results.get());
     LastRun& last = last_run();
     last.any = true;
     int held = p.executable->smallest_output;

@@ -376,6 +376,21 @@ class Sharding:
         """The same for the devices of this process."""
         return {d: index for d, _, index in _core.shards(self._core, tuple(global_shape), True)}
 
+    def _num_blocks(self, ndim):
+        """In how many blocks each dimension of an array is split."""
+        sizes = dict(zip(self._core.mesh.names, self._core.mesh.sizes, strict=True))
+        split = [math.prod(sizes[n] for n in names) for names, _ in self._core.dims]
+        return (*split, *[1] * (ndim - len(split)))
+
+    def _blocks_of_processes(self, ndim):
+        """By process, per dimension, the set of the numbers of the blocks that it holds."""
+        blocks = self._num_blocks(ndim)
+        held = {d.process_index: [set() for _ in blocks] for d in self.device_set}
+        for device, index in self.devices_indices_map(blocks).items():
+            for numbers, block in zip(held[device.process_index], index, strict=True):
+                numbers.add(block.start or 0)
+        return held
+
     def is_equivalent_to(self, other, ndim):
         """Whether two shardings place arrays of `ndim` axes alike."""
         if not isinstance(other, Sharding):

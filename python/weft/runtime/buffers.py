@@ -173,6 +173,8 @@ def copy_to_device(buffer, device_list, sharding):
 
 def dlpack_device(array):
     """(device type, number) of an array's device, by DLPack's table."""
+    if array.sharding.num_devices > 1:
+        raise BufferError(f"expected an array on one device; got {array.sharding}")
     device = array.device
     if device.platform not in _DLPACK_TYPES:
         raise BufferError(f"expected a device that DLPack has; got {device}")
