@@ -414,8 +414,8 @@ Ref stored_value(ArrayObject* a) {
   PyObject* dtype = numpy_dtype(type->dtype());
   Ref shape = to_tuple(type->shape());
   if (place_of(a->sharding).on_one_device())
-    return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer, dtype, shape.get(),
-                                               nullptr));
+    return of_run(
+        PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer, dtype, shape.get(), nullptr));
   return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer, dtype, shape.get(),
                                              blocks_of(a->sharding, type).get(), nullptr));
 }

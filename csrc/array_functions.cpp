@@ -6,8 +6,8 @@
 #include "bound_text.h"
 #include "dtypes.h"
 #include "operand.h"
-#include "shared_runs.h"
 #include "sharding_object.h"
+#include "shared_runs.h"
 
 namespace nb = nanobind;
 
@@ -112,13 +112,14 @@ void bind_array_functions(nb::module_& m) {
   m.def("shared_runs", [] {
     nb::list out;
     for (const SharedRuns& runs : SharedRuns::all())
-      out.append(nb::make_tuple(nb::borrow(to_tuple(Dims(runs.devices().numbers.begin(),
-                                                         runs.devices().numbers.end()))
-                                               .get()),
-                                runs.count()));
+      out.append(nb::make_tuple(
+          nb::borrow(
+              to_tuple(Dims(runs.devices().numbers.begin(), runs.devices().numbers.end())).get()),
+          runs.count()));
     return out;
   });
-  m.def("shared_order", [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
+  m.def("shared_order",
+        [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
   m.def("end_shared_runs", [] { SharedRuns::end(); });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
 }

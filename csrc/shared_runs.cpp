@@ -67,7 +67,8 @@ uint64_t module_fingerprint(std::string_view text) {
     size_t end = std::min(text.size(), text.find('\n'));
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(text.size(), end + 1));
-    if (!line.starts_with("#loc")) hash = hash_combine(hash, hash_bytes(line.substr(0, line.rfind(" loc("))));
+    if (!line.starts_with("#loc"))
+      hash = hash_combine(hash, hash_bytes(line.substr(0, line.rfind(" loc("))));
   }
   return hash;
 }

@@ -349,7 +349,9 @@ def _from_local(sharding, local, shape, function):
                 f"{function} expected global_shape, as processes hold other numbers of blocks, or "
                 f"blocks in common, along dimensions {uneven} of {sharding}"
             )
-        if any(n * len(held) and size * n % len(held) for size, n, held in _zip(local, blocks, own)):
+        if any(
+            n * len(held) and size * n % len(held) for size, n, held in _zip(local, blocks, own)
+        ):
             raise ValueError(
                 f"{function} expected data that {[len(held) for held in own]} blocks divide, as "
                 f"{sharding} has for this process; got shape {local}"

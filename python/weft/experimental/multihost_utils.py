@@ -200,9 +200,7 @@ def _over_specs(function, convert, tree, mesh, pspecs):
     return tree_map(lambda leaf, spec: convert(leaf, NamedSharding(mesh, spec)), tree, specs)
 
 
-def host_local_array_to_global_array(
-    local_inputs: _Any, global_mesh: Mesh, pspecs: _Any
-) -> _Any:
+def host_local_array_to_global_array(local_inputs: _Any, global_mesh: Mesh, pspecs: _Any) -> _Any:
     """Arrays over the devices of all processes, from what each process has of them.
 
     Args:
@@ -224,9 +222,7 @@ def host_local_array_to_global_array(
     return _over_specs(name, convert, local_inputs, global_mesh, pspecs)
 
 
-def global_array_to_host_local_array(
-    global_inputs: _Any, global_mesh: Mesh, pspecs: _Any
-) -> _Any:
+def global_array_to_host_local_array(global_inputs: _Any, global_mesh: Mesh, pspecs: _Any) -> _Any:
     """Arrays over the devices of this process, of what it has of arrays over all devices.
 
     Args:

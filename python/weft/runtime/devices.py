@@ -144,6 +144,11 @@ def devices(platform=None):
     return found
 
 
+def own_cpu():
+    """The first CPU device of this process."""
+    return next(d for d in devices("cpu") if d.process_index == d.client.process_index())
+
+
 def platform_of(index):
     """Platform of a device of the core's table."""
     return _devices[index][0]
