@@ -7,7 +7,6 @@
 #include "dtypes.h"
 #include "operand.h"
 #include "sharding_object.h"
-#include "shared_runs.h"
 
 namespace nb = nanobind;
 
@@ -108,19 +107,6 @@ void bind_array_functions(nb::module_& m) {
     if (!s) raise_error("OperandError", "misfit expected a Sharding of the core");
     return misfit(s, make_type(DType::kBool, dims));
   });
-  // What started on devices of several processes: a list of (numbers of the devices, count).
-  m.def("shared_runs", [] {
-    nb::list out;
-    for (const SharedRuns& runs : SharedRuns::all())
-      out.append(nb::make_tuple(
-          nb::borrow(
-              to_tuple(Dims(runs.devices().numbers.begin(), runs.devices().numbers.end())).get()),
-          runs.count()));
-    return out;
-  });
-  m.def("shared_order",
-        [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
-  m.def("end_shared_runs", [] { SharedRuns::end(); });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
 }
 

@@ -224,7 +224,10 @@ void Executable::begin_shared_run() {
   });
 }
 
-void Executable::end_shared_run(PyObject* results) { shared_->started(results); }
+void Executable::end_shared_run(PyObject* results) {
+  if (outputs.empty()) return;
+  shared_->started(PyList_GET_ITEM(results, std::max(smallest_output, 0)));
+}
 
 Executable::~Executable() { loaded_set().remove(this); }
 

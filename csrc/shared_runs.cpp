@@ -52,10 +52,6 @@ void SharedRuns::begin(uint64_t fingerprint, FunctionRef<std::string()> describe
   }
 }
 
-void SharedRuns::started(PyObject* results) {
-  if (PyList_GET_SIZE(results) > 0) last_ = Ref::borrow(PyList_GET_ITEM(results, 0));
-}
-
 uint64_t SharedRuns::order(uint64_t count) const {
   return count && count <= count_ && count + kLog > count_ ? log_[count % kLog] : 0;
 }

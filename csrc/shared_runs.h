@@ -23,8 +23,8 @@ class SharedRuns {
   // To be called before a program starts. The same program has the same fingerprint in every
   // process; describe() names it in messages.
   void begin(uint64_t fingerprint, FunctionRef<std::string()> describe);
-  // It has started; `results` is the list of its buffers.
-  void started(PyObject* results);
+  // It has started, and will end with a buffer, which is kept until the next one starts.
+  void started(PyObject* result) { last_ = Ref::borrow(result); }
 
   // How many programs have started, and a hash of the order of the first `count` of them; 0 if
   // that is not known any more.

@@ -1,9 +1,10 @@
 """Training on sharded arrays by several processes, with checkpoints: run it by distributed_run.py.
 
 One program runs on the devices of all processes: batches are split over them, each process making
-its own rows; the first weights are split too, and XLA adds what has to be exchanged. A checkpoint is written every few steps while training
-goes on; a run that is started again goes on from the last one, and nothing is lost: its losses are
-those of a run that was never interrupted. The number of processes may change in between.
+its own rows; the first weights are split too, and XLA adds what has to be exchanged. A checkpoint
+is written every few steps while training goes on; a run that is started again goes on from the last
+one, and nothing is lost: its losses are those of a run that was never interrupted. The number of
+processes may change in between.
 
 usage: distributed_training.py [--steps N] [--out FOLDER] [--fail-at STEP]
 """

@@ -244,7 +244,7 @@ def test_training_goes_on_from_its_checkpoint(tmp_path):
             env={k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
         )
 
-    broken = train(2, "--steps", "20", "--fail-at", "7")
+    broken = train(2, "--steps", "20", "--fail-at", "12")
     assert broken.returncode == 1 and "ProcessFailureError" in broken.stdout, broken.stdout
     whole = train(1)
     assert whole.returncode == 0, whole.stdout
@@ -255,6 +255,8 @@ def test_training_goes_on_from_its_checkpoint(tmp_path):
             losses.setdefault(int(step), []).append(float(value))
     assert sorted(losses) == list(range(20))
     twice = [step for step, values in losses.items() if len(values) == 2]
-    assert twice == list(range(5, 5 + len(twice))) and 7 in twice
+    # The checkpoint of step 10 may not have been complete, that of step 5 was.
+    assert twice[0] in (5, 10) and twice == list(range(twice[0], twice[0] + len(twice)))
+    assert 12 in twice
     for first, *again in losses.values():
         assert all(abs(value - first) < 1e-5 for value in again)

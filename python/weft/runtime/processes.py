@@ -12,6 +12,7 @@ The same thread compares what the processes start on devices that they share: wh
 programs differs, ProgramMismatchError comes in the same way.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -188,6 +189,7 @@ class Membership:
         self._leaving = threading.Event()
         self._told = threading.Event()
         self._signal = self._take_signal()
+        self._meeting = set()  # channels of barriers at which this process says what it starts
         self._barriers = {}  # how many there have been, by channel
         self._watcher = threading.Thread(target=self._watch, name="weft-processes", daemon=True)
 
@@ -278,7 +280,9 @@ class Membership:
     def barrier(self, name, timeout, channel="main", members=None):
         """Waits until every process is here. In a channel, all pass the same barriers in order.
 
-        `members` are the processes of the channel, a list; None for all. Raises RuntimeError after `timeout` seconds, AssertionError if processes call barriers of
+        `members` are the processes of the channel, a list; None for all.
+
+        Raises RuntimeError after `timeout` seconds, AssertionError if processes call barriers of
         different names, ProcessFailureError if one has failed.
         """
         self.check()
@@ -338,16 +342,16 @@ class Membership:
             except JaxRuntimeError:
                 return  # this process leaves, or the service is gone: jaxlib ends the process
             lost = sorted(set(everyone) - set(alive))
+            different = self._different_runs()
             if self._leaving.is_set():
+                return
+            if different is not None:  # also where a process has ended for it
+                self._fail((ProgramMismatchError, different))
                 return
             if lost:
                 whom = "; ".join(f"process {i}, {self._reason(i)}" for i in lost)
                 text = f"process {self.process_id} of {self.num_processes} has lost {whom}"
                 self._fail((ProcessFailureError, text, lost))
-                return
-            different = self._different_runs()
-            if different is not None:
-                self._fail((ProgramMismatchError, different))
                 return
 
     def _fail(self, error):
@@ -383,14 +387,20 @@ class Membership:
         if self.process_id not in members:
             return
         channel = f"{what}/{_name_of(numbers)}"
+        self._meeting.add(channel)
         try:
             self.barrier(value, _MEETING, channel, members)
         except AssertionError as error:
             found = str(error).partition("they are at ")[2]
+            # What was said of a program that does not start is forgotten before any goes on.
+            self._say(f"weft/runs/{self.process_id}", "{}")
+            self.barrier("different", _MEETING, channel, members)
             raise ProgramMismatchError(
                 f"processes {', '.join(map(str, members))} expected the same {what} in each; got "
                 f"{found}"
             ) from None
+        finally:
+            self._meeting.discard(channel)
 
     def _different_runs(self):
         """What is to be said if another process is known to have started other programs."""
@@ -406,7 +416,7 @@ class Membership:
             for i, (numbers, n) in enumerate(runs)
         }
         self._say(f"weft/runs/{self.process_id}", json.dumps(said))
-        for i, (numbers, _) in enumerate(runs):
+        for i, (numbers, n) in enumerate(runs):
             members = _members(numbers)
             if self.process_id not in members:
                 continue
@@ -414,6 +424,8 @@ class Membership:
             # Each looks at the next one: then all are compared.
             for other in {members[at - 1], members[(at + 1) % len(members)]} - {self.process_id}:
                 count, order = self._said(f"weft/runs/{other}").get(_name_of(numbers), (0, "0"))
+                if count == n and f"program/{_name_of(numbers)}" in self._meeting:
+                    continue  # found where they meet
                 here = _core.shared_order(i, count)
                 if here and int(order, 16) != here:
                     text = (
@@ -426,10 +438,8 @@ class Membership:
         return None
 
     def _say(self, key, text):
-        try:
+        with contextlib.suppress(JaxRuntimeError):  # found by the watch
             self.client.key_value_set(key, text, allow_overwrite=True)
-        except JaxRuntimeError:
-            pass  # found by the watch
 
     def _said(self, key):
         import json
