@@ -9,6 +9,7 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "sharding_object.h"
 #include "timer.h"
 #include "unlocked.h"
 
@@ -176,12 +177,45 @@ Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases
   }
 }
 
+// How a value is split, of what the runtime tells of XLA's choice: None, or (blocks, devices).
+ShardingRef Executable::chosen(PyObject* tiles, TypeRef type) const {
+  MeshRef mesh = places.at->mesh();
+  if (tiles == Py_None) return replicated(mesh);
+  Dims blocks, order;
+  auto ints = [](PyObject* tuple, Dims& out) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); ++k)
+      out.push_back(to_int(PyTuple_GET_ITEM(tuple, k)));
+  };
+  ints(PyTuple_GET_ITEM(tiles, 0), blocks);
+  ints(PyTuple_GET_ITEM(tiles, 1), order);
+  return sharding_of_tiles(mesh, *place_of(places.at).devices, type->shape().size(), blocks, order);
+}
+
+// Calls the functions that want to know how values are split. `found` has pairs of the number of an
+// inspection and what XLA chose; where the program runs on one device there is nothing to choose.
+void Executable::tell(const std::vector<Inspection>& inspections, PyObject* found) const {
+  auto call = [&](const Inspection& i, ShardingRef sharding) {
+    auto function = std::dynamic_pointer_cast<const PythonObject>(i.function);
+    if (!function)
+      throw Error(ErrorKind::kInternal, "function of a sharding that is none of Python");
+    Ref::checked(PyObject_CallOneArg(function->get(), sharding_object(sharding).get()));
+  };
+  if (place_of(places.at).on_one_device()) {
+    for (const Inspection& i : inspections) call(i, places.at);
+    return;
+  }
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(found); ++k) {
+    PyObject* pair = PyList_GET_ITEM(found, k);
+    const Inspection& i = inspections.at(static_cast<size_t>(to_int(PyTuple_GET_ITEM(pair, 0))));
+    call(i, chosen(PyTuple_GET_ITEM(pair, 1), i.type));
+  }
+}
+
 void Executable::set_results(PyObject* loaded) {
   const Place& place = place_of(places.at);
   std::vector<ShardingRef> results;
   if (!place.on_one_device()) {
     Ref tiles = Ref::checked(PyObject_CallOneArg(hooks.output_tiles.get(), loaded));
-    MeshRef mesh = places.at->mesh();
     for (size_t i = 0; i < outputs.size(); ++i) {
       ShardingRef wanted = places.outputs.empty() ? nullptr : places.outputs[i];
       if (wanted && !wanted->is_open()) {
@@ -190,19 +224,7 @@ void Executable::set_results(PyObject* loaded) {
       }
       PyObject* found = PyList_GetItem(tiles.get(), static_cast<Py_ssize_t>(i));
       if (!found) throw PythonError{};
-      if (found == Py_None) {
-        results.push_back(replicated(mesh));
-        continue;
-      }
-      Dims blocks, order;
-      auto ints = [](PyObject* tuple, Dims& out) {
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); ++k)
-          out.push_back(to_int(PyTuple_GET_ITEM(tuple, k)));
-      };
-      ints(PyTuple_GET_ITEM(found, 0), blocks);
-      ints(PyTuple_GET_ITEM(found, 1), order);
-      results.push_back(
-          sharding_of_tiles(mesh, *place.devices, outputs[i]->shape().size(), blocks, order));
+      results.push_back(chosen(found, outputs[i]));
     }
   }
   Ref handlers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
@@ -238,12 +260,18 @@ Ref Executable::load() {
   Ref targets = call_targets(module.targets);
   const std::vector<int32_t>& numbers = place_of(places.at).devices->numbers;
   Ref devices = to_tuple(Dims(numbers.begin(), numbers.end()));
+  Ref split;  // what XLA tells of the values that are inspected
+  if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, targets.get(),
-      all_compiler_options()[static_cast<size_t>(compiler_options)].get(), nullptr));
+      all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
+      split ? split.get() : Py_None, nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
-  if (!handlers_) set_results(made.get());
+  if (!handlers_) {
+    if (split) tell(module.inspections, split.get());
+    set_results(made.get());
+  }
   ++loaded_set().loads;
   loaded_ = made;
   last_use_ = ++clock_;

@@ -56,6 +56,8 @@ class Executable {
  private:
   friend struct Loaded;
   Ref load();
+  ShardingRef chosen(PyObject* tiles, TypeRef type) const;
+  void tell(const std::vector<Inspection>& inspections, PyObject* found) const;
   void set_results(PyObject* loaded);
 
   static inline uint64_t clock_ = 0;

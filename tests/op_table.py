@@ -294,6 +294,7 @@ NO_ROW = {
     ),
     "sharding_constraint": "it is for programs on a mesh; test_sharding.py covers it",
     "pure_callback": "its function is of Python; test_callback.py covers it",
+    "inspect_sharding": "its function is of Python; test_seeing.py covers it",
     "io_callback": "its function is of Python; test_debug.py covers it",
     "dce_sink": "it has no result; test_lax_staging.py covers it",
     "require_platform": "it has no result; test_lax_staging.py covers it",

@@ -32,6 +32,7 @@ NOT_IN_LAX = {
     "name",
     "platform_index",
     "pullback",
+    "inspect_sharding",
     "pure_callback",
     "pvary",
     "reduce_scatter",

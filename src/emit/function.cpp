@@ -316,6 +316,17 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
   emit_ffi_call(*this, call);
 }
 
+void FunctionWriter::inspect_sharding(const ObjectRef& function) {
+  TypeRef type = in_types[0];
+  std::vector<Inspection>& all = module_.inspections();
+  // XLA's partitioner takes these calls out, and does not run where there is one device. Whoever
+  // compiles the module puts the address of a function in place of the number.
+  if (module_.options().devices.size() > 1)
+    line(cat("stablehlo.custom_call @InspectSharding(", in(0), ") {backend_config = \"", all.size(),
+             "\", has_side_effect = true} : (", mlir_type(type), ") -> ", mlir_type(type)));
+  all.push_back({function, type});
+}
+
 void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,
                                       std::span<const std::string> outputs, bool with_token) {
   Text text;

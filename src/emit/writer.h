@@ -45,6 +45,7 @@ class ModuleWriter {
   const EmitOptions& options() const { return options_; }
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
+  std::vector<Inspection>& inspections() { return inspections_; }
   std::vector<CallTarget>& targets() { return targets_; }
   void note_target(std::string_view name, Loc loc);
   void note_barrier() { has_barriers_ = true; }
@@ -83,6 +84,7 @@ class ModuleWriter {
   const EmitOptions& options_;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
+  std::vector<Inspection> inspections_;
   std::vector<CallTarget> targets_;
   bool has_barriers_ = false;
   std::unordered_map<TypeRef, std::string> types_;
@@ -121,6 +123,7 @@ class FunctionWriter final : public EmitCtx {
                                         std::span<const std::string> args) override;
   std::string region(const Graph& graph, std::string_view terminator) override;
   void host_callback(const ObjectRef& function, bool partitioned) override;
+  void inspect_sharding(const ObjectRef& function) override;
   void note_target(std::string_view name) override { module_.note_target(name, loc_); }
   std::string region_on(const Graph& graph, std::span<const std::string> args,
                         std::string_view terminator, std::string_view token) override;
