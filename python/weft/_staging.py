@@ -2,7 +2,7 @@
 
 import abc
 import types
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from weft.dtypes import as_dtype
 from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
+
+if TYPE_CHECKING:
+    from weft._communication import Communication
 
 
 class ShapeDtypeStruct:
@@ -603,6 +606,12 @@ class Compiled(_Stage):
         from weft.runtime.compile import cost_analysis
 
         return cost_analysis(self._program.loaded) if self._program.loaded else {}
+
+    def communication(self) -> "Communication":
+        """What the devices of the program send each other in a run: a table of its collectives."""
+        from weft._communication import communication
+
+        return communication(self.as_text())
 
     def memory_analysis(self) -> Any:
         """Sizes in bytes of arguments, results, temporaries and code."""
