@@ -106,7 +106,7 @@ class Communication:
         if not self.rows:
             return "no communication"
         head = ("collective", "of", "bytes", "times", "devices", "sent by each", "at")
-        lines = [head]
+        lines: list[tuple[str, ...]] = [head]
         for row in self.rows:
             devices = f"{row.num_groups} x {row.group_size}"
             times = "?" if row.number is None else f"{row.number:,}"

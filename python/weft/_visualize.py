@@ -22,8 +22,8 @@ class _Part(NamedTuple):
     row: int
     column: int
     label: str
-    color: tuple[int, int, int]
-    ink: tuple[int, int, int]
+    color: tuple[int, ...]
+    ink: tuple[int, ...]
 
 
 class Drawing:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import logging
 import string
+import typing
 
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._surface import public as _public
@@ -136,7 +137,7 @@ class _Drawer:
     """Equal for equal arguments, so that a program that is traced again is found again."""
 
     shape: tuple[int, ...]
-    options: tuple[tuple[str, object], ...]
+    options: tuple[tuple[str, typing.Any], ...]
     __name__ = "visualize_array_sharding"
 
     def __call__(self, sharding):
