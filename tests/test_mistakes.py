@@ -108,7 +108,7 @@ MISTAKES = [
     ("wnp.expand_dims(X, 5)", "AttributeValueError", ["[expand_dims]", "axis 5"]),
     ("wnp.squeeze(X, 0)", "ShapeError", ["[squeeze]"]),
     ("wnp.sum(X, axis=2)", "AttributeValueError", ["[sum]", "axis 2"]),
-    ('wnp.sum(X, axis="x")', "TypeError", ["[sum]"]),
+    ('wnp.sum(X, axis="x")', "UnboundAxisNameError", ["'x'", "axis_name"]),
     ("wnp.sum(X, axis=1.0)", "TypeError", ["[sum]"]),
     ("wnp.sum(X, axis=(0, 0))", "AttributeValueError", ["[sum]"]),
     ('wnp.sum(X, dtype="flaot32")', "DTypeError", ["[sum]", "Did you mean 'float32'"]),

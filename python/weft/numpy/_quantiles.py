@@ -5,7 +5,7 @@ import math
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, to_inexact_dtype
+from weft.dtypes import dtype_of, is_complex, is_float, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import expand_dims, reshape, transpose
@@ -34,7 +34,7 @@ def quantile(
 
     Args:
       a: array of real numbers.
-      q: the shares, from 0 to 1: a number or a one-dimensional array.
+      q: the shares, floats from 0 to 1: a number or a one-dimensional array.
       axis: an axis, several, or None for all.
       out, overwrite_input: not supported, must be None and False.
       method: what to do if the share lies between two elements: "linear" interpolates, "lower",
@@ -135,8 +135,8 @@ def _quantile(function, a, q, axis, method, keepdims, weights):
         )
     if is_complex(dtype_of(a)):
         raise AttributeValueError(f"[{function}] expected real numbers; got dtype {dtype_of(a)}")
-    if is_complex(dtype_of(q)):
-        raise DTypeError(f"[{function}] expected real shares; got dtype {dtype_of(q)}")
+    if not is_float(dtype_of(q)):
+        raise DTypeError(f"[{function}] expected floating-point shares; got dtype {dtype_of(q)}")
     if ndim_of(q) > 1:
         raise ShapeError(f"[{function}] expected shares with at most one axis; got {shape_of(q)}")
     axes = normalize_axes(axis, len(shape), function)

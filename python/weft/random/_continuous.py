@@ -117,6 +117,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     low, high = (_core.bind("erf", _core.bind("div", bound, root)) for bound in (lower, upper))
     u = uniform_within(key, shape, dtype, low, high)
     x = _core.bind("mul", root, _core.bind("erf_inv", u))
+    lower, upper = (_core.bind("stop_gradient", bound) for bound in (lower, upper))
     above = _core.bind("nextafter", lower, _like(lower, np.inf, dtype))
     below = _core.bind("nextafter", upper, _like(upper, -np.inf, dtype))
     above, below = (_core.broadcast_to(bound, shape) for bound in (above, below))
