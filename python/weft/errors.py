@@ -248,10 +248,11 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
 
-class TracerBoolConversionError(ConcretizationTypeError):
+class TracerBoolConversionError(ConcretizationTypeError, ValueError):
     """A traced array was used as a Python condition (`if`, `while`, `and`, `assert`).
 
-    Select between values with `where`, or between computations with `lax.cond`::
+    It is a ValueError too, as for arrays of several elements in any case. Select between values
+    with `where`, or between computations with `lax.cond`::
 
         @weft.jit
         def relu(x):
@@ -260,10 +261,11 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerIntegerConversionError(ConcretizationTypeError):
+class TracerIntegerConversionError(ConcretizationTypeError, IndexError):
     """A traced array was used where Python needs an integer (list index, `range`, a shape).
 
-    Index an array instead of a list, or declare the argument static::
+    It is an IndexError too, for bounds of slices. Index an array instead of a list, take a slice
+    by `lax.dynamic_slice`, or declare the argument static::
 
         @weft.jit
         def pick(i):

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import _core, _slice
-from weft.dtypes import is_bool, is_integer
+from weft.dtypes import default_int, is_bool, is_integer
 from weft.errors import (
     ConcretizationTypeError,
     IndexOutOfBoundsError,
+    JAXIndexError,
     NonConcreteBooleanIndexError,
     OperandError,
 )
@@ -111,12 +112,26 @@ def _checked(item):
         item = np.asarray(item) if len(item) else np.zeros(0, np.int32)
     if isinstance(item, (bool, np.bool_)):
         return _Mask(np.asarray(item))
-    shape, dtype, _ = _core.typeof(item)
+    if isinstance(item, int) and item not in range(-_beyond(), _beyond()):
+        raise OverflowError(f"[index] expected an index of dtype {default_int()}; got {item}")
+    if isinstance(item, np.ndarray) and item.shape == (0,) and item.dtype == bool:
+        item = np.zeros(0, np.int32)  # as an empty list, it says nothing of its dtype
+    try:
+        shape, dtype, _ = _core.typeof(item)
+    except OperandError:
+        raise JAXIndexError(
+            f"[index] expected integers, slices, '...', None or arrays; got {item!r:.60}"
+        ) from None
     if is_bool(dtype):
         return _Mask(_known_mask(item, shape))
     if not is_integer(dtype):
         raise OperandError(f"[index] expected indices of integer or bool dtype; got {dtype}")
     return item
+
+
+def _beyond():
+    """The least integer that is none of the default dtype."""
+    return 1 << (8 * default_int().itemsize - 1)
 
 
 def _known_mask(mask, shape):
