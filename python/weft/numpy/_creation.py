@@ -102,6 +102,8 @@ def _convert(object, dtype):
         return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
+        if dtype is not None and type(object) in (float, complex):
+            _check_number(object, dtype)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if object is None:
         raise AttributeValueError("[array] expected numbers; got None")
@@ -114,6 +116,18 @@ def _convert(object, dtype):
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
+
+
+def _check_number(value, dtype):
+    """What Python and NumPy say of numbers that the dtype has no place for.
+
+    TypeError for complex numbers as real ones, ValueError for NaN and OverflowError for infinities
+    and numbers beyond the range as integers.
+    """
+    if isinstance(value, complex) and not (is_complex(dtype) or is_bool(dtype)):
+        raise DTypeError(f"[array] expected a real number for dtype {dtype}; got {value}")
+    if isinstance(value, float) and is_integer(dtype):
+        _core.astype(int(value), dtype)
 
 
 def _nan(value, dtype):
@@ -164,6 +178,8 @@ def _numpy_array(sequence, dtype):
                 f"[array] expected integers in the range of {target}; got values from "
                 f"{values.min()} to {values.max()}"
             )
+    if values.dtype.kind in "fc" and values.size and not is_complex(target):
+        _check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
     return values.astype(target)
 
 
@@ -225,6 +241,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     shape = static_shape(shape, "full")
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
+        if type(fill_value) is complex:
+            _check_number(fill_value, dtype)
     return placed(_filled(shape, fill_value, dtype, False), device)
 
 
@@ -234,7 +252,8 @@ def _filled(shape, fill_value, dtype, weak):
     if is_key(dtype):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
-    if number and on_host(math.prod(shape)):
+    rounds = isinstance(fill_value, float) and is_integer(dtype)  # as XLA does it
+    if number and not rounds and on_host(math.prod(shape)):
         return _core.astype(_host_full(shape, fill_value, dtype), dtype, weak)
     fill_value = _core.astype(fill_value, dtype, weak)
     if shape_of(fill_value):
@@ -243,8 +262,6 @@ def _filled(shape, fill_value, dtype, weak):
 
 
 def _host_full(shape, value, dtype):
-    if is_integer(dtype) and isinstance(value, float):
-        value = int(value)
     return np.full(shape, np.asarray(value).astype(dtype), dtype)
 
 

@@ -24,9 +24,10 @@ def require_real(function, *xs):
 def floor_divide(x1, x2, /):
     """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
 
-    An integer divided by zero gives an unspecified integer. Infinities and zeros are as the Python
-    array API standard has them: the sign is that of the quotient, the quotient of an infinity is
-    infinite, and that of a finite number by an infinity is a zero.
+    A signed integer divided by zero gives -2, zero itself -1; an unsigned one gives the greatest.
+    Infinities and zeros are as the Python array API standard has them: the sign is that of the
+    quotient, the quotient of an infinity is infinite, and that of a finite number by an infinity
+    is a zero.
     """
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
@@ -75,14 +76,17 @@ def _floor_quotient(function, x1, x2):
     dtype = dtype_of(x1)
     if dtype.kind == "u":
         return u._quotient(x1, x2)
+    if is_integer(dtype):
+        # Over zero, the quotient is -1 and the remainder x1; it rounds up unless that is 0.
+        quotient, rem = u._quotient(x1, x2), u._rem(x1, x2)
+        signs_differ = u.logical_or(u.not_equal(u.less(rem, 0), u.less(x2, 0)), u.equal(x2, 0))
+        rounds_up = u.logical_and(u.not_equal(rem, 0), signs_differ)
+        return choose(rounds_up, u.subtract(quotient, 1), quotient)
     rem, divisor = _remainder(function, x1, x2)
-    # Less the remainder, the quotient of floats is an integer but for rounding. A zero divisor has
-    # a NaN remainder.
-    exact = is_integer(dtype)
-    whole = x1 if exact else choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
+    # Less the remainder, the quotient is an integer but for rounding. A zero divisor has a NaN
+    # remainder.
+    whole = choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
     quotient = u._quotient(whole, x2)
-    if exact:
-        return choose(_rounds_up(rem, divisor), u.subtract(quotient, 1), quotient)
     rounds_up = u.logical_and(_rounds_up(rem, divisor), u.isfinite(x2))
     quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
     rounded = _core.bind("round", quotient, rounding_method=0)
@@ -292,7 +296,7 @@ def sinc(x, /):
 def heaviside(x1, x2, /):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
     require_real("heaviside", x1, x2)
-    weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]
+    weak = ndim_of(x1) == 0 and _core.typeof(x1)[2] and _core.typeof(x2)[2]  # as in jax
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     rest = choose(u.isnan(x1), x1, x2)
     step = choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))

@@ -166,13 +166,18 @@ def _equals_float(function, x, value):
 @composite
 def isreal(x):
     """Whether the imaginary part of each element is zero."""
-    return u.equal(u.imag(x), 0)
+    return _of_scalars_weak(x, u.equal(u.imag(x), 0))
 
 
 @composite
 def iscomplex(x):
     """Whether the imaginary part of each element is not zero."""
-    return u.not_equal(u.imag(x), 0)
+    return _of_scalars_weak(x, u.not_equal(u.imag(x), 0))
+
+
+def _of_scalars_weak(x, result):
+    """The result, strongly typed unless `x` is a weakly typed number."""
+    return result if ndim_of(x) == 0 and not is_bool(dtype_of(x)) else strong(result)
 
 
 def angle(z, deg=False):

@@ -43,7 +43,9 @@ def _at_least_one(arrays, function, axis=0):
     try:
         arrays = tuple(arrays)
     except TypeError:
-        raise OperandError(
+        # Where an array without axes came, the sequence is of the right type but has no elements.
+        error = AttributeValueError if isinstance(arrays, Array) else OperandError
+        raise error(
             f"[{function}] expected a sequence of arrays; got {type(arrays).__name__}: "
             f"{arrays!r:.60}\n  Write {function}([a, b])."
         ) from None
@@ -388,12 +390,13 @@ def roll(a, shift, axis=None):
 
     Args:
       a: array or number.
-      shift: an integer, which may be traced; or several, one for each axis.
+      shift: an integer, which may be traced; or several, in a tuple or array, one for each axis.
       axis: an axis or several; None rolls the flattened array and restores the shape.
 
     Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
     """
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    is_array = not isinstance(shift, (tuple, list)) and ndim_of(shift) == 1
+    shifts = tuple(shift) if is_array or isinstance(shift, (tuple, list)) else (shift,)
     if axis is None:
         shape = shape_of(a)
         flat = ravel(a)

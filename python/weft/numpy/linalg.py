@@ -4,7 +4,7 @@ Matrices lie in the last two axes of arrays; axes before these count matrices. I
 floats; decompositions are there for float32, float64, complex64 and complex128.
 """
 
-from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of
+from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of, strong as _strong
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ShapeError as _ShapeError
 from weft.lax._sharding import without_sharding as _without_sharding
@@ -91,7 +91,7 @@ def cross(x1, x2, /, *, axis=-1):
 def diagonal(x, /, *, offset=0):
     """The diagonals of matrices `[..., m, n]`, `offset` counted upwards from the main one."""
     _require_matrices("diagonal", x)
-    return _matrices.diagonal(x, offset, -2, -1)
+    return _strong(_matrices.diagonal(x, offset, -2, -1))
 
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
