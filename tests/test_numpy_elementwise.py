@@ -13,6 +13,21 @@ import weft.numpy as wnp
 
 CASES = lines(
     """
+    jnp.floor_divide(k-2,0)
+    jnp.floor_divide(u8,jnp.uint8(0))
+    jnp.heaviside(wv,0.5)
+    jnp.heaviside(0.0,wv)
+    jnp.isfinite(1j)
+    jnp.isreal(wv)
+    jnp.iscomplex(1.0)
+    jnp.int32(np.nan)
+    jnp.int32(np.inf)
+    jnp.float32(1j)
+    jnp.array([1j],dtype=float)
+    jnp.array([1.0,np.nan],dtype=int)
+    jnp.full((2,),1j,dtype=float)
+    jnp.full((2,),np.nan,dtype=int)
+    jnp.full_like(wv,1j)
     jnp.exp(h)
     jnp.exp(c)
     jnp.log(x)

@@ -114,15 +114,16 @@ def _floor_remainder(function, x1, x2):
 def power(x1, x2, /):
     """x1 to the power x2.
 
-    An integer of Python (or a scalar of NumPy that is not negative) as exponent is applied by
-    repeated multiplication, is differentiated as the polynomial it is, and the result has the dtype
-    of the base. For arrays of integers the result is an integer, which wraps around, and is
-    rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
-    integer needs a floating-point base.
+    An integer of Python or NumPy as exponent is applied by repeated multiplication, is
+    differentiated as the polynomial it is, and the result has the dtype of the base. For arrays of
+    integers the result is an integer, which wraps around, and is rounded towards zero where an
+    exponent is negative (0 for a zero base); a negative integer of Python or NumPy needs a
+    floating-point base.
     """
     if type(x2) in (int, bool) and -(2**31) < x2 < 2**31:
         return _integer_power(x1, int(x2))
-    if isinstance(x2, np.integer) and 0 <= x2 < 2**31:  # as a Python integer: x1 has the dtype
+    known = isinstance(x2, np.integer) or (isinstance(x2, np.ndarray) and x2.ndim == 0)
+    if known and is_integer(x2.dtype) and -(2**31) < x2 < 2**31:  # as a Python integer
         return _integer_power(x1, int(x2))
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):

@@ -268,7 +268,11 @@ def frexp(x, /):
     cleared = u.bitwise_and(bits, ~((2**info.nexp - 1) << info.nmant))
     mantissa = _from_bits(u.bitwise_or(cleared, offset << info.nmant), dtype)
     special = u.logical_or(u.equal(x, 0), u.logical_not(u.isfinite(x)))
-    return choose(special, x, mantissa), choose(special, 0, exponent)
+    exponent = choose(special, 0, exponent)
+    # Bits have no derivative: that of x is scaled as x is.
+    change = u.subtract(x, _core.bind("stop_gradient", x))
+    mantissa = u.add(mantissa, ldexp(choose(special, 0, change), u.negative(exponent)))
+    return choose(special, x, mantissa), exponent
 
 
 @composite
