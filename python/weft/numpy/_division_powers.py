@@ -289,16 +289,21 @@ def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _core.promote_dtypes_inexact(x)
     at_zero = u.equal(x, 0)
-    angle = choose(at_zero, 1, u.multiply(x, math.pi))
-    return _strong_unless_number(choose(at_zero, 1, u.divide(u.sin(angle), angle)))
+    angle = u.multiply(x, math.pi)
+    # The Taylor series, whose derivatives at 0 are those of the function.
+    square = u._square(choose(at_zero, angle, 0))
+    series = u.multiply(square, u.subtract(1 / 120, u.multiply(square, 1 / 5040)))
+    series = u.subtract(1, u.multiply(square, u.subtract(1 / 6, series)))
+    angle = choose(at_zero, 1, angle)
+    return _strong_unless_number(choose(at_zero, series, u.divide(u.sin(angle), angle)))
 
 
 @composite
 def heaviside(x1, x2, /):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
     require_real("heaviside", x1, x2)
-    weak = ndim_of(x1) == 0 and _core.typeof(x1)[2] and _core.typeof(x2)[2]  # as in jax
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    weak = ndim_of(x1) == 0 and _core.typeof(x1)[2]  # as in jax
     rest = choose(u.isnan(x1), x1, x2)
     step = choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
     return _core.astype(step, x1.dtype, weak)
