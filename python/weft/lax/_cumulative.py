@@ -13,6 +13,8 @@ def _cumulative(op, summary, dtypes):
       operand: array of {dtypes}.
       axis: the axis to accumulate along, not counted from the end.
       reverse: accumulate from the end of the axis.
+
+    Raises AxisError (a ValueError) for an axis out of bounds, DTypeError for bools.
     """
 
     def function(operand, axis=0, reverse=False):
