@@ -614,3 +614,16 @@ def test_flat_gradients():
         return wnp.floor_divide(x, wnp.array([2.0, 0.0, 1.0])).sum() + wnp.i0(x[:1]).sum()
 
     assert weft.jit(weft.grad(flat))(wnp.array([0.0, 1.0, 3.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_subnormal_angles_count_as_zero():
+    assert wnp.tanh(np.complex64(complex(np.inf, 1e-45))) == 1
+
+
+def test_derivatives_where_formulas_divide_by_zero():
+    np.testing.assert_allclose(weft.grad(weft.grad(wnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-6)
+    mantissa = weft.jit(weft.grad(lambda x: wnp.frexp(x)[0]))
+    assert mantissa(6.0) == 0.125
+    assert weft.grad(wnp.arccosh)(-2.0) == weft.grad(wnp.arccosh)(2.0)
+    with pytest.raises(NotImplementedError, match="nextafter"):
+        weft.grad(wnp.nextafter)(1.0, 2.0)
