@@ -625,5 +625,7 @@ def test_derivatives_where_formulas_divide_by_zero():
     mantissa = weft.jit(weft.grad(lambda x: wnp.frexp(x)[0]))
     assert mantissa(6.0) == 0.125
     assert weft.grad(wnp.arccosh)(-2.0) == weft.grad(wnp.arccosh)(2.0)
+    nanvar = weft.grad(wnp.nanvar)(np.array([1, np.nan, 1, -2], np.float32))
+    np.testing.assert_allclose(nanvar, [2 / 3, 0, 2 / 3, -4 / 3], rtol=1e-6)
     with pytest.raises(NotImplementedError, match="nextafter"):
         weft.grad(wnp.nextafter)(1.0, 2.0)

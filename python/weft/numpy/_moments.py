@@ -248,6 +248,8 @@ def _without_nan(function, a, axis, keepdims, where, dtype=None, ddof=0, **array
 @composite(static_argnames=("function", "options"))
 def _masked(a, where, arrays, *, function, options):
     mask = _present(a)
+    if mask is not None:
+        a = choose(mask, a, 0)  # the slope of what is left out would be NaN times 0
     if where is not None:
         r.require_mask("nan" + function.__name__, where)
         mask = where if mask is None else u.logical_and(where, mask)
