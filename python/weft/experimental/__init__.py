@@ -10,6 +10,7 @@ __all__ = [
     "layout",
     "multihost_utils",
     "ode",
+    "random",
     "shard_map",
 ]
 __getattr__, __dir__ = _public(
@@ -21,6 +22,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.layout": (),
         "weft.experimental.multihost_utils": (),
         "weft.experimental.ode": (),
+        "weft.experimental.random": (),
         "weft.experimental.shard_map": (),
     },
 )

@@ -1,5 +1,7 @@
 """Gamma variates, and the distributions that are made of them."""
 
+import functools
+
 from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_int, static_shape
 from weft._custom_rules import custom_jvp
@@ -57,12 +59,38 @@ def gamma_samples(key, a, log_space=False):
 def _draw(log_space, key, a):
     if not a.size:
         return a
-    each = split(key, a.size), a.reshape(-1)
     if has_bits_of_lanes(key):
-        values = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))(*each)
-    else:
-        values = lax.map(lambda pair: _marsaglia_tsang(pair[0], pair[1], log_space), each)
-    return values.reshape(a.shape)
+        draw = functools.partial(_marsaglia_tsang, log_space)
+        return vmap(draw)(split(key, a.size), a.reshape(-1)).reshape(a.shape)
+    return _draw_in_turn(log_space)(key[None], a[None])[0]
+
+
+@functools.cache
+def _draw_in_turn(log_space):
+    """A function of keys and one array for each, which stays a loop over all elements under vmap.
+
+    Lanes of a loop would get the bits of one key.
+    """
+    # They are not needed where keys have bits of their own.
+    from weft._custom_batching import custom_vmap
+    from weft.lax._scan import map as lax_map
+
+    def draw(keys, a):
+        each = vmap(lambda key: split(key, a[0].size))(keys).reshape(-1), a.reshape(-1)
+        return lax_map(lambda pair: _marsaglia_tsang(log_space, *pair), each).reshape(a.shape)
+
+    many = custom_vmap(draw)
+
+    @many.def_vmap
+    def rule(axis_size, in_batched, keys, a):
+        keys, a = (
+            x if mapped else jnp.broadcast_to(x, (axis_size, *x.shape))
+            for x, mapped in zip((keys, a), in_batched, strict=True)
+        )
+        drawn = many(keys.reshape(-1), a.reshape(-1, *a.shape[2:]))
+        return drawn.reshape(a.shape), True
+
+    return many
 
 
 _samples = custom_jvp(_draw, nondiff_argnums=(0,))
@@ -79,7 +107,7 @@ def _samples_jvp(log_space, primals, tangents):
     return samples, da * (lax.random_gamma_grad(a, x) / x)
 
 
-def _marsaglia_tsang(key, a, log_space):
+def _marsaglia_tsang(log_space, key, a):
     """One variate. That of a < 1 is made of one of a + 1."""
     dtype = a.dtype
     third = dtype.type(1 / 3)
