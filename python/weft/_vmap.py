@@ -5,6 +5,7 @@ from typing import Any
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
+from weft._settings import SETTINGS
 from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.errors import ArgumentTypeError, ShapeError
@@ -112,8 +113,13 @@ def vmap(
         def where(i):
             return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
+        lane = fun
+        if SETTINGS["weft_debug_key_reuse"].core.get():
+            from weft.random import _reuse
+
+            lane = _reuse.of_lanes(fun, args, kwargs)
         return _core.vmap(
-            fun, name, args, kwargs, in_axes, out_axes, axis_size, axis_name or "", where
+            lane, name, args, kwargs, in_axes, out_axes, axis_size, axis_name or "", where
         )
 
     return mapped
