@@ -59,7 +59,7 @@ def _bind(name, flat, leaves, rule):
 
 def _infer(*_, call):
     types = zip(call.graph.out_types, call.weak, strict=True)
-    return [_words_type(*t, weak) for t, weak in types]
+    return [_words_type(t[0], t[1], weak) for t, weak in types]
 
 
 def _words_type(shape, dtype, weak):
