@@ -11,7 +11,7 @@ from weft._jit import jit
 from weft._recording import function_name
 from weft._surface import public_function
 from weft.dtypes import is_key
-from weft.runtime import devices as _devices
+from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
@@ -381,8 +381,12 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
 
 
 def clear_caches():
-    """Forgets every compiled program and what functions under `jit` have traced."""
+    """Forgets every compiled program and what functions under `jit` have traced.
+
+    Memory of the host that is not in use goes back to the system.
+    """
     _core.clear_caches()
+    _memory.give_back()
 
 
 memory_stats = _devices.memory_stats

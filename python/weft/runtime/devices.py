@@ -69,6 +69,9 @@ def started():
 def _make_cpu_client():
     from jaxlib import xla_client
 
+    from weft.runtime import memory
+
+    memory.keep(config.weft_cpu_memory_kept)
     options = {"asynchronous": config.weft_cpu_enable_async_dispatch}
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
     if config.weft_num_cpu_devices is not None:
@@ -129,7 +132,12 @@ def start():
             for device in [*local, *others]:
                 _core.register_device(device, name, device in local)
                 _devices.append((name, device))
-        config.freeze("weft_cpu_enable_async_dispatch", "weft_num_cpu_devices", "weft_platforms")
+        config.freeze(
+            "weft_cpu_enable_async_dispatch",
+            "weft_cpu_memory_kept",
+            "weft_num_cpu_devices",
+            "weft_platforms",
+        )
 
 
 def devices(platform=None):
