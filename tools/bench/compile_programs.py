@@ -148,7 +148,10 @@ def scalar_carries(fw, count=60):
 
     def run(start):
         def body(carry, t):
-            moved = [0.9 * x + 0.1 * jnp.sin(y * t) for x, y in zip(carry, carry[1:] + carry[:1])]
+            moved = [
+                0.9 * x + 0.1 * jnp.sin(y * t)
+                for x, y in zip(carry, carry[1:] + carry[:1], strict=True)
+            ]
             return moved, moved[0] * moved[1]
 
         last, out = lax.scan(
