@@ -181,6 +181,7 @@ const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std:
   Function& f = functions_[index];
   f.text = std::move(text);
   f.longest_chain = writer.longest_chain();
+  f.result_chain = writer.result_chain();
   return f;
 }
 
