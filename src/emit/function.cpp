@@ -22,15 +22,19 @@ std::string numbered(std::string_view prefix, uint32_t n) { return cat(prefix, n
 // call of a function, or a product. A product that sums up one term or none becomes element-wise.
 bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
   if (text.starts_with("\"stablehlo.custom_call\"")) return true;
-  if (!text.starts_with("stablehlo.dot_general ")) return false;
   constexpr std::string_view kSummed = "contracting_dims = [";
-  size_t i = text.find(kSummed) + kSummed.size();
+  size_t i = text.find(kSummed);
+  if (!text.starts_with("stablehlo.dot_general ") || i == std::string_view::npos) return false;
+  // Lines that users write may be about other types.
+  const Dims shape = operands.empty() ? Dims() : operands[0]->shape();
   int64_t terms = 1;
-  for (size_t axis = 0; text[i] != ']'; ++i) {
+  size_t axis = 0;
+  for (i += kSummed.size(); i + 1 < text.size() && text[i] != ']'; ++i) {
     if (text[i] < '0' || text[i] > '9') continue;
     axis = 10 * axis + static_cast<size_t>(text[i] - '0');
     if (text[i + 1] >= '0' && text[i + 1] <= '9') continue;
-    terms *= operands[0]->shape()[axis];
+    if (axis >= shape.size()) return false;
+    terms *= shape[axis];
     axis = 0;
   }
   return terms > 1;
