@@ -9,6 +9,7 @@
 #include "in_flight.h"
 #include "lru_table.h"
 #include "split.h"
+#include "steps.h"
 #include "unlocked.h"
 
 namespace weft::py {
@@ -85,6 +86,26 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
+// The graph in steps, if that is wanted and something in it repeats. Blocks stand on one device: of
+// several, XLA decides how what goes from one to the next is split, for a whole module.
+std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
+                                      const CompileOptions& options) {
+  Cut cut = cut_wanted(options.compiler_options);
+  if (cut == Cut::kWhole || !place_of(places.at).on_one_device()) return nullptr;
+  std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
+    return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions());
+  });
+  if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
+  auto made = std::make_shared<Steps>();
+  CompileOptions named = options;
+  for (const BlockPlan::Block& block : plan->blocks) {
+    named.name = cat(options.name, "_block_", made->blocks.size());
+    made->blocks.push_back(executable_for(block.graph, places, {}, named));
+  }
+  made->plan = std::move(plan);
+  return made;
+}
+
 // Whether an output that is an input is where it is wanted.
 bool stays(const Places& places, size_t output, size_t input) {
   if (places.outputs.empty() || !places.outputs[output]) return true;
@@ -157,9 +178,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   program->from_input = std::move(s.from_input);
   program->outputs = graph->output_types();
   program->weak = std::move(weak_outputs);
-  if (s.graph)
-    program->executable = executable_for(
-        s.graph, part_of(places, program->kept, program->from_input), std::move(aliases), options);
+  if (s.graph) {
+    Places part = part_of(places, program->kept, program->from_input);
+    program->steps = in_steps(s.graph, part, options);
+    if (!program->steps)
+      program->executable = executable_for(s.graph, part, std::move(aliases), options);
+  }
   program->places = std::move(places);
   return program;
 }

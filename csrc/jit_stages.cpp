@@ -13,6 +13,7 @@
 #include "jit.h"
 #include "run.h"
 #include "sharding_object.h"
+#include "steps.h"
 
 namespace nb = nanobind;
 
@@ -121,6 +122,16 @@ void bind_stages(nb::module_& m) {
                      return p.program->executable ? take(p.program->executable->loaded())
                                                   : nb::none();
                    })
+      .def_prop_ro("blocks",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     if (const Steps* steps = p.program->steps.get())
+                       for (size_t i = 0; i < steps->blocks.size(); ++i)
+                         out.append(nb::make_tuple(GraphObject{steps->blocks[i]->graph},
+                                                   steps->plan->blocks[i].num_steps,
+                                                   take(steps->blocks[i]->loaded())));
+                     return out;
+                   })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def_prop_ro("input_shardings",
                    [](const ProgramObject& p) {
@@ -136,7 +147,8 @@ void bind_stages(nb::module_& m) {
                      for (int from : p.program->from_input)
                        out.append(take(sharding_object(
                            from >= 0 ? p.program->places.input(static_cast<size_t>(from))
-                                     : p.program->executable->result_sharding(next++))));
+                           : p.program->executable ? p.program->executable->result_sharding(next++)
+                                                   : p.program->places.at)));
                      return out;
                    })
       .def("run", [](const ProgramObject& p, nb::list arrays) {

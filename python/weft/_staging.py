@@ -492,6 +492,14 @@ class Lowered(_Stage):
         return f"<Lowered {self._traced.fun_name}>"
 
 
+class Block(NamedTuple):
+    """A piece of a program: its graph, how often it runs, and jaxlib's executable."""
+
+    graph: Graph
+    times: int
+    executable: Any
+
+
 @public_methods
 class Compiled(_Stage):
     """A compiled program; call it with arguments of the signature it was made for.
@@ -592,11 +600,21 @@ class Compiled(_Stage):
         """jaxlib's loaded executable; None when nothing is left to compute."""
         return self._program.loaded
 
+    @property
+    def blocks(self) -> list[Block]:
+        """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
+        return [Block(graph, times, loaded) for graph, times, loaded in self._program.blocks]
+
+    @property
+    def _modules(self):
+        loaded = self._program.loaded
+        return [loaded] if loaded else [block.executable for block in self.blocks]
+
     def as_text(self) -> str:
-        """The program after XLA's optimisations, as HLO text."""
+        """The program after XLA's optimisations, as HLO text: a module, or one per block."""
         from weft.runtime.compile import optimized_hlo
 
-        return optimized_hlo(self._program.loaded) if self._program.loaded else ""
+        return "\n\n".join(map(optimized_hlo, self._modules))
 
     def cost_analysis(self) -> dict[str, Any]:
         """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
