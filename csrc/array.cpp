@@ -106,6 +106,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guard_int([&] {
     ArrayObject* a = as_array(self);
     check_live(a);
+    check_readable(a);
     // Dtypes that the buffer protocol cannot express raise BufferError here; NumPy then falls back
     // to __array__.
     DType dtype = a->type->dtype();
@@ -121,12 +122,22 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   });
 }
 
+bool is_readable(ArrayObject* a) {
+  const DeviceSet& devices = *place_of(a->sharding).devices;
+  return devices.is_local ||
+         (a->sharding->is_replicated() && PyList_GET_SIZE(devices.addressable.get()) > 0);
+}
+PyObject* get_is_readable(PyObject* self, void*) {
+  return guard([&] { return PyBool_FromLong(is_readable(as_array(self))); });
+}
+
 const PyGetSetDef own_getset[] = {
     {"committed", get_committed, nullptr, "Whether the array was put on its device by name.",
      nullptr},
     {"device", get_device, nullptr,
      "The device that holds the array, or its sharding over several.", nullptr},
     {"_placement", get_placement, nullptr, nullptr, nullptr},
+    {"_is_readable", get_is_readable, nullptr, nullptr, nullptr},
     {"_buffer", get_buffer_object, nullptr, nullptr, nullptr}};
 
 PyMethodDef methods[] = {
@@ -234,7 +245,7 @@ Ref shards_of(PyObject* data, TypeRef type, const Place& place) {
 PyObject* put_buffer(PyObject* data, TypeRef type, ShardingRef sharding) {
   Place& place = place_of(sharding);
   Ref xs;
-  if (place.on_one_device()) {
+  if (place.on_one_device() && place.devices->is_local) {
     xs = Ref::checked(PyList_New(1));
     PyList_SET_ITEM(xs.get(), 0, Py_NewRef(data));
   } else {
@@ -262,6 +273,13 @@ PyObject* put(PyObject* host, TypeRef type, bool weak, ShardingRef sharding, boo
     data = float0_values(type, numpy_dtype(DType::kBool));
   }
   return make_array(put_buffer(data.get(), stored, sharding), type, weak, sharding, committed);
+}
+
+void check_same(PyObject* host, ShardingRef sharding) {
+  const DeviceSet& devices = *place_of(sharding).devices;
+  if (devices.is_local) return;
+  Ref numbers = to_tuple(Dims(devices.numbers.begin(), devices.numbers.end()));
+  Ref::checked(PyObject_CallFunctionObjArgs(hooks.check_same.get(), host, numbers.get(), nullptr));
 }
 
 static bool& transfers_are_explicit() {
@@ -344,12 +362,7 @@ Ref copy_to(ArrayObject* a, ShardingRef sharding, bool weak, bool committed) {
   if (place_of(a->sharding).on_one_device() && place_of(sharding).on_one_device()) {
     buffer = copied(a, sharding);
   } else {
-    TypeRef type = buffer_type(a->type);
-    Ref shape = to_tuple(type->shape());
-    Ref value = of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
-                                                    numpy_dtype(type->dtype()), shape.get(),
-                                                    blocks_of(a->sharding, type).get(), nullptr));
-    buffer = Ref::steal(put_buffer(value.get(), type, sharding));
+    buffer = Ref::steal(put_buffer(stored_value(a).get(), buffer_type(a->type), sharding));
   }
   return Ref::steal(make_array(buffer.release(), a->type, weak, sharding, committed));
 }
@@ -377,6 +390,13 @@ Ref of_run(PyObject* result) {
   throw PythonError{};
 }
 
+void check_readable(ArrayObject* a) {
+  if (is_readable(a)) return;
+  raise_error("NotAddressableError", "expected an array whose value this process has; got a ",
+              a->type, " of which other processes have parts, ", a->sharding,
+              "\n  See its addressable_shards, or give it to multihost_utils.process_allgather.");
+}
+
 Ref to_numpy(ArrayObject* a) {
   check_live(a);
   if (a->type->dtype() == DType::kFloat0)
@@ -384,13 +404,20 @@ Ref to_numpy(ArrayObject* a) {
   if (is_key(a->type->dtype()))
     raise_error("DTypeError", "expected numbers to convert to a NumPy array; got random keys, ",
                 a->type, "\n  weft.random.key_data gives their words.");
-  Ref shape = to_tuple(a->type->shape());
+  return stored_value(a);
+}
+
+Ref stored_value(ArrayObject* a) {
+  check_live(a);
+  check_readable(a);
+  TypeRef type = buffer_type(a->type);
+  PyObject* dtype = numpy_dtype(type->dtype());
+  Ref shape = to_tuple(type->shape());
   if (place_of(a->sharding).on_one_device())
-    return of_run(PyObject_CallFunctionObjArgs(
-        hooks.to_numpy.get(), a->buffer, numpy_dtype(a->type->dtype()), shape.get(), nullptr));
-  return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer,
-                                             numpy_dtype(a->type->dtype()), shape.get(),
-                                             blocks_of(a->sharding, a->type).get(), nullptr));
+    return of_run(
+        PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer, dtype, shape.get(), nullptr));
+  return of_run(PyObject_CallFunctionObjArgs(hooks.to_numpy.get(), a->buffer, dtype, shape.get(),
+                                             blocks_of(a->sharding, type).get(), nullptr));
 }
 
 Ref result_handler(TypeRef type, ShardingRef sharding) {

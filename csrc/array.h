@@ -53,6 +53,8 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, ShardingRef shar
 // Copies host data (a NumPy array or scalar of the type's dtype and shape) to devices. The type has
 // to fit the sharding.
 PyObject* put(PyObject* host, TypeRef type, bool weak, ShardingRef sharding, bool committed);
+// Where other processes share the devices, raises unless all of them give the same NumPy array.
+void check_same(PyObject* host, ShardingRef sharding);
 // A literal as a NumPy scalar of its dtype.
 Ref numpy_scalar(const Literal& x);
 // A 0-d array that holds a literal: from a cache per (literal, sharding), or one of its own. Only
@@ -68,8 +70,12 @@ TypeRef buffer_type(TypeRef type);
 // What jaxlib returned where it runs a program or waits for one. Raises, in place of its own error,
 // that of the function on the host in which the program failed.
 Ref of_run(PyObject* result);
+// Raises NotAddressableError if this process does not have all of the value.
+void check_readable(ArrayObject* a);
 // The value as a read-only NumPy array; waits for it.
 Ref to_numpy(ArrayObject* a);
+// That of the buffer: the words of random keys, bools that are all false for float0.
+Ref stored_value(ArrayObject* a);
 // Raises DeletedArrayError if the array is gone; `what` says which array it is.
 void check_live(ArrayObject* a, std::string_view what = "a live array");
 // The buffer is gone as of the user's current line.

@@ -55,9 +55,10 @@ void bind_array_functions(nb::module_& m) {
     if (!d) fail(ErrorKind::kDtype, "[wrap_buffer] expected a supported dtype");
     TypeRef type = make_type(*d, dims);
     ShardingRef to = sharding_argument(sharding, type, "wrap_buffer");
-    if (!nb::object(buffer.attr("aval").attr("shape")).equal(shape))
+    Ref stored = to_tuple(buffer_type(type)->shape());
+    if (!nb::object(buffer.attr("aval").attr("shape")).equal(nb::borrow(stored.get())))
       raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
-                  std::span<const int64_t>(dims));
+                  std::span<const int64_t>(buffer_type(type)->shape()));
     return nb::steal(make_array(buffer.release().ptr(), type, weak, to, committed));
   });
   m.def("explicit_value", [](nb::handle array) {
@@ -75,7 +76,9 @@ void bind_array_functions(nb::module_& m) {
     ShardingRef to = sharding_argument(sharding, x.type, "device_put");
     ExplicitTransfers by_name;
     guard_transfer(x);
-    return nb::steal(put(host_value(x).get(), x.type, false, to, true));
+    Ref value = host_value(x);
+    check_same(value.get(), to);
+    return nb::steal(put(value.get(), x.type, false, to, true));
   });
   // What each addressable device holds of an array of a shape: a list of (device, index).
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {

@@ -134,15 +134,15 @@ BatchDims result_axes(const Point& point, PyObject* out_axes) {
   return out;
 }
 
-// vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, describe) -> the
-// value.
+// vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, spmd_axis_name,
+//      describe) -> the value. Several names of axes stand in lines of spmd_axis_name.
 PyObject* vmap_function(PyObject*, PyObject* tuple) {
   return guard([&]() -> PyObject* {
     Function f{};
-    PyObject *args, *kwargs, *in_axes, *out_axes, *axis_size, *axis_name;
-    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOUO", &f.object, &f.name, &PyTuple_Type, &args,
+    PyObject *args, *kwargs, *in_axes, *out_axes, *axis_size, *axis_name, *spmd_axis_name;
+    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOUUO", &f.object, &f.name, &PyTuple_Type, &args,
                           &PyDict_Type, &kwargs, &in_axes, &out_axes, &axis_size, &axis_name,
-                          &f.describe))
+                          &spmd_axis_name, &f.describe))
       throw PythonError{};
     CallArguments arguments = all_arguments(args);
     Point point = point_at(arguments);
@@ -164,7 +164,8 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     const Recording& recorded = point.recorded;
     VmapOptions options{.in_dims = BatchDims(recorded.captures.size(), kNotBatched),
                         .size = size,
-                        .axis_name = std::string(utf8(axis_name))};
+                        .axis_name = std::string(utf8(axis_name)),
+                        .spmd_axis_name = std::string(utf8(spmd_axis_name))};
     for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
     for (size_t leaf : point.written) options.out_dims.push_back(static_cast<int>(*axes[leaf]));
@@ -177,8 +178,8 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
 
 PyMethodDef functions[] = {
     {"vmap", vmap_function, METH_VARARGS,
-     "vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, describe) -> "
-     "value."},
+     "vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, spmd_axis_name, "
+     "describe) -> value."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

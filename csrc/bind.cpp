@@ -141,12 +141,14 @@ PyObject* to_list(Objects results) {
 
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
   if (policy == Promotion::kBool) {
-    // Beside weak numbers Python's bools count as weak; of two bools nothing is adapted.
-    bool weak = std::all_of(xs.begin(), xs.end(), [](const Operand& x) {
-      return x.weak || (x.kind == OperandKind::kScalar && has_bools(x));
-    });
-    bool only_bools = std::all_of(xs.begin(), xs.end(), has_bools);
-    return {DType::kBool, weak && (!only_bools || (xs.size() == 1 && xs[0].weak))};
+    // As in jax: of bools, only one alone keeps its mark; of numbers, only those without axes, and
+    // beside them Python's bools count as weak.
+    if (std::all_of(xs.begin(), xs.end(), has_bools))
+      return {DType::kBool, xs.size() == 1 && xs[0].weak};
+    return {DType::kBool, std::all_of(xs.begin(), xs.end(), [](const Operand& x) {
+              bool is_python_bool = x.kind == OperandKind::kScalar && has_bools(x);
+              return is_python_bool || (x.weak && x.type->shape().empty());
+            })};
   }
   std::optional<PromotionType> common;
   for (const Operand& x : xs) {
@@ -311,6 +313,19 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
   for (size_t i = 0; i < results.size(); ++i)
     out.push_back(Ref::steal(make_tracer(c, results[i], weak[i])));
   return out;
+}
+
+Ref split_like(Ref value, ShardingRef split) {
+  Operand x = classify(value.get());
+  if (!split || split_of(x) == split) return value;
+  if (x.kind == OperandKind::kArray)
+    return split->mesh()->is_abstract() ? value : on_device(value, split);
+  ContextRef c = context_for({&x, 1});
+  if (!c) return value;
+  static const OpDef& op = registry().get("sharding_constraint");
+  Value v = value_in(*c, x, x.type->dtype());
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs, {{"sharding", split}});
+  return Ref::steal(make_tracer(c, record(*c, op, {&v, 1}, attrs)[0], x.weak));
 }
 
 Ref astype(const Operand& x, DType dtype, bool weak) {

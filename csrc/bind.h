@@ -37,6 +37,8 @@ Objects bind_op(const OpDef& op, std::span<const Operand> xs, const AttrsRef& at
 Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef& attrs,
                     const std::vector<bool>& weak);
 
+// A value as one that is split over explicit axes as another is (null: nothing is known of that).
+Ref split_like(Ref value, ShardingRef split);
 // x converted to a dtype; x itself if it has it already (and the same weakness).
 Ref astype(const Operand& x, DType dtype, bool weak);
 // NumPy broadcasting to a shape.

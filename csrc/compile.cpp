@@ -9,6 +9,7 @@
 #include "in_flight.h"
 #include "lru_table.h"
 #include "split.h"
+#include "steps.h"
 #include "unlocked.h"
 
 namespace weft::py {
@@ -85,6 +86,26 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
+// The graph in steps, if that is wanted and something in it repeats. Blocks stand on one device: of
+// several, XLA decides how what goes from one to the next is split, for a whole module.
+std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
+                                      const CompileOptions& options) {
+  Cut cut = cut_wanted(options.compiler_options);
+  if (cut == Cut::kWhole || !place_of(places.at).on_one_device()) return nullptr;
+  std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
+    return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions());
+  });
+  if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
+  auto made = std::make_shared<Steps>();
+  CompileOptions named = options;
+  for (const BlockPlan::Block& block : plan->blocks) {
+    named.name = cat(options.name, "_block_", made->blocks.size());
+    made->blocks.push_back(executable_for(block.graph, places, {}, named));
+  }
+  made->plan = std::move(plan);
+  return made;
+}
+
 // Whether an output that is an input is where it is wanted.
 bool stays(const Places& places, size_t output, size_t input) {
   if (places.outputs.empty() || !places.outputs[output]) return true;
@@ -113,30 +134,54 @@ GraphRef with_observed(const GraphRef& graph, bool at_once,
 
 }  // namespace
 
-MeshRef mesh_named_in(const AttrRecord& attrs) {
-  auto of_devices = [](MeshRef mesh) { return mesh && !mesh->is_abstract() ? mesh : nullptr; };
-  for (const Attr& value : attrs.values()) {
-    MeshRef found = nullptr;
-    if (auto* mesh = std::get_if<MeshRef>(&value)) found = of_devices(*mesh);
-    if (auto* s = std::get_if<ShardingRef>(&value); s && *s) found = of_devices((*s)->mesh());
-    if (auto* all = std::get_if<std::vector<ShardingRef>>(&value))
-      for (ShardingRef s : *all)
-        if (s && !found) found = of_devices(s->mesh());
-    if (auto* graph = std::get_if<GraphRef>(&value)) found = mesh_named_in(**graph);
-    if (auto* graphs = std::get_if<std::vector<GraphRef>>(&value))
-      for (const GraphRef& g : *graphs)
-        if (!found) found = mesh_named_in(*g);
-    if (found) return found;
+namespace {
+
+// Keeps the first mesh of devices that it is shown; the others must be of the same devices.
+class NamedMesh {
+ public:
+  void add(MeshRef mesh) {
+    if (!mesh || mesh->is_abstract()) return;
+    if (!found_) found_ = mesh;
+    if (place_of(replicated(found_)).devices != place_of(replicated(mesh)).devices)
+      raise_error("DeviceMismatchError", "expected meshes of the same devices in one program; got ",
+                  found_, " and ", mesh, loc_ == kNoLoc ? "" : cat(" at ", loc_text(loc_)));
   }
-  return nullptr;
+  void add(const AttrRecord& attrs) {
+    for (const Attr& value : attrs.values()) {
+      if (auto* mesh = std::get_if<MeshRef>(&value)) add(*mesh);
+      if (auto* s = std::get_if<ShardingRef>(&value); s && *s) add((*s)->mesh());
+      if (auto* all = std::get_if<std::vector<ShardingRef>>(&value))
+        for (ShardingRef s : *all)
+          if (s) add(s->mesh());
+      if (auto* graph = std::get_if<GraphRef>(&value)) add(mesh_named_in(**graph));
+      if (auto* graphs = std::get_if<std::vector<GraphRef>>(&value))
+        for (const GraphRef& g : *graphs) add(mesh_named_in(*g));
+    }
+  }
+  void add(const Op& op) {
+    loc_ = op.loc;
+    if (op.attrs) add(*op.attrs);
+  }
+  MeshRef found() const { return found_; }
+
+ private:
+  MeshRef found_ = nullptr;
+  Loc loc_ = kNoLoc;
+};
+
+}  // namespace
+
+MeshRef mesh_named_in(const AttrRecord& attrs) {
+  NamedMesh named;
+  named.add(attrs);
+  return named.found();
 }
 
 MeshRef mesh_named_in(const Graph& graph) {
   return *graph.cached<MeshRef>("mesh_named_in", [&] {
-    for (const Op& op : graph.ops())
-      if (MeshRef found = op.attrs ? mesh_named_in(*op.attrs) : nullptr)
-        return std::make_shared<MeshRef>(found);
-    return std::make_shared<MeshRef>(nullptr);
+    NamedMesh named;
+    for (const Op& op : graph.ops()) named.add(op);
+    return std::make_shared<MeshRef>(named.found());
   });
 }
 
@@ -157,9 +202,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   program->from_input = std::move(s.from_input);
   program->outputs = graph->output_types();
   program->weak = std::move(weak_outputs);
-  if (s.graph)
-    program->executable = executable_for(
-        s.graph, part_of(places, program->kept, program->from_input), std::move(aliases), options);
+  if (s.graph) {
+    Places part = part_of(places, program->kept, program->from_input);
+    program->steps = in_steps(s.graph, part, options);
+    if (!program->steps)
+      program->executable = executable_for(s.graph, part, std::move(aliases), options);
+  }
   program->places = std::move(places);
   return program;
 }

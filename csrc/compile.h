@@ -31,10 +31,13 @@ struct Observed {
   size_t num_outputs;
 };
 
+struct Steps;
+
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
 // handed back without the device being asked.
 struct Program {
-  ExecutableRef executable;  // null when nothing has to be computed
+  ExecutableRef executable;  // null when nothing has to be computed, or it is in steps
+  std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
   std::vector<uint32_t> kept;     // inputs passed to the executable
   std::vector<int> from_input;    // per output: input that it is, or -1

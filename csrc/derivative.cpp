@@ -80,6 +80,8 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     std::vector<bool> weak = recorded.weak;
     for (const Operand& x : point.inputs) weak.push_back(x.weak);
     Objects results = call_graph(made->graph, operands, weak);
+    for (size_t i = num_outputs; i < results.size(); ++i)
+      results[i] = split_like(results[i], split_of(point.inputs[i - num_outputs]));
     point.write_cells(results);
 
     std::vector<PyObject*> found;

@@ -7,6 +7,7 @@
 #include "compile.h"
 #include "lru_table.h"
 #include "run.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -55,14 +56,17 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   auto context = std::make_shared<TraceContext>();
   context->locations = false;
   context->name = "an eager op";
+  begin_placements(*context);
   GraphRef graph;
   std::vector<bool> weak;
+  std::vector<ShardingRef> splits;
   {
     ContextScope scope(context);
     std::vector<Ref> tracers;
     std::vector<Operand> xs;
     for (size_t i = 0; i < call.operands.size(); ++i) {
       Value v = context->builder.input(passed_type(call, i));
+      if (explicit_axes_exist) set_split(*context, v, shown_split(places.input(i)));
       tracers.push_back(Ref::steal(make_tracer(context, v, call.operands[i].weak)));
       xs.push_back(classify(tracers.back().get()));
     }
@@ -73,10 +77,12 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       weak.push_back(x.weak);
     }
+    splits = splits_of(*context, outputs);
     graph = context->builder.finish(outputs, context->capture_values);
   }
   CompileOptions options;
   options.places = places;
+  if (!splits.empty()) options.places.outputs = splits;
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;
@@ -96,8 +102,12 @@ namespace {
               describe(other_place), "\n  Move one of them with weft.device_put.");
 }
 
-bool is_committed(const Operand& x) {
-  return x.kind == OperandKind::kArray && as_array(x.object)->committed;
+// Where an operand insists on being: an array that was committed, or what stands for one; else
+// null.
+ShardingRef home(const Operand& x) {
+  if (x.kind == OperandKind::kArray)
+    return as_array(x.object)->committed ? as_array(x.object)->sharding : nullptr;
+  return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
 // Where an array on one device, or the places of all, is not enough.
@@ -123,17 +133,15 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
   for (size_t i = 0; i < xs.size(); ++i) {
     if (xs[i].kind == OperandKind::kArray && as_array(xs[i].object)->deleted)
       check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
-    if (is_committed(xs[i]))
-      join(as_array(xs[i].object)->sharding, xs[i].type, [&] { return describe(i); });
+    if (ShardingRef own = home(xs[i])) join(own, xs[i].type, [&] { return describe(i); });
   }
   if (!first) first = current_placement();
-  const Place& place = place_of(first);
   Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
-    if (is_committed(xs[i])) {
-      ShardingRef own = as_array(xs[i].object)->sharding;
-      if (wanted && wanted != own && !place.on_one_device())
+    if (ShardingRef own = home(xs[i])) {
+      check_fit(own, xs[i].type, describe(i));
+      if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,
                     ") to be split as in_shardings says, ", wanted, "; got an array split as ", own,
                     "\n  Move it with weft.device_put.");
@@ -152,11 +160,14 @@ Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh
   if (mesh) return spread(xs, describe, mesh, {}, {});
   Placement p{{}, false};
   for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].kind == OperandKind::kInvalid && home(xs[i]))
+      return spread(xs, describe, nullptr, {}, {});
     if (xs[i].kind != OperandKind::kArray) continue;
     const ArrayObject* a = as_array(xs[i].object);
     if (a->deleted) check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
     if (!a->committed || a->sharding == p.places.at) continue;
-    if (p.committed || !is_trivial(a->sharding)) return spread(xs, describe, nullptr, {}, {});
+    if (p.committed || !is_trivial(a->sharding) || !a->sharding->memory().empty())
+      return spread(xs, describe, nullptr, {}, {});
     p.places.at = a->sharding;
     p.committed = true;
   }
@@ -194,9 +205,9 @@ Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype)
   return on_device(std::move(array), sharding);
 }
 
-// That of an op which holds a graph for parts of arrays.
+// The mesh that an op names, or one of a graph that it holds.
 static MeshRef mesh_of(const EagerCall& call) {
-  return call.attrs && call.attrs->holds_graphs() ? mesh_named_in(*call.attrs) : nullptr;
+  return call.attrs ? mesh_named_in(*call.attrs) : nullptr;
 }
 
 static void run_call(const EagerCall& call, Build build, Outputs& out) {

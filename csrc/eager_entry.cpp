@@ -1,6 +1,7 @@
 #include "eager_entry.h"
 
 #include "eager.h"
+#include "named_axes.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -9,7 +10,8 @@ namespace {
 using Record = SmallVector<int64_t, 16>;
 
 // Appends an argument to a key: which parameter it is for, and its value. Not for values that are
-// neither None, bools, ints, tuples of ints nor text: numbers may be data, and data is no key.
+// neither None, bools, ints, tuples of ints nor text: numbers may be data, and data is no key. Nor
+// for text where axes have names: of which axis it may be the name is more than the key says.
 bool add_argument(const EagerEntry& entry, Py_ssize_t parameter, PyObject* value, CacheKey& key) {
   enum { kNone, kBool, kInt, kInts, kText };
   if (value == Py_None) {
@@ -22,6 +24,7 @@ bool add_argument(const EagerEntry& entry, Py_ssize_t parameter, PyObject* value
     return true;
   }
   if (PyUnicode_CheckExact(value)) {
+    if (!named_axes().empty()) return false;
     Record record{parameter, kText};
     for (char c : readable(value)) record.push_back(c);
     key.add(record);

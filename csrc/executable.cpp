@@ -9,6 +9,8 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "sharding_object.h"
+#include "shared_runs.h"
 #include "timer.h"
 #include "unlocked.h"
 
@@ -117,17 +119,20 @@ EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vec
   EmitOptions options = emit_options(place.devices->platform);
   options.aliases = aliases;
   options.devices = place.devices->numbers;
-  if (!place.on_one_device()) {
-    options.inputs = places.inputs;
-    if (options.inputs.empty()) options.inputs.assign(num_inputs, places.at);
-    options.outputs = places.outputs;
-    // XLA decides where a result lies, and so which one can take the buffer.
-    for (size_t i = 0; i < aliases.size(); ++i) {
-      if (aliases[i] < 0) continue;
-      auto result = static_cast<size_t>(aliases[i]);
-      if (places.outputs.empty() || places.outputs[result] != places.input(i))
-        options.aliases[i] = EmitOptions::kDonor;
-    }
+  options.inputs = places.inputs;
+  if (options.inputs.empty() && !place.on_one_device())
+    options.inputs.assign(num_inputs, places.at);
+  options.outputs = places.outputs;
+  // On several devices XLA decides where a result lies, and so which one can take the buffer; one
+  // in another memory cannot.
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    if (aliases[i] < 0) continue;
+    ShardingRef result =
+        places.outputs.empty() ? nullptr : places.outputs[static_cast<size_t>(aliases[i])];
+    if (places.input(i)->memory() != (result ? result->memory() : ""))
+      options.aliases[i] = -1;
+    else if (!place.on_one_device() && result != places.input(i))
+      options.aliases[i] = EmitOptions::kDonor;
   }
   return options;
 }
@@ -158,6 +163,18 @@ int compiler_options_number(PyObject* options) {
   return static_cast<int>(all.size() - 1);
 }
 
+Cut cut_wanted(int compiler_options) {
+  PyObject* options = all_compiler_options()[static_cast<size_t>(compiler_options)].get();
+  if (options == Py_None) return Cut::kWhole;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(options); ++i) {
+    PyObject* pair = PyTuple_GET_ITEM(options, i);
+    if (utf8(PyTuple_GET_ITEM(pair, 0)) != "compile") continue;
+    std::string_view wanted = utf8(PyTuple_GET_ITEM(pair, 1));
+    return wanted == "blocks" ? Cut::kBlocks : wanted == "auto" ? Cut::kAuto : Cut::kWhole;
+  }
+  return Cut::kWhole;
+}
+
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
                        std::string name_, int compiler_options_)
     : graph(std::move(graph_)),
@@ -176,12 +193,49 @@ Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases
   }
 }
 
+// How a value is split, of what the runtime tells of XLA's choice: None, or (blocks, devices).
+ShardingRef Executable::chosen(PyObject* tiles, TypeRef type) const {
+  MeshRef mesh = places.at->mesh();
+  if (tiles == Py_None) return replicated(mesh);
+  Dims blocks, order;
+  auto ints = [](PyObject* tuple, Dims& out) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); ++k)
+      out.push_back(to_int(PyTuple_GET_ITEM(tuple, k)));
+  };
+  ints(PyTuple_GET_ITEM(tiles, 0), blocks);
+  ints(PyTuple_GET_ITEM(tiles, 1), order);
+  return sharding_of_tiles(mesh, *place_of(places.at).devices, type->shape().size(), blocks, order);
+}
+
+// Calls the functions that want to know how values are split. `found` has pairs of the number of an
+// inspection and what XLA chose; where the program runs on one device there is nothing to choose.
+void Executable::tell(const std::vector<Inspection>& inspections, PyObject* found) const {
+  auto call = [&](const Inspection& i, ShardingRef sharding) {
+    auto function = std::dynamic_pointer_cast<const PythonObject>(i.function);
+    if (!function)
+      throw Error(ErrorKind::kInternal, "function of a sharding that is none of Python");
+    Ref::checked(PyObject_CallOneArg(function->get(), sharding_object(sharding).get()));
+  };
+  if (place_of(places.at).on_one_device()) {
+    for (const Inspection& i : inspections) call(i, places.at);
+    return;
+  }
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(found); ++k) {
+    PyObject* pair = PyList_GET_ITEM(found, k);
+    const Inspection& i = inspections.at(static_cast<size_t>(to_int(PyTuple_GET_ITEM(pair, 0))));
+    call(i, chosen(PyTuple_GET_ITEM(pair, 1), i.type));
+  }
+}
+
 void Executable::set_results(PyObject* loaded) {
   const Place& place = place_of(places.at);
   std::vector<ShardingRef> results;
-  if (!place.on_one_device()) {
+  if (place.on_one_device()) {
+    results = places.outputs;
+    for (ShardingRef& s : results)
+      if (!s) s = places.at;
+  } else {
     Ref tiles = Ref::checked(PyObject_CallOneArg(hooks.output_tiles.get(), loaded));
-    MeshRef mesh = places.at->mesh();
     for (size_t i = 0; i < outputs.size(); ++i) {
       ShardingRef wanted = places.outputs.empty() ? nullptr : places.outputs[i];
       if (wanted && !wanted->is_open()) {
@@ -190,19 +244,7 @@ void Executable::set_results(PyObject* loaded) {
       }
       PyObject* found = PyList_GetItem(tiles.get(), static_cast<Py_ssize_t>(i));
       if (!found) throw PythonError{};
-      if (found == Py_None) {
-        results.push_back(replicated(mesh));
-        continue;
-      }
-      Dims blocks, order;
-      auto ints = [](PyObject* tuple, Dims& out) {
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(tuple); ++k)
-          out.push_back(to_int(PyTuple_GET_ITEM(tuple, k)));
-      };
-      ints(PyTuple_GET_ITEM(found, 0), blocks);
-      ints(PyTuple_GET_ITEM(found, 1), order);
-      results.push_back(
-          sharding_of_tiles(mesh, *place.devices, outputs[i]->shape().size(), blocks, order));
+      results.push_back(chosen(found, outputs[i]));
     }
   }
   Ref handlers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
@@ -211,6 +253,21 @@ void Executable::set_results(PyObject* loaded) {
                     result_handler(outputs[i], results.empty() ? places.at : results[i]).release());
   results_ = std::move(results);
   handlers_ = std::move(handlers);
+}
+
+void Executable::begin_shared_run() {
+  shared_->begin(fingerprint_, [&] {
+    Text out;
+    out << name << '(';
+    for (TypeRef type : graph->input_types()) out << (out.view().back() == '(' ? "" : ", ") << type;
+    out << ')';
+    return out.take();
+  });
+}
+
+void Executable::end_shared_run(PyObject* results) {
+  if (outputs.empty()) return;
+  shared_->started(PyList_GET_ITEM(results, std::max(smallest_output, 0)));
 }
 
 Executable::~Executable() { loaded_set().remove(this); }
@@ -238,12 +295,20 @@ Ref Executable::load() {
   Ref targets = call_targets(module.targets);
   const std::vector<int32_t>& numbers = place_of(places.at).devices->numbers;
   Ref devices = to_tuple(Dims(numbers.begin(), numbers.end()));
+  Ref split;  // what XLA tells of the values that are inspected
+  if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
   Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, targets.get(),
-      all_compiler_options()[static_cast<size_t>(compiler_options)].get(), nullptr));
+      all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
+      split ? split.get() : Py_None, nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
-  if (!handlers_) set_results(made.get());
+  shared_ = SharedRuns::on(*place_of(places.at).devices);
+  if (shared_) fingerprint_ = module_fingerprint(module.text);
+  if (!handlers_) {
+    if (split) tell(module.inspections, split.get());
+    set_results(made.get());
+  }
   ++loaded_set().loads;
   loaded_ = made;
   last_use_ = ++clock_;

@@ -12,6 +12,8 @@
 
 namespace weft::py {
 
+class SharedRuns;
+
 // Where the inputs of a program are, and where its outputs are to be.
 struct Places {
   ShardingRef at = nullptr;  // of all that is not given; its devices are those of the program
@@ -41,6 +43,14 @@ class Executable {
   PyObject* handlers() const { return handlers_.get(); }
   // Where a result is, once it was loaded.
   ShardingRef result_sharding(size_t i) const { return results_.empty() ? places.at : results_[i]; }
+  // To be called before it runs.
+  void begin_run() {
+    if (shared_) begin_shared_run();
+  }
+  // The same once it runs, with jaxlib's list of its results.
+  void end_run(PyObject* results) {
+    if (shared_) end_shared_run(results);
+  }
   // Whether it has functions of the host; known once it was loaded.
   bool calls_host() const { return calls_host_; }
 
@@ -56,11 +66,17 @@ class Executable {
  private:
   friend struct Loaded;
   Ref load();
+  ShardingRef chosen(PyObject* tiles, TypeRef type) const;
+  void tell(const std::vector<Inspection>& inspections, PyObject* found) const;
   void set_results(PyObject* loaded);
+  void begin_shared_run();
+  void end_shared_run(PyObject* results);
 
   static inline uint64_t clock_ = 0;
   Ref loaded_;
   InFlightRef loading_;
+  SharedRuns* shared_ = nullptr;  // known once it was loaded, like the fingerprint
+  uint64_t fingerprint_ = 0;
   Ref handlers_;
   std::vector<ShardingRef> results_;  // empty: all are at places.at
   uint64_t last_use_ = 0;
@@ -71,6 +87,9 @@ using ExecutableRef = std::shared_ptr<Executable>;
 // The number of a user's options of XLA's, a tuple of pairs (name, value) or None, which is 0: one
 // for those that are equal.
 int compiler_options_number(PyObject* options);
+// How a program is to be compiled, which stands among these options as "compile".
+enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
+Cut cut_wanted(int compiler_options);
 
 // What emission has to know of where a program runs.
 EmitOptions emit_options(const std::string& platform);

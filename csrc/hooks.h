@@ -67,6 +67,11 @@ struct Hooks {
   Hook to_numpy{"to_numpy", Hook::kCallable};              // (buffer, dtype, shape) -> numpy array
   Hook copy_to_device{"copy_to_device", Hook::kCallable};  // (buffer, devices, sharding) -> buffer
   Hook start{"start", Hook::kCallable};  // () -> None: makes the client, registers its devices
+  // Of several processes: (numbers of the devices, how many programs have started there, what is
+  // about to start) -> None; raises unless all processes with these devices say the same.
+  Hook first_start{"first_start", Hook::kCallable};
+  // (value, numbers of the devices) -> None; raises unless all have the same value.
+  Hook check_same{"check_same", Hook::kCallable};
   Hook keep_token{"keep_token", Hook::kCallable};  // (token) -> None: effects_barrier waits for it
 
   // Trees of arguments and results, and their names in messages.

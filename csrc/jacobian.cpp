@@ -3,6 +3,8 @@
 
 #include "jacobian.h"
 
+#include <algorithm>
+
 #include "transforms.h"
 #include "weft/build.h"
 
@@ -50,11 +52,12 @@ Values map_over_basis(Builder& b, const Graph& linear, std::span<const Value> re
 
 class JacobianBuilder {
  public:
-  JacobianBuilder(const Graph& graph, const JacobianOptions& options) : options_(options) {
+  JacobianBuilder(const Graph& graph, const JacobianOptions& options, Linearize linearize)
+      : options_(options) {
     b_.set_hash_consing(true);
     std::vector<Value> inputs;
     for (TypeRef t : graph.input_types()) inputs.push_back(b_.input(t));
-    split_ = linearize_into(b_, graph, inputs, {.in_mask = options.in_mask});
+    split_ = linearize(b_, inputs);
     for (size_t i = 0; i < graph.num_inputs(); ++i)
       if (options.in_mask[i]) inputs_.push_back(graph.input_types()[i]);
     auto types = graph.output_types();
@@ -72,7 +75,7 @@ class JacobianBuilder {
   void by_columns() {
     bool any = num_elements(inputs_) > 0;
     Values columns;
-    if (any) columns = map_over_basis(b_, *split_.linear, split_.residuals, inputs_, true);
+    if (any) columns = map_over_basis(b_, *split_.push, split_.residuals, inputs_, true);
     size_t next = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
       int64_t start = 0;
@@ -92,13 +95,7 @@ class JacobianBuilder {
       if (moves_[i]) moving.push_back(values_[i]);
     bool any = num_elements(moving) > 0;
     Values rows;
-    if (any) {
-      // This may run without the interpreter's lock already, so not transposed().
-      GraphRef back = transpose(split_.linear,
-                                from_first(*split_.linear, split_.residuals.size(), moving.size()))
-                          ->graph;
-      rows = map_over_basis(b_, *back, split_.residuals, moving, false);
-    }
+    if (any) rows = map_over_basis(b_, *split_.pull, split_.residuals, moving, false);
     int64_t start = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
       int64_t stop = start + (moves_[i] ? values_[i]->num_elements() : 0);
@@ -128,7 +125,7 @@ class JacobianBuilder {
 
   const JacobianOptions& options_;
   GraphBuilder b_;
-  Linearization split_;
+  LinearParts split_;
   std::vector<TypeRef> inputs_, values_;  // that are differentiated by, and that are
   Mask moves_;                            // per value: whether it depends on them
   std::vector<Value> outputs_;
@@ -142,8 +139,25 @@ std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
       cat("jacobian", options.forward ? " forward " : " reverse ", options.num_values, ' ');
   for (bool m : options.in_mask) key += m ? '1' : '0';
   return graph->cached<JacobianGraph>(key, [&] {
-    return std::make_shared<const JacobianGraph>(JacobianBuilder(*graph, options).result);
+    return std::make_shared<const JacobianGraph>(
+        jacobian_of(*graph, options, [&](Builder& b, std::span<const Value> inputs) {
+          Linearization made = linearize_into(b, *graph, inputs, {.in_mask = options.in_mask});
+          LinearParts parts{Values(made.outputs), Values(made.residuals), made.out_mask,
+                            made.linear, nullptr};
+          if (options.forward) return parts;
+          auto first = made.out_mask.begin();
+          auto count = std::count(first, first + static_cast<ptrdiff_t>(options.num_values), true);
+          // This may run without the interpreter's lock already, so not transposed().
+          parts.pull = transpose(made.linear, from_first(*made.linear, made.residuals.size(),
+                                                         static_cast<size_t>(count)))
+                           ->graph;
+          return parts;
+        }));
   });
+}
+
+GraphRef jacobian_of(const Graph& graph, const JacobianOptions& options, Linearize linearize) {
+  return JacobianBuilder(graph, options, linearize).result;
 }
 
 }  // namespace weft::py

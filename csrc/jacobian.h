@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core.h"
+#include "function_ref.h"
 #include "weft/transforms.h"
 
 namespace weft::py {
@@ -17,7 +18,17 @@ struct JacobianOptions {
 struct JacobianGraph {
   GraphRef graph;
 };
+// The linear part of a graph, and its transpose, as maps over a basis need them.
+struct LinearParts {
+  Values outputs;    // of the graph
+  Values residuals;  // first inputs of both graphs
+  Mask out_mask;
+  GraphRef push, pull;  // as those of Linearized; the one that is not needed may be null
+};
+using Linearize = FunctionRef<LinearParts(Builder&, std::span<const Value>)>;
 std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
                                               const JacobianOptions& options);
+// The same with what `linearize` makes in the place of the graph's ops; not kept.
+GraphRef jacobian_of(const Graph& graph, const JacobianOptions& options, Linearize linearize);
 
 }  // namespace weft::py

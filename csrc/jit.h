@@ -23,14 +23,15 @@ struct Entry {
   // these places among the leaves of the arguments.
   std::vector<Ref> written;
   std::vector<size_t> written_arguments;
-  bool leaked = false;         // tracers outlived the trace
-  bool holds_objects = false;  // of users, in the graph: callbacks, rules
-  Ref out_tree;                // null: the output is one leaf
-  ResultTree result_tree;      // the same, where it can be known
-  std::vector<bool> weak;      // per output
-  std::vector<bool> donated;   // per graph input
-  std::vector<bool> in_weak;   // per argument
-  Ref in_tree;                 // of (args, kwargs) without static ones
+  bool leaked = false;              // tracers outlived the trace
+  bool holds_objects = false;       // of users, in the graph: callbacks, rules
+  Ref out_tree;                     // null: the output is one leaf
+  ResultTree result_tree;           // the same, where it can be known
+  std::vector<bool> weak;           // per output
+  std::vector<ShardingRef> splits;  // of the outputs over explicit axes; empty: there are none
+  std::vector<bool> donated;        // per graph input
+  std::vector<bool> in_weak;        // per argument
+  Ref in_tree;                      // of (args, kwargs) without static ones
   std::string name;
   // Made when needed.
   mutable AttrsRef call_attrs;

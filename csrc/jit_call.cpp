@@ -38,22 +38,6 @@ Ref assemble(const Entry& e, Outputs& outputs) {
   return Ref::checked(PyObject_CallMethodOneArg(e.out_tree.get(), name("unflatten"), list.get()));
 }
 
-// Within a trace: a `jit` op, or the callee's ops for an inline function.
-void record_call(const JitState& s, const Entry& e, const ContextRef& c,
-                 std::span<const Operand> operands, Outputs& outputs) {
-  if (s.compiler_options)
-    raise_error("AttributeValueError", "compiler_options expected to be those of the outermost jit",
-                "; got some for '", s.name, "', which is called while another function is traced");
-  Values args;
-  for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
-  c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
-  static const OpDef& jit_op = registry().get("jit");
-  Values results = s.is_inline ? c->builder.inline_graph(*e.graph, args)
-                               : c->builder.add(jit_op, args, call_attrs(e));
-  for (size_t i = 0; i < results.size(); ++i)
-    outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
-}
-
 // Per leaf of a tree, what is written for it.
 void resolve(const Ref& shardings, const Ref& tree, const char* parameter,
              std::vector<ShardingRef>& out, size_t at, size_t count) {
@@ -78,11 +62,56 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
           e.graph->num_inputs() - e.captures.size());
   resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
+  for (size_t i = 0; i < e.splits.size(); ++i)
+    if (!made->outputs[i]) made->outputs[i] = e.splits[i];
   std::vector<TypeRef> types = e.graph->output_types();
   for (size_t i = 0; i < types.size(); ++i)
     if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
   e.wanted = std::move(made);
   return *e.wanted;
+}
+
+std::string describe_input(const JitState& s, const Entry& e, size_t i) {
+  size_t captures = e.captures.size();
+  return i < captures ? cat("an array that '", s.name, "' closes over")
+                      : describe_leaf(s, e.in_tree.get(), i - captures);
+}
+
+// The values split as a jit within a trace was told that they are to be; null: not said.
+void constrain(const ContextRef& c, Values& values, const std::vector<ShardingRef>& wanted,
+               Describe describe) {
+  static const OpDef& op = registry().get("sharding_constraint");
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    check_fit(wanted[i], c->builder.type(values[i]), describe(i));
+    AttrsRef attrs = AttrRecord::make(op.name, op.attrs, {{"sharding", wanted[i]}});
+    values[i] = c->builder.add(op, {&values[i], 1}, attrs)[0];
+  }
+}
+
+// Within a trace: a `jit` op, or the callee's ops for an inline function.
+void record_call(const JitState& s, const Entry& e, const ContextRef& c,
+                 std::span<const Operand> operands, Outputs& outputs) {
+  if (s.compiler_options)
+    raise_error("AttributeValueError", "compiler_options expected to be those of the outermost jit",
+                "; got some for '", s.name, "', which is called while another function is traced");
+  Values args;
+  for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
+  c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
+  bool is_placed = s.in_shardings || s.out_shardings;
+  if (is_placed)
+    constrain(c, args, wanted_of(s, e).inputs, [&](size_t i) { return describe_input(s, e, i); });
+  static const OpDef& jit_op = registry().get("jit");
+  Values results = s.is_inline ? c->builder.inline_graph(*e.graph, args)
+                               : c->builder.add(jit_op, args, call_attrs(e));
+  if (is_placed)
+    constrain(c, results, wanted_of(s, e).outputs,
+              [&](size_t i) { return cat("result ", i, " of ", s.name); });
+  for (size_t i = 0; i < results.size(); ++i) {
+    bool follows = !e.splits.empty() && !s.out_shardings && !results[i].is_literal();
+    if (follows) set_split(*c, results[i], e.splits[i]);
+    outputs.push_back(Ref::steal(make_tracer(c, results[i], e.weak[i])));
+  }
 }
 
 void execute(const JitState& s, const Entry& e, std::span<const Operand> operands,
@@ -129,15 +158,13 @@ void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
 }  // namespace
 
 Placement placement_of(const JitState& s, const Entry& e, std::span<const Operand> operands) {
-  auto describe = [&](size_t i) {
-    size_t captures = e.captures.size();
-    return i < captures ? cat("an array that '", s.name, "' closes over")
-                        : describe_leaf(s, e.in_tree.get(), i - captures);
-  };
+  auto describe = [&](size_t i) { return describe_input(s, e, i); };
   if (s.at) return {{s.at}, true};
   if (!e.mesh) e.mesh = mesh_named_in(*e.graph);
   MeshRef mesh = *e.mesh;
-  if (!s.in_shardings && !s.out_shardings) return placement(operands, describe, mesh);
+  if (!mesh && !e.splits.empty()) mesh = e.splits[0]->mesh();
+  if (!s.in_shardings && !s.out_shardings && e.splits.empty())
+    return placement(operands, describe, mesh);
   const Entry::Wanted& wanted = wanted_of(s, e);
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }

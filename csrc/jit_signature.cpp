@@ -8,6 +8,8 @@
 #include "hooks.h"
 #include "jit_state.h"
 #include "recording.h"
+#include "sharding_object.h"
+#include "trace.h"
 #include "values.h"
 #include "weft/hash.h"
 
@@ -126,7 +128,8 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
 }  // namespace
 
 bool Signature::operator==(const Signature& o) const {
-  if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes)
+  if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes ||
+      splits != o.splits)
     return false;
   if (structure.get() != o.structure.get() &&
       (!structure || !o.structure || !same_value(structure.get(), o.structure.get())))
@@ -219,6 +222,10 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     }
     sig.leaves.push_back(t);
     h = hash_combine(h, t);
+  }
+  if (explicit_axes_exist) {
+    for (const Operand& x : call.operands) sig.splits.push_back(split_of(x));
+    for (ShardingRef s : sig.splits) h = hash_combine(h, s ? s->hash() : 0);
   }
   sig.hash = h;
   if (call.cells.size() > 1) check_distinct(s, call);

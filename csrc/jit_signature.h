@@ -20,6 +20,7 @@ struct Signature {
   std::vector<Ref> statics;          // static values, in the order of the structure's keys
   uint64_t settings = 0;             // those that change what is traced
   NamedAxes axes;                    // that the function may refer to
+  std::vector<ShardingRef> splits;   // of the leaves over explicit axes; empty: there are none
   uint64_t hash = 0;
 
   // May run Python code (static values compare by their own equality).

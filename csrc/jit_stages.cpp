@@ -13,6 +13,7 @@
 #include "jit.h"
 #include "run.h"
 #include "sharding_object.h"
+#include "steps.h"
 
 namespace nb = nanobind;
 
@@ -22,6 +23,7 @@ namespace {
 struct TracedObject {
   EntryRef entry;
   Placement where;
+  std::vector<ShardingRef> out_shardings;
 };
 struct PlacesObject {
   Places places;
@@ -54,6 +56,23 @@ void bind_stages(nb::module_& m) {
       .def_prop_ro("in_tree", [](const TracedObject& t) { return or_none(t.entry->in_tree); })
       .def_prop_ro("out_tree", [](const TracedObject& t) { return or_none(t.entry->out_tree); })
       .def_prop_ro("out_avals", [](const TracedObject& t) { return output_avals(*t.entry); })
+      .def_prop_ro("out_splits",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (size_t i = 0; i < t.entry->num_results(); ++i)
+                       out.append(t.entry->splits.empty()
+                                      ? nb::none()
+                                      : take(sharding_object(t.entry->splits[i])));
+                     return out;
+                   })
+      // What jit was given for the results, a list; None where it was given nothing.
+      .def_prop_ro("out_shardings",
+                   [](const TracedObject& t) {
+                     nb::list out;
+                     for (ShardingRef s : t.out_shardings)
+                       out.append(s ? take(sharding_object(s)) : nb::none());
+                     return out;
+                   })
       .def_prop_ro("consts",
                    [](const TracedObject& t) {
                      nb::list out;
@@ -121,6 +140,16 @@ void bind_stages(nb::module_& m) {
                      return p.program->executable ? take(p.program->executable->loaded())
                                                   : nb::none();
                    })
+      .def_prop_ro("blocks",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     if (const Steps* steps = p.program->steps.get())
+                       for (size_t i = 0; i < steps->blocks.size(); ++i)
+                         out.append(nb::make_tuple(GraphObject{steps->blocks[i]->graph},
+                                                   steps->plan->blocks[i].num_steps,
+                                                   take(steps->blocks[i]->loaded())));
+                     return out;
+                   })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def_prop_ro("input_shardings",
                    [](const ProgramObject& p) {
@@ -136,7 +165,8 @@ void bind_stages(nb::module_& m) {
                      for (int from : p.program->from_input)
                        out.append(take(sharding_object(
                            from >= 0 ? p.program->places.input(static_cast<size_t>(from))
-                                     : p.program->executable->result_sharding(next++))));
+                           : p.program->executable ? p.program->executable->result_sharding(next++)
+                                                   : p.program->places.at)));
                      return out;
                    })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
@@ -159,10 +189,18 @@ void bind_stages(nb::module_& m) {
         std::vector<PyObject*> inputs;
         Outputs outputs;
         for (const Operand& x : operands) {
-          held.push_back(for_call(x, p.program->places.input(inputs.size())));
+          ShardingRef at = p.program->places.input(inputs.size());
+          bool is_committed = x.kind == OperandKind::kArray && as_array(x.object)->committed;
+          if (is_committed && !are_equivalent(as_array(x.object)->sharding, at, x.type))
+            raise_error("DeviceMismatchError", "expected argument ", inputs.size(), " (", x.type,
+                        ") where the program was compiled for it, ", describe(at),
+                        "; got an array committed to ", describe(as_array(x.object)->sharding),
+                        "\n  Move it with weft.device_put.");
+          held.push_back(for_call(x, at));
           inputs.push_back(held.back().get());
         }
-        run(*p.program, inputs, where.committed, outputs);
+        bool committed = where.committed || !is_trivial(p.program->places.at);
+        run(*p.program, inputs, committed, outputs);
         nb::list out;
         for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
         return out;
@@ -177,13 +215,19 @@ void bind_stages(nb::module_& m) {
     if (a->sharding == to) return take(copy_buffer(a, a->weak, true));
     ExplicitTransfers by_name;
     guard_transfer(kGuardBetweenDevices, a->type);
+    if (place_of(a->sharding).devices->is_local && !place_of(to).devices->is_local)
+      check_same(stored_value(a).get(), to);
     Ref moved = on_device(ref(array), to);
     as_array(moved.get())->committed = true;
     return take(std::move(moved));
   });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
     auto [entry, where] = trace_entry(f.ptr(), args.ptr(), kwargs.ptr());
-    return TracedObject{std::move(entry), std::move(where)};
+    std::vector<ShardingRef> out(entry->num_results());
+    if (entry->wanted)
+      out.assign(entry->wanted->outputs.begin(),
+                 entry->wanted->outputs.begin() + static_cast<ptrdiff_t>(out.size()));
+    return TracedObject{std::move(entry), std::move(where), std::move(out)};
   });
 }
 

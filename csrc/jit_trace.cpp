@@ -101,6 +101,7 @@ EntryRef trace(const JitState& s, const Call& call) {
   context->name = s.name;
   context->locations = !s.library;
   context->num_args = static_cast<uint32_t>(call.operands.size());
+  begin_placements(*context);
   PyObject* tree = call.signature.tree();
   context->describe = Ref::checked(
       PyTuple_Pack(3, s.function.get(), tree ? tree : Py_None, s.static_argnums_object.get()));
@@ -117,8 +118,11 @@ EntryRef trace(const JitState& s, const Call& call) {
     ContextScope scope(context);
     std::vector<Ref> tracers;
     tracers.reserve(call.operands.size());
-    for (const Operand& x : call.operands)
-      tracers.push_back(Ref::steal(make_tracer(context, context->builder.input(x.type), x.weak)));
+    for (const Operand& x : call.operands) {
+      Value v = context->builder.input(x.type);
+      if (!call.signature.splits.empty()) set_split(*context, v, call.signature.splits[v.id]);
+      tracers.push_back(Ref::steal(make_tracer(context, v, x.weak)));
+    }
     for (size_t i : call.cells) tracers[i] = make_cell(tracers[i], true);
     Ref result = call_function(s, call, tracers);
     std::vector<Ref> leaves;
@@ -166,6 +170,7 @@ EntryRef trace(const JitState& s, const Call& call) {
   };
   entry->of_outer_trace = std::any_of(entry->captures.begin(), entry->captures.end(), of_trace) ||
                           std::any_of(entry->written.begin(), entry->written.end(), of_trace);
+  entry->splits = splits_of(*context, outputs);
   entry->graph = context->builder.finish(outputs, context->capture_values);
   entry->holds_objects = !is_portable(*entry->graph);
   entry->donated = donated_inputs(s, call, entry->captures.size());

@@ -160,7 +160,6 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
                           &f.describe, &has_aux, &is_vjp))
       throw PythonError{};
     f.has_aux = has_aux;
-    if (is_vjp) check_may_transpose("vjp");
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
     record_at(point, f, arguments);
@@ -183,14 +182,13 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
 }
 
 // linear_transpose(function, name, primals, describe) -> Linear: of the function, which is linear
-// itself; of the primals only the types matter.
+// itself; of the primals only the types matter, and over which axes of a mesh they vary.
 PyObject* linear_transpose(PyObject*, PyObject* tuple) {
   return guard([&]() -> PyObject* {
     Function f{};
     PyObject* primals;
     if (!PyArg_ParseTuple(tuple, "OUO!O", &f.object, &f.name, &PyTuple_Type, &primals, &f.describe))
       throw PythonError{};
-    check_may_transpose("linear_transpose");
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
     for (size_t i = 0; i < point.leaves.size(); ++i)
@@ -211,7 +209,14 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
                     readable(f.name), "'; got ", value.type);
       linear->has_tangent.push_back(true);
     }
-    linear->pull();  // what is not linear is found here, and not at the first call
+    linear->pull();             // what is not linear is found here, and not at the first call
+    if (are_varying_known()) {  // the transpose is the derivative backwards, at any point
+      linear->linearized.emplace(linear->given, point.mask(), linear->values.size());
+      linear->has_tangent = linear->linearized->out_mask();
+      linear->residuals.clear();
+      for (const Operand& x : point.graph_operands())
+        linear->residuals.push_back(Ref::borrow(x.object));
+    }
     return make_object(std::move(linear)).release();
   });
 }

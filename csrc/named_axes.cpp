@@ -61,7 +61,11 @@ PyObject* with_axes(PyObject*, PyObject* tuple) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); ++i) {
       PyObject* name;
       long long size;
-      if (!PyArg_ParseTuple(PyTuple_GET_ITEM(axes, i), "UL", &name, &size)) throw PythonError{};
+      PyObject* axis = PyTuple_GET_ITEM(axes, i);
+      if (!PyTuple_Check(axis))
+        raise_error("OperandError", "[with_axes] expected pairs of a name and a size; got ",
+                    Py_TYPE(axis)->tp_name);
+      if (!PyArg_ParseTuple(axis, "UL", &name, &size)) throw PythonError{};
       all.push_back({std::string(utf8(name)), size, varies != 0});
     }
     NamedAxesScope scope(std::move(all));
@@ -94,13 +98,6 @@ NamedAxes with_named_axis(std::string_view name, int64_t size) {
 bool are_varying_known() {
   const NamedAxes& axes = named_axes();
   return std::any_of(axes.begin(), axes.end(), [](const NamedAxis& a) { return a.varies; });
-}
-
-void check_may_transpose(const char* transform) {
-  if (are_varying_known())
-    raise_error("NotImplementedRuleError", "expected no ", transform,
-                " within a shard_map with check_vma\n  Use grad, take the derivative around the "
-                "shard_map, or set check_vma=False.");
 }
 
 void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }

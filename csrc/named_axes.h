@@ -37,9 +37,6 @@ NamedAxes with_named_axis(std::string_view name, int64_t size);
 
 // Whether there is an axis of a mesh of which it is known which values vary over it.
 bool are_varying_known();
-// Raises NotImplementedRuleError where there is one: cotangents are not right before it is known
-// over which axes values vary, and only grad waits for that.
-void check_may_transpose(const char* transform);
 
 void init_named_axes(PyObject* module);
 

@@ -6,6 +6,7 @@
 #include "cell.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -79,6 +80,18 @@ Operand classify_abstract(PyObject* o) {
   x.weak = PyObject_IsTrue(weak.get()) == 1;
   x.kind = OperandKind::kInvalid;  // has a type, but no value
   return x;
+}
+
+ShardingRef abstract_home(const Operand& x) {
+  if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return nullptr;
+  Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("sharding")));
+  if (sharding.get() == Py_None) return nullptr;
+  Ref one = Ref::checked(PyLong_FromLong(1));
+  Ref resolved = Ref::checked(PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(),
+                                                           sharding.get(), Py_None, one.get(),
+                                                           name("ShapeDtypeStruct"), nullptr));
+  ShardingRef found = sharding_of(PyList_GetItem(resolved.get(), 0));
+  return found && !found->mesh()->is_abstract() ? found : nullptr;
 }
 
 Operand classify_type(PyObject* o, std::string_view op) {

@@ -24,6 +24,9 @@ struct Operand {
 Operand classify(PyObject* o);
 // classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
 Operand classify_abstract(PyObject* o);
+// The sharding of what classify_abstract() made of a ShapeDtypeStruct; null if it has none, or one
+// over a mesh without devices.
+ShardingRef abstract_home(const Operand& x);
 // As classify_abstract(), but raises OperandError for what has no type.
 Operand classify_type(PyObject* o, std::string_view op);
 // As classify(), but raises OperandError for an invalid one: "[op] expected an array ...".

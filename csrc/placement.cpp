@@ -17,8 +17,13 @@ std::deque<Device>& device_table() {
 
 ShardingRef current_placement() {
   if (device_table().empty()) Ref::checked(PyObject_CallNoArgs(hooks.start.get()));
-  int d = default_device();
-  return device_table()[d < 0 ? 0 : static_cast<size_t>(d)].sharding;
+  if (int d = default_device(); d >= 0) return device_table()[static_cast<size_t>(d)].sharding;
+  static const size_t first = [] {
+    size_t i = 0;
+    while (!device_table()[i].addressable) ++i;
+    return i;
+  }();
+  return device_table()[first].sharding;
 }
 
 void check_device(int device) {
@@ -29,6 +34,22 @@ void check_device(int device) {
 }
 
 ShardingRef replicated(MeshRef mesh) { return make_sharding({.mesh = mesh}); }
+
+bool are_equivalent(ShardingRef a, ShardingRef b, TypeRef type) {
+  if (a == b) return true;
+  const Place &first = place_of(a), &second = place_of(b);
+  if (first.devices != second.devices || a->memory() != b->memory() ||
+      a->unreduced().empty() != b->unreduced().empty())
+    return false;
+  int rank = type->rank();
+  for (int i = 0; i < rank; ++i)
+    if (num_blocks(a, static_cast<size_t>(i)) != num_blocks(b, static_cast<size_t>(i)))
+      return false;
+  for (size_t d = 0; d < first.positions.size(); ++d)
+    if (block_of(a, rank, first.positions[d]) != block_of(b, rank, second.positions[d]))
+      return false;
+  return true;
+}
 
 void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
   std::string problem = misfit(sharding, type);
@@ -60,6 +81,8 @@ const DeviceSet* device_set(std::vector<int32_t> numbers) {
                   " and ", d.platform);
     made.platform = d.platform;
   }
+  auto num_addressable = static_cast<size_t>(PyList_GET_SIZE(made.addressable.get()));
+  made.is_local = num_addressable == numbers.size();
   made.list = Ref::checked(PyObject_CallOneArg(hooks.device_list.get(), all.get()));
   made.numbers = std::move(numbers);
   return &sets->emplace_back(std::move(made));

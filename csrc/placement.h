@@ -10,6 +10,7 @@
 
 namespace weft::py {
 
+// The table has the devices of all processes, in an order that is the same in each.
 struct Device {
   Ref device;            // jaxlib's device object
   ShardingRef sharding;  // all of an array on it
@@ -29,6 +30,7 @@ struct DeviceSet {
   Ref list;         // jaxlib's DeviceList
   Ref addressable;  // a list of jaxlib's devices
   std::string platform;
+  bool is_local;  // whether all are addressable
 };
 
 // What is known of a sharding over devices.
@@ -49,6 +51,8 @@ inline bool is_trivial(ShardingRef s) { return s->mesh()->axes().empty(); }
 inline int first_device(ShardingRef s) { return s->mesh()->devices()[0]; }
 // The same, borrowed, for arrays of a rank.
 PyObject* jaxlib_sharding(Place& place, size_t rank);
+// Whether arrays of this type, which has to fit both, have the same parts on the same devices.
+bool are_equivalent(ShardingRef a, ShardingRef b, TypeRef type);
 // Raises ShardingError for a type that does not fit.
 void check_fit(ShardingRef sharding, TypeRef type, std::string_view what);
 // What a sharding that the user wrote means: "sharding<...>" on its devices.

@@ -18,6 +18,7 @@
 #include "primitive_object.h"
 #include "recording.h"
 #include "rules.h"
+#include "weft/passes.h"
 
 namespace nb = nanobind;
 
@@ -196,7 +197,10 @@ void emit(const UserOp& op, EmitCtx& c) {
   } else {
     std::vector<std::string> args;
     for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
-    std::vector<std::string> results = c.inline_graph(*trace(op, chosen[1], c.in_types), args);
+    // Of the default passes those that emission needs: it knows neither rules nor keys.
+    static const std::vector<std::string> passes = {"strip_rules", "lower_keys"};
+    GraphRef graph = run_passes(trace(op, chosen[1], c.in_types), passes);
+    std::vector<std::string> results = c.inline_graph(*graph, args);
     for (size_t i = 0; i < results.size(); ++i) c.set_out(i, std::move(results[i]));
   }
 }

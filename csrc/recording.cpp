@@ -62,6 +62,7 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
   context->name = std::string(name);
   if (describe != Py_None) context->describe = Ref::borrow(describe);
   context->num_args = static_cast<uint32_t>(num_args);
+  begin_placements(*context);
   return context;
 }
 
@@ -143,13 +144,15 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
     PyObject* inputs = list_argument(args[1], "trace_body", "the types");
     TypeRefs types;
     std::vector<bool> weak;
+    std::vector<ShardingRef> splits;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i) {
       Operand x = classify_type(PyList_GET_ITEM(inputs, i), "trace_body");
       types.push_back(x.type);
       weak.push_back(x.weak);
+      splits.push_back(split_of(x));
     }
     return to_python(
-        trace_body(args[0], types, weak, readable(args[2]), args[3], readable(args[4])));
+        trace_body(args[0], types, weak, readable(args[2]), args[3], readable(args[4]), splits));
   });
 }
 
@@ -260,14 +263,29 @@ bool same_places(const Graph& a, const Graph& b) {
 
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
-                     std::string_view fixed) {
+                     std::string_view fixed, std::span<const ShardingRef> splits) {
   ContextRef context = new_context(ContextKind::kStaged, name, describe, types.size());
   context->fixed_cells = std::string(fixed);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(types.size())));
-  for (size_t i = 0; i < types.size(); ++i)
-    PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
-                    make_tracer(context, context->builder.input(types[i]), weak[i]));
+  for (size_t i = 0; i < types.size(); ++i) {
+    Value v = context->builder.input(types[i]);
+    if (!splits.empty()) set_split(*context, v, splits[i]);
+    PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i), make_tracer(context, v, weak[i]));
+  }
   return run(context, calling(function, name), std::move(tracers));
+}
+
+// The split of what vmap gives to a function; all mapped axes are split alike.
+static ShardingRef lane_of(ShardingRef split, size_t axis, ShardingRef& mapped) {
+  ShardingParts parts = split->parts(), of_axis{.mesh = split->mesh()};
+  of_axis.dims.push_back(split->dim(axis));
+  ShardingRef own = make_sharding(std::move(of_axis));
+  if (mapped && mapped != own)
+    raise_error("ShardingError", "vmap expected mapped axes that are split alike; got ", mapped,
+                " and ", own, "\n  Bring an argument into another sharding with weft.reshard.");
+  mapped = own;
+  if (axis < parts.dims.size()) parts.dims.erase(parts.dims.begin() + static_cast<int64_t>(axis));
+  return make_sharding(std::move(parts));
 }
 
 Recording record(Recorded function, std::span<const Operand> inputs,
@@ -278,8 +296,10 @@ Recording record(Recorded function, std::span<const Operand> inputs,
   context->one_value = axes.empty();
   context->fixed_cells = std::string(axes.empty() ? fixed : kMapped);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
+  ShardingRef mapped = nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     TypeRef type = inputs[i].type;
+    ShardingRef split = split_of(inputs[i]);
     if (!axes.empty() && axes[i]) {
       int64_t axis = *axes[i];
       if (axis < 0 || axis >= type->rank())
@@ -287,8 +307,10 @@ Recording record(Recorded function, std::span<const Operand> inputs,
       Dims shape = type->shape();
       shape.erase(static_cast<size_t>(axis));
       type = with_shape(type, shape);
+      if (split) split = lane_of(split, static_cast<size_t>(axis), mapped);
     }
     Value v = context->builder.input(type);
+    set_split(*context, v, split);
     context->inputs.push_back(Ref::borrow(inputs[i].object));
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
                     make_tracer(context, v, inputs[i].weak));

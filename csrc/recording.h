@@ -26,10 +26,11 @@ struct Recording {
 
 // Runs function(list of tracers) -> list of results on tracers of the given types. `name` is the
 // function's in messages; `describe` maps the number of an input to its name there, or is None.
-// `fixed` says what the function is, if it must not write cells of outside.
+// `fixed` says what the function is, if it must not write cells of outside. `splits` are those of
+// the inputs, for set_split().
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
-                     std::string_view fixed);
+                     std::string_view fixed, std::span<const ShardingRef> splits = {});
 
 // Makes results from a list of tracers.
 using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;

@@ -9,6 +9,7 @@
 #include "checks.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "steps.h"
 
 namespace weft::py {
 namespace {
@@ -51,6 +52,13 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
   return owned;
 }
 
+// CPU devices share a pool of threads, which waits for itself if collectives of many runs meet in
+// it: a run on several of them ends before another begins.
+bool shares_threads(const Program& p) {
+  const Place& place = place_of(p.places.at);
+  return !place.on_one_device() && place.devices->platform == "cpu";
+}
+
 bool has_failed(const Ref& number) {
   Ref value = Ref::checked(PyObject_CallMethodNoArgs(number.get(), name("item")));
   return to_int(value.get()) != kNothingFailed;
@@ -79,6 +87,52 @@ void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::ve
   }
 }
 
+// Runs one module on a list of buffers; returns a list of buffers.
+Ref execute(Executable& executable, PyObject* buffers) {
+  bool has_effects = executable.has_effects;
+  Ref loaded = executable.loaded();
+  executable.begin_run();
+  PyObject* execute_args[] = {loaded.get(), buffers, Py_True};
+  size_t num_args = has_effects ? 3 : 2;  // the last: with a token
+  static PyObject* const execute_sharded = name("execute_sharded");
+  static PyObject* const consume = name("consume_with_handlers");
+  Ref execution = of_run(PyObject_VectorcallMethod(
+      execute_sharded, execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  if (has_effects) {
+    Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
+    Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
+  }
+  PyObject* consume_args[] = {execution.get(), executable.handlers()};
+  Ref results = of_run(PyObject_VectorcallMethod(consume, consume_args,
+                                                 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  executable.end_run(results.get());
+  LastRun& last = last_run();
+  last.any = true;
+  int held = executable.smallest_output;
+  last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
+  return results;
+}
+
+Ref run_steps(const Steps& s, const Ref& buffers) {
+  std::vector<Ref> slots(s.plan->num_slots);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(buffers.get()); ++i)
+    slots[static_cast<size_t>(i)] = Ref::borrow(PyList_GET_ITEM(buffers.get(), i));
+  auto read = [&](const std::vector<uint32_t>& which) {
+    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(which.size())));
+    for (size_t i = 0; i < which.size(); ++i)
+      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(slots[which[i]].get()));
+    return list;
+  };
+  for (const BlockStep& step : s.plan->steps) {
+    Ref results = execute(*s.blocks[step.block], read(step.inputs).get());
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      slots[step.outputs[i]] =
+          Ref::borrow(PyList_GET_ITEM(results.get(), static_cast<Py_ssize_t>(i)));
+    for (uint32_t slot : step.done) slots[slot] = Ref();
+  }
+  return read(s.plan->outputs);
+}
+
 }  // namespace
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
@@ -88,37 +142,22 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
                     "program that was called");
     throw PythonError{};
   }
-  Ref results;
   std::vector<PyObject*> owned;
   std::vector<Ref> copies;
   if (!p.donated.empty()) inputs = owned_donations(p, inputs, owned, copies);
-  if (p.executable) {
+  Ref results;
+  if (p.executable || p.steps) {
     Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
     for (size_t i = 0; i < p.kept.size(); ++i) {
       ArrayObject* a = as_array(inputs[p.kept[i]]);
       if (a->deleted) check_live(a);
       PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
     }
-    bool has_effects = p.executable->has_effects;
-    Ref loaded = p.executable->loaded();
-    PyObject* execute_args[] = {loaded.get(), buffers.get(), Py_True};
-    size_t num_args = has_effects ? 3 : 2;  // the last: with a token
-    static PyObject* const execute = name("execute_sharded");
-    static PyObject* const consume = name("consume_with_handlers");
-    Ref execution = of_run(PyObject_VectorcallMethod(
-        execute, execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    if (has_effects) {
-      Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
-      Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
-    }
-    PyObject* consume_args[] = {execution.get(), p.executable->handlers()};
-    results = of_run(PyObject_VectorcallMethod(consume, consume_args,
-                                               2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    LastRun& last = last_run();
-    last.any = true;
-    int held = p.executable->smallest_output;
-    last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
+    results = p.executable ? execute(*p.executable, buffers.get()) : run_steps(*p.steps, buffers);
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
+    if (shares_threads(p) && PyList_GET_SIZE(results.get()))
+      of_run(
+          PyObject_CallMethodNoArgs(PyList_GET_ITEM(results.get(), 0), name("block_until_ready")));
   }
   size_t first = out.size();
   out.reserve(first + p.outputs.size());
@@ -129,7 +168,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
       out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
                                    p.weak[i], committed));
     } else {
-      ShardingRef sharding = p.executable->result_sharding(static_cast<size_t>(next));
+      ShardingRef sharding =
+          p.executable ? p.executable->result_sharding(static_cast<size_t>(next)) : p.places.at;
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
       out.push_back(
           Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], sharding, committed)));

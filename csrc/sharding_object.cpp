@@ -11,6 +11,9 @@
 namespace nb = nanobind;
 
 namespace weft::py {
+
+bool explicit_axes_exist = false;
+
 namespace {
 
 struct MeshObject {
@@ -54,6 +57,7 @@ nb::object new_mesh(const std::vector<std::string>& names, const std::vector<int
   std::vector<MeshAxis> axes;
   for (size_t i = 0; i < names.size(); ++i)
     axes.push_back({names[i], sizes[i], static_cast<AxisType>(types[i])});
+  for (const MeshAxis& axis : axes) explicit_axes_exist |= axis.type == AxisType::kExplicit;
   return take(mesh_object(make_mesh(std::move(axes), std::move(devices))));
 }
 

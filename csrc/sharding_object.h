@@ -8,6 +8,9 @@
 
 namespace weft::py {
 
+// Whether any mesh has axes of type kExplicit: as long as there is none, nobody looks for splits.
+extern bool explicit_axes_exist;
+
 Ref mesh_object(MeshRef mesh);
 Ref sharding_object(ShardingRef sharding);
 // Null if the object is none.

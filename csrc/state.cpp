@@ -11,6 +11,7 @@
 #include "lru_table.h"
 #include "run.h"
 #include "sharding_object.h"
+#include "shared_runs.h"
 #include "trace.h"
 
 namespace nb = nanobind;
@@ -97,6 +98,19 @@ void bind_state(nb::module_& m) {
             {ref(device), device_sharding(number), std::move(platform), addressable});
       },
       nb::arg("device"), nb::arg("platform"), nb::arg("addressable"));
+  // What started on devices of several processes: a list of (numbers of the devices, count).
+  m.def("shared_runs", [] {
+    nb::list out;
+    for (const SharedRuns& runs : SharedRuns::all())
+      out.append(nb::make_tuple(
+          nb::borrow(
+              to_tuple(Dims(runs.devices().numbers.begin(), runs.devices().numbers.end())).get()),
+          runs.count()));
+    return out;
+  });
+  m.def("shared_order",
+        [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
+  m.def("end_shared_runs", [] { SharedRuns::end(); });
   m.def("current_device", [] { return first_device(current_placement()); });
   m.def("current_placement", [] { return take(sharding_object(current_placement())); });
   // begin_eager() -> depth; end_eager(depth): in between, ops without tracers run.

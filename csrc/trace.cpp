@@ -12,6 +12,7 @@
 #include "dtypes.h"
 #include "hooks.h"
 #include "location.h"
+#include "sharding_object.h"
 
 namespace weft::py {
 
@@ -121,11 +122,16 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
     case OperandKind::kTracer: {
       TracerObject* t = as_tracer(x.object);
       if (t->context == &context) return t->value;
-      return capture(context, x.object, Ref::borrow(x.object), t->type);
+      Value v = capture(context, x.object, Ref::borrow(x.object), t->type);
+      set_split(context, v, split_of(x));
+      return v;
     }
-    case OperandKind::kArray:
+    case OperandKind::kArray: {
       check_live(as_array(x.object));
-      return capture(context, x.object, Ref::borrow(x.object), x.type);
+      Value v = capture(context, x.object, Ref::borrow(x.object), x.type);
+      set_split(context, v, split_of(x));
+      return v;
+    }
     case OperandKind::kNumpy: {
       auto it = context.captured.find(x.object);
       if (it != context.captured.end()) return it->second;
@@ -144,10 +150,115 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   throw Error(ErrorKind::kInternal, "operand of an invalid kind");
 }
 
+// The mesh that set_mesh set; null: none.
+static MeshRef& mesh_that_is_set() {
+  thread_local MeshRef mesh = nullptr;
+  return mesh;
+}
+
+// By the rules; ops that a user wrote have to follow them, where the axes are explicit.
+static void place_results(TraceContext& context, const AttrsRef& attrs, const Values& results) {
+  if (!context.placements && attrs)
+    for (const Attr& a : attrs->values())
+      if (auto* s = std::get_if<ShardingRef>(&a); s && *s && shown_split(*s))
+        context.placements = std::make_unique<Placements>(shown_split(*s)->mesh());
+  if (!context.placements) return;
+  MeshRef set = mesh_that_is_set();
+  bool strict =
+      !set || set->axes().empty() || set->abstract() == context.placements->mesh()->abstract();
+  uint32_t first = results[0].id;
+  context.placements->follow(context.builder, first, false);
+  context.placements->follow(context.builder, first + static_cast<uint32_t>(results.size()),
+                             strict);
+}
+
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
               const AttrsRef& attrs) {
   context.builder.set_loc(context.locations ? current_loc() : kNoLoc);
-  return context.builder.add(op, operands, attrs);
+  Values results = context.builder.add(op, operands, attrs);
+  if (explicit_axes_exist && !results.empty()) place_results(context, attrs, results);
+  return results;
+}
+
+// ---- Explicit axes
+
+namespace {
+
+PyObject* set_current_mesh(PyObject*, PyObject* mesh) {
+  return guard([&] {
+    mesh_that_is_set() = mesh == Py_None ? nullptr : mesh_of(mesh);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* split_for_python(PyObject*, PyObject* o) {
+  return guard([&] {
+    ShardingRef split = split_of(classify_abstract(o));
+    return split ? sharding_object(split).release() : Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"set_current_mesh", set_current_mesh, METH_O, "The mesh of the code that runs, or None."},
+    {"split_of", split_for_python, METH_O,
+     "How a value is split over explicit axes, a Sharding; None if there are none."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+ShardingRef shown_split(ShardingRef sharding) {
+  MeshRef mesh = sharding->mesh(), set = mesh_that_is_set();
+  if (mesh->axes().empty()) return nullptr;
+  if (set && !set->axes().empty()) mesh = set;
+  return mesh->has(AxisType::kExplicit) ? on_explicit_axes(sharding, mesh) : nullptr;
+}
+
+ShardingRef split_of(const Operand& x) {
+  if (!explicit_axes_exist || !x.object) return nullptr;
+  if (x.kind == OperandKind::kArray) return shown_split(as_array(x.object)->sharding);
+  if (x.kind == OperandKind::kTracer) {
+    TracerObject* t = as_tracer(x.object);
+    Placements* table = t->context->placements.get();
+    if (!table) return nullptr;
+    if (!t->value.is_literal()) table->follow(t->context->builder, t->value.id + 1, false);
+    return shown_split(table->of(t->value));
+  }
+  if (x.kind != OperandKind::kInvalid || !x.type) return nullptr;
+  Ref sharding = Ref::steal(PyObject_GetAttrString(x.object, "sharding"));
+  Ref core = sharding && sharding.get() != Py_None
+                 ? Ref::steal(PyObject_GetAttrString(sharding.get(), "_placement"))
+                 : Ref();
+  PyErr_Clear();
+  ShardingRef found = core ? sharding_of(core.get()) : nullptr;
+  return found ? shown_split(found) : nullptr;
+}
+
+void set_split(TraceContext& context, Value v, ShardingRef split) {
+  if (!split) return;
+  if (!context.placements) context.placements = std::make_unique<Placements>(split->mesh());
+  Placements& table = *context.placements;
+  table.follow(context.builder, v.id + 1, false);
+  table.set(v, on_explicit_axes(split, table.mesh()));
+}
+
+void begin_placements(TraceContext& context) {
+  MeshRef mesh = mesh_that_is_set();
+  if (mesh && mesh->has(AxisType::kExplicit))
+    context.placements = std::make_unique<Placements>(mesh);
+}
+
+std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value> values) {
+  std::vector<ShardingRef> out;
+  Placements* table = context.placements.get();
+  MeshRef set = mesh_that_is_set();
+  bool hidden = set && !set->axes().empty() && !set->has(AxisType::kExplicit);
+  if (!table || hidden || table->mesh()->is_abstract()) return out;
+  for (Value v : values) {
+    if (!v.is_literal()) table->follow(context.builder, v.id + 1, false);
+    out.push_back(table->of(v));
+  }
+  if (!table->any()) out.clear();
+  return out;
 }
 
 ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) {
@@ -242,6 +353,7 @@ void init_tracer(PyObject* module, const TypeSlots& shared) {
   if (!type) throw PythonError{};
   tracer_type = reinterpret_cast<PyTypeObject*>(type);
   check(PyModule_AddObjectRef(module, "Tracer", type));
+  check(PyModule_AddFunctions(module, functions));
 }
 
 }  // namespace weft::py

@@ -10,6 +10,7 @@
 #include "core.h"
 #include "operand.h"
 #include "type_slots.h"
+#include "weft/placements.h"
 
 namespace weft::py {
 
@@ -53,6 +54,8 @@ struct TraceContext {
   bool one_value = false;
   std::vector<Ref> known;
   std::vector<Ref> held;  // NumPy arrays whose addresses are keys of `captured`
+  // How values are split over the explicit axes of a mesh; null: there are none.
+  std::unique_ptr<Placements> placements;
 };
 using ContextRef = std::shared_ptr<TraceContext>;
 
@@ -96,6 +99,18 @@ Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef t
 // Appends an op at the user's line.
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
               const AttrsRef& attrs);
+
+// How a value is split over explicit axes, of the mesh that is set or else of its own; null if
+// there are none.
+ShardingRef split_of(const Operand& x);
+// The same of an array or type with a sharding.
+ShardingRef shown_split(ShardingRef sharding);
+// Makes a value of the context one that is split so; null: nothing is known of it.
+void set_split(TraceContext& context, Value v, ShardingRef split);
+// Gives a new context its table, if the mesh that is set has explicit axes.
+void begin_placements(TraceContext& context);
+// How values are split; empty if none of the context's is.
+std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value> values);
 
 // Lets go of what a context held for its trace, which has ended. Tracers that outlive the trace
 // keep their context, and the traced function may be what keeps them; they must not keep the

@@ -144,41 +144,82 @@ std::shared_ptr<const T> transformed(const GraphRef& graph, std::string options,
 
 }  // namespace
 
-std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions& options) {
-  return transformed<JvpGraph>(graph, option_text("jvp", {&options.in_mask, &options.instantiate}),
-                               [&] { return jvp(graph, options); });
-}
-
 namespace {
 
-// The same in one op, for the body of a shard_map that knows over which axes values vary: it
-// differentiates once that is known of the graph's inputs.
-std::shared_ptr<const VjpGraph> vjp_later(const GraphRef& graph, const VjpOptions& options) {
-  static const OpDef& op = registry().get("pullback");
-  auto made = std::make_shared<VjpGraph>();
+// ---- Later
+//
+// In the body of a shard_map that knows over which axes values vary, derivatives are ops that hold
+// a graph until that is known of its inputs.
+
+Dims bits(const Mask& mask) {
+  Dims out;
+  for (bool m : mask) out.push_back(m);
+  return out;
+}
+
+// inputs, tangents or cotangents -> outputs, derivatives
+GraphRef derivative_later(const char* name, const GraphRef& graph, const Mask& inputs,
+                          const Mask& outputs) {
+  const OpDef& op = registry().get(name);
+  bool backwards = op.name == "pullback";
   GraphBuilder b;
-  std::vector<Value> inputs;
-  Dims in_mask, ct_mask;
-  for (TypeRef type : graph->input_types()) inputs.push_back(b.input(type));
-  for (bool m : options.in_mask) in_mask.push_back(m);
+  std::vector<Value> args;
+  for (TypeRef type : graph->input_types()) args.push_back(b.input(type));
+  std::vector<TypeRef> types =
+      backwards ? graph->output_types()
+                : std::vector<TypeRef>(graph->input_types().begin(), graph->input_types().end());
+  for (size_t i = 0; i < types.size(); ++i)
+    if ((backwards ? outputs : inputs)[i]) args.push_back(b.input(types[i]));
+  AttrsRef attrs =
+      AttrRecord::make(op.name, op.attrs,
+                       {{"jaxpr", graph}, {"in_mask", bits(inputs)}, {"out_mask", bits(outputs)}});
+  return b.finish_ordered(b.add(op, args, attrs), args, graph->num_consts());
+}
+
+// Of a graph, the outputs from number n on.
+GraphRef outputs_from(const GraphRef& graph, size_t n) {
+  GraphBuilder b;
+  std::vector<Value> args;
+  for (TypeRef type : graph->input_types()) args.push_back(b.input(type));
+  Values made = b.inline_graph(*graph, args);
+  return b.finish_ordered(std::span<const Value>(made).subspan(n), args, graph->num_consts());
+}
+
+// The outputs that have a derivative by the inputs: float or complex ones that depend on them, and
+// those that are wanted anyway.
+Mask moving(const GraphRef& graph, const Mask& inputs, const Mask& wanted = {}) {
+  Mask mask;
+  auto depends = dependent_outputs(graph, inputs);
   std::vector<TypeRef> types = graph->output_types();
-  for (size_t i = 0; i < types.size(); ++i) {
-    bool wanted = options.cotangents.empty() || options.cotangents[i];
-    made->ct_mask.push_back(wanted && is_inexact(types[i]->dtype()));
-    ct_mask.push_back(made->ct_mask[i]);
-    if (made->ct_mask[i]) inputs.push_back(b.input(types[i]));
-  }
-  AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                    {{"jaxpr", graph}, {"in_mask", in_mask}, {"ct_mask", ct_mask}});
-  Values results = b.add(op, inputs, attrs);
-  made->graph = b.finish_ordered(results, inputs, graph->num_consts());
-  return made;
+  for (size_t i = 0; i < types.size(); ++i)
+    mask.push_back(is_inexact(types[i]->dtype()) &&
+                   ((*depends)[i] || (!wanted.empty() && wanted[i])));
+  return mask;
+}
+
+Mask both(Mask a, const Mask& b) {
+  for (size_t i = 0; i < b.size(); ++i) a[i] = a[i] && b[i];
+  return a;
 }
 
 }  // namespace
 
+std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions& options) {
+  if (are_varying_known()) {
+    Mask outputs = moving(graph, options.in_mask, options.instantiate);
+    return std::make_shared<JvpGraph>(
+        JvpGraph{derivative_later("pushforward", graph, options.in_mask, outputs), outputs});
+  }
+  return transformed<JvpGraph>(graph, option_text("jvp", {&options.in_mask, &options.instantiate}),
+                               [&] { return jvp(graph, options); });
+}
+
 std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions& options) {
-  if (are_varying_known()) return vjp_later(graph, options);
+  if (are_varying_known()) {
+    Mask outputs = both(moving(graph, options.in_mask), options.cotangents);
+    return std::make_shared<VjpGraph>(
+        VjpGraph{derivative_later("pullback", graph, options.in_mask, outputs), outputs});
+  }
   return transformed<VjpGraph>(graph, option_text("vjp", {&options.in_mask, &options.cotangents}),
                                [&] { return vjp(graph, options); });
 }
@@ -195,7 +236,14 @@ std::shared_ptr<const VmapGraph> vmap_here(const GraphRef& graph, const VmapOpti
 
 std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
                                                    const JacobianOptions& options) {
-  if (!options.forward) check_may_transpose("reverse-mode Jacobian");
+  if (are_varying_known()) {
+    Linearized made(graph, options.in_mask, options.num_values);
+    auto parts = [&](Builder& b, std::span<const Value> inputs) -> LinearParts {
+      return {b.inline_graph(*graph, inputs), Values(inputs), made.out_mask(),
+              options.forward ? made.push() : nullptr, options.forward ? nullptr : made.pull()};
+    };
+    return std::make_shared<JacobianGraph>(JacobianGraph{jacobian_of(*graph, options, parts)});
+  }
   std::string text = cat(option_text("jacobian", {&options.in_mask}), ' ', options.num_values,
                          options.forward ? " forward" : " reverse");
   return transformed<JacobianGraph>(graph, std::move(text),
@@ -203,7 +251,17 @@ std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
 }
 
 Linearized::Linearized(GraphRef graph, Mask inputs, size_t num_values)
-    : graph_(std::move(graph)), inputs_(std::move(inputs)), num_values_(num_values) {
+    : graph_(std::move(graph)),
+      inputs_(std::move(inputs)),
+      num_values_(num_values),
+      later_(are_varying_known()) {
+  if (later_) {
+    made_ = std::make_shared<Made>();
+    made_->out_mask = moving(graph_, inputs_);
+    for (uint32_t i = 0; i < graph_->num_inputs(); ++i) made_->residuals.push_back({true, i});
+    forward_ = graph_;
+    return;
+  }
   bool at_once = runs_at_once();
   tokens_ = rule_tokens(*graph_);
   std::optional<Kept> kept;
@@ -251,10 +309,20 @@ GraphRef Linearized::form(GraphRef (Made::*which)[2], FunctionRef<GraphRef()> ma
 }
 
 GraphRef Linearized::push() const {
+  if (later_)
+    return outputs_from(
+        derivative_later("pushforward", without_effects(graph_), inputs_, made_->out_mask),
+        graph_->outputs().size());
   return form(&Made::push, [&] { return full().linear; });
 }
 
 GraphRef Linearized::pull() const {
+  if (later_) {
+    Mask outputs = out_mask();
+    for (size_t i = num_values_; i < outputs.size(); ++i) outputs[i] = false;
+    return outputs_from(derivative_later("pullback", without_effects(graph_), inputs_, outputs),
+                        graph_->outputs().size());
+  }
   return form(&Made::pull, [&] {
     const Mask& mask = out_mask();
     auto count = std::count(mask.begin(), mask.begin() + num_values_, true);

@@ -48,6 +48,7 @@ class Linearized {
   GraphRef graph_;
   Mask inputs_;
   size_t num_values_;
+  bool later_;  // once it is known what varies; the inputs are the residuals then
   std::vector<RuleTokenRef> tokens_;
   std::shared_ptr<Made> made_;
   GraphRef forward_;
@@ -55,7 +56,7 @@ class Linearized {
 };
 
 // The transpose of a linear graph, whose first inputs are residuals, for cotangents of the first
-// `num_cotangents` of its outputs; for all inputs.
+// `num_cotangents` of its outputs; for all other inputs.
 GraphRef transposed(const GraphRef& linear, size_t num_residuals, size_t num_cotangents);
 // What the core's transpose() needs to know for that.
 TransposeOptions from_first(const Graph& linear, size_t num_residuals, size_t num_cotangents);

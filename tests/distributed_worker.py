@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 import weft
 import weft.numpy as wnp
 from weft.experimental import multihost_utils
+from weft.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 MODE, ADDRESS, COUNT, NUMBER, FOLDER = sys.argv[1:]
 COUNT, NUMBER = int(COUNT), int(NUMBER)
@@ -32,60 +34,138 @@ def message(function, *args, **kwargs):
     return None
 
 
-def all_reduce():
-    """A function that sums over the devices of all processes, by a program of XLA's."""
-    from jaxlib import _hlo, _jax, xla_client
+def meshed():
+    """A mesh of all devices, a row for each process, and the sharding over both of its axes."""
+    mesh = Mesh(np.array(weft.devices()).reshape(COUNT, 2), ("p", "d"))
+    return mesh, NamedSharding(mesh, P("p", "d"))
 
-    from weft.runtime import buffers, devices
 
-    everywhere = devices.devices()
-    n = len(everywhere)
-    listed = _jax.DeviceList(tuple(everywhere))
-    options = xla_client.CompileOptions()
-    options.num_partitions = n
-    ids = np.array([[d.id for d in everywhere]], np.int32)
-    options.device_assignment = xla_client.DeviceAssignment.create(ids)
-    options.executable_build_options.use_spmd_partitioning = True
-    options.executable_build_options.use_shardy_partitioner = True
-    text = f"""
-      sdy.mesh @mesh = <["x"={n}]>
-      func.func public @main(%a: tensor<{n}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}})
-          -> (tensor<1xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}]>}}) {{
-        %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{{"x"}}]>]
-            out_shardings=[<@mesh, [{{}}]>] manual_axes={{"x"}} (%b: tensor<1xf32>) {{
-          %1 = "stablehlo.all_reduce"(%b) <{{
-            channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
-            replica_groups = dense<{[list(range(n))]}> : tensor<1x{n}xi64>, use_global_device_ids
-          }}> ({{
-            ^bb0(%x: tensor<f32>, %y: tensor<f32>):
-              %s = stablehlo.add %x, %y : tensor<f32>
-              stablehlo.return %s : tensor<f32>
-          }}) : (tensor<1xf32>) -> tensor<1xf32>
-          sdy.return %1 : tensor<1xf32>
-        }} : (tensor<{n}xf32>) -> tensor<1xf32>
-        return %0 : tensor<1xf32>
-      }}"""
-    own = weft.local_devices()
-    program = own[0].client.compile_and_load(text, listed, options)
-    parts = [np.float32([everywhere.index(d)]) for d in own]
-    given = _jax.batched_device_put(
-        devices.Aval((n,), np.dtype("float32")),
-        _jax.GSPMDSharding(listed, _hlo.HloSharding.iota_tile((n,))),
-        parts,
-        own,
-        committed=True,
-        enable_x64=True,
+@weft.jit
+def step(x):
+    return x / (1 + wnp.abs(x).sum())
+
+
+def whole(x):
+    return multihost_utils.process_allgather(x, tiled=True)
+
+
+def arrays_are_spread():
+    """Arrays with parts in all processes: made, asked, refused."""
+    mesh, both = meshed()
+    host = np.arange(COUNT * 8, dtype=np.float32).reshape(2 * COUNT, 4)
+    mine = host[2 * NUMBER : 2 * NUMBER + 2]
+    parts = [weft.device_put(mine[:, i : i + 2], weft.local_devices()[i // 2]) for i in (0, 2)]
+    for x in (
+        weft.device_put(host, both),
+        weft.device_put(wnp.asarray(host), both),
+        weft.make_array_from_callback(host.shape, both, lambda index: host[index]),
+        weft.make_array_from_process_local_data(both, mine),
+        weft.make_array_from_process_local_data(both, mine, host.shape),
+        weft.make_array_from_process_local_data(both, host, host.shape),
+        weft.make_array_from_single_device_arrays(host.shape, both, parts[::-1]),
+        multihost_utils.host_local_array_to_global_array(mine, mesh, P("p", "d")),
+    ):
+        assert (x.shape, x.sharding, x.committed) == (host.shape, both, True)
+        assert not x.is_fully_addressable and not x.is_fully_replicated
+        assert [s.data.tolist() for s in x.addressable_shards] == [p.tolist() for p in parts]
+        assert [s.device for s in x.global_shards] == weft.devices()
+        assert [s.data is None for s in x.global_shards].count(False) == 2
+        assert (whole(x) == host).all()
+    local = multihost_utils.global_array_to_host_local_array(x, mesh, P("p", "d"))
+    assert local.is_fully_addressable and (np.asarray(local) == mine).all()
+    turned = weft.device_put(x, NamedSharding(mesh, P("d", "p")))
+    assert turned.sharding.spec == P("d", "p") and (whole(turned) == host).all()
+    everywhere = weft.device_put(x, NamedSharding(mesh, P()))
+    assert everywhere.is_fully_replicated and (np.asarray(everywhere) == host).all()
+    assert repr(x) == str(x) == f"{x}" == f"Array(shape={host.shape}, dtype=float32)"
+    for ask in (np.asarray, memoryview, weft.device_get, lambda x: x.item(0), lambda x: x.tolist()):
+        assert message(ask, x)[0] == "NotAddressableError"
+    there = weft.devices()[-1]
+    assert message(weft.device_put, x, there)[0] == "NotAddressableError"
+    one = weft.device_put(np.ones(2), there)
+    assert len(one.addressable_shards) == (NUMBER == COUNT - 1)
+    keys = weft.device_put(
+        weft.random.split(weft.random.key(0), 2 * COUNT), NamedSharding(mesh, P("p"))
     )
-    result = devices.Aval((1,), np.dtype("float32"))
-    whole = _jax.GSPMDSharding(listed, _hlo.HloSharding.replicate())
-    handler = buffers.make_handler(result, whole)
+    assert not keys.is_fully_addressable and repr(keys).startswith("Array(")
+    assert message(x.__dlpack__)[0] == "BufferError"
+    bad = message(weft.make_array_from_process_local_data, both, np.ones((3, 4)), host.shape)
+    assert "or the 2 that the devices of this process hold" in bad[1]
+    differ = message(weft.device_put, np.full(host.shape, NUMBER), both)
+    assert differ[0] == "ProgramMismatchError" and "expected the same value" in differ[1]
+    assert message(multihost_utils.process_allgather, x)[0] == "ValueError"
+    return host, x
 
-    def run():
-        (out,) = program.execute_sharded([given]).consume_with_handlers([handler])
-        out.block_until_ready()
-        return out
 
-    return run, n
+def programs_are_spread(host, x):
+    """Programs over all processes compute what one device does, and its derivatives."""
+    mesh, both = meshed()
+
+    def f(x, w):
+        return (wnp.tanh(x @ w) ** 2).sum()
+
+    w = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+    value, grads = weft.jit(weft.value_and_grad(f, argnums=(0, 1)))(x, w)
+    wanted, wanted_grads = weft.jit(weft.value_and_grad(f, argnums=(0, 1)))(host, w)
+    np.testing.assert_allclose(float(value), float(wanted), rtol=1e-5)
+    for own, other in zip(grads, wanted_grads, strict=True):
+        np.testing.assert_allclose(whole(own), other, rtol=1e-4, atol=1e-4)
+    assert whole(x[1]).tolist() == host[1].tolist()
+    placed = weft.jit(
+        lambda a: a.T * 2, in_shardings=both, out_shardings=NamedSharding(mesh, P("d"))
+    )(x)
+    assert placed.sharding.spec == P("d") and (whole(placed) == host.T * 2).all()
+
+    def exchanged(part):
+        ring = [(i, (i + 1) % COUNT) for i in range(COUNT)]
+        return weft.lax.ppermute(part, "p", ring) + weft.lax.psum(part, ("p", "d"))
+
+    moved = weft.shard_map(exchanged, mesh=mesh, in_specs=P("p", "d"), out_specs=P("p", "d"))
+    blocks = host.reshape(COUNT, 2, 2, 2)
+    total = np.tile(blocks.sum((0, 2)), (COUNT, 2))
+    for run in (moved, weft.jit(moved)):
+        assert (whole(run(x)) == np.roll(host, 2, axis=0) + total).all()
+    for _ in range(20):  # without a wait in between
+        x = step(x)
+    assert whole(x).shape == host.shape
+    other = weft.jit(lambda x: x.sum() * (NUMBER + 1))
+    differ = message(other, x)
+    assert differ[0] == "ProgramMismatchError" and "program in each; got '<lambda>(f32" in differ[1]
+
+
+def checkpoints_are_spread(host, x):
+    """Each process writes its parts; they are restored to any layout."""
+    mesh, both = meshed()
+    share = NamedSharding(mesh, P(("d", "p")))
+    tree = {
+        "x": x,
+        "same": weft.device_put(np.arange(4 * COUNT), NamedSharding(mesh, P())),
+        "bits": weft.device_put(wnp.arange(8 * COUNT).astype("bfloat16"), share),
+        "keys": weft.device_put(weft.random.split(weft.random.key(3), 2 * COUNT), share),
+        "n": 5,
+    }
+    folder = os.path.join(FOLDER, "spread")
+    weft.checkpoints.save(folder, tree, 1, asynchronous=True).wait()
+    files = os.path.join(folder, "1", "arrays")
+    assert [len(os.listdir(os.path.join(files, i, "c"))) for i in "01"] == [2 * COUNT, 2 * COUNT]
+    again = weft.checkpoints.restore(folder, tree)
+    same = weft.tree.map(lambda a, b: a == b if a is b else a.sharding == b.sharding, again, tree)
+    assert all(weft.tree.leaves(same))
+    turned = NamedSharding(mesh, P("d", "p"))
+    wish = {**tree, "x": weft.ShapeDtypeStruct(x.shape, x.dtype, sharding=turned)}
+    here = NamedSharding(mesh.local_mesh, P(None, "d"))
+    to = dict.fromkeys(tree, share) | {"x": here}
+    for restored, place in (
+        (weft.checkpoints.restore(folder, wish), turned),
+        (weft.checkpoints.restore(folder, shardings=to), here),
+    ):
+        assert restored["x"].sharding == place and (whole_or_own(restored["x"]) == host).all()
+    assert restored["bits"].sharding == share
+    assert (whole(restored["bits"]).astype(int) == np.arange(8 * COUNT)).all()
+
+
+def whole_or_own(x):
+    return np.asarray(x) if x.is_fully_addressable else whole(x)
 
 
 def full(*_):
@@ -119,9 +199,9 @@ def meet():
     seen["differ"] = message(share.assert_equal, {"x": NUMBER}, "numbers:")
     seen["names"] = message(share.sync_global_devices, f"place {NUMBER}")
     share.sync_global_devices("place")
-    run, n = all_reduce()
-    (part, *_) = run()._arrays
-    seen["reduced"] = [float(np.asarray(memoryview(part))[0]), sum(range(n))]
+    host, x = arrays_are_spread()
+    programs_are_spread(host, x)
+    checkpoints_are_spread(host, x)
     tree = {"w": wnp.arange(6.0) + NUMBER, "n": NUMBER}
     for step in range(3):
         saving = weft.checkpoints.save(FOLDER, tree, step, keep=2, asynchronous=step < 2)
@@ -139,23 +219,25 @@ def meet():
 
 def fail():
     """A process fails in the middle of a step; the others say how long it took to reach them."""
-    run, _ = all_reduce()
-    run()
+    _, both = meshed()
+    x = weft.device_put(np.ones((2 * COUNT, 4), np.float32), both)
+    long = weft.jit(lambda x, n: weft.lax.fori_loop(0, n, lambda _, x: step(x), x))
+    long(x, 1).block_until_ready()
     multihost_utils.sync_global_devices("begin")
     began = time.time()
     try:
         if NUMBER == VICTIM:
-            time.sleep(0.2)
+            if MODE in ("kill", "kill_first"):
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+                long(x, 10**8)
             if MODE == "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
             if MODE == "raise":
                 raise ValueError("a mistake")
+            time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGKILL)
-        try:
-            while MODE != "sleep":
-                run()
-        except weft.errors.JaxRuntimeError:
-            time.sleep(60)  # of the connection: what is behind it is told now
+        if MODE != "sleep":
+            long(x, 10**8).block_until_ready()
         time.sleep(60)
     except weft.errors.ProcessFailureError as error:
         return {
@@ -163,11 +245,26 @@ def fail():
             "lost": [error.failed_processes, sorted(d.id for d in error.failed_devices)],
             "took": time.time() - began,
             "again": message(multihost_utils.sync_global_devices, "after"),
+            "program": message(step, x),
         }
 
 
 def mismatch():
     return {}
+
+
+def diverge():
+    """Programs that all have started before, in different orders: found while they run."""
+    _, both = meshed()
+    x = weft.device_put(np.ones((2 * COUNT, 4), np.float32), both)
+    programs = [weft.jit(lambda x, i=i: step(x) + i) for i in range(3)]
+    for program in programs:
+        program(x)
+    try:
+        programs[NUMBER](x)
+        time.sleep(60)
+    except weft.errors.ProgramMismatchError as error:
+        return {"told": str(error)}
 
 
 weft.config.update("weft_num_cpu_devices", 2)
@@ -183,5 +280,5 @@ try:
 except RuntimeError as error:
     seen = {"initialize": [type(error).__name__, str(error)]}
 else:
-    seen = {"meet": meet, "mismatch": mismatch}.get(MODE, fail)()
+    seen = {"meet": meet, "mismatch": mismatch, "diverge": diverge}.get(MODE, fail)()
 print(json.dumps(seen), flush=True)

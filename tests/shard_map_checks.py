@@ -1,13 +1,15 @@
 """Programs of shard_map and what they give, by NumPy.
 
 As a program, it runs them on eight CPU devices and writes what they give to stdout: for each a list
-of the leaves when it runs under jit, and when it does not.
+of the leaves when it runs under jit, and when it does not; and under "random" what is wrong with as
+many random programs as its argument says, by their seeds.
 """
 
 import pickle
 import sys
 
 import numpy as np
+from shard_map_random import mismatch
 
 import weft
 from weft import lax, numpy as wnp
@@ -79,10 +81,59 @@ def nested(a):
     )
 
 
+@weft.custom_jvp
+def half_as_steep(w, x):
+    return wnp.sum(wnp.sin(w * x))
+
+
+# What the rule computes varies where the argument does not: its transpose has to sum that up.
+@half_as_steep.defjvp
+def _half(primals, tangents):
+    (w, x), (dw, dx) = primals, tangents
+    return half_as_steep(w, x), (wnp.cos(w * x) * (x * dw + w * dx)).sum() / 2
+
+
+def scanned_loss(w, x):
+    start = lax.pcast(wnp.float32(0), ("x", "y"), to="varying")
+    return lax.scan(lambda c, t: (c + wnp.sin(w * t).sum(), None), start, x)[0]
+
+
+def pulled(w, x):
+    y, pull = weft.vjp(local_loss, w, x)
+    return lax.psum(y, ("x", "y")), *pull(wnp.ones_like(y))
+
+
+def descended(w, xs):
+    def step(w, x):
+        return w - weft.grad(lambda w: lax.psum(wnp.sin(w * x).sum(), "x"))(w), None
+
+    return lax.scan(step, w, xs)[0]
+
+
+def transposed(w, x):
+    return weft.linear_transpose(lambda w: w * x, w)(x)[0]
+
+
+SAME = P()  # along all axes
+
+
+def within(f, out_specs=SAME, **options):
+    return on_mesh(f, WHOLE, out_specs, **options)
+
+
 def gradient_within(f):
     return on_mesh(lambda w, x: weft.grad(f)(w, x), WHOLE, P())
 
 
+def mapped(f, **options):
+    return weft.pmap(f, "i", **options)
+
+
+def share(x):
+    return x / lax.psum(x, "i")
+
+
+Y = X.reshape(2, 8)
 VALUE, SLOPE = np.sin(W * X).sum(), (np.cos(W * X) * X).sum()
 BEND = -(np.sin(W * X) * X * X).sum()
 RING = [(i, (i + 1) % 4) for i in range(4)]
@@ -106,6 +157,16 @@ PROGRAMS = {
                 P(("x", "y"))),
         (X,), np.tile(X, (8, 1)),
     ),
+    "all_gather_invarying": (
+        on_mesh(lambda x: lax.all_gather(x, "x", tiled=True, to="invarying"), P("x", "y"),
+                P(None, "y")), (X,), X,
+    ),
+    "grad_of_all_gather_invarying": (
+        weft.grad(lambda x: on_mesh(
+            lambda a: wnp.sin(lax.all_gather(a, "x", tiled=True, to="invarying")),
+            P("x"), P())(x).sum()), (X,), np.cos(X)),
+    "psum_over_no_axis": (on_mesh(lambda x: lax.psum(x, ()), P("x"), P("x")), (X,), X),
+    "no_specs": (on_mesh(lambda x: x * 2, None, P()), (X,), X * 2),
     "all_to_all": (
         on_mesh(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")),
         (np.arange(64.0, dtype=np.float32).reshape(8, 8),),
@@ -165,10 +226,61 @@ PROGRAMS = {
     "grad_of_psum_within": (gradient_within(loss), (W, X), SLOPE),
     "grad_of_jit_within": (gradient_within(weft.jit(local_loss)), (W, X), SLOPE),
     "grad_of_grad_within": (gradient_within(weft.grad(loss)), (W, X), BEND),
+    "vjp_within": (within(pulled, (P(), P(), P("x", "y"))), (W, X),
+                   (VALUE, SLOPE, np.cos(W * X) * W)),
+    "vjp_within_unchecked": (
+        within(lambda w, x: pulled(w, x)[::2], (P(), P("x", "y")), check_vma=False), (W, X),
+        (VALUE, np.cos(W * X) * W)),
+    "linear_transpose_within": (within(transposed), (W, X), (X * X).sum()),
+    "linearize_within": (
+        within(lambda w, x: weft.linearize(loss, w, x)[1](w, 0 * x)), (W, X), W * SLOPE),
+    "jacrev_within": (
+        within(lambda v, x: weft.jacrev(lambda v: lax.psum(wnp.sin(v * x.sum()), ("x", "y")))(v)),
+        (V, X),
+        np.diag([(np.cos(v * (S := BLOCKS.sum(1))) * S).sum() for v in V]),
+    ),
+    "hessian_within": (within(lambda w, x: weft.hessian(local_loss)(w, x)), (W, X), BEND),
+    "jvp_of_grad_within": (
+        within(lambda w, x: weft.jvp(lambda w: weft.grad(loss)(w, x), (w,), (w,))[1]), (W, X),
+        W * BEND),
+    "hessian_of_scan_within": (within(lambda w, x: weft.hessian(scanned_loss)(w, x)), (W, X), BEND),
+    "value_and_grad_aux_within": (
+        within(lambda w, x: weft.value_and_grad(lambda w: (loss(w, x), x), has_aux=True)(w),
+               ((P(), P("x", "y")), P())), (W, X), (VALUE, X, SLOPE)),
+    "grad_of_custom_jvp_within": (gradient_within(half_as_steep), (W, X), SLOPE / 2),
+    "grad_of_grad_of_custom_jvp_within": (
+        gradient_within(weft.grad(half_as_steep)), (W, X), BEND / 2),
+    "grad_of_checkpoint_within": (gradient_within(weft.checkpoint(local_loss)), (W, X), SLOPE),
+    "grad_of_jvp_of_grad_around": (
+        weft.grad(lambda w, x: within(lambda w, x: weft.jvp(
+            lambda w: weft.grad(loss)(w, x), (w,), (w,))[0])(w, x)), (W, X), BEND),
+    "descent_within": (
+        on_mesh(descended, (P(), P("x")), P()), (W, X[:4] * 0 + 1), W - 8 * np.cos(W)),
+    "ambient_mesh_within": (
+        on_mesh(lambda a: weft.shard_map(inner, in_specs=P(None, "y"), out_specs=P())(a),
+                P("x"), P("x"), axis_names={"x"}),
+        (X,), X @ np.float32([[1], [2]])),
     "vmap_of_grad_within": (
         on_mesh(lambda w, x: weft.vmap(weft.grad(local_loss), (0, None))(w, x), WHOLE, P()),
         (V, X), [(np.cos(v * X) * X).sum() for v in V],
     ),
+    "pmap": (mapped(share), (X,), X / X.sum(0)),
+    "pmap_of_some_devices": (weft.pmap(lambda x: x @ x), (X[:3],), (X[:3] ** 2).sum(1)),
+    "pmap_axes": (
+        mapped(lambda d, y: {"p": d["a"] * y, "s": lax.psum(d["b"], "i")},
+               in_axes=({"a": 1, "b": 0}, None), out_axes={"p": 1, "s": None}),
+        ({"a": Y, "b": X}, 2.0), {"p": Y * 2, "s": X.sum(0)},
+    ),
+    "pmap_keywords": (
+        lambda x: mapped(lambda x, n, *, y: x * n + y, in_axes=(0, 0),
+                         static_broadcasted_argnums=1)(x, 3, y=x), (X,), X * 4),
+    "pmap_index": (mapped(lambda x: x * 0 + lax.axis_index("i")), (X[:, 0],), np.arange(8.0)),
+    "grad_of_pmap": (weft.grad(lambda w, x: (mapped(lambda w, x: w * x, in_axes=(None, 0))(w, x)
+                                             ** 2).sum()), (W, X), 2 * W * (X * X).sum()),
+    "grad_within_pmap": (mapped(weft.grad(lambda x: lax.psum(x**3, "i"))), (X[:, 0],),
+                         24 * X[:, 0] ** 2),
+    "vmap_of_pmap": (weft.vmap(mapped(share), in_axes=1, out_axes=1), (X,), X / X.sum(0)),
+    "jvp_of_pmap": (lambda x: weft.jvp(mapped(share), (x,), (x,)), (X,), (X / X.sum(0), 0 * X)),
 }  # fmt: skip
 
 
@@ -184,4 +296,5 @@ def answers(f, arguments):
 
 if __name__ == "__main__":
     made = {name: answers(f, arguments) for name, (f, arguments, _) in PROGRAMS.items()}
+    made["random"] = {seed: mismatch(seed) for seed in range(int(sys.argv[1]))}
     sys.stdout.buffer.write(pickle.dumps(made))

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -218,22 +219,50 @@ def test_a_kill_leaves_the_last_checkpoint(tmp_path):
     times = [chance.random() for _ in range(30 if EVERYTHING else 1)]
     last = 0
     for kill in [*kills, *times]:
-        call = [str(kill)] if isinstance(kill, int) else []
-        writer = subprocess.Popen(
-            [sys.executable, ROOT / "tests" / "checkpoint_writer.py", tmp_path, *call],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with writer, writer.stdout:
-            try:
-                assert writer.stdout.readline() == "ready\n"
-                if call:
-                    writer.wait(timeout=60)
-                else:
-                    time.sleep(kill)
-            finally:
-                writer.kill()
+        write_and_kill(tmp_path, kill, 1)
         now = read_all(tmp_path)
         assert now >= last
         last = now
     assert last >= 2
+
+
+def write_and_kill(folder, kill, count):
+    """Processes that save checkpoints until the first is killed, at a call or after some time."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    call = str(kill) if isinstance(kill, int) else "0"
+    command = [sys.executable, ROOT / "tests" / "checkpoint_writer.py", folder]
+    groups = [[address, str(count), str(i)] if count > 1 else [] for i in range(count)]
+    writers = [
+        subprocess.Popen(
+            [*command, "0" if i else call, *group],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for i, group in enumerate(groups)
+    ]
+    try:
+        assert "ready\n" in iter(writers[0].stdout.readline, "")
+        if call != "0":
+            writers[0].wait(timeout=60)
+        else:
+            time.sleep(kill)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+
+
+def test_a_kill_of_one_of_several_leaves_the_last_checkpoint(tmp_path):
+    chance = random.Random(1)
+    calls = range(2, 110, 9) if EVERYTHING else (23, 41)
+    times = [0.3 + chance.random() for _ in range(12 if EVERYTHING else 0)]
+    last = 0
+    for kill in [*calls, *times]:
+        write_and_kill(tmp_path, kill, 2)
+        now = read_all(tmp_path)
+        assert now >= last
+        last = now
+    assert last >= 1

@@ -381,7 +381,7 @@ def test_rules_are_traced_where_they_were_given():
         (lambda x: lax.psum(x, "k"), UnboundAxisNameError, "got 'k', where there are 'i'"),
         (lambda x: lax.axis_index("k"), NameError, "vmap\\(f, axis_name='k'\\)"),
         (lambda x: lax.psum(x, 0), ArgumentTypeError, "a string; got 0"),
-        (lambda x: lax.psum(x, ()), AttributeValueError, "the name of a mapped axis"),
+        (lambda x: lax.all_gather(x, ()), AttributeValueError, "the name of a mapped axis"),
         (lambda x: lax.psum(x, ("i", "i")), AttributeValueError, "distinct names"),
         (lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), AttributeValueError, "source once"),
         (lambda x: lax.ppermute(x, "i", [(0, 9)]), AttributeValueError, "between 0 and 2"),

@@ -34,6 +34,9 @@ def test_names():
         ("weft_enable_x64", "yes", TypeError),
         ("weft_num_cpu_devices", 0, ValueError),
         ("weft_num_cpu_devices", 1.5, ValueError),
+        ("weft_cpu_memory_kept", -1, ValueError),
+        ("weft_cpu_memory_kept", 2**31, ValueError),
+        ("weft_cpu_memory_kept", True, ValueError),
         ("weft_platforms", 3, TypeError),
     ],
 )
@@ -307,3 +310,46 @@ def test_settings_without_effect_are_kept(name):
 def test_the_table_of_settings_is_up_to_date():
     path = Path(__file__).parent.parent / "docs" / "config.md"
     assert path.read_text() == config.table(), "run tools/settings"
+
+
+KEPT = """
+import resource
+import weft, weft.numpy as wnp
+
+def resident():
+    return 4096 * int(open("/proc/self/statm").read().split()[1])
+
+f = weft.jit(lambda x: x + 1)
+x = wnp.zeros(10_000_000, "float32")
+for _ in range(3):
+    f(x).block_until_ready()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    f(x).block_until_ready()
+faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+held = resident()
+weft.clear_caches()
+print(faults, held - resident())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_memory_that_is_kept_between_calls(run_python):
+    kept = [int(n) for n in run_python(KEPT).split()]
+    others = [int(n) for n in run_python(KEPT, WEFT_CPU_MEMORY_KEPT="0").split()]
+    assert kept[0] < 2000 and kept[1] > 30_000_000, kept
+    assert others[0] > 10 * kept[0], (others, kept)
+
+
+def test_settings_of_the_allocator_in_the_environment_count(monkeypatch):
+    from weft.runtime import memory
+
+    calls = []
+    monkeypatch.setattr(memory, "_function", lambda name: lambda *args: calls.append(args))
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    memory.keep(2**20)
+    assert not calls
+    monkeypatch.setenv("GLIBC_TUNABLES", "")
+    memory.keep(2**20)
+    memory.keep(0)
+    assert [size for _, size in calls] == [2**20] * 2

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from conftest import EVERYTHING, ROOT
 
@@ -75,7 +76,6 @@ def test_processes_meet(count, tmp_path):
             assert seen["differ"][1].startswith("numbers: expected the value of process 0")
         assert seen["same"] is None
         assert seen["names"][0] == "AssertionError" and "place 1" in seen["names"][1]
-        assert seen["reduced"][0] == seen["reduced"][1]
         assert seen["saved"] == [1, 2]
         assert seen["restored"] == [0.0, 1, 2, 3, 4, 5], "process 0 has saved what all have"
         assert "disk full" in seen["not_saved"][1]
@@ -85,6 +85,9 @@ def test_processes_meet(count, tmp_path):
 
     assert checkpoints.restore(folder)["n"] == 0
     assert checkpoints.all_steps(folder) == [1, 2]
+    spread = checkpoints.restore(os.path.join(folder, "spread"))
+    assert spread["x"].is_fully_addressable, "restored by one process"
+    assert (np.asarray(spread["x"]).ravel() == np.arange(8 * count)).all()
 
 
 MODES = ["kill_first", "kill", "stop", "raise", "sleep"]
@@ -92,7 +95,7 @@ MODES = ["kill_first", "kill", "stop", "raise", "sleep"]
 
 @pytest.mark.parametrize("mode", MODES if EVERYTHING else MODES[:1])
 def test_failure_reaches_the_others(mode, tmp_path):
-    count = 4 if EVERYTHING else 3
+    count = 4
     victim = 0 if mode == "kill_first" else count - 1
     stays = (victim,) if mode == "stop" else ()
     group = run_group(mode, count, str(tmp_path), stays)
@@ -104,9 +107,15 @@ def test_failure_reaches_the_others(mode, tmp_path):
         assert seen["took"] < SOON
         assert seen["told"].startswith(f"process {i} of {count} has lost process {victim}, which")
         assert seen["lost"] == [[victim], [2048 * victim, 2048 * victim + 1]]
-        assert seen["again"][0] == "ProcessFailureError"
+        assert seen["again"][0] == seen["program"][0] == "ProcessFailureError"
         if mode == "raise":
             assert "which ended with ValueError: a mistake" in seen["told"]
+
+
+def test_programs_differ(tmp_path):
+    for seen, status, errors in run_group("diverge", 2, str(tmp_path)):
+        assert status == 0, errors[-3000:]
+        assert "programs on the devices that they share" in seen["told"]
 
 
 def test_numbers_of_processes_differ(tmp_path):
@@ -235,7 +244,7 @@ def test_training_goes_on_from_its_checkpoint(tmp_path):
             env={k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
         )
 
-    broken = train(2, "--steps", "20", "--fail-at", "7")
+    broken = train(2, "--steps", "20", "--fail-at", "12")
     assert broken.returncode == 1 and "ProcessFailureError" in broken.stdout, broken.stdout
     whole = train(1)
     assert whole.returncode == 0, whole.stdout
@@ -245,6 +254,9 @@ def test_training_goes_on_from_its_checkpoint(tmp_path):
             _, _, step, _, value = line.split()
             losses.setdefault(int(step), []).append(float(value))
     assert sorted(losses) == list(range(20))
-    assert [step for step, values in losses.items() if len(values) == 2] == [5, 6, 7]
+    twice = [step for step, values in losses.items() if len(values) == 2]
+    # The checkpoint of step 10 may not have been complete, that of step 5 was.
+    assert twice[0] in (5, 10) and twice == list(range(twice[0], twice[0] + len(twice)))
+    assert 12 in twice
     for first, *again in losses.values():
         assert all(abs(value - first) < 1e-5 for value in again)

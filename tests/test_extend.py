@@ -346,6 +346,23 @@ def test_stablehlo_text(wrap):
     assert "optimization_barrier" in lowered
 
 
+def test_products_in_lowerings():
+    """Of other types than the operands of the op."""
+    p = Primitive("product_by_text")
+    p.def_abstract_eval(same_type)
+
+    @p.def_stablehlo
+    def text(ctx, x):
+        cube = ctx.line(f"stablehlo.reshape {x} : (tensor<4xf32>) -> tensor<1x2x2xf32>")
+        types = "(tensor<1x2x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2x2xf32>"
+        dims = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+        product = ctx.line(f"stablehlo.dot_general {cube}, {cube}, {dims} : {types}")
+        return ctx.line(f"stablehlo.reshape {product} : (tensor<1x2x2xf32>) -> tensor<4xf32>")
+
+    square = X.reshape(2, 2)
+    close(weft.jit(p.bind)(X), (square @ square).reshape(4))
+
+
 def test_lowering_context_ends_with_its_rule():
     p = Primitive("keeps_context")
     p.def_abstract_eval(same_type)

@@ -24,6 +24,10 @@ from weft.errors import (
 
 READS = lines(
     """
+    x[object()]
+    x[{0: 1}]
+    x[np.array([], bool)]
+    x[:, iter([1])]
     x[jnp.array([0, 5, -1, -7])]
     x[np.array([1, 0])]
     x[jnp.array([[0, 1], [1, 1]])]
@@ -196,6 +200,13 @@ GETS = lines(
 
 UPDATES = lines(
     """
+    k.at[1].subtract(2.5)
+    k.at[jnp.array([0, 0])].add(0.5)
+    i8.at[jnp.array([0, 1])].min(jnp.uint8(200))
+    b.at[jnp.array([0, 0])].add(1)
+    b.at[jnp.array([0])].divide(2)
+    k.at[5:2:-1].set(jnp.ones((2, 4)))
+    x[:0].at[-1].set(1)
     x.at[0].set(9.0)
     x.at[-1].set(9.0)
     x.at[5].set(9.0)

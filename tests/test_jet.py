@@ -104,3 +104,24 @@ def test_bad_calls():
         jet(lambda x, y: x * y, (0.5, 2.0), ((1.0,),))
     with pytest.raises(ValueError, match="terms like the primals"):
         jet(lambda x: x, ((0.5, 2.0),), ((1.0,),))
+
+
+def test_weak_types_and_whole_numbers():
+    """Terms of weakly typed results are weak, those of constants are weak zeros, as in jax."""
+
+    def described(results):
+        return [
+            f"{'~' if y.weak_type else ''}{y.dtype}" if hasattr(y, "dtype") else y
+            for y in weft.tree.leaves(results)
+        ]
+
+    weak, strong = ["~float32"] * 2, ["float32"] * 2
+    for f, x, value, terms in [
+        (wnp.abs, 2.0, "~float32", weak),
+        (wnp.abs, wnp.float32(2), "float32", strong),
+        (wnp.abs, 2, "~int32", weak),
+        (lambda x: x > 0, 2.0, "~bool", weak),
+        (lambda x: 3.0, wnp.float32(2), 3.0, weak),
+        (lambda x: wnp.where(x > 0, x.astype("float16"), 0), 2, "float16", ["float16"] * 2),
+    ]:
+        assert described(jet(f, (x,), ([1.0, 0.0],))) == [value, *terms]

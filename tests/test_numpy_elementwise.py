@@ -13,6 +13,21 @@ import weft.numpy as wnp
 
 CASES = lines(
     """
+    jnp.floor_divide(k-2,0)
+    jnp.floor_divide(u8,jnp.uint8(0))
+    jnp.heaviside(wv,0.5)
+    jnp.heaviside(0.0,wv)
+    jnp.isfinite(1j)
+    jnp.isreal(wv)
+    jnp.iscomplex(1.0)
+    jnp.int32(np.nan)
+    jnp.int32(np.inf)
+    jnp.float32(1j)
+    jnp.array([1j],dtype=float)
+    jnp.array([1.0,np.nan],dtype=int)
+    jnp.full((2,),1j,dtype=float)
+    jnp.full((2,),np.nan,dtype=int)
+    jnp.full_like(wv,1j)
     jnp.exp(h)
     jnp.exp(c)
     jnp.log(x)
@@ -599,3 +614,18 @@ def test_flat_gradients():
         return wnp.floor_divide(x, wnp.array([2.0, 0.0, 1.0])).sum() + wnp.i0(x[:1]).sum()
 
     assert weft.jit(weft.grad(flat))(wnp.array([0.0, 1.0, 3.0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_subnormal_angles_count_as_zero():
+    assert wnp.tanh(np.complex64(complex(np.inf, 1e-45))) == 1
+
+
+def test_derivatives_where_formulas_divide_by_zero():
+    np.testing.assert_allclose(weft.grad(weft.grad(wnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-6)
+    mantissa = weft.jit(weft.grad(lambda x: wnp.frexp(x)[0]))
+    assert mantissa(6.0) == 0.125
+    assert weft.grad(wnp.arccosh)(-2.0) == weft.grad(wnp.arccosh)(2.0)
+    nanvar = weft.grad(wnp.nanvar)(np.array([1, np.nan, 1, -2], np.float32))
+    np.testing.assert_allclose(nanvar, [2 / 3, 0, 2 / 3, -4 / 3], rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="nextafter"):
+        weft.grad(wnp.nextafter)(1.0, 2.0)

@@ -17,6 +17,14 @@ from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeErro
 
 TABLE = lines(
     """
+    jnp.cumsum(2.0,axis=-1)
+    jnp.cumsum(w,axis=-1)
+    jnp.cumsum(x,axis=[0])
+    lax.cumsum(x,axis=-1)
+    lax.cummax(b)
+    jnp.diff(x,n=0,prepend=0)
+    jnp.roll(x,jnp.array([1,2]),axis=(0,1))
+    jnp.hstack(x[0,0])
     jnp.cumsum(x)
     jnp.cumsum(k,axis=1)
     jnp.cumsum(i8)

@@ -32,7 +32,9 @@ NOT_IN_LAX = {
     "name",
     "platform_index",
     "pullback",
+    "inspect_sharding",
     "pure_callback",
+    "pushforward",
     "pvary",
     "reduce_scatter",
     "reduce_window_max",
@@ -44,6 +46,7 @@ NOT_IN_LAX = {
     "select_and_scatter",
     "select_and_scatter_add",
     "shard_map",
+    "sharding_constraint",
     "threefry2x32",
 }
 RENAMED = {

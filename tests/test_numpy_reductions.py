@@ -14,6 +14,14 @@ from weft import lax
 
 CASES = lines(
     """
+    jnp.sum(x[0,0],where=jnp.ones((2,3),bool),keepdims=True)
+    jnp.max(x[0],where=jnp.array([[True],[False]]),initial=9)
+    jnp.sum(x,axis="i")
+    jnp.prod(x,axis="i")
+    jnp.mean(x,dtype=bool)
+    jnp.var(c,dtype="float32")
+    jnp.nanargmax(x,axis=jnp.array(0))
+    jnp.linalg.diagonal(jnp.full((2,2),1.5))
     jnp.sum(x)
     jnp.sum(x,0)
     jnp.sum(x,axis=-1,keepdims=True)
@@ -304,3 +312,26 @@ def test_masks_are_bools(name):
 def test_initial_values_are_scalars(name):
     with pytest.raises(ValueError, match="initial"):
         getattr(wnp, name)(wnp.ones(3), initial=wnp.ones(3))
+
+
+def test_names_of_mapped_axes():
+    def lane(a):
+        masked = wnp.mean(a, axis=("i", 0), where=a > 0)
+        return wnp.sum(a, axis="i"), wnp.mean(a, axis=("i", 0)), wnp.max(a, axis="i"), masked
+
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3) - 2
+    total, mean, greatest, masked = weft.vmap(lane, axis_name="i")(x)
+    np.testing.assert_array_equal(total, [x.sum(0)] * 2)
+    np.testing.assert_array_equal(mean, [x.mean()] * 2)
+    np.testing.assert_array_equal(greatest, [x.max(0)] * 2)
+    np.testing.assert_array_equal(masked, [x[x > 0].mean()] * 2)
+    for lanes in (2, 3):  # what runs without Python must not remember another axis of that name
+        ones = weft.vmap(lambda _: wnp.sum(np.ones(2), axis="i"), axis_name="i")(np.ones(lanes))
+        np.testing.assert_array_equal(ones, np.full((lanes, 2), lanes))
+
+
+def test_unknown_names_of_axes():
+    with pytest.raises(NameError, match="axis_name"):
+        wnp.sum(np.ones(3), axis="i")
+    with pytest.raises(NotImplementedError, match="names of mapped axes"):
+        wnp.prod(np.ones(3), axis="i")

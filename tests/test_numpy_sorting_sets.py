@@ -16,6 +16,10 @@ from weft.errors import ConcretizationTypeError
 
 CASES = lines(
     """
+    jnp.argpartition(t,1)
+    jnp.quantile(x,1)
+    jnp.unique_inverse(jnp.zeros((2,0,3)))
+    jnp.take(x,jnp.array([True]),axis=1)
     jnp.sort(n)
     jnp.sort(n,descending=True)
     jnp.sort(x,axis=None)

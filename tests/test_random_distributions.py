@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import jaxlib
 import ml_dtypes
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ LOOSE = (
     "random.f",
     "wald",
 )
+# XLA of later versions rounds logarithms and exponentials of float64 otherwise.
+LAST_DIGITS = 2 if jaxlib.__version__.startswith("0.10.") else 4
 
 
 def answers():
@@ -83,4 +86,4 @@ def test_what_jax_draws(row, dtype, x64, answer):
         assert (got == expected).all(), (got, expected)
     else:
         loose = any(each in row for each in LOOSE) or "grad" in row
-        assert last_digits(got, expected) <= (64 if loose else 2), (got, expected)
+        assert last_digits(got, expected) <= (64 if loose else LAST_DIGITS), (got, expected)

@@ -531,6 +531,21 @@ def test_reuse_in_loops_is_found():
                 run(once)(random.key(seed))
 
 
+def test_reuse_in_lanes_of_vmap_is_found():
+    def drawn(keys):
+        return weft.vmap(random.bits)(keys)
+
+    with weft.debug_key_reuse(True):
+        keys = random.split(random.key(8))
+        drawn(keys)
+        drawn(random.clone(keys))
+        for again in (drawn, lambda keys: weft.vmap(weft.vmap(random.bits))(keys[None])):
+            with pytest.raises(KeyReuseError):
+                again(keys)
+        with pytest.raises(KeyReuseError):
+            weft.vmap(lambda k: random.bits(k) + random.bits(k))(random.split(random.key(9)))
+
+
 # ---- mistakes
 
 MISTAKES = {
@@ -681,3 +696,71 @@ def test_gamma_variates_of_rbg_are_drawn_one_by_one():
     """Each element with the bits of its own key, as by jax on CPUs."""
     drawn = random.gamma(random.key(0, impl="rbg"), 1.5, (3,))
     np.testing.assert_allclose(drawn, [1.5287193, 0.63207537, 0.7304986], rtol=1e-6)
+
+
+def test_gamma_variates_of_rbg_have_the_bits_of_their_lanes():
+    keys = random.split(random.key(5, impl="rbg"), 3)
+    drawn, twice = weft.jit(
+        lambda keys: (
+            weft.vmap(lambda k: random.gamma(k, 0.7))(keys),
+            weft.vmap(weft.vmap(lambda k: random.gamma(k, 0.7)))(keys[None]),
+        )
+    )(keys)
+    # By jax on CPUs.
+    np.testing.assert_allclose(drawn, [0.3622880, 0.4961259, 0.3411505], rtol=1e-6)
+    np.testing.assert_array_equal(twice[0], drawn)
+
+
+def test_custom_vmap_takes_and_gives_keys():
+    keys = random.split(random.key(3))
+    closed = random.key(4)
+    parts = weft.custom_batching.custom_vmap(lambda key, x: (random.split(key), x))
+    parts.def_vmap(
+        lambda size, flags, keys, x: ((weft.vmap(random.split)(keys), x), (flags[0], flags[1]))
+    )
+    one_by_one = weft.custom_batching.sequential_vmap(
+        lambda key: random.normal(key) + random.normal(closed)
+    )
+
+    @weft.jit
+    def run(keys):
+        split, x = weft.vmap(parts, in_axes=(0, None))(keys, 2.0)
+        numbers, tangents = weft.jvp(
+            lambda x: weft.vmap(one_by_one)(keys) * x, (jnp.ones(2),), (jnp.full(2, 2.0),)
+        )
+        return split, x, parts(keys[0], 1.0)[0], numbers, tangents
+
+    split, x, first, numbers, tangents = run(keys)
+    wanted = [random.split(k) for k in keys]
+    assert split.dtype == keys.dtype and (split == jnp.stack(wanted)).all()
+    assert x.tolist() == [2.0, 2.0] and (first == wanted[0]).all()
+    wanted = [random.normal(k) + random.normal(closed) for k in keys]
+    np.testing.assert_allclose(numbers, wanted, rtol=1e-6)
+    np.testing.assert_allclose(tangents, 2 * numbers)
+
+
+def test_stateful_rng():
+    """Answers are jax's."""
+    rng = weft.experimental.random.stateful_rng(42)
+    drawn = [rng.uniform(), rng.uniform(), weft.jit(rng.uniform)()]
+    np.testing.assert_allclose(drawn, [0.5302608, 0.72766423, 0.6672406], rtol=1e-6)
+    assert rng._counter[...] == 3
+
+    def made():
+        return weft.experimental.random.stateful_rng(0)
+
+    assert random.key_data(made().key(2)).tolist() == [
+        [4165894930, 804218099],
+        [1353695780, 2116000888],
+    ]
+    assert [r.key().shape for r in made().spawn(2)] == [(), ()]
+    drawn = [made().normal(1, 2, (2,)), made().uniform(jnp.arange(2.0), 5), made().random(2)]
+    wanted = [[3.0080285, -0.8126744], [4.2115707, 1.7295146], [0.8423141, 0.18237865]]
+    np.testing.assert_allclose(drawn, wanted, rtol=1e-6)
+    assert made().integers(0, 10, 2).tolist() == made().integers(10, size=2).tolist() == [1, 1]
+    many = weft.vmap(lambda r, x: x + r.uniform())(
+        weft.experimental.random.stateful_rng(123).split(3), jnp.zeros(3)
+    )
+    np.testing.assert_allclose(many, [0.35525954, 0.21937883, 0.5336956], rtol=1e-6)
+    with pytest.raises(TypeError, match="a seed; got None"):
+        weft.jit(lambda: weft.experimental.random.stateful_rng().random())()

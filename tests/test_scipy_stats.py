@@ -273,3 +273,23 @@ def test_tails_of_cauchy():
     q = np.float32([1e-7, 1e-5])
     np.testing.assert_allclose(stats.cauchy.isf(q), 1 / (np.pi * q), rtol=1e-3)
     np.testing.assert_allclose(stats.cauchy.ppf(q), -1 / (np.pi * q), rtol=1e-3)
+
+
+def test_edges_as_jax_has_them():
+    nan = np.nan
+
+    @weft.jit
+    def edges(nan):
+        return [
+            stats.binom.logpmf(jnp.array([nan, 1, 1]), jnp.array([5, 0.5, nan]), 0.5),
+            stats.uniform.cdf(nan),
+            stats.truncnorm.cdf(jnp.array([nan, 0, jnp.inf]), -1.0, jnp.array([1, nan, nan])),
+            stats.truncnorm.sf(nan, -1.0, 1.0),
+            stats.expon.sf(jnp.array([1.0, -1.0]), scale=-1.0),
+            stats.t.pdf(1.0, 0.5, 0.0, -1.0),
+        ]
+
+    inf = np.inf
+    wanted = [[-inf, -1.0397203, -inf], 0, [1, nan, nan], 1, [np.e, 1], 0.11830465]
+    for got, expected in zip(edges(nan), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)

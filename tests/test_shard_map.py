@@ -7,18 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import EVERYTHING
 from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
 
 import weft
-from weft import lax, numpy as wnp
+from weft import lax
+
+RANDOM = "400" if EVERYTHING else "8"  # random programs
 
 
 @pytest.fixture(scope="module")
 def answers():
     made = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("shard_map_checks.py"))],
+        [sys.executable, str(Path(__file__).with_name("shard_map_checks.py")), RANDOM],
         capture_output=True,
-        timeout=240,
+        timeout=600,
     )
     assert made.returncode == 0, made.stderr.decode()[-4000:]
     return pickle.loads(made.stdout)
@@ -32,6 +35,11 @@ def test_on_eight_devices(name, answers):
     for answer in answers[name]:
         for got, expected in zip(answer, leaves, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_random_programs(answers):
+    assert len(answers["random"]) == int(RANDOM)
+    assert [wrong for wrong in answers["random"].values() if wrong] == []
 
 
 def test_decorator_and_former_name():
@@ -50,6 +58,13 @@ def test_specs_without_split_of_an_argument_that_is_handed_on():
     assert "3.0" in str(weft.make_jaxpr(f, static_argnums=1)(X, 3))
 
 
+@weft.custom_vjp
+def uneven(w, x):
+    return (w * x).sum()
+
+
+uneven.defvjp(lambda w, x: (uneven(w, x), x), lambda x, ct: (ct * x.sum(), ct * x))
+
 BAD = {
     "varying_result": (lambda x: x, P("x"), P(), ValueError, "varies over 'x'"),
     "size": (lambda x: x, P(("x", "y", )), P("x"), None, ""),
@@ -63,10 +78,12 @@ BAD = {
     "cast": (lambda x: lax.pcast(x, "x", to="much"), P("x"), P("x"), ValueError, "'varying'"),
     "carry": (lambda x: lax.scan(lambda c, t: (c + t.sum(), None), 0.0, x)[0], P("x"), P(),
               TypeError, "varies over 'x' only after the first"),
+    "cotangent": (lambda x: weft.vjp(lambda x: lax.psum(x, "x"), x)[1](x)[0], P("x"), P("x"),
+                  ValueError, "output 0, f32.2,2., to be the same"),
+    "backward_rule": (lambda x: weft.grad(uneven)(1.0, x), P("x"), P(), ValueError,
+                      "backward rule to give, as number 0"),
     "nested": (lambda x: on_mesh(lambda y: y, P(None), P("x"))(x), P("x"), P("x"), ValueError,
                "no shard_map around it has"),
-    "vjp_within": (lambda x: weft.vjp(wnp.sin, x)[1](x)[0], P("x"), P("x"), NotImplementedError,
-                   "Use grad"),
 }  # fmt: skip
 
 
@@ -79,6 +96,46 @@ def test_what_is_refused(name):
         return
     with pytest.raises(error, match=message):
         weft.make_jaxpr(on_mesh(f, in_specs, out_specs))(X)
+
+
+BAD_PMAP = {
+    "devices": ({}, (X,), ValueError, r"got float32\[8,2\], whose axis 0 has size 8\n  The"),
+    "sizes": ({}, (X[:1], X[:2]), ValueError, "axis 0 of float32.2,2. has size 2"),
+    "axis_size": ({"axis_size": 2}, (X[:1],), ValueError, "axis_size=2"),
+    "nothing_mapped": ({"in_axes": None}, (X,), ValueError, "at least one mapped"),
+    "scalar": ({}, (1.0,), ValueError, "an axis of args.0. of 'first'"),
+    "negative": ({"in_axes": -1}, (X,), ValueError, "from 0 on"),
+    "no_int": ({"in_axes": "a"}, (X,), TypeError, "got 'a'"),
+    "in_axes": ({"in_axes": (0, 0)}, (X,), ValueError, "1 positional arguments of 'first'; got 2"),
+    "in_tree": ({"in_axes": ({"a": 0},)}, (X,), ValueError, "a prefix of the tree"),
+    "out_axes": ({"out_axes": 2}, (X[:1],), ValueError, "expected 0 to 1 for result"),
+    "out_tree": ({"out_axes": (0, 0)}, (X[:1],), ValueError, "a prefix of the tree"),
+    "no_devices": ({"devices": []}, (X,), ValueError, "got none"),
+    "platform": ({"backend": "none"}, (X,), RuntimeError, "'none'"),
+    "name": ({"axis_name": 0}, (X,), TypeError, "a string"),
+    "static": ({"static_broadcasted_argnums": 1}, (X[:1],), ValueError, "by position"),
+    "unhashable": ({"static_broadcasted_argnums": 1}, (X[:1], [1]), ValueError, "hashable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PMAP)
+def test_what_pmap_refuses(name):
+    options, arguments, error, message = BAD_PMAP[name]
+
+    def first(x, *rest):
+        return x
+
+    with pytest.raises(error, match=message):
+        weft.pmap(first, **options)(*arguments)
+
+
+def test_pmap_is_jit():
+    f = weft.pmap(lambda x: x * 2, donate_argnums=0)
+    x = weft.pmap(lambda x: x)(X[:1])
+    assert "manual_computation" in f.lower(X[:1]).as_text()
+    assert f(x).shape == (1, 2) and x.is_deleted()
+    assert f._cache_size() == 1
+    assert weft.eval_shape(f, weft.ShapeDtypeStruct((1, 3), np.float32)).shape == (1, 3)
 
 
 def test_collectives_outside():

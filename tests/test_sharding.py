@@ -11,7 +11,7 @@ CHECKS = Path(__file__).with_name("sharding_checks.py")
 
 
 def test_eight_devices():
-    count = "200" if EVERYTHING else "6"
+    count = "200" if EVERYTHING else "7"
     done = subprocess.run(
         [sys.executable, "-W", "error", str(CHECKS), "0", count],
         capture_output=True,

@@ -264,6 +264,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
+    "pmap",
     "print_environment_info",
     "process_count",
     "process_index",
@@ -272,6 +273,7 @@ __all__ = [
     "random",
     "ref",
     "remat",
+    "reshard",
     "remove_size_one_mesh_axis_from_type",
     "scipy",
     "set_mesh",
@@ -297,7 +299,9 @@ __all__ = [
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft._explicit": ("reshard",),
     "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
+    "weft._pmap": ("pmap",),
     "weft._shard_map": ("shard_map",),
     "weft.checkpoints": (),
     "weft.custom_batching": (),

@@ -32,6 +32,7 @@ REASONS = {
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,
     "experimental.ode": _INSIDE,
+    "experimental.mesh_utils.device_kind_handler_dict": "it knows the wires between TPUs",
     "experimental.pallas": _ACCELERATOR,
     "experimental.primal_tangent_dtype": _INSIDE,
     "experimental.rnn": "it calls recurrent networks of cuDNN",
@@ -50,7 +51,6 @@ REASONS = {
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,
-    "lax.sharding_constraint_p": _SINGLE,
     "lax.stack_p": _COMPOSED,
     "lax.tile_p": _COMPOSED,
     "lax.unstack_p": _COMPOSED,
@@ -75,8 +75,6 @@ INSTEAD = {
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "pmap": _PARTS,
-    "reshard": "weft.device_put",
     "smap": _PARTS,
 }
 

@@ -11,7 +11,7 @@ from weft._jit import jit
 from weft._recording import function_name
 from weft._surface import public_function
 from weft.dtypes import is_key
-from weft.runtime import devices as _devices
+from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
@@ -143,8 +143,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
-    committed to other devices is an error. In a function that is traced a device has no effect: the
-    values are those of one program.
+    committed to other devices is an error. In a function that is traced a sharding over a mesh is
+    that of `weft.lax.with_sharding_constraint`, and a device has no effect: the values are those of
+    one program.
 
     Args:
       x: a tree of arrays and numbers.
@@ -157,6 +158,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Raises ValueError for `donate` together with `may_alias=False`.
     """
     from weft._placement import placement_of
+    from weft.lax._sharding import constrained
 
     if donate and may_alias is False:
         raise ValueError("device_put expected donate or may_alias=False, not both")
@@ -169,7 +171,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
-            return value
+            return value if placement is None else constrained(value, placement)
         result = value if placement is None else _core.commit(value, placement)
         if may_alias is False and result is leaf:
             return _core.copy_array(result)
@@ -304,39 +306,115 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
-    """A tree of arrays from what this process has of each, which is all of it in one process.
+    """A tree of arrays from what each process has of them.
 
-    `global_shape` is None or the shape of `local_data`, or a tree of such. Raises ValueError for
-    another shape.
+    Along each dimension the data of this process is either what its devices hold, block by block
+    in the order of the array, or all there is, the same in every process.
+
+    Args:
+      sharding: how the arrays are split.
+      local_data: an array of NumPy or weft, or a tree of such.
+      global_shape: the shape of the array, or a tree of such. None takes the data of every process
+        to be what its devices hold, which must be as many blocks in each process, and the same
+        ones or others.
+
+    Raises ValueError for data of another shape than that of what the devices of this process hold,
+    and where the shape is neither given nor follows.
     """
 
     def make(data, shape):
         function = "make_array_from_process_local_data"
-        shape = np.shape(data) if shape is None else tuple(shape)
-        if shape != np.shape(data):
-            raise ValueError(f"{function} expected data of shape {shape}; got {np.shape(data)}")
-        parts = [data[index] for index in _local_indices(sharding, shape, function)]
-        return _joined(shape, sharding, parts, None, function)
+        if not isinstance(data, _core.Array):
+            data = np.asarray(data)
+        shape, index_of = _from_local(sharding, data.shape, shape, function)
+        value = np.asarray(data)
+        parts = [value[index_of(index)] for index in _local_indices(sharding, shape, function)]
+        return _joined(shape, sharding, parts, data.dtype, function)
 
     if global_shape is None or not isinstance(local_data, (dict, list, tuple)):
         return tree_map(lambda data: make(data, global_shape), local_data)
     return tree_map(make, local_data, global_shape)
 
 
-def _local_indices(sharding, shape, function):
+def _from_local(sharding, local, shape, function):
+    """The shape of an array, and what takes an index in it to one in the data of this process."""
+    _require_sharding(sharding, function)
+    if len(local) < len(sharding._core.dims):
+        sharding.check_compatible_aval(local)  # raises
+    blocks = sharding._num_blocks(len(local))
+    by_process = sharding._blocks_of_processes(len(local))
+    own = [sorted(held) for held in by_process.get(process_index(), [()] * len(local))]
+    if shape is None:
+        uneven = [i for i, held in enumerate(_zip(*by_process.values())) if not _are_even(held)]
+        if uneven:
+            raise ValueError(
+                f"{function} expected global_shape, as processes hold other numbers of blocks, or "
+                f"blocks in common, along dimensions {uneven} of {sharding}"
+            )
+        if any(
+            n * len(held) and size * n % len(held) for size, n, held in _zip(local, blocks, own)
+        ):
+            raise ValueError(
+                f"{function} expected data that {[len(held) for held in own]} blocks divide, as "
+                f"{sharding} has for this process; got shape {local}"
+            )
+        shape = tuple(size * n // max(1, len(held)) for size, n, held in _zip(local, blocks, own))
+    shape = tuple(shape)
+    if len(shape) != len(local):
+        raise ValueError(f"{function} expected data of {len(shape)} dimensions; got shape {local}")
+    sharding.check_compatible_aval(shape)
+    places = []  # per dimension None: as in the array; else by number of block where it begins
+    for i, (size, whole, n, held) in enumerate(_zip(local, shape, blocks, own)):
+        part = whole // n
+        if size != whole and size != part * len(held):
+            raise ValueError(
+                f"{function} expected {whole} elements along dimension {i}, all of the array, or "
+                f"the {part * len(held)} that the devices of this process hold; got shape {local} "
+                f"for {shape}"
+            )
+        places.append(None if size == whole else {b: k * part for k, b in enumerate(held)})
+
+    def index_of(index):
+        out = []
+        for at, block, whole, n in _zip(places, index, shape, blocks):
+            if at is not None:
+                begin = at[(block.start or 0) * n // whole]
+                block = slice(begin, begin + whole // n)
+            out.append(block)
+        return tuple(out)
+
+    return shape, index_of
+
+
+def _are_even(sets):
+    """Whether sets are of one size, and any two the same or without common elements."""
+    return all(len(s) == len(t) and (s == t or not s & t) for s in sets for t in sets)
+
+
+def _zip(*rows):
+    return zip(*rows, strict=True)
+
+
+def _require_sharding(sharding, function):
     from weft.sharding import Sharding
 
     if not isinstance(sharding, Sharding):
         raise TypeError(f"{function} expected a sharding; got {sharding!r}")
+
+
+def _local_indices(sharding, shape, function):
+    _require_sharding(sharding, function)
     return [index for _, _, index in _core.shards(sharding._placement, shape, True)]
 
 
 def _joined(shape, sharding, parts, dtype, function):
-    if len(parts) == 1:
+    if len(parts) == 1 and sharding.is_fully_addressable:
         return _whole(shape, sharding, parts[0], dtype, function)
     from weft._placement import from_parts
 
     parts = [x if isinstance(x, _core.Array) else np.asarray(x) for x in parts]
+    if not parts and dtype is None:
+        raise ValueError(f"{function} expected dtype, as this process holds no part of the array")
     wanted = sharding.shard_shape(shape)
     kind = _core.canonical_dtype(parts[0].dtype if dtype is None else dtype)
     for part in parts:
@@ -381,8 +459,12 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
 
 
 def clear_caches():
-    """Forgets every compiled program and what functions under `jit` have traced."""
+    """Forgets every compiled program and what functions under `jit` have traced.
+
+    Memory of the host that is not in use goes back to the system.
+    """
     _core.clear_caches()
+    _memory.give_back()
 
 
 memory_stats = _devices.memory_stats

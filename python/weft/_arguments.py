@@ -33,13 +33,15 @@ def ndim_of(x):
 
 
 def static_int(value, function, name):
-    """`value` as a Python integer. TypeError, saying that `name` is static, if it is not one."""
+    """`value` as a Python integer. AttributeValueError, which names it, if it is not one."""
     try:
         return operator.index(value)
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(f"[{function}] expected {name} to be an integer; got {value!r}") from None
+        raise AttributeValueError(
+            f"[{function}] expected {name} to be an integer; got {value!r}"
+        ) from None
 
 
 def static_ints(values, function, name):
@@ -55,7 +57,9 @@ def static_ints(values, function, name):
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise TypeError(f"[{function}] expected {name} to be integers; got {values!r}") from None
+        raise AttributeValueError(
+            f"[{function}] expected {name} to be integers; got {values!r}"
+        ) from None
 
 
 def static_shape(shape, function):

@@ -60,10 +60,13 @@ def _text(self, prefix, suffix):
     weak = ", weak_type=True" if self.weak_type else ""
     (name,) = self.dtype.names or (self.dtype.name,)  # float0 is a structure of itself
     end = f"dtype={name}{weak}{suffix}"
-    if is_key(self.dtype) and not self.is_deleted():
-        return f"{prefix}{self.shape}, {end} overlaying:\n{_words(self)._value()}"
     if self.is_deleted():
         return f"{prefix}<deleted>, shape={self.shape}, {end}"
+    if not self._is_readable:
+        return f"{prefix}shape={self.shape}, {end}"
+    if is_key(self.dtype):
+        own = self if self.is_fully_addressable else _addressable_data(self, 0)
+        return f"{prefix}{self.shape}, {end} overlaying:\n{_words(own)._value()}"
     if self.size == 0:
         return f"{prefix}[], shape={self.shape}, {end}"
     values = np.array2string(self._value(), separator=", ", prefix=prefix, suffix=",")
@@ -82,7 +85,7 @@ def _repr(self):
 def _str(self):
     if self.is_deleted():
         return "<deleted array>"
-    return _repr(self) if is_key(self.dtype) else str(self._value())
+    return _repr(self) if is_key(self.dtype) or not self._is_readable else str(self._value())
 
 
 def _format(self, spec):
@@ -219,7 +222,7 @@ def _shards(self):
     from weft import _placement
 
     sharding = _sharding(self)
-    if sharding.num_devices == 1:
+    if sharding.num_devices == 1 and sharding.is_fully_addressable:
         return [Shard(self.device, sharding, self.shape, self)]
     parts = functools.cache(lambda: _placement.parts_of(self))
     return [

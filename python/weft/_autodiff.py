@@ -333,9 +333,12 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: it must be empty")
     leaves, tree = registry.flatten(primals)
-    zeros = tree.unflatten([np.zeros(x.shape, x.dtype) for x in map(typeof, leaves)])
+    point = [
+        x if isinstance(x, _core.Tracer) else np.zeros(t.shape, t.dtype)
+        for x, t in zip(leaves, map(typeof, leaves), strict=True)
+    ]
     names = _primal_names(fun, primals, "linear_transpose")
-    linear = _core.linear_transpose(fun, function_name(fun), zeros, names)
+    linear = _core.linear_transpose(fun, function_name(fun), tree.unflatten(point), names)
 
     @public_function
     def transposed(cotangent):

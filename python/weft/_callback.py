@@ -169,6 +169,37 @@ def debug_callback(callback, args, kwargs, ordered, partitioned=False):
         _called_at_once(flat, leaves, (), ordered)
 
 
+class _Inspector:
+    """A function of a sharding as one of the core's; equal if the functions are."""
+
+    def __init__(self, fun):
+        self.fun = fun
+        self.__name__ = function_name(fun)
+
+    def __eq__(self, other):
+        return isinstance(other, _Inspector) and self.fun == other.fun
+
+    def __hash__(self):
+        return hash(self.fun)
+
+    def __call__(self, placement):
+        from weft._placement import sharding_of
+
+        self.fun(sharding_of(placement))
+
+
+def inspect_sharding(value, callback):
+    """Calls a function on the sharding of each array; see weft.debug.inspect_array_sharding."""
+    leaves, _ = registry.flatten(value)
+    check_leaves(leaves, lambda i: f"leaf {i} of the value of debug.inspect_array_sharding")
+    inspector = _Inspector(callback)
+    for x in map(_on_host, leaves):
+        if _is_recorded([x]):
+            _recorded("inspect_sharding", [x], (), callback=inspector)
+        else:
+            inspector(_core.asarray(x)._placement)
+
+
 def _is_recorded(leaves, ordered=False):
     """Whether a call becomes an op of a graph that is being made."""
     if _core.in_trace() or any(type(x) is _core.Tracer for x in leaves):

@@ -2,6 +2,8 @@
 
 A derivative of the call makes calls of the same kind: their rule is the derivative of the rule, so
 that it does not matter which of vmap and jvp comes first.
+
+The primitive takes and gives random keys as their words.
 """
 
 import functools
@@ -15,12 +17,14 @@ from weft._custom_rules import _pair, _zero
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
-from weft.dtypes import is_inexact
+from weft.dtypes import is_inexact, is_key
 from weft.errors import AttributeValueError, TreeStructureError
 from weft.extend._primitive import Primitive
 from weft.extend._zeros import Zero
 from weft.lax._scan import map as lax_map
 from weft.lax._shape import move_axis
+from weft.random._implementations import impl_of
+from weft.random._keys import unwrapped, wrapped
 from weft.runtime.pytree import registry
 
 
@@ -50,12 +54,29 @@ def _bind(name, flat, leaves, rule):
     )
     captures = _core.captured_values(captures)
     made = _Call(name, graph, weak, len(captures), rule)
-    return _primitive.bind(*captures, *leaves, call=made)
+    return _primitive.bind(*_words(captures), *leaves, call=made)
 
 
 def _infer(*_, call):
     types = zip(call.graph.out_types, call.weak, strict=True)
-    return [ShapedArray(t[0], t[1], weak_type=weak) for t, weak in types]
+    return [_words_type(t[0], t[1], weak) for t, weak in types]
+
+
+def _words_type(shape, dtype, weak):
+    if is_key(dtype):
+        return ShapedArray((*shape, *impl_of(dtype).key_shape), "uint32")
+    return ShapedArray(shape, dtype, weak_type=weak)
+
+
+def _words(values):
+    """Keys among the values as their words."""
+    return [unwrapped(x) if is_key(typeof(x).dtype) else x for x in values]
+
+
+def _keys(values, dtypes):
+    """The values that `_words` got, of these dtypes."""
+    pairs = zip(values, dtypes, strict=True)
+    return [wrapped(x, impl_of(dtype)) if is_key(dtype) else x for x, dtype in pairs]
 
 
 def _lower(*operands, call):
@@ -63,7 +84,8 @@ def _lower(*operands, call):
 
 
 def _run(made, operands):
-    return call(made.graph, operands, made.weak)
+    dtypes = [dtype for _, dtype in made.graph.in_types]
+    return call(made.graph, _keys(operands, dtypes), made.weak)
 
 
 def _batch(operands, dims, *, call):
@@ -219,19 +241,25 @@ class custom_vmap:
         check_leaves(leaves, lambda i: f"argument{paths[i]} of '{name}'")
         if not _core.in_trace() and not any(type(x) is _core.Tracer for x in leaves):
             return self.fun(*args)
+        leaves = [_core.asarray(x) for x in leaves]
+        dtypes = [typeof(x).dtype for x in leaves]
         out_tree: Any = None
+        out_dtypes: Any = None
 
         def flat(values):
-            nonlocal out_tree
-            results, out_tree = registry.flatten(self.fun(*tree.unflatten(values)))
-            return results
+            nonlocal out_tree, out_dtypes
+            results, out_tree = registry.flatten(self.fun(*tree.unflatten(_keys(values, dtypes))))
+            out_dtypes = [typeof(x).dtype for x in results]
+            return _words(results)
 
         def flat_rule(size, flags, values):
+            values = _keys(values, dtypes)
             result = rule(size, tree.unflatten(flags), *tree.unflatten(values))
-            return _checked(result, out_tree, f"the vmap rule of '{name}'")
+            results, out_flags = _checked(result, out_tree, f"the vmap rule of '{name}'")
+            return _words(results), out_flags
 
-        results = _bind(name, flat, [_core.asarray(x) for x in leaves], flat_rule)
-        return out_tree.unflatten(results)
+        results = _bind(name, flat, _words(leaves), flat_rule)
+        return out_tree.unflatten(_keys(results, out_dtypes))
 
 
 def _checked(result, out_tree, where):

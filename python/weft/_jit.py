@@ -163,6 +163,12 @@ def _device_of(device, backend):
     return _core.device_index(device)
 
 
+def _with_cut(options, compile):
+    if compile not in ("auto", "whole", "blocks"):
+        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
+    return options if compile == "whole" else {**(options or {}), "compile": compile}
+
+
 def options_of_compiler(options):
     """The dict that users give as pairs in the order of the names; None for none."""
     if not options:
@@ -246,6 +252,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
+    compile="whole",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -274,6 +281,10 @@ def jit(
       compiler_options: a dict of options of XLA's, by name. XLA refuses unknown ones
         (JaxRuntimeError) when the function is compiled; a call within another trace does
         (ValueError).
+      compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
+        steps, their derivatives) are compiled once each and the program runs in steps; "auto",
+        blocks where much less is then to be compiled. Blocks need a program without effects on
+        one device.
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -289,7 +300,7 @@ def jit(
         keep_unused,
         False,
         _device_of(device, backend),
-        options_of_compiler(compiler_options),
+        options_of_compiler(_with_cut(compiler_options, compile)),
         in_shardings,
         out_shardings,
     )

@@ -12,6 +12,7 @@ P = PartitionSpec
 __all__ = ["NamedSharding", "P", "set_mesh", "use_mesh"]
 
 _shardings = {}  # of the core -> as users see it
+_splits = {}
 
 
 def sharding_of(placement):
@@ -19,6 +20,16 @@ def sharding_of(placement):
     found = _shardings.get(placement)
     if found is None:
         found = _shardings[placement] = _sharding._seen(placement)
+    return found
+
+
+def split_seen(split, ndim):
+    """The sharding of a type: on the mesh without devices, with an entry per dimension."""
+    found = _splits.get((split, ndim))
+    if found is None:
+        seen = _sharding._seen(split)
+        spec = PartitionSpec(*seen.spec, *[None] * (ndim - len(seen.spec)))
+        found = _splits[split, ndim] = NamedSharding(seen.mesh.abstract_mesh, spec)
     return found
 
 

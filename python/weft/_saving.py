@@ -410,8 +410,8 @@ def _restored(path, record, wish, place):
     if kind == "float0":
         return np.zeros(shape, dtype)
     as_numpy = kind == "numpy" if wish is None else isinstance(wish, (np.ndarray, np.generic))
-    if place is None and isinstance(wish, _core.Array):
-        place = wish.sharding
+    if place is None:
+        place = getattr(wish, "sharding", None)
     if as_numpy and place is None:
         return _read(path, record, dtype, shape, ())
     if _core.canonical_dtype(dtype) != dtype:

@@ -19,7 +19,7 @@ from weft.errors import (
 from weft.lax._creation import broadcasted_iota
 from weft.lax._gather import GatherScatterMode, ScatterDimensionNumbers, scatter_operation
 from weft.lax._shape import concatenate
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 
 def _extreme(dtype, lowest):
@@ -99,7 +99,9 @@ def _segment_function(kind):
         mode=None,
         out_sharding=None,
     ):
-        without_sharding(out_sharding, function)
+        options = (num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
+        if out_sharding is not None:
+            return split_as(out_sharding, function, lambda: segment(data, segment_ids, *options))
         data, ids = _core.asarray(data), _core.asarray(segment_ids)
         if dtype_of(ids) == np.bool_:
             traced = isinstance(ids, _core.Tracer)
@@ -142,7 +144,7 @@ def _segment_function(kind):
       bucket_size: how many elements are put together at a time, before the results of these groups
         are: sums of many elements are more exact so. None for all.
       mode: for numbers that are out of bounds, as `weft.lax.GatherScatterMode`; None drops them.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array `[num_segments, ...]` of the dtype of data; {empty} for a segment without elements.

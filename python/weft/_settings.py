@@ -104,6 +104,12 @@ def _check_count(value):
     return value
 
 
+def _check_bytes(value):
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise ValueError(f"expected a number of bytes below 2**31; got {value!r}")
+    return value
+
+
 def _check_number(value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"expected a number; got {value!r}")
@@ -274,6 +280,16 @@ SETTINGS = {
         "work. Read when the client starts.",
         _check_bool,
         _parse_bool,
+    ),
+    "weft_cpu_memory_kept": Setting(
+        2**28,
+        "Bytes of memory that programs on CPUs have given back and that stay mapped for the next "
+        "ones, so that these need not fault them in again; weft.clear_caches() gives them to the "
+        "system. It is a threshold of glibc's allocator, for the whole process: 0 leaves that as "
+        "it is, and so do settings of its own in the environment (GLIBC_TUNABLES, MALLOC_...). "
+        "Read when the client starts.",
+        _check_bytes,
+        int,
     ),
     "weft_traceback_filtering": Setting(
         "auto",

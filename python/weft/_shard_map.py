@@ -11,7 +11,15 @@ from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.lax._regions import Body, regions
 from weft.runtime.pytree import registry
-from weft.sharding import AbstractMesh, Mesh, PartitionSpec, get_abstract_mesh, get_mesh
+from weft.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    use_abstract_mesh,
+)
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
@@ -45,7 +53,7 @@ def shard_map(
         spec names, parts are lined up; along others all devices give the same.
       in_specs: PartitionSpecs in a prefix of the tuple of arguments: how each is split. Along an
         axis of the mesh that a spec does not name, every device has the whole. None for an argument
-        hands it on as it is.
+        hands it on as it is; None for all takes them as values that `f` closes over.
       mesh: a Mesh or AbstractMesh; None is the one that `set_mesh` has set.
       axis_names: the axes of the mesh that are manual; empty: all. Over the others XLA decides.
       check_vma: whether it is found which values vary over which axes of the mesh. It is an error
@@ -66,44 +74,51 @@ def shard_map(
             check_vma=check_vma,
         )
     check_callable(f, "shard_map")
-    call = _Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
+    call = Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
+
+    @functools.wraps(f)
+    def whole(*args):
+        return call(args)
+
+    at_once = jit(whole, static_argnums=tuple(call.static))
 
     @public_function
     @functools.wraps(f)
     def mapped(*args):
         if _core.in_trace() or any(type(x) is _core.Tracer for x in registry.flatten(args)[0]):
             return call(args)
-        return call.at_once(*args)
+        return at_once(*args)
 
     return mapped
 
 
-class _Call:
-    """A function under shard_map."""
+class Call:
+    """A function under shard_map; called with a tuple of arguments, it is traced in its context.
+
+    `out_specs` may be a function, to the specs from the result with types in place of arrays.
+    """
 
     def __init__(self, fun, in_specs, out_specs, mesh, axis_names, check_vma):
         self.fun, self.name = fun, function_name(fun)
         self.in_specs, self.out_specs, self.mesh = in_specs, out_specs, mesh
         self.axis_names, self.check_vma = axis_names, bool(check_vma)
         if in_specs is Infer:
-            raise ValueError("shard_map expected in_specs; got none")
+            raise TypeError(
+                "shard_map expected in_specs; got none, which is for meshes of explicit axes"
+            )
         # Arguments that are handed on as they are.
         self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
-
-        @functools.wraps(fun)
-        def whole(*args):
-            return self(args)
-
-        self.at_once = jit(whole, static_argnums=tuple(self.static))
 
     def __call__(self, args):
         mesh = core_mesh(self.mesh)
         axes = self._manual_axes(mesh)
         fun, in_specs = self.fun, self.in_specs
-        if self.static:
+        if in_specs is None:
+            fun, args, in_specs = self._with_static(args, range(len(args))), (), ()
+        elif self.static:
             if len(in_specs) != len(args):
                 self._reject_tree("in_specs", tuple(in_specs), args)
-            fun = self._with_static(args)
+            fun = self._with_static(args, self.static)
             args = tuple(x for i, x in enumerate(args) if i not in self.static)
             in_specs = tuple(x for i, x in enumerate(in_specs) if i not in self.static)
         leaves, tree = registry.flatten(args)
@@ -119,13 +134,15 @@ class _Call:
         trees = [registry.flatten(x)[1] for x in args]
         places = [f"args[{i}]" for i in range(len(args))]
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
-        body = _core.with_axes(
-            tuple((axis, sizes[axis]) for axis in axes),
-            self.check_vma,
-            lambda: Body(fun, trees, types, "shard_map", places),
-        )
+        with use_abstract_mesh(_with_manual(mesh, axes)):
+            body = _core.with_axes(
+                tuple((axis, sizes[axis]) for axis in axes),
+                self.check_vma,
+                lambda: Body(fun, trees, types, "shard_map", places),
+            )
         (graph,), captures = regions(body)
-        out = self._specs("out_specs", self.out_specs, body.structure(), mesh, axes)
+        out_specs = self.out_specs(body.structure()) if callable(self.out_specs) else self.out_specs
+        out = self._specs("out_specs", out_specs, body.structure(), mesh, axes)
         paths = [f"result{path}" for path in leaf_paths(body.out_tree)]
         for spec, kind, path in zip(out, body.out_types, paths, strict=True):
             self._check_rank(spec, kind, "out_specs", path)
@@ -147,16 +164,17 @@ class _Call:
         )
         return body.out_tree.unflatten(results)
 
-    def _with_static(self, args):
+    def _with_static(self, args, static):
         def fun(*parts):
             parts = iter(parts)
-            return self.fun(*(x if i in self.static else next(parts) for i, x in enumerate(args)))
+            return self.fun(*(x if i in static else next(parts) for i, x in enumerate(args)))
 
         return functools.update_wrapper(fun, self.fun, updated=())
 
     def _manual_axes(self, mesh):
-        """The names of the manual axes, in the order of the mesh."""
-        chosen = set(self.axis_names) or set(mesh.names)
+        """The names of the manual axes, in the order of the mesh: all that are not yet, or those
+        that are chosen."""
+        chosen = set(self.axis_names) or set(mesh.names) - set(AbstractMesh._of(mesh).manual_axes)
         unknown = chosen - set(mesh.names)
         if unknown:
             raise ValueError(
@@ -263,14 +281,20 @@ class _Spec:
         return repr(self.spec)
 
 
+def _with_manual(mesh, axes):
+    """The mesh in the body of a shard_map: an AbstractMesh."""
+    return AbstractMesh._of(mesh.abstract).update_axis_types(dict.fromkeys(axes, AxisType.Manual))
+
+
 def core_mesh(mesh):
     """The core's mesh of a Mesh or AbstractMesh; of the one that is set for None."""
     if isinstance(mesh, _core.Mesh):
         return mesh
     if mesh is None:
-        mesh = get_mesh()
-        if mesh.empty:
-            mesh = get_abstract_mesh()
+        # Within a shard_map that is its mesh, without devices.
+        mesh = get_abstract_mesh()
+        if get_mesh().abstract_mesh == mesh:
+            mesh = get_mesh()
         if mesh.empty:
             raise ValueError(
                 "shard_map expected a mesh; got none, and weft.set_mesh has set none either"

@@ -2,7 +2,8 @@
 
 import abc
 import types
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +16,17 @@ from weft.errors import ArgumentTypeError, TreeStructureError
 from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
+if TYPE_CHECKING:
+    from weft._communication import Communication
+
 
 class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
     Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
-    where the array would lie, which has no effect on programs), format (the
-    weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref that holds
-    such an array, without effect on traces), manual_axis_type (None).
+    where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
+    format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
+    that holds such an array, without effect on traces), manual_axis_type (None).
     """
 
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
@@ -101,19 +105,30 @@ class AbstractValue(abc.ABC):  # noqa: B024
 
 @AbstractValue.register
 class ShapedArray(ShapeDtypeStruct):
-    """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak)."""
+    """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak).
+
+    `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
+    `float32[8@x,16@(y,z)]`; None where no mesh has such axes.
+    """
 
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
     def __str__(self):
-        dims = ",".join(map(str, self.shape))
-        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{dims}]"
+        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{self._dims()}]"
 
     def __repr__(self):
-        dims = ",".join(map(str, self.shape))
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.dtype.name}[{dims}]{weak})"
+        return f"ShapedArray({self.dtype.name}[{self._dims()}]{weak})"
+
+    def _dims(self):
+        if self.sharding is None:
+            return ",".join(map(str, self.shape))
+        texts = []
+        for size, axes in zip_longest(self.shape, self.sharding.spec):
+            names = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
+            texts.append(f"{size}@{names}" if names else str(size))
+        return ",".join(texts)
 
 
 class SourceInfo(NamedTuple):
@@ -140,6 +155,7 @@ class AbstractRef(NamedTuple):
     inner_aval: ShapedArray
 
     shape = property(lambda self: self.inner_aval.shape)
+    sharding = property(lambda self: self.inner_aval.sharding)
     dtype = property(lambda self: self.inner_aval.dtype)
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
@@ -161,7 +177,19 @@ def typeof(x):
     if isinstance(x, ShapeDtypeStruct):
         return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
     shape, dtype, weak = _core.typeof(x)
-    return ShapedArray(shape, dtype, weak_type=weak)
+    return ShapedArray(shape, dtype, sharding=_split(x, len(shape)), weak_type=weak)
+
+
+def _split(x, ndim):
+    return _seen(_core.split_of(x), ndim)
+
+
+def _seen(split, ndim):
+    if split is None:
+        return None
+    from weft._placement import split_seen
+
+    return split_seen(split, ndim)
 
 
 class Signature(NamedTuple):
@@ -351,13 +379,23 @@ class _Stage:
     @property
     def out_avals(self) -> Any:
         """A tree of ShapedArray like the result."""
-        return self.out_tree.unflatten(list(map(_aval, self._core.out_avals)))
+        return self.out_tree.unflatten(self._result_types(ShapedArray))
 
     @property
     def out_info(self) -> Any:
-        """A tree of ShapeDtypeStruct like the result."""
-        leaves = [ShapeDtypeStruct(s, d, weak_type=w) for s, d, w in self._core.out_avals]
-        return self.out_tree.unflatten(leaves)
+        """A tree of ShapeDtypeStruct like the result, with the shardings that jit was given, or
+        those of explicit axes."""
+        from weft._placement import sharding_of
+
+        given = [None if p is None else sharding_of(p) for p in self._core.out_shardings]
+        return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct, given))
+
+    def _result_types(self, kind, given=()):
+        rows = zip_longest(self._core.out_avals, self._core.out_splits, given)
+        return [
+            kind(shape, dtype, sharding=place or _seen(split, len(shape)), weak_type=weak)
+            for (shape, dtype, weak), split, place in rows
+        ]
 
 
 def _aval(described):
@@ -492,6 +530,14 @@ class Lowered(_Stage):
         return f"<Lowered {self._traced.fun_name}>"
 
 
+class Block(NamedTuple):
+    """A piece of a program: its graph, how often it runs, and jaxlib's executable."""
+
+    graph: Graph
+    times: int
+    executable: Any
+
+
 @public_methods
 class Compiled(_Stage):
     """A compiled program; call it with arguments of the signature it was made for.
@@ -592,17 +638,33 @@ class Compiled(_Stage):
         """jaxlib's loaded executable; None when nothing is left to compute."""
         return self._program.loaded
 
+    @property
+    def blocks(self) -> list[Block]:
+        """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
+        return [Block(graph, times, loaded) for graph, times, loaded in self._program.blocks]
+
+    @property
+    def _modules(self):
+        loaded = self._program.loaded
+        return [loaded] if loaded else [block.executable for block in self.blocks]
+
     def as_text(self) -> str:
-        """The program after XLA's optimisations, as HLO text."""
+        """The program after XLA's optimisations, as HLO text: a module, or one per block."""
         from weft.runtime.compile import optimized_hlo
 
-        return optimized_hlo(self._program.loaded) if self._program.loaded else ""
+        return "\n\n".join(map(optimized_hlo, self._modules))
 
     def cost_analysis(self) -> dict[str, Any]:
         """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
         from weft.runtime.compile import cost_analysis
 
         return cost_analysis(self._program.loaded) if self._program.loaded else {}
+
+    def communication(self) -> "Communication":
+        """What the devices of the program send each other in a run: a table of its collectives."""
+        from weft._communication import communication
+
+        return communication(self.as_text())
 
     def memory_analysis(self) -> Any:
         """Sizes in bytes of arguments, results, temporaries and code."""

@@ -26,16 +26,16 @@ class UserContext:
 
     @contextmanager
     def __call__(self, value):
-        earlier, setting = _values(), _core.get_setting("user_context")
-        values = {**earlier, self: value}
-        number = _number(values)
-        _current.values = values
-        _core.set_setting("user_context", number)
+        earlier = _values()
+        self.set(value)
         try:
             yield
         finally:
-            _current.values = earlier
-            _core.set_setting("user_context", setting or None)
+            _set(earlier)
+
+    def set(self, value):
+        """Sets it for the code that follows."""
+        _set({**_values(), self: value})
 
     def __repr__(self):
         return f"UserContext(value={self.value!r})"
@@ -43,6 +43,12 @@ class UserContext:
 
 def _values():
     return getattr(_current, "values", {})
+
+
+def _set(values):
+    number = _number(values)
+    _current.values = values
+    _core.set_setting("user_context", number or None)
 
 
 def _number(values):

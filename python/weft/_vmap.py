@@ -5,6 +5,7 @@ from typing import Any
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
+from weft._settings import SETTINGS
 from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.errors import ArgumentTypeError, ShapeError
@@ -79,8 +80,9 @@ def vmap(
       out_axes: where the mapped axis stands in the results; likewise.
       axis_name: a string, the name by which collective operations (lax.psum, ...) in `fun` refer
         to the axis.
-      spmd_axis_name: the name of the mesh axis along which the mapped axis is spread. Must be None,
-        so far.
+      spmd_axis_name: the axis of a mesh, or a tuple of axes, over which the mapped axis is split
+        where `fun` has a lax.with_sharding_constraint or, for one axis, a shard_map; None for as
+        XLA likes.
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
@@ -90,9 +92,11 @@ def vmap(
     weft.numpy.where.
     """
     check_callable(fun, "vmap")
-    if spmd_axis_name is not None:
-        raise NotImplementedError(
-            f"vmap spmd_axis_name: expected None, since it is not there yet; got {spmd_axis_name!r}"
+    spread = (spmd_axis_name,) if isinstance(spmd_axis_name, str) else spmd_axis_name
+    spread = () if spread is None else spread
+    if not isinstance(spread, tuple) or not all(isinstance(name, str) for name in spread):
+        raise ArgumentTypeError(
+            f"vmap spmd_axis_name: expected a string or a tuple of them; got {spmd_axis_name!r}"
         )
     if axis_name is not None and not isinstance(axis_name, str):
         raise ArgumentTypeError(f"vmap axis_name: expected a string or None; got {axis_name!r}")
@@ -112,8 +116,12 @@ def vmap(
         def where(i):
             return name_argument(fun, registry.flatten((args, kwargs))[1], i)
 
-        return _core.vmap(
-            fun, name, args, kwargs, in_axes, out_axes, axis_size, axis_name or "", where
-        )
+        lane = fun
+        if SETTINGS["weft_debug_key_reuse"].core.get():
+            from weft.random import _reuse
+
+            lane = _reuse.of_lanes(fun, args, kwargs)
+        names = axis_name or "", "\n".join(spread)
+        return _core.vmap(lane, name, args, kwargs, in_axes, out_axes, axis_size, *names, where)
 
     return mapped

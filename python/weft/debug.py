@@ -1,7 +1,7 @@
-"""Looking into programs while they run: print, callback.
+"""Looking into programs: print, callback; how values are split over devices.
 
-Both stay in the program through jit, derivatives, vmap and control flow. They run on the host, on
-the values of the run, once each time the program gets there.
+The first two stay in the program through jit, derivatives, vmap and control flow. They run on the
+host, on the values of the run, once each time the program gets there.
 """
 
 import builtins
@@ -9,11 +9,20 @@ import dataclasses
 import functools
 import logging
 import string
+import typing
 
-from weft._callback import debug_callback as _debug_callback
+from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._surface import public as _public
 
-__all__ = ["callback", "log", "print"]
+__all__ = [
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "save_sharding",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
@@ -91,6 +100,101 @@ def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=Fal
         _check_alone("log", args, kwargs)
         return functools.partial(_run_with, _Logger, ordered, partitioned, skip_format_check)
     return _run_with(_Logger, ordered, partitioned, skip_format_check, fmt, *args, **kwargs)
+
+
+def inspect_array_sharding(value, *, callback):
+    """Tells how XLA splits values of a program: `inspect_array_sharding(x, callback=print)`.
+
+    In a program that is compiled the callback is called once XLA has chosen, before the program
+    runs first, and not again for a program that is compiled already; also under derivatives, and
+    under vmap for the whole of the mapped values. With nothing being traced it is called at once.
+
+    Args:
+      value: a tree of arrays. Of typed random keys the words are meant.
+      callback: gets a weft.sharding.Sharding per leaf. In a function under shard_map that of the
+        parts, which are whole. What it raises comes out of the call that compiles.
+
+    Raises TypeError for leaves that are no arrays, and if `callback` cannot be called.
+    """
+    if not callable(callback):
+        raise TypeError(f"debug.inspect_array_sharding expected a function; got {callback!r}")
+    _inspect_sharding(value, callback)
+
+
+def visualize_array_sharding(arr, **kwargs):
+    """Prints how an array is split over devices; see `visualize_sharding`.
+
+    Args:
+      arr: an array of one or two axes; in a program that is compiled it is drawn as
+        `inspect_array_sharding` would tell.
+      kwargs: those of `visualize_sharding`.
+    """
+    inspect_array_sharding(arr, callback=_Drawer(tuple(arr.shape), tuple(kwargs.items())))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drawer:
+    """Equal for equal arguments, so that a program that is traced again is found again."""
+
+    shape: tuple[int, ...]
+    options: tuple[tuple[str, typing.Any], ...]
+    __name__ = "visualize_array_sharding"
+
+    def __call__(self, sharding):
+        visualize_sharding(self.shape, sharding, **dict(self.options))
+
+
+def visualize_sharding(
+    shape,
+    sharding,
+    *,
+    use_color=True,
+    scale=1.0,
+    min_width=9,
+    max_width=80,
+    color_map=None,
+):
+    """Prints how an array of a shape would be split: a box per part, with its devices.
+
+    Args:
+      shape: of one or two axes.
+      sharding: a weft.sharding.Sharding.
+      use_color: whether parts have colours where the output is a terminal; none has them where
+        the variable NO_COLOR is set.
+      scale: how large the drawing is; at 1 it is about ten lines high.
+      min_width, max_width: the least and the most characters of a box.
+      color_map: gives the colour of a part by a number from 0 to 1: (r, g, b) of 0 to 1, or
+        "#rrggbb". Colour maps of matplotlib will do.
+
+    Raises ShapeError for other shapes, and if the sharding does not divide it; TypeError for what
+    is no sharding.
+    """
+    from weft._visualize import show
+
+    show(
+        shape,
+        sharding,
+        use_color=use_color,
+        scale=scale,
+        min_width=min_width,
+        max_width=max_width,
+        color_map=color_map,
+    )
+
+
+def save_sharding(path, shape, sharding, *, scale=1.0, color_map=None):
+    """Writes what `visualize_sharding` draws to a file.
+
+    Args:
+      path: ends in ".svg", or in ".png", which needs Pillow.
+      shape, sharding, scale, color_map: as for `visualize_sharding`.
+
+    Raises ValueError for other names, ImportError where Pillow is not installed, and what
+    `visualize_sharding` raises.
+    """
+    from weft._visualize import save
+
+    save(path, shape, sharding, scale=scale, color_map=color_map)
 
 
 def _check_alone(name, args, kwargs):

@@ -31,11 +31,13 @@ __all__ = [
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "NonHashableStaticArgumentError",
+    "NotAddressableError",
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
     "PreconditionError",
     "ProcessFailureError",
+    "ProgramMismatchError",
     "RefError",
     "ShapeError",
     "TracerArrayConversionError",
@@ -248,10 +250,11 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
 
-class TracerBoolConversionError(ConcretizationTypeError):
+class TracerBoolConversionError(ConcretizationTypeError, ValueError):
     """A traced array was used as a Python condition (`if`, `while`, `and`, `assert`).
 
-    Select between values with `where`, or between computations with `lax.cond`::
+    It is a ValueError too, as for arrays of several elements in any case. Select between values
+    with `where`, or between computations with `lax.cond`::
 
         @weft.jit
         def relu(x):
@@ -260,10 +263,11 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerIntegerConversionError(ConcretizationTypeError):
+class TracerIntegerConversionError(ConcretizationTypeError, IndexError):
     """A traced array was used where Python needs an integer (list index, `range`, a shape).
 
-    Index an array instead of a list, or declare the argument static::
+    It is an IndexError too, for bounds of slices. Index an array instead of a list, take a slice
+    by `lax.dynamic_slice`, or declare the argument static::
 
         @weft.jit
         def pick(i):
@@ -416,6 +420,31 @@ class ProcessFailureError(WeftError, RuntimeError):
         from weft.runtime import devices
 
         return {d for d in devices.devices() if d.process_index in self.failed_processes}
+
+
+class ProgramMismatchError(WeftError, RuntimeError):
+    """Processes with common devices started different programs there, or in another order.
+
+    The message has what each of them was about to start. Every process has to make the same calls
+    on arrays that are spread over several processes, also where only one of them wants the result::
+
+        if weft.process_index() == 0:
+            print(x.sum())               # error, if x has parts in other processes
+        total = x.sum()                  # every process
+        if weft.process_index() == 0:
+            print(total)
+    """
+
+
+class NotAddressableError(WeftError, RuntimeError, ValueError):
+    """The value of an array was asked for of which other processes hold parts.
+
+    See what this process holds, or bring all of it to every process::
+
+        np.asarray(x)                                  # error
+        [shard.data for shard in x.addressable_shards]
+        multihost_utils.process_allgather(x, tiled=True)
+    """
 
 
 class ShardingError(WeftError, ValueError):

@@ -1,19 +1,21 @@
 """Where the parts of an array lie: meshes of devices, and how arrays are split over them."""
 
 import collections
+import dataclasses
 import enum
 import functools
 import math
-import threading
 from typing import Any as _Any
 
 import numpy as np
 
 from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._user_context import UserContext as _UserContext
 from weft.errors import ShardingError
 
 __all__ = [
+    "AbstractDevice",
     "AbstractMesh",
     "AxisType",
     "Mesh",
@@ -21,13 +23,19 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "auto_axes",  # noqa: F822
+    "explicit_axes",  # noqa: F822
     "get_abstract_mesh",
     "get_mesh",
+    "make_single_device_sharding",
+    "reshard",  # noqa: F822
     "set_mesh",
     "use_abstract_mesh",
     "use_mesh",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+__getattr__, __dir__ = _public(
+    __name__, __all__, later={"weft._explicit": ("auto_axes", "explicit_axes", "reshard")}
+)
 
 
 class AxisType(enum.Enum):
@@ -166,11 +174,11 @@ class Mesh(_Axes):
         )
 
     def __enter__(self):
-        _stack().append(self)
+        _set_stack((*_stack.value, self))
         return self
 
     def __exit__(self, *exception):
-        _stack().pop()
+        _set_stack(_stack.value[:-1])
 
     def __repr__(self):
         return (
@@ -182,6 +190,22 @@ class Mesh(_Axes):
         return Mesh, (self.devices, self.axis_names, self.axis_types)
 
 
+def _no_devices(self):
+    raise ValueError(f"expected a Mesh; got {self}, which has no devices")
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractDevice:
+    """What a device is like.
+
+    Attributes: device_kind (str), num_cores (int or None), platform (str).
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+
 class AbstractMesh(_Axes):
     """The axes of a mesh without devices.
 
@@ -189,6 +213,9 @@ class AbstractMesh(_Axes):
       axis_sizes, axis_names: tuples of one length.
       axis_types: an AxisType, for all axes or one per axis; None is Auto for all.
       abstract_device: ignored.
+
+    What a mesh knows of its devices (devices, device_ids, local_devices, local_mesh,
+    is_multi_process) raises ValueError.
     """
 
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
@@ -208,10 +235,7 @@ class AbstractMesh(_Axes):
     empty = property(lambda self: not self.axis_names)
     abstract_mesh = property(lambda self: self)
 
-    @property
-    def devices(self):
-        """An abstract mesh has none: raises ValueError."""
-        raise ValueError("AbstractMesh has no devices; got a use of them")
+    devices = device_ids = local_devices = local_mesh = is_multi_process = property(_no_devices)
 
     def update(self, axis_sizes=None, axis_names=None, axis_types=None, **kwargs):
         """The mesh with other sizes, names or types."""
@@ -376,6 +400,21 @@ class Sharding:
         """The same for the devices of this process."""
         return {d: index for d, _, index in _core.shards(self._core, tuple(global_shape), True)}
 
+    def _num_blocks(self, ndim):
+        """In how many blocks each dimension of an array is split."""
+        sizes = dict(zip(self._core.mesh.names, self._core.mesh.sizes, strict=True))
+        split = [math.prod(sizes[n] for n in names) for names, _ in self._core.dims]
+        return (*split, *[1] * (ndim - len(split)))
+
+    def _blocks_of_processes(self, ndim):
+        """By process, per dimension, the set of the numbers of the blocks that it holds."""
+        blocks = self._num_blocks(ndim)
+        held = {d.process_index: [set() for _ in blocks] for d in self.device_set}
+        for device, index in self.devices_indices_map(blocks).items():
+            for numbers, block in zip(held[device.process_index], index, strict=True):
+                numbers.add(block.start or 0)
+        return held
+
     def is_equivalent_to(self, other, ndim):
         """Whether two shardings place arrays of `ndim` axes alike."""
         if not isinstance(other, Sharding):
@@ -451,6 +490,11 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
+def make_single_device_sharding(device, *, memory_kind=None):
+    """`SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 class NamedSharding(Sharding):
     """An array split over the axes of a mesh.
 
@@ -520,7 +564,7 @@ class NamedSharding(Sharding):
         return make, (self.mesh, self.spec)
 
 
-def _seen(core):
+def _seen(core) -> _Any:
     """The sharding that stands for one of the core's."""
     if not core.mesh.names:
         made = object.__new__(SingleDeviceSharding)
@@ -538,17 +582,14 @@ def _seen(core):
     return made
 
 
-class _Scopes(threading.local):
-    def __init__(self):
-        self.stack = []
-
-
-_scopes = _Scopes()
 _NONE = AbstractMesh((), ())
+_stack: _Any = _UserContext(())  # the meshes that the thread has set: what it traces depends on them
 
 
-def _stack():
-    return _scopes.stack
+def _set_stack(meshes):
+    _stack.set(meshes)
+    last, whole = (meshes[-1], get_mesh()) if meshes else (_NONE, _NONE)
+    _core.set_current_mesh((whole if whole.abstract_mesh == last else last)._core)
 
 
 class set_mesh:
@@ -561,14 +602,14 @@ class set_mesh:
     def __init__(self, mesh):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise TypeError(f"set_mesh expected a Mesh; got {mesh!r}")
-        self._before = list(_stack())
-        _stack().append(mesh)
+        self._before = _stack.value
+        _set_stack(() if mesh is None else (mesh,))
 
     def __enter__(self):
         return None
 
     def __exit__(self, *exception):
-        _stack()[:] = self._before
+        _set_stack(self._before)
 
 
 class use_abstract_mesh:
@@ -580,11 +621,11 @@ class use_abstract_mesh:
         self._mesh = mesh
 
     def __enter__(self):
-        _stack().append(self._mesh)
+        _set_stack((*_stack.value, self._mesh))
         return self._mesh
 
     def __exit__(self, *exception):
-        _stack().pop()
+        _set_stack(_stack.value[:-1])
 
 
 use_mesh = set_mesh
@@ -592,18 +633,15 @@ use_mesh = set_mesh
 
 def get_mesh():
     """The mesh that `set_mesh` set; an empty one if there is none."""
-    for mesh in reversed(_stack()):
+    for mesh in reversed(_stack.value):
         if isinstance(mesh, Mesh):
             return mesh
-        if mesh is None:
-            break
     return _NONE
 
 
 def get_abstract_mesh():
     """The mesh that is set, without devices; an empty one if there is none."""
-    mesh = _stack()[-1] if _stack() else None
-    return _NONE if mesh is None else mesh.abstract_mesh
+    return _stack.value[-1].abstract_mesh if _stack.value else _NONE
 
 
 _open_to_users(__name__)

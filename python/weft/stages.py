@@ -1,9 +1,19 @@
 """The stages of a function on its way to the device, and what they tell of its arguments."""
 
+from weft._communication import Collective, Communication
 from weft._staging import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
 from weft._surface import open_to_users as _open_to_users, public as _public
 
-__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__all__ = [
+    "ArgInfo",
+    "Collective",
+    "Communication",
+    "Compiled",
+    "CompilerOptions",
+    "Lowered",
+    "Traced",
+    "Wrapped",
+]
 __getattr__, __dir__ = _public(__name__, __all__)
 
 _open_to_users(__name__)

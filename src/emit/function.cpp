@@ -18,6 +18,28 @@ constexpr int kRegionIndent = 4;
 
 std::string numbered(std::string_view prefix, uint32_t n) { return cat(prefix, n); }
 
+// Whether XLA runs a line as a kernel of its own, which it fuses with nothing that comes later: a
+// call of a function, or a product. A product that sums up one term or none becomes element-wise.
+bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
+  if (text.starts_with("\"stablehlo.custom_call\"")) return true;
+  constexpr std::string_view kSummed = "contracting_dims = [";
+  size_t i = text.find(kSummed);
+  if (!text.starts_with("stablehlo.dot_general ") || i == std::string_view::npos) return false;
+  // Lines that users write may be about other types.
+  const Dims shape = operands.empty() ? Dims() : operands[0]->shape();
+  int64_t terms = 1;
+  size_t axis = 0;
+  for (i += kSummed.size(); i + 1 < text.size() && text[i] != ']'; ++i) {
+    if (text[i] < '0' || text[i] > '9') continue;
+    axis = 10 * axis + static_cast<size_t>(text[i] - '0');
+    if (text[i + 1] >= '0' && text[i + 1] <= '9') continue;
+    if (axis >= shape.size()) return false;
+    terms *= shape[axis];
+    axis = 0;
+  }
+  return terms > 1;
+}
+
 }  // namespace
 
 std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
@@ -32,6 +54,8 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
   if (is_ordered)
     token_ = is_main ? line(cat("stablehlo.create_token : ", kTokenType)) : fresh_argument();
   std::vector<std::string> outputs = write_ops(graph, args);
+  for (const std::string& output : outputs)
+    result_chain_ = std::max(result_chain_, chain_of(output));
   write_terminator("return", graph, outputs, is_ordered && !is_main);
   body.text << "  }\n";
   block_ = nullptr;
@@ -45,7 +69,7 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
   for (size_t i = 0; i < args.size(); ++i) frame.names[i] = args[i];
   Frame* outer_frame = std::exchange(frame_, &frame);
   auto outer_op = std::tuple(in_types, out_types, attrs, loc_);
-  uint32_t outer_chain = chain_, outer_weight = line_weight_;
+  uint32_t outer_weight = line_weight_;
 
   TypeRefs operand_types;
   for (const Op& op : graph.ops()) {
@@ -62,12 +86,9 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
 
   std::vector<std::string> outputs;
   outputs.reserve(graph.outputs().size());
-  chain_ = outer_chain;
-  for (Value v : graph.outputs()) {
+  for (Value v : graph.outputs())
     outputs.push_back(v.is_literal() ? typed_constant(graph.literal(v), graph.type(v))
                                      : frame.names[v.id]);
-    chain_ = std::max(chain_, chain_of(outputs.back()));
-  }
   frame_ = outer_frame;
   std::tie(in_types, out_types, attrs, loc_) = outer_op;
   line_weight_ = outer_weight;
@@ -77,9 +98,6 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
 void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
-  chain_ = 0;
-  for (Value v : frame_->graph->operands(op))
-    if (!v.is_literal()) chain_ = std::max(chain_, chain_of(frame_->names[v.id]));
   line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
   if (op_def.emit) {
     op_def.emit(*this);
@@ -99,13 +117,18 @@ void FunctionWriter::write_op(const Op& op) {
   }
 }
 
-// The chain that ends in a value, %7 or %7#1; there is none up to arguments and constants.
-uint32_t FunctionWriter::chain_of(std::string_view name) const {
-  uint32_t number = 0;
-  size_t i = 1;
-  for (; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i)
-    number = 10 * number + static_cast<uint32_t>(name[i] - '0');
-  return i > 1 ? chains_[number] : 0;
+// The longest of the chains that end in the values that a text names, %7 or %7#1; there is none up
+// to arguments and constants.
+uint32_t FunctionWriter::chain_of(std::string_view text) const {
+  uint32_t longest = 0;
+  for (size_t i = text.find('%'); i != std::string_view::npos; i = text.find('%', i)) {
+    size_t begin = ++i;
+    uint32_t number = 0;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i)
+      number = 10 * number + static_cast<uint32_t>(text[i] - '0');
+    if (i > begin && number < chains_.size()) longest = std::max(longest, chains_[number]);
+  }
+  return longest;
 }
 
 // Later lines use the value through a barrier.
@@ -195,8 +218,9 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
   std::string name;
   if (num_results > 0) {
     name = numbered("%", next_value_++);
-    chains_.push_back(chain_ += line_weight_);
-    longest_chain_ = std::max(longest_chain_, chain_);
+    std::string_view operands = text.substr(0, text.find('{'));  // regions count in the weight
+    chains_.push_back(is_kernel(text, in_types) ? 0 : chain_of(operands) + line_weight_);
+    longest_chain_ = std::max(longest_chain_, chains_.back());
     out << name;
     if (num_results > 1) out << ':' << num_results;
     out << " = ";
@@ -215,18 +239,12 @@ void FunctionWriter::set_out(size_t i, std::string name) {
 // before operands are named.
 std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
   const ModuleWriter::Function& f = module_.function(graph, name, manual_mesh_);
-  line_weight_ = 0;
-  uint32_t longest = 0;
   for (Value v : frame_->graph->operands(*frame_->op)) {
     if (v.is_literal()) continue;
     uint32_t chain = chain_of(frame_->names[v.id]);
-    if (chain > 0 && chain + f.longest_chain > kMaxChain) {
-      cut_chain(v);
-    } else {
-      longest = std::max(longest, chain);
-    }
+    if (chain > 0 && chain + f.longest_chain > kMaxChain) cut_chain(v);
   }
-  chain_ = longest + f.longest_chain;
+  line_weight_ = f.result_chain;
   return f.name;
 }
 
@@ -291,9 +309,9 @@ std::string FunctionWriter::write_region(const Graph& graph, std::span<const std
   block.text << "{\n";
   if (!header.empty()) block.text.spaces(block.indent - 2) << header << '\n';
   std::string outer_token = std::exchange(token_, std::string(token));
-  uint32_t outer_chain = std::exchange(chain_, 0);
   std::vector<std::string> outputs = write_ops(graph, args);
-  chain_ += outer_chain;  // XLA inlines loops and branches that it knows to run once
+  // XLA inlines loops and branches that it knows to run once.
+  for (const std::string& output : outputs) line_weight_ = std::max(line_weight_, chain_of(output));
   write_terminator(terminator, graph, outputs, !token.empty());
   token_ = std::move(outer_token);
   block_ = outer;
@@ -314,6 +332,17 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
   call.has_side_effect = effects_of(*frame_->op->info, frame_->op->attrs) != kPure;
   all.push_back({function, {out_types.begin(), out_types.end()}, loc_, !token().empty()});
   emit_ffi_call(*this, call);
+}
+
+void FunctionWriter::inspect_sharding(const ObjectRef& function) {
+  TypeRef type = in_types[0];
+  std::vector<Inspection>& all = module_.inspections();
+  // XLA's partitioner takes these calls out, and does not run where there is one device. Whoever
+  // compiles the module puts the address of a function in place of the number.
+  if (module_.options().devices.size() > 1)
+    line(cat("stablehlo.custom_call @InspectSharding(", in(0), ") {backend_config = \"", all.size(),
+             "\", has_side_effect = true} : (", mlir_type(type), ") -> ", mlir_type(type)));
+  all.push_back({function, type});
 }
 
 void FunctionWriter::write_terminator(std::string_view terminator, const Graph& graph,

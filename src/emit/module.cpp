@@ -83,6 +83,10 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
 
 // Types of axes are not part of it.
 const std::string& ModuleWriter::mesh(MeshRef mesh) {
+  auto num_devices = static_cast<int64_t>(options_.devices.size());
+  if (num_devices && mesh->size() != num_devices)
+    fail(ErrorKind::kValue, "expected a mesh of as many devices as the program runs on, ",
+         num_devices, "; got ", mesh);
   Text text;
   text << "<[";
   for (size_t i = 0; i < mesh->axes().size(); ++i) {
@@ -181,6 +185,7 @@ const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std:
   Function& f = functions_[index];
   f.text = std::move(text);
   f.longest_chain = writer.longest_chain();
+  f.result_chain = writer.result_chain();
   return f;
 }
 
@@ -200,6 +205,15 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
 
 std::string ModuleWriter::main_signature(const Graph& graph) {
   Text header;
+  auto place = [&](Text& attrs, const std::vector<ShardingRef>& places, size_t i, TypeRef type) {
+    if (places.empty() || !places[i]) return;
+    if (!places[i]->memory().empty())
+      attrs << (attrs.size() ? ", " : "")
+            << "mhlo.memory_kind = " << mlir_string(places[i]->memory());
+    if (places[i]->mesh()->size() > 1)
+      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
+            << sharding(places[i], type->rank());
+  };
   header << "func.func public @main(";
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     header << (i ? ", " : "") << "%arg" << i << ": " << type_text(graph.type(graph.input(i)));
@@ -207,10 +221,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (alias == EmitOptions::kDonor) attrs << "jax.buffer_donor = true";
     if (alias >= 0) attrs << "tf.aliasing_output = " << alias << " : i32";
-    if (!options_.inputs.empty() && options_.inputs[i]) {
-      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
-            << sharding(options_.inputs[i], graph.type(graph.input(i))->rank());
-    }
+    place(attrs, options_.inputs, i, graph.type(graph.input(i)));
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   header << ')';
@@ -219,10 +230,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (!options_.result_info.empty())
       attrs << "jax.result_info = " << mlir_string(options_.result_info[i]);
-    if (!options_.outputs.empty() && options_.outputs[i]) {
-      attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
-            << sharding(options_.outputs[i], graph.type(graph.outputs()[i])->rank());
-    }
+    place(attrs, options_.outputs, i, graph.type(graph.outputs()[i]));
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   if (!graph.outputs().empty()) header << ')';
@@ -330,8 +338,8 @@ EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
   }
   ModuleWriter module(options);
   std::string text = module.write(graph);
-  return {std::move(text), std::move(module.host_callbacks()), std::move(module.targets()),
-          module.has_barriers()};
+  return {std::move(text), std::move(module.host_callbacks()), std::move(module.inspections()),
+          std::move(module.targets()), module.has_barriers()};
 }
 
 }  // namespace weft

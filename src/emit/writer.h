@@ -19,7 +19,9 @@ namespace weft {
 // XLA fuses what is element-wise or only moves elements without end, and then follows the operands
 // within a fusion by recursion, on threads with stacks of 2 MB: about 330 steps that move elements,
 // or 21,000 that are element-wise, end the process. So a chain of lines is cut by a barrier when
-// the weights of its lines come to kMaxChain. Short chains also compile faster than long ones.
+// the weights of its lines come to kMaxChain. It ends by itself in what XLA does not fuse, such as
+// products. More barriers than that cost: they end fusions, kernels that would be equal become
+// different ones, and compiling takes up to twice as long.
 inline constexpr uint32_t kMaxChain = 5000;
 inline constexpr uint32_t kElementwiseWeight = 1;
 inline constexpr uint32_t kOtherWeight = 40;
@@ -45,6 +47,7 @@ class ModuleWriter {
   const EmitOptions& options() const { return options_; }
   LocationTable& locations() { return locations_; }
   std::vector<HostCallback>& host_callbacks() { return host_callbacks_; }
+  std::vector<Inspection>& inspections() { return inspections_; }
   std::vector<CallTarget>& targets() { return targets_; }
   void note_target(std::string_view name, Loc loc);
   void note_barrier() { has_barriers_ = true; }
@@ -62,6 +65,7 @@ class ModuleWriter {
     std::string name;
     std::string text;
     uint32_t longest_chain = 0;
+    uint32_t result_chain = 0;
   };
   // The private function that holds `graph`, "@f_0"; written on first use. Good until the next one.
   const Function& function(const GraphRef& graph, std::string_view name, MeshRef mesh);
@@ -83,6 +87,7 @@ class ModuleWriter {
   const EmitOptions& options_;
   LocationTable locations_;
   std::vector<HostCallback> host_callbacks_;
+  std::vector<Inspection> inspections_;
   std::vector<CallTarget> targets_;
   bool has_barriers_ = false;
   std::unordered_map<TypeRef, std::string> types_;
@@ -108,6 +113,7 @@ class FunctionWriter final : public EmitCtx {
   // effects starts in main; other functions are given a token, last, and return one.
   std::string write(const Graph& graph, std::string_view header, bool is_main);
   uint32_t longest_chain() const { return longest_chain_; }
+  uint32_t result_chain() const { return result_chain_; }
 
   std::string in(size_t i) override;
   const Literal* literal(size_t i) const override;
@@ -121,6 +127,7 @@ class FunctionWriter final : public EmitCtx {
                                         std::span<const std::string> args) override;
   std::string region(const Graph& graph, std::string_view terminator) override;
   void host_callback(const ObjectRef& function, bool partitioned) override;
+  void inspect_sharding(const ObjectRef& function) override;
   void note_target(std::string_view name) override { module_.note_target(name, loc_); }
   std::string region_on(const Graph& graph, std::span<const std::string> args,
                         std::string_view terminator, std::string_view token) override;
@@ -177,7 +184,7 @@ class FunctionWriter final : public EmitCtx {
   void write_terminator(std::string_view terminator, const Graph& graph,
                         std::span<const std::string> outputs, bool with_token);
   std::string typed_constant(const Literal& x, TypeRef type);
-  uint32_t chain_of(std::string_view name) const;
+  uint32_t chain_of(std::string_view text) const;
   void cut_chain(Value v);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
@@ -189,11 +196,11 @@ class FunctionWriter final : public EmitCtx {
   std::unordered_map<std::string, Literal> scalars_;  // constants by their names
   std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
-  // Chains of lines that use each other's results, since the last barrier (kMaxChain).
+  // Chains of lines that use each other's results, since the last barrier or kernel (kMaxChain).
   std::vector<uint32_t> chains_;  // up to the values %0, %1, ...
-  uint32_t chain_ = 0;            // up to the last line of the op that is being written
-  uint32_t line_weight_ = 0;      // what one more line of it adds
+  uint32_t line_weight_ = 0;      // what a line of the op that is being written adds
   uint32_t longest_chain_ = 0;
+  uint32_t result_chain_ = 0;  // the longest up to a result
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;
 };

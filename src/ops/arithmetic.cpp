@@ -442,7 +442,7 @@ void register_other_binary(OpRegistry& r) {
                 .doc = "The next representable number after x towards y, elementwise.",
                 .hlo = "chlo.next_after",
                 .dtypes = kFloats,
-                .jvp_kind = JvpKind::kZero}));
+                .jvp = {no_derivative("nextafter", "x"), no_derivative("nextafter", "y")}}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -27,6 +28,9 @@ OpDef optimization_barrier_op() {
   d.doc = "The operands; the compiler moves no computation from before to after, or back.";
   d.multiple_results = true;
   d.infer = [](const InferCtx& c) { return TypeRefs(c.operands); };
+  d.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.in) c.out.push_back(s);
+  };
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = [](JvpCtx& c) { return behind_barrier(c, c.tangents); };
   d.transpose = [](TransposeCtx& c) {

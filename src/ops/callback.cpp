@@ -2,6 +2,7 @@
 // arrays. pure_callback: free of side effects, since calls may be dropped, shared or repeated.
 // io_callback: called once each time the program gets there, for results and effects.
 // debug_callback: the same, for effects alone; it is invisible to derivatives.
+// inspect_sharding: called when the program is compiled.
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/host_batch.h"
@@ -166,12 +167,29 @@ OpDef debug_callback_op() {
   return d;
 }
 
+OpDef inspect_sharding_op() {
+  OpDef d = effectful_op("inspect_sharding",
+                         "Tells a function how XLA splits a value, when the program is compiled.");
+  d.attrs = {{"callback", AttrType::kObject}};
+  d.ordered_by = "";
+  d.emit = [](EmitCtx& c) { c.inspect_sharding(c.attr().object("callback")); };
+  d.infer = [](const InferCtx&) -> TypeRefs { return {}; };
+  d.jvp_kind = JvpKind::kZero;
+  d.jvp = nullptr;
+  d.batch = [](BatchCtx& c) {
+    Val x = c.x(0);
+    c.apply({&x, 1}, c.attrs, 0);
+  };
+  return d;
+}
+
 }  // namespace
 
 void register_callback(OpRegistry& r) {
   r.add(pure_callback_op());
   r.add(io_callback_op());
   r.add(debug_callback_op());
+  r.add(inspect_sharding_op());
 }
 
 }  // namespace weft

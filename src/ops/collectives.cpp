@@ -734,14 +734,43 @@ Val like(const char* name, Val x, const AttrRecord& attrs, std::initializer_list
   return apply(op, {&x, 1}, AttrRecord::make(op.name, op.attrs, all))[0];
 }
 
+// The lane's own block of a value that all lanes have. The op has one axis, and maybe groups.
+Val own_block(TransposeCtx& c, Val x) {
+  int64_t axis = c.attr().integer("all_gather_dimension"), lanes = c.attr().integer("axis_size");
+  Val place = axis_index(c.b, c.attr());
+  if (has_groups(c.attr())) {
+    const Groups& groups = c.attr().ints_list("axis_index_groups");
+    Dims places(groups.size() * static_cast<size_t>(lanes), 0);
+    for (const Dims& group : groups)
+      for (size_t i = 0; i < group.size(); ++i)
+        places[static_cast<size_t>(group[i])] = static_cast<int64_t>(i);
+    Val table = int_array(c.b, {static_cast<int64_t>(places.size())}, places);
+    place = reshape(dynamic_slice(table, Vals{place}, {1}), {});
+  }
+  Dims sizes = x.shape();
+  sizes[static_cast<size_t>(axis)] /= lanes;
+  Vals starts(sizes.size(), scalar_like(place, 0));
+  starts[static_cast<size_t>(axis)] =
+      place * scalar_like(place, static_cast<double>(sizes[static_cast<size_t>(axis)]));
+  return dynamic_slice(x, starts, sizes);
+}
+
 OpDef all_gather_op() {
   OpDef d = block_op("all_gather", "The lanes' values one after the other along an axis.",
-                     {{"all_gather_dimension", AttrType::kInt}});
+                     {{"all_gather_dimension", AttrType::kInt},
+                      // The result counts as the same along the axis: all lanes have one cotangent.
+                      {"invariant", AttrType::kBool, AttrSpec::kHideDefault, false}});
+  d.shard = [](ShardCtx& c) {
+    AxisSet own = c.set_of(names_of(c.attr()));
+    c.apply(c.all() | own);
+    if (c.attr().boolean("invariant")) c.result_varying[0] &= ~own;
+  };
   d.infer = [](const InferCtx& c) -> TypeRefs {
     int64_t lanes = lanes_in_group(c);
     return {stretched(c, c.in(0), checked_axis(c, "all_gather_dimension"), lanes)};
   };
   linear(d, [](TransposeCtx& c) {
+    if (c.attr().boolean("invariant")) return c.add(0, own_block(c, c.ct()));
     c.add(0, like("reduce_scatter", c.ct(), c.attr(),
                   {{"scatter_dimension", c.attr().at("all_gather_dimension")}}));
   });

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/families.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -248,6 +249,7 @@ void register_clamp(OpRegistry& r) {
   op.infer = infer_clamp;
   op.jvp_kind = JvpKind::kArgs;
   op.jvp_args = clamp_jvps();
+  op.place = [](PlaceCtx& c) { place_result(c, split_of(c, 1)); };  // the limits follow
   op.batch = batch_clamp;
   op.emit = emit_clamp;
   op.fold = [](const FoldCtx& c) -> std::optional<Literal> {

@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/small_elements.h"
 
@@ -76,6 +77,7 @@ OpDef concatenate_op() {
   d.doc = "Joins arrays along an axis that they have.";
   d.attrs = {{"dimension", AttrType::kInt}};
   d.infer = infer_concatenate;
+  d.place = [](PlaceCtx& c) { place_equal(c); };
   linear(d, transpose_concatenate);
   d.batch = batch_concatenate;
   d.emit = emit_in_bytes("concatenate", emit_concatenate);
@@ -140,6 +142,7 @@ OpDef split_op() {
   d.num_operands = 1;
   d.multiple_results = true;
   d.infer = infer_split;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, [](TransposeCtx& c) {
     Vals cts;
     for (size_t r = 0; r < c.out_types.size(); ++r) cts.push_back(c.ct(r));
@@ -277,6 +280,7 @@ OpDef pad_op() {
   d.attrs = {{"padding_config", AttrType::kIntsList}};
   d.num_operands = 2;
   d.infer = infer_pad;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, transpose_pad);
   d.batch = batch_pad;
   d.emit = emit_pad;

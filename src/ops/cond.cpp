@@ -9,8 +9,10 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/loop_layout.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/regions.h"
+#include "weft/placements.h"
 
 namespace weft {
 namespace {
@@ -518,6 +520,22 @@ OpDef cond_op() {
   d.transpose = transpose_cond;
   d.batch = batch_cond;
   d.shard = shard_cond;
+  d.place = [](PlaceCtx& c) {
+    std::vector<ShardingRef> first;
+    for (const GraphRef& branch : c.attr().graphs("branches")) {
+      std::vector<ShardingRef> own = place_graph(c, branch, c.in.subspan(1));
+      if (first.empty()) first = own;
+      for (size_t i = 0; i < own.size(); ++i) {
+        if (own[i] == first[i]) continue;
+        if (c.strict)
+          fail(ErrorKind::kSharding, "[cond] expected branches whose results are split alike; got ",
+               split_text(c.out_types[i], first[i]), " and ", split_text(c.out_types[i], own[i]),
+               " for result ", i, "\n  Bring one into another sharding with weft.reshard.");
+        first[i] = make_sharding({.mesh = c.mesh});
+      }
+    }
+    for (ShardingRef s : first) c.out.push_back(s);
+  };
   d.flow = flow_through;
   d.prune = prune_cond;
   d.lift = lift_from_branches;

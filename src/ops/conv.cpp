@@ -4,6 +4,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/products.h"
 #include "ops/window.h"
@@ -431,6 +432,19 @@ Cost cost_conv(const CostCtx& c) {
   return cost;
 }
 
+// Batches and places are independent of each other; features are summed up.
+void place_conv(PlaceCtx& c) {
+  Conv v(c.attr());
+  std::vector<Dims> to(2, Dims(c.in_types[0]->shape().size(), kWhole));
+  auto put = [&](size_t operand, const ConvAxes& axes, size_t i, size_t out) {
+    to[operand][static_cast<size_t>(axes[i])] = v.out[out];
+  };
+  if (v.batch_groups == 1) put(0, v.lhs, 0, 0);
+  if (v.groups() == 1) put(1, v.rhs, 0, 1);
+  for (size_t i = 0; i < v.num_spatial(); ++i) put(0, v.lhs, i + 2, i + 2);
+  place_dims(c, to);
+}
+
 OpDef conv_op() {
   OpDef d;
   d.name = "conv_general_dilated";
@@ -446,6 +460,7 @@ OpDef conv_op() {
              preferred_element_type_attr()};
   d.num_operands = 2;
   d.infer = infer_conv;
+  d.place = place_conv;
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = bilinear_jvp();
   d.transpose = transpose_conv;

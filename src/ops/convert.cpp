@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/families.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "weft/registry.h"
 
@@ -169,6 +170,11 @@ void register_bitcast(OpRegistry& r) {
        .attrs = {{"new_dtype", AttrType::kDType}},
        .flops = 0});
   op.infer = infer_bitcast;
+  op.place = [](PlaceCtx& c) {
+    Dims to = kept_dims(c.in_types[0]->rank());
+    if (c.out_types[0]->rank() < c.in_types[0]->rank()) to.back() = kWhole;
+    place_dims(c, to);
+  };
   op.batch = [](BatchCtx& c) {
     // The last axis may be consumed, and must not be the mapped one.
     bool keeps_axes = c.in_types[0]->rank() <= c.out_types[0]->rank();

@@ -6,6 +6,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -207,6 +208,7 @@ OpDef cumulative_op(Cumulative op) {
   d.attrs = {{"axis", AttrType::kInt}, {"reverse", AttrType::kBool}};
   d.num_operands = 1;
   d.infer = [dtypes = op.dtypes](const InferCtx& c) { return infer_cumulative(c, dtypes); };
+  d.place = [](PlaceCtx& c) { place_alike(c, {axis_of(c.attr())}); };
   d.batch = [](BatchCtx& c) {
     Val xs[] = {c.x(0)};
     int64_t axis = shifted(c.attr().integer("axis"), c.dim(0));

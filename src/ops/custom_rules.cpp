@@ -96,11 +96,20 @@ void flow_through_jvp(FlowCtx& c) {
   c.results = rule_of<CustomJvp>(c.op, *c.attrs)->jvp(inputs)->out_mask;
 }
 
-// A rule mapped by vmap. Derived is the class itself, Base the kind of the rule.
-template <typename Derived, typename Base>
-struct Batched : Base {
+uint64_t hash_of(const VmapOptions& options) { return static_cast<uint64_t>(options.size); }
+uint64_t hash_of(const ShardOptions& options) { return options.inputs.size(); }
+bool same_options(const VmapOptions& a, const VmapOptions& b) { return a == b; }
+bool same_options(const ShardOptions& a, const ShardOptions& b) {
+  return a.axes == b.axes && a.inputs == b.inputs && a.at_least == b.at_least &&
+         a.strict == b.strict;
+}
+
+// A rule made of another by a transform with options: by vmap (without out_dims) or shard. Derived
+// is the class itself, Base the kind of the rule.
+template <typename Derived, typename Base, typename Options>
+struct Transformed : Base {
   std::shared_ptr<const Base> single;
-  VmapOptions options;  // without out_dims
+  Options options;
   const Transforms* transforms;
 
   ObjectRef base() const override { return single; }
@@ -109,16 +118,14 @@ struct Batched : Base {
     made->single = std::dynamic_pointer_cast<const Base>(other);
     return made->single ? made : nullptr;
   }
-  uint64_t hash() const override {
-    return hash_combine(single->hash(), static_cast<uint64_t>(options.size));
-  }
+  uint64_t hash() const override { return hash_combine(single->hash(), hash_of(options)); }
   bool equals(const AttrObject& other) const override {
     const auto* o = dynamic_cast<const Derived*>(&other);
-    return o && options == o->options && single->equals(*o->single);
+    return o && same_options(options, o->options) && single->equals(*o->single);
   }
 };
 
-struct BatchedJvp final : Batched<BatchedJvp, CustomJvp> {
+struct BatchedJvp final : Transformed<BatchedJvp, CustomJvp, VmapOptions> {
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
     auto of_one = single->jvp(in_mask);
     VmapOptions both = options;
@@ -156,6 +163,101 @@ void batch_custom_jvp(BatchCtx& c) {
   batched->options = batch_options(c, inputs_of(c, c.dims));
   batched->transforms = c.transforms;
   batch_custom(c, batched);
+}
+
+// ---- What varies over a mesh
+
+// A graph of a user's rule, explicit about what varies over a mesh; what it gives must vary over no
+// other axes than it has to.
+GraphRef sharded_rule(const Transforms& transforms, const GraphRef& graph,
+                      const ShardOptions& options, std::string_view what) {
+  auto made = transforms.shard(graph, options);
+  for (size_t i = 0; i < options.at_least.size(); ++i) {
+    AxisSet extra = made->outputs[i] & ~options.at_least[i];
+    if (!extra) continue;
+    Text axes;
+    for (size_t k = 0; k < options.axes.size(); ++k)
+      if (extra >> k & 1) axes << (axes.size() ? ", '" : "'") << options.axes[k] << "'";
+    fail(ErrorKind::kValue, "expected ", what, " to give, as number ", i, ", a ",
+         graph->output_types()[i], " that is the same along the axes of the mesh along which what ",
+         "it belongs to is; got one that varies over ", axes.view(),
+         "\n  Take lax.psum or pmean over the axis in the rule.");
+  }
+  return made->graph;
+}
+
+using Sets = SmallVector<AxisSet, 8>;
+
+// The options' inputs and at_least are those of the function's inputs and outputs.
+struct ShardedJvp final : Transformed<ShardedJvp, CustomJvp, ShardOptions> {
+  std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
+    auto made = single->jvp(in_mask);
+    ShardOptions own = options;
+    for (size_t i = 0; i < in_mask.size(); ++i)
+      if (in_mask[i]) own.inputs.push_back(options.inputs[i]);
+    for (size_t i = 0; i < made->out_mask.size(); ++i)
+      if (made->out_mask[i]) own.at_least.push_back(options.at_least[i]);
+    return std::make_shared<JvpGraph>(
+        JvpGraph{sharded_rule(*transforms, made->graph, own, "a jvp rule"), made->out_mask});
+  }
+};
+
+// Its options' inputs are those of the residuals, at_least the inputs' with a tangent.
+struct ShardedBackward final : CustomBackward {
+  std::shared_ptr<const CustomBackward> base;
+  ShardOptions options;
+  Sets outputs;  // float or complex ones
+  const Transforms* transforms;
+
+  GraphRef backward(const Mask& cotangents) const override {
+    ShardOptions own = options;
+    for (size_t i = 0; i < cotangents.size(); ++i)
+      if (cotangents[i]) own.inputs.push_back(outputs[i]);
+    return sharded_rule(*transforms, base->backward(cotangents), own, "the backward rule");
+  }
+  TypeRefs out_types() const override { return base->out_types(); }
+};
+
+struct ShardedVjp final : Transformed<ShardedVjp, CustomVjp, ShardOptions> {
+  std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
+    auto of_one = single->forward(in_mask);
+    ShardOptions own = options;
+    size_t num_outputs = options.at_least.size();
+    own.at_least.resize(of_one->forward->outputs().size(), 0);
+    auto made = transforms->shard(of_one->forward, own);
+    auto backward = std::make_shared<ShardedBackward>();
+    backward->base = of_one->backward;
+    backward->options = {
+        .axes = options.axes,
+        .inputs = Sets(std::span<const AxisSet>(made->outputs).subspan(num_outputs)),
+        .at_least = picked(options.inputs, in_mask)};
+    for (size_t i = 0; i < num_outputs; ++i)
+      if (is_differentiable(of_one->forward->output_types()[i]))
+        backward->outputs.push_back(made->outputs[i]);
+    backward->transforms = transforms;
+    return std::make_shared<CustomForward>(CustomForward{made->graph, backward});
+  }
+};
+
+// The call and its rule, which is asked for derivatives later.
+template <typename Sharded, typename Base>
+void shard_custom(ShardCtx& c) {
+  ShardOptions options{
+      .axes = c.axes, .inputs = Sets(c.varying), .at_least = {}, .strict = c.strict};
+  auto inner = c.transforms->shard(callee(c.op, c.attrs), options);
+  AttrsRef attrs = c.attrs->with({{"call_jaxpr", inner->graph}});
+  if (!c.attr().is_none("rule")) {
+    auto rule = std::make_shared<Sharded>();
+    rule->single = rule_of<Base>(c);
+    rule->options = {
+        .axes = c.axes, .inputs = Sets(inputs_of(c, c.varying)), .at_least = inner->outputs};
+    rule->transforms = c.transforms;
+    const auto* known = dynamic_cast<const Sharded*>(rule->single.get());
+    if (!known || !same_options(known->options, rule->options))
+      attrs = attrs->with({{"rule", ObjectRef(rule)}});
+  }
+  c.results = c.b.add_typed(c.op, c.operands, attrs, c.out_types);
+  c.result_varying = inner->outputs;
 }
 
 // The call stays, for its derivatives; its checks are made beside it.
@@ -255,7 +357,7 @@ std::shared_ptr<const CustomBackward> batched_backward(std::shared_ptr<const Cus
   return batched;
 }
 
-struct BatchedVjp final : Batched<BatchedVjp, CustomVjp> {
+struct BatchedVjp final : Transformed<BatchedVjp, CustomVjp, VmapOptions> {
   size_t num_outputs;
 
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
@@ -331,12 +433,14 @@ void register_custom_rules(OpRegistry& r) {
   jvp.graph_linearize = linearize_custom_jvp;
   jvp.batch = batch_custom_jvp;
   jvp.flow = flow_through_jvp;
+  jvp.shard = shard_custom<ShardedJvp, CustomJvp>;
   r.add(std::move(jvp));
 
   OpDef vjp = custom_call("custom_vjp_call", "Calls a graph whose vjp rule is given.");
   vjp.graph_jvp = jvp_custom_vjp;
   vjp.graph_linearize = linearize_custom_vjp;
   vjp.batch = batch_custom_vjp;
+  vjp.shard = shard_custom<ShardedVjp, CustomVjp>;
   r.add(std::move(vjp));
 
   OpDef lin;

@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/products.h"
 
@@ -147,6 +148,40 @@ Cost cost_dot_general(const CostCtx& c) {
   return cost;
 }
 
+// Sums over dimensions that both sides split could stay apart, or be added up in several ways.
+void place_dot_general(PlaceCtx& c) {
+  DotDims d = dot_dims(c.attr());
+  std::vector<Dims> to;
+  int64_t next = static_cast<int64_t>(d.lhs_batch.size());
+  auto add = [&](TypeRef type, const Dims& contract, const Dims& batch) {
+    Dims places(type->shape().size(), kGone);
+    for (size_t i = 0; i < batch.size(); ++i)
+      places[static_cast<size_t>(batch[i])] = static_cast<int64_t>(i);
+    for (int64_t axis : free_axes(type, contract, batch))
+      places[static_cast<size_t>(axis)] = next++;
+    to.push_back(places);
+  };
+  add(c.in_types[0], d.lhs_contract, d.lhs_batch);
+  add(c.in_types[1], d.rhs_contract, d.rhs_batch);
+  auto axes = [&](size_t side, int64_t dim) {
+    return c.in[side]->dim(static_cast<size_t>(dim)).axes;
+  };
+  // lhs says how the batch is split.
+  for (size_t i = 0; i < d.lhs_batch.size(); ++i)
+    if (axes(0, d.lhs_batch[i]).empty()) to[1][static_cast<size_t>(d.rhs_batch[i])] = kGone;
+  for (size_t i = 0; i < d.lhs_contract.size(); ++i) {
+    if (axes(0, d.lhs_contract[i]).empty() || axes(1, d.rhs_contract[i]).empty()) continue;
+    Split one(c.out_types[0]->shape().size()), other = one;
+    for (size_t side : {0, 1})
+      for (size_t dim = 0; dim < to[side].size(); ++dim)
+        if (to[side][dim] >= 0)
+          (side ? other : one)[static_cast<size_t>(to[side][dim])] = c.in[side]->dim(dim).axes;
+    Split choices[] = {one, other};
+    return place_ambiguous(c, "both are split where their products are summed up", choices);
+  }
+  place_dims(c, to);
+}
+
 OpDef dot_general_op() {
   OpDef d;
   d.name = "dot_general";
@@ -155,6 +190,7 @@ OpDef dot_general_op() {
       {"dimension_numbers", AttrType::kIntsPairs}, precision_attr(), preferred_element_type_attr()};
   d.num_operands = 2;
   d.infer = infer_dot_general;
+  d.place = place_dot_general;
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = bilinear_jvp();
   d.transpose = [](TransposeCtx& c) { transpose_side(c, c.linear(0) ? 0 : 1); };

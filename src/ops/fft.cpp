@@ -7,6 +7,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -130,6 +131,7 @@ OpDef fft_op() {
   d.attrs = {{"fft_type", AttrType::kInt}, {"fft_lengths", AttrType::kInts}};
   d.num_operands = 1;
   d.infer = infer_fft;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, transpose_fft);
   d.batch = batch_fft;
   d.emit = emit_fft;

@@ -4,6 +4,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -61,6 +62,26 @@ void batch_gather(BatchCtx& c) {
   int at = c.dim(0), block_at;
   Addressing mapped = mapped_operand(a, c.in_types[0]->rank(), at, &block_at);
   c.result(gather(c.x(0), c.x(1), mapped, inserted(sizes, at, c.size), fill), block_at);
+}
+
+// Windows keep the dimensions that they span; dimensions that go in step are split alike.
+void place_gather(PlaceCtx& c) {
+  Addressing a = gather_addressing(c.attr());
+  const Dims& sizes = c.attr().ints("slice_sizes");
+  TypeRef x = c.in_types[0], indices = c.in_types[1];
+  Dims of_indices = other_axes(c.out_types[0]->rank(), a.window_axes);
+  std::vector<Dims> to{Dims(x->shape().size(), kWhole), Dims(indices->shape().size(), kWhole)};
+  size_t next = 0;
+  for (int64_t axis : a.kept_axes(x->rank())) {
+    int64_t at = a.window_axes[next++];
+    auto i = static_cast<size_t>(axis);
+    if (sizes[i] == x->shape()[i]) to[0][i] = at;
+  }
+  for (size_t i = 0; i < a.batching.size(); ++i) {
+    auto axis = static_cast<size_t>(a.indices_batching[i]);
+    to[1][axis] = to[0][static_cast<size_t>(a.batching[i])] = of_indices[axis];
+  }
+  place_dims(c, to);
 }
 
 Val fill_literal(Builder& b, DType dtype, const AttrRecord& attrs) {
@@ -126,6 +147,7 @@ OpDef gather_op() {
              {"indices_are_sorted", AttrType::kBool, AttrSpec::kHideDefault, false}};
   d.num_operands = 2;
   d.infer = infer_gather;
+  d.place = place_gather;
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {jvp_gather};
   d.transpose = transpose_gather;

@@ -6,6 +6,7 @@
 
 #include "ops/addressing.h"
 #include "ops/families.h"
+#include "ops/place.h"
 
 namespace weft {
 
@@ -177,6 +178,14 @@ CostRule cost_per_matrix(double (*flops)(double, double)) {
   };
 }
 
+// Matrices are not split; stacks of them are.
+void place_matrices(PlaceCtx& c) {
+  std::vector<Dims> to;
+  for (TypeRef t : c.in_types)
+    to.push_back(kept_dims(t->rank(), t->rank() > 1 ? Dims{t->rank() - 2, t->rank() - 1} : Dims()));
+  place_dims(c, to);
+}
+
 OpDef matrix_op(std::string name, std::string doc, int num_operands, AttrSchema attrs,
                 InferRule infer, std::function<Vals(RuleCtx&)> decompose,
                 double (*flops)(double, double)) {
@@ -186,6 +195,7 @@ OpDef matrix_op(std::string name, std::string doc, int num_operands, AttrSchema 
   d.num_operands = num_operands;
   d.attrs = std::move(attrs);
   d.infer = std::move(infer);
+  d.place = place_matrices;
   d.batch = batch_leading;
   d.decompose = std::move(decompose);
   d.cost = cost_per_matrix(flops);

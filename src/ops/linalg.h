@@ -72,6 +72,7 @@ Val solve(Val a, Val b);
 
 // ---- Rules
 
+void place_matrices(PlaceCtx& c);
 // All operands with a leading axis for the mapped one.
 void batch_leading(BatchCtx& c);
 // Cost of `flops` per matrix of operand 0, of which m x n is the shape.

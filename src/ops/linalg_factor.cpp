@@ -6,6 +6,7 @@
 // triangular factorization" (2011).
 #include "ops/hlo_text.h"
 #include "ops/linalg.h"
+#include "ops/place.h"
 #include "weft/ffi.h"
 #include "weft/registry.h"
 
@@ -162,6 +163,7 @@ OpDef triangular_solve_op() {
              {"conjugate_a", AttrType::kBool},
              {"unit_diagonal", AttrType::kBool}};
   d.infer = infer_triangular_solve;
+  d.place = place_matrices;
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {tangent_of_factor, [](const JvpArgCtx& c) {
                   Val xs[] = {c.x(0), c.t()};

@@ -6,6 +6,7 @@
 
 #include "ops/axes.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 
 namespace weft {
 
@@ -280,6 +281,7 @@ OpDef reducer(Reducer r) {
     check_axes(c, "axes", axes, x);
     return {with_shape(x, drop_axes(x->shape(), axes))};
   };
+  def.place = [](PlaceCtx& c) { place_dropped(c, c.attr().ints("axes")); };
   def.batch = [](BatchCtx& c) {
     const Dims& axes = c.attr().ints("axes");
     Val x = c.x(0);

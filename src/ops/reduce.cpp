@@ -3,6 +3,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -221,6 +222,7 @@ OpDef arg_extreme_op(std::string name, std::string doc, bool largest) {
   d.attrs = {{"axes", AttrType::kInts}, {"index_dtype", AttrType::kDType}};
   d.num_operands = 1;
   d.infer = infer_arg_extreme;
+  d.place = [](PlaceCtx& c) { place_dropped(c, c.attr().ints("axes")); };
   zero_tangent(d);
   d.batch = batch_arg_extreme;
   d.decompose = [largest](RuleCtx& c) { return decompose_arg_extreme(c, largest); };

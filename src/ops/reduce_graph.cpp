@@ -6,6 +6,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -167,6 +168,7 @@ OpDef reduce_op() {
   d.attrs = {{"dimensions", AttrType::kInts}, {"jaxpr", AttrType::kGraph}};
   d.multiple_results = true;
   d.infer = infer_reduce;
+  d.place = [](PlaceCtx& c) { place_dropped(c, c.attr().ints("dimensions")); };
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = [](JvpCtx& c) {
     return jvp_of_reduction(c, [&](const Vals& xs, const Vals& inits, const Combine& combine) {

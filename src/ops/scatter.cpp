@@ -4,6 +4,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "weft/registry.h"
 
@@ -191,6 +192,28 @@ void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine) {
   c.set_out(0, c.inline_graph(*b.finish({&reshaped, 1}), args)[0]);
 }
 
+// As the array is split; not along dimensions in which windows are placed.
+void place_scatter(PlaceCtx& c) {
+  Addressing a = scatter_addressing(c.attr());
+  TypeRef x = c.in_types[0], updates = c.in_types[2];
+  Dims sizes = window_sizes(a, x, updates);
+  Dims of_indices = other_axes(updates->rank(), a.window_axes);
+  std::vector<Dims> to;
+  for (TypeRef t : c.in_types) to.push_back(Dims(t->shape().size(), kWhole));
+  size_t next = 0;
+  for (int64_t axis : a.kept_axes(x->rank())) {
+    int64_t at = a.window_axes[next++];
+    auto i = static_cast<size_t>(axis);
+    if (sizes[i] == x->shape()[i]) to[0][i] = to[2][static_cast<size_t>(at)] = axis;
+  }
+  for (size_t i = 0; i < a.batching.size(); ++i) {
+    auto axis = static_cast<size_t>(a.indices_batching[i]);
+    to[0][static_cast<size_t>(a.batching[i])] = a.batching[i];
+    to[1][axis] = to[2][static_cast<size_t>(of_indices[axis])] = a.batching[i];
+  }
+  place_dims(c, to);
+}
+
 OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine,
                  std::optional<AttrSpec> attr = std::nullopt) {
   OpDef d;
@@ -210,6 +233,7 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   d.num_operands = 3;
   d.infer = [dtypes](const InferCtx& c) { return infer_scatter(c, dtypes); };
   d.batch = batch_scatter;
+  d.place = place_scatter;
   d.emit = [name = d.name, combine](EmitCtx& c) { emit_scatter(c, name, combine); };
   d.check = [](CheckCtx& c) {
     Addressing a = scatter_addressing(c.attr());

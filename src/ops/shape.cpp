@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -62,6 +63,58 @@ Vals rearranged_splat(SimplifyCtx& c) {
   return {broadcast_to(c.val(c.b.literal(*x)), c.out_types[0]->shape())};
 }
 
+// Axes of a dimension that is cut into several: the first ones split the first of these. False if
+// they do not come out even.
+bool split_parts(const PlaceCtx& c, const Dims& axes, std::span<const int64_t> sizes, Dims* parts) {
+  size_t at = 0;
+  int64_t rest = sizes[0];
+  for (int64_t axis : axes) {
+    int64_t n = c.mesh->axis(axis).size;
+    while (rest == 1 && n > 1 && at + 1 < sizes.size()) rest = sizes[++at];
+    if (rest % n != 0) return false;
+    rest /= n;
+    parts[at].push_back(axis);
+  }
+  return true;
+}
+
+// Dimensions that become one give it their axes, if those that are split come first; one that
+// becomes several splits the first of them.
+void place_reshape(PlaceCtx& c) {
+  const Dims &from = c.in_types[0]->shape(), &to = c.out_types[0]->shape();
+  Split in = split_of(c, 0), out(to.size());
+  bool follows = product(from) > 0;
+  for (size_t i = 0, j = 0; follows && (i < from.size() || j < to.size());) {
+    size_t first_from = i, first_to = j;
+    int64_t n = i < from.size() ? from[i++] : 1, m = j < to.size() ? to[j++] : 1;
+    while (n != m) (n < m ? n *= from[i++] : m *= to[j++]);
+    Dims left, right;  // the dimensions of the group that are not 1
+    for (size_t d = first_from; d < i; ++d)
+      if (from[d] != 1) left.push_back(static_cast<int64_t>(d));
+    for (size_t d = first_to; d < j; ++d)
+      if (to[d] != 1) right.push_back(static_cast<int64_t>(d));
+    auto axes = [&](int64_t d) -> const Dims& { return in[static_cast<size_t>(d)]; };
+    bool split = std::any_of(left.begin(), left.end(), [&](int64_t d) { return !axes(d).empty(); });
+    if (!split) continue;
+    if (right.size() == 1) {
+      Dims& all = out[static_cast<size_t>(right[0])];
+      bool ended = false;
+      for (int64_t d : left) {
+        follows = follows && (axes(d).empty() || !ended);
+        ended = axes(d).empty();
+        for (int64_t axis : axes(d)) all.push_back(axis);
+      }
+    } else if (left.size() == 1 && !right.empty()) {
+      size_t first = static_cast<size_t>(right[0]);
+      follows = split_parts(c, axes(left[0]), std::span(&to[first], j - first), &out[first]);
+    } else {
+      follows = false;
+    }
+  }
+  if (follows) return place_result(c, out);
+  place_ambiguous(c, "the dimensions that are split are not kept");
+}
+
 OpDef reshape_op() {
   OpDef d;
   d.name = "reshape";
@@ -71,6 +124,7 @@ OpDef reshape_op() {
   d.infer = infer_reshape;
   linear(d, [](TransposeCtx& c) { c.add(0, reshape(c.ct(), c.in_types[0]->shape())); });
   d.batch = batch_reshape;
+  d.place = place_reshape;
   d.emit = [](EmitCtx& c) {
     emit_results(c, cat("stablehlo.reshape ", c.in(0), " : ", signature(c)));
   };
@@ -114,6 +168,7 @@ OpDef squeeze_op() {
   d.attrs = {{"dimensions", AttrType::kInts}};
   d.num_operands = 1;
   d.infer = infer_squeeze;
+  d.place = [](PlaceCtx& c) { place_dropped(c, c.attr().ints("dimensions")); };
   linear(d, [](TransposeCtx& c) { c.add(0, reshape(c.ct(), c.in_types[0]->shape())); });
   d.batch = [](BatchCtx& c) {
     const Dims& dimensions = c.attr().ints("dimensions");
@@ -208,6 +263,7 @@ OpDef broadcast_in_dim_op() {
   d.infer = infer_broadcast_in_dim;
   linear(d, transpose_broadcast_in_dim);
   d.batch = batch_broadcast_in_dim;
+  d.place = [](PlaceCtx& c) { place_dims(c, c.attr().ints("broadcast_dimensions")); };
   d.emit = emit_broadcast_in_dim;
   d.simplify = {
       {"broadcast_same", "broadcast_in_dim(x, shape(x)) -> x", same_type_as_operand},
@@ -241,6 +297,7 @@ OpDef transpose_op() {
   d.attrs = {{"permutation", AttrType::kInts}};
   d.num_operands = 1;
   d.infer = infer_transpose;
+  d.place = [](PlaceCtx& c) { place_dims(c, inverse(c.attr().ints("permutation"))); };
   linear(d, [](TransposeCtx& c) {
     c.add(0, transpose(c.ct(), inverse(c.attr().ints("permutation"))));
   });
@@ -299,6 +356,7 @@ OpDef rev_op() {
     return TypeRefs{c.in(0)};
   };
   linear(d, [](TransposeCtx& c) { c.add(0, rev(c.ct(), c.attr().ints("dimensions"))); });
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   d.batch = [](BatchCtx& c) {
     c.result(rev(c.x(0), shifted(c.attr().ints("dimensions"), c.dim(0))), c.dim(0));
   };

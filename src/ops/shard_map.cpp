@@ -16,7 +16,9 @@
 #include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/regions.h"
+#include "weft/placements.h"
 
 namespace weft {
 namespace {
@@ -390,13 +392,18 @@ MeshRef on_grid(MeshRef outer, MeshRef inner) {
 void emit_shard_map(EmitCtx& c) {
   Map m(AttrsRef(AttrsRef(), c.attrs));
   if (!c.token().empty())
-    fail(ErrorKind::kNotImplemented,
+    fail(ErrorKind::kValue,
          "[shard_map] expected a function without ordered effects; got one that calls a function "
          "on the host in order");
   // Within another shard_map the devices are those of its mesh, of which more axes are manual now.
   MeshRef outer = c.manual_mesh();
   Dims manual;
-  for (const std::string& name : m.axes) manual.push_back(m.mesh->find(name));
+  for (const std::string& name : m.axes) {
+    manual.push_back(m.mesh->find(name));
+    if (outer && outer->find(name) >= 0 && outer->axis(outer->find(name)).type == AxisType::kManual)
+      fail(ErrorKind::kValue, "[shard_map] expected manual axes that no shard_map around it has; ",
+           "got '", name, "'");
+  }
   MeshRef mesh = with_axis_type(outer ? on_grid(outer, m.mesh) : m.mesh, manual, AxisType::kManual);
   std::string symbol = c.mesh(mesh);
   Text text;
@@ -443,6 +450,10 @@ void register_shard_map(OpRegistry& r) {
   d.transpose = transpose_shard_map;
   d.batch = batch_shard_map;
   d.shard = shard_shard_map;
+  d.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.attr().shardings("out_specs"))
+      c.out.push_back(on_explicit_axes(s, c.mesh));
+  };
   d.emit = emit_shard_map;
   d.flow = [](FlowCtx& c) { c.through(c.attrs->graph("jaxpr"), c.operands, c.results); };
   d.prune = [](PruneCtx& c) {

@@ -1,23 +1,49 @@
 // sharding_constraint: how a value is to be split over the devices of a mesh.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
+#include "weft/placements.h"
 
 namespace weft {
 namespace {
 
 // The constraint of each of several values that are stacked along a new dimension: that is split
-// over the axis that the user named for it, or as XLA likes.
+// over the axes, in lines, that the user named for it, or as XLA likes.
 ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_name) {
   ShardingParts parts = sharding->parts();
   auto place = static_cast<size_t>(at);
   if (parts.dims.size() < place) parts.dims.resize(place);
-  DimSharding added;
-  int64_t axis = spmd_axis_name.empty() ? -1 : parts.mesh->find(spmd_axis_name);
-  if (axis >= 0) added.axes.push_back(axis);
-  added.open = axis < 0;
+  DimSharding added{.axes = {}, .open = spmd_axis_name.empty()};
+  while (!spmd_axis_name.empty()) {
+    size_t length = std::min(spmd_axis_name.find('\n'), spmd_axis_name.size());
+    std::string_view name = spmd_axis_name.substr(0, length);
+    added.axes.push_back(parts.mesh->find(name));
+    if (added.axes.back() < 0)
+      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ", parts.mesh,
+           "; got '", name, "'");
+    spmd_axis_name.remove_prefix(std::min(length + 1, spmd_axis_name.size()));
+  }
   parts.dims.insert(parts.dims.begin() + at, added);
   return make_sharding(std::move(parts));
+}
+
+// Within a shard_map its axes are the program's own, and the mesh is that of the shard_map.
+void check_not_manual(EmitCtx& c, ShardingRef sharding) {
+  MeshRef around = c.manual_mesh();
+  if (!around) return;
+  auto same = [](const MeshAxis& a, const MeshAxis& b) {
+    return a.name == b.name && a.size == b.size;
+  };
+  const std::vector<MeshAxis>& own = sharding->mesh()->axes();
+  if (!std::equal(around->axes().begin(), around->axes().end(), own.begin(), own.end(), same))
+    fail(ErrorKind::kValue, "[sharding_constraint] expected the mesh of the shard_map around it, ",
+         around, "; got ", sharding->mesh());
+  for (const DimSharding& dim : sharding->dims())
+    for (int64_t axis : dim.axes)
+      if (around->axis(axis).type == AxisType::kManual)
+        fail(ErrorKind::kValue, "[sharding_constraint] expected axes that are not manual in ",
+             around, "; got '", around->axis(axis).name, "' in ", sharding);
 }
 
 }  // namespace
@@ -29,8 +55,12 @@ void register_sharding(OpRegistry& r) {
                     .attrs = {{"sharding", AttrType::kSharding}},
                     .flops = 0});
   op.infer = [](const InferCtx& c) {
-    std::string problem = misfit(c.attr().sharding("sharding"), c.operands[0]);
+    ShardingRef sharding = c.attr().sharding("sharding");
+    std::string problem = misfit(sharding, c.operands[0]);
     if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
+    for (int64_t axis : sharding->unreduced())
+      if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
+        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ", sharding);
     return TypeRefs{c.operands[0]};
   };
   op.batch = [](BatchCtx& c) {
@@ -39,8 +69,20 @@ void register_sharding(OpRegistry& r) {
     AttrsRef attrs = AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", sharding}});
     c.apply({&x, 1}, attrs, c.dim(0));
   };
+  op.place = [](PlaceCtx& c) {
+    ShardingRef wanted = c.attr().sharding("sharding");
+    ShardingParts parts = on_explicit_axes(wanted, c.mesh)->parts();
+    for (size_t i = 0; i < wanted->dims().size(); ++i) {
+      if (!wanted->dim(i).open || !wanted->dim(i).axes.empty()) continue;
+      parts.dims.resize(std::max(parts.dims.size(), i + 1));
+      parts.dims[i] = c.in[0]->dim(i);
+    }
+    c.out.push_back(make_sharding(std::move(parts)));
+  };
   op.emit = [](EmitCtx& c) {
     ShardingRef sharding = c.attr().sharding("sharding");
+    if (sharding->mesh()->size() == 1) return c.set_out(0, c.in(0));
+    check_not_manual(c, sharding);
     c.set_out(
         0, c.line(cat("sdy.sharding_constraint ", c.in(0), ' ',
                       c.sharding(sharding, c.out_type()->rank()), " : ", mlir_type(c.out_type()))));

@@ -4,6 +4,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -165,6 +166,7 @@ OpDef slice_op() {
              {"strides", AttrType::kInts, AttrSpec::kOptional}};
   d.num_operands = 1;
   d.infer = infer_slice;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, transpose_slice);
   d.batch = batch_slice;
   d.emit = emit_slice;
@@ -329,6 +331,7 @@ OpDef dynamic_slice_op() {
   d.doc = "A block of fixed size at start indices that are computed; they clamp.";
   d.attrs = {{"slice_sizes", AttrType::kInts}};
   d.infer = infer_dynamic_slice;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   d.check = [](CheckCtx& c) { check_starts(c, 1, c.attr().ints("slice_sizes")); };
   linear(d, transpose_dynamic_slice, {0});
   d.batch = batch_dynamic_slice;
@@ -388,6 +391,15 @@ OpDef dynamic_update_slice_op() {
   d.name = "dynamic_update_slice";
   d.doc = "The array with a block at computed start indices replaced; they clamp.";
   d.infer = infer_dynamic_update_slice;
+  d.place = [](PlaceCtx& c) {
+    Split choices[] = {split_of(c, 0), split_of(c, 1)};
+    for (size_t i = 0; i < choices[0].size(); ++i) {
+      bool spans = choices[1][i].empty() && c.in_types[0]->shape()[i] == c.in_types[1]->shape()[i];
+      if (choices[0][i] != choices[1][i] && !spans)
+        return place_ambiguous(c, "array and block have to be split alike", choices);
+    }
+    place_result(c, choices[0]);
+  };
   d.check = [](CheckCtx& c) { check_starts(c, 2, c.in_types[1]->shape()); };
   linear(d, transpose_dynamic_update_slice, {0, 1});
   d.batch = batch_dynamic_update_slice;

@@ -7,6 +7,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/small_elements.h"
 
@@ -141,6 +142,7 @@ OpDef sort_op() {
       {"dimension", AttrType::kInt}, {"is_stable", AttrType::kBool}, {"num_keys", AttrType::kInt}};
   d.multiple_results = true;
   d.infer = infer_sort;
+  d.place = [](PlaceCtx& c) { place_alike(c, {c.attr().integer("dimension")}); };
   d.jvp_kind = JvpKind::kGraph;
   d.graph_jvp = differentiate_sort;
   d.graph_linearize = differentiate_sort;
@@ -233,6 +235,7 @@ OpDef top_k_op() {
   d.num_operands = 1;
   d.multiple_results = true;
   d.infer = infer_top_k;
+  d.place = [](PlaceCtx& c) { place_alike(c, {c.attr().integer("axis")}); };
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = [](JvpCtx& c) -> Vals {
     if (c.out_types[0]->num_elements() == 0) return {Val{}, Val{}};

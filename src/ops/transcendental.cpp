@@ -105,8 +105,8 @@ void register_hyperbolic(OpRegistry& r) {
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
   r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.",
                  emit_mended("chlo.acosh", mend_acosh), [](C c) {
-                   // Not one root of the product: for complex x that is on the wrong branch where
-                   // Re(x) < 0.
+                   if (!is_complex(c.x(0).dtype())) return c.t() * rsqrt(square(c.x(0)) - 1.0);
+                   // One root would be on the wrong branch where Re(x) < 0.
                    return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
                  }));
   r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.",

@@ -9,6 +9,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/loop_layout.h"
+#include "ops/place.h"
 
 namespace weft {
 namespace {
@@ -450,6 +451,13 @@ OpDef while_op() {
   d.transpose = transpose_while;
   d.batch = batch_while;
   d.shard = shard_while;
+  d.place = [](PlaceCtx& c) {
+    While w(c.attr());
+    std::span<const ShardingRef> inputs = c.in.subspan(w.in[kCondConsts].size);
+    std::vector<ShardingRef> outputs = place_graph(c, w.body, inputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      place_carry(c, inputs[w.in[kBodyConsts].size + i], outputs[i], i);
+  };
   d.flow = flow_through;
   d.prune = prune_while;
   d.lift = lift_from_graphs;

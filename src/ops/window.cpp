@@ -7,6 +7,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/reduce_graph.h"
 #include "weft/registry.h"
@@ -242,6 +243,7 @@ OpDef reduce_window_op() {
   d.attrs = AttrSchema(attrs);
   d.multiple_results = true;
   d.infer = infer_reduce_window;
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = [](JvpCtx& c) {
     return jvp_of_reduction(c, [&](const Vals& xs, const Vals& inits, const Combine& combine) {
@@ -309,6 +311,7 @@ OpDef named_reduce_window(std::string name, std::string doc, DTypeSet dtypes,
   d.name = std::move(name);
   d.doc = std::move(doc);
   d.attrs = AttrSchema(window_attrs(true));
+  d.place = [](PlaceCtx& c) { place_alike(c); };
   d.num_operands = 1;
   d.infer = [dtypes](const InferCtx& c) -> TypeRefs {
     if (!contains(dtypes, c.in(0)->dtype()))

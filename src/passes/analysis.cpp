@@ -300,6 +300,10 @@ void append_table(Text& out, std::string_view title,
 
 }  // namespace
 
+Cost op_cost(const Graph& graph, const Op& op) {
+  return op_cost(graph, op, [](const Graph& g) { return graph_cost(g); });
+}
+
 Cost graph_cost(const Graph& graph) {
   std::unordered_map<const Graph*, Cost> known;
   GraphCost cost = [&](const Graph& g) {

@@ -47,6 +47,9 @@ GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats&
 // What scan_products does to a loop.
 const Rewrite& scan_products();
 
+// What a run of an op takes, with the graphs that it runs.
+Cost op_cost(const Graph& graph, const Op& op);
+
 // Whether an op is one that fuse makes.
 bool is_fusion(const Op& op);
 

@@ -8,8 +8,10 @@ __all__ = [
     "io_callback",
     "jet",
     "layout",
+    "mesh_utils",
     "multihost_utils",
     "ode",
+    "random",
     "shard_map",
 ]
 __getattr__, __dir__ = _public(
@@ -19,8 +21,10 @@ __getattr__, __dir__ = _public(
         "weft.experimental.checkify": (),
         "weft.experimental.jet": (),
         "weft.experimental.layout": (),
+        "weft.experimental.mesh_utils": (),
         "weft.experimental.multihost_utils": (),
         "weft.experimental.ode": (),
+        "weft.experimental.random": (),
         "weft.experimental.shard_map": (),
     },
 )

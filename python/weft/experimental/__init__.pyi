@@ -5,8 +5,10 @@ from typing import Any
 from weft.experimental import checkify as checkify
 from weft.experimental import jet as jet
 from weft.experimental import layout as layout
+from weft.experimental import mesh_utils as mesh_utils
 from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
+from weft.experimental import random as random
 from weft.experimental import shard_map as shard_map
 
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any) -> Any: ...

@@ -12,6 +12,8 @@ from weft.tree_util import tree_flatten, tree_unflatten
 __all__ = ["jet"]
 __getattr__, __dir__ = _public(__name__, __all__)
 
+_NUMBERS = (bool, int, float, complex)
+
 
 def jet(fun, primals, series, factorial_scaled=True, **_):
     """The value of a function and its derivatives along a curve, up to some order.
@@ -59,24 +61,32 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
         curve.append([_like(x, term, factorial_scaled, k + 1) for x, term in pairs])
 
     out_tree = None
+    made = []  # the results as they were traced
 
     def value(*xs):
         nonlocal out_tree
-        results, out_tree = tree_flatten(fun(*tree_unflatten(tree, xs)))
-        return [results]
+        made[:], out_tree = tree_flatten(fun(*tree_unflatten(tree, xs)))
+        return [list(made)]
 
     derivatives = value
     for k in range(order):
         derivatives = _next_order(derivatives, (k + 1) * len(point), k == 0)
     results, *moved = derivatives(*[x for xs in curve for x in xs])
+    weak = [_core.typeof(y)[2] for y in made]
+    constants = [y if isinstance(y, _NUMBERS) else None for y in made]
+    if any(x is not y for x, y in zip(leaves, point, strict=True)):
+        # Of whole numbers, not of floats in their place.
+        results, _ = tree_flatten(fun(*tree_unflatten(tree, map(_core.asarray, leaves))))
     moved = [iter(terms) for terms in moved]
     terms = []
-    for y in results:
-        if is_inexact(_core.typeof(y)[1]):
-            scaled = enumerate(moved, 1)
-            terms.append([_scaled(next(t), factorial_scaled, k) for k, t in scaled])
+    for i, (y, traced) in enumerate(zip(results, made, strict=True)):
+        if constants[i] is not None:
+            results[i] = constants[i]
+        if is_inexact(_core.typeof(traced)[1]):
+            scaled = [_scaled(next(t), factorial_scaled, k) for k, t in enumerate(moved, 1)]
+            terms.append([_core.astype(t, t.dtype, weak[i]) for t in scaled])
         else:
-            terms.append([wnp.zeros(wnp.shape(y))] * order)
+            terms.append([wnp.full(wnp.shape(y), 0.0)] * order)
     return tree_unflatten(out_tree, results), tree_unflatten(out_tree, terms)
 
 
@@ -100,7 +110,9 @@ def _scaled(term, factorial_scaled, order):
 
 
 def _inexact(x):
-    return x if is_inexact(_core.typeof(x)[1]) else wnp.asarray(x, float)
+    """A whole number as a float, weakly typed as it is."""
+    _, dtype, weak = _core.typeof(x)
+    return x if is_inexact(dtype) else _core.astype(wnp.asarray(x, float), float, weak)
 
 
 def _like(x, term, factorial_scaled, order):

@@ -1,8 +1,9 @@
 """Values that several processes exchange, and places where they wait for one another.
 
-Every process calls these functions in the same order. What they exchange passes through the
-coordinator (docs/distributed.md): they are for keys, figures, settings and the like; arrays that
-are large belong on the devices of all processes.
+Every process calls these functions in the same order. Values of one process that they exchange pass
+through the coordinator (docs/distributed.md): they are for keys, figures, settings and the like.
+Arrays that are large belong on the devices of all processes; what of them is asked for here moves
+between the devices.
 """
 
 import itertools
@@ -14,15 +15,31 @@ import ml_dtypes
 import numpy as np
 
 from weft import _core
+from weft._api import (
+    device_put,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from weft._placement import parts_of
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ProcessFailureError as ProcessFailureError
 from weft.runtime import preemption as _preemption, processes as _processes
-from weft.tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from weft.sharding import Mesh, NamedSharding, PartitionSpec
+from weft.tree_util import (
+    keystr,
+    tree_broadcast,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+    tree_unflatten,
+)
 
 __all__ = [
     "ProcessFailureError",
     "assert_equal",
     "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
     "process_allgather",
     "reached_preemption_sync_point",
     "sync_global_devices",
@@ -38,11 +55,22 @@ def _host_value(function, leaf):
     if isinstance(leaf, _core.Tracer):
         raise TypeError(f"{function} expected arrays with values; got {leaf}")
     if isinstance(leaf, _core.Array):
-        return np.asarray(_core.explicit_value(leaf))
+        return np.asarray(_core.explicit_value(_whole(leaf)))
     value = np.asarray(leaf)
     if value.dtype.kind in "OSUMm":
         raise TypeError(f"{function} expected arrays and numbers; got {leaf!r}")
     return value
+
+
+def _whole(leaf):
+    """An array, all of which each of the processes that have a part of it gets."""
+    if leaf._is_readable:
+        return leaf
+    return device_put(leaf, NamedSharding(leaf.sharding.mesh, PartitionSpec()))
+
+
+def _is_spread(leaf):
+    return isinstance(leaf, _core.Array) and not leaf.is_fully_addressable
 
 
 def _packed(arrays):
@@ -125,6 +153,8 @@ def _check_alike(function, tree, arrays, given, process):
 def process_allgather(in_tree: _Any, tiled: bool = False) -> _Any:
     """The trees of arrays of all processes, as one tree of NumPy arrays.
 
+    Of an array that is spread over several processes, each gets all of it.
+
     Args:
       in_tree: a tree of arrays and numbers, in every process of the same structure, shapes and
         dtypes.
@@ -132,21 +162,91 @@ def process_allgather(in_tree: _Any, tiled: bool = False) -> _Any:
         are stacked along a new one. Scalars are stacked, and stay scalars where there is one
         process only.
 
-    Raises ValueError if the trees differ, ProcessFailureError if a process fails.
+    Raises ValueError if the trees differ and, without `tiled`, for an array that is spread;
+    ProcessFailureError if a process fails.
     """
     leaves, treedef = tree_flatten(in_tree)
+    spread = [_is_spread(leaf) for leaf in leaves]
+    if any(spread) and not tiled:
+        raise ValueError(
+            "process_allgather expected tiled=True for arrays of which processes have parts; got "
+            f"{leaves[spread.index(True)].sharding}"
+        )
     arrays = [_host_value("process_allgather", leaf) for leaf in leaves]
     joined = _processes.joined()
     if joined is None:
         return tree_unflatten(treedef, arrays if tiled else [a[None] for a in arrays])
-    given = _exchange(arrays, range(joined.num_processes))
+    # Of arrays that are spread each has all by now.
+    own = [np.empty(0) if is_spread else a for a, is_spread in zip(arrays, spread, strict=True)]
+    given = _exchange(own, range(joined.num_processes))
     for process, other in enumerate(given):
-        _check_alike("process_allgather", in_tree, arrays, other, process)
+        _check_alike("process_allgather", in_tree, own, other, process)
 
-    def together(parts):
+    def together(value, is_spread, parts):
+        if is_spread:
+            return value
         return np.concatenate(parts) if tiled and parts[0].ndim else np.stack(parts)
 
-    return tree_unflatten(treedef, [together(parts) for parts in zip(*given, strict=True)])
+    return tree_unflatten(treedef, list(map(together, arrays, spread, zip(*given, strict=True))))
+
+
+def _over_specs(function, convert, tree, mesh, pspecs):
+    """`convert(leaf, sharding)` of each leaf of a tree, of which `pspecs` is a prefix."""
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"{function} expected a Mesh; got {mesh!r}")
+    if pspecs is None:
+        raise ValueError(f"{function} expected PartitionSpecs; got None: P() repeats an array")
+    specs = tree_broadcast(pspecs, tree, is_leaf=lambda x: isinstance(x, PartitionSpec))
+    return tree_map(lambda leaf, spec: convert(leaf, NamedSharding(mesh, spec)), tree, specs)
+
+
+def host_local_array_to_global_array(local_inputs: _Any, global_mesh: Mesh, pspecs: _Any) -> _Any:
+    """Arrays over the devices of all processes, from what each process has of them.
+
+    Args:
+      local_inputs: a tree of arrays and numbers: what the devices of this process hold, put
+        together. Along axes of the mesh that lead to other processes, each gives its own part.
+      global_mesh: a Mesh, in which the devices of a process are a block.
+      pspecs: PartitionSpecs of the global arrays, a prefix of the tree.
+
+    Arrays that are spread over several processes already are handed back. Raises ValueError for
+    None among `pspecs` and for arrays that cannot be so split.
+    """
+
+    def convert(leaf, sharding):
+        if _is_spread(leaf):
+            return leaf
+        return make_array_from_process_local_data(sharding, leaf)
+
+    name = "host_local_array_to_global_array"
+    return _over_specs(name, convert, local_inputs, global_mesh, pspecs)
+
+
+def global_array_to_host_local_array(global_inputs: _Any, global_mesh: Mesh, pspecs: _Any) -> _Any:
+    """Arrays over the devices of this process, of what it has of arrays over all devices.
+
+    Args:
+      global_inputs: a tree of arrays.
+      global_mesh: a Mesh, in which the devices of a process are a block.
+      pspecs: PartitionSpecs of the arrays, a prefix of the tree: how they are split before, over
+        `global_mesh`, and after, over its part in this process.
+
+    Arrays of this process alone are handed back. Raises ValueError for None among `pspecs` and for
+    arrays that cannot be so split.
+    """
+    local = global_mesh.local_mesh if isinstance(global_mesh, Mesh) else None
+
+    def convert(leaf, sharding):
+        if not _is_spread(leaf):
+            return leaf
+        parts = parts_of(device_put(leaf, sharding))
+        own = NamedSharding(local, sharding.spec)
+        blocks = own._num_blocks(leaf.ndim)
+        shape = tuple(n * size for n, size in zip(blocks, parts[0].shape, strict=True))
+        return make_array_from_single_device_arrays(shape, own, parts)
+
+    name = "global_array_to_host_local_array"
+    return _over_specs(name, convert, global_inputs, global_mesh, pspecs)
 
 
 def sync_global_devices(name: str) -> None:

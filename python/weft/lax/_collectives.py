@@ -176,7 +176,9 @@ def _group_rows(x, groups, size, names):
 
 
 def _reduction(op, reduce, axis_name, groups):
-    """The function that reduces one array."""
+    """The function that reduces one array; over no axis, it leaves it as it is."""
+    if _names(axis_name) == ():
+        return lambda x: x
     names, size = _checked_names(axis_name, op)
     if groups is None or len(names) == 1:
         groups = _checked_groups(groups, size, op)
@@ -197,7 +199,8 @@ def psum(x, axis_name, *, axis_index_groups=None):
     Returns the sums, of the shapes of `x`. Raises UnboundAxisNameError for a name of no axis, and
     AttributeValueError for groups that are none.
     """
-    names, size = _checked_names(axis_name, "psum")
+    names = _names(axis_name)
+    size = _checked_names(names, "psum")[1] if names else 1
     leaves, tree = registry.flatten(x)
     is_traced = any(isinstance(leaf, _core.Tracer) for leaf in leaves)
     groups = _checked_groups(axis_index_groups, size, "psum")
@@ -330,7 +333,7 @@ def pshuffle(x, axis_name, perm):
 # ---- Blocks along an axis of the array
 
 
-def _over_blocks(op, x, name, groups, lanes, **axes):
+def _over_blocks(op, x, name, groups, lanes, **options):
     """One of the core's ops on lanes' blocks, over one axis; `lanes` are those of a group."""
     return _core.bind(
         op,
@@ -338,7 +341,7 @@ def _over_blocks(op, x, name, groups, lanes, **axes):
         axis_name=(name,),
         axis_index_groups=groups,
         axis_size=lanes if groups is not None else _core.axis_size(name),
-        **axes,
+        **options,
     )
 
 
@@ -351,7 +354,9 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
       axis_index_groups: lists of one size that hold each lane once; a lane gets the values of its
         own group, in the group's order.
       axis: along which the values are lined up: a new axis, or, if `tiled`, one that `x` has.
-      to: how the result varies over a mesh; makes no difference under vmap.
+      to: "varying": the result may differ along axes of a mesh, and each lane's has a cotangent of
+        its own; "invarying": it counts as the same along them, and all have one cotangent, of which
+        a lane gets its part; "reduced" is as "varying". Makes no difference under vmap.
 
     Returns arrays of the shape of `x`, but with a new axis of the number of lanes, or with `axis`
     as many times as large.
@@ -369,7 +374,15 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
         if groups is not None and len(names) > 1:
             return _merge(move_axis(_group_rows(leaf, groups, size, names), 0, at), at)
         for name in reversed(names):
-            leaf = _over_blocks("all_gather", leaf, name, groups, lanes, all_gather_dimension=at)
+            leaf = _over_blocks(
+                "all_gather",
+                leaf,
+                name,
+                groups,
+                lanes,
+                all_gather_dimension=at,
+                invariant=to == "invarying",
+            )
         return leaf
 
     def one(leaf):

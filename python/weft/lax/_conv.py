@@ -13,7 +13,7 @@ from weft.lax._creation import broadcasted_iota
 from weft.lax._dot import dot_general, plain_precision_name
 from weft.lax._elementwise import convert_element_type, eq
 from weft.lax._shape import broadcast_in_dim, reshape, rev, transpose
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._windows import (
     dilated,
     explicit_padding,
@@ -160,15 +160,32 @@ def conv_general_dilated(
         result is that of one group.
       precision: as for `dot_general`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of rank n + 2.
 
     Raises AttributeValueError (a ValueError) for padding by name together with lhs_dilation.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "conv_general_dilated",
+            lambda: conv_general_dilated(
+                lhs,
+                rhs,
+                window_strides,
+                padding,
+                lhs_dilation,
+                rhs_dilation,
+                dimension_numbers,
+                feature_group_count,
+                batch_group_count,
+                precision,
+                preferred_element_type,
+            ),
+        )
     function = "conv_general_dilated"
-    without_sharding(out_sharding, function)
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     axes = _axes(dimension_numbers, lhs_shape, rhs_shape, function)
     count = len(lhs_shape) - 2

@@ -6,7 +6,7 @@ from weft import _core
 from weft._arguments import normalize_axis, shape_of, static_shape
 from weft.dtypes import dtype_of, is_key, requested_dtype
 from weft.errors import ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as, split_like
 
 
 def iota(dtype, size):
@@ -21,9 +21,12 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
       dtype: a number dtype.
       shape: shape of the result, with at least one axis.
       dimension: the axis.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "broadcasted_iota")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "broadcasted_iota", lambda: broadcasted_iota(dtype, shape, dimension)
+        )
     dtype = requested_dtype(dtype, "broadcasted_iota")
     shape = static_shape(shape, "broadcasted_iota")
     dimension = normalize_axis(dimension, len(shape), "broadcasted_iota")
@@ -37,7 +40,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
 
     Raises ShapeError for a fill_value that is no scalar.
     """
-    without_sharding(sharding, "full", "sharding")
+    if sharding is not None:
+        return split_as(sharding, "full", lambda: full(shape, fill_value, dtype))
     shape = static_shape(shape, "full")
     if shape_of(fill_value):
         raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
@@ -60,20 +64,24 @@ def full_of_keys(shape, fill_value, dtype):
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """As `full`, with the shape and dtype of `x` where they are not given."""
-    without_sharding(sharding, "full_like", "sharding")
+    if sharding is not None:
+        return split_as(sharding, "full_like", lambda: full_like(x, fill_value, dtype, shape))
     own_shape, own_dtype, weak = _core.typeof(x)
     shape = own_shape if shape is None else static_shape(shape, "full_like")
     if dtype is not None or is_key(own_dtype):
-        return full(shape, fill_value, own_dtype if dtype is None else dtype)
-    return full(shape, _core.astype(fill_value, own_dtype, weak))
+        result = full(shape, fill_value, own_dtype if dtype is None else dtype)
+    else:
+        result = full(shape, _core.astype(fill_value, own_dtype, weak))
+    return split_like(result, x) if shape == own_shape else result
 
 
 def empty(shape, dtype, *, out_sharding=None):
     """An array of zeros; the values are unspecified by contract, so do not rely on them.
 
-    `out_sharding` must be None.
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "empty")
+    if out_sharding is not None:
+        return split_as(out_sharding, "empty", lambda: empty(shape, dtype))
     return full(shape, 0, dtype)
 
 

@@ -1,7 +1,9 @@
 """Running reductions along an axis."""
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis
+from weft._arguments import ndim_of, static_int
+from weft.dtypes import dtype_of, is_bool
+from weft.errors import AxisError, DTypeError
 
 
 def _cumulative(op, summary, dtypes):
@@ -9,12 +11,20 @@ def _cumulative(op, summary, dtypes):
 
     Args:
       operand: array of {dtypes}.
-      axis: the axis to accumulate along.
+      axis: the axis to accumulate along, not counted from the end.
       reverse: accumulate from the end of the axis.
+
+    Raises AxisError (a ValueError) for an axis out of bounds, DTypeError for bools.
     """
 
     def function(operand, axis=0, reverse=False):
-        axis = normalize_axis(axis, ndim_of(operand), op)
+        axis = static_int(axis, op, "the axis")
+        if not 0 <= axis < ndim_of(operand):
+            raise AxisError(
+                f"[{op}] axis {axis} is out of bounds: expected 0 to {ndim_of(operand) - 1}"
+            )
+        if is_bool(dtype_of(operand)):
+            raise DTypeError(f"[{op}] expected numbers; got dtype bool")
         return _core.bind(op, operand, axis=axis, reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = op

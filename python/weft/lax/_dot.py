@@ -11,7 +11,7 @@ from weft._arguments import shape_of, static_ints
 from weft.config import config
 from weft.dtypes import SUPPORTED, as_dtype, bfloat16, is_float, itemsize_bits, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 _ALIASES = {
     "default": 0,
@@ -228,12 +228,17 @@ def dot_general(
       precision: None, a `Precision` or its name, a pair of these (the more exact one counts), or
         the algorithm: a `DotAlgorithm`, or a `DotAlgorithmPreset` or its name.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array whose axes are the batch axes, the others of `lhs`, and the others of `rhs`.
     """
-    without_sharding(out_sharding, "dot_general")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "dot_general",
+            lambda: dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type),
+        )
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     lists = [
         static_ints(axes, "dot_general", "dimension_numbers")
@@ -268,6 +273,18 @@ def dot(
     `precision` and `preferred_element_type` are those of `dot_general`. Raises ShapeError for inner
     sizes that differ.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "dot",
+            lambda: dot(
+                lhs,
+                rhs,
+                dimension_numbers=dimension_numbers,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+        )
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     if dimension_numbers is None:
         fits = (
@@ -279,7 +296,6 @@ def dot(
                 f"dimension_numbers; got shapes {lhs_shape} and {rhs_shape}"
             )
         dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
-    without_sharding(out_sharding, "dot")
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 

@@ -10,7 +10,7 @@ from weft.lax._cumulative import cumsum
 from weft.lax._dot import dot_general
 from weft.lax._elementwise import bitwise_and, convert_element_type, ge, lt, mul, select, sub
 from weft.lax._shape import broadcast_in_dim, reshape, transpose
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
@@ -44,13 +44,22 @@ def ragged_dot(
       rhs: array of shape (g, k, n).
       group_sizes: integers of shape (g,). Rows after all groups give zeros.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset, out_sharding: None.
+      group_offset: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (m, n).
 
     Raises ShapeError for operands of other shapes.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "ragged_dot",
+            lambda: ragged_dot(
+                lhs, rhs, group_sizes, precision, preferred_element_type, group_offset
+            ),
+        )
     if len(shape_of(lhs)) != 2 or len(shape_of(rhs)) != 3:
         raise ShapeError(
             "[ragged_dot] expected lhs of shape (m, k) and rhs of shape (g, k, n); got shapes "
@@ -66,7 +75,6 @@ def ragged_dot(
         precision,
         preferred_element_type,
         group_offset,
-        out_sharding,
     )
 
 
@@ -93,11 +101,26 @@ def ragged_dot_general(
         then of the axes of the ragged one's kind before it (for a batch axis only these).
       ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset, out_sharding: None.
+      group_offset: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of the shape that `dot_general` gives, after g where groups divide a contracted axis.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "ragged_dot_general",
+            lambda: ragged_dot_general(
+                lhs,
+                rhs,
+                group_sizes,
+                ragged_dot_dimension_numbers,
+                precision,
+                preferred_element_type,
+                group_offset,
+            ),
+        )
     return _ragged(
         "ragged_dot_general",
         lhs,
@@ -107,7 +130,6 @@ def ragged_dot_general(
         precision,
         preferred_element_type,
         group_offset,
-        out_sharding,
     )
 
 
@@ -120,9 +142,7 @@ def _ragged(
     precision,
     preferred_element_type,
     group_offset,
-    out_sharding,
 ):
-    without_sharding(out_sharding, function)
     if group_offset is not None:
         raise NotImplementedRuleError(f"[{function}] expected group_offset to be None")
     if not is_integer(dtype_of(group_sizes)):

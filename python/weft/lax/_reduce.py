@@ -18,7 +18,7 @@ from weft.dtypes import (
     requested_dtype,
 )
 from weft.errors import ConcretizationTypeError, DTypeError, ShapeError, TreeStructureError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.runtime.pytree import registry
 
 
@@ -140,12 +140,15 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         values as identity: in which order elements are combined, and how often the initial values
         enter, is not specified. It may not close over arrays.
       dimensions: the axes to reduce over, which the results lack.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       A tree of arrays of the structure of `operands`.
     """
-    without_sharding(out_sharding, "reduce")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "reduce", lambda: reduce(operands, init_values, computation, dimensions)
+        )
     given = Reduction(operands, init_values, computation, "reduce")
     arrays, tree = given.arrays, given.tree
     axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
@@ -163,11 +166,12 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Args:
       operand: array of a number dtype.
       axes: the axes to reduce over, which the result lacks.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Over axes of size 0 the result is 0.
     """
-    without_sharding(out_sharding, "reduce_sum")
+    if out_sharding is not None:
+        return split_as(out_sharding, "reduce_sum", lambda: reduce_sum(operand, axes))
     axes = normalize_axes(axes, ndim_of(operand), "reduce_sum")
     return _core.bind("reduce_sum", operand, axes=axes) if axes else _core.asarray(operand)
 

@@ -12,7 +12,7 @@ from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
 from weft._vmap import vmap
-from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError
+from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError, ShardingError
 from weft.lax._regions import (
     Body,
     check_carry,
@@ -202,8 +202,16 @@ def _rematerialized(fun: Any, name: str) -> Any:
 
 
 def _slice_type(x):
-    shape, dtype, weak = _core.typeof(x)
-    return ShapedArray(shape[1:], dtype, weak_type=weak)
+    whole = typeof(x)
+    split = whole.sharding
+    if split is not None:
+        if split.spec[0] is not None:
+            raise ShardingError(
+                f"scan expected xs that are not split along axis 0, where it runs; got {whole}"
+                "\n  Bring it into another sharding first with weft.reshard."
+            )
+        split = split.with_spec(split.spec[1:])
+    return ShapedArray(whole.shape[1:], whole.dtype, sharding=split, weak_type=whole.weak_type)
 
 
 def _check_result(body, tree, types):

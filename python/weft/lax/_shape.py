@@ -13,7 +13,7 @@ from weft._arguments import (
     static_shape,
 )
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 
 def broadcast_shapes(*shapes):
@@ -49,9 +49,14 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
       shape: shape of the result.
       broadcast_dimensions: as many different axes of the result as the operand has axes. The sizes
         must agree, or that of the operand be 1.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "broadcast_in_dim")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "broadcast_in_dim",
+            lambda: broadcast_in_dim(operand, shape, broadcast_dimensions),
+        )
     shape = static_shape(shape, "broadcast_in_dim")
     dims = static_ints(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if dims == tuple(range(len(shape))) and shape_of(operand) == shape:
@@ -63,8 +68,12 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 
 
 def broadcast(operand, sizes, *, out_sharding=None):
-    """Adds leading axes of the given sizes. `out_sharding` is None."""
-    without_sharding(out_sharding, "broadcast")
+    """Adds leading axes of the given sizes.
+
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+    """
+    if out_sharding is not None:
+        return split_as(out_sharding, "broadcast", lambda: broadcast(operand, sizes))
     sizes = static_shape(sizes, "broadcast")
     shape = shape_of(operand)
     return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
@@ -88,9 +97,10 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
       operand: array of any dtype.
       new_sizes: the new shape.
       dimensions: axes in the order in which they are read, if not in their own.
-      out_sharding: None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "reshape")
+    if out_sharding is not None:
+        return split_as(out_sharding, "reshape", lambda: reshape(operand, new_sizes, dimensions))
     if dimensions is not None:
         operand = transpose(operand, dimensions)
     new_sizes = static_shape(new_sizes, "reshape")

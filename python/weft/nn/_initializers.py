@@ -20,7 +20,7 @@ from weft.dtypes import (
     requested_dtype,
 )
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 
 @runtime_checkable
@@ -44,23 +44,26 @@ def _initializer(function, default, draw, floating=True):
     """An initializer from draw(key, shape, dtype)."""
 
     def init(key, shape, dtype=default, out_sharding=None):
-        without_sharding(out_sharding, function)
+        if out_sharding is not None:
+            return split_as(out_sharding, function, lambda: init(key, shape, dtype))
         return draw(key, static_shape(shape, function), _dtype(dtype, function, floating))
 
     return init
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
-    """Zeros of a shape and dtype. An initializer itself; the key is ignored, and out_sharding must
-    be None."""
-    without_sharding(out_sharding, "zeros")
+    """Zeros of a shape and dtype. An initializer itself; the key is ignored, out_sharding says how
+    the result is split."""
+    if out_sharding is not None:
+        return split_as(out_sharding, "zeros", lambda: zeros(key, shape, dtype))
     return jnp.zeros(shape, _dtype(dtype, "zeros"))
 
 
 def ones(key, shape, dtype=None, out_sharding=None):
-    """Ones of a shape and dtype. An initializer itself; the key is ignored, and out_sharding must
-    be None."""
-    without_sharding(out_sharding, "ones")
+    """Ones of a shape and dtype. An initializer itself; the key is ignored, out_sharding says how
+    the result is split."""
+    if out_sharding is not None:
+        return split_as(out_sharding, "ones", lambda: ones(key, shape, dtype))
     return jnp.ones(shape, _dtype(dtype, "ones"))
 
 

@@ -3,7 +3,7 @@
 from weft import _core
 from weft._surface import public_methods
 from weft.dtypes import iinfo, is_integer
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.numpy import _indexing as indexing, _select as select
 
 
@@ -74,12 +74,13 @@ class IndexedElements:
         Args:
           fill_value: what mode "fill" gives out of bounds; by default NaN, the lowest value of
             signed and the highest of unsigned integers, and True.
+          out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
         """
-        without_sharding(out_sharding, "get")
         index = self._index(mode, wrap_negative_indices, False)
-        return indexing.getitem(
-            self.array, index, mode, fill_value, unique_indices, indices_are_sorted
-        )
+        options = (index, mode, fill_value, unique_indices, indices_are_sorted)
+        if out_sharding is None:
+            return indexing.getitem(self.array, *options)
+        return split_as(out_sharding, "get", lambda: indexing.getitem(self.array, *options))
 
     def apply(
         self,
@@ -119,11 +120,11 @@ def _update(kind, name, summary):
         out_sharding=None,
         wrap_negative_indices=True,
     ):
-        without_sharding(out_sharding, name)
         index = self._index(mode, wrap_negative_indices, True)
-        return indexing.update(
-            kind, self.array, index, values, mode, unique_indices, indices_are_sorted
-        )
+        options = (index, values, mode, unique_indices, indices_are_sorted)
+        if out_sharding is None:
+            return indexing.update(kind, self.array, *options)
+        return split_as(out_sharding, name, lambda: indexing.update(kind, self.array, *options))
 
     method.__name__ = name
     method.__qualname__ = f"IndexedElements.{name}"

@@ -35,6 +35,8 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     if n < 0:
         raise AttributeValueError(f"[diff] expected n to be at least 0; got {n}")
     axis = normalize_axis(axis, ndim_of(a), "diff")
+    if n == 0:
+        return _core.asarray(a)
     return _diff(a, prepend, append, n=n, axis=axis)
 
 

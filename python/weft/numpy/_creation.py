@@ -32,7 +32,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation
 from weft.lax._shape import reshape, stack
-from weft.lax._sharding import placed, without_sharding
+from weft.lax._sharding import placed, split_as, split_like
 
 _HOST_LIMIT = 1 << 16  # elements
 
@@ -64,7 +64,7 @@ def array(
       order: ignored but for "K" and "C", which it must be.
       ndmin: least number of axes; missing ones of size 1 are added in front.
       device: where the result is to be: one of `weft.devices()`, or None for where it is.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
       args: `copy`, `order` and `ndmin` by position, which is deprecated.
 
     Raises:
@@ -72,6 +72,12 @@ def array(
       ShapeError: if the sequences are nested irregularly.
       OverflowError: for a Python integer beyond the range of the dtype.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "array",
+            lambda: array(object, dtype, *args, copy=copy, order=order, ndmin=ndmin, device=device),
+        )
     if args:
         warnings.warn(
             "array: pass copy, order and ndmin by keyword", DeprecationWarning, stacklevel=3
@@ -79,7 +85,6 @@ def array(
         copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
-    without_sharding(out_sharding, "array")
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
     result = _convert(object, dtype)
@@ -92,6 +97,10 @@ def array(
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """As `array`, but an array that has the dtype already is returned as it is."""
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "asarray", lambda: asarray(a, dtype, order, copy=copy, device=device)
+        )
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
@@ -102,6 +111,8 @@ def _convert(object, dtype):
         return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
+        if dtype is not None and type(object) in (float, complex):
+            _check_number(object, dtype)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if object is None:
         raise AttributeValueError("[array] expected numbers; got None")
@@ -114,6 +125,18 @@ def _convert(object, dtype):
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
+
+
+def _check_number(value, dtype):
+    """What Python and NumPy say of numbers that the dtype has no place for.
+
+    TypeError for complex numbers as real ones, ValueError for NaN and OverflowError for infinities
+    and numbers beyond the range as integers.
+    """
+    if isinstance(value, complex) and not (is_complex(dtype) or is_bool(dtype)):
+        raise DTypeError(f"[array] expected a real number for dtype {dtype}; got {value}")
+    if isinstance(value, float) and is_integer(dtype):
+        _core.astype(int(value), dtype)
 
 
 def _nan(value, dtype):
@@ -164,6 +187,8 @@ def _numpy_array(sequence, dtype):
                 f"[array] expected integers in the range of {target}; got values from "
                 f"{values.min()} to {values.max()}"
             )
+    if values.dtype.kind in "fc" and values.size and not is_complex(target):
+        _check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
     return values.astype(target)
 
 
@@ -219,12 +244,15 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
       fill_value: a scalar, or an array that broadcasts to `shape`.
       dtype: dtype of the result; else that of `fill_value`, weak for a Python number.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "full")
+    if out_sharding is not None:
+        return split_as(out_sharding, "full", lambda: full(shape, fill_value, dtype, device=device))
     shape = static_shape(shape, "full")
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
+        if type(fill_value) is complex:
+            _check_number(fill_value, dtype)
     return placed(_filled(shape, fill_value, dtype, False), device)
 
 
@@ -234,7 +262,8 @@ def _filled(shape, fill_value, dtype, weak):
     if is_key(dtype):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
-    if number and on_host(math.prod(shape)):
+    rounds = isinstance(fill_value, float) and is_integer(dtype)  # as XLA does it
+    if number and not rounds and on_host(math.prod(shape)):
         return _core.astype(_host_full(shape, fill_value, dtype), dtype, weak)
     fill_value = _core.astype(fill_value, dtype, weak)
     if shape_of(fill_value):
@@ -243,8 +272,6 @@ def _filled(shape, fill_value, dtype, weak):
 
 
 def _host_full(shape, value, dtype):
-    if is_integer(dtype) and isinstance(value, float):
-        value = int(value)
     return np.full(shape, np.asarray(value).astype(dtype), dtype)
 
 
@@ -253,8 +280,9 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
 
     For the other arguments see `full`.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "zeros", lambda: zeros(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
-    without_sharding(out_sharding, "zeros")
     return placed(_filled(static_shape(shape, "zeros"), 0, dtype, False), device)
 
 
@@ -263,48 +291,65 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
 
     For the other arguments see `full`.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "ones", lambda: ones(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
-    without_sharding(out_sharding, "ones")
     return placed(_filled(static_shape(shape, "ones"), 1, dtype, False), device)
 
 
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of unspecified values (zeros); see `zeros`."""
+    if out_sharding is not None:
+        return split_as(out_sharding, "empty", lambda: empty(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
-    without_sharding(out_sharding, "empty")
     return placed(_filled(static_shape(shape, "empty"), 0, dtype, False), device)
 
 
-def _like(function, a, fill_value, dtype, shape, device, out_sharding):
-    without_sharding(out_sharding, function)
+def _like(function, a, fill_value, dtype, shape, device):
     own_shape, own_dtype, weak = _core.typeof(a)
     shape = own_shape if shape is None else static_shape(shape, function)
     if dtype is None:
         weak = weak and not shape_of(fill_value)
-        return placed(_filled(shape, fill_value, own_dtype, weak), device)
-    dtype = requested_dtype(dtype, function)
-    return placed(_filled(shape, fill_value, dtype, False), device)
+        dtype = own_dtype
+    else:
+        dtype, weak = requested_dtype(dtype, function), False
+    result = placed(_filled(shape, fill_value, dtype, weak), device)
+    return split_like(result, a) if device is None and shape == own_shape else result
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """As `full`, with the shape and dtype of `a` where they are not given."""
-    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "full_like", lambda: full_like(a, fill_value, dtype, shape, device=device)
+        )
+    return _like("full_like", a, fill_value, dtype, shape, device)
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of the shape and dtype of `a`, unless others are given.
 
-    `device` is where the result is to be; `out_sharding` must be None.
+    `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
+    PartitionSpec or NamedSharding.
     """
-    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "zeros_like", lambda: zeros_like(a, dtype, shape, device=device)
+        )
+    return _like("zeros_like", a, 0, dtype, shape, device)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of the shape and dtype of `a`, unless others are given.
 
-    `device` is where the result is to be; `out_sharding` must be None.
+    `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
+    PartitionSpec or NamedSharding.
     """
-    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "ones_like", lambda: ones_like(a, dtype, shape, device=device)
+        )
+    return _like("ones_like", a, 1, dtype, shape, device)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
@@ -312,7 +357,7 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
     `device` is where the result is to be.
     """
-    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+    return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
 def static_number(x, function, name):
@@ -336,9 +381,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
       start, stop, step: numbers; `arange(n)` starts at 0, and the step is 1 unless given.
       dtype: dtype of the result; else that which the arguments promote to.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "arange")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "arange", lambda: arange(start, stop, step, dtype, device=device)
+        )
     return placed(_arange(start, stop, step, dtype), device)
 
 

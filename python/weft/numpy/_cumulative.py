@@ -20,7 +20,9 @@ _KINDS = {"cumsum": (lax_cumulative.cumsum, 0), "cumprod": (lax_cumulative.cumpr
 
 def _running(function, kind, a, axis, dtype, skips_nan=False, starts=False):
     if axis is not None:
-        axis = normalize_axis(axis, ndim_of(a), function)
+        # As in jax, a number has one axis here, and an array without axes has none.
+        is_number = isinstance(a, (bool, int, float, complex, np.generic))
+        axis = normalize_axis(axis, 1 if is_number else ndim_of(a), function)
     if dtype is not None:
         dtype = requested_dtype(dtype, function)
     else:
@@ -31,7 +33,7 @@ def _running(function, kind, a, axis, dtype, skips_nan=False, starts=False):
 @composite(static_argnames=("kind", "axis", "dtype", "skips_nan", "starts"))
 def _scanned(a, *, kind, axis, dtype, skips_nan, starts):
     scan, identity = _KINDS[kind]
-    if axis is None:
+    if axis is None or ndim_of(a) == 0:
         a, axis = flattened(a), 0
     if skips_nan and is_inexact(dtype_of(a)):
         a = choose(u.isnan(a), _core.astype(identity, dtype_of(a)), a)

@@ -24,9 +24,10 @@ def require_real(function, *xs):
 def floor_divide(x1, x2, /):
     """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
 
-    An integer divided by zero gives an unspecified integer. Infinities and zeros are as the Python
-    array API standard has them: the sign is that of the quotient, the quotient of an infinity is
-    infinite, and that of a finite number by an infinity is a zero.
+    A signed integer divided by zero gives -2, zero itself -1; an unsigned one gives the greatest.
+    Infinities and zeros are as the Python array API standard has them: the sign is that of the
+    quotient, the quotient of an infinity is infinite, and that of a finite number by an infinity
+    is a zero.
     """
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
@@ -75,14 +76,17 @@ def _floor_quotient(function, x1, x2):
     dtype = dtype_of(x1)
     if dtype.kind == "u":
         return u._quotient(x1, x2)
+    if is_integer(dtype):
+        # Over zero, the quotient is -1 and the remainder x1; it rounds up unless that is 0.
+        quotient, rem = u._quotient(x1, x2), u._rem(x1, x2)
+        signs_differ = u.logical_or(u.not_equal(u.less(rem, 0), u.less(x2, 0)), u.equal(x2, 0))
+        rounds_up = u.logical_and(u.not_equal(rem, 0), signs_differ)
+        return choose(rounds_up, u.subtract(quotient, 1), quotient)
     rem, divisor = _remainder(function, x1, x2)
-    # Less the remainder, the quotient of floats is an integer but for rounding. A zero divisor has
-    # a NaN remainder.
-    exact = is_integer(dtype)
-    whole = x1 if exact else choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
+    # Less the remainder, the quotient is an integer but for rounding. A zero divisor has a NaN
+    # remainder.
+    whole = choose(u.equal(x2, 0), x1, u.subtract(x1, rem))
     quotient = u._quotient(whole, x2)
-    if exact:
-        return choose(_rounds_up(rem, divisor), u.subtract(quotient, 1), quotient)
     rounds_up = u.logical_and(_rounds_up(rem, divisor), u.isfinite(x2))
     quotient = choose(rounds_up, u.subtract(quotient, 1), quotient)
     rounded = _core.bind("round", quotient, rounding_method=0)
@@ -110,15 +114,16 @@ def _floor_remainder(function, x1, x2):
 def power(x1, x2, /):
     """x1 to the power x2.
 
-    An integer of Python (or a scalar of NumPy that is not negative) as exponent is applied by
-    repeated multiplication, is differentiated as the polynomial it is, and the result has the dtype
-    of the base. For arrays of integers the result is an integer, which wraps around, and is
-    rounded towards zero where an exponent is negative (0 for a zero base); a negative Python
-    integer needs a floating-point base.
+    An integer of Python or NumPy as exponent is applied by repeated multiplication, is
+    differentiated as the polynomial it is, and the result has the dtype of the base. For arrays of
+    integers the result is an integer, which wraps around, and is rounded towards zero where an
+    exponent is negative (0 for a zero base); a negative integer of Python or NumPy needs a
+    floating-point base.
     """
     if type(x2) in (int, bool) and -(2**31) < x2 < 2**31:
         return _integer_power(x1, int(x2))
-    if isinstance(x2, np.integer) and 0 <= x2 < 2**31:  # as a Python integer: x1 has the dtype
+    known = isinstance(x2, np.integer) or (isinstance(x2, np.ndarray) and x2.ndim == 0)
+    if known and is_integer(x2.dtype) and -(2**31) < x2 < 2**31:  # as a Python integer
         return _integer_power(x1, int(x2))
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
@@ -284,16 +289,21 @@ def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _core.promote_dtypes_inexact(x)
     at_zero = u.equal(x, 0)
-    angle = choose(at_zero, 1, u.multiply(x, math.pi))
-    return _strong_unless_number(choose(at_zero, 1, u.divide(u.sin(angle), angle)))
+    angle = u.multiply(x, math.pi)
+    # The Taylor series, whose derivatives at 0 are those of the function.
+    square = u._square(choose(at_zero, angle, 0))
+    series = u.multiply(square, u.subtract(1 / 120, u.multiply(square, 1 / 5040)))
+    series = u.subtract(1, u.multiply(square, u.subtract(1 / 6, series)))
+    angle = choose(at_zero, 1, angle)
+    return _strong_unless_number(choose(at_zero, series, u.divide(u.sin(angle), angle)))
 
 
 @composite
 def heaviside(x1, x2, /):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
     require_real("heaviside", x1, x2)
-    weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    weak = ndim_of(x1) == 0 and _core.typeof(x1)[2]  # as in jax
     rest = choose(u.isnan(x1), x1, x2)
     step = choose(u.less(x1, 0), 0, choose(u.greater(x1, 0), 1, rest))
     return _core.astype(step, x1.dtype, weak)

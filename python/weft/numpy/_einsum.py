@@ -18,7 +18,7 @@ from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.numpy._matrices import diagonal
 from weft.numpy._products import contract, ordered, sum_out
 from weft.numpy._reductions import reject_out
@@ -49,15 +49,27 @@ def einsum(
         to right, or a path as `einsum_path` gives it.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Examples:
       einsum("ij,jk->ik", a, b)      the matrix product
       einsum("...ii->...", a)        traces
       einsum("i,j->ij", a, b)        the outer product
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "einsum",
+            lambda: einsum(
+                subscripts,
+                *operands,
+                out=out,
+                optimize=optimize,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+        )
     reject_out("einsum", out)
-    without_sharding(out_sharding, "einsum")
     operands, terms, output, shapes = _parse(subscripts, operands)
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, "einsum")

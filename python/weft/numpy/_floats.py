@@ -166,13 +166,18 @@ def _equals_float(function, x, value):
 @composite
 def isreal(x):
     """Whether the imaginary part of each element is zero."""
-    return u.equal(u.imag(x), 0)
+    return _of_scalars_weak(x, u.equal(u.imag(x), 0))
 
 
 @composite
 def iscomplex(x):
     """Whether the imaginary part of each element is not zero."""
-    return u.not_equal(u.imag(x), 0)
+    return _of_scalars_weak(x, u.not_equal(u.imag(x), 0))
+
+
+def _of_scalars_weak(x, result):
+    """The result, strongly typed unless `x` is a weakly typed number."""
+    return result if ndim_of(x) == 0 and not is_bool(dtype_of(x)) else strong(result)
 
 
 def angle(z, deg=False):
@@ -263,7 +268,11 @@ def frexp(x, /):
     cleared = u.bitwise_and(bits, ~((2**info.nexp - 1) << info.nmant))
     mantissa = _from_bits(u.bitwise_or(cleared, offset << info.nmant), dtype)
     special = u.logical_or(u.equal(x, 0), u.logical_not(u.isfinite(x)))
-    return choose(special, x, mantissa), choose(special, 0, exponent)
+    exponent = choose(special, 0, exponent)
+    # Bits have no derivative: that of x is scaled as x is.
+    change = u.subtract(x, _core.bind("stop_gradient", x))
+    mantissa = u.add(mantissa, ldexp(choose(special, 0, change), u.negative(exponent)))
+    return choose(special, x, mantissa), exponent
 
 
 @composite

@@ -11,7 +11,7 @@ from weft.dtypes import default_int, dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._creation import full
 from weft.lax._shape import expand_dims, stack
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.numpy import _indexing as indexing, _reductions as r, _ufuncs as u
 from weft.numpy._calculus import diff
 from weft.numpy._counted import cut, known
@@ -31,7 +31,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
       minlength: least size of the result.
       length: its size, which tracing needs; greater numbers are left out. Without it, it is one
         more than the greatest number.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of the dtype of the weights, or of the default integer dtype.
@@ -39,7 +39,10 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     Raises:
       ConcretizationTypeError: for a traced array without `length`.
     """
-    without_sharding(out_sharding, "bincount")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "bincount", lambda: bincount(x, weights, minlength, length=length)
+        )
     dtype = dtype_of(x)
     if not is_integer(dtype) and not is_bool(dtype):
         raise DTypeError(f"[bincount] expected integers; got dtype {dtype}")

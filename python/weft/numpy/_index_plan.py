@@ -6,15 +6,18 @@ Both are static; the positions, which may vary, are operands that they number.
 """
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft import _core, _slice
-from weft.dtypes import is_bool, is_integer
+from weft.dtypes import default_int, is_bool, is_integer
 from weft.errors import (
+    AttributeValueError,
     ConcretizationTypeError,
     IndexOutOfBoundsError,
+    JAXIndexError,
     NonConcreteBooleanIndexError,
     OperandError,
 )
@@ -108,15 +111,37 @@ def _checked(item):
     if isinstance(item, str):
         raise OperandError(f"[index] expected integers, slices or arrays; got {item!r}")
     if isinstance(item, (list, tuple)):
-        item = np.asarray(item) if len(item) else np.zeros(0, np.int32)
+        item = _of_sequence(item) if len(item) else np.zeros(0, np.int32)
     if isinstance(item, (bool, np.bool_)):
         return _Mask(np.asarray(item))
-    shape, dtype, _ = _core.typeof(item)
+    if isinstance(item, np.ndarray) and item.shape == (0,) and item.dtype == bool:
+        item = np.zeros(0, np.int32)  # as an empty list, it says nothing of its dtype
+    try:
+        shape, dtype, _ = _core.typeof(item)
+    except OperandError:
+        error = OperandError if isinstance(item, Sequence) else JAXIndexError
+        raise error(
+            f"[index] expected integers, slices, '...', None or arrays; got {item!r:.60}"
+        ) from None
     if is_bool(dtype):
         return _Mask(_known_mask(item, shape))
     if not is_integer(dtype):
         raise OperandError(f"[index] expected indices of integer or bool dtype; got {dtype}")
     return item
+
+
+def _of_sequence(item):
+    try:
+        return np.asarray(item)
+    except ValueError as error:
+        raise AttributeValueError(
+            f"[index] expected sequences nested to the same depth and length; got {error}"
+        ) from None
+
+
+def _beyond():
+    """The least integer that is none of the default dtype."""
+    return 1 << (8 * default_int().itemsize - 1)
 
 
 def _known_mask(mask, shape):
@@ -150,6 +175,8 @@ def _entries(item, axis, shape):
     if own_shape:
         return [Positions(axis, item, own_shape)]
     static = isinstance(item, (int, np.integer))
+    if static and int(item) not in range(-_beyond(), _beyond()):
+        raise OverflowError(f"[index] expected an index of dtype {default_int()}; got {item}")
     return [Position(axis, operator.index(item) if static else item)]
 
 

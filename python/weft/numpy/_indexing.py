@@ -7,7 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
-from weft.dtypes import canonicalize_dtype, dtype_of, is_complex
+from weft.dtypes import canonicalize_dtype, default_int, dtype_of, is_bool, is_complex
 from weft.errors import IndexOutOfBoundsError, ShapeError
 from weft.lax._creation import full
 from weft.lax._gather import (
@@ -19,7 +19,7 @@ from weft.lax._gather import (
 )
 from weft.numpy._creation import asarray
 from weft.numpy._division_powers import power
-from weft.numpy._index_plan import block_of, is_basic, plan_of, read_index, within
+from weft.numpy._index_plan import Position, block_of, is_basic, plan_of, read_index, within
 
 
 def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
@@ -38,11 +38,7 @@ def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, w
     if 0 in plan.result:
         return like(full(plan.result, 0, dtype_of(x)), x)
     for axis in plan.collapsed:
-        if shape[axis] == 0:
-            raise IndexOutOfBoundsError(
-                f"[index] expected an axis with elements; got an index into axis {axis} of an "
-                f"array of shape {shape}"
-            )
+        _check_axis(axis, shape)
     fill_value = known_fill(fill_value) if fills else None
     return _get(
         x,
@@ -52,6 +48,21 @@ def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, w
         fill_value=fill_value,
         flags=(bool(unique), bool(ordered)),
     )
+
+
+def _check_axis(axis, shape):
+    if shape[axis] == 0:
+        raise IndexOutOfBoundsError(
+            f"[index] expected an axis with elements; got an index into axis {axis} of an "
+            f"array of shape {shape}"
+        )
+
+
+def _check_elements(entries, shape):
+    """IndexOutOfBoundsError for a known position along an axis without elements."""
+    for entry in entries:
+        if isinstance(entry, Position) and isinstance(entry.at, int):
+            _check_axis(entry.axis, shape)
 
 
 def known_fill(value):
@@ -139,20 +150,30 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     shape = shape_of(x)
     mode = GatherScatterMode.from_any(mode)
     entries, place = read_index(shape, index)
-    x = _core.asarray(x)
-    values = _converted(kind, asarray(values), x)
+    x, values = _core.asarray(x), asarray(values)
+    dtype, weak = _core.typeof(x)[1:]
+    common = _core.result_type(x, values)[0]
+    if kind in _WIDENED and common != dtype:
+        _warn_of_conversion(kind, values, x, common)
+        wide, values = _core.astype(x, common), _core.astype(values, common)
+        result = update(kind, wide, index, values, mode, unique, ordered)
+        return _core.astype(_real_for(dtype, result), dtype, weak)
+    values = _converted(kind, values, x, common)
+    if kind in ("div", "pow") and is_bool(dtype):
+        x, values = _core.astype(x, default_int()), _core.astype(values, default_int())
     if is_basic(entries):
+        _check_elements(entries, shape)
         block, operands = block_of(shape, entries)
-        _check_broadcast(values, block.result)
         dropped = mode is not GatherScatterMode.CLIP and not within(entries, shape)
         kept = dropped or 0 in block.result or 0 in shape
         if not kept:
+            _check_broadcast(values, block.result)
             return _update_block(x, operands, values, block=block, kind=kind, mode=mode.value)
     else:
         plan, operands = plan_of(shape, entries, place)
-        _check_broadcast(values, plan.result)
         kept = 0 in plan.result or 0 in shape
         if not kept:
+            _check_broadcast(values, plan.result)
             flags = (bool(unique), bool(ordered))
             return _update_windows(
                 x, operands, values, plan=plan, kind=kind, mode=mode.value, flags=flags
@@ -160,17 +181,28 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     return _core.promote_dtypes_inexact(x)[0] if kind == "div" else x
 
 
-def _converted(kind, values, x):
+# What is computed in the dtype of both, and then converted to that of the array.
+_WIDENED = ("add", "sub", "mul", "min", "max")
+
+
+def _warn_of_conversion(kind, values, x, common):
     dtype = dtype_of(x)
-    if _core.result_type(x, values)[0] not in (dtype, canonicalize_dtype(dtype, True)):
+    if common not in (dtype, canonicalize_dtype(dtype, True)):
         warnings.warn(
-            f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to {dtype}, the "
-            "dtype of the array; convert them yourself with astype if that is meant",
-            stacklevel=4,
+            f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to "
+            f"{dtype}, the dtype of the array; convert them yourself with astype if that is meant",
+            stacklevel=5,
         )
-    if is_complex(dtype_of(values)) and not is_complex(dtype):
-        values = _core.bind("real", values)
-    return _core.astype(values, dtype)
+
+
+def _real_for(dtype, x):
+    """The real part of a complex array that is to become real."""
+    return _core.bind("real", x) if is_complex(dtype_of(x)) and not is_complex(dtype) else x
+
+
+def _converted(kind, values, x, common):
+    _warn_of_conversion(kind, values, x, common)
+    return _core.astype(_real_for(dtype_of(x), values), dtype_of(x))
 
 
 def _check_broadcast(values, shape):

@@ -26,7 +26,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
 from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
@@ -43,7 +43,9 @@ def _at_least_one(arrays, function, axis=0):
     try:
         arrays = tuple(arrays)
     except TypeError:
-        raise OperandError(
+        # Where an array without axes came, the sequence is of the right type but has no elements.
+        error = AttributeValueError if isinstance(arrays, Array) else OperandError
+        raise error(
             f"[{function}] expected a sequence of arrays; got {type(arrays).__name__}: "
             f"{arrays!r:.60}\n  Write {function}([a, b])."
         ) from None
@@ -275,12 +277,17 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
       axis: the axis; None repeats the elements of the flattened array.
       total_repeat_length: the size of the result along the axis, with which `repeats` may be
         traced; what is beyond it is cut off, and what is missing repeats the last element.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises:
       ConcretizationTypeError: for traced repeats without `total_repeat_length`.
     """
-    without_sharding(out_sharding, "repeat")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "repeat",
+            lambda: repeat(a, repeats, axis, total_repeat_length=total_repeat_length),
+        )
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "repeat")
@@ -388,12 +395,13 @@ def roll(a, shift, axis=None):
 
     Args:
       a: array or number.
-      shift: an integer, which may be traced; or several, one for each axis.
+      shift: an integer, which may be traced; or several, in a tuple or array, one for each axis.
       axis: an axis or several; None rolls the flattened array and restores the shape.
 
     Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
     """
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,)
+    is_array = not isinstance(shift, (tuple, list)) and ndim_of(shift) == 1
+    shifts = tuple(shift) if is_array or isinstance(shift, (tuple, list)) else (shift,)
     if axis is None:
         shape = shape_of(a)
         flat = ravel(a)

@@ -18,7 +18,7 @@ from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._dot import precision_name
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._slice import index_in_dim
 from weft.numpy import _ufuncs as u
 from weft.numpy._products import dot_general, flattened, product
@@ -84,12 +84,17 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
       a, b: arrays or numbers; with a number it is the product element by element.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
     """
-    without_sharding(out_sharding, "dot")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "dot",
+            lambda: dot(a, b, precision=precision, preferred_element_type=preferred_element_type),
+        )
     options = _options("dot", precision, preferred_element_type)
     if options == (None, None) and (plain := _plain_product(a, b)) is not None:
         return plain
@@ -110,12 +115,19 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
       a, b: arrays with at least one axis.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape `(*batch, m, n)` for operands of shapes `(*batch, m, k)` and `(*batch, k, n)`.
     """
-    without_sharding(out_sharding, "matmul")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "matmul",
+            lambda: matmul(
+                a, b, precision=precision, preferred_element_type=preferred_element_type
+            ),
+        )
     options = _options("matmul", precision, preferred_element_type)
     if options == (None, None) and (plain := _plain_product(a, b)) is not None:
         return plain
@@ -219,7 +231,7 @@ def tensordot(
         sequences of axes, of `a` and of `b`, that belong together.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
@@ -227,7 +239,14 @@ def tensordot(
     Raises AttributeValueError (a ValueError) for another number of axes of one than of the other,
     ShapeError for more axes than there are.
     """
-    without_sharding(out_sharding, "tensordot")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "tensordot",
+            lambda: tensordot(
+                a, b, axes, precision=precision, preferred_element_type=preferred_element_type
+            ),
+        )
     options = _options("tensordot", precision, preferred_element_type)
     lhs, rhs = _axes(a, "a"), list(_axes(b, "b"))
     try:

@@ -49,9 +49,13 @@ def to_device(self, device, /, *, stream=None):
     return placed(self, device)
 
 
-def _reshape(self, *new, order="C", copy=None):
-    """The elements in another shape, given as integers or as one sequence; `copy` is ignored."""
-    return shape.reshape(self, new[0] if len(new) == 1 else new, order)
+def _reshape(self, *new, order="C", copy=None, out_sharding=None):
+    """The elements in another shape, given as integers or as one sequence; `copy` is ignored.
+
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+    """
+    new = new[0] if len(new) == 1 else new
+    return shape.reshape(self, new, order, out_sharding=out_sharding)
 
 
 def _transpose(self, *axes):

@@ -3,12 +3,13 @@
 import math
 
 from weft import _core
-from weft._arguments import normalize_axes, shape_of
+from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of
 from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import (
     dtype_of,
     highest_value,
+    is_bool,
     is_complex,
     is_inexact,
     lowest_value,
@@ -25,7 +26,10 @@ from weft.numpy._select import choose
 def _mean_dtype(function, a, dtype):
     if dtype is None:
         return to_inexact_dtype(dtype_of(a))
-    return requested_dtype(dtype, function)
+    dtype = requested_dtype(dtype, function)
+    if is_bool(dtype):
+        raise DTypeError(f"[{function}] expected a dtype of numbers; got bool")
+    return dtype
 
 
 @eager_entry(1, "axis", "keepdims")
@@ -41,8 +45,13 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
       where: mask that broadcasts to `a`; elements where it is false are left out.
     """
     r.reject_out("mean", out)
-    axes = normalize_axes(axis, len(shape_of(a)), "mean")
     dtype = _mean_dtype("mean", a, dtype)
+    if r.named_axes(axis)[0]:
+        working = r.compute_dtype(to_inexact_dtype(dtype))
+        counted = _core.broadcast_to(True if where is None else where, shape_of(a))
+        total = r.sum(a, axis, working, keepdims=keepdims, where=where)
+        return _core.astype(u.divide(total, r.sum(counted, axis, keepdims=keepdims)), dtype)
+    axes = normalize_axes(axis, len(shape_of(a)), "mean")
     return _mean(a, where, axes=axes, dtype=dtype, keepdims=bool(keepdims))
 
 
@@ -173,9 +182,12 @@ def std(
 
 def _spread(function, a, axis, dtype, ddof, keepdims, where, mean, correction):
     own = to_inexact_dtype(dtype_of(a))
-    dtype = real_dtype(own) if dtype is None else requested_dtype(dtype, function)
+    given = dtype is not None
+    dtype = requested_dtype(dtype, function) if given else real_dtype(own)
     if not is_inexact(dtype):
         raise DTypeError(f"[{function}] expected a floating-point dtype; got {dtype}")
+    if is_complex(own) and given and not is_complex(dtype):
+        raise DTypeError(f"[{function}] expected a complex dtype for complex numbers; got {dtype}")
     return _variance(
         a,
         where,
@@ -236,6 +248,8 @@ def _without_nan(function, a, axis, keepdims, where, dtype=None, ddof=0, **array
 @composite(static_argnames=("function", "options"))
 def _masked(a, where, arrays, *, function, options):
     mask = _present(a)
+    if mask is not None:
+        a = choose(mask, a, 0)  # the slope of what is left out would be NaN times 0
     if where is not None:
         r.require_mask("nan" + function.__name__, where)
         mask = where if mask is None else u.logical_and(where, mask)
@@ -314,19 +328,24 @@ def _nan_replaced(a, missing, lowest):
 @eager_entry(1, "axis", "keepdims")
 def nanargmax(a, axis=None, out=None, keepdims=None):
     """Position of the greatest element that is not NaN; -1 if all are. See `argmax`."""
-    r.reject_out("nanargmax", out)
-    return _nan_position(a, function=r.argmax, axis=axis, keepdims=bool(keepdims))
+    return _nan_position("nanargmax", a, axis, out, keepdims)
 
 
 @eager_entry(1, "axis", "keepdims")
 def nanargmin(a, axis=None, out=None, keepdims=None):
     """Position of the smallest element that is not NaN; -1 if all are. See `argmin`."""
-    r.reject_out("nanargmin", out)
-    return _nan_position(a, function=r.argmin, axis=axis, keepdims=bool(keepdims))
+    return _nan_position("nanargmin", a, axis, out, keepdims)
+
+
+def _nan_position(name, a, axis, out, keepdims):
+    r.reject_out(name, out)
+    axis = None if axis is None else normalize_axis(axis, ndim_of(a), name)
+    function = r.argmax if name == "nanargmax" else r.argmin
+    return _nan_positions(a, function=function, axis=axis, keepdims=bool(keepdims))
 
 
 @composite(static_argnames=("function", "axis", "keepdims"))
-def _nan_position(a, *, function, axis, keepdims):
+def _nan_positions(a, *, function, axis, keepdims):
     missing = u.isnan(a)
     filled = _nan_replaced(a, missing, lowest=function is r.argmax)
     position = function(filled, axis, None, keepdims)

@@ -5,11 +5,11 @@ import math
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, to_inexact_dtype
+from weft.dtypes import dtype_of, is_complex, is_float, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import expand_dims, reshape, transpose
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._sort import sort_key_val
 from weft.numpy import _reductions as r, _ufuncs as u
 from weft.numpy._moments import aligned_weights, check_weights
@@ -34,7 +34,7 @@ def quantile(
 
     Args:
       a: array of real numbers.
-      q: the shares, from 0 to 1: a number or a one-dimensional array.
+      q: the shares, floats from 0 to 1: a number or a one-dimensional array.
       axis: an axis, several, or None for all.
       out, overwrite_input: not supported, must be None and False.
       method: what to do if the share lies between two elements: "linear" interpolates, "lower",
@@ -79,8 +79,16 @@ def percentile(
     weights=None,
     out_sharding=None,
 ):
-    """`quantile` with the shares in percent, from 0 to 100; `out_sharding` must be None."""
-    without_sharding(out_sharding, "percentile")
+    """`quantile` with the shares in percent, from 0 to 100.
+
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+    """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "percentile",
+            lambda: percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights),
+        )
     _reject("percentile", out, overwrite_input)
     return _quantile("percentile", a, u.divide(q, 100), axis, method, keepdims, weights)
 
@@ -135,8 +143,8 @@ def _quantile(function, a, q, axis, method, keepdims, weights):
         )
     if is_complex(dtype_of(a)):
         raise AttributeValueError(f"[{function}] expected real numbers; got dtype {dtype_of(a)}")
-    if is_complex(dtype_of(q)):
-        raise DTypeError(f"[{function}] expected real shares; got dtype {dtype_of(q)}")
+    if not is_float(dtype_of(q)):
+        raise DTypeError(f"[{function}] expected floating-point shares; got dtype {dtype_of(q)}")
     if ndim_of(q) > 1:
         raise ShapeError(f"[{function}] expected shares with at most one axis; got {shape_of(q)}")
     axes = normalize_axes(axis, len(shape), function)

@@ -25,7 +25,7 @@ from weft.dtypes import (
     lowest_value,
     requested_dtype,
 )
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax._shape import broadcast_in_dim, reshape
 from weft.numpy import _ufuncs as u
 from weft.numpy._select import as_bool, choose
@@ -86,7 +86,33 @@ _KINDS = {
 _OF_BOOLS = {"sum": "any", "prod": "all"}
 
 
+# What combines the lanes of axes that are given by name.
+_OVER_LANES = {"sum": "psum", "max": "pmax", "min": "pmin"}
+
+
+def named_axes(axis):
+    """The names and the numbers among the axes of a reduction; ((), axis) if there are no names."""
+    each = axis if isinstance(axis, (tuple, list)) else (axis,)
+    names = tuple(a for a in each if isinstance(a, str))
+    return (names, tuple(a for a in each if not isinstance(a, str))) if names else ((), axis)
+
+
+def _over_lanes(kind, names, a):
+    """Reduces over the lanes of mapped axes."""
+    from weft.lax import _collectives
+
+    if kind not in _OVER_LANES:
+        raise NotImplementedRuleError(
+            f"[{kind}] expected numbers of axes; only sum, mean, max and min take names of mapped "
+            f"axes, got {', '.join(map(repr, names))}"
+        )
+    return getattr(_collectives, _OVER_LANES[kind])(a, names)
+
+
 def _reduce(kind: Any, a, axis, dtype, keepdims, where=None, initial=None):
+    names, axis = named_axes(axis)
+    if names:
+        return _over_lanes(kind, names, _reduce(kind, a, axis, dtype, keepdims, where, initial))
     shape, own, weak = _core.typeof(a)
     axes = normalize_axes(axis, len(shape), kind)
     if is_bool(dtype):
@@ -110,7 +136,8 @@ def reduced(a, where, initial, *, kind, axes, dtype, keepdims):
     a = as_bool(a) if is_bool(dtype) else _core.astype(a, working)
     if where is not None:
         neutral = _core.astype(identity(working), working)
-        a = _core.broadcast_to(choose(where, a, neutral), shape)
+        a = choose(where, a, neutral)
+        shape = shape_of(a)  # that of the mask, if it is larger
     if axes:
         a = _core.bind(op, a, axes=axes)
     if initial is not None:
@@ -143,7 +170,8 @@ def sum(
 
     Args:
       a: array or number.
-      axis: an axis, several, or None for all.
+      axis: an axis, several, or None for all. The name of a mapped axis (of `vmap`) among them
+        stands for its lanes; `mean`, `max` and `min` take names as well.
       dtype: dtype of the result and of the additions; else that of `a`, widened for integers.
       out: not supported, must be None.
       keepdims: whether the reduced axes stay, with size 1.
@@ -181,7 +209,7 @@ def _extremum(kind, a, axis, out, keepdims, initial, where):
             raise AttributeValueError(
                 f"[{kind}] expected an initial value together with where: there is no identity"
             )
-        for axis_number in normalize_axes(axis, len(shape), kind):
+        for axis_number in normalize_axes(named_axes(axis)[1], len(shape), kind):
             if shape[axis_number] == 0:
                 raise ShapeError(
                     f"[{kind}] expected an initial value for a reduction over axis {axis_number} "
@@ -258,6 +286,8 @@ def ptp(a, axis=None, out=None, keepdims=False):
     `axis`, `out` and `keepdims` are those of `max`.
     """
     reject_out("ptp", out)
+    if named_axes(axis)[0]:
+        return u.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
     axes = normalize_axes(axis, len(shape_of(a)), "ptp")
     return _ptp(a, axes=axes, keepdims=bool(keepdims))
 

@@ -95,7 +95,9 @@ def _unique(function, ar, which, axis, equal_nan, size, fill_value):
                 f"[{function}] expected a fill_value for {size} elements of an empty array"
             )
         values = _fill_only(ar, fill_value, axis=axis, size=size or 0)
-        return (values, *(full((0,), 0, default_int()) for wanted in which if wanted))
+        shapes = ((0,), shape_of(ar) if axis is None else (0,), (0,))
+        kept = (shape for shape, wanted in zip(shapes, which, strict=True) if wanted)
+        return (values, *(full(shape, 0, default_int()) for shape in kept))
     values, *rest, count = _distinct(
         ar,
         fill_value,

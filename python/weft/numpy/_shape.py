@@ -16,7 +16,7 @@ from weft._jit import composite
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._shape import broadcast_shapes as broadcast_shapes
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 
 
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
@@ -27,12 +27,13 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
       shape: an integer or a sequence; one of them may be -1 and follows from the size.
       order: "C" to read and fill with the last axis fastest, "F" with the first.
       copy: ignored, arrays never change.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises NotImplementedError for order "A", AttributeValueError (a ValueError) for another one,
     ShapeError for a shape of another size.
     """
-    without_sharding(out_sharding, "reshape")
+    if out_sharding is not None:
+        return split_as(out_sharding, "reshape", lambda: reshape(a, shape, order, copy=copy))
     if order == "A":
         raise NotImplementedError("[reshape] expected order 'C' or 'F'; got 'A'")
     if order not in ("C", "F"):
@@ -69,9 +70,10 @@ def _reversed_axes(a):
 def ravel(a, order="C", *, out_sharding=None):
     """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C").
 
-    `out_sharding` must be None.
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "ravel")
+    if out_sharding is not None:
+        return split_as(out_sharding, "ravel", lambda: ravel(a, order))
     return reshape(a, -1, "C" if order in ("A", "K") else order)
 
 
@@ -164,9 +166,10 @@ def expand_dims(a, axis):
 def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1, and along new leading axes, to the given shape.
 
-    `out_sharding` must be None.
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "broadcast_to")
+    if out_sharding is not None:
+        return split_as(out_sharding, "broadcast_to", lambda: broadcast_to(array, shape))
     return _core.broadcast_to(array, static_shape(shape, "broadcast_to"))
 
 

@@ -151,17 +151,17 @@ def partition(a, kth, axis=-1):
 
 @composite(static_argnames=("kth", "axis"))
 def _partition(a, *, kth, axis):
-    return weak_as(_greatest_first(lax_sort(a, axis), kth, axis), a)
-
-
-def _greatest_first(a, kth, axis):
-    """What is sorted, with the part after position `kth` turned round."""
-    rest = slice_in_dim(a, kth + 1, None, axis=axis)
-    return concatenate([slice_in_dim(a, 0, kth + 1, axis=axis), rev(rest, (axis,))], axis)
+    at = lax_sort(a, axis)
+    rest = slice_in_dim(at, kth + 1, None, axis=axis)  # the greatest first
+    at = concatenate([slice_in_dim(at, 0, kth + 1, axis=axis), rev(rest, (axis,))], axis)
+    return weak_as(at, a)
 
 
 def argpartition(a, kth, axis=-1):
-    """The positions of the elements in the order of `partition`, as int32."""
+    """The positions of the elements up to the k-th smallest, then those of the others, as int32.
+
+    The others come in the order in which they stand in `a`; for the arguments see `partition`.
+    """
     axis, kth = _kth("argpartition", a, kth, axis)
     return _argpartition(a, kth=kth, axis=axis)
 
@@ -169,7 +169,8 @@ def argpartition(a, kth, axis=-1):
 @composite(static_argnames=("kth", "axis"))
 def _argpartition(a, *, kth, axis):
     at = sort_key_val(a, broadcasted_iota("int32", shape_of(a), axis), axis)[1]
-    return _greatest_first(at, kth, axis)
+    rest = slice_in_dim(at, kth + 1, None, axis=axis)
+    return concatenate([slice_in_dim(at, 0, kth + 1, axis=axis), lax_sort(rest, axis)], axis)
 
 
 def sort_complex(a):

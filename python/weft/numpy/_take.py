@@ -4,7 +4,7 @@ from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
 from weft._surface import eager_entry
-from weft.dtypes import dtype_of, is_integer
+from weft.dtypes import default_int, dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.numpy import _indexing as indexing
@@ -45,8 +45,10 @@ def take(
         raise NotImplementedError("[take] expected a mode other than 'raise': programs run on")
     if mode not in (None, "fill", "clip", "wrap"):
         raise AttributeValueError(f"[take] expected mode 'fill', 'clip' or 'wrap'; got {mode!r}")
-    if not is_integer(_core.typeof(indices)[1]):
-        raise DTypeError(f"[take] expected integer indices; got {_core.typeof(indices)[1]}")
+    if is_bool(dtype_of(indices)):
+        indices = _core.astype(indices, default_int())
+    if not is_integer(dtype_of(indices)):
+        raise DTypeError(f"[take] expected integer indices; got {dtype_of(indices)}")
     if axis is None:
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "take")

@@ -151,7 +151,7 @@ def positive(x, /):
 def absolute(x, /):
     """Absolute value: of the real dtype for complex `x`, otherwise of the dtype of `x`."""
     dtype = dtype_of(x)
-    return _core.asarray(x) if is_bool(dtype) or dtype.kind == "u" else _abs(x)
+    return _core.asarray(x) if is_bool(dtype) or dtype.name.startswith("u") else _abs(x)
 
 
 abs = absolute
@@ -209,7 +209,7 @@ def left_shift(x, y, /):
 def right_shift(x1, x2, /):
     """x1 shifted right by x2 bits; copies of the sign bit move in for signed dtypes, else zeros."""
     x1, x2 = as_numbers(x1, x2)
-    unsigned = dtype_of(x1).kind == "u"
+    unsigned = dtype_of(x1).name.startswith("u")
     return (_shift_right_logical if unsigned else _shift_right_arithmetic)(x1, x2)
 
 
@@ -230,9 +230,10 @@ def isnan(x, /):
 
 def isfinite(x, /):
     """Whether each element is neither infinite nor NaN (for complex x: both of its parts)."""
-    shape, dtype, _ = _core.typeof(x)
+    shape, dtype, weak = _core.typeof(x)
     if is_complex(dtype):
-        return logical_and(_is_finite(_real(x)), _is_finite(_imag(x)))
+        finite = logical_and(_is_finite(_real(x)), _is_finite(_imag(x)))
+        return _core.astype(finite, np.dtype(bool), weak)
     return _is_finite(x) if is_inexact(dtype) else _core.broadcast_to(True, shape)
 
 

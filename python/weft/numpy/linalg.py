@@ -4,10 +4,10 @@ Matrices lie in the last two axes of arrays; axes before these count matrices. I
 floats; decompositions are there for float32, float64, complex64 and complex128.
 """
 
-from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of
+from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of, strong as _strong
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ShapeError as _ShapeError
-from weft.lax._sharding import without_sharding as _without_sharding
+from weft.lax._sharding import split_as
 from weft.numpy import _linalg, _matrices
 from weft.numpy._decompositions import (
     cholesky,
@@ -91,7 +91,7 @@ def cross(x1, x2, /, *, axis=-1):
 def diagonal(x, /, *, offset=0):
     """The diagonals of matrices `[..., m, n]`, `offset` counted upwards from the main one."""
     _require_matrices("diagonal", x)
-    return _matrices.diagonal(x, offset, -2, -1)
+    return _strong(_matrices.diagonal(x, offset, -2, -1))
 
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
@@ -121,9 +121,20 @@ def outer(x1, x2, /):
 def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
     """Product summed over several axes; see `weft.numpy.tensordot`.
 
-    `out_sharding` must be None.
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    _without_sharding(out_sharding, "tensordot")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "tensordot",
+            lambda: tensordot(
+                x1,
+                x2,
+                axes=axes,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+        )
     return _linalg.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
     )

@@ -8,7 +8,7 @@ from weft._jit import composite
 from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
 from weft.errors import AttributeValueError, DTypeError
 from weft.lax._elementwise import bitcast_convert_type
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.numpy._select import choose
 from weft.random._keys import checked_key, random_bits, split
 from weft.random._parameters import checked
@@ -24,10 +24,12 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       shape: shape of the result.
       dtype: a float dtype.
       minval, maxval: bounds, numbers or arrays that broadcast to the shape.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "uniform", lambda: uniform(key, shape, dtype, minval, maxval))
     shape = static_shape(shape, "uniform")
-    key, options = checked("uniform", key, (minval, maxval), shape, dtype, out_sharding)
+    key, options = checked("uniform", key, (minval, maxval), shape, dtype)
     return _uniform(key, minval, maxval, **options)
 
 
@@ -67,11 +69,12 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       dtype: a float or complex dtype. Complex numbers have independent parts of variance 1/2.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for a dtype that is neither float nor complex.
     """
-    without_sharding(out_sharding, "normal")
+    if out_sharding is not None:
+        return split_as(out_sharding, "normal", lambda: normal(key, shape, dtype))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
     if not (is_float(dtype) or is_complex(dtype)):
         raise DTypeError(f"[normal] expected a float or complex dtype; got {dtype}")
@@ -103,10 +106,16 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
       lower, upper: bounds, numbers or arrays.
       shape: shape of the result; None for the broadcast shape of the bounds.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "truncated_normal",
+            lambda: truncated_normal(key, lower, upper, shape, dtype),
+        )
     bounds = lower, upper
-    key, options = checked("truncated_normal", key, bounds, shape, dtype, out_sharding)
+    key, options = checked("truncated_normal", key, bounds, shape, dtype)
     return _truncated_normal(key, lower, upper, **options)
 
 
@@ -117,6 +126,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     low, high = (_core.bind("erf", _core.bind("div", bound, root)) for bound in (lower, upper))
     u = uniform_within(key, shape, dtype, low, high)
     x = _core.bind("mul", root, _core.bind("erf_inv", u))
+    lower, upper = (_core.bind("stop_gradient", bound) for bound in (lower, upper))
     above = _core.bind("nextafter", lower, _like(lower, np.inf, dtype))
     below = _core.bind("nextafter", upper, _like(upper, -np.inf, dtype))
     above, below = (_core.broadcast_to(bound, shape) for bound in (above, below))
@@ -135,8 +145,10 @@ def _standard(name, summary, low, transform):
         return transform(uniform_within(key, shape, dtype, dtype.type(low(finfo(dtype)))), dtype)
 
     def function(key, shape=(), dtype=None, *, out_sharding=None):
+        if out_sharding is not None:
+            return split_as(out_sharding, name, lambda: function(key, shape, dtype))
         shape = static_shape(shape, name)
-        key, options = checked(name, key, (), shape, dtype, out_sharding)
+        key, options = checked(name, key, (), shape, dtype)
         return draw(key, **options)
 
     function.__name__ = function.__qualname__ = name
@@ -146,7 +158,7 @@ def _standard(name, summary, low, transform):
       key: a key.
       shape: shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
     return function
 
@@ -194,10 +206,12 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
       dtype: a float dtype.
       mode: "low", or "high" for numbers made of twice as many random bits, whose largest are about
         twice as large: 32 in float32. None is "low".
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "gumbel", lambda: gumbel(key, shape, dtype, mode))
     shape = static_shape(shape, "gumbel")
-    key, options = checked("gumbel", key, (), shape, dtype, out_sharding)
+    key, options = checked("gumbel", key, (), shape, dtype)
     return _gumbel(key, is_fine=is_fine(mode, "gumbel"), **options)
 
 

@@ -7,7 +7,7 @@ from weft._arguments import shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_float, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._continuous import uniform_within
 from weft.random._keys import checked_key, split
 from weft.random._parameters import bounds_in, checked, integer_dtype, result_shape, spread
@@ -28,9 +28,10 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
         float32.
       shape: shape of the result; None for that of `lam`.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "poisson")
+    if out_sharding is not None:
+        return split_as(out_sharding, "poisson", lambda: poisson(key, lam, shape, dtype))
     dtype = integer_dtype(dtype, "poisson")
     key = checked_key(key, "poisson")
     return _poisson(key, lam, shape=result_shape(shape, (lam,), "poisson"), dtype=dtype)

@@ -28,7 +28,7 @@ from weft.lax._creation import full
 from weft.lax._cumulative import cumsum
 from weft.lax._reduce import argmax
 from weft.lax._shape import reshape
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.lax._sort import sort_key_val, top_k
 from weft.numpy import _ufuncs as u
 from weft.numpy._select import choose
@@ -50,11 +50,12 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
         above minval the result is minval. Bounds beyond the range of the dtype move to it;
         OverflowError for Python's numbers that are no number of the default integer dtype.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for a dtype that is no integer one.
     """
-    without_sharding(out_sharding, "randint")
+    if out_sharding is not None:
+        return split_as(out_sharding, "randint", lambda: randint(key, shape, minval, maxval, dtype))
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
     if not is_integer(dtype):
         raise DTypeError(f"[randint] expected an integer dtype; got {dtype}")
@@ -137,11 +138,12 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
       p: probabilities, a float or an array of floats that broadcasts to the shape.
       shape: shape of the result; None for that of `p`.
       mode: "low", or "high" for twice as many random bits, which tell smaller probabilities apart.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for integers as `p`, AttributeValueError (a ValueError) for another mode.
     """
-    without_sharding(out_sharding, "bernoulli")
+    if out_sharding is not None:
+        return split_as(out_sharding, "bernoulli", lambda: bernoulli(key, p, shape, mode))
     shape = result_shape(shape, (p,), "bernoulli")
     if not is_float(dtype_of(p)):
         raise DTypeError(f"[bernoulli] expected p to be of a float dtype; got {dtype_of(p)}")
@@ -168,9 +170,10 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       dtype: dtype of the result, the default integer dtype if None.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    without_sharding(out_sharding, "rademacher")
+    if out_sharding is not None:
+        return split_as(out_sharding, "rademacher", lambda: rademacher(key, shape, dtype))
     dtype = default_int() if dtype is None else requested_dtype(dtype, "rademacher")
     key = checked_key(key, "rademacher")
     return _rademacher(key, shape=static_shape(shape, "rademacher"), dtype=dtype)
@@ -190,11 +193,12 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
       p: probability of success, 0 < p <= 1; a number or an array that broadcasts to the shape.
       shape: shape of the result; None for that of `p`.
       dtype: an integer dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for complex `p`.
     """
-    without_sharding(out_sharding, "geometric")
+    if out_sharding is not None:
+        return split_as(out_sharding, "geometric", lambda: geometric(key, p, shape, dtype))
     dtype = integer_dtype(dtype, "geometric")
     shape = result_shape(shape, (p,), "geometric")
     (p,) = _core.promote_dtypes_inexact(p)
@@ -219,11 +223,12 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
       x: array; or an integer n, for the numbers 0 to n - 1.
       axis: the axis.
       independent: order each line along the axis on its own, not all in the same way.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises OperandError (a TypeError) for other than an array or an integer.
     """
-    without_sharding(out_sharding, "permutation")
+    if out_sharding is not None:
+        return split_as(out_sharding, "permutation", lambda: permutation(key, x, axis, independent))
     key = checked_key(key, "permutation")
     if not shape_of(x):
         if not is_integer(dtype_of(x)):
@@ -275,12 +280,17 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
         that broadcasts from it, and may have more axes in front; None for that shape itself.
       replace: whether an index may be drawn more than once along the axes in front.
       mode: of the noise, "low" or "high"; see `gumbel`. None is "low".
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for integers as logits, and for more draws without
     replacement than there are categories; ShapeError for a shape that does not fit.
     """
-    without_sharding(out_sharding, "categorical")
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "categorical",
+            lambda: categorical(key, logits, axis, shape, replace, mode),
+        )
     key, fine = checked_key(key, "categorical"), is_fine(mode, "categorical")
     if not is_float(dtype_of(logits)):
         raise AttributeValueError(f"[categorical] expected float logits; got {dtype_of(logits)}")

@@ -1,5 +1,7 @@
 """Gamma variates, and the distributions that are made of them."""
 
+import functools
+
 from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_int, static_shape
 from weft._custom_rules import custom_jvp
@@ -7,7 +9,7 @@ from weft._jit import composite
 from weft._vmap import vmap
 from weft.dtypes import finfo
 from weft.errors import ShapeError
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
 from weft.random._keys import checked_key, has_bits_of_lanes, split
@@ -27,9 +29,11 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
       a: the parameter, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result; None for that of `a`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("gamma", key, (a,), shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return split_as(out_sharding, "gamma", lambda: gamma(key, a, shape, dtype))
+    key, options = checked("gamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=False, **options)
 
 
@@ -39,7 +43,9 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     Args:
       key, a, shape, dtype, out_sharding: as for `gamma`.
     """
-    key, options = checked("loggamma", key, (a,), shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return split_as(out_sharding, "loggamma", lambda: loggamma(key, a, shape, dtype))
+    key, options = checked("loggamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=True, **options)
 
 
@@ -57,12 +63,38 @@ def gamma_samples(key, a, log_space=False):
 def _draw(log_space, key, a):
     if not a.size:
         return a
-    each = split(key, a.size), a.reshape(-1)
     if has_bits_of_lanes(key):
-        values = vmap(lambda key, a: _marsaglia_tsang(key, a, log_space))(*each)
-    else:
-        values = lax.map(lambda pair: _marsaglia_tsang(pair[0], pair[1], log_space), each)
-    return values.reshape(a.shape)
+        draw = functools.partial(_marsaglia_tsang, log_space)
+        return vmap(draw)(split(key, a.size), a.reshape(-1)).reshape(a.shape)
+    return _draw_in_turn(log_space)(key[None], a[None])[0]
+
+
+@functools.cache
+def _draw_in_turn(log_space):
+    """A function of keys and one array for each, which stays a loop over all elements under vmap.
+
+    Lanes of a loop would get the bits of one key.
+    """
+    # They are not needed where keys have bits of their own.
+    from weft._custom_batching import custom_vmap
+    from weft.lax._scan import map as lax_map
+
+    def draw(keys, a):
+        each = vmap(lambda key: split(key, a[0].size))(keys).reshape(-1), a.reshape(-1)
+        return lax_map(lambda pair: _marsaglia_tsang(log_space, *pair), each).reshape(a.shape)
+
+    many = custom_vmap(draw)
+
+    @many.def_vmap
+    def rule(axis_size, in_batched, keys, a):
+        keys, a = (
+            x if mapped else jnp.broadcast_to(x, (axis_size, *x.shape))
+            for x, mapped in zip((keys, a), in_batched, strict=True)
+        )
+        drawn = many(keys.reshape(-1), a.reshape(-1, *a.shape[2:]))
+        return drawn.reshape(a.shape), True
+
+    return many
 
 
 _samples = custom_jvp(_draw, nondiff_argnums=(0,))
@@ -79,7 +111,7 @@ def _samples_jvp(log_space, primals, tangents):
     return samples, da * (lax.random_gamma_grad(a, x) / x)
 
 
-def _marsaglia_tsang(key, a, log_space):
+def _marsaglia_tsang(log_space, key, a):
     """One variate. That of a < 1 is made of one of a + 1."""
     dtype = a.dtype
     third = dtype.type(1 / 3)
@@ -124,9 +156,11 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
         with the dtype must be the dtype.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("beta", key, (a, b), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "beta", lambda: beta(key, a, b, shape, dtype))
+    key, options = checked("beta", key, (a, b), shape, dtype, lossless=True)
     return _beta(key, a, b, **options)
 
 
@@ -151,14 +185,15 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result without its last axis, to which that of `alpha` without its last
         axis broadcasts; None for that one.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, n).
 
     Raises ShapeError for an `alpha` without axes.
     """
-    without_sharding(out_sharding, "dirichlet")
+    if out_sharding is not None:
+        return split_as(out_sharding, "dirichlet", lambda: dirichlet(key, alpha, shape, dtype))
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")
     own = shape_of(alpha)
     if not own:
@@ -185,9 +220,11 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
         promotion with the dtype must be the dtype.
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("chisquare", key, (df,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "chisquare", lambda: chisquare(key, df, shape, dtype))
+    key, options = checked("chisquare", key, (df,), shape, dtype, lossless=True)
     return _chisquare(key, df, **options)
 
 
@@ -211,9 +248,11 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
         to the shape. Their promotion with the dtype must be the dtype.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("f", key, (dfnum, dfden), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "f", lambda: f(key, dfnum, dfden, shape, dtype))
+    key, options = checked("f", key, (dfnum, dfden), shape, dtype, lossless=True)
     return _f(key, dfnum, dfden, **options)
 
 
@@ -233,9 +272,11 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
         promotion with the dtype must be the dtype.
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("t", key, (df,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "t", lambda: t(key, df, shape, dtype))
+    key, options = checked("t", key, (df,), shape, dtype, lossless=True)
     return _t(key, df, **options)
 
 
@@ -254,10 +295,14 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
       p: the exponent, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result.
       dtype: a float dtype, which is promoted with that of `p`.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "generalized_normal", lambda: generalized_normal(key, p, shape, dtype)
+        )
     shape = static_shape(shape, "generalized_normal")
-    key, options = checked("generalized_normal", key, (p,), shape, dtype, out_sharding)
+    key, options = checked("generalized_normal", key, (p,), shape, dtype)
     return _generalized_normal(key, p, **options)
 
 
@@ -281,14 +326,16 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
       p: the exponent of the norm, positive; a number or an array that broadcasts to the shape.
       shape: shape of the result without its last axis.
       dtype: a float dtype, which is promoted with that of `p`.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, d).
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "ball", lambda: ball(key, d, p, shape, dtype))
     shape = static_shape(shape, "ball")
     whole = static_shape((*shape, static_int(d, "ball", "d")), "ball")
-    key, options = checked("ball", key, (p,), whole, dtype, out_sharding)
+    key, options = checked("ball", key, (p,), whole, dtype)
     return _ball(key, p, **options)
 
 

@@ -17,7 +17,7 @@ from weft._jit import composite
 from weft.dtypes import canonicalize_dtype, dtype_of, is_integer, is_key, x64_enabled
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax._shape import reshape
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._implementations import (
     RBG_IMPL,
     THREEFRY,
@@ -330,11 +330,12 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       dtype: an unsigned integer dtype; by default the widest that is enabled, uint32 or uint64.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     ValueError for another dtype.
     """
-    without_sharding(out_sharding, "bits")
+    if out_sharding is not None:
+        return split_as(out_sharding, "bits", lambda: bits(key, shape, dtype))
     dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
     if is_key(dtype) or dtype.kind != "u":
         raise AttributeValueError(f"[bits] expected an unsigned integer dtype; got {dtype}")

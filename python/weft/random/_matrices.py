@@ -6,7 +6,7 @@ from weft._jit import composite
 from weft.dtypes import default_float, is_complex, is_float, real_dtype, requested_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax._shape import common_shape
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._continuous import normal
 from weft.random._keys import checked_key
 from weft.random._parameters import float_dtype, shapes_in
@@ -31,7 +31,7 @@ def multivariate_normal(
         None for the shape that they broadcast to.
       dtype: a float dtype, which is promoted with those of the parameters; None for theirs.
       method: how `cov` is factored: "cholesky", which is fastest, "eigh" or "svd".
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, n).
@@ -39,8 +39,13 @@ def multivariate_normal(
     Raises AttributeValueError (a ValueError) for another method, ShapeError for a mean without axes
     or a covariance that does not fit it.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding,
+            "multivariate_normal",
+            lambda: multivariate_normal(key, mean, cov, shape, dtype, method),
+        )
     name = "multivariate_normal"
-    without_sharding(out_sharding, name)
     key = checked_key(key, name)
     if dtype is None:
         dtype = _core.promote_dtypes_inexact(mean, cov)[0].dtype
@@ -90,14 +95,15 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
       dtype: a float or complex dtype.
       m: number of columns; None for `n`. The columns are orthonormal if there are at most as many
         as rows, else the rows are.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Returns:
       Array of shape (*shape, n, m).
 
     Raises AttributeValueError (a ValueError) for a dtype that is neither float nor complex.
     """
-    without_sharding(out_sharding, "orthogonal")
+    if out_sharding is not None:
+        return split_as(out_sharding, "orthogonal", lambda: orthogonal(key, n, shape, dtype, m))
     key = checked_key(key, "orthogonal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "orthogonal")
     if not (is_float(dtype) or is_complex(dtype)):

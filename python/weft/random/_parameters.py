@@ -13,7 +13,6 @@ from weft.dtypes import (
 )
 from weft.errors import DTypeError, ShapeError, TypePromotionError
 from weft.lax._shape import common_shape
-from weft.lax._sharding import without_sharding
 from weft.random._keys import checked_key
 
 
@@ -60,12 +59,11 @@ def result_shape(shape, parameters, function):
     return shape
 
 
-def checked(function, key, parameters, shape, dtype, out_sharding=None, *, lossless=False):
+def checked(function, key, parameters, shape, dtype, *, lossless=False):
     """The key, and what composites of a float distribution take as `shape` and `dtype`.
 
     With `lossless` the parameters must not lose precision when they are converted to the dtype.
     """
-    without_sharding(out_sharding, function)
     key = checked_key(key, function)
     dtype = float_dtype(dtype, function)
     if lossless:

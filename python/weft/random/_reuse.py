@@ -4,6 +4,7 @@ A key is known again as an object, and by its words: those of `keys[0]` are the 
 that are made anew (from a seed, by `split`, `clone` and so on) may be used, whatever their words.
 """
 
+import functools
 import inspect
 import sys
 import weakref
@@ -13,9 +14,11 @@ import numpy as np
 from weft import _core
 from weft.errors import KeyReuseError
 from weft.random._keys import unwrapped
+from weft.tree_util import tree_leaves
 
 _objects = {}  # id -> weak reference, for as long as the array lives
 _words = set()  # (dtype, bytes)
+_whole = {}  # id -> a traced key of one lane of vmap, and the array that has those of all lanes
 
 
 def note_use(key, function, frame):
@@ -26,6 +29,8 @@ def note_use(key, function, frame):
     """
     if _is_within_another(frame):
         return
+    while id(key) in _whole:
+        key = _whole[id(key)][1]
     marks = set(_marks(key))
     known = _objects.get(id(key))
     if (known is not None and known() is key) or marks & _words:
@@ -38,6 +43,23 @@ def note_use(key, function, frame):
         at = id(key)
         _objects[at] = weakref.ref(key, lambda _: _objects.pop(at, None))
     _words.update(marks)
+
+
+def of_lanes(fun, args, kwargs):
+    """`fun` for a call under vmap: that a lane uses its key is a use of the array of all keys."""
+    arrays = tree_leaves((args, kwargs))
+
+    def lane(*args, **kwargs):
+        pairs = zip(tree_leaves((args, kwargs)), arrays, strict=True)
+        noted = {id(key): (key, array) for key, array in pairs if type(key) is _core.Tracer}
+        _whole.update(noted)
+        try:
+            return fun(*args, **kwargs)
+        finally:
+            for each in noted:
+                del _whole[each]
+
+    return functools.wraps(fun)(lane)
 
 
 def _is_within_another(frame):

@@ -14,7 +14,7 @@ from weft.dtypes import (
 )
 from weft.errors import AttributeValueError
 from weft.lax._shape import common_shape
-from weft.lax._sharding import without_sharding
+from weft.lax._sharding import split_as
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
 from weft.random._keys import checked_key, split
@@ -28,10 +28,12 @@ def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "cauchy", lambda: cauchy(key, shape, dtype))
     shape = static_shape(shape, "cauchy")
-    key, options = checked("cauchy", key, (), shape, dtype, out_sharding)
+    key, options = checked("cauchy", key, (), shape, dtype)
     return _cauchy(key, **options)
 
 
@@ -52,11 +54,12 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
         shape. Its promotion with the dtype must be the dtype.
       shape: shape of the result; None for that of `sigma`.
       dtype: a float or complex dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for another dtype.
     """
-    without_sharding(out_sharding, "lognormal")
+    if out_sharding is not None:
+        return split_as(out_sharding, "lognormal", lambda: lognormal(key, sigma, shape, dtype))
     key = checked_key(key, "lognormal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "lognormal")
     if not (is_float(dtype) or is_complex(dtype)):
@@ -79,10 +82,12 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: shape of the result.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(out_sharding, "maxwell", lambda: maxwell(key, shape, dtype))
     shape = static_shape(shape, "maxwell")
-    key, options = checked("maxwell", key, (), shape, dtype, out_sharding)
+    key, options = checked("maxwell", key, (), shape, dtype)
     return _maxwell(key, **options)
 
 
@@ -128,9 +133,11 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
         with the dtype must be the dtype.
       shape: shape of the result; None for that of `b`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("pareto", key, (b,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "pareto", lambda: pareto(key, b, shape, dtype))
+    key, options = checked("pareto", key, (b,), shape, dtype, lossless=True)
     return _pareto(key, b, **options)
 
 
@@ -148,9 +155,11 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
         with the dtype must be the dtype.
       shape: shape of the result; None for that of `scale`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("rayleigh", key, (scale,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "rayleigh", lambda: rayleigh(key, scale, shape, dtype))
+    key, options = checked("rayleigh", key, (scale,), shape, dtype, lossless=True)
     return _rayleigh(key, scale, **options)
 
 
@@ -169,10 +178,14 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
         broadcast to the shape. Their promotion with the dtype must be the dtype.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
+    if out_sharding is not None:
+        return split_as(
+            out_sharding, "triangular", lambda: triangular(key, left, mode, right, shape, dtype)
+        )
     parameters = left, mode, right
-    key, options = checked("triangular", key, parameters, shape, dtype, out_sharding, lossless=True)
+    key, options = checked("triangular", key, parameters, shape, dtype, lossless=True)
     return _triangular(key, *parameters, **options)
 
 
@@ -199,9 +212,11 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
         with the dtype must be the dtype.
       shape: shape of the result; None for that of `mean`.
       dtype: a float dtype.
-      out_sharding: must be None.
+      out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    key, options = checked("wald", key, (mean,), shape, dtype, out_sharding, lossless=True)
+    if out_sharding is not None:
+        return split_as(out_sharding, "wald", lambda: wald(key, mean, shape, dtype))
+    key, options = checked("wald", key, (mean,), shape, dtype, lossless=True)
     return _wald(key, mean, **options)
 
 

@@ -85,7 +85,7 @@ def _widening(name, shape):
         f"  %y = stablehlo.convert %x : ({types[0]}) -> {types[1]}\n"
         f"  return %y : {types[1]}\n}}\n"
     )
-    device = devices.devices("cpu")[0]
+    device = devices.own_cpu()
     sharding = _core.jaxlib_sharding(devices.placement_of(device), len(shape))
     handler = make_handler(devices.Aval(shape, np.dtype(wide_name)), sharding)
     there = _jax.DeviceList((device,)), sharding
@@ -165,7 +165,14 @@ def pointer(array):
 
 
 def copy_to_device(buffer, device_list, sharding):
-    """A copy of a buffer on another device."""
+    """A copy of a buffer on other devices, as many; on the same ones where they are not all own."""
+    own = [d for d in device_list if d.process_index == d.client.process_index()]
+    if len(own) < len(device_list):
+        copies = [
+            copy_to_device(part, _jax.DeviceList((device,)), _StandIns._sharding(device))
+            for part, device in zip(shards(buffer), own, strict=True)
+        ]
+        return make_handler(buffer.aval, sharding)(copies)
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buffer], [device_list], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
     )[0]
@@ -173,6 +180,8 @@ def copy_to_device(buffer, device_list, sharding):
 
 def dlpack_device(array):
     """(device type, number) of an array's device, by DLPack's table."""
+    if array.sharding.num_devices > 1:
+        raise BufferError(f"expected an array on one device; got {array.sharding}")
     device = array.device
     if device.platform not in _DLPACK_TYPES:
         raise BufferError(f"expected a device that DLPack has; got {device}")
@@ -210,7 +219,7 @@ def export(array, stream, max_version, dl_device, copy):
     elif copy is False:
         raise AttributeValueError(f"[__dlpack__] expected copy=True or None from {own} to {wanted}")
     else:
-        array = _core.commit(array, devices.placement_of(devices.devices("cpu")[0]))
+        array = _core.commit(array, devices.placement_of(devices.own_cpu()))
     if array.dtype.names:
         raise BufferError("__dlpack__ expected a dtype that DLPack has; got float0")
     array.block_until_ready()
@@ -257,7 +266,7 @@ def from_dlpack(producer, device, copy):
         )
     if copy or host.dtype != dtype:
         host = host.astype(dtype)
-    cpu = _core.device_index(devices.devices("cpu")[0])
+    cpu = _core.device_index(devices.own_cpu())
     index = None if device is None else _core.device_index(device)
     if index in (None, cpu):
         return _put_shared(host, cpu, index == cpu)

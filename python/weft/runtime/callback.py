@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import _core
 from weft.errors import CallbackError
+from weft.runtime import processes
 
 _NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -50,6 +51,8 @@ def call_error(error):
     """
     found = _NUMBER.search(str(error))
     raised = _raised.get(int(found[1])) if found else None
+    if raised is None and (joined := processes.joined()) is not None:
+        joined.explain(error)
     return error if raised is None else raised[0].with_traceback(raised[1])
 
 

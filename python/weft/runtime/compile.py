@@ -1,5 +1,6 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,13 @@ _maps = _MapGuard()
 
 
 def compile_text(
-    text, indices, host_functions=(), has_barriers=False, targets=(), compiler_options=None
+    text,
+    indices,
+    host_functions=(),
+    has_barriers=False,
+    targets=(),
+    compiler_options=None,
+    split=None,
 ):
     """Compiles a module for devices of the core's table; returns jaxlib's loaded executable.
 
@@ -69,7 +76,8 @@ def compile_text(
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
     libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
-    pairs of name and value, or None.
+    pairs of name and value, or None. `split`, a list, gets (number, tiles as of `output_tiles`) of
+    each value of which the module wants to know how XLA splits it.
     """
     _maps.before_compile()
     if targets:
@@ -95,6 +103,9 @@ def compile_text(
         overrides.append(("xla_disable_hlo_passes", passes))
     if overrides:
         options.env_option_overrides = overrides
+    if split is not None:
+        # XLA calls the functions by their addresses while it compiles: hold them until then.
+        text, told = _with_inspections(text, split)
     if not host_functions:
         return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options)
     from weft.runtime.callback import checked
@@ -107,25 +118,42 @@ def compile_text(
     )
 
 
+_INSPECTION = re.compile(r'(@InspectSharding\(.*\{backend_config = )"(\d+)"')
+
+
+def _with_inspections(text, split):
+    """The module with addresses of functions in place of numbers, and those functions."""
+    told = []
+
+    def replace(call):
+        number = int(call[2])
+        told.append(lambda layout: split.append((number, _tiles(layout))))
+        address = _jax.encode_inspect_sharding_callback(told[-1])
+        return call[1] + '"' + "".join(f"\\{byte:02X}" for byte in address) + '"'
+
+    return _INSPECTION.sub(replace, text), told
+
+
 def output_tiles(loaded):
     """Per result None, as every device has all of it, or (blocks per dimension, their devices)."""
     from jaxlib import _hlo
 
-    tiles = []
-    for proto in loaded.get_output_shardings() or ():
-        layout = _hlo.HloSharding.from_proto(proto)
-        if not layout.is_tiled():
-            tiles.append(None)
-            continue
-        blocks = tuple(layout.tile_assignment_dimensions())
-        tiles.append((blocks, tuple(layout.tile_assignment_devices())))
-    return tiles
+    shardings = loaded.get_output_shardings() or ()
+    return [_tiles(_hlo.HloSharding.from_proto(proto)) for proto in shardings]
+
+
+def _tiles(layout):
+    if not layout.is_tiled():
+        return None
+    return tuple(layout.tile_assignment_dimensions()), tuple(layout.tile_assignment_devices())
 
 
 def _accepted(compiler_options, options):
     """The options that XLA parses; those that `options` has as attributes are set there."""
     overrides = []
     for name, value in compiler_options:
+        if name == "compile":
+            continue  # weft's own: what of the program is a module
         if hasattr(options, name):
             setattr(options, name, value)
         elif hasattr(options.executable_build_options, name):

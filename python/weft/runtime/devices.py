@@ -32,8 +32,7 @@ else:
 
 _lock = threading.Lock()
 _clients = {}  # platform -> client
-_devices = []  # in the order of the core's device table: those of this process come first
-_all_devices = []  # in the order of their numbers
+_devices = []  # (platform, device), in the order of the core's device table
 _local_ids = None  # numbers of the GPUs that this process uses; None for all
 
 
@@ -69,6 +68,9 @@ def started():
 def _make_cpu_client():
     from jaxlib import xla_client
 
+    from weft.runtime import memory
+
+    memory.keep(config.weft_cpu_memory_kept)
     options = {"asynchronous": config.weft_cpu_enable_async_dispatch}
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
     if config.weft_num_cpu_devices is not None:
@@ -123,13 +125,17 @@ def start():
                     raise RuntimeError(f"could not start platform {name!r}: {error}") from error
                 continue
             _clients[name] = client
-            _all_devices.extend((name, device) for device in client.devices())
-            local = client.local_devices()
-            others = [d for d in client.devices() if d.process_index != client.process_index()]
-            for device in [*local, *others]:
-                _core.register_device(device, name, device in local)
+            # In one order everywhere: programs of several processes are laid out in it.
+            for device in sorted(client.devices(), key=lambda d: d.id):
+                own = device.process_index == client.process_index()
+                _core.register_device(device, name, own)
                 _devices.append((name, device))
-        config.freeze("weft_cpu_enable_async_dispatch", "weft_num_cpu_devices", "weft_platforms")
+        config.freeze(
+            "weft_cpu_enable_async_dispatch",
+            "weft_cpu_memory_kept",
+            "weft_num_cpu_devices",
+            "weft_platforms",
+        )
 
 
 def devices(platform=None):
@@ -139,11 +145,16 @@ def devices(platform=None):
     """
     start()
     name = _devices[0][0] if platform is None else {"gpu": "cuda"}.get(platform, platform)
-    found = [d for n, d in _all_devices if n == name]
+    found = [d for n, d in _devices if n == name]
     if not found:
         known = sorted({n for n, _ in _devices})
         raise RuntimeError(f"no devices of platform {platform!r}; there are {', '.join(known)}")
     return found
+
+
+def own_cpu():
+    """The first CPU device of this process."""
+    return next(d for d in devices("cpu") if d.process_index == d.client.process_index())
 
 
 def platform_of(index):
@@ -165,7 +176,7 @@ def device_at(index):
 def check_device(device, what):
     """Raises TypeError unless `device` is one of weft.devices()."""
     start()
-    if not any(device is d for _, d in _all_devices):
+    if not any(device is d for _, d in _devices):
         raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
 
 

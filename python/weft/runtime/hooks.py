@@ -11,7 +11,7 @@ def _runtime_hooks():
     """Late-bound, so that importing weft does not load jaxlib's client."""
     from jaxlib import _jax
 
-    from weft.runtime import buffers, callback, compile, devices
+    from weft.runtime import buffers, callback, compile, devices, processes
 
     return {
         "put": _jax.batched_device_put,
@@ -25,6 +25,8 @@ def _runtime_hooks():
         "to_numpy": buffers.to_numpy,
         "copy_to_device": buffers.copy_to_device,
         "start": devices.start,
+        "first_start": processes.first_start,
+        "check_same": processes.check_same,
         "keep_token": callback.keep_token,
         "call_error": callback.call_error,
         "host_call_targets": callback.HOST_CALL_TARGETS,

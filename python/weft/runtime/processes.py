@@ -7,8 +7,12 @@ runs in a process of its own (`coordinator`), and a thread here asks it who is a
 not, the thread raises ProcessFailureError in the main thread by way of a signal, and closes the
 connections of the collectives: programs that wait in them fail, and give the main thread back. A
 process whose main thread has not come back after `_PATIENCE` seconds is ended with a message.
+
+The same thread compares what the processes start on devices that they share: where the order of
+programs differs, ProgramMismatchError comes in the same way.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -16,12 +20,18 @@ import threading
 import time
 from typing import Any
 
-from weft.errors import ProcessFailureError
+import numpy as np
+
+from weft import _core
+from weft.errors import ProcessFailureError, ProgramMismatchError
 from weft.runtime.errors import JaxRuntimeError
 
 _PATIENCE = 30.0  # seconds
 _SLICE = 0.5  # of a wait in jaxlib, during which no signal is seen
 _CHUNK = 1 << 20  # bytes in one value of the store
+_MEETING = 1200.0  # seconds that processes wait for one another where they start a program
+
+_DIFFERENCE = "weft/difference"  # the key of what is known of processes that run other programs
 
 _NEVER = 10**7  # seconds
 
@@ -169,9 +179,9 @@ class Membership:
         self.pid = os.getpid()
         self.process_id = process_id
         self.num_processes = processes
-        self._lost = []  # the processes that have failed, and what is said of them
-        self._lost_text = ""
+        self._error: Any = None  # why programs of all processes cannot run any more
         self._own_address = own_address
+        self._heartbeat = heartbeat
         self._interval = min(max(heartbeat / 20, 0.1), 5.0)
         self._connect_timeout = connect
         self._shutdown_timeout = shutdown
@@ -179,6 +189,7 @@ class Membership:
         self._leaving = threading.Event()
         self._told = threading.Event()
         self._signal = self._take_signal()
+        self._meeting = set()  # channels of barriers at which this process says what it starts
         self._barriers = {}  # how many there have been, by channel
         self._watcher = threading.Thread(target=self._watch, name="weft-processes", daemon=True)
 
@@ -217,12 +228,13 @@ class Membership:
     @property
     def failed(self):
         """Whether a process is known to have failed."""
-        return bool(self._lost)
+        return self._error is not None
 
     def check(self):
         """Raises ProcessFailureError if a process is known to have failed."""
-        if self._lost:
-            raise ProcessFailureError(self._lost_text, self._lost) from None
+        if self._error is not None:
+            kind, *details = self._error
+            raise kind(*details) from None
 
     def get(self, key, timeout):
         """The bytes of a key, as soon as it has some. Raises RuntimeError after `timeout` s."""
@@ -265,26 +277,29 @@ class Membership:
         """Deletes a key and those below it."""
         self.client.key_value_delete(key)
 
-    def barrier(self, name, timeout, channel="main"):
+    def barrier(self, name, timeout, channel="main", members=None):
         """Waits until every process is here. In a channel, all pass the same barriers in order.
+
+        `members` are the processes of the channel, a list; None for all.
 
         Raises RuntimeError after `timeout` seconds, AssertionError if processes call barriers of
         different names, ProcessFailureError if one has failed.
         """
         self.check()
+        members = range(self.num_processes) if members is None else members
         number = self._barriers.get(channel, 0)
         self._barriers[channel] = number + 1
         prefix = f"weft/barrier/{channel}/{number}"
         self.client.key_value_set(f"{prefix}/of/{self.process_id}", name)
         arrived = self.client.key_value_increment(f"{prefix}/count", 1)
-        if arrived == self.num_processes:
+        if arrived == len(members):
             names = {value for _, value in self.client.key_value_dir_get(f"{prefix}/of/")}
             self.client.key_value_set(f"{prefix}/open", "\n".join(sorted(names)))
         opened = self._get(f"{prefix}/open", timeout)
         if opened is None:
             entries = self.client.key_value_dir_get(f"{prefix}/of/")
             here = {int(key.rpartition("/")[2]) for key, _ in entries}
-            missing = sorted(set(range(self.num_processes)) - here)
+            missing = sorted(set(members) - here)
             raise RuntimeError(
                 f"process {self.process_id} waited {timeout} s at barrier {name!r} for processes "
                 f"{missing}"
@@ -295,7 +310,7 @@ class Membership:
                 f"expected every process at one barrier; they are at {', '.join(map(repr, names))}"
             )
         # All have passed the barrier before the last one.
-        if self.process_id == 0 and number > 0:
+        if self.process_id == members[0] and number > 0:
             self.delete(f"weft/barrier/{channel}/{number - 1}")
 
     # Failures.
@@ -327,16 +342,21 @@ class Membership:
             except JaxRuntimeError:
                 return  # this process leaves, or the service is gone: jaxlib ends the process
             lost = sorted(set(everyone) - set(alive))
-            if lost and not self._leaving.is_set():
-                self._fail(lost)
+            different = self._different_runs()
+            if self._leaving.is_set():
+                return
+            if different is not None:  # also where a process has ended for it
+                self._fail((ProgramMismatchError, different))
+                return
+            if lost:
+                whom = "; ".join(f"process {i}, {self._reason(i)}" for i in lost)
+                text = f"process {self.process_id} of {self.num_processes} has lost {whom}"
+                self._fail((ProcessFailureError, text, lost))
                 return
 
-    def _fail(self, lost):
-        self._lost_text = (
-            f"process {self.process_id} of {self.num_processes} has lost "
-            + "; ".join(f"process {i}, {self._reason(i)}" for i in lost)
-        )
-        self._lost = lost
+    def _fail(self, error):
+        self._error = error
+        _core.end_shared_runs()
         if self._signal is None:
             self._told.set()
         end = time.monotonic() + _PATIENCE
@@ -350,11 +370,96 @@ class Membership:
                 break
         if not self._told.is_set() and not self._leaving.is_set():
             sys.stderr.write(
-                f"weft: {self._lost_text}\nThe main thread has been in a program for "
+                f"weft: {self._error[1]}\nThe main thread has been in a program for "
                 f"{_PATIENCE:.0f} s since then: the process ends.\n"
             )
             sys.stderr.flush()
             os._exit(1)
+
+    # Programs that several processes start.
+
+    def meet(self, numbers, value, what):
+        """Raises ProgramMismatchError unless all processes with these devices give one value.
+
+        `numbers` are those of the devices in the core's table, `what` says what is compared.
+        """
+        members = _members(numbers)
+        if self.process_id not in members:
+            return
+        channel = f"{what}/{_name_of(numbers)}"
+        self._meeting.add(channel)
+        try:
+            self.barrier(value, _MEETING, channel, members)
+        except AssertionError as error:
+            found = str(error).partition("they are at ")[2]
+            # What was said of a program that does not start is forgotten before any goes on.
+            self._say(f"weft/runs/{self.process_id}", "{}")
+            self.barrier("different", _MEETING, channel, members)
+            raise ProgramMismatchError(
+                f"processes {', '.join(map(str, members))} expected the same {what} in each; got "
+                f"{found}"
+            ) from None
+        finally:
+            self._meeting.discard(channel)
+
+    def _different_runs(self):
+        """What is to be said if another process is known to have started other programs."""
+        import json
+
+        runs = _core.shared_runs()
+        if not runs:
+            return None
+        if found := self._said(_DIFFERENCE):
+            return found
+        said = {
+            _name_of(numbers): [n, f"{_core.shared_order(i, n):x}"]
+            for i, (numbers, n) in enumerate(runs)
+        }
+        self._say(f"weft/runs/{self.process_id}", json.dumps(said))
+        for i, (numbers, n) in enumerate(runs):
+            members = _members(numbers)
+            if self.process_id not in members:
+                continue
+            at = members.index(self.process_id)
+            # Each looks at the next one: then all are compared.
+            for other in {members[at - 1], members[(at + 1) % len(members)]} - {self.process_id}:
+                count, order = self._said(f"weft/runs/{other}").get(_name_of(numbers), (0, "0"))
+                if count == n and f"program/{_name_of(numbers)}" in self._meeting:
+                    continue  # found where they meet
+                here = _core.shared_order(i, count)
+                if here and int(order, 16) != here:
+                    text = (
+                        f"processes {self.process_id} and {other} expected to start the same "
+                        f"programs on the devices that they share, in the same order; the first "
+                        f"{count} of them differ"
+                    )
+                    self._say(_DIFFERENCE, json.dumps(text))  # to the others
+                    return text
+        return None
+
+    def _say(self, key, text):
+        with contextlib.suppress(JaxRuntimeError):  # found by the watch
+            self.client.key_value_set(key, text, allow_overwrite=True)
+
+    def _said(self, key):
+        import json
+
+        try:
+            return json.loads(self.client.key_value_try_get(key))
+        except JaxRuntimeError:
+            return {}
+
+    def explain(self, error):
+        """Raises why a program failed, if that is soon known to be another process's failure."""
+        text = str(error)
+        if not any(word in text for word in ("Gloo", "gloo", "Connection")):
+            return
+        end = time.monotonic() + self._heartbeat * 1.1 + 2 * self._interval + 1.0
+        while self._error is None and time.monotonic() < end:
+            time.sleep(0.02)
+        if self._error is not None:
+            self._told.set()
+            self.check()
 
     def _reason(self, process):
         try:
@@ -401,7 +506,7 @@ class Membership:
         if _joined is not self:
             return
         try:
-            if error is None and not self._lost:
+            if error is None and self._error is None:
                 self.barrier("shutdown", self._shutdown_timeout)
         except RuntimeError as late:
             error = late
@@ -410,10 +515,13 @@ class Membership:
             _joined = None
             self._leaving.set()
             self._told.set()
+            _core.end_shared_runs()
             if self._signal is not None and threading.current_thread() is threading.main_thread():
                 signal.signal(self._signal, signal.SIG_IGN)
             try:
-                if error is not None and not self._lost:
+                if error is not None and (
+                    self._error is None or self._error[0] is ProgramMismatchError
+                ):
                     text = f"{type(error).__name__}: {error}"
                     self.client.key_value_set(f"weft/failed/{self.process_id}", text[:2000])
                 self.client.shutdown()
@@ -424,6 +532,49 @@ class Membership:
             if self._child is not None:
                 self._child.stdin.close()
                 self._child.poll()
+
+
+def _members(numbers):
+    """The processes with devices of these numbers, a sorted list."""
+    from weft.runtime.devices import device_at
+
+    return sorted({device_at(i).process_index for i in numbers})
+
+
+def _name_of(numbers):
+    """A name for a set of devices, the same in every process."""
+    return _digest(repr(tuple(numbers)).encode())
+
+
+def _digest(data):
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _membership(what):
+    if _joined is None:
+        raise RuntimeError(
+            f"expected processes that weft.distributed.initialize has brought together for {what}, "
+            "of which other processes have a part; this one has left them, with shutdown()"
+        )
+    return _joined
+
+
+def first_start(numbers, count, what):
+    """The processes with these devices are about to start a program there, the first time.
+
+    `what` names it, `count` have started there before. Raises ProgramMismatchError unless all say
+    the same, before any of them is in the program, where it would wait for the others.
+    """
+    _membership(what).meet(numbers, f"{what}, number {count}", "program")
+
+
+def check_same(value, numbers):
+    """Raises ProgramMismatchError unless all processes with these devices have one NumPy array."""
+    digest = _digest(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    text = f"{value.dtype}{list(value.shape)} ({digest})"
+    _membership("an array").meet(numbers, text, "value")
 
 
 def _ends(connection):

@@ -19,6 +19,12 @@ struct HostCallback {
   bool is_ordered;  // takes a token after its arguments and returns it after its results
 };
 
+// A function that is to know how XLA splits a value over the devices of the program.
+struct Inspection {
+  ObjectRef function;
+  TypeRef type;  // of the value
+};
+
 // A function that a module calls by a name that the runtime must know.
 struct CallTarget {
   std::string name;
@@ -61,6 +67,7 @@ WEFT_API void check_expansion(const Graph& graph);
 struct EmittedModule {
   std::string text;
   std::vector<HostCallback> callbacks;  // by number
+  std::vector<Inspection> inspections;  // by number
   std::vector<CallTarget> targets;      // each once
   bool has_barriers = false;            // the compiler must not drop its optimization barriers
 };

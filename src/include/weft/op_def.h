@@ -181,6 +181,8 @@ class WEFT_API EmitCtx {
   // The op as a call of a function on the host, on all operands; names the results. Where a program
   // runs in parts on several devices, a partitioned one is called for each part.
   virtual void host_callback(const ObjectRef& function, bool partitioned = false) = 0;
+  // The op as one that tells a function, while the program is compiled, how its operand is split.
+  virtual void inspect_sharding(const ObjectRef& function) = 0;
   // Declares that the module calls a function that the runtime knows by this name.
   virtual void note_target(std::string_view name) = 0;
   // A region without arguments of its own: `args` are values that are in scope where it stands.

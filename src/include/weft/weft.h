@@ -1,6 +1,7 @@
 // Everything a program that embeds weft needs.
 #pragma once
 
+#include "weft/blocks.h"
 #include "weft/build.h"         // IWYU pragma: export
 #include "weft/builder.h"       // IWYU pragma: export
 #include "weft/checks.h"        // IWYU pragma: export

@@ -24,11 +24,11 @@ def logpmf(k, n, p, loc=0):
     """Logarithm of the probability of k."""
     k, n, p, loc = reals("binom.logpmf", k, n, p, loc)
     y = k - loc
-    inside = (y >= 0) & (y <= n)
-    y = jnp.where(jnp.isnan(y) | inside, y, 0)
+    inside = (y >= 0) & (y < n + 1)
+    y = jnp.where(inside, y, 0)
     choices = -jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
     value = choices + special.xlogy(y, p) + special.xlog1py(n - y, -p)
-    return jnp.where(inside | jnp.isnan(k), value, -math.inf)
+    return jnp.where(inside, value, -math.inf)
 
 
 @composite

@@ -59,7 +59,7 @@ def sf(x, loc=0, scale=1):
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = reals("expon.logsf", x, loc, scale)
-    return -jnp.maximum((x - loc) / scale, 0)
+    return jnp.where(x < loc, 0, -(x - loc) / scale)
 
 
 @composite

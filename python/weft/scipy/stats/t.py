@@ -23,7 +23,7 @@ def logpdf(x, df, loc=0, scale=1):
     x, df, loc, scale = sample("t.logpdf", x, df, loc, scale)
     y = (x - loc) / scale
     half = 0.5 * df
-    value = -0.5 * jnp.log(df) - special.betaln(half, 0.5) - jnp.log(scale)
+    value = -0.5 * jnp.log(df) - special.betaln(half, 0.5) - jnp.log(jnp.abs(scale))
     return value - (half + 0.5) * jnp.log1p(y * y / df)
 
 

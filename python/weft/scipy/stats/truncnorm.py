@@ -43,17 +43,21 @@ def _log_mass(a, b):
 
 
 def _standardized(function, x, a, b, loc, scale):
-    """y, a and b with a safe interval where theirs is empty, and where it is not."""
     x, a, b, loc, scale = reals(f"truncnorm.{function}", x, a, b, loc, scale)
-    y, a, b = _core.broadcast_arrays((x - loc) / scale, a, b)
+    return *_core.broadcast_arrays((x - loc) / scale, a, b), scale
+
+
+def _safe(a, b):
+    """a and b with another interval where theirs is empty, and where it is not."""
     valid = a < b
-    return y, jnp.where(valid, a, -1), jnp.where(valid, b, 1), valid, scale
+    return jnp.where(valid, a, -1), jnp.where(valid, b, 1), valid
 
 
 @composite
 def logpdf(x, a, b, loc=0, scale=1):
     """Logarithm of the density at x."""
-    y, a, b, valid, scale = _standardized("logpdf", x, a, b, loc, scale)
+    y, a, b, scale = _standardized("logpdf", x, a, b, loc, scale)
+    a, b, valid = _safe(a, b)
     value = norm.logpdf(y) - _log_mass(a, b) - jnp.log(scale)
     value = jnp.where((y < a) | (y > b), -math.inf, value)
     return strong(jnp.where(valid, value, math.nan))
@@ -65,8 +69,9 @@ def pdf(x, a, b, loc=0, scale=1):
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
-def _log_lower(y, a, b, valid):
-    """Logarithm of the probability of a value of at most y."""
+def _log_lower(y, lowest, highest):
+    """Logarithm of the probability of a value of at most y; 0 where y is NaN, as in jax."""
+    a, b, valid = _safe(lowest, highest)
     below, above = y <= a, y >= b
     inside = jnp.where(below | above, 0.5 * (a + b), y)
     inside = jnp.where((inside > a) & (inside < b), inside, jnp.where(jnp.isinf(a), b - 1, a + 1))
@@ -76,15 +81,16 @@ def _log_lower(y, a, b, valid):
     # Near 1, by the upper tail.
     upper = _log_mass(inside, b) - total
     value = jnp.where(value > -0.1, jnp.log1p(-jnp.exp(jnp.minimum(upper, -0.1))), value)
-    value = jnp.where(below, -math.inf, jnp.where(above, 0, value))
-    return jnp.where(jnp.isnan(y) | ~valid, math.nan, value)
+    value = jnp.where(y > lowest, jnp.where(valid, value, math.nan), 0)
+    value = jnp.where(y <= lowest, -math.inf, jnp.where(y >= highest, 0, value))
+    return jnp.where(lowest >= highest, math.nan, value)
 
 
 @composite
 def logcdf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
-    y, a, b, valid, _ = _standardized("logcdf", x, a, b, loc, scale)
-    return strong(_log_lower(y, a, b, valid))
+    y, a, b, _ = _standardized("logcdf", x, a, b, loc, scale)
+    return strong(_log_lower(y, a, b))
 
 
 @composite
@@ -96,8 +102,8 @@ def cdf(x, a, b, loc=0, scale=1):
 @composite
 def logsf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    y, a, b, valid, _ = _standardized("logsf", x, a, b, loc, scale)
-    return strong(_log_lower(-y, -b, -a, valid))
+    y, a, b, _ = _standardized("logsf", x, a, b, loc, scale)
+    return strong(_log_lower(-y, -b, -a))
 
 
 @composite

@@ -39,7 +39,8 @@ def pdf(x, loc=0, scale=1):
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("uniform.cdf", x, loc, scale)
-    return strong(jnp.clip((x - loc) / scale, 0, 1))
+    y = (x - loc) / scale
+    return strong(jnp.where(jnp.isnan(y), 0, jnp.clip(y, 0, 1)))
 
 
 @composite

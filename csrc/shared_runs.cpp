@@ -1,0 +1,72 @@
+// The log of programs that several processes start.
+
+#include "shared_runs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "array.h"
+#include "hooks.h"
+#include "weft/hash.h"
+
+namespace weft::py {
+namespace {
+
+std::deque<SharedRuns>& table() {
+  static auto* all = new std::deque<SharedRuns>;
+  return *all;
+}
+bool ended = false;
+
+}  // namespace
+
+SharedRuns* SharedRuns::on(const DeviceSet& devices) {
+  if (devices.is_local) return nullptr;
+  for (SharedRuns& known : table())
+    if (&known.devices_ == &devices) return &known;
+  return &table().emplace_back(devices);
+}
+
+const std::deque<SharedRuns>& SharedRuns::all() { return table(); }
+void SharedRuns::end() { ended = true; }
+
+void SharedRuns::begin(uint64_t fingerprint, FunctionRef<std::string()> describe) {
+  // On CPUs, programs that wait for other processes take the threads that those before them need.
+  if (Ref last = std::move(last_); last && devices_.platform == "cpu")
+    of_run(PyObject_CallMethodNoArgs(last.get(), name("block_until_ready")));
+  // First, so that others can see what this process is at.
+  uint64_t before = std::exchange(order_, hash_combine(order_, fingerprint));
+  log_[++count_ % kLog] = order_;
+  if (!ended && started_.contains(fingerprint)) return;
+  try {
+    Ref numbers = to_tuple(Dims(devices_.numbers.begin(), devices_.numbers.end()));
+    Ref what = to_text(cat(describe(), " (", fingerprint, ")"));
+    Ref number = Ref::checked(PyLong_FromUnsignedLongLong(count_ - 1));
+    Ref::checked(PyObject_CallFunctionObjArgs(hooks.first_start.get(), numbers.get(), number.get(),
+                                              what.get(), nullptr));
+    started_.insert(fingerprint);
+  } catch (...) {
+    order_ = before;
+    --count_;
+    throw;
+  }
+}
+
+uint64_t SharedRuns::order(uint64_t count) const {
+  return count && count <= count_ && count + kLog > count_ ? log_[count % kLog] : 0;
+}
+
+uint64_t module_fingerprint(std::string_view text) {
+  uint64_t hash = 0;
+  text.remove_prefix(std::min(text.size(), text.find('\n')));  // the name
+  while (!text.empty()) {
+    size_t end = std::min(text.size(), text.find('\n'));
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    if (!line.starts_with("#loc"))
+      hash = hash_combine(hash, hash_bytes(line.substr(0, line.rfind(" loc("))));
+  }
+  return hash;
+}
+
+}  // namespace weft::py

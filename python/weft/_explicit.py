@@ -1,0 +1,140 @@
+"""Explicit mode: how values are split over a mesh is part of their types."""
+
+import functools
+
+from weft import _core
+from weft._placement import placement_of
+from weft._staging import typeof
+from weft.errors import ShardingError
+from weft.sharding import (
+    AxisType,
+    NamedSharding,
+    get_abstract_mesh,
+    get_mesh,
+    use_abstract_mesh,
+)
+from weft.tree_util import tree_broadcast, tree_map
+
+__all__ = ["auto_axes", "explicit_axes", "reshard"]
+
+
+def reshard(xs, out_shardings):
+    """The tree of arrays, moved to other shardings.
+
+    Values of a function that is traced are moved where the program runs.
+
+    Args:
+      xs: tree of arrays.
+      out_shardings: a NamedSharding, or a PartitionSpec where a mesh is set; or a tree of such, of
+        which `xs` may go on below.
+
+    Raises ValueError for None, for axes that the mesh does not have and for a sharding that an
+    array does not fit.
+    """
+    places = tree_broadcast(out_shardings, xs, is_leaf=lambda place: place is None)
+    return tree_map(lambda x, place: _resharded(x, place, "reshard"), xs, places)
+
+
+def _resharded(x, place, function):
+    if isinstance(place, NamedSharding) and get_mesh().abstract_mesh == place.mesh:
+        place = place.spec  # of a type
+    placement = _placement_on_mesh(place, function)
+    value = _core.asarray(x)
+    problem = _core.misfit(placement, value.shape)
+    if problem:
+        raise ShardingError(f"[{function}] {problem}")
+    if isinstance(value, _core.Tracer):
+        return _core.bind("sharding_constraint", value, sharding=placement)
+    return _core.commit(value, placement)
+
+
+def _placement_on_mesh(place, function):
+    placement = None if place is None else placement_of(place, function)
+    if placement is None or not placement.mesh.names:
+        raise ShardingError(
+            f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"
+        )
+    return placement
+
+
+def sharded(place, function, make):
+    """make(), whose splits need not follow, split as the parameter out_sharding= says."""
+    _placement_on_mesh(place, function)  # raises for what is no sharding
+    mesh = place.mesh if isinstance(place, NamedSharding) else get_mesh()
+    with _types(mesh, None, AxisType.Auto):
+        results = make()
+    return tree_map(lambda x: _resharded(x, place, function), results)
+
+
+def auto_axes(f=None, /, *, axes=None, out_sharding=None):
+    """The function with axes of the mesh as `AxisType.Auto`: XLA chooses how its values are split.
+
+    Args:
+      f: the function; without it a decorator.
+      axes: a name or a tuple of names; None is all axes of the mesh that is set.
+      out_sharding: how the results are split: a NamedSharding or PartitionSpec, or a tree of them,
+        of which the result may go on below. It may be given to the function that is returned
+        instead.
+
+    Raises TypeError where there is no out_sharding, ValueError for axes that the mesh lacks.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def call(*args, out_sharding=out_sharding, **kwargs):
+        if out_sharding is None:
+            raise TypeError("auto_axes expected out_sharding=: how the results are split; got none")
+        with _types(_mesh_of("auto_axes", args), axes, AxisType.Auto):
+            results = f(*args, **kwargs)
+        return reshard(results, out_sharding)
+
+    return call
+
+
+def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
+    """The function with axes of the mesh as `AxisType.Explicit`.
+
+    Args:
+      f: the function; without it a decorator.
+      axes: a name or a tuple of names; None is all axes of the mesh that is set.
+      in_sharding: how the arguments are split in the function: a NamedSharding or PartitionSpec, or
+        a tree of them, of which the tuple of arguments may go on below. It may be given to the
+        function that is returned instead.
+
+    Raises TypeError where there is no in_sharding, ValueError for axes that the mesh does not have.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def call(*args, in_sharding=in_sharding, **kwargs):
+        if in_sharding is None:
+            raise TypeError(
+                "explicit_axes expected in_sharding=: how arguments are split; got none"
+            )
+        with _types(_mesh_of("explicit_axes", args), axes, AxisType.Explicit):
+            return f(*reshard(args, in_sharding), **kwargs)
+
+    return call
+
+
+def _mesh_of(function, args):
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        for leaf in tree_map(lambda x: [typeof(x).sharding], args):
+            for found in leaf if isinstance(leaf, list) else []:
+                if found is not None:
+                    return found.mesh
+        raise ValueError(f"{function} expected a mesh that is set; use weft.set_mesh")
+    return mesh
+
+
+def _types(mesh, axes, kind):
+    """A scope in which axes of a mesh (None: all) are of another type."""
+    mesh = mesh.abstract_mesh
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    unknown = set(names) - set(mesh.axis_names)
+    if unknown:
+        raise ValueError(f"expected axes of {mesh}; got {sorted(map(str, unknown))}")
+    return use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(names, kind)))

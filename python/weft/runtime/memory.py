@@ -1,0 +1,38 @@
+"""What the C library does with memory that programs on CPUs give back."""
+
+import ctypes
+import os
+
+# Parameters of glibc's mallopt.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+
+
+def _function(name):
+    """A function of the C library; None where it has none of this name."""
+    return getattr(ctypes.CDLL(None), name, None)
+
+
+def keep(num_bytes):
+    """Makes the C library keep up to so many bytes of freed memory for what comes next.
+
+    Results and temporaries of some MB are otherwise mapped, faulted in and unmapped at every call.
+    Blocks that are larger than this still are. Nothing changes where the environment has settings
+    of the allocator, or without glibc. It holds for the whole process, and for its life.
+    """
+    chosen = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    if any(name in os.environ for name in chosen) or "malloc" in os.environ.get(
+        "GLIBC_TUNABLES", ""
+    ):
+        return
+    mallopt = _function("mallopt")
+    if num_bytes and mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, num_bytes)
+        mallopt(_M_TRIM_THRESHOLD, num_bytes)
+
+
+def give_back():
+    """Gives freed memory back to the system."""
+    trim = _function("malloc_trim")
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,55 @@
+// Blocks: a program cut into pieces that are compiled on their own and run one after the other, so
+// that what repeats in it (layers, steps, their derivatives) is compiled once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+struct BlockOptions {
+  // What a step takes at least, by estimate: shorter pieces that repeat become parts of longer
+  // ones.
+  double min_seconds = 0;
+  // The part of that at most which may go into starting it and handing arrays on.
+  double max_overhead = 1e9;
+  // A piece that repeats is worth a program of its own from this many ops on.
+  uint32_t min_ops = 16;
+
+  // Steps that cost next to nothing at each call.
+  static BlockOptions for_speed() { return {.min_seconds = 1e-3, .max_overhead = 0.1}; }
+};
+
+// One run of a piece. Slots are numbers of values of the whole program that leave the piece which
+// makes them; the first are its inputs.
+struct BlockStep {
+  uint32_t block;  // in BlockPlan::blocks
+  std::vector<uint32_t> inputs, outputs;
+  std::vector<uint32_t> done;  // slots that no later step reads, and that are no outputs
+};
+
+struct BlockPlan {
+  struct Block {
+    GraphRef graph;
+    uint32_t num_steps;
+  };
+  std::vector<Block> blocks;  // distinct ones
+  std::vector<BlockStep> steps;
+  uint32_t num_slots = 0;
+  std::vector<uint32_t> outputs;  // of the program, slots
+
+  uint32_t num_ops = 0;  // of the whole program
+  // Whether so much less is compiled that it is worth to run in steps.
+  bool is_worth_it() const;
+};
+
+// Cuts an optimised program; null if nothing in it repeats, or if it has effects or holds what
+// other processes cannot have, whose order and identity matter.
+WEFT_API std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph,
+                                                      const BlockOptions& options = {});
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// How the values of a program are split over the axes of type kExplicit of a mesh: a table beside
+// the program, filled by the rules of its ops (OpDef::place).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/builder.h"
+#include "weft/sharding.h"
+
+namespace weft {
+
+// A sharding as far as the explicit axes of a mesh of the same axes are concerned, on that mesh:
+// closed, in the default memory. Throws kSharding if the axes are others.
+WEFT_API ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh);
+// "f32[8@x,16@(y,z)]"
+WEFT_API std::string split_text(TypeRef type, ShardingRef sharding);
+
+class WEFT_API Placements {
+ public:
+  explicit Placements(MeshRef mesh);
+  MeshRef mesh() const { return mesh_; }
+  // Of an input, or of a value that was followed. What nothing is known of is not split.
+  ShardingRef of(Value v) const;
+  void set(Value v, ShardingRef sharding);
+  // Whether any value is split.
+  bool any() const { return any_; }
+  // Applies the rules to the ops that a builder or graph has got since, as far as those whose
+  // results come before `end`. Throws kSharding if `strict` and a rule finds no answer.
+  void follow(const GraphBuilder& builder, uint32_t end, bool strict);
+  // The same for a whole graph whose inputs are split so; returns its outputs'.
+  static std::vector<ShardingRef> of_outputs(const Graph& graph, MeshRef mesh,
+                                             std::span<const ShardingRef> inputs);
+
+ private:
+  template <typename Ops>
+  void apply(const Ops& ops, const Op& op, bool strict);
+
+  MeshRef mesh_;
+  ShardingRef whole_;
+  std::vector<ShardingRef> of_;  // null: not split
+  uint32_t next_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace weft

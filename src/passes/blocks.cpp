@@ -1,0 +1,553 @@
+// find_blocks: tandem repeats in the order of a program's ops.
+//
+// Each op gets a label: what it is and the types of its operands, but not where these come from.
+// Programs that a loop in the user's language wrote are periodic in their labels, and so are their
+// derivatives, backwards. A run is a stretch in which each label is the one that stands a period
+// before. It is cut into copies at the phase at which the fewest bytes cross from one copy to the
+// next; copies whose operands do not come from the same places stay out. Pieces are intervals of a
+// topological order, so running them in order is right whatever they are.
+#include "weft/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "passes/pass_list.h"
+#include "weft/hash.h"
+#include "weft/op_def.h"
+#include "weft/rebuild.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kMaxPeriods = 64;  // tried
+
+// What a machine does in a second, in order of magnitude.
+constexpr double kFlops = 2e10, kBytes = 8e9;
+// What it takes to start a program, and to hand it an array or take one from it.
+constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
+double seconds(const Cost& cost) {
+  return (cost.flops + 10 * cost.transcendentals) / kFlops + cost.bytes / kBytes;
+}
+
+struct Run {
+  uint32_t begin, end, period;
+  uint32_t length() const { return end - begin; }
+};
+
+// Ops [begin, begin + length) for each of `starts`, alike.
+struct Repeat {
+  std::vector<uint32_t> starts;
+  uint32_t length = 0;
+};
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const BlockOptions& options)
+      : graph_(graph), options_(options), num_ops_(static_cast<uint32_t>(graph.ops().size())) {}
+
+  std::shared_ptr<const BlockPlan> find();
+
+ private:
+  void label();
+  bool same(const Op& a, const Op& b) const;
+  std::vector<Run> runs() const;
+  Repeat cut(const Run& run) const;
+  bool alike(uint32_t a, uint32_t b, uint32_t length) const;
+  double crossing(uint32_t at, uint32_t period) const;
+
+  // Where in [begin, end) a value is made, counted from the first result; -1 if it is not.
+  int64_t inside(Value v, uint32_t begin, uint32_t end) const {
+    uint32_t first = graph_.op(begin).results_begin;
+    uint32_t past = end < num_ops_ ? graph_.op(end).results_begin : graph_.num_values();
+    return !v.is_literal() && v.id >= first && v.id < past ? int64_t{v.id} - first : -1;
+  }
+
+  const Graph& graph_;
+  const BlockOptions& options_;
+  const uint32_t num_ops_;
+  std::vector<uint32_t> labels_;
+  std::vector<uint32_t> last_use_;  // per value, the op; num_ops_ for outputs
+  std::vector<double> seconds_;     // summed up over the ops before
+};
+
+bool Finder::same(const Op& a, const Op& b) const {
+  if (a.info != b.info || a.num_operands != b.num_operands || a.num_results != b.num_results)
+    return false;
+  if (!equal(a.attrs, b.attrs)) return false;
+  for (uint32_t i = 0; i < a.num_operands; ++i) {
+    Value x = graph_.operand(a, i), y = graph_.operand(b, i);
+    if (x.is_literal() != y.is_literal() || graph_.type(x) != graph_.type(y)) return false;
+    if (x.is_literal() && !(graph_.literal(x) == graph_.literal(y))) return false;
+  }
+  for (uint32_t i = 0; i < a.num_results; ++i)
+    if (graph_.result_types(a)[i] != graph_.result_types(b)[i]) return false;
+  return true;
+}
+
+void Finder::label() {
+  std::unordered_multimap<uint64_t, uint32_t> known;  // to the first op with the label
+  labels_.resize(num_ops_);
+  for (uint32_t i = 0; i < num_ops_; ++i) {
+    const Op& op = graph_.op(i);
+    uint64_t h = hash_combine(hash_pointer(op.info), hash(op.attrs));
+    for (Value v : graph_.operands(op)) {
+      h = hash_combine(h, hash_pointer(graph_.type(v)));
+      if (v.is_literal()) h = hash_combine(h, graph_.literal(v).lo);
+    }
+    auto [at, end] = known.equal_range(h);
+    while (at != end && !same(graph_.op(at->second), op)) ++at;
+    labels_[i] = at == end ? i : at->second;
+    if (at == end) known.emplace(h, i);
+  }
+}
+
+std::vector<Run> Finder::runs() const {
+  // Periods are found among the distances from an op to the next one like it.
+  std::unordered_map<uint32_t, uint32_t> distances;
+  std::vector<uint32_t> previous(num_ops_, num_ops_);  // by label
+  for (uint32_t i = 0; i < num_ops_; ++i) {
+    uint32_t& before = previous[labels_[i]];
+    if (before != num_ops_) ++distances[i - before];
+    before = i;
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> periods;  // count, period
+  for (auto [distance, count] : distances) periods.emplace_back(count, distance);
+  std::sort(periods.begin(), periods.end(), std::greater<>());
+  if (periods.size() > kMaxPeriods) periods.resize(kMaxPeriods);
+
+  std::vector<Run> found;
+  for (auto [count, period] : periods) {
+    for (uint32_t i = 0; i + period < num_ops_; ++i) {
+      if (labels_[i] != labels_[i + period]) continue;
+      uint32_t begin = i;
+      while (i + period < num_ops_ && labels_[i] == labels_[i + period]) ++i;
+      if (i - begin >= period) found.push_back({begin, i + period, period});
+    }
+  }
+  // The longest first; of those that cover the same, the one of the shortest period.
+  std::sort(found.begin(), found.end(), [](const Run& a, const Run& b) {
+    return std::tuple(b.length(), a.period, a.begin) < std::tuple(a.length(), b.period, b.begin);
+  });
+  return found;
+}
+
+// Bytes that are made within a period before a cut and read within one after it.
+double Finder::crossing(uint32_t at, uint32_t period) const {
+  double bytes = 0;
+  for (uint32_t i = at - std::min(at, period); i < at; ++i) {
+    const Op& op = graph_.op(i);
+    for (uint32_t r = 0; r < op.num_results; ++r) {
+      uint32_t last = last_use_[op.results_begin + r];
+      if (last >= at && last < at + period)
+        bytes += static_cast<double>(graph_.result_types(op)[r]->num_bytes());
+    }
+  }
+  return bytes;
+}
+
+bool Finder::alike(uint32_t a, uint32_t b, uint32_t length) const {
+  for (uint32_t i = 0; i < length; ++i) {
+    const Op &x = graph_.op(a + i), &y = graph_.op(b + i);
+    for (uint32_t k = 0; k < x.num_operands; ++k)
+      if (inside(graph_.operand(x, k), a, a + length) !=
+          inside(graph_.operand(y, k), b, b + length))
+        return false;
+  }
+  return true;
+}
+
+Repeat Finder::cut(const Run& run) const {
+  double period_seconds = (seconds_[run.end] - seconds_[run.begin]) * run.period / run.length();
+  double wanted = std::max(options_.min_seconds / std::max(period_seconds, 1e-12),
+                           static_cast<double>(options_.min_ops) / run.period);
+  if (wanted > run.length() / run.period / 2) return {};
+  auto periods = static_cast<uint32_t>(std::max(1.0, std::ceil(wanted)));
+  Repeat repeat{.length = periods * run.period};
+  uint32_t slack = run.length() % repeat.length, best = run.begin;
+  double least = -1;
+  for (uint32_t at = run.begin; at <= run.begin + std::min(slack, run.period - 1); ++at) {
+    double bytes = crossing(at + run.period, run.period);
+    if (least < 0 || bytes < least) best = at, least = bytes;
+  }
+  uint32_t copies = (run.end - best) / repeat.length;
+  uint32_t model = best + copies / 2 * repeat.length;
+  for (uint32_t i = 0; i < copies; ++i)
+    if (uint32_t start = best + i * repeat.length; alike(model, start, repeat.length))
+      repeat.starts.push_back(start);
+  if (repeat.starts.size() < 2) return {};
+  return repeat;
+}
+
+// The ops that depend on no input in front of the others: of several layers that share what such
+// ops make, the first one has them in its midst, and would be like no other.
+GraphRef constants_first(const GraphRef& graph) {
+  std::vector<bool> varies(graph->num_values());
+  std::fill_n(varies.begin(), graph->num_inputs(), true);
+  std::vector<bool> op_varies;
+  bool in_order = true;
+  for (const Op& op : graph->ops()) {
+    auto operands = graph->operands(op);
+    bool any = std::any_of(operands.begin(), operands.end(),
+                           [&](Value v) { return !v.is_literal() && varies[v.id]; });
+    std::fill_n(varies.begin() + op.results_begin, op.num_results, any);
+    in_order = in_order && (any || op_varies.empty() || !op_varies.back());
+    op_varies.push_back(any);
+  }
+  if (in_order) return graph;
+  GraphBuilder b;
+  ValueMap map(*graph, b);
+  std::vector<Value> inputs = copy_inputs(*graph, b, map);
+  for (bool second : {false, true}) {
+    for (size_t i = 0; i < op_varies.size(); ++i) {
+      if (op_varies[i] != second) continue;
+      const Op& op = graph->ops()[i];
+      b.set_loc(op.loc);
+      map.set_results(op, copy_op(*graph, b, op, map(graph->operands(op))));
+    }
+  }
+  return finish_copy(*graph, b, map, inputs);
+}
+
+// Pieces that are alike, while they become a block and its steps.
+struct Piece {
+  // Where an operand of an entry comes from, in every copy.
+  struct Source {
+    Value literal;                    // if it is one
+    bool is_input = false;            // else: the input of this number,
+    uint32_t number = 0, result = 0;  // or the result of the entry of this number
+  };
+  struct Entry {
+    std::vector<uint32_t> ops;  // per copy
+    std::vector<Source> operands;
+  };
+  std::vector<Entry> entries;  // first the piece's own
+  uint32_t num_own = 0;
+  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy; empty: it went
+
+  size_t num_copies() const { return entries[0].ops.size(); }
+};
+
+// Makes steps of pieces.
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<uint32_t>& labels,
+          const std::vector<uint32_t>& last_use)
+      : graph_(graph), labels_(labels), last_use_(last_use) {}
+
+  // Pieces that are alike. Those of which a step would read and write too many arrays for what it
+  // takes are left out.
+  bool add(const Repeat& repeat, double max_seconds = 1e9);
+  std::shared_ptr<const BlockPlan> finish();
+
+ private:
+  using Source = Piece::Source;
+
+  static Piece piece_of(const Graph& graph, const Repeat& repeat);
+  void recompute(Piece& piece) const;
+  bool is_cheap(const Op& op) const;
+  GraphRef build(const Piece& piece,
+                 const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const;
+
+  uint32_t index_of(const Op& op) const { return static_cast<uint32_t>(&op - graph_.ops().data()); }
+
+  const Graph& graph_;
+  const std::vector<uint32_t>& labels_;
+  const std::vector<uint32_t>& last_use_;
+  std::vector<Piece> pieces_;
+};
+
+Piece Planner::piece_of(const Graph& graph, const Repeat& repeat) {
+  Piece piece;
+  piece.num_own = repeat.length;
+  uint32_t model = repeat.starts[0];
+  std::vector<Source*> outer;
+  for (uint32_t i = 0; i < repeat.length; ++i) {
+    Piece::Entry& entry = piece.entries.emplace_back();
+    for (uint32_t start : repeat.starts) entry.ops.push_back(start + i);
+    for (Value v : graph.operands(graph.op(model + i))) {
+      Source& source = entry.operands.emplace_back();
+      const Op* maker = graph.producer(v);
+      uint32_t made_by = maker ? static_cast<uint32_t>(maker - graph.ops().data()) : 0;
+      if (v.is_literal())
+        source.literal = v;
+      else if (maker && made_by >= model)
+        source = {.number = made_by - model, .result = v.id - maker->results_begin};
+      else
+        source.is_input = true;
+    }
+  }
+  for (Piece::Entry& entry : piece.entries)
+    for (Source& source : entry.operands)
+      if (source.is_input) outer.push_back(&source);
+  // Operands from outside are one input if they are one value in every copy.
+  auto each_outer = [&](size_t copy, auto&& f) {
+    size_t next = 0;
+    for (const Piece::Entry& entry : piece.entries)
+      for (size_t k = 0; k < entry.operands.size(); ++k)
+        if (entry.operands[k].is_input)
+          f(*outer[next++], graph.operand(graph.op(entry.ops[copy]), static_cast<uint32_t>(k)).id);
+  };
+  for (size_t copy = 0; copy < repeat.starts.size(); ++copy) {
+    std::unordered_map<uint64_t, uint32_t> numbers;
+    each_outer(copy, [&](Source& source, uint32_t value) {
+      uint64_t key = uint64_t{source.number} << 32 | value;
+      source.number = numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second;
+    });
+    piece.inputs.resize(numbers.size());
+  }
+  for (size_t copy = 0; copy < repeat.starts.size(); ++copy)
+    each_outer(copy, [&](Source& source, uint32_t value) {
+      std::vector<uint32_t>& values = piece.inputs[source.number];
+      values.resize(repeat.starts.size());
+      values[copy] = value;
+    });
+  return piece;
+}
+
+// Whether an op is as well made twice as once written and read again.
+bool Planner::is_cheap(const Op& op) const {
+  const OpDef& d = def(*op.info);
+  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
+    return false;
+  Cost cost = op_cost(graph_, op);
+  return cost.transcendentals == 0 && (d.elementwise || cost.flops == 0);
+}
+
+// Makes inputs of a piece anew in place of reading them, where less is read then. What a step
+// leaves behind for others is written and read at every call; within one module XLA would have made
+// the cheap ones of these values again, too.
+void Planner::recompute(Piece& piece) const {
+  size_t copies = piece.num_copies();
+  std::unordered_multimap<uint32_t, uint32_t> by_value;  // of the first copy, to inputs
+  std::unordered_multimap<uint32_t, uint32_t> made;      // likewise, to entries that were added
+  for (uint32_t k = 0; k < piece.inputs.size(); ++k) by_value.emplace(piece.inputs[k][0], k);
+  auto find = [&](const std::vector<uint32_t>& values) -> std::optional<Source> {
+    auto [in, in_end] = by_value.equal_range(values[0]);
+    for (; in != in_end; ++in)
+      if (piece.inputs[in->second] == values) return Source{.is_input = true, .number = in->second};
+    auto [own, own_end] = made.equal_range(values[0]);
+    for (; own != own_end; ++own) {
+      const std::vector<uint32_t>& ops = piece.entries[own->second].ops;
+      bool same = true;
+      for (size_t c = 0; c < copies; ++c)
+        same = same && graph_.op(ops[c]).results_begin == values[c];
+      if (same) return Source{.number = own->second};
+    }
+    return std::nullopt;
+  };
+  for (uint32_t k = 0; k < piece.inputs.size(); ++k) {
+    const Op* model = graph_.producer(Value{piece.inputs[k][0]});
+    if (!model || !is_cheap(*model)) continue;
+    Piece::Entry entry;
+    for (uint32_t value : piece.inputs[k]) {
+      const Op* op = graph_.producer(Value{value});
+      if (!op || labels_[index_of(*op)] != labels_[index_of(*model)]) break;
+      entry.ops.push_back(index_of(*op));
+    }
+    if (entry.ops.size() < copies) continue;
+    int64_t more = 0;
+    std::vector<std::vector<uint32_t>> fresh;
+    for (uint32_t i = 0; i < model->num_operands; ++i) {
+      Source& source = entry.operands.emplace_back();
+      if (Value v = graph_.operand(*model, i); v.is_literal()) {
+        source.literal = v;
+        continue;
+      }
+      std::vector<uint32_t> values;
+      for (uint32_t op : entry.ops) values.push_back(graph_.operand(graph_.op(op), i).id);
+      if (std::optional<Source> known = find(values)) {
+        source = *known;
+        continue;
+      }
+      // The program's inputs are kept by the caller anyway.
+      if (values[0] >= graph_.num_inputs()) more += graph_.type(Value{values[0]})->num_bytes();
+      source = {.is_input = true,
+                .number = static_cast<uint32_t>(piece.inputs.size() + fresh.size())};
+      fresh.push_back(std::move(values));
+    }
+    if (more > graph_.type(Value{piece.inputs[k][0]})->num_bytes()) continue;
+    for (std::vector<uint32_t>& values : fresh) {
+      by_value.emplace(values[0], static_cast<uint32_t>(piece.inputs.size()));
+      piece.inputs.push_back(std::move(values));
+    }
+    auto number = static_cast<uint32_t>(piece.entries.size());
+    made.emplace(piece.inputs[k][0], number);
+    piece.entries.push_back(std::move(entry));
+    for (Piece::Entry& user : piece.entries)
+      for (Source& source : user.operands)
+        if (source.is_input && source.number == k) source = {.number = number};
+    piece.inputs[k].clear();
+  }
+}
+
+bool Planner::add(const Repeat& repeat, double max_seconds) {
+  Piece piece = piece_of(graph_, repeat);
+  recompute(piece);
+  size_t arrays = 0;
+  for (const std::vector<uint32_t>& values : piece.inputs) arrays += !values.empty();
+  for (uint32_t i = 0; i < piece.num_own; ++i) {
+    uint32_t op = piece.entries[i].ops[0];
+    uint32_t first = graph_.op(op).results_begin;
+    for (uint32_t r = 0; r < graph_.op(op).num_results; ++r)
+      arrays += last_use_[first + r] >= repeat.starts[0] + repeat.length;
+  }
+  if (kStepSeconds + kArraySeconds * static_cast<double>(arrays) > max_seconds) return false;
+  pieces_.push_back(std::move(piece));
+  return true;
+}
+
+// `outputs`: entry and result.
+GraphRef Planner::build(const Piece& piece,
+                        const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const {
+  GraphBuilder b;
+  std::vector<Value> inputs(piece.inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (!piece.inputs[k].empty()) inputs[k] = b.input(graph_.type(Value{piece.inputs[k][0]}));
+  // What was added depends on what the program computes before.
+  std::vector<uint32_t> order(piece.entries.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    return piece.entries[x].ops[0] < piece.entries[y].ops[0];
+  });
+  std::vector<Values> results(piece.entries.size());
+  for (uint32_t i : order) {
+    const Op& op = graph_.op(piece.entries[i].ops[0]);
+    Values operands;
+    for (const Source& source : piece.entries[i].operands) {
+      if (source.literal)
+        operands.push_back(b.literal(graph_.literal(source.literal)));
+      else
+        operands.push_back(source.is_input ? inputs[source.number]
+                                           : results[source.number][source.result]);
+    }
+    b.set_loc(op.loc);
+    results[i] = b.add_typed(*op.info, operands, op.attrs, graph_.result_types(op));
+  }
+  std::vector<Value> values;
+  for (auto [entry, result] : outputs) values.push_back(results[entry][result]);
+  return run_passes(b.finish(values), std::vector<std::string>{"dce"});
+}
+
+std::shared_ptr<const BlockPlan> Planner::finish() {
+  auto plan = std::make_shared<BlockPlan>();
+  plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+  std::vector<bool> crosses(graph_.num_values());
+  for (const Piece& piece : pieces_)
+    for (const std::vector<uint32_t>& values : piece.inputs)
+      for (uint32_t v : values) crosses[v] = true;
+  for (Value v : graph_.outputs()) crosses[v.id] = true;
+
+  struct Step {
+    uint32_t start, block;
+    std::vector<uint32_t> inputs, outputs;  // values
+  };
+  std::vector<Step> steps;
+  for (const Piece& piece : pieces_) {
+    std::vector<std::pair<uint32_t, uint32_t>> outputs;
+    for (uint32_t i = 0; i < piece.num_own; ++i) {
+      const std::vector<uint32_t>& ops = piece.entries[i].ops;
+      for (uint32_t r = 0; r < graph_.op(ops[0]).num_results; ++r)
+        if (std::any_of(ops.begin(), ops.end(),
+                        [&](uint32_t op) { return crosses[graph_.op(op).results_begin + r]; }))
+          outputs.emplace_back(i, r);
+    }
+    auto block = static_cast<uint32_t>(plan->blocks.size());
+    plan->blocks.push_back({build(piece, outputs), static_cast<uint32_t>(piece.num_copies())});
+    for (size_t c = 0; c < piece.num_copies(); ++c) {
+      Step& step = steps.emplace_back(Step{piece.entries[0].ops[c], block, {}, {}});
+      for (const std::vector<uint32_t>& values : piece.inputs)
+        if (!values.empty()) step.inputs.push_back(values[c]);
+      for (auto [entry, result] : outputs)
+        step.outputs.push_back(graph_.op(piece.entries[entry].ops[c]).results_begin + result);
+    }
+  }
+  std::sort(steps.begin(), steps.end(),
+            [](const Step& a, const Step& b) { return a.start < b.start; });
+
+  constexpr uint32_t kNever = 0xffffffffu;
+  std::vector<uint32_t> slots(graph_.num_values()), last(graph_.num_values());
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    for (uint32_t v : steps[i].outputs) last[v] = i;
+    for (uint32_t v : steps[i].inputs) last[v] = i;
+  }
+  for (Value v : graph_.outputs()) last[v.id] = kNever;
+  for (uint32_t i = 0; i < graph_.num_inputs(); ++i) slots[i] = i;
+  plan->num_slots = graph_.num_inputs();
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    BlockStep step{steps[i].block, {}, {}, {}};
+    for (uint32_t v : steps[i].outputs) slots[v] = plan->num_slots++;
+    for (uint32_t v : steps[i].inputs) step.inputs.push_back(slots[v]);
+    for (uint32_t v : steps[i].outputs) step.outputs.push_back(slots[v]);
+    for (const std::vector<uint32_t>* values : {&steps[i].inputs, &steps[i].outputs})
+      for (uint32_t v : *values)
+        if (last[v] == i) step.done.push_back(slots[v]);
+    plan->steps.push_back(std::move(step));
+  }
+  for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
+  return plan;
+}
+
+std::shared_ptr<const BlockPlan> Finder::find() {
+  label();
+  std::vector<Run> all = runs();
+  if (all.empty()) return nullptr;
+
+  last_use_.assign(graph_.num_values(), 0);
+  for (uint32_t i = 0; i < num_ops_; ++i)
+    for (Value v : graph_.operands(graph_.op(i)))
+      if (!v.is_literal()) last_use_[v.id] = i;
+  for (Value v : graph_.outputs()) last_use_[v.id] = num_ops_;
+  seconds_ = {0};
+  for (const Op& op : graph_.ops())
+    seconds_.push_back(seconds_.back() + seconds(op_cost(graph_, op)));
+
+  Planner planner(graph_, labels_, last_use_);
+  std::vector<bool> taken(num_ops_);
+  bool any = false;
+  for (const Run& run : all) {
+    // Of a run that others have a part of, what is left if it is in one piece.
+    Run left = run;
+    while (left.begin < left.end && taken[left.begin]) ++left.begin;
+    uint32_t end = left.begin;
+    while (end < left.end && !taken[end]) ++end;
+    left.end = end;
+    if (left.length() < 2 * left.period) continue;
+    Repeat repeat = cut(left);
+    if (repeat.starts.empty()) continue;
+    double step = seconds_[repeat.starts[0] + repeat.length] - seconds_[repeat.starts[0]];
+    if (!planner.add(repeat, step * options_.max_overhead)) continue;
+    for (uint32_t start : repeat.starts) std::fill_n(taken.begin() + start, repeat.length, true);
+    any = true;
+  }
+  if (!any) return nullptr;
+  for (uint32_t i = 0; i < num_ops_;) {
+    uint32_t begin = i;
+    while (i < num_ops_ && !taken[i]) ++i;
+    if (i > begin) planner.add({{begin}, i - begin});
+    while (i < num_ops_ && taken[i]) ++i;
+  }
+  return planner.finish();
+}
+
+}  // namespace
+
+bool BlockPlan::is_worth_it() const {
+  constexpr uint32_t kLarge = 1000;  // XLA takes about a second
+  size_t count = 0;
+  for (const Block& block : blocks) count += block.graph->ops().size();
+  return num_ops >= kLarge && count <= num_ops / 2;
+}
+
+std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options) {
+  if (graph->effects() != kPure || graph->ops().size() < 2 * options.min_ops) return nullptr;
+  for (Value v : graph->outputs())
+    if (v.is_literal()) return nullptr;
+  if (!is_portable(*graph)) return nullptr;
+  GraphRef ordered = constants_first(graph);
+  return Finder(*ordered, options).find();
+}
+
+}  // namespace weft

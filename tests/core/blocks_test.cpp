@@ -1,0 +1,76 @@
+// What is cut into blocks, and that the steps put together are the program.
+#include "weft/blocks.h"
+#include "check.h"
+#include "test_ops.h"
+#include "weft/build.h"
+
+using namespace weft;
+using namespace weft::test;
+
+namespace {
+
+constexpr int kLayers = 6, kOps = 9;
+
+// Layers that each have a weight; an op that depends on no input stands in the first one.
+GraphRef layers(bool each_is_output) {
+  GraphBuilder b;
+  std::vector<Value> inputs, outputs;
+  for (int i = 0; i <= kLayers; ++i) inputs.push_back(b.input(f32({8})));
+  Val x{&b, inputs[0]};
+  for (int i = 0; i < kLayers; ++i) {
+    Val w{&b, inputs[static_cast<size_t>(i) + 1]};
+    for (int k = 0; k < kOps; ++k) x = k == 4 ? cos(sin(x) + w) : sin(x) * w;
+    if (each_is_output) outputs.push_back(x.value);
+  }
+  if (!each_is_output) outputs.push_back(x.value);
+  return b.finish(outputs);
+}
+
+GraphRef put_together(const BlockPlan& plan, const Graph& graph) {
+  GraphBuilder b;
+  std::vector<Value> slots(plan.num_slots);
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) slots[i] = b.input(graph.type(graph.input(i)));
+  for (const BlockStep& step : plan.steps) {
+    Values args;
+    for (uint32_t slot : step.inputs) {
+      CHECK(slots[slot]);
+      args.push_back(slots[slot]);
+    }
+    Values results = b.inline_graph(*plan.blocks[step.block].graph, args);
+    CHECK_EQ(results.size(), step.outputs.size());
+    for (size_t i = 0; i < results.size(); ++i) slots[step.outputs[i]] = results[i];
+    for (uint32_t slot : step.done) slots[slot] = Value();
+  }
+  std::vector<Value> outputs;
+  for (uint32_t slot : plan.outputs) outputs.push_back(slots[slot]);
+  return b.finish(outputs);
+}
+
+}  // namespace
+
+TEST(blocks_of_layers) {
+  for (bool each_is_output : {false, true}) {
+    GraphRef graph = layers(each_is_output);
+    auto plan = find_blocks(graph);
+    CHECK(plan);
+    CHECK_EQ(plan->steps.size(), size_t{kLayers});
+    CHECK_EQ(plan->blocks.size(), size_t{1});
+    CHECK_EQ(plan->blocks[0].graph->num_inputs(), 2u);
+    CHECK_EQ(plan->blocks[0].graph->outputs().size(), size_t{1});
+    CHECK(equal(*put_together(*plan, *graph), *graph));
+    CHECK(!plan->is_worth_it());
+  }
+}
+
+TEST(no_blocks_where_a_step_would_cost_more_than_it_does) {
+  CHECK(!find_blocks(layers(false), BlockOptions::for_speed()));
+  CHECK(!find_blocks(layers(false), {.min_ops = 1000}));
+}
+
+TEST(no_blocks_without_repetition) {
+  GraphBuilder b;
+  Value input = b.input(f32({8}));
+  Val x{&b, input};
+  for (int i = 0; i < 6; ++i) x = i % 2 ? sin(x) : reshape(x, i % 4 ? Dims{8} : Dims{2, 4});
+  CHECK(!find_blocks(b.finish(Values{x.value})));
+}

@@ -1,0 +1,217 @@
+"""What test_explicit.py runs in a process with eight CPU devices. Its argument: every n-th row.
+
+Rows are compared with what jax answers (explicit_rows.py); what differs is in DIFFERENT, with why.
+"""
+
+import functools
+import json
+import sys
+
+import numpy as np
+from explicit_rows import GOLDEN, GROUPS, NAMES, SIZES, answer, cases, dims_of, expressions
+from sharding_checks import raises, same
+
+import weft
+import weft.numpy as wnp
+from weft.errors import ShardingError, ShardingTypeError
+from weft.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
+
+weft.config.update("weft_num_cpu_devices", 8)
+MESH = weft.make_mesh(SIZES, NAMES, axis_types=(AxisType.Explicit,) * 2)
+HOST = np.arange(128, dtype=np.float32).reshape(8, 16)
+
+# Expressions of which some rows give a result where jax raises, by why.
+DIFFERENT = {
+    "unary: lax.reshape(a, (1, 128))": "axes of size 1 do not matter",
+    "unary: np.repeat(a, 2, axis=0)": "a reshape that cuts and merges",
+    "binary: np.where(a > 0, a, b)": "what is not split gives way",
+    "binary: lax.select(a > 0, a, b)": "what is not split gives way",
+    "binary: lax.sort((a, b), dimension=0, num_keys=1)": "what is not split gives way",
+    "binary: lax.dynamic_update_slice(a, b, (0, 0))": "a block that is not split gives way",
+    "binary: lax.dynamic_update_slice(a, b[:4], (0, 0))": "a block that is not split gives way",
+    "binary: lax.dynamic_update_slice(a, b[:, :8], (0, 0))": "a block that is not split gives way",
+    "binary: lax.dynamic_update_slice(a, b[0:1], (0, 0))": "a block that is not split gives way",
+    "binary: jax.vmap(lambda u: u + b[0])(a)": "what vmap makes is not held to the rules",
+    "vector: jax.vmap(lambda u: u * b)(a)": "what vmap makes is not held to the rules",
+    "index: jax.ops.segment_sum(a, b.astype('int32'), 4)": "updates that are not split give way",
+    "batched: a @ b": "matmul is one product with batch axes",
+    "cube: lax.linalg.cholesky(a[:, :8])": "stacks of matrices may be split",
+    "given: a.at[0].get(out_sharding=P('y'))": "out_sharding counts for slices too",
+    "given: np.broadcast_to(a, (2, 8, 16), out_sharding=P('x', None, 'y'))": "as in lax",
+}
+
+
+def rows(step):
+    """Every step-th row of each expression, from another one for each."""
+    golden, bad, count = json.loads(GOLDEN.read_text()), [], 0
+    names = {"jax": weft, "np": wnp, "lax": weft.lax, "P": P}
+    with weft.set_mesh(MESH):
+        for number, (group, expression) in enumerate(expressions()):
+            key = f"{group}: {expression}"
+            lenient = key in DIFFERENT
+            function = eval(f"lambda a, b=None: {expression}", names)
+            wanted = golden[key].split("; ")
+            for i in range(number % step, len(wanted), step):
+                specs = cases(group)[i]
+                args = [
+                    weft.ShapeDtypeStruct(
+                        shape, "float32", sharding=NamedSharding(MESH, P(*dims_of(s, len(shape))))
+                    )
+                    for shape, s in zip(GROUPS[group][0], specs, strict=True)
+                ]
+                call = functools.partial(weft.eval_shape, function)
+                got = answer(call, args, weft.tree.leaves)
+                count += 1
+                if lenient and (wanted[i][0] == "!" or key.startswith("given")):
+                    continue
+                if got != wanted[i] and not (got[0] == wanted[i][0] == "!"):
+                    bad.append(
+                        f"{key}: {' '.join(s or '-' for s in specs)}: {got}, not {wanted[i]}"
+                    )
+    return count, bad
+
+
+def split(*spec):
+    return NamedSharding(MESH, P(*spec))
+
+
+def types():
+    x = weft.device_put(HOST, split("x", "y"))
+    assert str(weft.typeof(x)) == "float32[8@x,16@y]", weft.typeof(x)
+    assert repr(weft.typeof(x.T)) == "ShapedArray(float32[16@y,8@x])"
+    assert str(weft.typeof(weft.device_put(HOST, split(("x", "y"))))) == "float32[8@(x,y),16]"
+    sharding = weft.typeof(x).sharding
+    assert sharding.spec == P("x", "y") and sharding.mesh == MESH.abstract_mesh
+    assert isinstance(sharding.mesh, AbstractMesh)
+    seen = []
+
+    @weft.jit
+    def f(a):
+        seen.append(str(weft.typeof(a)))
+        return a.sum(axis=0), a.T
+
+    total, turned = f(x)
+    assert total.sharding == split("y") and turned.sharding == split("y", "x")
+    same(total, HOST.sum(axis=0))
+    f(weft.device_put(HOST, split(None, "x")))
+    f(x)
+    assert seen == ["float32[8@x,16@y]", "float32[8,16@x]"]
+    assert weft.eval_shape(lambda a: a.T, x).sharding.spec == P("y", "x")
+
+
+def eager():
+    x = weft.device_put(HOST, split("x", "y"))
+    w = weft.device_put(HOST.T, split(None, "y"))
+    assert (x + 1).sharding == x.sharding and x.sum(axis=1).sharding == split("x")
+    with raises(
+        ShardingTypeError, "matmul", "f32[8@x,16@y]", "P('x', None) or", "out_sharding", ".py:"
+    ):
+        x @ x.T
+    with raises(ShardingTypeError, "reshape", "weft.reshard"):
+        x.T.reshape(8, 16)
+    y = weft.device_put(HOST, split("x")) @ w
+    assert y.sharding == split("x", "y")
+    same(y, HOST @ HOST.T)
+    with weft.set_mesh(MESH):
+        assert wnp.dot(x, x.T, out_sharding=P("x", None)).sharding == split("x")
+        same(wnp.dot(x, x.T, out_sharding=P("x", None)), HOST @ HOST.T)
+        assert wnp.zeros((8, 4), out_sharding=P("x")).sharding == split("x")
+        moved = weft.reshard({"a": x}, P("y"))["a"]
+        assert moved.sharding == split("y")
+        same(moved, HOST)
+        assert weft.random.normal(weft.random.key(0), (8,), out_sharding=P("x")).sharding == split(
+            "x"
+        )
+        with raises(ShardingError, "divisible"):
+            weft.reshard(wnp.ones(3), P("x"))
+        with raises(ValueError, "'z'"):
+            weft.reshard(x, P("z"))
+    with raises(ValueError, "None"):
+        weft.reshard(x, None)
+
+
+def programs():
+    x = weft.device_put(HOST, split("x", "y"))
+    w = weft.device_put(HOST.T / 100, split("y", None))
+
+    def loss(x, w):
+        y = wnp.dot(x, w, out_sharding=P("x", None))
+        return (wnp.tanh(y) ** 2).sum()
+
+    plain = weft.value_and_grad(lambda x, w: (wnp.tanh(x @ w) ** 2).sum(), (0, 1))
+    with weft.set_mesh(MESH):
+        for f in (weft.value_and_grad(loss, (0, 1)), weft.jit(weft.value_and_grad(loss, (0, 1)))):
+            value, (dx, dw) = f(x, w)
+            assert dx.sharding == x.sharding and dw.sharding == w.sharding
+            expected = weft.tree.leaves(plain(HOST, HOST.T / 100))
+            for got, wanted in zip((value, dx, dw), expected, strict=True):
+                same(got, np.asarray(wanted))
+        rows = weft.device_put(HOST, split(None, "y"))
+        carry = weft.device_put(HOST[0], split("y"))
+
+        @weft.jit
+        def loop(rows, carry):
+            return weft.lax.scan(weft.checkpoint(lambda c, r: (c + r, c * r)), carry, rows)
+
+        last, stacked = loop(rows, carry)
+        assert last.sharding == split("y") and stacked.sharding == split(None, "y")
+        same(last, HOST.sum(axis=0) + HOST[0])
+        with raises(ShardingTypeError, "carry", "f32[16]", "f32[16@y]"):
+            weft.lax.scan(lambda c, r: (c + r, r), wnp.zeros(16), rows)
+        with raises(ValueError, "axis 0"):
+            weft.lax.scan(lambda c, r: (c, r), 0.0, x)
+        with raises(ShardingTypeError, "branches"):
+            weft.lax.cond(True, lambda a, b: a, lambda a, b: b, x, rows)
+        mapped = weft.vmap(lambda a: weft.reshard(a * 2, P(None)))(x)
+        same(mapped, HOST * 2)
+        halves = weft.shard_map(lambda a: a * 2, in_specs=P("x", "y"), out_specs=P("x", "y"))
+        assert weft.jit(halves)(x).sharding == x.sharding
+
+
+def modes():
+    x = weft.device_put(HOST, split("x", "y"))
+    seen = []
+
+    def product(a):
+        seen.append(str(weft.typeof(a)))
+        return a @ a.T
+
+    with weft.set_mesh(MESH):
+        auto = weft.sharding.auto_axes(product, out_sharding=P("y"))
+        for f in (auto, weft.jit(auto), weft.sharding.auto_axes(product, axes=("x", "y"))):
+            got = (
+                f(x)
+                if f is not None and f.__wrapped__ is not product
+                else f(x, out_sharding=P("y"))
+            )
+            assert got.sharding == split("y"), got.sharding
+            same(got, HOST @ HOST.T)
+        partly = weft.sharding.auto_axes(product, axes="x", out_sharding=P())
+        partly(weft.device_put(HOST, split("x")))
+        assert seen == ["float32[8,16]"] * 4, seen
+        with raises(TypeError, "out_sharding"):
+            weft.sharding.auto_axes(product)(x)
+        with raises(ValueError, "'z'"):
+            weft.sharding.auto_axes(product, axes="z", out_sharding=P())(x)
+    auto_mesh = weft.make_mesh(SIZES, NAMES)
+    y = weft.device_put(HOST, NamedSharding(auto_mesh, P("x", "y")))
+    kinds = []
+
+    def double(a):
+        kinds.append((str(weft.typeof(a)), weft.sharding.get_abstract_mesh().axis_types))
+        return a * 2
+
+    with weft.set_mesh(auto_mesh):
+        for f in (lambda g: g, weft.jit):
+            same(f(weft.sharding.explicit_axes(double, in_sharding=P("y", "x")))(y), HOST * 2)
+    assert kinds == [("float32[8@y,16@x]", (AxisType.Explicit,) * 2)] * 2, kinds
+
+
+if __name__ == "__main__":
+    count, bad = rows(int(sys.argv[1]))
+    types()
+    eager()
+    programs()
+    modes()
+    assert not bad, "\n".join([f"{len(bad)} of {count} rows"] + bad[:40])
+    print("ok")

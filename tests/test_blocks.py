@@ -1,0 +1,140 @@
+"""Programs that are compiled in blocks and run in steps: the same results, and what is cut."""
+
+import numpy as np
+import pytest
+from conftest import EVERYTHING
+
+import weft
+from weft import lax, numpy as jnp
+from weft.tree_util import tree_leaves, tree_map
+
+SEEDS = range(300 if EVERYTHING else 8)
+N = 6
+
+LAYERS = [
+    lambda h, p, x: h + jnp.tanh(h @ p["w"] + p["b"]) * 0.3,
+    lambda h, p, x: jnp.sin(h) @ p["w"] / 3 + x,
+    lambda h, p, x: (h - h.mean(0)) / (1 + h.std(0)) * p["b"],
+    lambda h, p, x: weft.nn.softmax(h @ p["w"], -1) + 0.1 * h.T,
+    lambda h, p, x: jnp.where(h > 0, h, 0.1 * h) * p["b"] + jnp.cumsum(h, 0) / 9,
+    lambda h, p, x: lax.fori_loop(0, 2, lambda i, z: jnp.cos(z + p["b"]), h),
+    lambda h, p, x: jnp.sort(h, 0)[::-1] * 0.5 + jnp.tril(h @ p["w"]) * 0.2,
+    lambda h, p, x: jnp.concatenate([h[1:] * 0.7, jnp.sum(h[:1] * p["b"], 0, keepdims=True)], 0),
+]
+
+
+def program(seed):
+    """A function whose body repeats, with the derivative of a part of the seeds, and arguments."""
+    rng = np.random.default_rng(seed)
+    kinds = [LAYERS[i] for i in rng.choice(len(LAYERS), rng.integers(1, 4))]
+    count = int(rng.integers(4, 9))
+    shared, collects, skips = rng.random(3) < 0.3
+    make = lambda *shape: jnp.asarray(rng.standard_normal(shape), "float32") * 0.4
+    params = [{"w": make(N, N), "b": make(N) + 1} for _ in range(count)]
+    x = make(N, N)
+
+    def f(params, x):
+        h, kept = jnp.cos(x), []
+        for i in range(count):
+            p = params[0] if shared and i % 2 else params[i]
+            for layer in kinds:
+                h = layer(h, p, x)
+            if collects:
+                kept.append(h.sum())
+            if skips and i == count // 2:
+                h = h + x
+        return jnp.mean(h * h) + sum(kept, 0.0)
+
+    if seed % 4 == 0:
+        return f, (params, x)
+    if seed % 4 == 1:
+        return weft.grad(f, argnums=(0, 1)), (params, x)
+
+    def step(params, x):
+        value, g = weft.value_and_grad(f)(params, x)
+        return value, tree_map(lambda p, d: p - 0.1 * d / jnp.sqrt(1e-3 + d * d), params, g)
+
+    return step, (params, x)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_blocks_compute_what_the_whole_program_does(seed):
+    f, args = program(seed)
+    compiled = weft.jit(f, compile="blocks").lower(*args).compile()
+    assert max((block.times for block in compiled.blocks), default=0) >= 2 or seed not in range(8)
+    got, wanted = compiled(*args), weft.jit(f)(*args)
+    for a, b in zip(tree_leaves(got), tree_leaves(wanted), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        # Another fusion rounds otherwise, and the program is up to 30 layers deep.
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+def deep(params, x):
+    for w in params:
+        x = jnp.tanh(x @ w) * 0.5 + jnp.sin(x) * 0.25 + x.mean(0)
+        x = x - jnp.max(x, axis=0) * 0.125
+        x = x * jnp.cos(x) + jnp.sqrt(1 + x * x) - x**3 * 0.01
+    return (x**2).sum()
+
+
+def deep_args(layers=12):
+    rng = np.random.default_rng(0)
+    ws = [jnp.asarray(rng.standard_normal((8, 8)) * 0.3, "float32") for _ in range(layers)]
+    return ws, jnp.ones((4, 8), "float32")
+
+
+def test_each_layer_and_its_derivative_is_one_block():
+    compiled = weft.jit(weft.grad(deep), compile="blocks").lower(*deep_args()).compile()
+    times = sorted(block.times for block in compiled.blocks)
+    assert times[-2] >= 10  # forwards and backwards
+    ops = sum(block.graph.num_ops for block in compiled.blocks)
+    assert ops < 0.4 * compiled.graph.num_ops
+    more = weft.jit(weft.grad(deep), compile="blocks").lower(*deep_args(40)).compile()
+    assert sum(block.graph.num_ops for block in more.blocks) < 1.2 * ops
+    assert compiled.as_text().count("HloModule") == len(compiled.blocks)
+    assert compiled.runtime_executable() is None
+
+
+def test_blocks_of_one_program_serve_a_longer_one():
+    f = weft.jit(weft.grad(deep), compile="blocks")
+    f(*deep_args(20))
+    before = weft._core.cache_stats()["compiles"]
+    f(*deep_args(21))
+    assert weft._core.cache_stats()["compiles"] - before <= 2
+
+
+def test_auto_leaves_programs_whole_that_are_small_or_quick():
+    compiled = weft.jit(weft.grad(deep), compile="auto").lower(*deep_args()).compile()
+    assert compiled.blocks == [] and compiled.runtime_executable() is not None
+    compiled = weft.jit(lambda x: jnp.sin(x) + 1, compile="blocks").lower(1.0).compile()
+    assert compiled.blocks == []
+
+
+def test_effects_keep_a_program_whole():
+    def f(ws, x):
+        for w in ws:
+            weft.debug.callback(lambda v: None, x.sum())
+            x = jnp.tanh(x @ w) * 2 + jnp.sin(x) - x.mean(0) * jnp.cos(x) / 3 + x**2 - x**3 + 1
+        return x
+
+    compiled = weft.jit(f, compile="blocks").lower(*deep_args()).compile()
+    assert compiled.blocks == []
+
+
+def test_donated_arguments_and_results_that_are_arguments():
+    def f(ws, x, y):
+        return [w - 0.1 * d for w, d in zip(ws, weft.grad(deep)(ws, x), strict=True)], y, ws[3]
+
+    ws, x = deep_args()
+    wanted = weft.jit(f)(ws, x, 7.0)
+    given = [w + 0 for w in ws]
+    got = weft.jit(f, compile="blocks", donate_argnums=0)(given, x, 7.0)
+    for a, b in zip(tree_leaves(got), tree_leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert given[0].is_deleted()
+    assert float(got[1]) == 7.0
+
+
+def test_a_wrong_way_to_compile_is_refused():
+    with pytest.raises(ValueError, match="'auto', 'whole' or 'blocks'; got 'parts'"):
+        weft.jit(deep, compile="parts")
