@@ -265,11 +265,6 @@ void Executable::begin_shared_run() {
   });
 }
 
-void Executable::end_shared_run(PyObject* results) {
-  if (outputs.empty()) return;
-  shared_->started(PyList_GET_ITEM(results, std::max(smallest_output, 0)));
-}
-
 Executable::~Executable() { loaded_set().remove(this); }
 
 Ref Executable::load() {
@@ -293,7 +288,8 @@ Ref Executable::load() {
   Ref text_object = to_text(module.text);
   Ref functions = host_functions(module.callbacks);
   Ref targets = call_targets(module.targets);
-  const std::vector<int32_t>& numbers = place_of(places.at).devices->numbers;
+  const Place& place = place_of(places.at);
+  const std::vector<int32_t>& numbers = place.devices->numbers;
   Ref devices = to_tuple(Dims(numbers.begin(), numbers.end()));
   Ref split;  // what XLA tells of the values that are inspected
   if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
@@ -303,7 +299,8 @@ Ref Executable::load() {
       all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
       split ? split.get() : Py_None, nullptr));
   if (told) notice("compiled", {to_text(name), compilation.seconds()});
-  shared_ = SharedRuns::on(*place_of(places.at).devices);
+  shared_ = SharedRuns::on(*place.devices);
+  shares_threads_ = !place.on_one_device() && place.devices->platform == "cpu";
   if (shared_) fingerprint_ = module_fingerprint(module.text);
   if (!handlers_) {
     if (split) tell(module.inspections, split.get());

@@ -47,10 +47,10 @@ class Executable {
   void begin_run() {
     if (shared_) begin_shared_run();
   }
-  // The same once it runs, with jaxlib's list of its results.
-  void end_run(PyObject* results) {
-    if (shared_) end_shared_run(results);
-  }
+  // Known once it was loaded: whether other processes run it, too; whether it runs on several
+  // devices that share a pool of threads.
+  bool is_shared() const { return shared_; }
+  bool shares_threads() const { return shares_threads_; }
   // Whether it has functions of the host; known once it was loaded.
   bool calls_host() const { return calls_host_; }
 
@@ -70,7 +70,6 @@ class Executable {
   void tell(const std::vector<Inspection>& inspections, PyObject* found) const;
   void set_results(PyObject* loaded);
   void begin_shared_run();
-  void end_shared_run(PyObject* results);
 
   static inline uint64_t clock_ = 0;
   Ref loaded_;
@@ -81,6 +80,7 @@ class Executable {
   std::vector<ShardingRef> results_;  // empty: all are at places.at
   uint64_t last_use_ = 0;
   bool calls_host_ = false;
+  bool shares_threads_ = false;
 };
 using ExecutableRef = std::shared_ptr<Executable>;
 

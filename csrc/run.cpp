@@ -2,6 +2,7 @@
 
 #include "run.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -52,12 +53,25 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
   return owned;
 }
 
-// CPU devices share a pool of threads, which waits for itself if collectives of many runs meet in
-// it: a run on several of them ends before another begins.
-bool shares_threads(const Program& p) {
-  const Place& place = place_of(p.places.at);
-  return !place.on_one_device() && place.devices->platform == "cpu";
-}
+// The last run on several CPU devices. These share a pool of threads, which waits for itself if
+// collectives of many runs meet in it: a run on several of them begins when that one has ended.
+struct SplitRun {
+  Ref result;
+  bool is_shared = false;
+
+  static SplitRun& last() {
+    static auto* last = new SplitRun;
+    return *last;
+  }
+  void wait() {
+    while (Ref waited = std::exchange(result, Ref())) {
+      Ref ended = Ref::steal(PyObject_CallMethodNoArgs(waited.get(), name("block_until_ready")));
+      if (ended) continue;
+      if (is_shared) of_run(nullptr);
+      PyErr_Clear();  // whoever reads the result is told
+    }
+  }
+};
 
 bool has_failed(const Ref& number) {
   Ref value = Ref::checked(PyObject_CallMethodNoArgs(number.get(), name("item")));
@@ -91,6 +105,8 @@ void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::ve
 Ref execute(Executable& executable, PyObject* buffers) {
   bool has_effects = executable.has_effects;
   Ref loaded = executable.loaded();
+  bool is_split = executable.shares_threads();
+  if (is_split) SplitRun::last().wait();
   executable.begin_run();
   PyObject* execute_args[] = {loaded.get(), buffers, Py_True};
   size_t num_args = has_effects ? 3 : 2;  // the last: with a token
@@ -105,11 +121,13 @@ Ref execute(Executable& executable, PyObject* buffers) {
   PyObject* consume_args[] = {execution.get(), executable.handlers()};
   Ref results = of_run(PyObject_VectorcallMethod(consume, consume_args,
                                                  2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-  executable.end_run(results.get());
   LastRun& last = last_run();
   last.any = true;
   int held = executable.smallest_output;
   last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
+  if (is_split && PyList_GET_SIZE(results.get()))
+    SplitRun::last() = {Ref::borrow(PyList_GET_ITEM(results.get(), std::max(held, 0))),
+                        executable.is_shared()};
   return results;
 }
 
@@ -155,9 +173,6 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     }
     results = p.executable ? execute(*p.executable, buffers.get()) : run_steps(*p.steps, buffers);
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
-    if (shares_threads(p) && PyList_GET_SIZE(results.get()))
-      of_run(
-          PyObject_CallMethodNoArgs(PyList_GET_ITEM(results.get(), 0), name("block_until_ready")));
   }
   size_t first = out.size();
   out.reserve(first + p.outputs.size());

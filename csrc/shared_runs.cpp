@@ -31,9 +31,6 @@ const std::deque<SharedRuns>& SharedRuns::all() { return table(); }
 void SharedRuns::end() { ended = true; }
 
 void SharedRuns::begin(uint64_t fingerprint, FunctionRef<std::string()> describe) {
-  // On CPUs, programs that wait for other processes take the threads that those before them need.
-  if (Ref last = std::move(last_); last && devices_.platform == "cpu")
-    of_run(PyObject_CallMethodNoArgs(last.get(), name("block_until_ready")));
   // First, so that others can see what this process is at.
   uint64_t before = std::exchange(order_, hash_combine(order_, fingerprint));
   log_[++count_ % kLog] = order_;

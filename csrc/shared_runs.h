@@ -23,8 +23,6 @@ class SharedRuns {
   // To be called before a program starts. The same program has the same fingerprint in every
   // process; describe() names it in messages.
   void begin(uint64_t fingerprint, FunctionRef<std::string()> describe);
-  // It has started, and will end with a buffer, which is kept until the next one starts.
-  void started(PyObject* result) { last_ = Ref::borrow(result); }
 
   // How many programs have started, and a hash of the order of the first `count` of them; 0 if
   // that is not known any more.
@@ -46,7 +44,6 @@ class SharedRuns {
   std::unordered_set<uint64_t> started_;
   std::vector<uint64_t> log_;  // the last ones, at their numbers modulo kLog
   uint64_t count_ = 0, order_ = 0;
-  Ref last_;  // a buffer of the last one
 };
 
 // A hash of a module's text without its name and the user's lines, which may differ.

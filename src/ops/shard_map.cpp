@@ -356,25 +356,20 @@ void batch_shard_map(BatchCtx& c) {
 // ---- Emission
 
 // "[<@mesh, [{"x"}, {}]>, ...]". Dimensions are open if XLA decides over other axes.
-void print_specs(Text& text, const std::string& mesh, const Map& m, const Specs& specs,
-                 std::span<const TypeRef> types) {
+std::string specs_text(EmitCtx& c, MeshRef mesh, const Map& m, const Specs& specs,
+                       std::span<const TypeRef> types) {
   bool is_open = m.axes.size() < m.mesh->axes().size();
+  Text text;
   text << '[';
   for (size_t i = 0; i < specs.size(); ++i) {
-    text << (i ? ", <" : "<") << mesh << ", [";
-    for (size_t d = 0; d < types[i]->shape().size(); ++d) {
-      text << (d ? ", {" : "{");
-      const char* between = "";
-      for (int64_t axis : specs[i]->dim(d).axes) {
-        text << between << mlir_string(m.mesh->axis(axis).name);
-        between = ", ";
-      }
-      if (is_open) text << between << '?';
-      text << '}';
-    }
-    text << "]>";
+    ShardingParts parts = specs[i]->parts();
+    parts.mesh = mesh;
+    parts.dims.resize(types[i]->shape().size());
+    for (DimSharding& dim : parts.dims) dim.open = is_open;
+    text << (i ? ", " : "") << c.sharding(make_sharding(std::move(parts)), types[i]->rank());
   }
   text << ']';
+  return text.take();
 }
 
 // The mesh of a shard_map around one that has another, which must be of the same axes.
@@ -405,13 +400,10 @@ void emit_shard_map(EmitCtx& c) {
            "got '", name, "'");
   }
   MeshRef mesh = with_axis_type(outer ? on_grid(outer, m.mesh) : m.mesh, manual, AxisType::kManual);
-  std::string symbol = c.mesh(mesh);
   Text text;
   text << "sdy.manual_computation(" << operand_list(c) << ") in_shardings=";
-  print_specs(text, symbol, m, m.in, c.in_types);
-  text << " out_shardings=";
-  print_specs(text, symbol, m, m.out, c.out_types);
-  text << " manual_axes={";
+  text << specs_text(c, mesh, m, m.in, c.in_types)
+       << " out_shardings=" << specs_text(c, mesh, m, m.out, c.out_types) << " manual_axes={";
   bool first = true;
   for (const MeshAxis& axis : mesh->axes()) {
     if (std::find(m.axes.begin(), m.axes.end(), axis.name) == m.axes.end()) continue;
