@@ -38,8 +38,14 @@ def make_loss(sizes: Sizes, split: Params) -> Loss:
         stage, stages = lax.axis_index("stage"), lax.axis_size("stage")
         onwards = [(i, i + 1) for i in range(stages - 1)]
         batch = batch.reshape(MICROBATCHES, -1, batch.shape[-1])
-        entering = transformer.embed(params, batch)
-        nothing = lax.pcast(wnp.zeros_like(entering[0]), "stage", to="varying")
+        # Cast here, and not where they are used, their gradients are summed over the stages once.
+        others = {
+            name: lax.pcast(p, "stage", to="varying")
+            for name, p in params.items()
+            if name != "layers"
+        }
+        entering = transformer.embed(others, batch)
+        nothing = lax.pcast(wnp.zeros(entering.shape[1:]), "stage", to="varying")
 
         def tick(arrived: Array, t: Array) -> tuple[Array, Array]:
             first = entering[wnp.minimum(t, MICROBATCHES - 1)]
@@ -47,7 +53,7 @@ def make_loss(sizes: Sizes, split: Params) -> Loss:
             return lax.ppermute(x, "stage", onwards), x
 
         _, left = lax.scan(tick, nothing, wnp.arange(MICROBATCHES + stages - 1))
-        value = transformer.cross_entropy(params, left[stages - 1 :], batch)
+        value = transformer.cross_entropy(others, left[stages - 1 :], batch)
         return lax.psum(wnp.where(stage == stages - 1, value, 0.0), "stage")
 
     return loss

@@ -16,17 +16,13 @@ import weft
 from weft import Array, lax
 from weft.sharding import PartitionSpec as P
 
-OUTPUTS = P(None, None, "model")  # of the products; the first dimension counts layers
-INPUTS = P(None, "model", None)  # what the products sum over
-LAYERS = {
-    "query": OUTPUTS,
-    "key": OUTPUTS,
-    "value": OUTPUTS,
-    "mix": INPUTS,
-    "up": OUTPUTS,
-    "down": INPUTS,
+LAYERS = {  # the first dimension counts layers
     "before_mix": P(),
+    "heads": P(None, None, None, "model"),
+    "mix": P(None, "model", None),
     "before_up": P(),
+    "up": P(None, None, "model"),
+    "down": P(None, "model", None),
 }
 VALUES = {
     "stream": P("data", None, None),
