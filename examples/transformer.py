@@ -3,11 +3,13 @@
 It learns to write its own source: a batch is some pieces of this file, and the loss is how badly
 each byte of a piece is foretold from those before it. The model knows nothing of devices; each of
 data_parallel.py, tensor_parallel.py, fsdp.py and pipeline.py says by its mesh, its specs and its
-loss where things are. `run` trains, and checks that the losses are those of one device.
+loss where things are. `run` trains, and checks that the losses are those of one device. Run by
+distributed_run.py, the devices are those of several processes.
 """
 
 import argparse
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -150,6 +152,8 @@ def batches(sizes: Sizes, steps: int) -> list[Ints]:
 
 def progress(values: list[Ints]) -> Any:
     """The batches, shown as they are taken: by tqdm's bar if it is there, else as a line."""
+    if weft.process_index() != 0:
+        return values
     try:
         from tqdm import tqdm
     except ImportError:
@@ -170,19 +174,22 @@ def train(step: Any, state: State, values: Any) -> tuple[State, list[float]]:
 
 
 def options(description: str | None) -> argparse.Namespace:
-    """The options of an example; makes as many devices of the CPU as they say."""
+    """The options of an example; makes as many devices of the CPUs as they say."""
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--devices", type=int, default=8, help="how many to make of the CPU")
+    parser.add_argument("--devices", type=int, default=8, help="of all processes")
     parser.add_argument("--quick", action="store_true", help="a smaller model")
     found = parser.parse_args()
     found.sizes = QUICK if found.quick else Sizes()
-    weft.config.update("weft_num_cpu_devices", found.devices)
+    processes = int(os.environ.get("WEFT_NUM_PROCESSES", 1))
+    weft.config.update("weft_num_cpu_devices", found.devices // processes)
+    if processes > 1:
+        weft.distributed.initialize()
     return found
 
 
 def run(options: argparse.Namespace, mesh: Mesh, loss: Loss, params: Any, batch: Any) -> None:
-    """Trains on the mesh and on one device, and shows what it found.
+    """Trains on the mesh and on one device, and shows what it found in the first process.
 
     `params` and `batch` say how parameters and batches are split: a spec, or a tree of them.
     """
@@ -207,9 +214,10 @@ def run(options: argparse.Namespace, mesh: Mesh, loss: Loss, params: Any, batch:
     held = sum(leaf.addressable_shards[0].data.nbytes for leaf in leaves)
     share = held / sum(leaf.nbytes for leaf in leaves)
     apart = max(abs(a - b) for a, b in zip(losses, expected, strict=True))
-    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} in {seconds:.1f} s")
-    print(f"a device holds {share:.1%} of parameters and moments")
-    print(f"what the devices send each other in a step:\n{sent}")
-    print(f"losses on one device differ by at most {apart:.1e}")
+    if weft.process_index() == 0:
+        print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} in {seconds:.1f} s")
+        print(f"a device holds {share:.1%} of parameters and moments")
+        print(f"what the devices send each other in a step:\n{sent}")
+        print(f"losses on one device differ by at most {apart:.1e}")
     if not apart <= TOLERANCE:
         raise SystemExit(f"the losses are not those of one device: {losses} and {expected}")

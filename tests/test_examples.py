@@ -51,3 +51,14 @@ def test_parallel_training_is_that_of_one_device(example, held, sent):
     share = float(re.search(r"holds ([\d.]+)%", done.stdout)[1]) / 100
     assert held - 1e-3 <= share <= held + 0.1
     assert sent == set(re.findall(r"^([a-z]+-[a-z-]+) ", done.stdout, re.MULTILINE))
+
+
+@more
+def test_parallel_training_by_two_processes():
+    examples = ROOT / "examples"
+    command = [sys.executable, examples / "distributed_run.py", "-n", "2"]
+    command += [examples / "fsdp.py", "--quick", "--steps", "2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert done.stdout.count("losses on one device differ") == 1
+    assert "[0] a device holds 12.5%" in done.stdout
