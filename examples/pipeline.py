@@ -27,12 +27,6 @@ def specs(params: Params) -> Params:
 
 
 def make_loss(sizes: Sizes, split: Params) -> Loss:
-    def own_layers(layers: Params, x: Array) -> Array:
-        def body(x: Array, p: Params) -> tuple[Array, None]:
-            return transformer.layer(p, x, sizes.heads), None
-
-        return lax.scan(body, x, layers)[0]
-
     @weft.shard_map(in_specs=(split, P()), out_specs=P())
     def loss(params: Params, batch: Any) -> Array:
         stage, stages = lax.axis_index("stage"), lax.axis_size("stage")
@@ -49,7 +43,8 @@ def make_loss(sizes: Sizes, split: Params) -> Loss:
 
         def tick(arrived: Array, t: Array) -> tuple[Array, Array]:
             first = entering[wnp.minimum(t, MICROBATCHES - 1)]
-            x = own_layers(params["layers"], wnp.where(stage == 0, first, arrived))
+            x = wnp.where(stage == 0, first, arrived)
+            x = transformer.all_layers(params["layers"], x, sizes.heads)
             return lax.ppermute(x, "stage", onwards), x
 
         _, left = lax.scan(tick, nothing, wnp.arange(MICROBATCHES + stages - 1))

@@ -96,6 +96,13 @@ def layer(p: Params, x: Array, heads: int, place: Place = anywhere) -> Array:
     return place("stream", x + hidden @ p["down"])
 
 
+def all_layers(layers: Params, x: Array, heads: int, place: Place = anywhere) -> Array:
+    def body(x: Array, p: Params) -> tuple[Array, None]:
+        return layer(p, x, heads, place), None
+
+    return lax.scan(body, x, layers)[0]
+
+
 def embed(params: Params, batch: Any) -> Array:
     return params["embed"][batch[..., :-1]] + params["position"]
 
@@ -108,10 +115,8 @@ def cross_entropy(params: Params, x: Array, batch: Any) -> Array:
 
 def make_loss(sizes: Sizes, place: Place = anywhere) -> Loss:
     def loss(params: Params, batch: Any) -> Array:
-        def body(x: Array, p: Params) -> tuple[Array, None]:
-            return layer(p, x, sizes.heads, place), None
-
-        x, _ = lax.scan(body, place("stream", embed(params, batch)), params["layers"])
+        x = place("stream", embed(params, batch))
+        x = all_layers(params["layers"], x, sizes.heads, place)
         return cross_entropy(params, x, batch)
 
     return loss
