@@ -583,7 +583,8 @@ def _seen(core) -> _Any:
 
 
 _NONE = AbstractMesh((), ())
-_stack: _Any = _UserContext(())  # the meshes that the thread has set: what it traces depends on them
+# The meshes that the thread has set: what it traces depends on them.
+_stack: _Any = _UserContext(())
 
 
 def _set_stack(meshes):
