@@ -83,6 +83,24 @@ def deep_args(layers=12):
     return ws, jnp.ones((4, 8), "float32")
 
 
+def test_an_operand_may_be_the_same_value_as_another_in_one_layer_only():
+    def f(params, x):
+        h, kept = x, []
+        for i, w in enumerate(params):
+            h = jnp.sin(h @ w) * 0.5 + jnp.tanh(x @ w.T)
+            h = h - h.mean(0) + jnp.sqrt(1 + h * h) / 5 - jnp.arctan(h) * 0.1 + jnp.square(h) / 9
+            if i == 3:  # read outside in one layer only
+                kept.append(h)
+        return h, kept
+
+    ws, x = deep_args(6)
+    compiled = weft.jit(f, compile="blocks").lower(ws, x).compile()
+    assert max(block.times for block in compiled.blocks) == 6
+    got, wanted = compiled(ws, x), weft.jit(f)(ws, x)
+    for a, b in zip(tree_leaves(got), tree_leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
 def test_each_layer_and_its_derivative_is_one_block():
     compiled = weft.jit(weft.grad(deep), compile="blocks").lower(*deep_args()).compile()
     times = sorted(block.times for block in compiled.blocks)
