@@ -230,6 +230,12 @@ def test_hessian_both_ways():
     close(weft.hessian(f)(x), weft.jit(weft.hessian(f))(x), rtol=1e-4)
 
 
+@pytest.mark.parametrize("f", [lambda a: a * a, lambda a: 1 / a, wnp.sin])
+def test_linear_transpose_refuses_what_is_not_linear(f):
+    with pytest.raises(NotImplementedError, match=r"\[(mul|div|sin)\]"):
+        weft.linear_transpose(f, X)(X)
+
+
 def test_linearize_and_transpose():
     value, push = weft.linearize(lambda x: wnp.sin(x) * 2, X)
     close(push(np.ones_like(X)), 2 * np.cos(X))

@@ -168,7 +168,7 @@ void register_mul(OpRegistry& r) {
                 .transpose =
                     [](TransposeCtx& c) {
                       if (c.linear(0) && c.linear(1))
-                        fail(ErrorKind::kInternal,
+                        fail(ErrorKind::kNotImplemented,
                              "[mul] is linear in each operand, but not in both");
                       size_t i = c.linear(0) ? 0 : 1;
                       c.add(i, unbroadcast(c.ct() * c.x(1 - i), c.in_types[i]));
@@ -252,7 +252,8 @@ void register_div(OpRegistry& r) {
                [](const JvpArgCtx& c) { return c.t() * (-c.y() / c.x(1)); }},
        .transpose =
            [](TransposeCtx& c) {
-             if (c.linear(1)) fail(ErrorKind::kInternal, "[div] is not linear in the divisor");
+             if (c.linear(1))
+               fail(ErrorKind::kNotImplemented, "[div] is not linear in the divisor");
              c.add(0, unbroadcast(c.ct() / c.x(1), c.in_types[0]));
            },
        .fold = [](const FoldCtx& c) { return fold_quotient(c, /*remainder=*/false); },
