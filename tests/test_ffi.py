@@ -222,6 +222,7 @@ def test_errors_of_kernels(library):
     "call, error, words",
     [
         (lambda: ffi.register_ffi_target("test_none", len), errors.AttributeValueError, "target"),
+        (lambda: ffi.register_ffi_target(type, len), errors.OperandError, "a name"),
         (lambda: ffi.register_ffi_type("test_none", 3.0), errors.WeftError, "type"),
         (lambda: ffi.pycapsule(len), TypeError, "expected a function that ctypes has loaded"),
     ],

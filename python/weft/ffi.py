@@ -18,7 +18,7 @@ from weft._callback import VMAP_METHODS
 from weft._recording import check_leaves
 from weft._staging import ShapedArray
 from weft._surface import public as _public
-from weft.errors import ArgumentTypeError, AttributeValueError
+from weft.errors import ArgumentTypeError, AttributeValueError, OperandError
 from weft.runtime import ffi as _runtime
 
 __all__ = [
@@ -267,6 +267,11 @@ def _minor_to_major(layouts, avals):
 # ---- Registration
 
 
+def _check_name(function, name):
+    if not isinstance(name, str):
+        raise OperandError(f"[{function}] expected a name; got {name!r}")
+
+
 def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
     """Makes a function of another library callable by name, for the rest of the process.
 
@@ -278,6 +283,7 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
       api_version: 1 for the typed FFI, 0 for XLA's earlier interface.
       kwargs: handed to jaxlib's registration.
     """
+    _check_name("register_ffi_target", name)
     _runtime.register_target(name, fn, platform, api_version, **kwargs)
 
 
@@ -287,6 +293,7 @@ def register_ffi_target_as_batch_partitionable(name):
 
     It has no effect on programs that run on one device.
     """
+    _check_name("register_ffi_target_as_batch_partitionable", name)
     _runtime.make_partitionable(name)
 
 
@@ -299,6 +306,7 @@ def register_ffi_type(name, type_registration, platform="cpu"):
         of what is known of it ("type_info"), or the capsule of the id.
       platform: "cpu" or "cuda".
     """
+    _check_name("register_ffi_type", name)
     _runtime.register_type(name, type_registration, platform)
 
 

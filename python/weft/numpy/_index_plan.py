@@ -16,6 +16,7 @@ from weft.dtypes import default_int, is_bool, is_integer
 from weft.errors import (
     AttributeValueError,
     ConcretizationTypeError,
+    ForeignArrayError,
     IndexOutOfBoundsError,
     JAXIndexError,
     NonConcreteBooleanIndexError,
@@ -118,6 +119,8 @@ def _checked(item):
         item = np.zeros(0, np.int32)  # as an empty list, it says nothing of its dtype
     try:
         shape, dtype, _ = _core.typeof(item)
+    except ForeignArrayError:
+        raise
     except OperandError:
         error = OperandError if isinstance(item, Sequence) else JAXIndexError
         raise error(
