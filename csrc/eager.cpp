@@ -185,8 +185,14 @@ Ref on_device(Ref array, ShardingRef sharding) {
   ArrayObject* a = as_array(array.get());
   if (a->sharding == sharding) return array;
   check_fit(sharding, a->type, "device_put");
-  if (place_of(a->sharding).devices != place_of(sharding).devices ||
-      place_of(sharding).on_one_device())
+  const Place& to = place_of(sharding);
+  // CPU devices share the host's memory: small arrays are read and split in a third of the time in
+  // which eight threads meet for a collective.
+  constexpr int64_t kSmallBytes = 4 << 20;
+  bool is_on_host = to.devices->platform == "cpu" && to.devices->is_local &&
+                    a->type->num_bytes() <= kSmallBytes && a->sharding->unreduced().empty() &&
+                    sharding->unreduced().empty();
+  if (place_of(a->sharding).devices != to.devices || to.on_one_device() || is_on_host)
     return copy_to(a, sharding, a->weak, a->committed);
   GraphBuilder b;
   GraphRef graph = b.finish(Values{b.input(a->type)});

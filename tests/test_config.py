@@ -337,8 +337,9 @@ print(faults, held - resident())
 def test_memory_that_is_kept_between_calls(run_python):
     kept = [int(n) for n in run_python(KEPT).split()]
     others = [int(n) for n in run_python(KEPT, WEFT_CPU_MEMORY_KEPT="0").split()]
-    assert kept[0] < 2000 and kept[1] > 30_000_000, kept
-    assert others[0] > 10 * kept[0], (others, kept)
+    # An array is 9,766 pages. Now and then the allocator has none of that size left.
+    assert kept[0] < 30_000 and kept[1] > 30_000_000, kept
+    assert others[0] > 90_000, others
 
 
 def test_settings_of_the_allocator_in_the_environment_count(monkeypatch):
