@@ -341,4 +341,10 @@ std::vector<ShardingRef> Placements::of_outputs(const Graph& graph, MeshRef mesh
   return out;
 }
 
+bool same_grid(MeshRef a, MeshRef b) {
+  return std::equal(
+      a->axes().begin(), a->axes().end(), b->axes().begin(), b->axes().end(),
+      [](const MeshAxis& x, const MeshAxis& y) { return x.name == y.name && x.size == y.size; });
+}
+
 }  // namespace weft

@@ -374,11 +374,7 @@ std::string specs_text(EmitCtx& c, MeshRef mesh, const Map& m, const Specs& spec
 
 // The mesh of a shard_map around one that has another, which must be of the same axes.
 MeshRef on_grid(MeshRef outer, MeshRef inner) {
-  auto same = [](const MeshAxis& a, const MeshAxis& b) {
-    return a.name == b.name && a.size == b.size;
-  };
-  if (!std::equal(outer->axes().begin(), outer->axes().end(), inner->axes().begin(),
-                  inner->axes().end(), same))
+  if (!same_grid(outer, inner))
     fail(ErrorKind::kValue, "[shard_map] expected the mesh of the shard_map around this one, ",
          outer, "; got ", inner);
   return outer;

@@ -32,11 +32,7 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
 void check_not_manual(EmitCtx& c, ShardingRef sharding) {
   MeshRef around = c.manual_mesh();
   if (!around) return;
-  auto same = [](const MeshAxis& a, const MeshAxis& b) {
-    return a.name == b.name && a.size == b.size;
-  };
-  const std::vector<MeshAxis>& own = sharding->mesh()->axes();
-  if (!std::equal(around->axes().begin(), around->axes().end(), own.begin(), own.end(), same))
+  if (!same_grid(around, sharding->mesh()))
     fail(ErrorKind::kValue, "[sharding_constraint] expected the mesh of the shard_map around it, ",
          around, "; got ", sharding->mesh());
   for (const DimSharding& dim : sharding->dims())

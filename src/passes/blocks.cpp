@@ -245,7 +245,7 @@ class Planner {
  private:
   using Source = Piece::Source;
 
-  static Piece piece_of(const Graph& graph, const Repeat& repeat);
+  Piece piece_of(const Repeat& repeat) const;
   void recompute(Piece& piece) const;
   bool is_cheap(const Op& op) const;
   GraphRef build(const Piece& piece,
@@ -259,36 +259,31 @@ class Planner {
   std::vector<Piece> pieces_;
 };
 
-Piece Planner::piece_of(const Graph& graph, const Repeat& repeat) {
+Piece Planner::piece_of(const Repeat& repeat) const {
   Piece piece;
   piece.num_own = repeat.length;
   uint32_t model = repeat.starts[0];
-  std::vector<Source*> outer;
   for (uint32_t i = 0; i < repeat.length; ++i) {
     Piece::Entry& entry = piece.entries.emplace_back();
     for (uint32_t start : repeat.starts) entry.ops.push_back(start + i);
-    for (Value v : graph.operands(graph.op(model + i))) {
+    for (Value v : graph_.operands(graph_.op(model + i))) {
       Source& source = entry.operands.emplace_back();
-      const Op* maker = graph.producer(v);
-      uint32_t made_by = maker ? static_cast<uint32_t>(maker - graph.ops().data()) : 0;
+      const Op* maker = graph_.producer(v);
       if (v.is_literal())
         source.literal = v;
-      else if (maker && made_by >= model)
-        source = {.number = made_by - model, .result = v.id - maker->results_begin};
+      else if (maker && index_of(*maker) >= model)
+        source = {.number = index_of(*maker) - model, .result = v.id - maker->results_begin};
       else
         source.is_input = true;
     }
   }
-  for (Piece::Entry& entry : piece.entries)
-    for (Source& source : entry.operands)
-      if (source.is_input) outer.push_back(&source);
   // Operands from outside are one input if they are one value in every copy.
   auto each_outer = [&](size_t copy, auto&& f) {
-    size_t next = 0;
-    for (const Piece::Entry& entry : piece.entries)
-      for (size_t k = 0; k < entry.operands.size(); ++k)
-        if (entry.operands[k].is_input)
-          f(*outer[next++], graph.operand(graph.op(entry.ops[copy]), static_cast<uint32_t>(k)).id);
+    for (Piece::Entry& entry : piece.entries) {
+      std::span<const Value> operands = graph_.operands(graph_.op(entry.ops[copy]));
+      for (size_t k = 0; k < operands.size(); ++k)
+        if (entry.operands[k].is_input) f(entry.operands[k], operands[k].id);
+    }
   };
   for (size_t copy = 0; copy < repeat.starts.size(); ++copy) {
     std::unordered_map<uint64_t, uint32_t> numbers;
@@ -384,7 +379,7 @@ void Planner::recompute(Piece& piece) const {
 }
 
 bool Planner::add(const Repeat& repeat, double max_seconds) {
-  Piece piece = piece_of(graph_, repeat);
+  Piece piece = piece_of(repeat);
   recompute(piece);
   size_t arrays = 0;
   for (const std::vector<uint32_t>& values : piece.inputs) arrays += !values.empty();

@@ -107,30 +107,21 @@ def ragged_dot_general(
     Returns:
       Array of the shape that `dot_general` gives, after g where groups divide a contracted axis.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding,
-            "ragged_dot_general",
-            lambda: ragged_dot_general(
-                lhs,
-                rhs,
-                group_sizes,
-                ragged_dot_dimension_numbers,
-                precision,
-                preferred_element_type,
-                group_offset,
-            ),
+    function = "ragged_dot_general"
+
+    def product():
+        return _ragged(
+            function,
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
         )
-    return _ragged(
-        "ragged_dot_general",
-        lhs,
-        rhs,
-        group_sizes,
-        ragged_dot_dimension_numbers,
-        precision,
-        preferred_element_type,
-        group_offset,
-    )
+
+    return product() if out_sharding is None else split_as(out_sharding, function, product)
 
 
 def _ragged(
