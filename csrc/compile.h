@@ -60,7 +60,7 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
 
 struct CacheStats {
-  uint64_t compiles = 0, hits = 0, size = 0, loaded = 0;
+  uint64_t compiles = 0, disk_hits = 0, hits = 0, size = 0, loaded = 0;
 };
 CacheStats executable_cache_stats();
 // Forgets all executables, and drops what was compiled for those that others hold.

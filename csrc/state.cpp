@@ -169,6 +169,7 @@ void bind_state(nb::module_& m) {
     EagerStats e = eager_cache_stats();
     nb::dict d;
     d["compiles"] = c.compiles;
+    d["disk_hits"] = c.disk_hits;
     d["hits"] = c.hits;
     d["size"] = c.size;
     d["loaded"] = c.loaded;

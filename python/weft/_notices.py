@@ -29,6 +29,11 @@ def compiled(name, seconds):
     _log.warning("Finished XLA compilation of jit(%s) in %.9f sec", name, seconds)
 
 
+def retrieved(name, seconds):
+    """`log_compiles`: the program can run, and was on disk."""
+    _log.warning("Finished loading of jit(%s) from the cache on disk in %.9f sec", name, seconds)
+
+
 def missed(function, types, closest):
     """`explain_cache_misses`: a call has to be traced. `closest` are the types of the earlier call
     that is most like it, None if there is none."""
