@@ -6,6 +6,8 @@ import logging
 import os
 import random
 import stat
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -584,6 +586,43 @@ def test_other_processes_and_devices(run_python, tmp_path):
     ]
     assert runs[0][:2] == runs[1][:2]
     assert (runs[0][2], runs[1][2]) == ("True False", "False True")
+
+
+WORK = """
+import numpy as np
+import weft, weft.numpy as wnp
+
+x = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+for k in range(6):
+    f = weft.jit(lambda x: (wnp.sin(x) * k, wnp.cumsum(x @ x.T + k, axis=0)))
+    print([np.asarray(v).tobytes().hex() for v in f(x)], flush=True)
+"""
+
+
+def test_programs_of_processes_that_die(tmp_path):
+    """Those that live get right results, whatever the others were at."""
+    env = os.environ | {
+        "WEFT_CACHE_DIR": str(tmp_path / "w"),
+        "WEFT_ENABLE_COMPILATION_CACHE": "1",
+        "WEFT_COMPILATION_CACHE_MAX_SIZE": "20000",  # four entries: some go all the time
+        "WEFT_RAISE_PERSISTENT_CACHE_ERRORS": "1",
+    }
+    alone = env | {"WEFT_ENABLE_COMPILATION_CACHE": "0"}
+
+    def start(env):
+        command = [sys.executable, "-c", WORK]
+        return subprocess.Popen(command, env=env, text=True, stdout=-1, stderr=-1)
+
+    rng = random.Random(5)
+    for _ in range(100 if EVERYTHING else 2):
+        process = start(env)
+        time.sleep(rng.uniform(0.2, 1.2))
+        process.kill()
+        process.communicate()
+    outputs = [p.communicate(timeout=120) for p in [start(alone), start(env), start(env)]]
+    assert outputs[0][0].count("\n") == 6
+    assert outputs[1:] == [outputs[0]] * 2
+    assert all(error is None for *_, error in Store(env["WEFT_CACHE_DIR"]).entries(whole=True))
 
 
 # The command

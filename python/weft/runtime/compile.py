@@ -113,13 +113,17 @@ def compile_text(
         passes = "cse_barrier_expander,small-while-loop-hoisting"
         overrides.append(("xla_disable_hlo_passes", passes))
     preimage = None
-    if key is not None and _leaves_no_trace(options, overrides, targets, placed[0].platform):
+    if (
+        key is not None
+        and disk_cache.store() is not None
+        and _leaves_no_trace(options, overrides, targets, placed[0].platform)
+    ):
         if config.weft_compilation_cache_include_metadata_in_key:
             key = text.encode()
         preimage = _preimage(key, placed, options, overrides)
     if overrides:
         options.env_option_overrides = overrides
-    if preimage is not None and disk_cache.store() is not None:
+    if preimage is not None:
         return _through_disk(text, placed, options, preimage)
     if split is not None:
         # XLA calls the functions by their addresses while it compiles: hold them until then.
