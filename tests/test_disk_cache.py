@@ -19,6 +19,7 @@ import weft.numpy as wnp
 from weft import compiler
 from weft.cli import main
 from weft.config import config
+from weft.experimental.compilation_cache import compilation_cache
 from weft.runtime import disk_cache
 from weft.runtime.disk_cache import Damaged, Store, Unusable, pack, unpack
 
@@ -35,8 +36,7 @@ def store(tmp_path):
 def on(tmp_path, monkeypatch):
     """The cache is on, in a folder of the test's own, and nothing is in memory."""
     monkeypatch.delenv("WEFT_CACHE_DIR", raising=False)
-    monkeypatch.setattr(disk_cache, "_told_of", set())
-    monkeypatch.setattr(disk_cache, "_not_written", set())
+    disk_cache.reset()
     names = ("enable_compilation_cache", "compilation_cache_dir", "compilation_cache_max_size")
     before = {name: config.read(f"weft_{name}") for name in names}
     config.update("weft_compilation_cache_dir", str(tmp_path / "on"))
@@ -84,7 +84,7 @@ def test_entries_come_back(store, tmp_path):
 
 def test_damaged_bytes_are_refused():
     whole = pack(ABOUT, b"preimage" * 5, bytes(range(256)))
-    assert unpack(whole) == (ABOUT, b"preimage" * 5, bytes(range(256)))
+    assert unpack(whole) == (b"preimage" * 5, bytes(range(256)))
     for n in range(len(whole)):
         with pytest.raises(Damaged):
             unpack(whole[:n])
@@ -487,9 +487,9 @@ def test_damaged_entries_compile_again(on):
             assert (value, compiles, hits) == (expected, 1, 0)
     assert again(run)[1:] == (0, 1)
     # What is whole, but jaxlib cannot load.
-    about, preimage, executable = unpack(entry(on).read_bytes())
+    preimage, executable = unpack(entry(on).read_bytes())
     for other in (b"", b"no program", executable[: len(executable) // 2]):
-        entry(on).write_bytes(pack(about, preimage, other))
+        entry(on).write_bytes(pack(ABOUT, preimage, other))
         assert again(run) == (expected, 1, 0)
 
 
@@ -518,14 +518,13 @@ def test_disks_that_refuse(on, monkeypatch, caplog):
         for n in range(2):
             assert run(n) == X[0, 1] * n
         assert len(caplog.records) == 1 and why in caplog.text
-    config.update("weft_compilation_cache_dir", str(on))
+    compilation_cache.set_cache_dir(on)
     on.chmod(0o777)
     caplog.clear()
-    monkeypatch.setattr(disk_cache, "_not_written", set())
-    monkeypatch.setattr(disk_cache, "_told_of", set())
+    compilation_cache.reset_cache()
     assert run(4) == X[0, 1] * 4 and run(5) == X[0, 1] * 5
     assert len(caplog.records) == 1 and "others can write" in caplog.text
-    monkeypatch.setattr(disk_cache, "_told_of", set())
+    compilation_cache.reset_cache()
     config.update("weft_raise_persistent_cache_errors", True)
     try:
         with pytest.raises(Unusable, match="others can write"):

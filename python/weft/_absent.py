@@ -66,7 +66,6 @@ _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
-    "experimental.compilation_cache": "the setting weft_compilation_cache_dir; the cache is on",
     "experimental.rnn": "weft.lax.scan",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",

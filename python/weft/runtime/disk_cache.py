@@ -12,8 +12,6 @@ checksum, is removed, and the program is compiled again.
 
 import contextlib
 import errno
-import hashlib
-import json
 import logging
 import os
 import stat
@@ -23,11 +21,16 @@ import zlib
 
 from weft.config import config
 
+try:  # all of hashlib takes a few ms to import, for OpenSSL's libraries
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
 # The name of the format comes first, then a checksum of all that follows: the lengths of what is
 # told of the program (JSON), of the preimage and of the executable; the first as it is, the other
 # two as one stream of zlib's.
 _MAGIC = b"weft program 01\n"
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32
 _LENGTHS = struct.Struct("<QQQ")
 _HEAD = len(_MAGIC) + _DIGEST + _LENGTHS.size
 _SUFFIX = ".weft"
@@ -36,6 +39,10 @@ _ABANDONED_AFTER = 3600.0  # seconds: older unfinished files are those of dead p
 _TOUCH_AFTER = 60.0  # seconds in which a file that is used again does not become younger
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _LEVEL = 1  # of zlib's: a fifth is left; unpacking takes a hundredth of the time to load
+
+
+def _digest(data):
+    return blake2b(data, digest_size=_DIGEST)
 
 
 class Unusable(Exception):
@@ -48,6 +55,8 @@ class Damaged(Exception):
 
 def pack(about, preimage, executable):
     """The bytes of an entry."""
+    import json  # here and below: a process that only loads programs has no use for it
+
     told = json.dumps(about).encode()
     stream = zlib.compressobj(_LEVEL)
     body = b"".join(
@@ -59,31 +68,30 @@ def pack(about, preimage, executable):
             stream.flush(),
         )
     )
-    return _MAGIC + hashlib.sha256(body).digest() + body
+    return _MAGIC + _digest(body).digest() + body
 
 
 def unpack(data):
-    """(about, preimage, executable) of an entry. Raises Damaged."""
+    """(preimage, executable) of an entry. Raises Damaged."""
     if len(data) < _HEAD or not data.startswith(_MAGIC):
         raise Damaged("no entry")
     body = memoryview(data)[len(_MAGIC) + _DIGEST :]
-    if hashlib.sha256(body).digest() != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
+    if _digest(body).digest() != data[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
         raise Damaged("its checksum is another one")
     # What has its checksum was written by `pack`, so the rest cannot fail but for errors in it.
     told, first, second = _LENGTHS.unpack_from(body)
     try:
-        about = json.loads(bytes(body[_LENGTHS.size : _LENGTHS.size + told]))
         rest = zlib.decompressobj().decompress(body[_LENGTHS.size + told :], max(1, first + second))
-    except (ValueError, zlib.error) as error:
+    except zlib.error as error:
         raise Damaged(str(error)) from None
     if len(rest) != first + second:
         raise Damaged("its lengths are others")
-    return about, rest[:first], rest[first:]
+    return rest[:first], rest[first:]
 
 
 def name_of(preimage):
     """The name of the file that has the program of a preimage."""
-    return hashlib.sha256(preimage).hexdigest() + _SUFFIX
+    return _digest(preimage).hexdigest() + _SUFFIX
 
 
 def _check_owner(status, what):
@@ -140,7 +148,7 @@ class Store:
         with contextlib.suppress(FileNotFoundError), self._directory() as directory:
             data, _ = self._read(directory, name, is_used=True)
             try:
-                _, found, executable = unpack(data)
+                found, executable = unpack(data)
             except Damaged:
                 self._unlink(directory, name)
                 return None
@@ -229,12 +237,9 @@ class Store:
                     continue
                 try:
                     data, status = self._read(directory, name, -1 if whole else 1 << 16)
-                    if whole:
-                        about, preimage, _ = unpack(data)
-                        if name_of(preimage) != name:
-                            raise Damaged("it is the entry of another program")
-                    else:
-                        about = _told(data)
+                    if whole and name_of(unpack(data)[0]) != name:
+                        raise Damaged("it is the entry of another program")
+                    about = _told(data)
                 except FileNotFoundError:
                     continue
                 except (Damaged, Unusable, OSError) as error:
@@ -263,6 +268,8 @@ def _is_abandoned(name, status):
 
 def _told(data):
     """What an entry tells of its program, from its beginning."""
+    import json
+
     if len(data) < _HEAD or not data.startswith(_MAGIC):
         raise Damaged("no entry")
     length, _, _ = _LENGTHS.unpack_from(data, len(_MAGIC) + _DIGEST)
@@ -343,6 +350,12 @@ def keep(about, preimage, executable):
     except (OSError, Unusable) as error:
         _not_written.add(directory.path)
         _complain(error, directory.path, is_named)
+
+
+def reset():
+    """Forgets what went wrong with directories: they are tried again."""
+    _told_of.clear()
+    _not_written.clear()
 
 
 def forget(preimage):
