@@ -291,7 +291,7 @@ assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * 4
 
 def test_kill_while_writing(run_python, tmp_path):
     code = f"import sys; sys.argv[1:] = [{str(tmp_path / 'k')!r}, '{400 if EVERYTHING else 40}']\n"
-    unfinished, entries = run_python(code + KILLS).split("\n")[:2]
+    unfinished, entries = run_python(code + KILLS, timeout=600).split("\n")[:2]
     assert 2 <= int(entries.split()[1]) <= 21
     assert EVERYTHING <= int(unfinished.split()[1])  # some died in the middle
 
@@ -300,7 +300,7 @@ def test_processes_that_share_a_directory(run_python, tmp_path):
     code = (
         f"import sys; sys.argv[1:] = [{str(tmp_path / 's')!r}, '{3000 if EVERYTHING else 300}']\n"
     )
-    assert run_python(code + SHARED) == ""
+    assert run_python(code + SHARED, timeout=600) == ""
 
 
 # Programs

@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     runs = {case: [] for case in CASES}
-    for _ in range(options.rounds):
+    for i in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
             for case in CASES:
                 framework, *kind, state = case.split()
@@ -117,6 +117,7 @@ def main():
                 cache = str(Path(folder, framework + how))
                 how = "edited" if state == "edited" else how
                 runs[case].append(run(options, framework, how, cache))
+        print(f"round {i + 1} of {options.rounds}", file=sys.stderr)
     print("| | seconds | the processor's |\n|---|---|---|")
     middle = {}
     for case, results in runs.items():
