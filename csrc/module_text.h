@@ -7,8 +7,8 @@
 
 namespace weft::py {
 
-// An emitted module without its name and the user's lines. Modules of which this is equal compute
-// the same.
+// An emitted module without its name and the user's lines: what decides about the executable. Names
+// of functions inside of it stay.
 std::string without_places(std::string_view module);
 // A hash of that, the same in every process.
 uint64_t module_fingerprint(std::string_view module);

@@ -540,6 +540,10 @@ def test_where_the_directory_is(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert disk_cache.location() == (str(tmp_path / "home" / ".cache" / "weft"), False)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_cache.os.path, "expanduser", lambda path: path)
+        with pytest.raises(FileNotFoundError, match="no home"):
+            disk_cache.location()
     config.update("jax_compilation_cache_dir", str(tmp_path / "set"))
     try:
         assert disk_cache.location() == (str(tmp_path / "set"), True)

@@ -127,11 +127,18 @@ class Store:
         finally:
             os.close(directory)
 
+    @staticmethod
+    def _open(directory, name, mode, flags):
+        def opener(path, _):
+            return os.open(path, flags, 0o600, dir_fd=directory)
+
+        return open(name, mode, buffering=0, opener=opener)
+
     def _read(self, directory, name, size=-1, is_used=False):
         """The first bytes of a file, and what the system says of it."""
         # A pipe would wait for someone to write to it.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(name, flags, dir_fd=directory), "rb", buffering=0) as file:
+        with self._open(directory, name, "rb", flags) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Unusable(f"{name} is no regular file")
@@ -165,7 +172,7 @@ class Store:
         with self._directory(create=True) as directory:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                with open(os.open(part, flags, 0o600, dir_fd=directory), "wb", 0) as file:
+                with self._open(directory, part, "wb", flags) as file:
                     os.fchmod(file.fileno(), 0o600)  # whatever the umask is
                     left = memoryview(data)
                     while left:
@@ -280,7 +287,8 @@ def _told(data):
 
 
 def location():
-    """The directory, and whether the user named it. Raises Unusable where there can be none."""
+    """The directory, and whether the user named it. Raises Unusable or OSError where there can be
+    none."""
     named = os.environ.get("WEFT_CACHE_DIR") or config.weft_compilation_cache_dir
     if named:
         if "://" in named:
@@ -290,7 +298,7 @@ def location():
     if not os.path.isabs(home):
         home = os.path.join(os.path.expanduser("~"), ".cache")
         if not os.path.isabs(home):
-            raise Unusable("the user has no home directory")
+            raise FileNotFoundError(errno.ENOENT, "the user has no home directory")
     return os.path.join(home, "weft"), False
 
 
@@ -319,8 +327,8 @@ def store():
         return None
     try:
         path, is_named = location()
-    except Unusable as error:
-        _complain(error, None, bool(os.environ.get("WEFT_CACHE_DIR")))
+    except (Unusable, OSError) as error:
+        _complain(error, None, False)
         return None
     return Store(path, config.weft_compilation_cache_max_size), is_named
 
