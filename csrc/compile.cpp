@@ -231,7 +231,8 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
 }
 
 CacheStats executable_cache_stats() {
-  return {num_loads() - num_disk_hits(), num_disk_hits(), hits, table(false).size() + table(true).size(), loaded_executables()};
+  return {num_loads() - num_disk_hits(), num_disk_hits(), hits,
+          table(false).size() + table(true).size(), loaded_executables()};
 }
 
 void clear_executable_cache() {
