@@ -62,7 +62,7 @@ Places part_of(const Places& whole, const std::vector<uint32_t>& kept,
 ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<int> aliases,
                              const CompileOptions& options) {
   Key key{graph, {}};
-  key.words.add({word(places.at), options.compiler_options});
+  key.words.add({word(places.at), options.how.xla_options});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
@@ -80,7 +80,7 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
   auto made = std::make_shared<Executable>(graph, std::move(places), std::move(aliases),
-                                           options.name, options.compiler_options);
+                                           options.name, options.how.xla_options);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
@@ -90,7 +90,7 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
 // several, XLA decides how what goes from one to the next is split, for a whole module.
 std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
                                       const CompileOptions& options) {
-  Cut cut = cut_wanted(options.compiler_options);
+  Cut cut = options.how.cut;
   if (cut == Cut::kWhole || !place_of(places.at).on_one_device()) return nullptr;
   std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
     return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions());
@@ -183,6 +183,15 @@ MeshRef mesh_named_in(const Graph& graph) {
     for (const Op& op : graph.ops()) named.add(op);
     return std::make_shared<MeshRef>(named.found());
   });
+}
+
+Cut cut_named(PyObject* name) {
+  std::string_view text = utf8(name);
+  if (text == "blocks") return Cut::kBlocks;
+  if (text == "auto") return Cut::kAuto;
+  if (text == "whole") return Cut::kWhole;
+  raise_error("AttributeValueError", "compile: expected 'auto', 'whole' or 'blocks'; got '", text,
+              "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,

@@ -10,6 +10,18 @@
 
 namespace weft::py {
 
+// Whether a program becomes one module, pieces that are compiled once for all places where they
+// stand, or whichever serves better.
+enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
+
+// How a user wants a program to be compiled.
+struct Compilation {
+  int xla_options = 0;  // see compiler_options_number
+  Cut cut = Cut::kWhole;
+  friend bool operator==(const Compilation&, const Compilation&) = default;
+};
+Cut cut_named(PyObject* name);  // "whole", "blocks" or "auto"
+
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
   Places places = {};  // of the inputs and outputs of the graph
@@ -17,7 +29,7 @@ struct CompileOptions {
   std::vector<bool> donated;
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
-  int compiler_options = 0;  // see compiler_options_number
+  Compilation how = {};
   // The program runs now, without jit: its checks are made, and all that it computes is looked at.
   bool at_once = false;
 };

@@ -163,18 +163,6 @@ int compiler_options_number(PyObject* options) {
   return static_cast<int>(all.size() - 1);
 }
 
-Cut cut_wanted(int compiler_options) {
-  PyObject* options = all_compiler_options()[static_cast<size_t>(compiler_options)].get();
-  if (options == Py_None) return Cut::kWhole;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(options); ++i) {
-    PyObject* pair = PyTuple_GET_ITEM(options, i);
-    if (utf8(PyTuple_GET_ITEM(pair, 0)) != "compile") continue;
-    std::string_view wanted = utf8(PyTuple_GET_ITEM(pair, 1));
-    return wanted == "blocks" ? Cut::kBlocks : wanted == "auto" ? Cut::kAuto : Cut::kWhole;
-  }
-  return Cut::kWhole;
-}
-
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
                        std::string name_, int compiler_options_)
     : graph(std::move(graph_)),

@@ -87,9 +87,6 @@ using ExecutableRef = std::shared_ptr<Executable>;
 // The number of a user's options of XLA's, a tuple of pairs (name, value) or None, which is 0: one
 // for those that are equal.
 int compiler_options_number(PyObject* options);
-// How a program is to be compiled, which stands among these options as "compile".
-enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
-Cut cut_wanted(int compiler_options);
 
 // What emission has to know of where a program runs.
 EmitOptions emit_options(const std::string& platform);

@@ -44,7 +44,7 @@ struct Entry {
   struct Target {
     Places places;
     int debug_flags;
-    int compiler_options;
+    Compilation how;
     friend bool operator==(const Target&, const Target&) = default;
   };
   mutable std::vector<std::pair<Target, ProgramRef>> programs;
@@ -62,6 +62,6 @@ void init_jit(PyObject* module);
 std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
                                            PyObject* kwargs);
 // The program of an entry on devices, compiled at first use.
-ProgramRef program_for(const Entry& entry, Places places, bool keep_unused, int compiler_options);
+ProgramRef program_for(const Entry& entry, Places places, bool keep_unused, const Compilation& how);
 
 }  // namespace weft::py

@@ -92,9 +92,10 @@ void constrain(const ContextRef& c, Values& values, const std::vector<ShardingRe
 // Within a trace: a `jit` op, or the callee's ops for an inline function.
 void record_call(const JitState& s, const Entry& e, const ContextRef& c,
                  std::span<const Operand> operands, Outputs& outputs) {
-  if (s.compiler_options)
-    raise_error("AttributeValueError", "compiler_options expected to be those of the outermost jit",
-                "; got some for '", s.name, "', which is called while another function is traced");
+  if (s.how.xla_options || s.how.cut == Cut::kBlocks)
+    raise_error("AttributeValueError", s.how.xla_options ? "compiler_options" : "compile=",
+                " expected to be that of the outermost jit; got one for '", s.name,
+                "', which is called while another function is traced");
   Values args;
   for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
   c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
@@ -117,7 +118,7 @@ void record_call(const JitState& s, const Entry& e, const ContextRef& c,
 void execute(const JitState& s, const Entry& e, std::span<const Operand> operands,
              Outputs& outputs) {
   Placement where = placement_of(s, e, operands);
-  ProgramRef program = program_for(e, where.places, s.keep_unused, s.compiler_options);
+  ProgramRef program = program_for(e, where.places, s.keep_unused, s.how);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
   inputs.reserve(operands.size());
@@ -169,8 +170,8 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }
 
-ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int compiler_options) {
-  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), compiler_options};
+ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const Compilation& how) {
+  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), how};
   do {
     for (const auto& [known, program] : e.programs)
       if (known == target) return program;
@@ -181,7 +182,7 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int comp
   options.name = e.name;
   options.donated = e.donated;
   options.keep_unused = keep_unused;
-  options.compiler_options = compiler_options;
+  options.how = how;
   ProgramRef program = compile(e.graph, options, e.weak);
   e.programs.emplace_back(target, program);
   return program;

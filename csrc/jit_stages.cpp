@@ -126,11 +126,12 @@ void bind_stages(nb::module_& m) {
       .def(
           "compile",
           [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options) {
-            return ProgramObject{program_for(*t.entry, places.places, keep_unused,
-                                             compiler_options_number(compiler_options.ptr()))};
+             nb::object compiler_options, const nb::str& cut) {
+            Compilation how{compiler_options_number(compiler_options.ptr()), cut_named(cut.ptr())};
+            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how)};
           },
-          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options") = nb::none());
+          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
+          nb::arg("compile"));
   nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.");
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",

@@ -22,7 +22,7 @@ struct JitState {
   bool keep_unused = false;
   ShardingRef at = nullptr;         // to run on; null: where the arguments are
   Ref in_shardings, out_shardings;  // trees of shardings; unset: none was given
-  int compiler_options = 0;         // see compiler_options_number
+  Compilation how;
   uint64_t id;                      // no other JitFunction ever has it
   Ref traces_object;
 

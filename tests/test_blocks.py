@@ -156,3 +156,20 @@ def test_donated_arguments_and_results_that_are_arguments():
 def test_a_wrong_way_to_compile_is_refused():
     with pytest.raises(ValueError, match="'auto', 'whole' or 'blocks'; got 'parts'"):
         weft.jit(deep, compile="parts")
+
+
+def test_a_call_in_a_trace_refuses_blocks_only():
+    ws, x = deep_args(2)
+    inner = {cut: weft.jit(deep, compile=cut) for cut in ("auto", "whole", "blocks")}
+    for cut in ("auto", "whole"):
+        weft.jit(lambda ws, x, cut=cut: inner[cut](ws, x) * 2)(ws, x)
+    with pytest.raises(ValueError, match="compile= expected to be that of the outermost jit"):
+        weft.jit(lambda ws, x: inner["blocks"](ws, x) * 2)(ws, x)
+
+
+def test_what_stays_whole_is_compiled_once_however_it_was_to_be_cut():
+    f = lambda x: jnp.arctan(x) * 1.75 + 3.5
+    before = weft._core.cache_stats()["compiles"]
+    for cut in ("whole", "auto", "blocks"):
+        weft.jit(f, compile=cut)(jnp.ones((3, 5)))
+    assert weft._core.cache_stats()["compiles"] - before <= 2  # with that of jnp.ones

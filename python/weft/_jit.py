@@ -147,6 +147,7 @@ def _traces(fun, options):
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
+_CUTS = ("auto", "whole", "blocks")
 
 
 def _device_of(device, backend):
@@ -161,12 +162,6 @@ def _device_of(device, backend):
         device = devices.devices(backend)[0]
     devices.check_device(device, "jit")
     return _core.device_index(device)
-
-
-def _with_cut(options, compile):
-    if compile not in ("auto", "whole", "blocks"):
-        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
-    return options if compile == "whole" else {**(options or {}), "compile": compile}
 
 
 def options_of_compiler(options):
@@ -197,6 +192,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
+    compile="whole",
 ) -> Any:
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -218,12 +214,14 @@ def _make(
     is_placed = in_shardings is not None or out_shardings is not None
     own = (*options, *target[:2]) if target != _ANY_TARGET else options
     traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted = _core.JitFunction(fun, name, *options, traces, *target)
+    jitted = _core.JitFunction(fun, name, *options, traces, *target, compile)
     functools.update_wrapper(jitted, fun)
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:
         jitted._compiler_options = compiler_options
+    if compile != "whole":
+        jitted._compile = compile
     return jitted
 
 
@@ -291,6 +289,8 @@ def jit(
       NonHashableStaticArgumentError: for a static argument without a hash.
       TypeError, ValueError: for positions or names that the function does not have.
     """
+    if compile not in _CUTS:
+        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
     options = (
         static_argnums,
         static_argnames,
@@ -300,9 +300,10 @@ def jit(
         keep_unused,
         False,
         _device_of(device, backend),
-        options_of_compiler(_with_cut(compiler_options, compile)),
+        options_of_compiler(compiler_options),
         in_shardings,
         out_shardings,
+        compile,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)

@@ -512,8 +512,10 @@ class Lowered(_Stage):
         from weft._jit import options_of_compiler
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
-        keep_unused = self._traced._function._keep_unused
-        return Compiled(self, self._core.compile(self._places, keep_unused, options))
+        function = self._traced._function
+        cut = getattr(function, "_compile", "whole")
+        program = self._core.compile(self._places, function._keep_unused, options, cut)
+        return Compiled(self, program)
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""

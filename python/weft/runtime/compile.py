@@ -152,8 +152,6 @@ def _accepted(compiler_options, options):
     """The options that XLA parses; those that `options` has as attributes are set there."""
     overrides = []
     for name, value in compiler_options:
-        if name == "compile":
-            continue  # weft's own: what of the program is a module
         if hasattr(options, name):
             setattr(options, name, value)
         elif hasattr(options.executable_build_options, name):
