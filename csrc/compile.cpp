@@ -86,24 +86,21 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
-// The graph in steps, if that is wanted and something in it repeats. Blocks stand on one device: of
-// several, XLA decides how what goes from one to the next is split, for a whole module.
+// The graph in steps, if it is cut. Blocks stand on one device: of several, XLA decides how what
+// goes from one to the next is split, for a whole module.
 std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
+                                      const std::vector<int>& aliases,
                                       const CompileOptions& options) {
-  Cut cut = options.how.cut;
-  if (cut == Cut::kWhole || !place_of(places.at).on_one_device()) return nullptr;
-  std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
-    return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions());
-  });
-  if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
-  auto made = std::make_shared<Steps>();
+  if (!place_of(places.at).on_one_device() || !places.inputs.empty() || !places.outputs.empty())
+    return nullptr;
+  std::vector<bool> donated;
+  for (int output : aliases) donated.push_back(output >= 0);
   CompileOptions named = options;
-  for (const BlockPlan::Block& block : plan->blocks) {
-    named.name = cat(options.name, "_block_", made->blocks.size());
-    made->blocks.push_back(executable_for(block.graph, places, {}, named));
-  }
-  made->plan = std::move(plan);
-  return made;
+  return in_steps(graph, options.how.cut, donated,
+                  [&](const BlockPlan::Block& block, size_t number) {
+                    named.name = cat(options.name, "_block_", number);
+                    return executable_for(block.graph, {.at = places.at}, block.aliases, named);
+                  });
 }
 
 // Whether an output that is an input is where it is wanted.
@@ -213,7 +210,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   program->weak = std::move(weak_outputs);
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
-    program->steps = in_steps(s.graph, part, options);
+    program->steps = in_steps(s.graph, part, aliases, options);
     if (!program->steps)
       program->executable = executable_for(s.graph, part, std::move(aliases), options);
   }

@@ -151,6 +151,32 @@ void bind_stages(nb::module_& m) {
                                                    take(steps->blocks[i]->loaded())));
                      return out;
                    })
+      // In the order of a run: the number of the block, the bytes of intermediate values meanwhile.
+      .def_prop_ro("steps",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     if (!p.program->steps) return out;
+                     std::vector<int64_t> held = held_bytes(*p.program);
+                     for (size_t i = 0; i < held.size(); ++i)
+                       out.append(nb::make_tuple(p.program->steps->plan->steps[i].block, held[i]));
+                     return out;
+                   })
+      // Bytes of arguments, of results, and of the arguments that results live on in.
+      .def_prop_ro("sizes",
+                   [](const ProgramObject& p) {
+                     const Graph& g = *p.program->optimized;
+                     auto bytes = [&](const std::vector<uint32_t>& inputs) {
+                       int64_t sum = 0;
+                       for (uint32_t i : inputs) sum += g.type(g.input(i))->num_bytes();
+                       return sum;
+                     };
+                     int64_t results = 0;
+                     for (size_t i = 0; i < p.program->outputs.size(); ++i)
+                       if (p.program->from_input[i] < 0)
+                         results += p.program->outputs[i]->num_bytes();
+                     return nb::make_tuple(bytes(p.program->kept), results,
+                                           bytes(p.program->donated));
+                   })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def_prop_ro("input_shardings",
                    [](const ProgramObject& p) {

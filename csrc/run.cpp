@@ -131,24 +131,15 @@ Ref execute(Executable& executable, PyObject* buffers) {
   return results;
 }
 
-Ref run_steps(const Steps& s, const Ref& buffers) {
-  std::vector<Ref> slots(s.plan->num_slots);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(buffers.get()); ++i)
-    slots[static_cast<size_t>(i)] = Ref::borrow(PyList_GET_ITEM(buffers.get(), i));
-  auto read = [&](const std::vector<uint32_t>& which) {
-    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(which.size())));
-    for (size_t i = 0; i < which.size(); ++i)
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(slots[which[i]].get()));
-    return list;
-  };
-  for (const BlockStep& step : s.plan->steps) {
-    Ref results = execute(*s.blocks[step.block], read(step.inputs).get());
-    for (size_t i = 0; i < step.outputs.size(); ++i)
-      slots[step.outputs[i]] =
-          Ref::borrow(PyList_GET_ITEM(results.get(), static_cast<Py_ssize_t>(i)));
-    for (uint32_t slot : step.done) slots[slot] = Ref();
+// The same of a program in steps: as soon as no step needs what was donated, it is freed.
+Ref execute_steps(const Program& p, std::span<PyObject* const> inputs, Ref buffers) {
+  for (uint32_t d : p.donated) {
+    mark_deleted(as_array(inputs[d]));
+    Ref given = Ref::steal(std::exchange(as_array(inputs[d])->buffer, Py_NewRef(Py_None)));
   }
-  return read(s.plan->outputs);
+  return run_steps(*p.steps, std::move(buffers), [](Executable& block, PyObject* arguments) {
+    return execute(block, arguments);
+  });
 }
 
 }  // namespace
@@ -171,7 +162,8 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
       if (a->deleted) check_live(a);
       PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
     }
-    results = p.executable ? execute(*p.executable, buffers.get()) : run_steps(*p.steps, buffers);
+    results = p.executable ? execute(*p.executable, buffers.get())
+                           : execute_steps(p, inputs, std::move(buffers));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
   size_t first = out.size();

@@ -36,6 +36,9 @@ struct BlockPlan {
   struct Block {
     GraphRef graph;
     uint32_t num_steps;
+    // Per input the output that its buffer becomes, or -1; empty if none does. In every step the
+    // slot is done, is read once, and is no input of the program's but a donated one.
+    std::vector<int> aliases = {};
   };
   std::vector<Block> blocks;  // distinct ones
   std::vector<BlockStep> steps;
@@ -48,8 +51,10 @@ struct BlockPlan {
 };
 
 // Cuts an optimised program; null if nothing in it repeats, or if it has effects or holds what
-// other processes cannot have, whose order and identity matter.
+// other processes cannot have, whose order and identity matter. `donated`: the inputs whose buffers
+// the program may reuse; empty: none.
 WEFT_API std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph,
-                                                      const BlockOptions& options = {});
+                                                      const BlockOptions& options = {},
+                                                      const std::vector<bool>& donated = {});
 
 }  // namespace weft
