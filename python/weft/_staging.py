@@ -533,11 +533,18 @@ class Lowered(_Stage):
 
 
 class Block(NamedTuple):
-    """A piece of a program: its graph, how often it runs, and jaxlib's executable."""
+    """A piece of a program: its graph, how often it runs, jaxlib's executable, why it is cut."""
 
     graph: Graph
     times: int
     executable: Any
+    why: str
+
+
+def _why_cut(ops, times, total):
+    if times > 1:
+        return f"{times} pieces of {ops} operations are alike, of {total} in all"
+    return f"{ops} operations that lie between what repeats"
 
 
 @public_methods
@@ -637,13 +644,18 @@ class Compiled(_Stage):
         return self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self) -> Any:
-        """jaxlib's loaded executable; None when nothing is left to compute."""
+        """jaxlib's loaded executable; None when nothing is left to compute, and of a program that
+        runs in steps: it has several, those of its `blocks`."""
         return self._program.loaded
 
     @property
     def blocks(self) -> list[Block]:
         """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
-        return [Block(graph, times, loaded) for graph, times, loaded in self._program.blocks]
+        total = self.graph.num_ops
+        return [
+            Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
+            for graph, times, loaded in self._program.blocks
+        ]
 
     @property
     def _modules(self):
@@ -657,10 +669,13 @@ class Compiled(_Stage):
         return "\n\n".join(map(optimized_hlo, self._modules))
 
     def cost_analysis(self) -> dict[str, Any]:
-        """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
-        from weft.runtime.compile import cost_analysis
+        """XLA's estimates: a dict with `flops`, `bytes accessed` and others; of a program in blocks
+        their sums over its steps, but for what is told of single operands."""
+        from weft.runtime.compile import cost_analysis, cost_of_steps
 
-        return cost_analysis(self._program.loaded) if self._program.loaded else {}
+        if self._program.loaded:
+            return cost_analysis(self._program.loaded)
+        return cost_of_steps([(block.executable, block.times) for block in self.blocks])
 
     def communication(self) -> "Communication":
         """What the devices of the program send each other in a run: a table of its collectives."""
@@ -669,10 +684,14 @@ class Compiled(_Stage):
         return communication(self.as_text())
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, results, temporaries and code."""
-        from weft.runtime.compile import memory_analysis
+        """Sizes in bytes of arguments, results, temporaries and code. Of a program in blocks, what
+        one step leaves for another counts among the temporaries."""
+        from weft.runtime.compile import memory_analysis, memory_of_steps
 
-        return memory_analysis(self._program.loaded) if self._program.loaded else None
+        if self._program.loaded:
+            return memory_analysis(self._program.loaded)
+        program, blocks = self._program, [block.executable for block in self.blocks]
+        return memory_of_steps(blocks, program.steps, program.sizes) if blocks else None
 
     def __repr__(self):
         return f"<Compiled {self._lowered._traced.fun_name}>"

@@ -1,5 +1,6 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+import dataclasses
 import re
 from typing import Any
 
@@ -185,3 +186,47 @@ def cost_analysis(loaded):
 def memory_analysis(loaded):
     """Sizes in bytes of arguments, results, temporaries and code of a compiled program."""
     return loaded.get_compiled_memory_stats()
+
+
+def cost_of_steps(runs):
+    """The estimates of executables that run a number of times each, pairs of the two, summed up.
+    What XLA says of single operands is left out."""
+    total = {}
+    for loaded, times in runs:
+        for name, value in cost_analysis(loaded).items():
+            if "{" not in name:
+                total[name] = total.get(name, 0.0) + times * value
+    return total
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryOfSteps:
+    """What `memory_analysis` tells, of executables that run one after the other."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    peak_memory_in_bytes: int
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+
+
+def memory_of_steps(blocks, steps, sizes):
+    """`steps`: the number of the executable among `blocks`, and the bytes of values that are alive
+    between steps, for each; `sizes`: bytes of arguments, results, and what these share."""
+    stats = [memory_analysis(loaded) for loaded in blocks]
+    arguments, results, shared = sizes
+    temporary = max(held + stats[block].temp_size_in_bytes for block, held in steps)
+    return MemoryOfSteps(
+        generated_code_size_in_bytes=sum(s.generated_code_size_in_bytes for s in stats),
+        argument_size_in_bytes=arguments,
+        output_size_in_bytes=results,
+        alias_size_in_bytes=shared,
+        temp_size_in_bytes=temporary,
+        peak_memory_in_bytes=arguments + results - shared + temporary,
+    )
