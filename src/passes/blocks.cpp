@@ -56,6 +56,7 @@ class Finder {
   bool same(const Op& a, const Op& b) const;
   std::vector<Run> runs() const;
   Repeat cut(const Run& run) const;
+  uint32_t middle(const Repeat& repeat) const;
   void add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const;
   bool alike(uint32_t a, uint32_t b, uint32_t length) const;
   double crossing(uint32_t at, uint32_t period) const;
@@ -183,6 +184,23 @@ Repeat Finder::cut(const Run& run) const {
   return repeat;
 }
 
+// Where a piece is cut in two, both of which take long enough; its length: nowhere. What a step
+// reads is kept until it ends, and its own intermediate values beside that: shorter steps need
+// less memory.
+uint32_t Finder::middle(const Repeat& repeat) const {
+  uint32_t start = repeat.starts[0];
+  double whole = seconds_[start + repeat.length] - seconds_[start], least = -1;
+  uint32_t best = repeat.length;
+  if (options_.min_seconds <= 0) return best;
+  for (uint32_t at = options_.min_ops; at + options_.min_ops <= repeat.length; ++at) {
+    double first = seconds_[start + at] - seconds_[start];
+    if (std::min(first, whole - first) < std::max(options_.min_seconds, whole / 4)) continue;
+    double bytes = crossing(start + at, repeat.length);
+    if (least < 0 || bytes < least) best = at, least = bytes;
+  }
+  return best;
+}
+
 // Adds copies that stand outside of the run, with other things between them; takes all ops.
 void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
   auto take = [&](uint32_t start) { std::fill_n(taken.begin() + start, repeat.length, true); };
@@ -260,6 +278,7 @@ class Planner {
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out.
   bool add(const Repeat& repeat, double max_seconds = 1e9);
+  void drop_last() { pieces_.pop_back(); }
   std::shared_ptr<const BlockPlan> finish(const std::vector<bool>& donated);
 
  private:
@@ -580,10 +599,22 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
     if (left.length() < 2 * left.period) continue;
     Repeat repeat = cut(left);
     if (repeat.starts.empty()) continue;
-    double step = seconds_[repeat.starts[0] + repeat.length] - seconds_[repeat.starts[0]];
     std::vector<bool> before = taken;
     add_elsewhere(repeat, taken);
-    if (planner.add(repeat, step * options_.max_overhead))
+    auto add = [&](const Repeat& r) {
+      double step = seconds_[r.starts[0] + r.length] - seconds_[r.starts[0]];
+      return planner.add(r, step * options_.max_overhead);
+    };
+    Repeat first = repeat, second = repeat;
+    first.length = middle(repeat);
+    second.length -= first.length;
+    for (uint32_t& start : second.starts) start += first.length;
+    bool in_two = second.length > 0 && add(first);
+    if (in_two && !add(second)) {
+      planner.drop_last();
+      in_two = false;
+    }
+    if (in_two || add(repeat))
       any = true;
     else
       taken = std::move(before);
@@ -601,15 +632,15 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
 }  // namespace
 
 bool BlockPlan::is_worth_it() const {
-  constexpr uint32_t kLarge = 1000;  // XLA takes about a second
   size_t count = 0;
   for (const Block& block : blocks) count += block.graph->ops().size();
-  return num_ops >= kLarge && count <= num_ops / 2;
+  return count <= num_ops / 2;
 }
 
 std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options,
                                              const std::vector<bool>& donated) {
-  if (graph->effects() != kPure || graph->ops().size() < 2 * options.min_ops) return nullptr;
+  size_t least = std::max(2 * options.min_ops, options.min_program_ops);
+  if (graph->effects() != kPure || graph->ops().size() < least) return nullptr;
   for (Value v : graph->outputs())
     if (v.is_literal()) return nullptr;
   if (!is_portable(*graph)) return nullptr;

@@ -12,6 +12,8 @@
 namespace weft {
 
 struct BlockOptions {
+  // Smaller programs stay whole.
+  uint32_t min_program_ops = 0;
   // What a step takes at least, by estimate: shorter pieces that repeat become parts of longer
   // ones.
   double min_seconds = 0;
@@ -20,8 +22,12 @@ struct BlockOptions {
   // A piece that repeats is worth a program of its own from this many ops on.
   uint32_t min_ops = 16;
 
-  // Steps that cost next to nothing at each call.
-  static BlockOptions for_speed() { return {.min_seconds = 1e-3, .max_overhead = 0.1}; }
+  // Steps that cost next to nothing at each call, of programs that XLA takes more than a second
+  // for. Of smaller ones it merges so many equal kernels that blocks, each with its own, may take
+  // longer.
+  static BlockOptions for_speed() {
+    return {.min_program_ops = 2000, .min_seconds = 1e-3, .max_overhead = 0.1};
+  }
 };
 
 // One run of a piece. Slots are numbers of values of the whole program that leave the piece which
