@@ -250,7 +250,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-    compile="auto",
+    compile="whole",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -281,7 +281,7 @@ def jit(
         (ValueError).
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
-        blocks where much less is then to be compiled and calls are no slower. Blocks need a
+        blocks where by estimate much less is compiled and calls are no slower. Blocks need a
         program without effects on one device. Within another trace "blocks" is refused
         (ValueError).
 
