@@ -14,7 +14,7 @@ N = 6
 LAYERS = [
     lambda h, p, x: h + jnp.tanh(h @ p["w"] + p["b"]) * 0.3,
     lambda h, p, x: jnp.sin(h) @ p["w"] / 3 + x,
-    lambda h, p, x: (h - h.mean(0)) / (1 + h.std(0)) * p["b"],
+    lambda h, p, x: (h - h.mean(0)) / jnp.sqrt(0.5 + h.var(0)) * p["b"],
     lambda h, p, x: weft.nn.softmax(h @ p["w"], -1) + 0.1 * h.T,
     lambda h, p, x: jnp.where(h > 0, h, 0.1 * h) * p["b"] + jnp.cumsum(h, 0) / 9,
     lambda h, p, x: lax.fori_loop(0, 2, lambda i, z: jnp.cos(z + p["b"]), h),
