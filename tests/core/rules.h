@@ -1,6 +1,7 @@
 // Runs the rules of one op outside of any transform, as the drivers would.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,15 @@ inline GraphRef run_transpose(const OpCase& c, const std::vector<size_t>& linear
   std::vector<Value> cotangents = inputs(b, c.out_types);
   for (size_t i : linear)
     if (accumulate) accumulated[i] = b.input(c.in_types[i]);
-  TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, accumulated};
+  std::function<void(size_t, Block)> keep = [&](size_t i, const Block& block) {
+    std::vector<Dims> around;
+    const Dims &shape = block.ct.shape(), &whole = c.in_types[i]->shape();
+    for (size_t d = 0; d < whole.size(); ++d)
+      around.push_back({block.start[d], whole[d] - block.start[d] - shape[d], 0});
+    Val padded = pad(block.ct, scalar_like(block.ct, 0), around);
+    accumulated[i] = (accumulated[i] ? add_any(Val{&b, accumulated[i]}, padded) : padded).value;
+  };
+  TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, accumulated, keep};
   c.op.transpose(ctx);
   Values outputs;
   for (size_t i : linear) {
