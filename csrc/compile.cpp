@@ -8,6 +8,7 @@
 #include "cache_key.h"
 #include "in_flight.h"
 #include "lru_table.h"
+#include "prologue.h"
 #include "split.h"
 #include "steps.h"
 #include "unlocked.h"
@@ -106,6 +107,33 @@ std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& place
   return made;
 }
 
+// Takes what depends on constants alone out of a program on one device, if that is worth it.
+std::shared_ptr<Prologue> take_constants(Split& s, const Places& places,
+                                         const CompileOptions& options) {
+  int64_t max_bytes = max_constants_kept();
+  if (!s.graph || options.constants.empty() || max_bytes == 0 || !places.inputs.empty() ||
+      !place_of(places.at).on_one_device())
+    return nullptr;
+  std::vector<bool> constants;
+  for (uint32_t i : s.kept) constants.push_back(options.constants[i]);
+  auto plan = unlocked(
+      *s.graph, [&] { return split_constants(s.graph, constants, {.max_bytes = max_bytes}); });
+  if (!plan) return nullptr;
+  auto numbers = [&](const std::vector<uint32_t>& inputs) {
+    std::vector<uint32_t> out;
+    for (uint32_t i : inputs) out.push_back(s.kept[i]);
+    return out;
+  };
+  CompileOptions named = options;
+  named.name = options.name + "_constants";
+  auto made =
+      std::make_shared<Prologue>(executable_for(plan->prologue, {.at = places.at}, {}, named),
+                                 numbers(plan->reads), plan->bytes);
+  s.kept = numbers(plan->inputs);
+  s.graph = plan->main;
+  return made;
+}
+
 // Whether an output that is an input is where it is wanted.
 bool stays(const Places& places, size_t output, size_t input) {
   if (places.outputs.empty() || !places.outputs[output]) return true;
@@ -197,6 +225,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
   Split s = split(program->optimized, options.keep_unused, donated,
                   [&](size_t output, size_t input) { return stays(places, output, input); });
+  if (!program->observed) program->prologue = take_constants(s, places, options);
   std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
@@ -237,6 +266,7 @@ CacheStats executable_cache_stats() {
 void clear_executable_cache() {
   table(false).clear();
   table(true).clear();
+  release_constants();
   unload_executables(loaded_executables());
 }
 

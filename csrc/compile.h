@@ -15,6 +15,9 @@ struct CompileOptions {
   Places places = {};  // of the inputs and outputs of the graph
   std::string name = "f";
   std::vector<bool> donated;
+  // For each graph input whether it is the same array at every call. Empty: the program is not
+  // known to be called again.
+  std::vector<bool> constants = {};
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
   int compiler_options = 0;  // see compiler_options_number
@@ -32,6 +35,7 @@ struct Observed {
 };
 
 struct Steps;
+class Prologue;
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
 // handed back without the device being asked.
@@ -39,6 +43,8 @@ struct Program {
   ExecutableRef executable;  // null when nothing has to be computed, or it is in steps
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
+  // Makes the last inputs of the executable, of constants; null if there are none.
+  std::shared_ptr<Prologue> prologue = nullptr;
   std::vector<uint32_t> kept;     // inputs passed to the executable
   std::vector<int> from_input;    // per output: input that it is, or -1
   std::vector<uint32_t> donated;  // inputs that are gone after the call

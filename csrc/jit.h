@@ -23,6 +23,7 @@ struct Entry {
   // these places among the leaves of the arguments.
   std::vector<Ref> written;
   std::vector<size_t> written_arguments;
+  bool is_library = false;          // composite(): no function that a user wrote
   bool leaked = false;              // tracers outlived the trace
   bool holds_objects = false;       // of users, in the graph: callbacks, rules
   Ref out_tree;                     // null: the output is one leaf
@@ -44,6 +45,7 @@ struct Entry {
   struct Target {
     Places places;
     int debug_flags;
+    bool keeps_constants;
     int compiler_options;
     friend bool operator==(const Target&, const Target&) = default;
   };

@@ -9,6 +9,7 @@
 #include "eager.h"
 #include "hooks.h"
 #include "location.h"
+#include "prologue.h"
 #include "recording.h"
 #include "run.h"
 #include "sharding_object.h"
@@ -169,8 +170,16 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }
 
+// Which inputs are arrays that the function closes over.
+static std::vector<bool> constants_of(const Entry& e) {
+  std::vector<bool> constants(e.graph->num_inputs());
+  for (size_t i = 0; i < e.captures.size(); ++i) constants[i] = is_array(e.captures[i].get());
+  return constants;
+}
+
 ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int compiler_options) {
-  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), compiler_options};
+  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), max_constants_kept() > 0,
+                       compiler_options};
   do {
     for (const auto& [known, program] : e.programs)
       if (known == target) return program;
@@ -180,6 +189,7 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int comp
   options.places = target.places;
   options.name = e.name;
   options.donated = e.donated;
+  if (!e.is_library) options.constants = constants_of(e);
   options.keep_unused = keep_unused;
   options.compiler_options = compiler_options;
   ProgramRef program = compile(e.graph, options, e.weak);

@@ -11,6 +11,7 @@
 #include "eager.h"
 #include "graph_object.h"
 #include "jit.h"
+#include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
 #include "steps.h"
@@ -150,6 +151,16 @@ void bind_stages(nb::module_& m) {
                                                    take(steps->blocks[i]->loaded())));
                      return out;
                    })
+      // None, or (graph, the inputs of the program that it takes, bytes of its results, whether
+      // these are there now, executable).
+      .def_prop_ro("prologue",
+                   [](const ProgramObject& p) -> nb::object {
+                     const Prologue* made = p.program->prologue.get();
+                     if (!made) return nb::none();
+                     return nb::make_tuple(GraphObject{made->executable->graph}, made->reads,
+                                           made->bytes, made->is_kept(),
+                                           take(made->executable->loaded()));
+                   })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def_prop_ro("input_shardings",
                    [](const ProgramObject& p) {
@@ -178,7 +189,7 @@ void bind_stages(nb::module_& m) {
         for (nb::handle a : arrays) {
           TypeRef type = types[operands.size()];
           Operand x = classify_operand(a.ptr(), "compiled program");
-          if (x.kind == OperandKind::kTracer || x.type != type)
+          if (x.kind == OperandKind::kTracer || buffer_type(x.type) != buffer_type(type))
             raise_error("ArgumentTypeError", "expected an array of type ", type,
                         " for a compiled program; got ", x.type,
                         x.kind == OperandKind::kTracer ? ", traced" : "");

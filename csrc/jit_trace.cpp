@@ -107,6 +107,7 @@ EntryRef trace(const JitState& s, const Call& call) {
       PyTuple_Pack(3, s.function.get(), tree ? tree : Py_None, s.static_argnums_object.get()));
   auto entry = std::make_shared<Entry>();
   entry->name = s.name;
+  entry->is_library = s.library;
   entry->in_tree = Ref::borrow(tree);
   for (const Operand& x : call.operands) entry->in_weak.push_back(x.weak);
   std::vector<Value> outputs;

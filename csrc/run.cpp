@@ -10,6 +10,7 @@
 #include "checks.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "prologue.h"
 #include "steps.h"
 
 namespace weft::py {
@@ -151,6 +152,23 @@ Ref run_steps(const Steps& s, const Ref& buffers) {
   return read(s.plan->outputs);
 }
 
+PyObject* buffer_of(PyObject* array) {
+  ArrayObject* a = as_array(array);
+  if (a->deleted) check_live(a);
+  return Py_NewRef(a->buffer);
+}
+
+// What the program has made of constants: a list of buffers.
+Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
+  if (PyObject* known = p.find(inputs)) return Ref::borrow(known);
+  Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.reads.size())));
+  for (size_t i = 0; i < p.reads.size(); ++i)
+    PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.reads[i]]));
+  Ref made = execute(*p.executable, buffers.get());
+  p.keep(inputs, made);
+  return made;
+}
+
 }  // namespace
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
@@ -165,12 +183,14 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
   if (!p.donated.empty()) inputs = owned_donations(p, inputs, owned, copies);
   Ref results;
   if (p.executable || p.steps) {
-    Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
-    for (size_t i = 0; i < p.kept.size(); ++i) {
-      ArrayObject* a = as_array(inputs[p.kept[i]]);
-      if (a->deleted) check_live(a);
-      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
-    }
+    Ref made = p.prologue ? constants(*p.prologue, inputs) : Ref();
+    Py_ssize_t num_made = made ? PyList_GET_SIZE(made.get()) : 0;
+    auto num_kept = static_cast<Py_ssize_t>(p.kept.size());
+    Ref buffers = Ref::checked(PyList_New(num_kept + num_made));
+    for (size_t i = 0; i < p.kept.size(); ++i)
+      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.kept[i]]));
+    for (Py_ssize_t i = 0; i < num_made; ++i)
+      PyList_SET_ITEM(buffers.get(), num_kept + i, Py_NewRef(PyList_GET_ITEM(made.get(), i)));
     results = p.executable ? execute(*p.executable, buffers.get()) : run_steps(*p.steps, buffers);
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }

@@ -9,6 +9,7 @@
 #include "jit_traces.h"
 #include "location.h"
 #include "lru_table.h"
+#include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
 #include "shared_runs.h"
@@ -198,6 +199,9 @@ void bind_state(nb::module_& m) {
   m.def(
       "unload_executables", [](size_t count) { return unload_executables(count); },
       nb::arg("count"));
+  m.def("constants_kept", [] { return constants_kept(); });
+  m.def("max_constants_kept", [] { return max_constants_kept(); });
+  m.def("set_max_constants_kept", [](int64_t bytes) { set_max_constants_kept(bytes); });
   m.def("clear_caches", [] {
     clear_traces();
     clear_eager_cache();

@@ -72,6 +72,18 @@ class _DefaultDevice:
         _core.set_global_default_device(device)
 
 
+class _ConstantsKept:
+    """A number of bytes, of the process."""
+
+    @staticmethod
+    def get():
+        return _core.max_constants_kept()
+
+    @staticmethod
+    def set_global(value):
+        _core.set_max_constants_kept(value)
+
+
 class Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
@@ -272,6 +284,16 @@ SETTINGS = {
         "Number of CPU devices to make; None is one. Read when the client starts.",
         _check_count,
         int,
+    ),
+    "weft_constants_kept": Setting(
+        2**28,
+        "Bytes of what functions under `jit` compute from arrays that they close over, or from "
+        "nothing at all: it is computed once for those arrays and kept, of all functions together. "
+        "Where there is no room for more, what was used last stays; weft.clear_caches() forgets "
+        "all. 0: nothing is kept, and everything is computed at every call.",
+        _check_bytes,
+        int,
+        _ConstantsKept,
     ),
     "weft_cpu_enable_async_dispatch": Setting(
         False,

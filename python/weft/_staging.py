@@ -538,6 +538,21 @@ class Block(NamedTuple):
     executable: Any
 
 
+class Prologue(NamedTuple):
+    """What a program computes once for its constants, as a program of its own.
+
+    Attributes: graph, of what is computed; constants, the arrays it is computed from, as numbers of
+    inputs of `Compiled.graph`; bytes, of the results; kept, whether they are there now;
+    executable, jaxlib's.
+    """
+
+    graph: Graph
+    constants: list[int]
+    bytes: int
+    kept: bool
+    executable: Any
+
+
 @public_methods
 class Compiled(_Stage):
     """A compiled program; call it with arguments of the signature it was made for.
@@ -642,6 +657,12 @@ class Compiled(_Stage):
     def blocks(self) -> list[Block]:
         """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
         return [Block(graph, times, loaded) for graph, times, loaded in self._program.blocks]
+
+    @property
+    def prologue(self) -> Prologue | None:
+        """What is computed once for the arrays that the function closes over, or None."""
+        made = self._program.prologue
+        return None if made is None else Prologue(*made)
 
     @property
     def _modules(self):
