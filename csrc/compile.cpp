@@ -126,9 +126,8 @@ std::shared_ptr<Prologue> take_constants(Split& s, const Places& places,
   };
   CompileOptions named = options;
   named.name = options.name + "_constants";
-  auto made =
-      std::make_shared<Prologue>(executable_for(plan->prologue, {.at = places.at}, {}, named),
-                                 numbers(plan->reads), plan->bytes);
+  auto made = std::make_shared<Prologue>(
+      executable_for(plan->prologue, {.at = places.at}, {}, named), numbers(plan->reads), *plan);
   s.kept = numbers(plan->inputs);
   s.graph = plan->main;
   return made;

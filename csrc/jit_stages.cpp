@@ -151,14 +151,14 @@ void bind_stages(nb::module_& m) {
                                                    take(steps->blocks[i]->loaded())));
                      return out;
                    })
-      // None, or (graph, the inputs of the program that it takes, bytes of its results, whether
-      // these are there now, executable).
+      // None, or (graph, the inputs of the program that it takes, bytes of its results,
+      // seconds that a call is spared, whether the results are there now, executable).
       .def_prop_ro("prologue",
                    [](const ProgramObject& p) -> nb::object {
                      const Prologue* made = p.program->prologue.get();
                      if (!made) return nb::none();
                      return nb::make_tuple(GraphObject{made->executable->graph}, made->reads,
-                                           made->bytes, made->is_kept(),
+                                           made->bytes, made->seconds, made->is_kept(),
                                            take(made->executable->loaded()));
                    })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })

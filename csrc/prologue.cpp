@@ -27,8 +27,11 @@ PyMethodDef buffer_died_method{"buffer_died", buffer_died, METH_O, nullptr};
 
 }  // namespace
 
-Prologue::Prologue(ExecutableRef program, std::vector<uint32_t> inputs, int64_t num_bytes)
-    : executable(std::move(program)), reads(std::move(inputs)), bytes(num_bytes) {}
+Prologue::Prologue(ExecutableRef program, std::vector<uint32_t> inputs, const ConstantSplit& plan)
+    : executable(std::move(program)),
+      reads(std::move(inputs)),
+      bytes(plan.bytes),
+      seconds(plan.seconds) {}
 
 PyObject* Prologue::buffer_of(PyObject* array) { return as_array(array)->buffer; }
 

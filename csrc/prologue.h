@@ -14,7 +14,7 @@ namespace weft::py {
 class Prologue {
  public:
   // `reads`: the inputs of the whole program that it takes.
-  Prologue(ExecutableRef program, std::vector<uint32_t> inputs, int64_t num_bytes);
+  Prologue(ExecutableRef program, std::vector<uint32_t> inputs, const ConstantSplit& plan);
   ~Prologue() { release(); }
   Prologue(const Prologue&) = delete;
 
@@ -33,7 +33,8 @@ class Prologue {
 
   const ExecutableRef executable;
   const std::vector<uint32_t> reads;
-  const int64_t bytes;  // of the results
+  const int64_t bytes;   // of the results
+  const double seconds;  // that each call is spared, by estimate
 
  private:
   static PyObject* buffer_of(PyObject* array);

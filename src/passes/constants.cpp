@@ -23,8 +23,13 @@ namespace {
 // What a machine takes, in order of magnitude: for an operation, one as expensive as a cosine, a
 // byte of memory, a kernel, an array that a program is handed.
 constexpr double kFlop = 5e-11, kTranscendental = 2e-9, kByte = 1.25e-10;
-constexpr double kKernel = 3e-7, kArray = 5e-8;
+constexpr double kKernel = 3e-7, kArray = 1e-7;
+// A byte that an op takes which is no part of a kernel: gathers, scatters and sorts go one by one.
+constexpr double kMovedByte = 1e-9;
 constexpr double kCall = 5e-6;
+// What it takes to compile the prologue, and each op of it; so many calls have to make up for that,
+// unless each is spared a part as large as this.
+constexpr double kCompile = 1e-2, kCompileOp = 2e-3, kCalls = 1000, kLargePart = 0.05;
 // Arrays of this size are no matter of memory. Larger ones are kept if that spares more than it
 // takes to read them once more, and if they are computed: moving elements is often free.
 constexpr int64_t kSmallBytes = 1 << 16, kLargeBytes = 1 << 20;
@@ -120,7 +125,7 @@ double Selection::seconds_to_make(const Op& first, double times, bool& computes)
     const Op& op = *item.op;
     Work w = work(op);
     computes = computes || w.seconds > 0 || !w.is_fused;
-    sum += w.is_fused ? w.seconds * item.times : w.seconds + w.bytes * kByte + kKernel;
+    sum += w.is_fused ? w.seconds * item.times : w.seconds + w.bytes * kMovedByte + kKernel;
     for (Value v : graph_.operands(op)) {
       if (v.is_literal() || !seen.insert(v.id).second) continue;
       const Op* maker = graph_.producer(v);
@@ -345,14 +350,14 @@ std::shared_ptr<ConstantSplit> split(const GraphRef& graph, const std::vector<bo
     price = price == 0 ? kByte : 4 * price;
   } while (chosen.bytes() > options.max_bytes && price < 1);
   if (chosen.kept().empty() || chosen.bytes() > options.max_bytes) return nullptr;
-  double spared = chosen.spared() + hoist.spared();
-  if (is_whole) {
-    double least = std::max(options.min_seconds, options.min_part * chosen.seconds_left());
-    if (spared < least) return nullptr;
-  }
   std::shared_ptr<ConstantSplit> result = take_apart(source, constants, chosen);
-  result->seconds = spared;
-  return result;
+  result->seconds = chosen.spared() + hoist.spared();
+  if (!is_whole) return result;
+  double left = chosen.seconds_left();
+  double compile = kCompile + kCompileOp * static_cast<double>(result->prologue->ops().size());
+  double least = std::max({options.min_seconds, options.min_part * left,
+                           std::min(kLargePart * left, compile / kCalls)});
+  return result->seconds < least ? nullptr : result;
 }
 
 }  // namespace
