@@ -10,6 +10,7 @@
 #include "lru_table.h"
 #include "split.h"
 #include "steps.h"
+#include "timer.h"
 #include "unlocked.h"
 
 namespace weft::py {
@@ -185,14 +186,47 @@ MeshRef mesh_named_in(const Graph& graph) {
   });
 }
 
+size_t count_ops(const Graph& graph) {
+  return *graph.cached<size_t>("count_ops", [&] {
+    size_t count = graph.ops().size();
+    for (const Op& op : graph.ops())
+      for_each_graph(op.attrs, [&](const GraphRef& inner) { count += count_ops(*inner); });
+    return std::make_shared<size_t>(count);
+  });
+}
+
+// Of a program whose modules were there before a load, or are what has been loaded since.
+static CompileCost cost_of(const Program& program, double optimize_seconds, uint64_t loads_before) {
+  CompileCost cost{.optimize = optimize_seconds, .ops = count_ops(*program.optimized)};
+  auto add = [&](const Executable& e) {
+    ++cost.modules;
+    const Origin& origin = e.origin();
+    if (origin.number <= loads_before) {
+      ++cost.in_memory;
+      return;
+    }
+    cost.from_disk += origin.source == Origin::kDisk;
+    cost.emit += origin.emission;
+    cost.compile += origin.compilation;
+  };
+  if (program.executable) add(*program.executable);
+  if (program.steps)
+    for (const ExecutableRef& block : program.steps->blocks) add(*block);
+  cost.blocks = program.steps ? cost.modules : 0;
+  return cost;
+}
+
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
+  uint64_t loads_before = num_loads();
   auto program = std::make_shared<Program>();
   GraphRef graph = with_observed(source, options.at_once, program->observed);
   // What failed is computed again, from the same inputs.
   const std::vector<bool>& donated = program->observed ? std::vector<bool>() : options.donated;
   weak_outputs.resize(graph->outputs().size());
+  Timer optimization;
   program->optimized = unlocked(*graph, [&] { return optimize(graph); });
+  double optimize_seconds = optimization.passed();
   Places places = options.places;
   if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
   Split s = split(program->optimized, options.keep_unused, donated,
@@ -209,6 +243,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
       program->executable = executable_for(s.graph, part, std::move(aliases), options);
   }
   program->places = std::move(places);
+  program->cost = cost_of(*program, optimize_seconds, loads_before);
   return program;
 }
 
@@ -231,7 +266,8 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
 }
 
 CacheStats executable_cache_stats() {
-  return {num_loads() - num_disk_hits(), num_disk_hits(), hits, table(false).size() + table(true).size(), loaded_executables()};
+  return {num_loads() - num_disk_hits(), num_disk_hits(), hits,
+          table(false).size() + table(true).size(), loaded_executables()};
 }
 
 void clear_executable_cache() {

@@ -33,6 +33,15 @@ struct Observed {
 
 struct Steps;
 
+// What it took to make a program. Its modules were compiled for it, read from the disk, or were in
+// memory, as programs of the same structure have them.
+struct CompileCost {
+  double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
+  size_t ops = 0;                              // of the optimised graph, with those it holds
+  size_t modules = 0, in_memory = 0, from_disk = 0;
+  size_t blocks = 0;  // of the modules, those that are blocks
+};
+
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
 // handed back without the device being asked.
 struct Program {
@@ -46,6 +55,7 @@ struct Program {
   std::vector<bool> weak;  // per output
   Places places = {};
   std::shared_ptr<const Observed> observed = nullptr;  // null: nothing is
+  CompileCost cost = {};
 };
 using ProgramRef = std::shared_ptr<const Program>;
 
@@ -58,6 +68,9 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
                    std::vector<bool> weak_outputs);
 // StableHLO text of the program as it would be compiled (lower().as_text()).
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
+
+// The operations of a graph and of those that it holds.
+size_t count_ops(const Graph& graph);
 
 struct CacheStats {
   uint64_t compiles = 0, disk_hits = 0, hits = 0, size = 0, loaded = 0;

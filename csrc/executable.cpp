@@ -311,7 +311,6 @@ Ref Executable::load() {
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;
   origin.compilation = compilation.passed();
-  origin_ = origin;
   if (told)
     notice(from_disk ? "retrieved" : "compiled", {to_text(name), py_seconds(origin.compilation)});
   shared_ = SharedRuns::on(*place.devices);
@@ -321,7 +320,8 @@ Ref Executable::load() {
     if (split) tell(module.inspections, split.get());
     set_results(made.get());
   }
-  ++loaded_set().loads;
+  origin.number = ++loaded_set().loads;
+  origin_ = origin;
   loaded_set().disk_hits += from_disk;
   loaded_ = made;
   last_use_ = ++clock_;

@@ -28,6 +28,7 @@ struct Places {
 struct Origin {
   enum Source : uint8_t { kNone, kXla, kDisk };  // none: nothing was loaded yet
   Source source = kNone;
+  uint64_t number = 0;                   // of the load, among all of the process
   double emission = 0, compilation = 0;  // seconds; of one from disk, of reading and loading it
 };
 

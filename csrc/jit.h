@@ -14,6 +14,8 @@
 
 namespace weft::py {
 
+struct Miss;
+
 // A function traced for one signature.
 struct Entry {
   GraphRef graph;               // inputs: captures, then arguments
@@ -33,6 +35,7 @@ struct Entry {
   std::vector<bool> in_weak;        // per argument
   Ref in_tree;                      // of (args, kwargs) without static ones
   std::string name;
+  std::weak_ptr<Miss> miss;  // the call that it was traced for, while that is remembered
   // Made when needed.
   mutable AttrsRef call_attrs;
   // What jit was given, per graph input and output.
@@ -61,7 +64,8 @@ void init_jit(PyObject* module);
 // it would run.
 std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
                                            PyObject* kwargs);
-// The program of an entry on devices, compiled at first use.
+// The program of an entry on devices, compiled at first use; whether it was.
+bool is_compiled(const Entry& entry, Places places, int compiler_options);
 ProgramRef program_for(const Entry& entry, Places places, bool keep_unused, int compiler_options);
 
 }  // namespace weft::py

@@ -8,6 +8,7 @@
 #include "cell.h"
 #include "eager.h"
 #include "hooks.h"
+#include "jit_history.h"
 #include "location.h"
 #include "recording.h"
 #include "run.h"
@@ -169,8 +170,37 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }
 
+static Entry::Target target_of(Places places, int compiler_options) {
+  return {std::move(places), static_cast<int>(debug_flags()), compiler_options};
+}
+
+bool is_compiled(const Entry& e, Places places, int compiler_options) {
+  Entry::Target target = target_of(std::move(places), compiler_options);
+  return std::any_of(e.programs.begin(), e.programs.end(),
+                     [&](const auto& known) { return known.first == target; });
+}
+
+// Why an entry that was compiled is compiled again.
+static std::string why_again(const Entry& e, const Entry::Target& target) {
+  if (e.programs.empty()) return "";
+  const Entry::Target& before = e.programs.back().first;
+  if (target.debug_flags != before.debug_flags) return "debug_nans or debug_infs is another";
+  if (target.compiler_options != before.compiler_options) return "compiler_options are others";
+  if (target.places.at != before.places.at)
+    return cat("the arguments are on ", describe(target.places.at), ", before on ",
+               describe(before.places.at));
+  for (size_t i = 0; i < e.graph->num_inputs(); ++i) {
+    ShardingRef now = target.places.input(i), then = before.places.input(i);
+    if (now == then) continue;
+    size_t captures = e.captures.size();
+    return cat(i < captures ? "an array that is closed over" : cat("leaf ", i - captures),
+               " is on ", describe(now), ", before on ", describe(then));
+  }
+  return "the results are to be elsewhere";
+}
+
 ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int compiler_options) {
-  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), compiler_options};
+  Entry::Target target = target_of(std::move(places), compiler_options);
   do {
     for (const auto& [known, program] : e.programs)
       if (known == target) return program;
@@ -183,6 +213,12 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int comp
   options.keep_unused = keep_unused;
   options.compiler_options = compiler_options;
   ProgramRef program = compile(e.graph, options, e.weak);
+  if (MissRef miss = e.miss.lock()) {
+    Compilation made{why_again(e, target), program->cost};
+    if (is_on(kExplainMisses)) notice("made", {to_text(e.name), compilation_object(made)});
+    if (miss->compilations.size() < Miss::kMaxCompilations)
+      miss->compilations.push_back(std::move(made));
+  }
   e.programs.emplace_back(target, program);
   return program;
 }

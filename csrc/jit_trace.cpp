@@ -96,7 +96,7 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num
               describe_cell(cell), "\n  Refs cannot be returned: return its value, ref[...].");
 }
 
-EntryRef trace(const JitState& s, const Call& call) {
+std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
   auto context = std::make_shared<TraceContext>();
   context->name = s.name;
   context->locations = !s.library;

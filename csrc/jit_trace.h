@@ -5,6 +5,6 @@
 
 namespace weft::py {
 
-EntryRef trace(const JitState& s, const Call& call);
+std::shared_ptr<Entry> trace(const JitState& s, const Call& call);
 
 }  // namespace weft::py

@@ -666,6 +666,7 @@ SPELLED_MEMBERS = {
         # Arrays, or ShapeDtypeStructs in their place.
         "eval_shape": ["def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any: ..."],
         "lower": ["def lower(self, /, *args: Any, **kwargs: Any) -> Lowered: ..."],
+        "explain": ["def explain(self, /, *args: Any, **kwargs: Any) -> Explanation: ..."],
         "trace": ["def trace(self, /, *args: Any, **kwargs: Any) -> Traced: ..."],
         "cache_info": ["def cache_info(self) -> CacheInfo: ..."],
         "cache_clear": ["def cache_clear(self) -> None: ..."],
@@ -691,6 +692,7 @@ HOMES = {
     "Primitive": "weft.extend._primitive",
     "ufunc": "weft._core",
     "ShapedArray": "weft._staging",
+    "Explanation": "weft._explain",
     "Lowered": "weft._staging",
     "Traced": "weft._staging",
     "CacheInfo": "weft._jit",

@@ -339,6 +339,19 @@ def _eval_shape(self, /, *args, **kwargs):
     return self.trace(*args, **kwargs).out_info
 
 
+def _explain(self, /, *args, **kwargs):
+    """Why the function was traced and compiled: a weft.stages.Explanation; `print` shows it.
+
+    Without arguments, of the last 64 calls that had to be traced: the user's line, which argument
+    differed from the closest earlier call, in shape, dtype, weak type, sharding, static value,
+    nesting, or which setting; the seconds of each stage; whether XLA, the disk or memory served the
+    program. With arguments, as `lower` takes them: what would become of a call, which is not made.
+    """
+    from weft._explain import explain  # when asked for
+
+    return explain(self, args, kwargs)
+
+
 class CacheInfo(tuple):
     """(hits, misses, size, limit) of a function's cache of traced signatures."""
 
@@ -359,6 +372,7 @@ def _repr(self):
 for _name, _method in {
     "trace": _trace,
     "lower": _lower,
+    "explain": _explain,
     "eval_shape": _eval_shape,
     "cache_info": lambda self: CacheInfo(self._cache_info()),
     "_cache_size": lambda self: self._cache_info()[2],

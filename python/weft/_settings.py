@@ -224,7 +224,9 @@ SETTINGS = {
         'The logger "weft" tells of traces and compilations, as warnings.', "log_compiles"
     ),
     "weft_explain_cache_misses": _flag(
-        'The logger "weft" tells why a call of a function under `jit` is traced.', "explain_misses"
+        'The logger "weft" tells why calls of functions under `jit` are traced and compiled, and '
+        "how long that takes. WEFT_EXPLAIN=1 is short for WEFT_EXPLAIN_CACHE_MISSES=1.",
+        "explain_misses",
     ),
     "weft_no_tracing": _flag("What would have to be traced raises RuntimeError.", "no_tracing"),
     "weft_no_execution": _flag("Programs that would run raise RuntimeError.", "no_execution"),
