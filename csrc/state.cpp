@@ -146,6 +146,19 @@ void bind_state(nb::module_& m) {
         c.set = unset ? c.set & ~s.mask() : c.set | s.mask();
       },
       nb::arg("name"), nb::arg("value").none());
+  // What the thread has set for itself, for another thread that works for it.
+  m.def("thread_settings", [] {
+    const ThreadConfig& c = thread_config();
+    return nb::make_tuple(c.set, c.word, c.default_device ? *c.default_device : -1,
+                          c.default_device.has_value());
+  });
+  m.def("use_thread_settings", [](nb::tuple all) {
+    ThreadConfig& c = thread_config();
+    c.set = nb::cast<uint64_t>(all[0]);
+    c.word = nb::cast<uint64_t>(all[1]);
+    c.default_device = std::nullopt;
+    if (nb::cast<bool>(all[3])) c.default_device = nb::cast<int>(all[2]);
+  });
   m.def("set_global_setting", [](const std::string& name, uint64_t value) {
     const Setting& s = setting_named(name);
     process_config().word = with_setting(process_config().word, s, value);

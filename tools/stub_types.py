@@ -61,6 +61,7 @@ PARAMETERS = table("""
 FUNCTIONS = {
     "weft": table("""
         PyTree: x init_val tree local_data
+        Iterable[Any]: programs
         str: name
         int: host_id process_index
         Any: mode backend
@@ -339,6 +340,7 @@ RETURNS = {
         list[int]: process_indices host_ids
         list[Device]: devices local_devices
         list[Array]: live_arrays
+        list[Any]: compile_all
         Array: freeze make_array_from_callback make_array_from_process_local_data
         Array: make_array_from_single_device_arrays ref.freeze ref.get ref.swap
         Ref: new_ref empty_ref ref.new_ref ref.empty_ref

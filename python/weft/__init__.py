@@ -179,6 +179,7 @@ __all__ = [
     "checkpoints",
     "clear_caches",
     "closure_convert",
+    "compile_all",
     "compiler",
     "compose",
     "config",
@@ -299,6 +300,7 @@ __all__ = [
 ]
 # Modules that are loaded when they are first used.
 _LATER = {
+    "weft._ahead": ("compile_all",),
     "weft._explicit": ("reshard",),
     "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
     "weft._pmap": ("pmap",),

@@ -17,6 +17,8 @@ from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from weft._communication import Communication
 
 
@@ -509,11 +511,29 @@ class Lowered(_Stage):
 
         compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
         """
+        return self._compilation(compiler_options)()
+
+    def compile_async(self, compiler_options: dict[str, Any] | None = None) -> "Future[Compiled]":
+        """The same in a thread of a pool: a concurrent.futures.Future of what `compile` returns.
+
+        `result()` waits for it, or raises what `compile` would; `done()`, `exception()` and
+        `add_done_callback(f)` are there as well, and `asyncio.wrap_future` awaits it. `cancel()`
+        works while no thread has begun. At the end of the process what has begun is waited for, and
+        the rest cancelled. Calls of the function that need the program meanwhile wait for it.
+
+        compiler_options: as for `compile`.
+        """
+        from weft._ahead import compile_async  # threads, for those who ask for them
+
+        return compile_async(self, compiler_options)
+
+    def _compilation(self, compiler_options):
+        """`compile` as a function of no arguments, in which no code of the user's runs."""
         from weft._jit import options_of_compiler
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         keep_unused = self._traced._function._keep_unused
-        return Compiled(self, self._core.compile(self._places, keep_unused, options))
+        return lambda: Compiled(self, self._core.compile(self._places, keep_unused, options))
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
