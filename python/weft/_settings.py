@@ -228,6 +228,13 @@ SETTINGS = {
         "how long that takes. WEFT_EXPLAIN=1 is short for WEFT_EXPLAIN_CACHE_MISSES=1.",
         "explain_misses",
     ),
+    "weft_compile_progress": Setting(
+        True,
+        "Show on a terminal what is being compiled, once that has taken a second: a line on stderr "
+        "that goes when it ends. Nothing is written to files, pipes and notebooks.",
+        _check_bool,
+        _parse_bool,
+    ),
     "weft_no_tracing": _flag("What would have to be traced raises RuntimeError.", "no_tracing"),
     "weft_no_execution": _flag("Programs that would run raise RuntimeError.", "no_execution"),
     "weft_transfer_guard": Setting(

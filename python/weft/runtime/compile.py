@@ -14,7 +14,7 @@ from jaxlib import _jax, xla_client
 from weft import _core
 from weft._version import __version__
 from weft.config import config
-from weft.runtime import devices, disk_cache, ffi
+from weft.runtime import devices, disk_cache, ffi, progress
 
 # How many programs are compiled between two looks at the process's memory maps.
 _LOOK_EVERY = 256
@@ -68,6 +68,18 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
+def _shown(compile):
+    """Those who wait at a terminal see what it is that takes so long."""
+
+    @functools.wraps(compile)
+    def compile_module(text, *args):
+        with progress.compiling(_name_of(text)):
+            return compile(text, *args)
+
+    return compile_module
+
+
+@_shown
 def compile_text(
     text,
     indices,
