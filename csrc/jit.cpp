@@ -10,6 +10,7 @@
 #include "jit_history.h"
 #include "jit_signature.h"
 #include "jit_state.h"
+#include "jit_stored.h"
 #include "jit_trace.h"
 #include "location.h"
 #include "object_type.h"
@@ -32,10 +33,13 @@ struct JitObject {
     if (!state) return 0;
     Py_VISIT(state->function.get());
     Py_VISIT(state->traces_object.get());
+    Py_VISIT(state->stored.get());
     return 0;
   }
   void clear() {
-    if (state) state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
+    if (!state) return;
+    state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
+    state->stored = Ref();
   }
   void release() { delete state; }
 };
@@ -74,6 +78,12 @@ class NotedMiss {
     miss_->is_nested = !context_stack().empty();
     functions_of_same_code(s.function.get(), true);
     s.traces().history.add(miss_);
+  }
+  void found_stored() {
+    if (miss_) miss_->cause = Miss::kStored;
+  }
+  void note(std::string text) {
+    if (miss_) miss_->note = std::move(text);
   }
   void traced(Entry& entry, double seconds) {
     if (!miss_) return;
@@ -141,7 +151,15 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
   Ref held = s.traces_object;  // the trace may drop the function
   InFlightTable<Signature>::Begun begun(traces.in_flight, call.signature, true);
   Timer timer;
-  std::shared_ptr<Entry> entry = trace(s, call);
+  std::string why_not;
+  std::shared_ptr<Entry> entry = s.stored ? stored_entry(s, call, why_not) : nullptr;
+  if (entry) {
+    miss.found_stored();
+  } else {
+    entry = trace(s, call);
+    if (s.stored) store_entry(s, call, *entry, why_not);
+    miss.note(std::move(why_not));
+  }
   double seconds = timer.passed();
   if (is_on(kLogCompiles)) notice("traced", {to_text(s.name), timer.seconds()});
   miss.traced(*entry, seconds);
@@ -257,7 +275,14 @@ PyObject* outlook(PyObject* self, PyObject* given) {
   });
 }
 
+// Sets the store of traces, an object with the methods load and save; see weft._aot.
+PyObject* keep_in(PyObject* self, PyObject* store) {
+  as_jit(self)->state->stored = Ref::borrow(store);
+  return Py_NewRef(Py_None);
+}
+
 PyMethodDef methods[] = {
+    {"_keep_in", keep_in, METH_O, "Keeps traces in a store, for other processes."},
     {"_history", history, METH_NOARGS, "(misses, how many older ones are forgotten)"},
     {"_outlook", outlook, METH_VARARGS, "What a call with these arguments would find."},
     {"_cache_info", cache_info, METH_NOARGS, "(hits, misses, size, limit)"},

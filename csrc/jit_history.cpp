@@ -141,11 +141,12 @@ Ref compilation_object(const Compilation& c) {
 }
 
 Ref miss_object(const Miss& miss) {
-  static const char* const causes[] = {"first", "fresh",  "cleared", "forgotten",
-                                       "outer", "leaked", "failed",  "differs"};
+  static const char* const causes[] = {"first",  "fresh",  "cleared", "forgotten", "outer",
+                                       "leaked", "failed", "differs", "stored"};
   Ref dict = Ref::checked(PyDict_New());
   set(dict, "cause", to_text(causes[miss.cause]));
   set(dict, "line", loc_object(miss.loc));
+  set(dict, "note", to_text(miss.note));
   set(dict, "others", number(miss.others));
   set(dict, "num_leaves", number(miss.num_leaves));
   set(dict, "leaves_before", number(miss.leaves_before));

@@ -31,6 +31,7 @@ struct Miss {
     kLeaked,     // there was one, whose tracers outlived it
     kFailed,     // there was one, which raised an error
     kDiffers,    // from the closest signature
+    kStored,     // another process had traced it
   };
   struct Leaf {
     size_t number;
@@ -57,6 +58,7 @@ struct Miss {
   Ref structure, structure_before;
   std::vector<Static> statics;
   std::vector<Texts> texts;  // what else differs
+  std::string note;          // of the store, why it did not help or will not
   // Of the trace.
   double seconds = -1;  // negative: it raised an error, or is not at its end
   size_t ops = 0;

@@ -25,6 +25,7 @@ struct JitState {
   int compiler_options = 0;         // see compiler_options_number
   uint64_t id;                      // no other JitFunction ever has it
   Ref traces_object;
+  Ref stored;  // where traces are kept for other processes; unset: nowhere
 
   // Shared by jit functions of one function with equal options.
   Traces& traces() const { return *traces_of(traces_object.get()); }

@@ -49,7 +49,8 @@ Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers
   return Ref::checked(PyObject_Call(s.function.get(), args.get(), kwargs.get()));
 }
 
-// Which graph inputs are donated: those of arguments named by the donate_* options.
+}  // namespace
+
 std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num_captures) {
   std::vector<bool> donated(num_captures + call.leaves.size(), false);
   if (s.donate_argnums.empty() && s.donate_argnames.empty()) return {};
@@ -88,8 +89,6 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num
   }
   return donated;
 }
-
-}  // namespace
 
 [[noreturn]] static void raise_returned(const JitState& s, CellObject* cell) {
   raise_error("RefError", "expected arrays and numbers from '", s.name, "'; got ",

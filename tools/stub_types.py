@@ -544,6 +544,12 @@ def _checkpoint(name):
 
 # Overloads, by the name of the function.
 SPELLED = {
+    "weft.aot": [
+        "def aot(fun: Callable[_P, _T], /, *, path: str | None = None, **options: Any) -> "
+        "JitFunction[_P, _T]: ...",
+        "def aot(fun: None = None, /, *, path: str | None = None, **options: Any) -> "
+        "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
+    ],
     "weft.jit": [
         f"def jit(fun: Callable[_P, _T], /, *, {_once(_JIT)}) -> JitFunction[_P, _T]: ...",
         f"def jit(fun: None = None, /, *, {_once(_JIT)}) -> "

@@ -169,6 +169,7 @@ __all__ = [
     "Shard",
     "ad_checkpoint",
     "allow_f16_reductions",
+    "aot",
     "array_garbage_collection_guard",
     "auto_pcast",
     "block_until_ready",
@@ -301,6 +302,7 @@ __all__ = [
 # Modules that are loaded when they are first used.
 _LATER = {
     "weft._ahead": ("compile_all",),
+    "weft._aot": ("aot",),
     "weft._explicit": ("reshard",),
     "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
     "weft._pmap": ("pmap",),

@@ -21,6 +21,7 @@ _CAUSES = {
     "leaked": "called like this before; that trace leaked traced values, and was good for one jit "
     "function only",
     "failed": "called like this before; that trace raised an error",
+    "stored": "first call in this process; another one had stored the trace",
 }
 
 
@@ -78,10 +79,11 @@ class Made(NamedTuple):
 class Event(NamedTuple):
     """A call that had to be traced.
 
-    Attributes: line (the user's, "file.py:12 (f)", or None), cause ("first", "differs", and others
-    that `reasons` tells in words), reasons (a list of texts), trace (seconds; None if the trace
-    raised an error), operations, nested (whether it was within another trace), programs (a list of
-    what it was compiled into: Made).
+    Attributes: line (the user's, "file.py:12 (f)", or None), cause ("first", "differs", "stored"
+    where the trace was found by `weft.aot`, and others that `reasons` tells in words), reasons (a
+    list of texts), trace (seconds, also of finding it; None if it raised an error), operations,
+    nested (whether it was within another trace), programs (a list of what it was compiled into:
+    Made).
     """
 
     line: str | None
@@ -98,7 +100,8 @@ class Event(NamedTuple):
     def _stages(self):
         if self.trace is None:
             return ["the trace raised an error, or is not at its end"]
-        text = f"traced in {_time(self.trace)}, {_count(self.operations, 'operation')}"
+        how = "loaded" if self.cause == "stored" else "traced"
+        text = f"{how} in {_time(self.trace)}, {_count(self.operations, 'operation')}"
         if self.nested:
             text += ", within another trace"
         return [text, *map(str, self.programs)]
@@ -136,7 +139,8 @@ class Explanation:
             return
         programs = [program for event in self.events for program in event.programs]
         compiled = sum(program.source == "xla" for program in programs)
-        traced = _times(len(self.events) + self.forgotten)
+        stored = sum(event.cause == "stored" for event in self.events)
+        traced = _times(len(self.events) + self.forgotten - stored)
         yield f"{head}: traced {traced}, compiled {_times(compiled)}"
         if self.forgotten:
             yield f"  ({_count(self.forgotten, 'older trace')} forgotten)"
@@ -198,6 +202,11 @@ def _place(fun):
 
 
 def _reasons(fun, miss):
+    found = _causes(fun, miss)
+    return [*found, f"weft.aot: {miss['note']}"] if miss["note"] else found
+
+
+def _causes(fun, miss):
     cause = miss["cause"]
     if cause == "fresh":
         others = _count(miss["others"], "other function")

@@ -224,6 +224,8 @@ def _make(
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:
         jitted._compiler_options = compiler_options
+    if not library:
+        jitted._made_with = (options, target)  # which weft.aot tells from other options
     return jitted
 
 
