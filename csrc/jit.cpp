@@ -45,6 +45,9 @@ struct JitObject {
 };
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
+// Whether an entry serves a call at this place: within a trace, derivatives may be wanted of it.
+bool is_enough(const Entry& entry) { return !entry.runs_only || context_stack().empty(); }
+
 // Why a call has to be traced.
 Miss why_missed(const JitState& s, const Signature& own) {
   const Traces& traces = s.traces();
@@ -53,7 +56,9 @@ Miss why_missed(const JitState& s, const Signature& own) {
   miss.hash = own.hash;
   miss.num_leaves = own.leaves.size();
   const Miss* last = traces.history.last(own.hash);
-  if (last && (last->seconds < 0 || !last->is_kept || last->has_leaked)) {
+  if (EntryRef known = traces.find(own, s.id)) {
+    miss.cause = Miss::kRunsOnly;
+  } else if (last && (last->seconds < 0 || !last->is_kept || last->has_leaked)) {
     miss.cause = last->seconds < 0 ? Miss::kFailed : !last->is_kept ? Miss::kOuter : Miss::kLeaked;
   } else if (last && !traces.has_hash(own.hash)) {
     miss.cause = Miss::kForgotten;
@@ -138,7 +143,8 @@ Placement placement_on(const JitState& s, const Entry& entry, const Call& call) 
 EntryRef find_or_trace(const JitState& s, Call& call) {
   Traces& traces = s.traces();
   while (true) {
-    if (EntryRef entry = traces.find(call.signature, s.id)) {
+    EntryRef entry = traces.find(call.signature, s.id);
+    if (entry && is_enough(*entry)) {
       ++traces.hits;
       return entry;
     }
@@ -264,7 +270,7 @@ PyObject* outlook(PyObject* self, PyObject* given) {
     PassedArguments passed(args, kwargs);
     Call call = prepare(s, passed.arguments(), true);
     EntryRef entry = s.traces().find(call.signature, s.id);
-    if (!entry) {
+    if (!entry || !is_enough(*entry)) {
       Ref miss = miss_object(why_missed(s, call.signature));
       return Py_BuildValue("(OOO)", miss.get(), Py_None, Py_False);
     }

@@ -27,6 +27,7 @@ struct Entry {
   std::vector<size_t> written_arguments;
   bool leaked = false;              // tracers outlived the trace
   bool holds_objects = false;       // of users, in the graph: callbacks, rules
+  bool runs_only = false;           // rules of derivatives are left out of the graph
   Ref out_tree;                     // null: the output is one leaf
   ResultTree result_tree;           // the same, where it can be known
   std::vector<bool> weak;           // per output

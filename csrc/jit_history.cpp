@@ -142,7 +142,7 @@ Ref compilation_object(const Compilation& c) {
 
 Ref miss_object(const Miss& miss) {
   static const char* const causes[] = {"first",  "fresh",  "cleared", "forgotten", "outer",
-                                       "leaked", "failed", "differs", "stored"};
+                                       "leaked", "failed", "differs", "stored",    "runs_only"};
   Ref dict = Ref::checked(PyDict_New());
   set(dict, "cause", to_text(causes[miss.cause]));
   set(dict, "line", loc_object(miss.loc));

@@ -32,6 +32,7 @@ struct Miss {
     kFailed,     // there was one, which raised an error
     kDiffers,    // from the closest signature
     kStored,     // another process had traced it
+    kRunsOnly,   // it was found so, without rules of derivatives, which it needs within a trace
   };
   struct Leaf {
     size_t number;

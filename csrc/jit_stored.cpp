@@ -6,6 +6,7 @@
 #include "compile.h"
 #include "graph_object.h"
 #include "jit_trace.h"
+#include "weft/passes.h"
 
 namespace weft::py {
 namespace {
@@ -35,8 +36,6 @@ const char* reason_against(const Entry& e) {
   if (e.of_outer_trace) return "it closes over values of another trace";
   if (e.leaked) return "traced values outlive the trace";
   if (!e.written.empty() || !e.written_arguments.empty()) return "it writes refs";
-  if (e.holds_objects) return "the program holds functions or objects of Python";
-  if (mesh_named_in(*e.graph)) return "the program names a mesh";
   for (const Ref& c : e.captures)
     if (!is_array(c.get())) return "it closes over refs";
   return nullptr;
@@ -56,10 +55,17 @@ std::shared_ptr<Entry> stored_entry(const JitState& s, const Call& call, std::st
     return nullptr;
   }
   PyObject *graph, *captures, *out_tree, *result, *weak;
-  if (!PyArg_ParseTuple(found.get(), "OO!OOO!", &graph, &PyList_Type, &captures, &out_tree, &result,
-                        &PyList_Type, &weak))
+  int runs_only;
+  if (!PyArg_ParseTuple(found.get(), "OO!OOO!p", &graph, &PyList_Type, &captures, &out_tree,
+                        &result, &PyList_Type, &weak, &runs_only))
     throw PythonError{};
+  if (runs_only && !context_stack().empty()) {
+    why =
+        "not used: it has rules of derivatives, which may be wanted here, and no file holds those";
+    return nullptr;
+  }
   auto entry = std::make_shared<Entry>();
+  entry->runs_only = runs_only;
   entry->graph = graph_of(graph);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captures); ++i)
     entry->captures.push_back(Ref::borrow(PyList_GET_ITEM(captures, i)));
@@ -83,12 +89,19 @@ void store_entry(const JitState& s, const Call& call, const Entry& entry, std::s
     why = cat("not stored: ", reason);
     return;
   }
+  // Rules of derivatives are functions of Python; what runs has none.
+  GraphRef graph = entry.holds_objects ? optimize(entry.graph) : entry.graph;
+  if (!is_portable(*graph) || mesh_named_in(*graph)) {
+    why = "not stored: the program holds functions or objects of Python, or names a mesh";
+    return;
+  }
   Ref captures = Ref::checked(PyList_New(0)), weak = Ref::checked(PyList_New(0));
   for (const Ref& c : entry.captures) check(PyList_Append(captures.get(), c.get()));
   for (bool w : entry.weak) check(PyList_Append(weak.get(), w ? Py_True : Py_False));
   Ref told = Ref::checked(PyObject_CallMethod(
-      s.stored.get(), "save", "OOOOO", described(call).get(), graph_object(entry.graph).get(),
-      captures.get(), entry.out_tree ? entry.out_tree.get() : Py_None, weak.get()));
+      s.stored.get(), "save", "OOOOOO", described(call).get(), graph_object(graph).get(),
+      captures.get(), entry.out_tree ? entry.out_tree.get() : Py_None, weak.get(),
+      entry.holds_objects ? Py_True : Py_False));
   if (told.get() != Py_None) why = readable(told.get());
 }
 

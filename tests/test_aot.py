@@ -33,8 +33,10 @@ MODEL = """
     def act(x, kind):
         return wnp.tanh(x) if kind is Act.TANH else wnp.sin(x)
 
+    @weft.custom_jvp
     def safe(x):
         return wnp.where(x > 0, x, 0.0)
+    safe.defjvp(lambda p, t: (safe(*p), t[0]))
 
     @weft.jit
     def inner(x):
@@ -207,6 +209,30 @@ def test_what_cannot_be_told_is_traced_in_each_process(project):
     for name, reason in told.items():
         assert "weft.aot: not " in reason, (name, reason)
     assert "time" in told["clock"] and "slots" in told["slotted"] and "id" in told["identity"]
+
+
+RULE = """
+    import weft
+    @weft.custom_jvp
+    def scaled(x):
+        return x * 3
+    scaled.defjvp(lambda p, t: (scaled(*p), t[0] * 10))
+    @weft.aot
+    def f(x):
+        return scaled(x) + 1
+"""
+DERIVATIVE = """
+    import weft, model
+    print(float(model.f(2.0)), float(weft.grad(model.f)(2.0)), float(model.f(2.0)))
+    print([e.cause for e in model.f.explain().events])
+"""
+
+
+def test_rules_of_derivatives_are_traced_where_they_are_wanted(project):
+    project.write("model", RULE)
+    project.write("main", DERIVATIVE)
+    assert project.run().splitlines() == ["7.0 10.0 7.0", "['first']"]
+    assert project.run().splitlines() == ["7.0 10.0 7.0", "['stored', 'runs_only']"]
 
 
 def test_files_that_are_damaged_or_of_others(project):

@@ -6,8 +6,6 @@ means a trace, and `explain()` says what it was.
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import pickle
 import time
@@ -18,6 +16,7 @@ from weft import _core
 from weft._fingerprint import Fingerprint, of_installation
 from weft._jit import NOT_GIVEN, jit
 from weft.runtime import devices, disk_cache, processes
+from weft.runtime.disk_cache import blake2b
 
 _FOLDER = "__weftcache__"
 _SMALL = 1 << 20  # bytes of arrays that a trace made and a file may hold
@@ -68,7 +67,7 @@ class _Traces:
 
     def load(self, described):
         """(graph, captured arrays, structure of the result or None, a result with numbers for its
-        leaves, weak types), or why there is none."""
+        leaves, weak types, whether it has no rules of derivatives), or why there is none."""
         read = self._read(described)
         self._looked[self._key(described)] = read.parts
         if not read.known:
@@ -87,7 +86,7 @@ class _Traces:
         except Exception as error:  # classes of the result that are no more
             return f"not used: {type(error).__name__}: {error}"
 
-    def save(self, described, graph, captures, out_tree, weak):
+    def save(self, described, graph, captures, out_tree, weak, runs_only):
         """None, or why the trace is not kept."""
         read = self._read(described)
         place = self._store()
@@ -97,13 +96,13 @@ class _Traces:
         if self._looked.pop(key, None) != read.parts:
             return "not stored: the trace has changed what the function reads"
         try:
-            data = _packed(graph, captures, out_tree, weak, read.arrays)
+            data = _packed(graph, captures, (out_tree, weak, runs_only), read.arrays)
         except Exception as error:
             return f"not stored: {error}"
         about = {
             "name": self._name(),
             "created": time.time(),
-            "call": hashlib.sha256(key).hexdigest(),
+            "call": blake2b(key).hexdigest(),
             "parts": read.parts,
         }
         try:
@@ -150,7 +149,7 @@ class _Traces:
         return [name for name, _, about, _ in place.entries() if about.get("call") == call]
 
     def _why_none(self, place, described, parts):
-        call = hashlib.sha256(self._key(described)).hexdigest()
+        call = blake2b(self._key(described)).hexdigest()
         with contextlib.suppress(OSError, disk_cache.Unusable):
             for _, _, about, _ in place.entries():
                 if about.get("call") == call:
@@ -161,7 +160,7 @@ class _Traces:
 
 
 def _preimage(key, parts):
-    return key + json.dumps(parts, sort_keys=True).encode()
+    return key + repr(sorted(parts.items())).encode()
 
 
 def _classes(tree):
@@ -175,7 +174,7 @@ def _classes(tree):
     return found
 
 
-def _packed(graph, captures, out_tree, weak, arrays):
+def _packed(graph, captures, rest, arrays):
     text = str(graph)
     if _core.parse(text).structural_hash != graph.structural_hash:
         raise ValueError("the program has no exact text")
@@ -189,14 +188,14 @@ def _packed(graph, captures, out_tree, weak, arrays):
                 raise ValueError(f"it makes arrays of more than {_SMALL >> 20} MiB while traced")
             where = (value, array.weak_type)
         held.append(where)
-    return pickle.dumps((text, held, out_tree, weak))
+    return pickle.dumps((text, held, *rest))
 
 
 def _unpacked(data, arrays):
-    text, held, out_tree, weak = pickle.loads(data)
+    text, held, out_tree, weak, runs_only = pickle.loads(data)
     captures = [arrays[x] if isinstance(x, int) else _made(*x) for x in held]
     result = None if out_tree is None else out_tree.unflatten(range(out_tree.num_leaves))
-    return _core.parse(text), captures, out_tree, result, weak
+    return _core.parse(text), captures, out_tree, result, weak, runs_only
 
 
 def _made(value, weak):

@@ -21,6 +21,8 @@ _CAUSES = {
     "leaked": "called like this before; that trace leaked traced values, and was good for one jit "
     "function only",
     "failed": "called like this before; that trace raised an error",
+    "runs_only": "called like this before, with a stored trace, without rules of derivatives, and "
+    "now while another function is traced",
     "stored": "first call in this process; another one had stored the trace",
 }
 

@@ -8,7 +8,6 @@ arrays) makes the function unknown, and `why` says what it was.
 import dataclasses
 import enum
 import functools
-import hashlib
 import os
 import reprlib
 import sys
@@ -18,6 +17,7 @@ import numpy as np
 
 from weft import _core, _dependencies
 from weft._dependencies import Reads, _Unknown
+from weft.runtime.disk_cache import blake2b
 
 _LIMIT_BYTES = 1 << 26  # of all arrays that are closed over
 # Names with which code gets at what changes from process to process; the modules behind them are
@@ -45,7 +45,7 @@ class Fingerprint(Reads):
         self.parts = {name: digest.hexdigest() for name, digest in self._parts_found.items()}
 
     def _note(self, where, *content):
-        digest = self._parts_found.setdefault(where, hashlib.sha256())
+        digest = self._parts_found.setdefault(where, blake2b())
         digest.update(repr(content).encode(errors="surrogatepass"))
 
     def _unknown(self, why):
@@ -102,7 +102,7 @@ class Fingerprint(Reads):
             content = np.asarray(array)
         except Exception:
             self._unknown(f"{self._where} is an array whose values are elsewhere")
-        digest = hashlib.sha256(np.ascontiguousarray(content).tobytes()).hexdigest()
+        digest = blake2b(np.ascontiguousarray(content).tobytes()).hexdigest()
         self._note(self._where, array.shape, str(array.dtype), array.weak_type, digest)
         self.arrays.append(array)
 
@@ -198,4 +198,4 @@ def of_installation():
                 status = os.stat(os.path.join(folder, name))
                 found.append((name, status.st_size, status.st_mtime_ns))
     versions = (sys.version, np.__version__, _machine())
-    return hashlib.sha256(repr((versions, found)).encode()).hexdigest()
+    return blake2b(repr((versions, found)).encode()).hexdigest()
