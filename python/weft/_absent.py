@@ -75,7 +75,6 @@ INSTEAD = {
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "smap": _PARTS,
 }
 
 

@@ -164,7 +164,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put_on(leaf, place):
-        return put(leaf, placement_of(place, "device_put") if place is not None else None)
+        return put(
+            leaf, placement_of(place, "device_put", ValueError) if place is not None else None
+        )
 
     def put(leaf, placement):
         if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:

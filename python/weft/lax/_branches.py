@@ -10,6 +10,7 @@ from weft.lax._regions import (
     check_distinct,
     check_same_tree,
     check_same_types,
+    is_own_call,
     regions,
     runs_in_python,
     split,
@@ -196,7 +197,13 @@ def _bind(what, index, bodies, operands, names, first):
     weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))
     leaves = [x for x in registry.flatten(operands)[0] if not isinstance(x, _core.Ref)]
     inputs = [index, *captures, *leaves]
-    results = _core.bind_graphs("cond", inputs, (*weak_types(refs), *weak), branches=graphs)
+    results = _core.bind_graphs(
+        "cond",
+        inputs,
+        (*weak_types(refs), *weak),
+        branches=graphs,
+        auto_pcast=is_own_call(),
+    )
     values, results = split(results, len(refs))
     _core.set_refs(refs, values)
     return model.out_tree.unflatten(results)

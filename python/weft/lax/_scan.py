@@ -18,6 +18,7 @@ from weft.lax._regions import (
     check_carry,
     check_no_refs,
     check_same_tree,
+    is_own_call,
     promoted_carry,
     refs_among,
     regions,
@@ -101,6 +102,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
         unroll=unroll,
         num_consts=len(captures) - len(refs),
         num_carry=len(refs) + len(leaves),
+        auto_pcast=is_own_call(),
     )
     values, carry, ys, parts = split(results, len(refs), len(leaves), ys_tree.num_leaves)
     _core.set_refs(
