@@ -86,7 +86,10 @@ PyObject* push(PyObject* self, PyObject* tangents) {
                                                        statics.get(), number.get(), nullptr));
     };
     Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
-    Objects results = call_graph(f.push(), f.operands(given), {});
+    std::vector<bool> weak;
+    for (size_t i = 0; i < f.values.size(); ++i)
+      if (f.has_tangent[i]) weak.push_back(f.values[i].weak);
+    Objects results = call_graph(f.push(), f.operands(given), weak);
     std::vector<Ref> owned;
     std::vector<PyObject*> leaves;
     size_t next = 0;

@@ -138,7 +138,8 @@ def value_and_grad(
     Args:
       fun: returns a real scalar (with has_aux: a pair of it and any tree).
       argnums: position or positions of the arguments to differentiate by.
-      has_aux: `fun` returns (value, aux); so the result is ((value, aux), gradient).
+      has_aux: `fun` returns (value, aux); so the result is ((value, aux), gradient). What is no
+        array in aux is returned as it is.
       holomorphic: `fun` is a holomorphic function of complex arguments.
       allow_int: arguments may hold integers; their gradients are arrays of dtype float0.
       reduce_axes: accepted for compatibility; must be empty.
@@ -182,7 +183,10 @@ def _check_tangent(shape, dtype, tangent, where, what):
     """Raises for a tangent that does not fit a primal of that type, named by `where`."""
     if not is_inexact(dtype):
         got = getattr(tangent, "dtype", None)
-        if got != float0:
+        # Cotangents of whole numbers and bools are not looked at.
+        is_number = got is not None or isinstance(tangent, (bool, int, float, complex))
+        ignored = what == "vjp" and is_number and np.shape(tangent) == shape
+        if got != float0 and not ignored:
             raise DTypeError(
                 f"{what}: expected a float0 tangent for {where} of dtype {dtype}; "
                 f"got {got or type(tangent).__name__}"
