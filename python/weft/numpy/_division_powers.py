@@ -254,7 +254,7 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
     # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand,
     # where the slopes are NaN as well.
     undefined = u.isnan(difference)
-    both = u.add(x1, x2)
+    both = u.add(choose(undefined, x1, 0), choose(undefined, x2, 0))
     both = u.multiply(both, choose(u.isnan(both), math.nan, 1))
     gap = choose(undefined, 0, difference)
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
