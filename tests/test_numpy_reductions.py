@@ -352,6 +352,7 @@ def test_slopes_beside_nan_and_at_ends():
             "cummin forwards": weft.jvp(lax.cummin, (x,), (weights,))[1],
             "acos": weft.vmap(weft.grad(weft.grad(lax.acos)))(ends),
             "asin": weft.vmap(weft.grad(weft.grad(lax.asin)))(ends),
+            "logaddexp of NaN": weft.grad(weft.grad(wnp.logaddexp))(nan, 1.0),
             "logaddexp": weft.grad(wnp.logaddexp, (0, 1))(inf, -inf),
         }
 
@@ -362,6 +363,7 @@ def test_slopes_beside_nan_and_at_ends():
         "cummin forwards": [1, 0, 0, 0],
         "acos": [inf, 0, -inf],
         "asin": [-inf, 0, inf],
+        "logaddexp of NaN": nan,
         "logaddexp": [1, 0],
     }
     for name, got in slopes(x).items():

@@ -300,3 +300,12 @@ def test_derivatives_at_edges():
     for name in ("cdf", "logcdf", "sf", "logsf"):
         slopes = weft.vmap(weft.grad(lambda x, f=name: getattr(stats.beta, f)(x, 2.0, 3.0)))(x)
         np.testing.assert_array_equal(np.abs(slopes), 0, err_msg=name)
+    outside = np.float32([-2, -1])
+    for f in (
+        lambda x: stats.gamma.logpdf(x, 2.0),
+        lambda x: stats.gamma.logcdf(x, 2.0),
+        lambda a: stats.gamma.logpdf(-1.0, 3 - a),
+        lambda x: stats.chi2.logsf(x, 0.5),
+        lambda x: stats.pareto.logcdf(x, 2.0),
+    ):
+        np.testing.assert_array_equal(np.abs(weft.vmap(weft.grad(f))(outside)), 0)

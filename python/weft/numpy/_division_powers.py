@@ -255,7 +255,9 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
     # where the slopes are NaN as well.
     undefined = u.isnan(difference)
     both = u.add(choose(undefined, x1, 0), choose(undefined, x2, 0))
-    both = u.multiply(both, choose(u.isnan(both), math.nan, 1))
+    unknown = u.isnan(both)
+    # With a slope, of which there are slopes again.
+    both = choose(unknown, u.multiply(exp(choose(unknown, both, 0)), math.nan), both)
     gap = choose(undefined, 0, difference)
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)
