@@ -27,6 +27,7 @@ from weft import monitoring as monitoring
 from weft import nn as nn
 from weft import numpy as numpy
 from weft import ops as ops
+from weft import profiler as profiler
 from weft import random as random
 from weft import ref as ref
 from weft import scipy as scipy
