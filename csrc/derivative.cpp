@@ -24,7 +24,7 @@ void check_inputs(const Point& point, const Function& f, bool holomorphic, bool 
 }
 
 void check_loss(const Point& point, const Function& f, bool holomorphic) {
-  if (point.value.num_leaves != 1) {
+  if (point.value.definition) {
     PyErr_Format(PyExc_TypeError,
                  "grad expected one scalar from '%U'; got a tree of %zu arrays\n"
                  "  Return the loss alone, or (loss, anything) with has_aux=True.",

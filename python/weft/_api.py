@@ -187,11 +187,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """The tree with every array as a NumPy array, but for random keys; waits for the values."""
+    """The tree with every array as a NumPy array, but for random keys; waits for the values.
+
+    Python's numbers and other leaves stay as they are.
+    """
 
     def get(leaf):
         if not isinstance(leaf, _core.Array):
-            return np.asarray(leaf)
+            return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
         return leaf if is_key(leaf.dtype) else _core.explicit_value(leaf)
 
     return tree_map(get, x)

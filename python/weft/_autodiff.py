@@ -16,7 +16,12 @@ from weft._staging import ShapedArray, typeof
 from weft._surface import public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
-from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.errors import (
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    TreeStructureError,
+)
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node
 
@@ -40,15 +45,15 @@ def positions(argnums, count, name):
         raise TypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
     for n in nums:
         if not -count <= n < count:
-            raise ArgumentTypeError(
+            raise AttributeValueError(
                 f"argnums: '{name}' was called with {count} positional argument"
                 f"{'' if count == 1 else 's'}; got argnums={argnums!r}"
             )
     found = tuple(n % count for n in nums)
     if not found:
-        raise ArgumentTypeError("argnums: expected at least one position; got none")
+        raise AttributeValueError("argnums: expected at least one position; got none")
     if len(set(found)) < len(found):
-        raise ArgumentTypeError(
+        raise AttributeValueError(
             f"argnums: expected every position once; got argnums={argnums!r}, of which some are "
             f"the same of the {count} arguments of '{name}'"
         )
@@ -100,7 +105,9 @@ def _reject_loss(shape, dtype, name, holomorphic):
 
 
 def _reject_aux(result, name):
-    raise TypeError(f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}")
+    raise TreeStructureError(
+        f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}"
+    )
 
 
 _core.install(
@@ -146,7 +153,7 @@ def value_and_grad(
     Returns a function of the same arguments, whose gradient has the tree, shapes and dtypes of the
     arguments selected (a tuple of them if argnums is a sequence).
 
-    Raises ShapeError, DTypeError or ArgumentTypeError, naming argument or result.
+    Raises ShapeError, DTypeError or AttributeValueError, naming argument or result.
     """
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 

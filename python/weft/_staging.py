@@ -121,6 +121,14 @@ class ShapedArray(ShapeDtypeStruct):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.dtype.name}[{self._dims()}]{weak})"
 
+    def str_short(self, short_dtypes=False):
+        """The shape and dtype as `float32[3,4]`, or as `f32[3,4]` with `short_dtypes`."""
+        name = self.dtype.name
+        if short_dtypes:
+            for long in ("float", "uint", "int", "complex"):
+                name = name.replace(long, long[0])
+        return f"{name}[{self._dims()}]"
+
     def _dims(self):
         if self.sharding is None:
             return ",".join(map(str, self.shape))
