@@ -90,7 +90,8 @@ def _adjoint(x):
 
 
 def _symmetrized(x):
-    """(x + x^H) / 2, if x has square matrices; else x, which the operation refuses."""
+    """(x + x^H) / 2, a float for integers; x that has no square matrices the operation refuses."""
+    (x,) = _core.promote_dtypes_inexact(x)
     shape = shape_of(x)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         return x
