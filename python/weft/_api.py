@@ -1,6 +1,7 @@
 """Functions of the top-level package: programs as values, devices, transfers."""
 
 import contextlib
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from weft import _core
 from weft._jit import jit
 from weft._recording import function_name
+from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
 from weft.dtypes import is_key
 from weft.runtime import devices as _devices, memory as _memory
@@ -37,9 +39,28 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs."""
-    jitted = fun if isinstance(fun, _core.JitFunction) else jit(fun)
-    return jitted.eval_shape(*args, **kwargs)
+    """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs.
+
+    What `fun` returns may have ShapeDtypeStructs in it.
+    """
+    if isinstance(fun, _core.JitFunction):
+        return fun.eval_shape(*args, **kwargs)
+
+    @functools.wraps(fun)
+    def described(*args, **kwargs):
+        return tree_map(_value_of, fun(*args, **kwargs))
+
+    return jit(described).eval_shape(*args, **kwargs)
+
+
+def _value_of(leaf):
+    """A result of a function of which only the types matter."""
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    from weft.lax import full  # which is made of what is in this module
+
+    zeros = full(leaf.shape, 0, leaf.dtype)
+    return _core.astype(zeros, leaf.dtype, True) if leaf.weak_type else zeros
 
 
 def devices(backend=None):

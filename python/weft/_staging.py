@@ -114,6 +114,21 @@ class ShapedArray(ShapeDtypeStruct):
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+
+    def strip_weak_type(self):
+        """The same, not weak."""
+        return self.update(weak_type=False)
+
+    def to_tangent_aval(self):
+        """The type of tangents: the same for floats and complex numbers, float0 for others."""
+        from weft.extend.core import primal_dtype_to_tangent_dtype
+
+        return self.update(dtype=primal_dtype_to_tangent_dtype(self.dtype))
+
+    to_ct_aval = to_tangent_aval
+
     def __str__(self):
         return f"{'~' if self.weak_type else ''}{self.dtype.name}[{self._dims()}]"
 

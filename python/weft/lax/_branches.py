@@ -34,8 +34,15 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
       operands: any trees of arrays.
       operand: in place of `operands`, a single one.
 
+    `cond(pred, true_operand, true_fun, false_operand, false_fun)`, with an operand of its own for
+    each function, is an older form.
+
     Raises ControlFlowTypeError if pred is no scalar, or if the functions return different types.
     """
+    if len(operands) == 2 and callable(operands[1]) and not callable(true_fun):
+        branches = false_fun, operands[1]
+        operands = true_fun, operands[0]
+        true_fun, false_fun = (lambda x, _: branches[0](x)), (lambda _, x: branches[1](x))
     check_callable(true_fun, "cond")
     check_callable(false_fun, "cond")
     operands = _operands("cond", operands, operand)
