@@ -8,8 +8,10 @@
 #include "cache_key.h"
 #include "in_flight.h"
 #include "lru_table.h"
+#include "prologue.h"
 #include "split.h"
 #include "steps.h"
+#include "timer.h"
 #include "unlocked.h"
 
 namespace weft::py {
@@ -62,7 +64,7 @@ Places part_of(const Places& whole, const std::vector<uint32_t>& kept,
 ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<int> aliases,
                              const CompileOptions& options) {
   Key key{graph, {}};
-  key.words.add({word(places.at), options.compiler_options});
+  key.words.add({word(places.at), options.how.xla_options});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
@@ -80,29 +82,52 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
   auto made = std::make_shared<Executable>(graph, std::move(places), std::move(aliases),
-                                           options.name, options.compiler_options);
+                                           options.name, options.how.xla_options);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
-// The graph in steps, if that is wanted and something in it repeats. Blocks stand on one device: of
-// several, XLA decides how what goes from one to the next is split, for a whole module.
+// The graph in steps, if it is cut. Blocks stand on one device: of several, XLA decides how what
+// goes from one to the next is split, for a whole module.
 std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
+                                      const std::vector<int>& aliases,
                                       const CompileOptions& options) {
-  Cut cut = cut_wanted(options.compiler_options);
-  if (cut == Cut::kWhole || !place_of(places.at).on_one_device()) return nullptr;
-  std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
-    return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions());
-  });
-  if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
-  auto made = std::make_shared<Steps>();
+  if (!place_of(places.at).on_one_device() || !places.inputs.empty() || !places.outputs.empty())
+    return nullptr;
+  std::vector<bool> donated;
+  for (int output : aliases) donated.push_back(output >= 0);
   CompileOptions named = options;
-  for (const BlockPlan::Block& block : plan->blocks) {
-    named.name = cat(options.name, "_block_", made->blocks.size());
-    made->blocks.push_back(executable_for(block.graph, places, {}, named));
-  }
-  made->plan = std::move(plan);
+  return in_steps(graph, options.how.cut, donated,
+                  [&](const BlockPlan::Block& block, size_t number) {
+                    named.name = cat(options.name, "_block_", number);
+                    return executable_for(block.graph, {.at = places.at}, block.aliases, named);
+                  });
+}
+
+// Takes what depends on constants alone out of a program on one device, if that is worth it.
+std::shared_ptr<Prologue> take_constants(Split& s, const Places& places,
+                                         const CompileOptions& options) {
+  int64_t max_bytes = max_constants_kept();
+  if (!s.graph || options.constants.empty() || max_bytes == 0 || !places.inputs.empty() ||
+      !place_of(places.at).on_one_device())
+    return nullptr;
+  std::vector<bool> constants;
+  for (uint32_t i : s.kept) constants.push_back(options.constants[i]);
+  auto plan = unlocked(
+      *s.graph, [&] { return split_constants(s.graph, constants, {.max_bytes = max_bytes}); });
+  if (!plan) return nullptr;
+  auto numbers = [&](const std::vector<uint32_t>& inputs) {
+    std::vector<uint32_t> out;
+    for (uint32_t i : inputs) out.push_back(s.kept[i]);
+    return out;
+  };
+  CompileOptions named = options;
+  named.name = options.name + "_constants";
+  auto made = std::make_shared<Prologue>(
+      executable_for(plan->prologue, {.at = places.at}, {}, named), numbers(plan->reads), *plan);
+  s.kept = numbers(plan->inputs);
+  s.graph = plan->main;
   return made;
 }
 
@@ -185,18 +210,61 @@ MeshRef mesh_named_in(const Graph& graph) {
   });
 }
 
+size_t count_ops(const Graph& graph) {
+  return *graph.cached<size_t>("count_ops", [&] {
+    size_t count = graph.ops().size();
+    for (const Op& op : graph.ops())
+      for_each_graph(op.attrs, [&](const GraphRef& inner) { count += count_ops(*inner); });
+    return std::make_shared<size_t>(count);
+  });
+}
+
+// Of a program whose modules were there before a load, or are what has been loaded since.
+static CompileCost cost_of(const Program& program, double optimize_seconds, uint64_t loads_before) {
+  CompileCost cost{.optimize = optimize_seconds, .ops = count_ops(*program.optimized)};
+  auto add = [&](const Executable& e) {
+    ++cost.modules;
+    const Origin& origin = e.origin();
+    if (origin.number <= loads_before) {
+      ++cost.in_memory;
+      return;
+    }
+    cost.from_disk += origin.source == Origin::kDisk;
+    cost.emit += origin.emission;
+    cost.compile += origin.compilation;
+  };
+  if (program.executable) add(*program.executable);
+  if (program.steps)
+    for (const ExecutableRef& block : program.steps->blocks) add(*block);
+  cost.blocks = program.steps ? cost.modules : 0;
+  return cost;
+}
+
+Cut cut_named(PyObject* name) {
+  std::string_view text = utf8(name);
+  if (text == "blocks") return Cut::kBlocks;
+  if (text == "auto") return Cut::kAuto;
+  if (text == "whole") return Cut::kWhole;
+  raise_error("AttributeValueError", "compile: expected 'auto', 'whole' or 'blocks'; got '", text,
+              "'");
+}
+
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
                    std::vector<bool> weak_outputs) {
+  uint64_t loads_before = num_loads();
   auto program = std::make_shared<Program>();
   GraphRef graph = with_observed(source, options.at_once, program->observed);
   // What failed is computed again, from the same inputs.
   const std::vector<bool>& donated = program->observed ? std::vector<bool>() : options.donated;
   weak_outputs.resize(graph->outputs().size());
+  Timer optimization;
   program->optimized = unlocked(*graph, [&] { return optimize(graph); });
+  double optimize_seconds = optimization.passed();
   Places places = options.places;
   if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
   Split s = split(program->optimized, options.keep_unused, donated,
                   [&](size_t output, size_t input) { return stays(places, output, input); });
+  if (!program->observed) program->prologue = take_constants(s, places, options);
   std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
@@ -204,11 +272,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   program->weak = std::move(weak_outputs);
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
-    program->steps = in_steps(s.graph, part, options);
+    program->steps = in_steps(s.graph, part, aliases, options);
     if (!program->steps)
       program->executable = executable_for(s.graph, part, std::move(aliases), options);
   }
   program->places = std::move(places);
+  program->cost = cost_of(*program, optimize_seconds, loads_before);
   return program;
 }
 
@@ -231,12 +300,14 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
 }
 
 CacheStats executable_cache_stats() {
-  return {num_loads(), hits, table(false).size() + table(true).size(), loaded_executables()};
+  return {num_loads() - num_disk_hits(), num_disk_hits(), hits,
+          table(false).size() + table(true).size(), loaded_executables()};
 }
 
 void clear_executable_cache() {
   table(false).clear();
   table(true).clear();
+  release_constants();
   unload_executables(loaded_executables());
 }
 

@@ -10,14 +10,29 @@
 
 namespace weft::py {
 
+// Whether a program becomes one module, pieces that are compiled once for all places where they
+// stand, or whichever serves better.
+enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
+
+// How a user wants a program to be compiled.
+struct CompileChoice {
+  int xla_options = 0;  // see compiler_options_number
+  Cut cut = Cut::kWhole;
+  friend bool operator==(const CompileChoice&, const CompileChoice&) = default;
+};
+Cut cut_named(PyObject* name);  // "whole", "blocks" or "auto"
+
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
   Places places = {};  // of the inputs and outputs of the graph
   std::string name = "f";
   std::vector<bool> donated;
+  // For each graph input whether it is the same array at every call. Empty: the program is not
+  // known to be called again.
+  std::vector<bool> constants = {};
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
-  int compiler_options = 0;  // see compiler_options_number
+  CompileChoice how = {};
   // The program runs now, without jit: its checks are made, and all that it computes is looked at.
   bool at_once = false;
 };
@@ -32,6 +47,16 @@ struct Observed {
 };
 
 struct Steps;
+class Prologue;
+
+// What it took to make a program. Its modules were compiled for it, read from the disk, or were in
+// memory, as programs of the same structure have them.
+struct CompileCost {
+  double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
+  size_t ops = 0;                              // of the optimised graph, with those it holds
+  size_t modules = 0, in_memory = 0, from_disk = 0;
+  size_t blocks = 0;  // of the modules, those that are blocks
+};
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
 // handed back without the device being asked.
@@ -39,6 +64,8 @@ struct Program {
   ExecutableRef executable;  // null when nothing has to be computed, or it is in steps
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
+  // Makes the last inputs of the executable, of constants; null if there are none.
+  std::shared_ptr<Prologue> prologue = nullptr;
   std::vector<uint32_t> kept;     // inputs passed to the executable
   std::vector<int> from_input;    // per output: input that it is, or -1
   std::vector<uint32_t> donated;  // inputs that are gone after the call
@@ -46,6 +73,7 @@ struct Program {
   std::vector<bool> weak;  // per output
   Places places = {};
   std::shared_ptr<const Observed> observed = nullptr;  // null: nothing is
+  CompileCost cost = {};
 };
 using ProgramRef = std::shared_ptr<const Program>;
 
@@ -59,8 +87,11 @@ ProgramRef compile(const GraphRef& graph, const CompileOptions& options,
 // StableHLO text of the program as it would be compiled (lower().as_text()).
 std::string lowered_text(const GraphRef& graph, const CompileOptions& options, bool locations);
 
+// The operations of a graph and of those that it holds.
+size_t count_ops(const Graph& graph);
+
 struct CacheStats {
-  uint64_t compiles = 0, hits = 0, size = 0, loaded = 0;
+  uint64_t compiles = 0, disk_hits = 0, hits = 0, size = 0, loaded = 0;
 };
 CacheStats executable_cache_stats();
 // Forgets all executables, and drops what was compiled for those that others hold.

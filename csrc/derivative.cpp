@@ -24,7 +24,7 @@ void check_inputs(const Point& point, const Function& f, bool holomorphic, bool 
 }
 
 void check_loss(const Point& point, const Function& f, bool holomorphic) {
-  if (point.value.num_leaves != 1) {
+  if (point.value.definition) {
     PyErr_Format(PyExc_TypeError,
                  "grad expected one scalar from '%U'; got a tree of %zu arrays\n"
                  "  Return the loss alone, or (loss, anything) with has_aux=True.",
@@ -121,7 +121,10 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     check_cells(point, f, made->out_mask);
     std::vector<Operand> operands = point.graph_operands();
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
-    Objects results = call_graph(made->graph, operands, recorded.weak);
+    std::vector<bool> weak = recorded.weak;
+    for (const Slot& value : values)
+      if (value.is_inexact()) weak.push_back(value.weak);
+    Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
 
     Objects found;

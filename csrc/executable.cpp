@@ -9,6 +9,7 @@
 #include "attrs.h"
 #include "dtypes.h"
 #include "hooks.h"
+#include "module_text.h"
 #include "sharding_object.h"
 #include "shared_runs.h"
 #include "timer.h"
@@ -25,7 +26,7 @@ struct Loaded {
 
   std::unordered_set<Executable*> all;
   size_t with_host_calls = 0;
-  uint64_t loads = 0;
+  uint64_t loads = 0, disk_hits = 0;
 
   void add(Executable* e) {
     if (all.insert(e).second) with_host_calls += e->calls_host_;
@@ -163,18 +164,6 @@ int compiler_options_number(PyObject* options) {
   return static_cast<int>(all.size() - 1);
 }
 
-Cut cut_wanted(int compiler_options) {
-  PyObject* options = all_compiler_options()[static_cast<size_t>(compiler_options)].get();
-  if (options == Py_None) return Cut::kWhole;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(options); ++i) {
-    PyObject* pair = PyTuple_GET_ITEM(options, i);
-    if (utf8(PyTuple_GET_ITEM(pair, 0)) != "compile") continue;
-    std::string_view wanted = utf8(PyTuple_GET_ITEM(pair, 1));
-    return wanted == "blocks" ? Cut::kBlocks : wanted == "auto" ? Cut::kAuto : Cut::kWhole;
-  }
-  return Cut::kWhole;
-}
-
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
                        std::string name_, int compiler_options_)
     : graph(std::move(graph_)),
@@ -283,22 +272,35 @@ Ref Executable::load() {
   if (told) notice("compiling", {to_text(name), type_texts(*graph)});
   Timer emission;
   EmittedModule module = emit(*this);
-  if (told) notice("lowered", {to_text(name), emission.seconds()});
+  Origin origin{.emission = emission.passed()};
+  if (told) notice("lowered", {to_text(name), py_seconds(origin.emission)});
+  const Place& place = place_of(places.at);
   Timer compilation;
   Ref text_object = to_text(module.text);
   Ref functions = host_functions(module.callbacks);
   Ref targets = call_targets(module.targets);
-  const Place& place = place_of(places.at);
   const std::vector<int32_t>& numbers = place.devices->numbers;
   Ref devices = to_tuple(Dims(numbers.begin(), numbers.end()));
+  // What other processes find it by, if all that it needs is in the module.
+  Ref key = Ref::borrow(Py_None);
+  if (module.callbacks.empty() && module.inspections.empty() && place.devices->is_local) {
+    std::string plain = without_places(module.text);
+    key = Ref::checked(
+        PyBytes_FromStringAndSize(plain.data(), static_cast<Py_ssize_t>(plain.size())));
+  }
   Ref split;  // what XLA tells of the values that are inspected
   if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
-  Ref made = Ref::checked(PyObject_CallFunctionObjArgs(
+  Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(),
       module.has_barriers ? Py_True : Py_False, targets.get(),
       all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
-      split ? split.get() : Py_None, nullptr));
-  if (told) notice("compiled", {to_text(name), compilation.seconds()});
+      split ? split.get() : Py_None, key.get(), nullptr));
+  Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
+  bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
+  origin.source = from_disk ? Origin::kDisk : Origin::kXla;
+  origin.compilation = compilation.passed();
+  if (told)
+    notice(from_disk ? "retrieved" : "compiled", {to_text(name), py_seconds(origin.compilation)});
   shared_ = SharedRuns::on(*place.devices);
   shares_threads_ = !place.on_one_device() && place.devices->platform == "cpu";
   if (shared_) fingerprint_ = module_fingerprint(module.text);
@@ -306,7 +308,9 @@ Ref Executable::load() {
     if (split) tell(module.inspections, split.get());
     set_results(made.get());
   }
-  ++loaded_set().loads;
+  origin.number = ++loaded_set().loads;
+  origin_ = origin;
+  loaded_set().disk_hits += from_disk;
   loaded_ = made;
   last_use_ = ++clock_;
   calls_host_ = !module.callbacks.empty();
@@ -317,6 +321,7 @@ Ref Executable::load() {
 
 size_t loaded_executables() { return loaded_set().all.size(); }
 uint64_t num_loads() { return loaded_set().loads; }
+uint64_t num_disk_hits() { return loaded_set().disk_hits; }
 size_t unload_executables(size_t count) {
   return loaded_set().drop(count, [](const Executable&) { return true; });
 }

@@ -24,6 +24,14 @@ struct Places {
   friend bool operator==(const Places&, const Places&) = default;
 };
 
+// Where what is loaded came from, and how long that took.
+struct Origin {
+  enum Source : uint8_t { kNone, kXla, kDisk };  // none: nothing was loaded yet
+  Source source = kNone;
+  uint64_t number = 0;                   // of the load, among all of the process
+  double emission = 0, compilation = 0;  // seconds; of one from disk, of reading and loading it
+};
+
 class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
@@ -53,6 +61,8 @@ class Executable {
   bool shares_threads() const { return shares_threads_; }
   // Whether it has functions of the host; known once it was loaded.
   bool calls_host() const { return calls_host_; }
+  // Of the latest time that it was loaded.
+  const Origin& origin() const { return origin_; }
 
   const GraphRef graph;
   const Places places;
@@ -76,6 +86,7 @@ class Executable {
   InFlightRef loading_;
   SharedRuns* shared_ = nullptr;  // known once it was loaded, like the fingerprint
   uint64_t fingerprint_ = 0;
+  Origin origin_;
   Ref handlers_;
   std::vector<ShardingRef> results_;  // empty: all are at places.at
   uint64_t last_use_ = 0;
@@ -87,9 +98,6 @@ using ExecutableRef = std::shared_ptr<Executable>;
 // The number of a user's options of XLA's, a tuple of pairs (name, value) or None, which is 0: one
 // for those that are equal.
 int compiler_options_number(PyObject* options);
-// How a program is to be compiled, which stands among these options as "compile".
-enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
-Cut cut_wanted(int compiler_options);
 
 // What emission has to know of where a program runs.
 EmitOptions emit_options(const std::string& platform);
@@ -98,6 +106,8 @@ EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vec
 // How many are loaded, and how often one was.
 size_t loaded_executables();
 uint64_t num_loads();
+// How many of these loads the cache on disk served.
+uint64_t num_disk_hits();
 // Drops what was compiled for the `count` least recently used executables; returns for how many.
 size_t unload_executables(size_t count);
 

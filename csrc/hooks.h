@@ -59,7 +59,8 @@ struct Hooks {
   // list
   Hook resolve_shardings{"resolve_shardings", Hook::kCallable};
   // (text, numbers of the devices, host functions, whether it has barriers, targets, the user's
-  // options of XLA's) -> executable
+  // options of XLA's, a list for what is inspected or None, what other processes know it by or
+  // None) -> (executable, whether it comes from disk)
   Hook compile{"compile", Hook::kCallable};
   // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
   Hook host_call_targets{"host_call_targets", Hook::kObject};

@@ -7,9 +7,12 @@
 #include "cell.h"
 #include "hooks.h"
 #include "jit_call.h"
+#include "jit_history.h"
 #include "jit_signature.h"
 #include "jit_state.h"
+#include "jit_stored.h"
 #include "jit_trace.h"
+#include "location.h"
 #include "object_type.h"
 #include "public_function.h"
 #include "timer.h"
@@ -30,36 +33,118 @@ struct JitObject {
     if (!state) return 0;
     Py_VISIT(state->function.get());
     Py_VISIT(state->traces_object.get());
+    Py_VISIT(state->stored.get());
     return 0;
   }
   void clear() {
-    if (state) state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
+    if (!state) return;
+    state->function = Ref::borrow(Py_None);  // whoever calls it still gets an error
+    state->stored = Ref();
   }
   void release() { delete state; }
 };
 JitObject* as_jit(PyObject* o) { return reinterpret_cast<JitObject*>(o); }
 
-Ref list_of(std::span<const uint64_t> leaves) {
-  Ref list = Ref::checked(PyList_New(0));
-  for (uint64_t leaf : leaves) check(PyList_Append(list.get(), to_text(leaf_text(leaf)).get()));
-  return list;
+// Whether an entry serves a call at this place: within a trace, derivatives may be wanted of it.
+bool is_enough(const Entry& entry) { return !entry.runs_only || context_stack().empty(); }
+
+// Why a call has to be traced.
+Miss why_missed(const JitState& s, const Signature& own) {
+  const Traces& traces = s.traces();
+  Miss miss;
+  miss.loc = current_loc();
+  miss.hash = own.hash;
+  miss.num_leaves = own.leaves.size();
+  const Miss* last = traces.history.last(own.hash);
+  if (EntryRef known = traces.find(own, s.id)) {
+    miss.cause = Miss::kRunsOnly;
+  } else if (last && (last->seconds < 0 || !last->is_kept || last->has_leaked)) {
+    miss.cause = last->seconds < 0 ? Miss::kFailed : !last->is_kept ? Miss::kOuter : Miss::kLeaked;
+  } else if (last && !traces.has_hash(own.hash)) {
+    miss.cause = Miss::kForgotten;
+  } else if (std::optional<Signature> closest = traces.closest(own)) {
+    miss.cause = Miss::kDiffers;
+    compare(miss, own, *closest);
+  } else if (traces.history.was_cleared()) {
+    miss.cause = Miss::kCleared;
+  } else if (uint64_t others = functions_of_same_code(s.function.get(), false)) {
+    miss.cause = Miss::kFresh;
+    miss.others = others;
+  }
+  return miss;
 }
 
-// Tells why a call has to be traced, if the user wants to know.
-void explain_miss(const JitState& s, const Call& call) {
-  if (s.library || !is_on(kExplainMisses)) return;
-  const Signature& own = call.signature;
-  std::optional<Signature> closest = s.traces().closest(own);
-  notice("missed", {s.function, list_of({own.leaves.data(), own.leaves.size()}),
-                    closest ? list_of({closest->leaves.data(), closest->leaves.size()})
-                            : Ref::borrow(Py_None)});
+// A miss that is remembered, and told if the user wants to know when its trace has ended.
+class NotedMiss {
+ public:
+  NotedMiss(const JitState& s, const Signature& signature) : function_(s.function) {
+    if (s.library) return;
+    miss_ = std::make_shared<Miss>(why_missed(s, signature));
+    miss_->is_nested = !context_stack().empty();
+    functions_of_same_code(s.function.get(), true);
+    s.traces().history.add(miss_);
+  }
+  void found_stored() {
+    if (miss_) miss_->cause = Miss::kStored;
+  }
+  void note(std::string text) {
+    if (miss_) miss_->note = std::move(text);
+  }
+  void traced(Entry& entry, double seconds) {
+    if (!miss_) return;
+    miss_->seconds = seconds;
+    miss_->ops = count_ops(*entry.graph);
+    miss_->is_kept = !entry.of_outer_trace;
+    miss_->has_leaked = entry.leaked;
+    entry.miss = miss_;
+    if (is_on(kExplainMisses)) notice("missed", {function_, miss_object(*miss_)});
+  }
+
+ private:
+  Ref function_;
+  MissRef miss_;  // null for functions of the library
+};
+
+// (args, kwargs) as the interpreter passes arguments.
+class PassedArguments {
+ public:
+  PassedArguments(PyObject* args, PyObject* kwargs)
+      : num_positional_(PyTuple_GET_SIZE(args)),
+        names_(Ref::checked(PyTuple_New(PyDict_Size(kwargs)))) {
+    for (Py_ssize_t i = 0; i < num_positional_; ++i) values_.push_back(PyTuple_GET_ITEM(args, i));
+    PyObject *key, *value;
+    Py_ssize_t pos = 0, next = 0;
+    while (PyDict_Next(kwargs, &pos, &key, &value)) {
+      values_.push_back(value);
+      PyTuple_SET_ITEM(names_.get(), next++, Py_NewRef(key));
+    }
+  }
+  Arguments arguments() const {
+    bool any = PyTuple_GET_SIZE(names_.get()) != 0;
+    return {values_.data(), num_positional_, any ? names_.get() : nullptr};
+  }
+
+ private:
+  Py_ssize_t num_positional_;
+  Ref names_;
+  std::vector<PyObject*> values_;
+};
+
+// Where the program of an entry runs for these arguments.
+Placement placement_on(const JitState& s, const Entry& entry, const Call& call) {
+  std::vector<Ref> captures = capture_values(entry.captures);
+  std::vector<Operand> operands;
+  for (const Ref& c : captures) operands.push_back(classify(c.get()));
+  operands.insert(operands.end(), call.operands.begin(), call.operands.end());
+  return placement_of(s, entry, operands);
 }
 
 // The entry of a call, traced here if no other thread is at it.
 EntryRef find_or_trace(const JitState& s, Call& call) {
   Traces& traces = s.traces();
   while (true) {
-    if (EntryRef entry = traces.find(call.signature, s.id)) {
+    EntryRef entry = traces.find(call.signature, s.id);
+    if (entry && is_enough(*entry)) {
       ++traces.hits;
       return entry;
     }
@@ -67,13 +152,23 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
     if (!traces.in_flight.wait(same)) break;
   }
   check_may_trace(s.name);
-  explain_miss(s, call);
+  NotedMiss miss(s, call.signature);
   ++traces.misses;
   Ref held = s.traces_object;  // the trace may drop the function
   InFlightTable<Signature>::Begun begun(traces.in_flight, call.signature, true);
   Timer timer;
-  EntryRef entry = trace(s, call);
+  std::string why_not;
+  std::shared_ptr<Entry> entry = s.stored ? stored_entry(s, call, why_not) : nullptr;
+  if (entry) {
+    miss.found_stored();
+  } else {
+    entry = trace(s, call);
+    if (s.stored) store_entry(s, call, *entry, why_not);
+    miss.note(std::move(why_not));
+  }
+  double seconds = timer.passed();
   if (is_on(kLogCompiles)) notice("traced", {to_text(s.name), timer.seconds()});
+  miss.traced(*entry, seconds);
   // What closes over tracers of an outer trace is good for that trace only.
   if (!entry->of_outer_trace) traces.add(std::move(call.signature), entry, s.id);
   return entry;
@@ -93,18 +188,18 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
 //             inline, keep_unused, library, traces, device=-1, compiler_options=None,
-//             in_shardings=None, out_shardings=None)
+//             in_shardings=None, out_shardings=None, compile="whole")
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
         *traces;
     PyObject* compiler_options = Py_None;
-    PyObject *in_shardings = Py_None, *out_shardings = Py_None;
+    PyObject *in_shardings = Py_None, *out_shardings = Py_None, *cut = nullptr;
     int is_inline, keep_unused, library, device = -1;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOO", &function, &function_name, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOU", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
                           &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
-                          &device, &compiler_options, &in_shardings, &out_shardings))
+                          &device, &compiler_options, &in_shardings, &out_shardings, &cut))
       throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
@@ -130,7 +225,8 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     if (device >= 0) state->at = device_table()[static_cast<size_t>(device)].sharding;
     if (in_shardings != Py_None) state->in_shardings = Ref::borrow(in_shardings);
     if (out_shardings != Py_None) state->out_shardings = Ref::borrow(out_shardings);
-    state->compiler_options = compiler_options_number(compiler_options);
+    state->how.xla_options = compiler_options_number(compiler_options);
+    if (cut) state->how.cut = cut_named(cut);
     static uint64_t count = 0;
     state->id = ++count;
     state->traces_object = Ref::borrow(traces);
@@ -153,7 +249,49 @@ PyObject* clear_cache(PyObject* self, PyObject*) {
   return Py_NewRef(Py_None);
 }
 
+// A list of what was traced, and how many older misses are forgotten.
+PyObject* history(PyObject* self, PyObject*) {
+  return guard([&]() -> PyObject* {
+    const History& all = as_jit(self)->state->traces().history;
+    Ref list = Ref::checked(PyList_New(0));
+    for (const MissRef& miss : all.all())
+      check(PyList_Append(list.get(), miss_object(*miss).get()));
+    return Py_BuildValue("(On)", list.get(), static_cast<Py_ssize_t>(all.dropped()));
+  });
+}
+
+// (args, kwargs) -> what a call would find: (what it would be traced for, or None; the miss of the
+// trace that it would use, or None; whether that is compiled for where the call would run).
+PyObject* outlook(PyObject* self, PyObject* given) {
+  return guard([&]() -> PyObject* {
+    PyObject *args, *kwargs;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &args, &PyDict_Type, &kwargs))
+      throw PythonError{};
+    const JitState& s = *as_jit(self)->state;
+    PassedArguments passed(args, kwargs);
+    Call call = prepare(s, passed.arguments(), true);
+    EntryRef entry = s.traces().find(call.signature, s.id);
+    if (!entry || !is_enough(*entry)) {
+      Ref miss = miss_object(why_missed(s, call.signature));
+      return Py_BuildValue("(OOO)", miss.get(), Py_None, Py_False);
+    }
+    MissRef known = entry->miss.lock();
+    Ref made = known ? miss_object(*known) : Ref::borrow(Py_None);
+    bool ready = is_compiled(*entry, placement_on(s, *entry, call).places, s.how);
+    return Py_BuildValue("(OOO)", Py_None, made.get(), ready ? Py_True : Py_False);
+  });
+}
+
+// Sets the store of traces, an object with the methods load and save; see weft._aot.
+PyObject* keep_in(PyObject* self, PyObject* store) {
+  as_jit(self)->state->stored = Ref::borrow(store);
+  return Py_NewRef(Py_None);
+}
+
 PyMethodDef methods[] = {
+    {"_keep_in", keep_in, METH_O, "Keeps traces in a store, for other processes."},
+    {"_history", history, METH_NOARGS, "(misses, how many older ones are forgotten)"},
+    {"_outlook", outlook, METH_VARARGS, "What a call with these arguments would find."},
     {"_cache_info", cache_info, METH_NOARGS, "(hits, misses, size, limit)"},
     {"clear_cache", clear_cache, METH_NOARGS, "Forgets every traced signature of this function."},
     {nullptr, nullptr, 0, nullptr}};
@@ -167,24 +305,10 @@ std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* arg
     throw PythonError{};
   }
   const JitState& s = *as_jit(jit_function)->state;
-  std::vector<PyObject*> stack;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-    stack.push_back(PyTuple_GET_ITEM(args, i));
-  Ref names = Ref::checked(PyTuple_New(PyDict_Size(kwargs)));
-  PyObject *key, *value;
-  Py_ssize_t pos = 0, next = 0;
-  while (PyDict_Next(kwargs, &pos, &key, &value)) {
-    stack.push_back(value);
-    PyTuple_SET_ITEM(names.get(), next++, Py_NewRef(key));
-  }
-  Call call =
-      prepare(s, {stack.data(), PyTuple_GET_SIZE(args), next ? names.get() : nullptr}, true);
+  PassedArguments passed(args, kwargs);
+  Call call = prepare(s, passed.arguments(), true);
   EntryRef entry = find_or_trace(s, call);
-  std::vector<Ref> captures = capture_values(entry->captures);
-  std::vector<Operand> operands;
-  for (const Ref& c : captures) operands.push_back(classify(c.get()));
-  operands.insert(operands.end(), call.operands.begin(), call.operands.end());
-  return {entry, placement_of(s, *entry, operands)};
+  return {entry, placement_on(s, *entry, call)};
 }
 
 void init_jit(PyObject* module) {

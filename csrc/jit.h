@@ -14,6 +14,8 @@
 
 namespace weft::py {
 
+struct Miss;
+
 // A function traced for one signature.
 struct Entry {
   GraphRef graph;               // inputs: captures, then arguments
@@ -23,8 +25,10 @@ struct Entry {
   // these places among the leaves of the arguments.
   std::vector<Ref> written;
   std::vector<size_t> written_arguments;
+  bool is_library = false;          // composite(): no function that a user wrote
   bool leaked = false;              // tracers outlived the trace
   bool holds_objects = false;       // of users, in the graph: callbacks, rules
+  bool runs_only = false;           // rules of derivatives are left out of the graph
   Ref out_tree;                     // null: the output is one leaf
   ResultTree result_tree;           // the same, where it can be known
   std::vector<bool> weak;           // per output
@@ -33,6 +37,7 @@ struct Entry {
   std::vector<bool> in_weak;        // per argument
   Ref in_tree;                      // of (args, kwargs) without static ones
   std::string name;
+  std::weak_ptr<Miss> miss;  // the call that it was traced for, while that is remembered
   // Made when needed.
   mutable AttrsRef call_attrs;
   // What jit was given, per graph input and output.
@@ -44,7 +49,8 @@ struct Entry {
   struct Target {
     Places places;
     int debug_flags;
-    int compiler_options;
+    bool keeps_constants;
+    CompileChoice how;
     friend bool operator==(const Target&, const Target&) = default;
   };
   mutable std::vector<std::pair<Target, ProgramRef>> programs;
@@ -61,7 +67,9 @@ void init_jit(PyObject* module);
 // it would run.
 std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
                                            PyObject* kwargs);
-// The program of an entry on devices, compiled at first use.
-ProgramRef program_for(const Entry& entry, Places places, bool keep_unused, int compiler_options);
+// The program of an entry on devices, compiled at first use; whether it was.
+bool is_compiled(const Entry& entry, Places places, const CompileChoice& how);
+ProgramRef program_for(const Entry& entry, Places places, bool keep_unused,
+                       const CompileChoice& how);
 
 }  // namespace weft::py

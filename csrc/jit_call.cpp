@@ -8,7 +8,9 @@
 #include "cell.h"
 #include "eager.h"
 #include "hooks.h"
+#include "jit_history.h"
 #include "location.h"
+#include "prologue.h"
 #include "recording.h"
 #include "run.h"
 #include "sharding_object.h"
@@ -92,9 +94,10 @@ void constrain(const ContextRef& c, Values& values, const std::vector<ShardingRe
 // Within a trace: a `jit` op, or the callee's ops for an inline function.
 void record_call(const JitState& s, const Entry& e, const ContextRef& c,
                  std::span<const Operand> operands, Outputs& outputs) {
-  if (s.compiler_options)
-    raise_error("AttributeValueError", "compiler_options expected to be those of the outermost jit",
-                "; got some for '", s.name, "', which is called while another function is traced");
+  if (s.how.xla_options || s.how.cut == Cut::kBlocks)
+    raise_error("AttributeValueError", s.how.xla_options ? "compiler_options" : "compile=",
+                " expected to be that of the outermost jit; got one for '", s.name,
+                "', which is called while another function is traced");
   Values args;
   for (const Operand& x : operands) args.push_back(value_in(*c, x, x.type->dtype()));
   c->builder.set_loc(c->locations ? current_loc() : kNoLoc);
@@ -117,7 +120,7 @@ void record_call(const JitState& s, const Entry& e, const ContextRef& c,
 void execute(const JitState& s, const Entry& e, std::span<const Operand> operands,
              Outputs& outputs) {
   Placement where = placement_of(s, e, operands);
-  ProgramRef program = program_for(e, where.places, s.keep_unused, s.compiler_options);
+  ProgramRef program = program_for(e, where.places, s.keep_unused, s.how);
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
   inputs.reserve(operands.size());
@@ -169,8 +172,47 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
 }
 
-ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int compiler_options) {
-  Entry::Target target{std::move(places), static_cast<int>(debug_flags()), compiler_options};
+static Entry::Target target_of(Places places, const CompileChoice& how) {
+  return {std::move(places), static_cast<int>(debug_flags()), max_constants_kept() > 0, how};
+}
+
+bool is_compiled(const Entry& e, Places places, const CompileChoice& how) {
+  Entry::Target target = target_of(std::move(places), how);
+  return std::any_of(e.programs.begin(), e.programs.end(),
+                     [&](const auto& known) { return known.first == target; });
+}
+
+// Why an entry that was compiled is compiled again.
+static std::string why_again(const Entry& e, const Entry::Target& target) {
+  if (e.programs.empty()) return "";
+  const Entry::Target& before = e.programs.back().first;
+  if (target.debug_flags != before.debug_flags) return "debug_nans or debug_infs is another";
+  if (target.keeps_constants != before.keeps_constants)
+    return "weft_constants_kept was turned on or off";
+  if (target.how.xla_options != before.how.xla_options) return "compiler_options are others";
+  if (target.how.cut != before.how.cut) return "compile= is another";
+  if (target.places.at != before.places.at)
+    return cat("the arguments are on ", describe(target.places.at), ", before on ",
+               describe(before.places.at));
+  for (size_t i = 0; i < e.graph->num_inputs(); ++i) {
+    ShardingRef now = target.places.input(i), then = before.places.input(i);
+    if (now == then) continue;
+    size_t captures = e.captures.size();
+    return cat(i < captures ? "an array that is closed over" : cat("leaf ", i - captures),
+               " is on ", describe(now), ", before on ", describe(then));
+  }
+  return "the results are to be elsewhere";
+}
+
+// Which inputs are arrays that the function closes over.
+static std::vector<bool> constants_of(const Entry& e) {
+  std::vector<bool> constants(e.graph->num_inputs());
+  for (size_t i = 0; i < e.captures.size(); ++i) constants[i] = is_array(e.captures[i].get());
+  return constants;
+}
+
+ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const CompileChoice& how) {
+  Entry::Target target = target_of(std::move(places), how);
   do {
     for (const auto& [known, program] : e.programs)
       if (known == target) return program;
@@ -180,9 +222,16 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, int comp
   options.places = target.places;
   options.name = e.name;
   options.donated = e.donated;
+  if (!e.is_library) options.constants = constants_of(e);
   options.keep_unused = keep_unused;
-  options.compiler_options = compiler_options;
+  options.how = how;
   ProgramRef program = compile(e.graph, options, e.weak);
+  if (MissRef miss = e.miss.lock()) {
+    Compilation made{why_again(e, target), program->cost};
+    if (is_on(kExplainMisses)) notice("made", {to_text(e.name), compilation_object(made)});
+    if (miss->compilations.size() < Miss::kMaxCompilations)
+      miss->compilations.push_back(std::move(made));
+  }
   e.programs.emplace_back(target, program);
   return program;
 }

@@ -11,6 +11,7 @@
 #include "eager.h"
 #include "graph_object.h"
 #include "jit.h"
+#include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
 #include "steps.h"
@@ -126,11 +127,13 @@ void bind_stages(nb::module_& m) {
       .def(
           "compile",
           [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options) {
-            return ProgramObject{program_for(*t.entry, places.places, keep_unused,
-                                             compiler_options_number(compiler_options.ptr()))};
+             nb::object compiler_options, const nb::str& cut) {
+            CompileChoice how{compiler_options_number(compiler_options.ptr()),
+                              cut_named(cut.ptr())};
+            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how)};
           },
-          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options") = nb::none());
+          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
+          nb::arg("compile"));
   nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.");
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",
@@ -149,6 +152,42 @@ void bind_stages(nb::module_& m) {
                                                    steps->plan->blocks[i].num_steps,
                                                    take(steps->blocks[i]->loaded())));
                      return out;
+                   })
+      // None, or (graph, the inputs of the program that it takes, bytes of its results,
+      // seconds that a call is spared, whether the results are there now, executable).
+      .def_prop_ro("prologue",
+                   [](const ProgramObject& p) -> nb::object {
+                     const Prologue* made = p.program->prologue.get();
+                     if (!made) return nb::none();
+                     return nb::make_tuple(GraphObject{made->executable->graph}, made->reads,
+                                           made->bytes, made->seconds, made->is_kept(),
+                                           take(made->executable->loaded()));
+                   })
+      // In the order of a run: the number of the block, the bytes of intermediate values meanwhile.
+      .def_prop_ro("steps",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     if (!p.program->steps) return out;
+                     std::vector<int64_t> held = held_bytes(*p.program);
+                     for (size_t i = 0; i < held.size(); ++i)
+                       out.append(nb::make_tuple(p.program->steps->plan->steps[i].block, held[i]));
+                     return out;
+                   })
+      // Bytes of arguments, of results, and of the arguments that results live on in.
+      .def_prop_ro("sizes",
+                   [](const ProgramObject& p) {
+                     const Graph& g = *p.program->optimized;
+                     auto bytes = [&](const std::vector<uint32_t>& inputs) {
+                       int64_t sum = 0;
+                       for (uint32_t i : inputs) sum += g.type(g.input(i))->num_bytes();
+                       return sum;
+                     };
+                     int64_t results = 0;
+                     for (size_t i = 0; i < p.program->outputs.size(); ++i)
+                       if (p.program->from_input[i] < 0)
+                         results += p.program->outputs[i]->num_bytes();
+                     return nb::make_tuple(bytes(p.program->kept), results,
+                                           bytes(p.program->donated));
                    })
       .def_prop_ro("kept", [](const ProgramObject& p) { return p.program->kept; })
       .def_prop_ro("input_shardings",
@@ -178,7 +217,7 @@ void bind_stages(nb::module_& m) {
         for (nb::handle a : arrays) {
           TypeRef type = types[operands.size()];
           Operand x = classify_operand(a.ptr(), "compiled program");
-          if (x.kind == OperandKind::kTracer || x.type != type)
+          if (x.kind == OperandKind::kTracer || buffer_type(x.type) != buffer_type(type))
             raise_error("ArgumentTypeError", "expected an array of type ", type,
                         " for a compiled program; got ", x.type,
                         x.kind == OperandKind::kTracer ? ", traced" : "");

@@ -22,9 +22,10 @@ struct JitState {
   bool keep_unused = false;
   ShardingRef at = nullptr;         // to run on; null: where the arguments are
   Ref in_shardings, out_shardings;  // trees of shardings; unset: none was given
-  int compiler_options = 0;         // see compiler_options_number
-  uint64_t id;                      // no other JitFunction ever has it
+  CompileChoice how;
+  uint64_t id;  // no other JitFunction ever has it
   Ref traces_object;
+  Ref stored;  // where traces are kept for other processes; unset: nowhere
 
   // Shared by jit functions of one function with equal options.
   Traces& traces() const { return *traces_of(traces_object.get()); }

@@ -49,7 +49,8 @@ Ref call_function(const JitState& s, const Call& call, std::vector<Ref>& tracers
   return Ref::checked(PyObject_Call(s.function.get(), args.get(), kwargs.get()));
 }
 
-// Which graph inputs are donated: those of arguments named by the donate_* options.
+}  // namespace
+
 std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num_captures) {
   std::vector<bool> donated(num_captures + call.leaves.size(), false);
   if (s.donate_argnums.empty() && s.donate_argnames.empty()) return {};
@@ -89,14 +90,12 @@ std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num
   return donated;
 }
 
-}  // namespace
-
 [[noreturn]] static void raise_returned(const JitState& s, CellObject* cell) {
   raise_error("RefError", "expected arrays and numbers from '", s.name, "'; got ",
               describe_cell(cell), "\n  Refs cannot be returned: return its value, ref[...].");
 }
 
-EntryRef trace(const JitState& s, const Call& call) {
+std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
   auto context = std::make_shared<TraceContext>();
   context->name = s.name;
   context->locations = !s.library;
@@ -107,6 +106,7 @@ EntryRef trace(const JitState& s, const Call& call) {
       PyTuple_Pack(3, s.function.get(), tree ? tree : Py_None, s.static_argnums_object.get()));
   auto entry = std::make_shared<Entry>();
   entry->name = s.name;
+  entry->is_library = s.library;
   entry->in_tree = Ref::borrow(tree);
   for (const Operand& x : call.operands) entry->in_weak.push_back(x.weak);
   std::vector<Value> outputs;

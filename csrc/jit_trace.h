@@ -5,6 +5,9 @@
 
 namespace weft::py {
 
-EntryRef trace(const JitState& s, const Call& call);
+std::shared_ptr<Entry> trace(const JitState& s, const Call& call);
+// Which inputs of the graph are donated: those of arguments named by the donate_* options. Empty:
+// none is.
+std::vector<bool> donated_inputs(const JitState& s, const Call& call, size_t num_captures);
 
 }  // namespace weft::py

@@ -2,6 +2,7 @@
 
 #include "jit_traces.h"
 
+#include <bit>
 #include <memory>
 #include <unordered_set>
 #include <utility>
@@ -73,11 +74,19 @@ std::optional<Signature> Traces::closest(const Signature& signature) const {
     size_t common = std::min(known.leaves.size(), signature.leaves.size());
     size_t different = std::max(known.leaves.size(), signature.leaves.size()) - common;
     for (size_t i = 0; i < common; ++i) different += known.leaves[i] != signature.leaves[i];
+    different += static_cast<size_t>(std::popcount(known.settings ^ signature.settings));
+    different += known.structure.get() != signature.structure.get();
+    for (size_t i = 0; i < std::min(known.statics.size(), signature.statics.size()); ++i)
+      different += known.statics[i].get() != signature.statics[i].get();
     if (best && different >= fewest) return;
     best = known;
     fewest = different;
   });
   return best;
+}
+
+bool Traces::has_hash(uint64_t hash) const {
+  return static_cast<bool>(entries_.find(hash, [](const Signature&) { return true; }));
 }
 
 void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
@@ -99,10 +108,12 @@ void Traces::forget(const Entry& entry) {
 void Traces::clear() {
   auto remembered = layouts.take();
   entries_.clear();
+  history.clear();
 }
 
 int Traces::traverse(visitproc visit, void* arg) const {
   if (int stop = layouts.traverse(visit, arg)) return stop;
+  if (int stop = history.traverse(visit, arg)) return stop;
   int stop = 0;
   auto visited = [&](PyObject* o) {
     if (o && !stop) stop = visit(o, arg);

@@ -10,6 +10,7 @@
 #include "core.h"
 #include "in_flight.h"
 #include "jit.h"
+#include "jit_history.h"
 #include "jit_layout.h"
 #include "jit_signature.h"
 #include "lru_table.h"
@@ -32,13 +33,16 @@ class Traces {
   // for another jit function, so that those are of a trace of that one: `jit` is the id of the
   // JitFunction.
   EntryRef find(const Signature& signature, uint64_t jit) const;
-  // The signature that differs in the fewest leaves from one that is not there; none if there is
+  // The signature that differs in the fewest places from one that is not there; none if there is
   // no other.
   std::optional<Signature> closest(const Signature& signature) const;
+  // Whether there are entries of signatures with this hash, as equal numbers of other types have.
+  bool has_hash(uint64_t hash) const;
   void add(Signature signature, EntryRef entry, uint64_t jit);
   // The traces that threads are at.
   InFlightTable<Signature> in_flight;
   LayoutMemo layouts;
+  History history;
 
   size_t size() const { return entries_.size(); }
   void clear();

@@ -32,7 +32,8 @@ struct Linear {
   // residuals, tangents of the inexact leaves -> tangents of those values that have one, then of
   // other outputs; and back.
   std::optional<Linearized> linearized;
-  GraphRef given;  // of a function that is linear itself
+  GraphRef given;                   // of a function that is linear itself
+  std::vector<ShardingRef> splits;  // over explicit axes, of the inexact leaves; for vjp
 
   GraphRef push() const { return linearized->push(); }
   GraphRef pull() const {
@@ -86,7 +87,10 @@ PyObject* push(PyObject* self, PyObject* tangents) {
                                                        statics.get(), number.get(), nullptr));
     };
     Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
-    Objects results = call_graph(f.push(), f.operands(given), {});
+    std::vector<bool> weak;
+    for (size_t i = 0; i < f.values.size(); ++i)
+      if (f.has_tangent[i]) weak.push_back(f.values[i].weak);
+    Objects results = call_graph(f.push(), f.operands(given), weak);
     std::vector<Ref> owned;
     std::vector<PyObject*> leaves;
     size_t next = 0;
@@ -130,6 +134,7 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
       if (inexact.back()) weak.push_back(leaf.weak);
     }
     Objects results = call_graph(f.pull(), f.operands(used), weak);
+    for (size_t i = 0; i < f.splits.size(); ++i) results[i] = split_like(results[i], f.splits[i]);
     std::vector<PyObject*> found;
     for (const Ref& r : results) found.push_back(r.get());
     return assemble(f.trees, inexact, found,
@@ -168,6 +173,8 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
     const Linearized& made = *linear->linearized;
     check_cells(point, f, made.out_mask());
+    if (is_vjp)
+      for (const Operand& x : point.inputs) linear->splits.push_back(split_of(x));
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made.forward(), operands, point.recorded.weak);
     point.write_cells(results);

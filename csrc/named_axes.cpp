@@ -73,7 +73,11 @@ PyObject* with_axes(PyObject*, PyObject* tuple) {
   });
 }
 
+PyObject* varying_known(PyObject*, PyObject*) { return PyBool_FromLong(are_varying_known()); }
+
 PyMethodDef functions[] = {
+    {"varying_known", varying_known, METH_NOARGS,
+     "Whether it will be known which values vary: within a shard_map with check_vma."},
     {"with_axes", with_axes, METH_VARARGS,
      "with_axes(((name, size), ...), varies, function) -> function(), within these axes."},
     {"axis_size", axis_size, METH_O, "axis_size(name) -> int: lanes of the mapped axis."},

@@ -67,13 +67,26 @@ PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
   }
 WEFT_BINARY(add, "add", Promotion::kNumpy, "or")
 WEFT_BINARY(subtract, "sub", Promotion::kNumpy)
-WEFT_BINARY(multiply, "mul", Promotion::kNumpy, "and")
 WEFT_BINARY(divide, "div", Promotion::kInexact)
 WEFT_BINARY(bitwise_and, "and", Promotion::kNumpy)
 WEFT_BINARY(bitwise_or, "or", Promotion::kNumpy)
 WEFT_BINARY(bitwise_xor, "xor", Promotion::kNumpy)
 WEFT_BINARY(left_shift, "shift_left", Promotion::kNumpy)
 #undef WEFT_BINARY
+
+PyObject* multiply(PyObject* x, PyObject* y) {
+  // Python would repeat these as often as an array of an integer says.
+  for (PyObject* o : {x, y}) {
+    if (!PyList_Check(o) && !PyTuple_Check(o)) continue;
+    PyErr_Format(PyExc_TypeError,
+                 "multiply expected an array or a number; got %s\n  Convert it with "
+                 "weft.numpy.array.",
+                 Py_TYPE(o)->tp_name);
+    return nullptr;
+  }
+  static const Elementwise f = function("mul", Promotion::kNumpy, "and");
+  return call(f, "multiply", {x, y});
+}
 
 #define WEFT_UNARY(slot, op)                                      \
   PyObject* slot(PyObject* x) {                                   \

@@ -47,7 +47,15 @@ Leaves take_apart(const Function& f, const Ref& result, Point& point) {
   } else {
     point.value = flatten_tree(result.get(), leaves);
   }
-  for (size_t i = 0; i < leaves.size(); ++i) {
+  for (size_t i = point.value.num_leaves; i < leaves.size(); ++i) {
+    OperandKind kind = leaves.operands[i].kind;
+    bool is_array = kind == OperandKind::kArray || kind == OperandKind::kTracer;
+    point.aux_objects.push_back(is_array ? Ref() : leaves.objects[i]);
+    if (is_array) continue;
+    leaves.objects[i] = Ref::borrow(Py_False);
+    leaves.operands[i] = classify(Py_False);
+  }
+  for (size_t i = 0; i < point.value.num_leaves; ++i) {
     if (leaves.operands[i].kind != OperandKind::kInvalid) continue;
     Ref flat = Ref::checked(PyObject_CallOneArg(hooks.flatten.get(), result.get()));
     Ref number = Ref::checked(PyLong_FromSize_t(i));
@@ -116,7 +124,10 @@ Ref Point::value_of(std::span<const Ref> results) const {
 
 Ref Point::aux_of(std::span<const Ref> results) const {
   if (!aux) return Ref::borrow(Py_None);
-  return unflatten(*aux, borrowed(results.subspan(value.num_leaves, aux->num_leaves)));
+  std::vector<PyObject*> objects = borrowed(results.subspan(value.num_leaves, aux->num_leaves));
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (aux_objects[i]) objects[i] = aux_objects[i].get();
+  return unflatten(*aux, objects);
 }
 
 void Point::write_cells(std::span<const Ref> results) const {

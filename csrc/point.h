@@ -47,6 +47,7 @@ struct Point {
   std::vector<Ref> cell_values;  // of the cells among the leaves, which the operands refer to
   Tree value;
   std::optional<Tree> aux;
+  std::vector<Ref> aux_objects;  // per leaf of aux: what is no array, as it was; or null
 
   // A mask over the graph's inputs: the leaves, and not what the function closed over.
   Mask mask() const;

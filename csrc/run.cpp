@@ -10,6 +10,7 @@
 #include "checks.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "prologue.h"
 #include "steps.h"
 
 namespace weft::py {
@@ -131,24 +132,32 @@ Ref execute(Executable& executable, PyObject* buffers) {
   return results;
 }
 
-Ref run_steps(const Steps& s, const Ref& buffers) {
-  std::vector<Ref> slots(s.plan->num_slots);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(buffers.get()); ++i)
-    slots[static_cast<size_t>(i)] = Ref::borrow(PyList_GET_ITEM(buffers.get(), i));
-  auto read = [&](const std::vector<uint32_t>& which) {
-    Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(which.size())));
-    for (size_t i = 0; i < which.size(); ++i)
-      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(slots[which[i]].get()));
-    return list;
-  };
-  for (const BlockStep& step : s.plan->steps) {
-    Ref results = execute(*s.blocks[step.block], read(step.inputs).get());
-    for (size_t i = 0; i < step.outputs.size(); ++i)
-      slots[step.outputs[i]] =
-          Ref::borrow(PyList_GET_ITEM(results.get(), static_cast<Py_ssize_t>(i)));
-    for (uint32_t slot : step.done) slots[slot] = Ref();
+// The same of a program in steps: as soon as no step needs what was donated, it is freed.
+Ref execute_steps(const Program& p, std::span<PyObject* const> inputs, Ref buffers) {
+  for (uint32_t d : p.donated) {
+    mark_deleted(as_array(inputs[d]));
+    Ref given = Ref::steal(std::exchange(as_array(inputs[d])->buffer, Py_NewRef(Py_None)));
   }
-  return read(s.plan->outputs);
+  return run_steps(*p.steps, std::move(buffers), [](Executable& block, PyObject* arguments) {
+    return execute(block, arguments);
+  });
+}
+
+PyObject* buffer_of(PyObject* array) {
+  ArrayObject* a = as_array(array);
+  if (a->deleted) check_live(a);
+  return Py_NewRef(a->buffer);
+}
+
+// What the program has made of constants: a list of buffers.
+Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
+  if (PyObject* known = p.find(inputs)) return Ref::borrow(known);
+  Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.reads.size())));
+  for (size_t i = 0; i < p.reads.size(); ++i)
+    PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.reads[i]]));
+  Ref made = execute(*p.executable, buffers.get());
+  p.keep(inputs, made);
+  return made;
 }
 
 }  // namespace
@@ -165,13 +174,16 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
   if (!p.donated.empty()) inputs = owned_donations(p, inputs, owned, copies);
   Ref results;
   if (p.executable || p.steps) {
-    Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.kept.size())));
-    for (size_t i = 0; i < p.kept.size(); ++i) {
-      ArrayObject* a = as_array(inputs[p.kept[i]]);
-      if (a->deleted) check_live(a);
-      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
-    }
-    results = p.executable ? execute(*p.executable, buffers.get()) : run_steps(*p.steps, buffers);
+    Ref made = p.prologue ? constants(*p.prologue, inputs) : Ref();
+    Py_ssize_t num_made = made ? PyList_GET_SIZE(made.get()) : 0;
+    auto num_kept = static_cast<Py_ssize_t>(p.kept.size());
+    Ref buffers = Ref::checked(PyList_New(num_kept + num_made));
+    for (size_t i = 0; i < p.kept.size(); ++i)
+      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.kept[i]]));
+    for (Py_ssize_t i = 0; i < num_made; ++i)
+      PyList_SET_ITEM(buffers.get(), num_kept + i, Py_NewRef(PyList_GET_ITEM(made.get(), i)));
+    results = p.executable ? execute(*p.executable, buffers.get()) 
+                           : execute_steps(p, inputs, std::move(buffers));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
   size_t first = out.size();

@@ -53,17 +53,4 @@ uint64_t SharedRuns::order(uint64_t count) const {
   return count && count <= count_ && count + kLog > count_ ? log_[count % kLog] : 0;
 }
 
-uint64_t module_fingerprint(std::string_view text) {
-  uint64_t hash = 0;
-  text.remove_prefix(std::min(text.size(), text.find('\n')));  // the name
-  while (!text.empty()) {
-    size_t end = std::min(text.size(), text.find('\n'));
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(text.size(), end + 1));
-    if (!line.starts_with("#loc"))
-      hash = hash_combine(hash, hash_bytes(line.substr(0, line.rfind(" loc("))));
-  }
-  return hash;
-}
-
 }  // namespace weft::py

@@ -46,7 +46,4 @@ class SharedRuns {
   uint64_t count_ = 0, order_ = 0;
 };
 
-// A hash of a module's text without its name and the user's lines, which may differ.
-uint64_t module_fingerprint(std::string_view text);
-
 }  // namespace weft::py

@@ -49,7 +49,7 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
                                  std::vector<uint32_t>& consumed) {
   std::vector<int> aliases;
   if (!s.graph || std::find(donated.begin(), donated.end(), true) == donated.end()) return aliases;
-  aliases.assign(s.kept.size(), -1);
+  aliases.assign(s.graph->num_inputs(), -1);
   std::vector<bool> taken(s.graph->outputs().size(), false);
   std::string unusable;
   for (size_t i = 0; i < s.kept.size(); ++i) {

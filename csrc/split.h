@@ -18,8 +18,9 @@ struct Split {
 Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated,
             FunctionRef<bool(size_t, size_t)> stays);
 
-// Gives each donated input an output of its type to live on in: per kept input the output, or -1;
-// empty if none is donated. Appends the inputs that are gone to `consumed`, warns of the others.
+// Gives each donated input an output of its type to live on in: per input of what is left the
+// output, or -1; empty if none is donated. Appends the inputs that are gone to `consumed`, warns of
+// the others.
 std::vector<int> match_donations(const Split& s, const std::vector<bool>& donated,
                                  std::vector<uint32_t>& consumed);
 

@@ -9,6 +9,7 @@
 #include "jit_traces.h"
 #include "location.h"
 #include "lru_table.h"
+#include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
 #include "shared_runs.h"
@@ -146,6 +147,10 @@ void bind_state(nb::module_& m) {
         c.set = unset ? c.set & ~s.mask() : c.set | s.mask();
       },
       nb::arg("name"), nb::arg("value").none());
+  // What the thread has set for itself, for another thread that works for it.
+  nb::class_<ThreadConfig>(m, "ThreadSettings", "What a thread has set for itself.");
+  m.def("thread_settings", [] { return thread_config(); });
+  m.def("use_thread_settings", [](const ThreadConfig& all) { thread_config() = all; });
   m.def("set_global_setting", [](const std::string& name, uint64_t value) {
     const Setting& s = setting_named(name);
     process_config().word = with_setting(process_config().word, s, value);
@@ -169,6 +174,7 @@ void bind_state(nb::module_& m) {
     EagerStats e = eager_cache_stats();
     nb::dict d;
     d["compiles"] = c.compiles;
+    d["disk_hits"] = c.disk_hits;
     d["hits"] = c.hits;
     d["size"] = c.size;
     d["loaded"] = c.loaded;
@@ -198,6 +204,9 @@ void bind_state(nb::module_& m) {
   m.def(
       "unload_executables", [](size_t count) { return unload_executables(count); },
       nb::arg("count"));
+  m.def("constants_kept", [] { return constants_kept(); });
+  m.def("max_constants_kept", [] { return max_constants_kept(); });
+  m.def("set_max_constants_kept", [](int64_t bytes) { set_max_constants_kept(bytes); });
   m.def("clear_caches", [] {
     clear_traces();
     clear_eager_cache();

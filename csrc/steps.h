@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "compile.h"
 #include "executable.h"
+#include "function_ref.h"
 #include "weft/blocks.h"
 
 namespace weft::py {
@@ -13,5 +15,17 @@ struct Steps {
   std::shared_ptr<const BlockPlan> plan;
   std::vector<ExecutableRef> blocks;  // per block of the plan
 };
+
+// The graph in steps, if that is wanted and something in it repeats. `donated`: per input.
+using CompileBlock = FunctionRef<ExecutableRef(const BlockPlan::Block&, size_t number)>;
+std::shared_ptr<const Steps> in_steps(const GraphRef& graph, Cut cut,
+                                      const std::vector<bool>& donated, CompileBlock compile);
+
+// Per step, the bytes of intermediate values that are alive while it runs.
+std::vector<int64_t> held_bytes(const Program& program);
+
+// Runs on a list of buffers, which is emptied so that none lives longer than it is needed; returns
+// a list of buffers.
+Ref run_steps(const Steps& steps, Ref buffers, FunctionRef<Ref(Executable&, PyObject*)> execute);
 
 }  // namespace weft::py

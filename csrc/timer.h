@@ -7,12 +7,14 @@
 
 namespace weft::py {
 
+inline Ref py_seconds(double count) { return Ref::checked(PyFloat_FromDouble(count)); }
+
 class Timer {
  public:
-  Ref seconds() const {
-    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    return Ref::checked(PyFloat_FromDouble(passed.count()));
+  double passed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
+  Ref seconds() const { return py_seconds(passed()); }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

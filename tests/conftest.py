@@ -14,6 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # WEFT_TESTS=all: tables are run whole where a sample of their rows is run otherwise.
 EVERYTHING = os.environ.get("WEFT_TESTS") == "all"
 
+# No test is served by what another run has left on disk; those of the cache have their own folders.
+os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"
+
 # Most of the time goes into compiling programs that run once.
 if not EVERYTHING:
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")

@@ -50,6 +50,7 @@ ON_MESHES = [
     "jaxpr={ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } out_mask=(True,)] a b in (c, d) }",
     "{ lambda ; a:f32[3] b:f32[3]. let c:f32[3] d:f32[3] = pushforward[in_mask=(True,) "
     "jaxpr={ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } out_mask=(True,)] a b in (c, d) }",
+    "{ lambda ; a:f32[3] b:f32[2]. let c:f32[3] = vary_like a b in (c,) }",
 ]
 
 

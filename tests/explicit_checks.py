@@ -168,6 +168,50 @@ def programs():
         assert weft.jit(halves)(x).sharding == x.sharding
 
 
+def parts():
+    """shard_map where splits are types: what arguments say, what it refuses, smap."""
+    x = weft.device_put(HOST, split("x", "y"))
+    with weft.set_mesh(MESH):
+        inferred = weft.shard_map(lambda a: a * 2, out_specs=P("x", "y"))
+        assert inferred(x).sharding == weft.jit(inferred)(x).sharding == x.sharding
+        wrong = weft.shard_map(lambda a: a, in_specs=P("y", "x"), out_specs=P("x"))
+        with raises(ValueError, "split as in_specs says", "[8@x,16@y]"):
+            wrong(x)
+        seen = []
+
+        def doubled(a):
+            seen.append(str(weft.typeof(a)))
+            return a * 2
+
+        for f in (
+            weft.smap(doubled, in_axes=0, out_axes=0, axis_name="x"),
+            weft.smap(doubled, out_axes=0, axis_name="x"),
+            weft.shard_map(doubled, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}),
+        ):
+            got = weft.jit(f)(x)
+            assert got.sharding == x.sharding, got.sharding
+            same(got, HOST * 2)
+        assert set(seen) == {f"float32[{8 // SIZES[0]},16@y]"}, seen
+        total = weft.smap(lambda a: weft.lax.psum(a, "y"), in_axes=1, out_axes=None, axis_name="y")
+        same(total(x), HOST.reshape(8, SIZES[1], -1).sum(1))
+        assert str(weft.typeof(x.flatten(out_sharding=P("x")))) == "float32[128@x]"
+
+        def moved(w, y):
+            return weft.vjp(lambda w: wnp.sin(w) + y, w)[1](y)[0]
+
+        assert str(weft.typeof(moved(weft.reshard(wnp.ones((8, 16)), P()), x))) == "float32[8,16]"
+        with raises(AssertionError, "with_sharding_constraint"):
+            weft.lax.with_sharding_constraint(x, P("y", "x"))
+        with raises(ValueError, "UNCONSTRAINED"):
+            weft.reshard(x, P(P.UNCONSTRAINED))
+    mixed = weft.make_mesh(SIZES, NAMES, axis_types=(AxisType.Explicit, AxisType.Auto))
+    with weft.set_mesh(mixed):
+        with raises(ValueError, "type Explicit", "'y'"):
+            weft.reshard(x, P("x", "y"))
+        with raises(ValueError, "type Auto", "'x'"):
+            weft.jit(lambda x: weft.lax.with_sharding_constraint(x, P("x")))(HOST)
+
+
 def modes():
     x = weft.device_put(HOST, split("x", "y"))
     seen = []
@@ -212,6 +256,7 @@ if __name__ == "__main__":
     types()
     eager()
     programs()
+    parts()
     modes()
     assert not bad, "\n".join([f"{len(bad)} of {count} rows"] + bad[:40])
     print("ok")

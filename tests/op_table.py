@@ -289,7 +289,7 @@ NO_ROW = {
         "there only within vmap(axis_name=...); test_collectives.py covers it",
     ),
     **dict.fromkeys(
-        ["pullback", "pushforward", "pvary", "shard_map"],
+        ["pullback", "pushforward", "pvary", "shard_map", "vary_like"],
         "it is for programs on a mesh; test_shard_map.py covers it",
     ),
     "sharding_constraint": "it is for programs on a mesh; test_sharding.py covers it",

@@ -59,7 +59,10 @@ scan = on_mesh(scanned, WHOLE, (P(), P(None, "y")))
 
 
 def branches(w, x):
-    y = lax.cond(lax.axis_index("x") > 1, lambda w: wnp.sum(w * x), lambda w: w * 0 + 1, w)
+    def one(w):
+        return lax.pcast(w * 0 + 1, "y", to="varying")
+
+    y = lax.cond(lax.axis_index("x") > 1, lambda w: wnp.sum(w * x), one, w)
     return lax.psum(y, ("x", "y"))
 
 
@@ -114,6 +117,20 @@ def transposed(w, x):
     return weft.linear_transpose(lambda w: w * x, w)(x)[0]
 
 
+def sums(x):
+    """Loops and draws of the library whose carries vary only later, and one that starts alike."""
+    total = lax.fori_loop(0, 2, lambda i, c: c + x[i], wnp.zeros_like(x[0]))
+    places = wnp.digitize(x[:, 0], np.arange(0.0, 20.0, 5.0, dtype=np.float32))
+    key = weft.random.fold_in(weft.random.key(0), lax.axis_index("x"))
+    drawn = weft.random.gamma(key, wnp.abs(x) + 1)
+    return total[None] + places.sum() + (drawn > 0).sum()
+
+
+def held(x):
+    """Under a mesh that is partly manual, a bare spec is over the rest."""
+    return lax.with_sharding_constraint(x * 2, P(None, "y"))
+
+
 SAME = P()  # along all axes
 
 
@@ -139,6 +156,12 @@ BEND = -(np.sin(W * X) * X * X).sum()
 RING = [(i, (i + 1) % 4) for i in range(4)]
 # name: (function, arguments, expected)
 PROGRAMS = {
+    "library_loops": (
+        on_mesh(sums, P("x"), P("x")), (X,),
+        BLOCKS.sum(1)
+        + np.stack([np.digitize(b[:, 0], np.arange(0, 20, 5)).sum() + 4 for b in BLOCKS])[:, None],
+    ),
+    "bare_spec": (on_mesh(held, P("x"), P("x"), axis_names={"x"}), (X,), X * 2),
     "parts": (on_mesh(lambda x: x * 2, P("x"), P("x")), (X,), X * 2),
     "psum": (on_mesh(lambda x: lax.psum(x, "x"), P("x"), P()), (X,), BLOCKS.sum(0)),
     "pmean_tree": (

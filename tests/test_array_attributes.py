@@ -167,3 +167,11 @@ def test_processes():
     assert isinstance(DEVICE, weft.Device) and weft.float0 == weft.dtypes.float0
     assert "numpy" in weft.print_environment_info(return_string=True)
     assert any(a is X for a in weft.live_arrays("cpu"))
+
+
+def test_numbers_as_arrays():
+    assert wnp.asarray(2.5).byteswap() == np.float32(2.5).byteswap()
+    assert wnp.asarray(1j).byteswap().shape == ()
+    assert wnp.ones((2, 3)).aval.str_short() == "float32[2,3]"
+    assert wnp.ones((2, 3), "uint8").aval.str_short(short_dtypes=True) == "u8[2,3]"
+    assert weft.device_get([1, wnp.ones(1)])[0] == 1 and type(weft.device_get(1)) is int

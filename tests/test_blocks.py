@@ -14,13 +14,21 @@ N = 6
 LAYERS = [
     lambda h, p, x: h + jnp.tanh(h @ p["w"] + p["b"]) * 0.3,
     lambda h, p, x: jnp.sin(h) @ p["w"] / 3 + x,
-    lambda h, p, x: (h - h.mean(0)) / (1 + h.std(0)) * p["b"],
+    lambda h, p, x: (h - h.mean(0)) / jnp.sqrt(0.5 + h.var(0)) * p["b"],
     lambda h, p, x: weft.nn.softmax(h @ p["w"], -1) + 0.1 * h.T,
     lambda h, p, x: jnp.where(h > 0, h, 0.1 * h) * p["b"] + jnp.cumsum(h, 0) / 9,
     lambda h, p, x: lax.fori_loop(0, 2, lambda i, z: jnp.cos(z + p["b"]), h),
     lambda h, p, x: jnp.sort(h, 0)[::-1] * 0.5 + jnp.tril(h @ p["w"]) * 0.2,
     lambda h, p, x: jnp.concatenate([h[1:] * 0.7, jnp.sum(h[:1] * p["b"], 0, keepdims=True)], 0),
+    lambda h, p, x: lax.scan(lambda c, r: (c * 0.5 + r, jnp.sin(c) + r), h[0], h)[1] * p["b"],
+    lambda h, p, x: h + p["b"] * (jnp.argmax(h, 0) % 3) + (h > 0.1) * 0.25,
+    lambda h, p, x: jnp.real(jnp.exp(1j * h) * (1 + 0.5j)) @ p["w"] + jnp.imag(h * 1j) / 4,
+    lambda h, p, x: weft.vmap(lambda r: jnp.tanh(p["w"] @ r) + r.max())(h) * 0.5,
+    lambda h, p, x: lax.cond(h[0, 0] > 0, jnp.sin, jnp.cos, h) + lax.stop_gradient(h.mean()),
+    lambda h, p, x: weft.checkpoint(lambda h, w: jnp.tanh(h @ w) - h * h / 5)(h, p["w"]),
 ]
+# How a program is transformed, chosen by its seed.
+KINDS = ("value", "grad", "step", "vmap")
 
 
 def program(seed):
@@ -45,10 +53,13 @@ def program(seed):
                 h = h + x
         return jnp.mean(h * h) + sum(kept, 0.0)
 
-    if seed % 4 == 0:
+    kind = KINDS[seed % len(KINDS)]
+    if kind == "value":
         return f, (params, x)
-    if seed % 4 == 1:
+    if kind == "grad":
         return weft.grad(f, argnums=(0, 1)), (params, x)
+    if kind == "vmap":
+        return weft.vmap(weft.grad(f), (None, 0)), (params, jnp.stack([x, x[::-1] * 0.9]))
 
     def step(params, x):
         value, g = weft.value_and_grad(f)(params, x)
@@ -60,9 +71,14 @@ def program(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_blocks_compute_what_the_whole_program_does(seed):
     f, args = program(seed)
-    compiled = weft.jit(f, compile="blocks").lower(*args).compile()
+    wanted = weft.jit(f)(*args)
+    given = tree_map(lambda a: a + 0, args)
+    donated = {"donate_argnums": 0} if KINDS[seed % len(KINDS)] == "step" else {}
+    compiled = weft.jit(f, compile="blocks", **donated).lower(*given).compile()
     assert max((block.times for block in compiled.blocks), default=0) >= 2 or seed not in range(8)
-    got, wanted = compiled(*args), weft.jit(f)(*args)
+    got = compiled(*given)
+    if compiled.blocks and donated:
+        assert all(a.is_deleted() for a in tree_leaves(given[0]))
     for a, b in zip(tree_leaves(got), tree_leaves(wanted), strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
         # Another fusion rounds otherwise, and the program is up to 30 layers deep.
@@ -111,6 +127,66 @@ def test_each_layer_and_its_derivative_is_one_block():
     assert sum(block.graph.num_ops for block in more.blocks) < 1.2 * ops
     assert compiled.as_text().count("HloModule") == len(compiled.blocks)
     assert compiled.runtime_executable() is None
+    assert any("pieces of" in block.why for block in compiled.blocks)
+
+    whole = weft.jit(weft.grad(deep)).lower(*deep_args()).compile()
+    cost, of_whole = compiled.cost_analysis(), whole.cost_analysis()
+    assert 0.5 < cost["flops"] / of_whole["flops"] < 2
+    memory, of_whole = compiled.memory_analysis(), whole.memory_analysis()
+    for name in ("argument_size_in_bytes", "alias_size_in_bytes"):
+        assert getattr(memory, name) == getattr(of_whole, name)
+    pointers = of_whole.output_size_in_bytes - memory.output_size_in_bytes  # XLA's, in a tuple
+    assert pointers in (0, 8 * 12)
+    assert memory.temp_size_in_bytes > 0
+
+
+def test_a_step_writes_its_result_where_a_value_was_that_nothing_needs_more():
+    def chain(x):
+        for _ in range(12):
+            x = jnp.sin(x) * 0.5 + jnp.cos(x + 1)
+            x = jnp.tanh(x * x) - jnp.sqrt(1 + x * x) / 4 + jnp.exp(-x * x) * 0.1
+            x = x - x**3 / 6 + jnp.arctan(x) * 0.3 - 0.2
+        return x
+
+    x = jnp.linspace(0.0, 1.0, 4096)
+    donated = weft.jit(chain, compile="blocks", donate_argnums=0).lower(x).compile()
+    kept = weft.jit(chain, compile="blocks").lower(x).compile()
+    assert "input_output_alias" in donated.as_text()
+    # The first of the steps, which are all one executable, reads an array of the caller's.
+    assert "input_output_alias" not in kept.as_text()
+    assert donated.memory_analysis().temp_size_in_bytes < kept.memory_analysis().temp_size_in_bytes
+    wanted = weft.jit(chain)(x)
+    np.testing.assert_allclose(kept(x), wanted, rtol=1e-5, atol=1e-6)
+    given = x + 0
+    np.testing.assert_allclose(donated(given), wanted, rtol=1e-5, atol=1e-6)
+    assert given.is_deleted() and not x.is_deleted()
+
+
+def test_a_buffer_that_is_passed_twice_is_not_given_away():
+    def f(a, b):
+        for _ in range(10):
+            a, b = jnp.sin(b) + jnp.tanh(a) * b - jnp.cos(a) * 0.5, jnp.cos(a * b) * 0.9 + a / 3
+            b = b - jnp.mean(b) + jnp.sqrt(1 + a * a) * 0.1 + jnp.exp(-b * b) - jnp.arctan(a)
+        return a, b
+
+    x = jnp.linspace(0.0, 1.0, 64)
+    wanted = weft.jit(f)(x, x)
+    jitted = weft.jit(f, compile="blocks", donate_argnums=0)
+    got = weft.jit(f, compile="blocks")(x, x)
+    with pytest.raises(TypeError, match="donated array to be passed once"):
+        jitted(x, x)
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jitted(x + 0, x)[0], wanted[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_nan_within_a_program_in_steps_is_found():
+    ws, x = deep_args()
+    f = weft.jit(weft.grad(deep), compile="blocks")
+    with weft.debug_nans(True):
+        f(ws, x)
+        with pytest.raises(FloatingPointError):
+            f(ws, x * float("nan"))
 
 
 def test_blocks_of_one_program_serve_a_longer_one():
@@ -126,6 +202,13 @@ def test_auto_leaves_programs_whole_that_are_small_or_quick():
     assert compiled.blocks == [] and compiled.runtime_executable() is not None
     compiled = weft.jit(lambda x: jnp.sin(x) + 1, compile="blocks").lower(1.0).compile()
     assert compiled.blocks == []
+
+
+def test_auto_compiles_a_deep_model_in_blocks():
+    shape = weft.ShapeDtypeStruct((256, 256), "float32")
+    lowered = weft.jit(weft.grad(deep), compile="auto").lower([shape] * 48, shape)
+    compiled = lowered.compile()
+    assert sum(block.graph.num_ops for block in compiled.blocks) < lowered.graph.num_ops / 10
 
 
 def test_effects_keep_a_program_whole():
@@ -156,3 +239,20 @@ def test_donated_arguments_and_results_that_are_arguments():
 def test_a_wrong_way_to_compile_is_refused():
     with pytest.raises(ValueError, match="'auto', 'whole' or 'blocks'; got 'parts'"):
         weft.jit(deep, compile="parts")
+
+
+def test_a_call_in_a_trace_refuses_blocks_only():
+    ws, x = deep_args(2)
+    inner = {cut: weft.jit(deep, compile=cut) for cut in ("auto", "whole", "blocks")}
+    for cut in ("auto", "whole"):
+        weft.jit(lambda ws, x, cut=cut: inner[cut](ws, x) * 2)(ws, x)
+    with pytest.raises(ValueError, match="compile= expected to be that of the outermost jit"):
+        weft.jit(lambda ws, x: inner["blocks"](ws, x) * 2)(ws, x)
+
+
+def test_what_stays_whole_is_compiled_once_however_it_was_to_be_cut():
+    f = lambda x: jnp.arctan(x) * 1.75 + 3.5
+    before = weft._core.cache_stats()["compiles"]
+    for cut in ("whole", "auto", "blocks"):
+        weft.jit(f, compile=cut)(jnp.ones((3, 5)))
+    assert weft._core.cache_stats()["compiles"] - before <= 2  # with that of jnp.ones

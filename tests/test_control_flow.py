@@ -27,6 +27,7 @@ def test_cond_takes_bools_and_numbers(pred):
     assert lax.cond(wnp.asarray(pred), double, negate, 3.0) == expected
     assert weft.jit(lambda p: lax.cond(p, double, negate, 3.0))(pred) == expected
     assert lax.cond(pred, double, negate, operand=3.0) == expected
+    assert lax.cond(pred, 3.0, double, 4.0, negate) == (6.0 if pred else -4.0)
 
 
 def test_cond_trees_and_closures_of_all_kinds():

@@ -291,6 +291,16 @@ def test_rules_are_looked_at_again_at_every_call():
     assert weft.grad(f)(1.0) == 3
 
 
+def test_numbers_among_residuals_are_known_to_the_backward_rule():
+    @weft.custom_vjp
+    def f(x):
+        return 2 * x
+
+    f.defvjp(lambda x: (f(x), (True, 3, x)), lambda r, ct: (ct * r[1] if r[0] else None,))
+    assert weft.grad(f)(1.0) == 3 and weft.jit(weft.grad(f))(1.0) == 3
+    assert (weft.vmap(weft.grad(f))(wnp.ones(2)) == 3).all()
+
+
 def test_python_control_flow_in_the_function():
     @weft.custom_jvp
     def f(x):

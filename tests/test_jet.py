@@ -100,8 +100,10 @@ def test_work_grows_with_a_power_of_the_order():
 def test_bad_calls():
     with pytest.raises(ValueError, match="as many terms for every argument; got 1, 2"):
         jet(lambda x, y: x * y, (0.5, 2.0), ((1.0,), (1.0, 0.0)))
-    with pytest.raises(TypeError, match="one list of terms for each of the 2 primals; got 1"):
+    with pytest.raises(ValueError, match="one list of terms for each of the 2 primals; got 1"):
         jet(lambda x, y: x * y, (0.5, 2.0), ((1.0,),))
+    with pytest.raises(ValueError, match="lists of terms"):
+        jet(lambda x: x, (1.0,), ({"a": 1.0},))
     with pytest.raises(ValueError, match="terms like the primals"):
         jet(lambda x: x, ((0.5, 2.0),), ((1.0,),))
 

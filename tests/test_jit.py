@@ -276,6 +276,15 @@ def test_compiled_refuses_other_types():
         compiled(F, F)
 
 
+def test_eval_shape_of_types_in_results():
+    weak = weft.ShapeDtypeStruct((), "float32", weak_type=True)
+    kept = weft.ShapeDtypeStruct((2,), "int8")
+    assert weft.eval_shape(lambda x: (weak, {"a": kept, "b": x}), 1) == (
+        weak,
+        {"a": kept, "b": weft.ShapeDtypeStruct((), "int32", weak_type=True)},
+    )
+
+
 def test_eval_shape_runs_nothing():
     out = weft.eval_shape(
         lambda x: (x @ x.T, x.sum() > 0), weft.ShapeDtypeStruct((1 << 20, 8), "f4")

@@ -23,6 +23,9 @@ EXPRESSIONS = oracle.lines(
     nn.softmax(x, axis=(0, 1))
     nn.softmax(x, where=x > 1, initial=0.0)
     nn.log_softmax(x)
+    nn.log_softmax(b)
+    nn.softmax(b)
+    nn.softmax(x,axis='i')
     nn.log_softmax(x, axis=0)
     nn.log_softmax(jnp.array([1e30, 0.0, -1e30]))
     nn.logsumexp(x)
@@ -64,6 +67,16 @@ def test_derivatives(name):
         found = weft.vmap(weft.grad(f))(x)
         difference = (np.asarray(f(x + 1e-6)) - np.asarray(f(x - 1e-6))) / 2e-6
         np.testing.assert_allclose(found, difference, rtol=1e-5, atol=1e-7)
+
+
+def test_sums_over_lanes_of_a_vmap():
+    x = np.array([[1.0, 2.0, 0.5], [3.0, -1.0, 0.0]], np.float32)
+    for function in (nn.softmax, nn.log_softmax):
+        lanes = weft.vmap(lambda x, f=function: (f(x, "i"), f(x, ("i", 0))), axis_name="i")(x)
+        np.testing.assert_allclose(lanes[0], function(x, 0), rtol=1e-5)
+        np.testing.assert_allclose(lanes[1], function(x, None), rtol=1e-5)
+    lanes = weft.vmap(lambda x: nn.logsumexp(x, "i"), axis_name="i")(x)
+    np.testing.assert_allclose(lanes[1], nn.logsumexp(x, 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["relu", "relu6"])

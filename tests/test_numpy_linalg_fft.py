@@ -543,3 +543,17 @@ def test_tolerances_of_ranks():
 def test_linalg_mistakes_are_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_edges_of_norms_and_products():
+    zeros, weak = np.zeros((2, 2), np.float32), wnp.full((2, 3), 1.5)
+    assert np.isinf(wnp.linalg.cond(zeros, 1)) and np.isnan(wnp.linalg.cond(zeros))
+    assert np.isnan(wnp.linalg.cond(zeros + np.nan, 1))
+    counts = wnp.asarray([3, -4])
+    for order in (1, np.inf, -np.inf):
+        got = wnp.linalg.vector_norm(counts, ord=order)
+        assert got.dtype == np.int32 and got == np.linalg.norm([3, -4], order)
+    np.testing.assert_array_equal(wnp.linalg.multi_dot([A, A, B], precision="high").shape, (4, 2))
+    assert wnp.tensordot(B[0], B[1], -1).shape == (2, 2)
+    assert wnp.linalg.diagonal(weak).weak_type and not wnp.diagonal(weak[:, :2]).weak_type
+    assert (2 ** wnp.asarray(3)).weak_type and not (wnp.arange(3) ** wnp.asarray(3)).weak_type

@@ -36,6 +36,7 @@ NOT_IN_LAX = {
     "pure_callback",
     "pushforward",
     "pvary",
+    "vary_like",
     "reduce_scatter",
     "reduce_window_max",
     "reduce_window_min",

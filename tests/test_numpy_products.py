@@ -89,6 +89,7 @@ CASES = lines(
     jnp.einsum('ij,jk->ik',x,x.T)
     jnp.einsum('ij,jk',x,x.T)
     jnp.einsum('ij,kj->ik',x,x)
+    jnp.einsum('ij,kj->ik',x,x,_dot_general=lambda *a,**k: 2*lax.dot_general(*a,**k))
     jnp.einsum('ij,ij->i',x,x)
     jnp.einsum('ij,ij',x,x)
     jnp.einsum('ij->ji',x)

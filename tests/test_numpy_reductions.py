@@ -335,3 +335,36 @@ def test_unknown_names_of_axes():
         wnp.sum(np.ones(3), axis="i")
     with pytest.raises(NotImplementedError, match="names of mapped axes"):
         wnp.prod(np.ones(3), axis="i")
+
+
+def test_slopes_beside_nan_and_at_ends():
+    nan, inf = np.nan, np.inf
+    x = np.float32([1, nan, 3, inf])
+    weights = np.float32([1, 2, 3, 4])
+
+    @weft.jit
+    def slopes(x):
+        ends = np.float32([-1, 0, 1])
+        return {
+            "max": weft.grad(wnp.max)(x),
+            "min": weft.grad(lambda x: wnp.min(x.reshape(2, 2), 0).sum())(x),
+            "cummax": weft.grad(lambda x: (lax.cummax(x) * weights).sum())(x),
+            "cummin forwards": weft.jvp(lax.cummin, (x,), (weights,))[1],
+            "acos": weft.vmap(weft.grad(weft.grad(lax.acos)))(ends),
+            "asin": weft.vmap(weft.grad(weft.grad(lax.asin)))(ends),
+            "logaddexp of NaN": weft.grad(weft.grad(wnp.logaddexp))(nan, 1.0),
+            "logaddexp": weft.grad(wnp.logaddexp, (0, 1))(inf, -inf),
+        }
+
+    wanted = {
+        "max": [nan] * 4,
+        "min": [1, nan, 0, nan],
+        "cummax": [1, 0, 0, 0],
+        "cummin forwards": [1, 0, 0, 0],
+        "acos": [inf, 0, -inf],
+        "asin": [-inf, 0, inf],
+        "logaddexp of NaN": nan,
+        "logaddexp": [1, 0],
+    }
+    for name, got in slopes(x).items():
+        np.testing.assert_array_equal(got, wanted[name], err_msg=name)

@@ -267,3 +267,11 @@ def test_randint_moves_bounds_to_the_range_of_the_dtype():
     with weft.enable_x64(True):
         draws = random.randint(key, (64,), -(10**12), 10**12, "int32")
     assert draws.dtype == "int32" and draws.min() < -(2**28) and draws.max() > 2**28
+
+
+def test_few_words_are_made_once():
+    """A call that XLA keeps; many words are made where they are needed."""
+    key = weft.random.PRNGKey(0)
+    for size, kept in ((3, True), (16384, True), (16385, False)):
+        text = weft.jit(lambda k, n=size: weft.random.bits(k, (n,))).lower(key).as_text()
+        assert ('inlineable = "false"' in text) == kept

@@ -285,3 +285,12 @@ def test_rotations_are_trees():
 def test_mistakes_are_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_sequences_stand_for_arrays():
+    turned = Rotation.from_rotvec([0.0, 0.0, np.pi / 2]).apply([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(turned, [-2, 1, 3], rtol=1e-5)
+    got = map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5, 1.5], [0.2, 2.0]], 1)
+    np.testing.assert_allclose(got, [2.2, 0], rtol=1e-5)
+    with pytest.raises(ValueError, match="from_matrix"):
+        Rotation.from_matrix(np.ones((2, 3)))

@@ -127,6 +127,7 @@ def test_values(x64):
 INF, NAN = np.inf, np.nan
 ENDS = [
     ("gamma", [0.0, -0.0, -1.0, INF, -INF, 200.0], [INF, -INF, NAN, INF, NAN, INF]),
+    ("gamma", [-1e-20], [-1e20]),
     ("gammaln", [0.0, -1.0, INF], [INF, INF, INF]),
     ("gammasgn", [0.0, -0.0, -1.0, -1.5, -2.5, NAN], [1, -1, NAN, 1, -1, NAN]),
     ("loggamma", [-1.5, INF, NAN], [NAN, INF, NAN]),
@@ -157,6 +158,8 @@ PAIRS = [
     ("poch", [1.0, 0.0, -2.5], [2.0, 0.0, 3.0], [2, 1, -1.875]),
     ("zeta", [0.5, 1.0, 2.0], [1.0, 1.0, 0.0], [NAN, INF, INF]),
     ("beta", [0.0, -1.5], [1.0, 1.0], [INF, -2 / 3]),
+    ("beta", [-1.5, 1e8], [1e8, -1.5], [2.3632718e12, 2.3632718e12]),
+    ("beta", [INF, 2.0], [2.0, INF], [0, 0]),
 ]
 
 
@@ -246,6 +249,17 @@ def test_derivatives_at_ends():
     assert weft.grad(special.logit)(0.0) == INF
     assert weft.grad(special.xlogy)(0.0, 0.5) == np.float32(np.log(0.5))
     assert weft.grad(special.log_ndtr)(50.0) == 0
+    one_by_one = {
+        "entr": (special.entr, [-1.0], [NAN]),
+        "fresnel": (lambda x: special.fresnel(x)[0], [-200.0, 300.0, 2.0], [0, 0, 0]),
+        "polygamma": (lambda x: special.polygamma(0, x), [-3.0, 1e-20], [INF, INF]),
+        "rel_entr": (lambda q: special.rel_entr(0.2, q), [1e-20, 0.0], [-2e19, 0]),
+        "rel_entr of inf": (lambda p: special.rel_entr(p, 0.2), [INF, 1e-20], [INF, -43.44226]),
+    }
+    at = {name: np.array(x, np.float32) for name, (_, x, _) in one_by_one.items()}
+    slopes = weft.jit(lambda at: {n: weft.vmap(weft.grad(one_by_one[n][0]))(at[n]) for n in at})(at)
+    for name, (_, _, wanted) in one_by_one.items():
+        np.testing.assert_allclose(slopes[name], wanted, rtol=1e-5, err_msg=name)
     assert abs(weft.grad(special.log_ndtr)(-50.0) - 50.02) < 1e-2
     slope = weft.grad(special.wofz, holomorphic=True)(0.5 + 0.1j)
     assert abs(slope - (-0.6358928 + 0.5763872j)) < 1e-6

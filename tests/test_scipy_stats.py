@@ -293,3 +293,19 @@ def test_edges_as_jax_has_them():
     wanted = [[-inf, -1.0397203, -inf], 0, [1, nan, nan], 1, [np.e, 1], 0.11830465]
     for got, expected in zip(edges(nan), wanted, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_derivatives_at_edges():
+    x = np.float32([-1, 0, 1, 2, np.nan])
+    for name in ("cdf", "logcdf", "sf", "logsf"):
+        slopes = weft.vmap(weft.grad(lambda x, f=name: getattr(stats.beta, f)(x, 2.0, 3.0)))(x)
+        np.testing.assert_array_equal(np.abs(slopes), 0, err_msg=name)
+    outside = np.float32([-2, -1])
+    for f in (
+        lambda x: stats.gamma.logpdf(x, 2.0),
+        lambda x: stats.gamma.logcdf(x, 2.0),
+        lambda a: stats.gamma.logpdf(-1.0, 3 - a),
+        lambda x: stats.chi2.logsf(x, 0.5),
+        lambda x: stats.pareto.logcdf(x, 2.0),
+    ):
+        np.testing.assert_array_equal(np.abs(weft.vmap(weft.grad(f))(outside)), 0)

@@ -42,6 +42,34 @@ def test_random_programs(answers):
     assert [wrong for wrong in answers["random"].values() if wrong] == []
 
 
+def test_axis_names_are_a_set():
+    with pytest.raises(TypeError, match="a set for axis_names; got 'x'"):
+        on_mesh(lambda x: x, P("x"), P("x"), axis_names="x")
+    with pytest.raises(TypeError, match="not all axes of"):
+        weft.shard_map(lambda x: x, mesh=MESH, out_specs=P("x"))(X)
+
+
+BAD_SMAP = {
+    "name": ({"axis_name": ("x",)}, TypeError, "a string"),
+    "negative": ({"in_axes": -1}, ValueError, "from 0 on"),
+    "no_int": ({"out_axes": "a"}, TypeError, "ints or None"),
+    "no_mesh": ({}, ValueError, "set_mesh"),
+    "unknown": ({"axis_name": "q"}, ValueError, "'q'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SMAP)
+def test_what_smap_refuses(name):
+    options, error, message = BAD_SMAP[name]
+    options = {"in_axes": 0, "out_axes": 0, "axis_name": "x"} | options
+    with pytest.raises(error, match=message):
+        if name == "unknown":
+            with weft.set_mesh(weft.make_mesh((1,), ("x",))):
+                weft.smap(lambda x: x, **options)(X)
+        else:
+            weft.smap(lambda x: x, **options)(X)
+
+
 def test_decorator_and_former_name():
     @weft.shard_map(mesh=MESH, in_specs=P("x"), out_specs=P("x"))
     def double(x):
@@ -78,6 +106,11 @@ BAD = {
     "cast": (lambda x: lax.pcast(x, "x", to="much"), P("x"), P("x"), ValueError, "'varying'"),
     "carry": (lambda x: lax.scan(lambda c, t: (c + t.sum(), None), 0.0, x)[0], P("x"), P(),
               TypeError, "varies over 'x' only after the first"),
+    "branches": (lambda x: lax.cond(lax.psum(x.sum(), "x") > 0, lambda: x,
+                                      lambda: lax.psum(x, "x")),
+                 P("x"), P("x"), TypeError, "varies over 'x' in one of them only"),
+    "string": (lambda x: x, "x", P("x"), TypeError, "got 'x'"),
+    "unreduced": (lambda x: x, P("x"), P(unreduced={"x"}), ValueError, "all explicit"),
     "cotangent": (lambda x: weft.vjp(lambda x: lax.psum(x, "x"), x)[1](x)[0], P("x"), P("x"),
                   ValueError, "output 0, f32.2,2., to be the same"),
     "backward_rule": (lambda x: weft.grad(uneven)(1.0, x), P("x"), P(), ValueError,

@@ -1,5 +1,5 @@
-"""weft.ops, flatten_util, image, dlpack, typing, monitoring, custom_batching, experimental.ode and
-example_libraries: a table against jax, and what each promises."""
+"""weft.ops, flatten_util, image, dlpack, typing, monitoring, profiler, custom_batching,
+experimental.ode and example_libraries: a table against jax, and what each promises."""
 
 import typing
 
@@ -384,3 +384,24 @@ def test_layers():
     np.testing.assert_allclose(np.exp(out).sum(1), [1, 1], rtol=1e-5)
     with pytest.raises(ValueError, match="rng="):
         apply(params, np.ones((2, 6, 6, 1), "f"))
+
+
+def test_profiles(tmp_path):
+    profiler = weft.profiler
+    double = profiler.annotate_function(weft.jit(lambda x: x + x), name="doubling")
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        with pytest.raises(RuntimeError, match="stop_trace"):
+            profiler.start_trace(tmp_path)
+        with profiler.StepTraceAnnotation("step", step_num=1):
+            assert double(DATA)[1] == 2
+    (run,) = (tmp_path / "plugins" / "profile").iterdir()
+    assert (run / "perfetto_trace.json.gz").exists()
+    (planes,) = run.glob("*.xplane.pb")
+    profile = profiler.ProfileData.from_file(str(planes))
+    host = next(plane for plane in profile.planes if plane.name == "/host:CPU")
+    assert {"doubling", "step"} <= {event.name for line in host.lines for event in line.events}
+    for stop, error in [(profiler.stop_trace, RuntimeError), (profiler.stop_server, ValueError)]:
+        with pytest.raises(error, match="there is none"):
+            stop()
+    profiler.save_device_memory_profile(tmp_path / "memory.prof")
+    assert (tmp_path / "memory.prof").stat().st_size

@@ -22,7 +22,7 @@ import weft.test_util
 from weft import _absent
 
 ROOT = Path(__file__).resolve().parent.parent
-INTERNAL = ("weft.runtime", "weft.cli")
+INTERNAL = ("weft.runtime", "weft.cli", "weft.as_jax")  # the last is for its effect
 
 
 def public_modules(package=weft):

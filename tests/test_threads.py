@@ -119,6 +119,23 @@ def test_threads_compile_one_structure_once(make, slow_compiler):
     assert compiles(lambda: in_threads(lambda i: functions[i](X))) == 1
 
 
+def test_first_calls_of_one_function_trace_it_and_compile_its_blocks_once(slow_compiler):
+    traces = []
+
+    @functools.partial(weft.jit, compile="blocks")
+    def deep(weights, x):
+        traces.append(x)
+        for w in weights:
+            x = x + wnp.tanh(x @ w + wnp.cos(x)) @ w
+        return x
+
+    weights = [np.full((3, 3), 0.1 * k, np.float32) for k in range(8)]
+    made = compiles(lambda: in_threads(lambda i: deep(weights, weights[1])))
+    (event,) = deep.explain().events
+    assert len(traces) == 1 and event.programs[0].modules == made
+    assert event.programs[0].blocks == made
+
+
 def test_a_structure_that_was_forgotten_is_compiled_whole_again():
     gradient = weft.grad(lambda v: (wnp.sin(v) * wnp.cos(v)).sum())
     for _ in range(5):

@@ -74,7 +74,7 @@ TREES = [
     (Named({"k": 1}), [1], [".value['k']"]),
     (Layer(1, 2, "first"), [1, 2], [".weight", ".bias"]),
     ((Setting(0.1), 1), [1], ["[1]"]),
-    (tree_util.Partial(max, 1, key=2), [1, 2], [".args[0]", ".keywords['key']"]),
+    (tree_util.Partial(max, 1, key=2), [1, 2], ["[<flat index 0>][0]", "[<flat index 1>]['key']"]),
 ]
 
 

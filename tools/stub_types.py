@@ -61,6 +61,7 @@ PARAMETERS = table("""
 FUNCTIONS = {
     "weft": table("""
         PyTree: x init_val tree local_data
+        Iterable[Any]: programs
         str: name
         int: host_id process_index
         Any: mode backend
@@ -339,6 +340,7 @@ RETURNS = {
         list[int]: process_indices host_ids
         list[Device]: devices local_devices
         list[Array]: live_arrays
+        list[Any]: compile_all
         Array: freeze make_array_from_callback make_array_from_process_local_data
         Array: make_array_from_single_device_arrays ref.freeze ref.get ref.swap
         Ref: new_ref empty_ref ref.new_ref ref.empty_ref
@@ -542,6 +544,12 @@ def _checkpoint(name):
 
 # Overloads, by the name of the function.
 SPELLED = {
+    "weft.aot": [
+        "def aot(fun: Callable[_P, _T], /, *, path: str | None = None, **options: Any) -> "
+        "JitFunction[_P, _T]: ...",
+        "def aot(fun: None = None, /, *, path: str | None = None, **options: Any) -> "
+        "Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...",
+    ],
     "weft.jit": [
         f"def jit(fun: Callable[_P, _T], /, *, {_once(_JIT)}) -> JitFunction[_P, _T]: ...",
         f"def jit(fun: None = None, /, *, {_once(_JIT)}) -> "
@@ -666,6 +674,7 @@ SPELLED_MEMBERS = {
         # Arrays, or ShapeDtypeStructs in their place.
         "eval_shape": ["def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any: ..."],
         "lower": ["def lower(self, /, *args: Any, **kwargs: Any) -> Lowered: ..."],
+        "explain": ["def explain(self, /, *args: Any, **kwargs: Any) -> Explanation: ..."],
         "trace": ["def trace(self, /, *args: Any, **kwargs: Any) -> Traced: ..."],
         "cache_info": ["def cache_info(self) -> CacheInfo: ..."],
         "cache_clear": ["def cache_clear(self) -> None: ..."],
@@ -691,6 +700,7 @@ HOMES = {
     "Primitive": "weft.extend._primitive",
     "ufunc": "weft._core",
     "ShapedArray": "weft._staging",
+    "Explanation": "weft._explain",
     "Lowered": "weft._staging",
     "Traced": "weft._staging",
     "CacheInfo": "weft._jit",

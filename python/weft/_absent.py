@@ -66,7 +66,6 @@ _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
     "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
-    "experimental.compilation_cache": "the cache in memory, which is always on",
     "experimental.rnn": "weft.lax.scan",
     "export": "weft.jit(f).lower(...).as_text(), which is StableHLO",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
@@ -75,7 +74,6 @@ INSTEAD = {
     "lax.stage_p": "weft.lax.copy_p",
     "lax.linalg.cholesky_update_p": "weft.lax.linalg.cholesky_update, which is made of qr",
     "lax.linalg.symmetric_product_p": "weft.lax.linalg.symmetric_product, made of dot_general",
-    "smap": _PARTS,
 }
 
 

@@ -1,6 +1,7 @@
 """Functions of the top-level package: programs as values, devices, transfers."""
 
 import contextlib
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from weft import _core
 from weft._jit import jit
 from weft._recording import function_name
+from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
 from weft.dtypes import is_key
 from weft.runtime import devices as _devices, memory as _memory
@@ -37,9 +39,28 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs."""
-    jitted = fun if isinstance(fun, _core.JitFunction) else jit(fun)
-    return jitted.eval_shape(*args, **kwargs)
+    """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs.
+
+    What `fun` returns may have ShapeDtypeStructs in it.
+    """
+    if isinstance(fun, _core.JitFunction):
+        return fun.eval_shape(*args, **kwargs)
+
+    @functools.wraps(fun)
+    def described(*args, **kwargs):
+        return tree_map(_value_of, fun(*args, **kwargs))
+
+    return jit(described).eval_shape(*args, **kwargs)
+
+
+def _value_of(leaf):
+    """A result of a function of which only the types matter."""
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    from weft.lax import full  # which is made of what is in this module
+
+    zeros = full(leaf.shape, 0, leaf.dtype)
+    return _core.astype(zeros, leaf.dtype, True) if leaf.weak_type else zeros
 
 
 def devices(backend=None):
@@ -164,7 +185,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put_on(leaf, place):
-        return put(leaf, placement_of(place, "device_put") if place is not None else None)
+        return put(
+            leaf, placement_of(place, "device_put", ValueError) if place is not None else None
+        )
 
     def put(leaf, placement):
         if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
@@ -187,11 +210,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """The tree with every array as a NumPy array, but for random keys; waits for the values."""
+    """The tree with every array as a NumPy array, but for random keys; waits for the values.
+
+    Python's numbers and other leaves stay as they are.
+    """
 
     def get(leaf):
         if not isinstance(leaf, _core.Array):
-            return np.asarray(leaf)
+            return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
         return leaf if is_key(leaf.dtype) else _core.explicit_value(leaf)
 
     return tree_map(get, x)

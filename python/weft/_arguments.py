@@ -3,6 +3,7 @@
 import operator
 
 from weft import _core
+from weft.dtypes import canonicalize_dtype
 from weft.errors import (
     AttributeValueError,
     AxisError,
@@ -30,6 +31,17 @@ def shape_of(x):
 def ndim_of(x):
     """The number of dimensions of an array or number; TypeError for other objects."""
     return len(_core.typeof(x)[0])
+
+
+def type_of(x):
+    """(shape, dtype, weak type) of an array or number, or of what only has a shape and a dtype.
+
+    The latter, such as ShapeDtypeStruct, stands for an array where values do not matter.
+    """
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if isinstance(x, (_core.Array, _core.Tracer)) or not isinstance(shape, tuple) or dtype is None:
+        return _core.typeof(x)
+    return shape, canonicalize_dtype(dtype), bool(getattr(x, "weak_type", False))
 
 
 def static_int(value, function, name):

@@ -108,6 +108,13 @@ def _scalar(self, kind):
     return self._value()[()]
 
 
+def _real_scalar(self, kind):
+    value = _scalar(self, kind)
+    if value.dtype.kind == "c":
+        raise TypeError(f"only a real array is {kind}; got {self.dtype}\n  Take x.real.")
+    return value
+
+
 def _bool(self):
     if self.size != 1:
         raise ValueError(
@@ -276,12 +283,12 @@ def _byteswap(self):
     from weft.numpy import flip
 
     # Each part of a complex number is turned by itself.
-    parts = self.view(real_dtype(self.dtype)) if self.dtype.kind == "c" else self
+    parts = self.reshape(-1).view(real_dtype(self.dtype)) if self.dtype.kind == "c" else self
     width = parts.dtype.itemsize
     if width == 1:
         return self
-    octets = parts.view("uint8").reshape((*parts.shape, width))
-    return flip(octets, -1).reshape((*parts.shape[:-1], -1)).view(self.dtype).reshape(self.shape)
+    octets = parts.reshape(-1).view("uint8").reshape((*parts.shape, width))
+    return flip(octets, -1).reshape(-1).view(self.dtype).reshape(self.shape)
 
 
 def _no_flat(self):
@@ -307,8 +314,8 @@ _ARRAY = {
     "__str__": _str,
     "__format__": _format,
     "__bool__": _bool,
-    "__int__": lambda self: int(_scalar(self, "an int")),
-    "__float__": lambda self: float(_scalar(self, "a float")),
+    "__int__": lambda self: int(_real_scalar(self, "an int")),
+    "__float__": lambda self: float(_real_scalar(self, "a float")),
     "__complex__": lambda self: complex(_scalar(self, "a complex number")),
     "__index__": _index,
     "__reduce__": _reduce,

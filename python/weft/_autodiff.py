@@ -16,7 +16,12 @@ from weft._staging import ShapedArray, typeof
 from weft._surface import public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
-from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.errors import (
+    AttributeValueError,
+    DTypeError,
+    ShapeError,
+    TreeStructureError,
+)
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node
 
@@ -40,15 +45,15 @@ def positions(argnums, count, name):
         raise TypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
     for n in nums:
         if not -count <= n < count:
-            raise ArgumentTypeError(
+            raise AttributeValueError(
                 f"argnums: '{name}' was called with {count} positional argument"
                 f"{'' if count == 1 else 's'}; got argnums={argnums!r}"
             )
     found = tuple(n % count for n in nums)
     if not found:
-        raise ArgumentTypeError("argnums: expected at least one position; got none")
+        raise AttributeValueError("argnums: expected at least one position; got none")
     if len(set(found)) < len(found):
-        raise ArgumentTypeError(
+        raise AttributeValueError(
             f"argnums: expected every position once; got argnums={argnums!r}, of which some are "
             f"the same of the {count} arguments of '{name}'"
         )
@@ -100,7 +105,9 @@ def _reject_loss(shape, dtype, name, holomorphic):
 
 
 def _reject_aux(result, name):
-    raise TypeError(f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}")
+    raise TreeStructureError(
+        f"has_aux: expected '{name}' to return a pair (value, aux); got {result!r:.60}"
+    )
 
 
 _core.install(
@@ -138,7 +145,8 @@ def value_and_grad(
     Args:
       fun: returns a real scalar (with has_aux: a pair of it and any tree).
       argnums: position or positions of the arguments to differentiate by.
-      has_aux: `fun` returns (value, aux); so the result is ((value, aux), gradient).
+      has_aux: `fun` returns (value, aux); so the result is ((value, aux), gradient). What is no
+        array in aux is returned as it is.
       holomorphic: `fun` is a holomorphic function of complex arguments.
       allow_int: arguments may hold integers; their gradients are arrays of dtype float0.
       reduce_axes: accepted for compatibility; must be empty.
@@ -146,7 +154,7 @@ def value_and_grad(
     Returns a function of the same arguments, whose gradient has the tree, shapes and dtypes of the
     arguments selected (a tuple of them if argnums is a sequence).
 
-    Raises ShapeError, DTypeError or ArgumentTypeError, naming argument or result.
+    Raises ShapeError, DTypeError or AttributeValueError, naming argument or result.
     """
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -182,7 +190,10 @@ def _check_tangent(shape, dtype, tangent, where, what):
     """Raises for a tangent that does not fit a primal of that type, named by `where`."""
     if not is_inexact(dtype):
         got = getattr(tangent, "dtype", None)
-        if got != float0:
+        # Cotangents of whole numbers and bools are not looked at.
+        is_number = got is not None or isinstance(tangent, (bool, int, float, complex))
+        ignored = what == "vjp" and is_number and np.shape(tangent) == shape
+        if got != float0 and not ignored:
             raise DTypeError(
                 f"{what}: expected a float0 tangent for {where} of dtype {dtype}; "
                 f"got {got or type(tangent).__name__}"

@@ -31,6 +31,7 @@ from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node, tree_flatten, tree_map
 
 _PLAIN = (type(None), bool, int, float, complex, str)
+_NUMBERS = (bool, int, float, complex, np.generic)
 _MAX_KNOWN = 64
 _MAX_ATTEMPTS = 64
 
@@ -526,10 +527,10 @@ class custom_vjp(_CustomFunction):
         name = f"the forward rule of '{self._name}'"
 
         def trace(mask):
-            residual_tree = None
+            residual_tree, numbers = None, {}
 
             def flat(values):
-                nonlocal residual_tree
+                nonlocal residual_tree, numbers
                 if symbolic:
                     values = [CustomVJPPrimal(x, m) for x, m in zip(values, mask, strict=True)]
                 result = fwd(*one.full(one.tree.unflatten(values)))
@@ -538,17 +539,19 @@ class custom_vjp(_CustomFunction):
                 leaves, residual_tree = registry.flatten(residuals)
                 paths = leaf_paths(residual_tree)
                 check_leaves(leaves, lambda i: f"residuals{paths[i]} of {name}")
+                # Numbers stay what they are, for a rule that decides something by them.
+                numbers = {i: x for i, x in enumerate(leaves) if isinstance(x, _NUMBERS)}
                 return [*outputs, *leaves]
 
             graph = _trace(flat, one.avals, name)
             kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
             differentiable = [a for a in one.out_avals if is_inexact(a.dtype)]
-            backward = self._backward(one, mask, residual_tree, kept)
+            backward = self._backward(one, mask, residual_tree, kept, numbers)
             return graph, known.noting(backward) if known else backward, differentiable
 
         return _maker(_core.vjp_rule, trace, known)
 
-    def _backward(self, one, mask, residual_tree, kept):
+    def _backward(self, one, mask, residual_tree, kept, numbers):
         bwd, symbolic = self.bwd, self.symbolic_zeros
         name = f"the backward rule of '{self._name}'"
 
@@ -557,7 +560,8 @@ class custom_vjp(_CustomFunction):
             present = [is_inexact(a.dtype) and next(inexact) for a in one.out_avals]
 
             def flat(values):
-                residuals = residual_tree.unflatten(values[: len(kept)])
+                own = [numbers.get(i, x) for i, x in enumerate(values[: len(kept)])]
+                residuals = residual_tree.unflatten(own)
                 given = iter(values[len(kept) :])
                 cts = [
                     next(given) if p else _zero(a, symbolic)

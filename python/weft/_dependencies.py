@@ -217,14 +217,14 @@ class Reads:
         self._parts.append((function, _parts(function)))
         for cell in function.__closure__ or ():
             self._cell(cell, names)
-        for name in names:
+        for name in sorted(names):
             if name in function.__globals__:
                 self._read(function.__globals__, name, names)
             elif name in sys.modules and not hasattr(builtins, name):
                 self._module(sys.modules[name], names)  # imported in the function
         self._value(function.__defaults__)
         self._value(function.__kwdefaults__)
-        for name in names & function.__dict__.keys():
+        for name in sorted(names & function.__dict__.keys()):
             self._read(function.__dict__, name)
 
     def _cell(self, cell, names=frozenset()):
@@ -254,7 +254,7 @@ class Reads:
             return
         if id(module) in self._seen:
             return
-        for name in names:
+        for name in sorted(names):
             if name in vars(module):
                 self._read(vars(module), name, names)
 

@@ -6,6 +6,7 @@ from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
 from weft.errors import ShardingError
+from weft.lax._sharding import axis_types_here
 from weft.sharding import (
     AxisType,
     NamedSharding,
@@ -53,6 +54,18 @@ def _placement_on_mesh(place, function):
     if placement is None or not placement.mesh.names:
         raise ShardingError(
             f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"
+        )
+    kinds = axis_types_here(placement.mesh)
+    hidden = [n for names, _ in placement.dims for n in names if kinds[n] != AxisType.Explicit]
+    if hidden:
+        raise ShardingError(
+            f"{function} expected axes of type Explicit, as others do not show in types; got "
+            f"{hidden[0]!r}, of type {kinds[hidden[0]]}, in {place!r}"
+        )
+    if any(is_open for _, is_open in placement.dims) and AxisType.Auto not in kinds.values():
+        raise ShardingError(
+            f"{function} expected a spec without UNCONSTRAINED, as no axis is of type Auto; got "
+            f"{place!r}"
         )
     return placement
 

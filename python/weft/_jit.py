@@ -147,6 +147,7 @@ def _traces(fun, options):
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
+_CUTS = ("auto", "whole", "blocks")
 
 
 def _device_of(device, backend):
@@ -161,12 +162,6 @@ def _device_of(device, backend):
         device = devices.devices(backend)[0]
     devices.check_device(device, "jit")
     return _core.device_index(device)
-
-
-def _with_cut(options, compile):
-    if compile not in ("auto", "whole", "blocks"):
-        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
-    return options if compile == "whole" else {**(options or {}), "compile": compile}
 
 
 def options_of_compiler(options):
@@ -197,6 +192,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
+    compile="whole",
 ) -> Any:
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -218,12 +214,17 @@ def _make(
     is_placed = in_shardings is not None or out_shardings is not None
     own = (*options, *target[:2]) if target != _ANY_TARGET else options
     traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted = _core.JitFunction(fun, name, *options, traces, *target)
+    jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile)
     functools.update_wrapper(jitted, fun)
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:
         jitted._compiler_options = compiler_options
+    if not library:
+        # What weft.aot tells from other options.
+        jitted._made_with = (options, target, compile)
+    if compile != "whole":
+        jitted._compile = compile
     return jitted
 
 
@@ -283,14 +284,17 @@ def jit(
         (ValueError).
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
-        blocks where much less is then to be compiled. Blocks need a program without effects on
-        one device.
+        blocks where by estimate much less is compiled and calls are no slower. Blocks need a
+        program without effects on one device. Within another trace "blocks" is refused
+        (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
       NonHashableStaticArgumentError: for a static argument without a hash.
       TypeError, ValueError: for positions or names that the function does not have.
     """
+    if compile not in _CUTS:
+        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
     options = (
         static_argnums,
         static_argnames,
@@ -300,9 +304,10 @@ def jit(
         keep_unused,
         False,
         _device_of(device, backend),
-        options_of_compiler(_with_cut(compiler_options, compile)),
+        options_of_compiler(compiler_options),
         in_shardings,
         out_shardings,
+        compile,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)
@@ -339,6 +344,19 @@ def _eval_shape(self, /, *args, **kwargs):
     return self.trace(*args, **kwargs).out_info
 
 
+def _explain(self, /, *args, **kwargs):
+    """Why the function was traced and compiled: a weft.stages.Explanation; `print` shows it.
+
+    Without arguments, of the last 64 calls that had to be traced: the user's line, which argument
+    differed from the closest earlier call, in shape, dtype, weak type, sharding, static value,
+    nesting, or which setting; the seconds of each stage; whether XLA, the disk or memory served the
+    program. With arguments, as `lower` takes them: what would become of a call, which is not made.
+    """
+    from weft._explain import explain  # when asked for
+
+    return explain(self, args, kwargs)
+
+
 class CacheInfo(tuple):
     """(hits, misses, size, limit) of a function's cache of traced signatures."""
 
@@ -359,6 +377,7 @@ def _repr(self):
 for _name, _method in {
     "trace": _trace,
     "lower": _lower,
+    "explain": _explain,
     "eval_shape": _eval_shape,
     "cache_info": lambda self: CacheInfo(self._cache_info()),
     "_cache_size": lambda self: self._cache_info()[2],

@@ -29,24 +29,23 @@ def compiled(name, seconds):
     _log.warning("Finished XLA compilation of jit(%s) in %.9f sec", name, seconds)
 
 
-def missed(function, types, closest):
-    """`explain_cache_misses`: a call has to be traced. `closest` are the types of the earlier call
-    that is most like it, None if there is none."""
-    name = getattr(function, "__name__", type(function).__name__)
-    if closest is None:
-        why = "never seen function"
-    elif len(types) != len(closest):
-        why = f"different number of arrays: now {len(types)} and before {len(closest)}"
-    elif types == closest:
-        why = "different nesting, static arguments or settings"
-    else:
-        pairs = enumerate(zip(types, closest, strict=True))
-        why = "different input types: " + "; ".join(
-            f"at array {i}, now {new} and before {old}" for i, (new, old) in pairs if new != old
-        )
-    code = getattr(function, "__code__", None)
-    place = f" defined at {code.co_filename}:{code.co_firstlineno}" if code else ""
-    _log.warning("TRACING CACHE MISS (%s)%s: %s", name, place, why)
+def retrieved(name, seconds):
+    """`log_compiles`: the program can run, and was on disk."""
+    _log.warning("Finished loading of jit(%s) from the cache on disk in %.9f sec", name, seconds)
+
+
+def missed(function, miss):
+    """`explain_cache_misses`: a call was traced; see `weft._explain` for what a miss is."""
+    from weft._explain import missed_line  # nothing that a program should load at import
+
+    _log.warning("%s", missed_line(function, miss))
+
+
+def made(name, cost):
+    """`explain_cache_misses`: a trace was compiled, or its program found."""
+    from weft._explain import made_line
+
+    _log.warning("%s", made_line(name, cost))
 
 
 def transferred(direction, what):

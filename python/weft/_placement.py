@@ -4,7 +4,14 @@ import numpy as np
 
 from weft import _core, sharding as _sharding
 from weft.errors import AttributeValueError
-from weft.sharding import NamedSharding, PartitionSpec, get_mesh, set_mesh, use_mesh
+from weft.sharding import (
+    NamedSharding,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_mesh,
+)
 from weft.tree_util import tree_broadcast, tree_leaves
 
 P = PartitionSpec
@@ -33,17 +40,19 @@ def split_seen(split, ndim):
     return found
 
 
-def placement_of(place, function):
+def placement_of(place, function, no_mesh: type[Exception] = RuntimeError):
     """The core's sharding of a device, a sharding or, where a mesh is set, a PartitionSpec.
 
-    Raises ValueError for what is none of these, RuntimeError for a spec where no mesh is set.
+    Raises ValueError for what is none of these, and `no_mesh` for a spec where no mesh is set.
     """
     from weft.runtime import devices
 
     if isinstance(place, PartitionSpec):
         mesh = get_mesh()
         if mesh.empty:
-            raise RuntimeError(
+            mesh = get_abstract_mesh()  # that of a shard_map around the call
+        if mesh.empty:
+            raise no_mesh(
                 f"{function} expected a mesh for {place!r}: use a NamedSharding, or set a mesh "
                 "with weft.set_mesh"
             )

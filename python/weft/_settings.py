@@ -72,6 +72,18 @@ class _DefaultDevice:
         _core.set_global_default_device(device)
 
 
+class _ConstantsKept:
+    """A number of bytes, of the process."""
+
+    @staticmethod
+    def get():
+        return _core.max_constants_kept()
+
+    @staticmethod
+    def set_global(value):
+        _core.set_max_constants_kept(value)
+
+
 class Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
@@ -107,6 +119,12 @@ def _check_count(value):
 def _check_bytes(value):
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise ValueError(f"expected a number of bytes below 2**31; got {value!r}")
+    return value
+
+
+def _check_limit(value):
+    if isinstance(value, bool) or not isinstance(value, int) or value < -1:
+        raise ValueError(f"expected a number of bytes, or -1 for any; got {value!r}")
     return value
 
 
@@ -218,7 +236,16 @@ SETTINGS = {
         'The logger "weft" tells of traces and compilations, as warnings.', "log_compiles"
     ),
     "weft_explain_cache_misses": _flag(
-        'The logger "weft" tells why a call of a function under `jit` is traced.', "explain_misses"
+        'The logger "weft" tells why calls of functions under `jit` are traced and compiled, and '
+        "how long that takes. WEFT_EXPLAIN=1 is short for WEFT_EXPLAIN_CACHE_MISSES=1.",
+        "explain_misses",
+    ),
+    "weft_compile_progress": Setting(
+        True,
+        "Show on a terminal what is being compiled, once that has taken a second: a line on stderr "
+        "that goes when it ends. Nothing is written to files, pipes and notebooks.",
+        _check_bool,
+        _parse_bool,
     ),
     "weft_no_tracing": _flag("What would have to be traced raises RuntimeError.", "no_tracing"),
     "weft_no_execution": _flag("Programs that would run raise RuntimeError.", "no_execution"),
@@ -273,6 +300,16 @@ SETTINGS = {
         _check_count,
         int,
     ),
+    "weft_constants_kept": Setting(
+        2**28,
+        "Bytes of what functions under `jit` compute from arrays that they close over, or from "
+        "nothing at all: it is computed once for those arrays and kept, of all functions together. "
+        "Where there is no room for more, what was used last stays; weft.clear_caches() forgets "
+        "all. 0: nothing is kept, and everything is computed at every call.",
+        _check_bytes,
+        int,
+        _ConstantsKept,
+    ),
     "weft_cpu_enable_async_dispatch": Setting(
         False,
         "Programs on CPUs run in a thread of XLA's while Python goes on. When off, calls return "
@@ -291,6 +328,51 @@ SETTINGS = {
         _check_bytes,
         int,
     ),
+    "weft_enable_compilation_cache": Setting(
+        True,
+        "Keep compiled programs on disk, and load those that are there (docs/cache.md).",
+        _check_bool,
+        _parse_bool,
+    ),
+    "weft_compilation_cache_dir": Setting(
+        None,
+        "The directory of compiled programs; None is weft in the user's directory of caches "
+        "($XDG_CACHE_HOME, or ~/.cache). WEFT_CACHE_DIR in the environment goes first.",
+        _check_text,
+        str,
+    ),
+    "weft_compilation_cache_max_size": Setting(
+        2**30,
+        "Bytes that the directory of compiled programs may hold, about: what was used least "
+        "recently goes first. -1 is no limit, 0 keeps nothing and reads nothing.",
+        _check_limit,
+        int,
+    ),
+    "weft_compilation_cache_include_metadata_in_key": Setting(
+        False,
+        "A program is found on disk only if its name and lines are those of the one that was kept. "
+        "When off, HLO text and profiles may show other lines than the present ones.",
+        _check_bool,
+        _parse_bool,
+    ),
+    "weft_persistent_cache_min_compile_time_secs": Setting(
+        0.0,
+        "Programs that compile in less time are not kept on disk.",
+        _check_number,
+        float,
+    ),
+    "weft_persistent_cache_min_entry_size_bytes": Setting(
+        0,
+        "Programs whose files would be smaller are not kept on disk; -1 is the same as 0.",
+        _check_number,
+        int,
+    ),
+    "weft_raise_persistent_cache_errors": Setting(
+        False,
+        "What goes wrong with the directory of compiled programs is an error, and not one warning.",
+        _check_bool,
+        _parse_bool,
+    ),
     "weft_traceback_filtering": Setting(
         "auto",
         "What becomes of weft's own frames in tracebacks: off (they stay), tracebackhide (they are "
@@ -307,24 +389,18 @@ SETTINGS = {
     ),
 }
 
-_IN_MEMORY = "compiled programs are kept in memory only"
 _OTHER_WAY = "weft has one way of doing this"
 _SINGLE = "there is one way of running programs on several devices"
 _PROCESSES = "weft.distributed has one way of doing this"
 _XLA = "XLA's own default is used"
 _LOCATIONS = "every operation has the one line of the user's program that made it"
 _INERT = {
-    _IN_MEMORY: {
+    "all that decides about a program is compared with every entry of the cache on disk": {
         "compilation_cache_check_contents": False,
-        "compilation_cache_dir": None,
+    },
+    "the cache on disk has programs of CPUs only": {
         "compilation_cache_expect_pgle": False,
-        "compilation_cache_include_metadata_in_key": False,
-        "compilation_cache_max_size": -1,
-        "enable_compilation_cache": True,
         "persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
-        "persistent_cache_min_compile_time_secs": 1.0,
-        "persistent_cache_min_entry_size_bytes": 0,
-        "raise_persistent_cache_errors": False,
     },
     _PROCESSES: {
         "cpu_collectives_implementation": "gloo",

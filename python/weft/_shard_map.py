@@ -1,6 +1,7 @@
 """shard_map: a function of the parts of arrays, run by every device of a mesh on its own parts."""
 
 import functools
+import itertools
 import math
 
 from weft import _core
@@ -10,11 +11,13 @@ from weft._staging import ShapedArray, typeof
 from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.lax._regions import Body, regions
+from weft.lax._sharding import constrained
 from weft.runtime.pytree import registry
 from weft.sharding import (
     AbstractMesh,
     AxisType,
     Mesh,
+    NamedSharding,
     PartitionSpec,
     get_abstract_mesh,
     get_mesh,
@@ -53,16 +56,21 @@ def shard_map(
         spec names, parts are lined up; along others all devices give the same.
       in_specs: PartitionSpecs in a prefix of the tuple of arguments: how each is split. Along an
         axis of the mesh that a spec does not name, every device has the whole. None for an argument
-        hands it on as it is; None for all takes them as values that `f` closes over.
+        hands it on as it is; None for all takes them as values that `f` closes over. If all axes
+        are manual and of type Explicit, arguments have to be split so. Without in_specs, over axes
+        of type Explicit, arguments are taken as they are split.
       mesh: a Mesh or AbstractMesh; None is the one that `set_mesh` has set.
-      axis_names: the axes of the mesh that are manual; empty: all. Over the others XLA decides.
+      axis_names: a set of the axes of the mesh that are manual; empty: all. Over the others XLA
+        decides, or, over those of type Explicit, the types of values.
       check_vma: whether it is found which values vary over which axes of the mesh. It is an error
         then for a result that its spec says is the same along an axis to vary along it; and the
         cotangent of an argument that is the same for all devices is summed up over them. Without it
         both are for the user to see to.
 
     Raises ValueError for specs that do not fit the mesh or the arrays: axes that the mesh does not
-    have, more dimensions than the array, sizes that the axes do not divide.
+    have, more dimensions than the array, sizes that the axes do not divide. TypeError for specs
+    that are none, for axis_names that are no set, and where there are no in_specs but axes that are
+    not Explicit.
     """
     if f is None:
         return functools.partial(
@@ -74,6 +82,8 @@ def shard_map(
             check_vma=check_vma,
         )
     check_callable(f, "shard_map")
+    if not isinstance(axis_names, (set, frozenset)):
+        raise TypeError(f"shard_map expected a set for axis_names; got {axis_names!r}")
     call = Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
 
     @functools.wraps(f)
@@ -92,6 +102,43 @@ def shard_map(
     return mapped
 
 
+def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
+    """`shard_map` along one axis of the mesh that is set, with the dimension that it splits.
+
+    Args:
+      f: takes the parts of the arguments that a device has; without it smap returns a decorator.
+      in_axes: per argument the dimension that is split, an int, or None if every device has the
+        whole; in a prefix of the tuple of arguments. Without it, over an axis of type Explicit,
+        arguments are taken as they are split.
+      out_axes: the same in a prefix of the tree of results.
+      axis_name: the name of the axis of the mesh. The others stay as they are: an smap within may
+        take them.
+
+    Raises what `shard_map` does, and TypeError for an axis that is no int or None, ValueError for a
+    negative one.
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if not isinstance(axis_name, str):
+        raise TypeError(f"smap expected the name of an axis, a string; got {axis_name!r}")
+
+    def spec(parameter):
+        def of(axis):
+            if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+                raise TypeError(f"smap {parameter}: expected ints or None; got {axis!r}")
+            if axis is not None and axis < 0:
+                raise ValueError(f"smap {parameter}: expected axes from 0 on; got {axis}")
+            return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+        return of
+
+    in_specs = in_axes
+    if in_axes is not Infer:
+        in_specs = tree_map(spec("in_axes"), in_axes, is_leaf=lambda x: x is None)
+    out_specs = tree_map(spec("out_axes"), out_axes, is_leaf=lambda x: x is None)
+    return shard_map(f, in_specs=in_specs, out_specs=out_specs, axis_names=frozenset({axis_name}))
+
+
 class Call:
     """A function under shard_map; called with a tuple of arguments, it is traced in its context.
 
@@ -102,10 +149,6 @@ class Call:
         self.fun, self.name = fun, function_name(fun)
         self.in_specs, self.out_specs, self.mesh = in_specs, out_specs, mesh
         self.axis_names, self.check_vma = axis_names, bool(check_vma)
-        if in_specs is Infer:
-            raise TypeError(
-                "shard_map expected in_specs; got none, which is for meshes of explicit axes"
-            )
         # Arguments that are handed on as they are.
         self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
 
@@ -125,20 +168,32 @@ class Call:
         names = [f"args{path}" for path in leaf_paths(tree)]
         check_leaves(leaves, lambda i: f"{names[i]} of '{self.name}'")
         leaves = [_core.asarray(x) for x in leaves]
+        whole = [typeof(x) for x in leaves]
+        if in_specs is Infer:
+            in_specs = tree.unflatten(self._inferred(whole, mesh, axes))
         specs = self._specs("in_specs", in_specs, args, mesh, axes)
+        inside = _with_manual(mesh, axes)
         types = [
-            self._part(typeof(x), spec, mesh, name)
-            for x, spec, name in zip(leaves, specs, names, strict=True)
+            self._part(kind, spec, mesh, inside, name)
+            for kind, spec, name in zip(whole, specs, names, strict=True)
         ]
 
         trees = [registry.flatten(x)[1] for x in args]
         places = [f"args[{i}]" for i in range(len(args))]
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
-        with use_abstract_mesh(_with_manual(mesh, axes)):
+        kept = []  # per result, how its parts are split over explicit axes
+
+        def noted(*parts):
+            result = fun(*parts)
+            kept.extend(map(_names_of, map(typeof, tree_leaves(result))))
+            return result
+
+        traced = functools.update_wrapper(noted, fun, updated=()) if inside.explicit_axes else fun
+        with use_abstract_mesh(inside):
             body = _core.with_axes(
                 tuple((axis, sizes[axis]) for axis in axes),
                 self.check_vma,
-                lambda: Body(fun, trees, types, "shard_map", places),
+                lambda: Body(traced, trees, types, "shard_map", places),
             )
         (graph,), captures = regions(body)
         out_specs = self.out_specs(body.structure()) if callable(self.out_specs) else self.out_specs
@@ -162,6 +217,11 @@ class Call:
             manual_axes=list(axes),
             check_vma=self.check_vma,
         )
+        for i, dims in enumerate(kept):
+            if any(dims):
+                joined = itertools.zip_longest(out[i].dims, dims, fillvalue=())
+                spec = PartitionSpec(*(own + rest for own, rest in joined))
+                results[i] = constrained(results[i], _Spec(spec, mesh).sharding)
         return body.out_tree.unflatten(results)
 
     def _with_static(self, args, static):
@@ -184,17 +244,19 @@ class Call:
 
     def _specs(self, what, specs, tree, mesh, axes):
         """One per leaf of the tree that `specs` is a prefix of."""
+        for spec in tree_leaves(specs, is_leaf=is_spec):
+            if not is_spec(spec):
+                raise TypeError(
+                    f"shard_map expected PartitionSpecs in a prefix of the tree for {what}; got "
+                    f"{spec!r}"
+                )
         try:
             spread = tree_leaves(tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec)
         except (TypeError, ValueError):
             self._reject_tree(what, specs, tree)
         found = []
         for spec in spread:
-            if not is_spec(spec):
-                raise TypeError(
-                    f"shard_map expected PartitionSpecs in a prefix of the tree for {what}; got "
-                    f"{spec!r}"
-                )
+            self._check_reduced(what, spec, mesh)
             found.append(_Spec(spec, mesh))
             for axis in found[-1].axes:
                 if axis not in axes:
@@ -203,6 +265,18 @@ class Call:
                         f"{axis!r} in {spec!r}"
                     )
         return found
+
+    def _check_reduced(self, what, spec, mesh):
+        if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
+            return
+        if len(_explicit_axes(mesh)) < len(mesh.names):
+            raise ValueError(
+                "shard_map expected a mesh whose axes are all explicit for unreduced and reduced "
+                f"axes; got {mesh}, and {spec!r} in {what}"
+            )
+        raise NotImplementedError(
+            f"shard_map expected {what} without unreduced and reduced axes; got {spec!r}"
+        )
 
     def _reject_tree(self, what, specs, tree):
         marked = tree_map(lambda _: 0, specs, is_leaf=is_spec)
@@ -219,8 +293,8 @@ class Call:
                 f"'{self.name}', {kind}; got {spec} in {what}"
             )
 
-    def _part(self, kind, spec, mesh, name):
-        """The type of a device's part."""
+    def _part(self, kind, spec, mesh, inside, name):
+        """The type of a device's part; `inside` is the mesh there."""
         self._check_rank(spec, kind, "in_specs", name)
         shape = list(kind.shape)
         for i, names in enumerate(spec.dims):
@@ -232,7 +306,37 @@ class Call:
                     f"{kind}, and {spec} in in_specs"
                 )
             shape[i] //= parts
-        return ShapedArray(tuple(shape), kind.dtype, weak_type=kind.weak_type)
+        split = self._rest_of_split(kind, spec, mesh, inside, name)
+        return ShapedArray(tuple(shape), kind.dtype, sharding=split, weak_type=kind.weak_type)
+
+    def _rest_of_split(self, kind, spec, mesh, inside, name):
+        """How a device's part is split over axes of type Explicit that are not manual.
+
+        Raises ValueError if all axes are explicit, and manual in the body, and the whole is split
+        otherwise than `spec` says.
+        """
+        dims = _names_of(kind)
+        wanted = [*spec.dims, *[()] * (len(dims) - len(spec.dims))]
+        strict = len(_explicit_axes(mesh)) == len(mesh.names) == len(inside.manual_axes)
+        if strict and dims != wanted:
+            raise ValueError(
+                f"shard_map expected {name} of '{self.name}' to be split as in_specs says, as "
+                f"the axes of the mesh are explicit; got {kind}, and {spec} in in_specs\n"
+                "  Without in_specs arguments are taken as they are split; weft.reshard gives them "
+                "another split."
+            )
+        rest = [tuple(n for n in names if n not in inside.manual_axes) for names in dims]
+        return NamedSharding(inside, PartitionSpec(*rest)) if any(rest) else None
+
+    def _inferred(self, kinds, mesh, axes):
+        """in_specs, where arguments say by their types how they are split."""
+        explicit = _explicit_axes(mesh)
+        if not explicit.issuperset(axes):
+            raise TypeError(
+                f"shard_map expected in_specs, as not all axes of {mesh} are explicit; got none"
+            )
+        dims = map(_names_of, kinds)
+        return [PartitionSpec(*(tuple(n for n in d if n in axes) for d in each)) for each in dims]
 
     def _check_varying(self, specs, varying, paths):
         for spec, axes, path in zip(specs, varying, paths, strict=True):
@@ -257,6 +361,17 @@ def is_spec(x):
     if type(x) is tuple:
         return any(type(entry) is str for entry in x)
     return isinstance(x, PartitionSpec)
+
+
+def _explicit_axes(mesh):
+    return set(AbstractMesh._of(mesh).explicit_axes)
+
+
+def _names_of(kind):
+    """Per dimension of a type the names of the axes over which it is split."""
+    if kind.sharding is None:
+        return [()] * len(kind.shape)
+    return [names for names, _ in kind.sharding._core.dims]
 
 
 class _Spec:

@@ -17,6 +17,8 @@ from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from weft._communication import Communication
 
 
@@ -114,12 +116,35 @@ class ShapedArray(ShapeDtypeStruct):
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+
+    def strip_weak_type(self):
+        """The same, not weak."""
+        return self.update(weak_type=False)
+
+    def to_tangent_aval(self):
+        """The type of tangents: the same for floats and complex numbers, float0 for others."""
+        from weft.extend.core import primal_dtype_to_tangent_dtype
+
+        return self.update(dtype=primal_dtype_to_tangent_dtype(self.dtype))
+
+    to_ct_aval = to_tangent_aval
+
     def __str__(self):
         return f"{'~' if self.weak_type else ''}{self.dtype.name}[{self._dims()}]"
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.dtype.name}[{self._dims()}]{weak})"
+
+    def str_short(self, short_dtypes=False):
+        """The shape and dtype as `float32[3,4]`, or as `f32[3,4]` with `short_dtypes`."""
+        name = self.dtype.name
+        if short_dtypes:
+            for long in ("float", "uint", "int", "complex"):
+                name = name.replace(long, long[0])
+        return f"{name}[{self._dims()}]"
 
     def _dims(self):
         if self.sharding is None:
@@ -509,11 +534,32 @@ class Lowered(_Stage):
 
         compiler_options: a dict of options of XLA's, by name, besides those given to `jit`.
         """
+        return self._compilation(compiler_options)()
+
+    def compile_async(self, compiler_options: dict[str, Any] | None = None) -> "Future[Compiled]":
+        """The same in a thread of a pool: a concurrent.futures.Future of what `compile` returns.
+
+        `result()` waits for it, or raises what `compile` would; `done()`, `exception()` and
+        `add_done_callback(f)` are there as well, and `asyncio.wrap_future` awaits it. `cancel()`
+        works while no thread has begun. At the end of the process what has begun is waited for, and
+        the rest cancelled. Calls of the function that need the program meanwhile wait for it.
+
+        compiler_options: as for `compile`.
+        """
+        from weft._ahead import compile_async  # threads, for those who ask for them
+
+        return compile_async(self, compiler_options)
+
+    def _compilation(self, compiler_options):
+        """`compile` as a function of no arguments, in which no code of the user's runs."""
         from weft._jit import options_of_compiler
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
-        keep_unused = self._traced._function._keep_unused
-        return Compiled(self, self._core.compile(self._places, keep_unused, options))
+        function = self._traced._function
+        cut = getattr(function, "_compile", "whole")
+        return lambda: Compiled(
+            self, self._core.compile(self._places, function._keep_unused, options, cut)
+        )
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
@@ -531,10 +577,33 @@ class Lowered(_Stage):
 
 
 class Block(NamedTuple):
-    """A piece of a program: its graph, how often it runs, and jaxlib's executable."""
+    """A piece of a program: its graph, how often it runs, jaxlib's executable, why it is cut."""
 
     graph: Graph
     times: int
+    executable: Any
+    why: str
+
+
+def _why_cut(ops, times, total):
+    if times > 1:
+        return f"{times} pieces of {ops} operations are alike, of {total} in all"
+    return f"{ops} operations that lie between what repeats"
+
+
+class Prologue(NamedTuple):
+    """What a program computes once for its constants, as a program of its own.
+
+    Attributes: graph, of what is computed; constants, the arrays it is computed from, as numbers of
+    inputs of `Compiled.graph`; bytes, of the results; seconds, that each call is spared, by
+    estimate; kept, whether the results are there now; executable, jaxlib's.
+    """
+
+    graph: Graph
+    constants: list[int]
+    bytes: int
+    seconds: float
+    kept: bool
     executable: Any
 
 
@@ -635,13 +704,24 @@ class Compiled(_Stage):
         return self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self) -> Any:
-        """jaxlib's loaded executable; None when nothing is left to compute."""
+        """jaxlib's loaded executable; None when nothing is left to compute, and of a program that
+        runs in steps: it has several, those of its `blocks`."""
         return self._program.loaded
 
     @property
     def blocks(self) -> list[Block]:
         """The pieces that were compiled once each, of a program that runs in steps; see `jit`."""
-        return [Block(graph, times, loaded) for graph, times, loaded in self._program.blocks]
+        total = self.graph.num_ops
+        return [
+            Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
+            for graph, times, loaded in self._program.blocks
+        ]
+
+    @property
+    def prologue(self) -> Prologue | None:
+        """What is computed once for the arrays that the function closes over, or None."""
+        made = self._program.prologue
+        return None if made is None else Prologue(*made)
 
     @property
     def _modules(self):
@@ -655,10 +735,13 @@ class Compiled(_Stage):
         return "\n\n".join(map(optimized_hlo, self._modules))
 
     def cost_analysis(self) -> dict[str, Any]:
-        """XLA's estimates: a dict with `flops`, `bytes accessed` and others."""
-        from weft.runtime.compile import cost_analysis
+        """XLA's estimates: a dict with `flops`, `bytes accessed` and others; of a program in blocks
+        their sums over its steps, but for what is told of single operands."""
+        from weft.runtime.compile import cost_analysis, cost_of_steps
 
-        return cost_analysis(self._program.loaded) if self._program.loaded else {}
+        if self._program.loaded:
+            return cost_analysis(self._program.loaded)
+        return cost_of_steps([(block.executable, block.times) for block in self.blocks])
 
     def communication(self) -> "Communication":
         """What the devices of the program send each other in a run: a table of its collectives."""
@@ -667,10 +750,14 @@ class Compiled(_Stage):
         return communication(self.as_text())
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, results, temporaries and code."""
-        from weft.runtime.compile import memory_analysis
+        """Sizes in bytes of arguments, results, temporaries and code. Of a program in blocks, what
+        one step leaves for another counts among the temporaries."""
+        from weft.runtime.compile import memory_analysis, memory_of_steps
 
-        return memory_analysis(self._program.loaded) if self._program.loaded else None
+        if self._program.loaded:
+            return memory_analysis(self._program.loaded)
+        program, blocks = self._program, [block.executable for block in self.blocks]
+        return memory_of_steps(blocks, program.steps, program.sizes) if blocks else None
 
     def __repr__(self):
         return f"<Compiled {self._lowered._traced.fun_name}>"

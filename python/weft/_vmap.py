@@ -8,7 +8,7 @@ from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import public_function
 from weft._tree_mismatch import explain_mismatch
-from weft.errors import ArgumentTypeError, ShapeError
+from weft.errors import ArgumentTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
@@ -35,7 +35,7 @@ def _spread_axes(axes, tree_of, what):
         spread = tree_broadcast(prefix, tree_of)
     except (TypeError, ValueError) as error:
         reason = explain_mismatch(prefix, tree_of) or str(error)
-        raise ArgumentTypeError(
+        raise TreeStructureError(
             f"{what}: expected axes in a prefix of the tree that they are for; {reason}\n"
             "  An int or None stands for all below it."
         ) from None
@@ -86,7 +86,7 @@ def vmap(
       axis_size: the number of slices; needed only if nothing is mapped.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
-    ArgumentTypeError for axes that do not fit the arguments.
+    TreeStructureError (a ValueError) for axes that do not fit the arguments.
 
     A Python `if` on a mapped value cannot work, since it is another value in each slice; use
     weft.numpy.where.
@@ -108,7 +108,7 @@ def vmap(
     @functools.wraps(fun)
     def mapped(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ArgumentTypeError(
+            raise TreeStructureError(
                 f"vmap in_axes: expected one entry per positional argument ({len(args)}); "
                 f"got {len(in_axes)}"
             )

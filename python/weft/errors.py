@@ -86,9 +86,10 @@ class ShapeError(WeftError, TypeError, ValueError):
     """
 
 
-class DTypeError(WeftError, TypeError, ValueError):
+class DTypeError(WeftError, TypeError, ValueError, NotImplementedError):
     """Operands whose dtypes the operation does not take.
 
+    A NotImplementedError too: decompositions of matrices of 16-bit floats, say, are not there.
     `weft.numpy` promotes dtypes, `weft.lax` does not. Convert explicitly::
 
         lax.add(jnp.int32(1), jnp.float32(2))                     # DTypeError

@@ -12,7 +12,7 @@ import numpy as np
 from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft._user_context import UserContext as _UserContext
-from weft.errors import ShardingError
+from weft.errors import AttributeValueError, ShardingError
 
 __all__ = [
     "AbstractDevice",
@@ -321,8 +321,6 @@ class PartitionSpec:
         return NotImplemented
 
     def __eq__(self, other):
-        if isinstance(other, tuple):
-            return self._partitions == tuple(map(_entry, other)) and not self.unreduced
         if not isinstance(other, PartitionSpec):
             return NotImplemented
         own = (self._partitions, self.unreduced, self.reduced)
@@ -602,7 +600,7 @@ class set_mesh:
 
     def __init__(self, mesh):
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise TypeError(f"set_mesh expected a Mesh; got {mesh!r}")
+            raise AttributeValueError(f"set_mesh expected a Mesh; got {mesh!r}")
         self._before = _stack.value
         _set_stack(() if mesh is None else (mesh,))
 

@@ -1,6 +1,7 @@
 """The stages of a function on its way to the device, and what they tell of its arguments."""
 
 from weft._communication import Collective, Communication
+from weft._explain import Explanation
 from weft._staging import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
 from weft._surface import open_to_users as _open_to_users, public as _public
 
@@ -10,6 +11,7 @@ __all__ = [
     "Communication",
     "Compiled",
     "CompilerOptions",
+    "Explanation",
     "Lowered",
     "Traced",
     "Wrapped",

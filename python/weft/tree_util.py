@@ -503,17 +503,8 @@ class Partial(functools.partial):
         return super().__new__(cls, func, *args, **keywords)
 
 
-def _partial_with_keys(partial):
-    children = (
-        (GetAttrKey("args"), partial.args),
-        (GetAttrKey("keywords"), partial.keywords),
-    )
-    return children, partial.func
-
-
 register_pytree_node(
     Partial,
     lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda func, children: Partial(func, *children[0], **children[1]),
-    _partial_with_keys,
 )

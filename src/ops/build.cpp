@@ -150,6 +150,8 @@ Val concatenate(std::span<const Val> xs, int dimension) {
 }
 
 Val pad(Val x, Val value, const std::vector<Dims>& config) {
+  auto is_none = [](const Dims& p) { return p == Dims(3, 0); };
+  if (std::all_of(config.begin(), config.end(), is_none)) return x;
   const OpDef& op = op_named<"pad">();
   return append1(op, {x, value}, make_attrs(op, {{"padding_config", config}}));
 }

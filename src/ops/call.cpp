@@ -222,7 +222,7 @@ OpDef composite_op() {
   d.graph_linearize = of_plain_call(linearize_call);
   d.transpose = [](TransposeCtx& c) {
     PlainCall plain(c.attr());
-    TransposeCtx call{plain.in(c), c.linear_mask, c.cotangents, c.accumulated};
+    TransposeCtx call{plain.in(c), c.linear_mask, c.cotangents, c.accumulated, c.keep};
     transpose_call(call);
   };
   d.batch = [](BatchCtx& c) {

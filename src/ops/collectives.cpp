@@ -13,6 +13,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/place.h"
 #include "ops/presets.h"
 #include "weft/held.h"
 
@@ -387,12 +388,24 @@ void shard_all_reduce(ShardCtx& c) {
   c.result(x.value, set & ~own);
 }
 
+// Over other axes of the mesh: dimensions stay, those whose size changes must not be split.
+void place_collective(PlaceCtx& c) {
+  TypeRef out = c.out_types[0];
+  if (c.in.empty()) return place_result(c, Split(static_cast<size_t>(out->rank())));
+  Dims whole;
+  for (int64_t i = 0; i < out->rank(); ++i)
+    if (c.in_types[0]->shape()[static_cast<size_t>(i)] != out->shape()[static_cast<size_t>(i)])
+      whole.push_back(i);
+  place_dims(c, kept_dims(out->rank(), whole));
+}
+
 OpDef collective(std::string name, std::string doc) {
   OpDef d;
   d.name = std::move(name);
   d.doc = std::move(doc);
   d.num_operands = 1;
   d.shard = [](ShardCtx& c) { c.apply(c.all() | c.set_of(names_of(c.attr()))); };
+  d.place = place_collective;
   d.cost = [](const CostCtx& c) { return cost_bytes(c); };
   return d;
 }
@@ -502,6 +515,24 @@ OpDef pvary_op() {
   d.cost = [](const CostCtx&) { return Cost{}; };
   d.simplify = {{"drop_pvary", "pvary(x) -> x", [](SimplifyCtx& c) -> Vals { return {c.x(0)}; },
                  Phase::kFinal}};
+  return d;
+}
+
+// There until it is known what varies; arrays that are made like another one start from it.
+OpDef vary_like_op() {
+  OpDef d;
+  d.name = "vary_like";
+  d.doc = "The first operand, counted as one that differs along the axes that the second does.";
+  d.num_operands = 2;
+  d.infer = [](const InferCtx& c) -> TypeRefs { return {c.in(0)}; };
+  d.jvp_kind = JvpKind::kArgs;
+  d.jvp_args = {[](const JvpArgCtx& c) { return c.t(); }, nullptr};
+  d.batch = [](BatchCtx& c) { c.result(apply(c.op, Vals{c.x(0), c.x(1)}, nullptr)[0], c.dim(0)); };
+  d.place = [](PlaceCtx& c) { place_result(c, split_of(c, 0)); };
+  d.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  d.simplify = {{"drop_vary_like", "vary_like(x, y) -> x",
+                 [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }, Phase::kFinal}};
   return d;
 }
 
@@ -878,6 +909,7 @@ void register_collectives(OpRegistry& r) {
   r.add(extreme_op("pmin", "stablehlo.minimum", "The minimum over the lanes of mapped axes.",
                    reduce_min, highest));
   r.add(pvary_op());
+  r.add(vary_like_op());
   r.add(axis_index_op());
   r.add(pbroadcast_op());
   r.add(ppermute_op());

@@ -66,6 +66,54 @@ Vals concatenate_of_empty(SimplifyCtx& c) {
   return {kept.size() == 1 ? kept[0] : concatenate(kept, axis)};
 }
 
+// The operands of concatenates along the same axis, in place of these.
+Vals concatenate_of_concatenate(SimplifyCtx& c) {
+  int64_t axis = c.attr().integer("dimension");
+  Vals parts;
+  for (size_t i = 0; i < c.size(); ++i) {
+    const Op* op = c.made_by<"concatenate">(c.x(i));
+    if (op && op->attrs->integer("dimension") == axis && c.is_only_use(c.x(i))) {
+      for (size_t k = 0; k < op->num_operands; ++k) parts.push_back(c.operand(*op, k));
+    } else {
+      parts.push_back(c.x(i));
+    }
+  }
+  if (parts.size() == c.size()) return {};
+  return {concatenate(parts, static_cast<int>(axis))};
+}
+
+// Slices of one array that lie side by side there too are one slice.
+Vals concatenate_of_slices(SimplifyCtx& c) {
+  size_t axis = static_cast<size_t>(c.attr().integer("dimension"));
+  Vals parts;
+  bool found = false;
+  for (size_t i = 0; i < c.size();) {
+    const Op* first = c.made_by<"slice">(c.x(i));
+    size_t next = i + 1;
+    if (first && first->attrs->is_none("strides")) {
+      Dims start = first->attrs->ints("start_indices"), limit = first->attrs->ints("limit_indices");
+      for (; next < c.size(); ++next) {
+        const Op* op = c.made_by<"slice">(c.x(next));
+        if (!op || !op->attrs->is_none("strides") ||
+            c.operand(*op, 0).value != c.operand(*first, 0).value)
+          break;
+        Dims expected = start, end = op->attrs->ints("limit_indices");
+        expected[axis] = limit[axis];
+        if (op->attrs->ints("start_indices") != expected) break;
+        limit[axis] = end[axis];  // concatenated, they are of one shape along the other axes
+      }
+      if (next > i + 1) {
+        parts.push_back(slice(c.operand(*first, 0), start, limit));
+        found = true;
+      }
+    }
+    if (next == i + 1) parts.push_back(c.x(i));
+    i = next;
+  }
+  if (!found) return {};
+  return {concatenate(parts, static_cast<int>(axis))};
+}
+
 void emit_concatenate(EmitCtx& c) {
   emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
                       ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
@@ -81,8 +129,13 @@ OpDef concatenate_op() {
   linear(d, transpose_concatenate);
   d.batch = batch_concatenate;
   d.emit = emit_in_bytes("concatenate", emit_concatenate);
-  d.simplify = {{"concatenate_empty", "operands of size 0 are dropped; one operand x -> x",
-                 concatenate_of_empty}};
+  d.simplify = {
+      {"concatenate_empty", "operands of size 0 are dropped; one operand x -> x",
+       concatenate_of_empty},
+      {"concatenate_of_concatenate", "concatenate(concatenate(x, y), z) -> concatenate(x, y, z)",
+       concatenate_of_concatenate},
+      {"concatenate_of_slices", "concatenate(x[a:b], x[b:c]) -> x[a:c]", concatenate_of_slices},
+  };
   d.cost = cost_bytes;
   return d;
 }
@@ -263,6 +316,23 @@ Vals pad_that_crops(SimplifyCtx& c) {
   return {c.out_types[0] == c.in_types[0] ? c.x(0) : slice(c.x(0), start, limit)};
 }
 
+// Padding with one value, then with more of it around.
+Vals pad_of_pad(SimplifyCtx& c) {
+  const Op* op = c.made_by<"pad">(c.x(0));
+  if (!op || c.operand(*op, 1).value != c.x(1).value) return {};
+  std::vector<Dims> config = op->attrs->ints_list("padding_config");
+  const std::vector<Dims>& outer = c.attr().ints_list("padding_config");
+  for (size_t i = 0; i < config.size(); ++i) {
+    for (int edge : {kLow, kHigh}) {
+      size_t e = static_cast<size_t>(edge);
+      if (config[i][e] < 0 || outer[i][e] < 0) return {};
+      config[i][e] += outer[i][e];
+    }
+    if (outer[i][kInterior] != 0) return {};
+  }
+  return {pad(c.operand(*op, 0), c.x(1), config)};
+}
+
 void emit_pad(EmitCtx& c) {
   if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
   Dims part[3];
@@ -285,7 +355,9 @@ OpDef pad_op() {
   d.batch = batch_pad;
   d.emit = emit_pad;
   d.simplify = {
-      {"pad_crop", "pad by nothing -> x; by negative edges only -> slice(x)", pad_that_crops}};
+      {"pad_crop", "pad by nothing -> x; by negative edges only -> slice(x)", pad_that_crops},
+      {"pad_of_pad", "pad(pad(x, s), s) -> pad(x, s)", pad_of_pad},
+  };
   d.cost = cost_bytes;
   return d;
 }

@@ -299,6 +299,17 @@ void batch_cond(BatchCtx& c) {
   for (size_t i = 0; i < n; ++i) c.result(results[i], out_dims[i]);
 }
 
+[[noreturn]] void fail_unlike(const ShardCtx& c, size_t i, AxisSet one, AxisSet other) {
+  Text axes;
+  for (const std::string& axis : c.names_of(one ^ other))
+    axes << (axes.size() ? ", '" : "'") << axis << "'";
+  fail(ErrorKind::kType,
+       "[cond] expected branches whose results vary over the same axes of the mesh",
+       "; got result ", i, ", of type ", c.out_types[i], ", which varies over ", axes.view(),
+       " in one of them only\n  Cast that of the other with pcast(x, (", axes.view(),
+       ",), to='varying').");
+}
+
 // Operands and results vary over the axes over which the index does, too: along these, devices take
 // different branches, and the sum of cotangents that a pvary stands for has to be outside of them.
 void shard_cond(ShardCtx& c) {
@@ -310,10 +321,16 @@ void shard_cond(ShardCtx& c) {
     operands.push_back(c.as(i, options.inputs.back()));
   }
   options.at_least = SmallVector<AxisSet, 8>(c.out_types.size(), index);
+  SmallVector<AxisSet, 8> first, all = options.at_least;
   for (const GraphRef& graph : branches(c.attr())) {
-    auto made = c.transforms->shard(graph, options);
-    for (size_t i = 0; i < made->outputs.size(); ++i) options.at_least[i] |= made->outputs[i];
+    SmallVector<AxisSet, 8> own = c.transforms->shard(graph, options)->outputs;
+    if (first.empty()) first = own;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i] != first[i] && casts_must_be_written(c)) fail_unlike(c, i, first[i], own[i]);
+      all[i] |= own[i];
+    }
   }
+  options.at_least = all;
   std::vector<GraphRef> graphs;
   for (const GraphRef& graph : branches(c.attr()))
     graphs.push_back(c.transforms->shard(graph, options)->graph);
@@ -511,7 +528,7 @@ OpDef cond_op() {
   OpDef d;
   d.name = "cond";
   d.doc = "The results of one of several graphs, chosen by an index.";
-  d.attrs = {{"branches", AttrType::kGraphs}};
+  d.attrs = {{"branches", AttrType::kGraphs}, auto_pcast_attr()};
   d.multiple_results = true;
   d.infer = infer_cond;
   d.jvp_kind = JvpKind::kGraph;

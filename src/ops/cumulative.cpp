@@ -92,11 +92,11 @@ JvpArgRule jvp_by_recurrence(Step (*step)(Val x, Val y, Val before), Literal (*i
 
 Step step_of_product(Val x, Val, Val before) { return {x, before}; }
 
-// Of equals each gets half.
+// Of equals each gets half; beside a NaN neither gets anything.
 Step step_of_extreme(Val x, Val y, Val before) {
   Val half = broadcast_to(scalar_like(x, 0.5), x.shape());
   Val share = select(eq(x, before), half, convert(eq(x, y), x.dtype()));
-  return {1.0 - share, share};
+  return {select(eq(y, y), 1.0 - share, zeros_like(y)), share};
 }
 
 Step step_of_logsumexp(Val x, Val y, Val before) {

@@ -18,8 +18,8 @@ TypeRef check_matrices(const InferCtx& c, size_t i) {
   TypeRef t = c.in(i);
   DType d = t->dtype();
   if (d != DType::kF32 && d != DType::kF64 && d != DType::kC64 && d != DType::kC128)
-    c.fail(ErrorKind::kDtype, "expected float32, float64, complex64 or complex128; got ",
-           operand_types(c));
+    c.fail(is_float(d) ? ErrorKind::kNotImplemented : ErrorKind::kDtype,
+           "expected float32, float64, complex64 or complex128; got ", operand_types(c));
   if (t->rank() < 2)
     c.fail(ErrorKind::kShape, "expected matrices: 2 axes or more; got ", operand_types(c));
   return t;

@@ -105,12 +105,16 @@ OpDef reduce_prod_op() {
   return d;
 }
 
-// The mean of the tangents at the positions that attain the extreme.
+// The mean of the tangents at the positions that attain the extreme; NaN where that is NaN.
 Val jvp_extreme(const JvpArgCtx& c) {
   const Dims& axes = c.attr().ints("axes");
   if (c.in_types[0]->num_elements() == 0) return zeros(c.b, c.out_types[0]);
-  Val attained = convert(eq(c.x(0), spread(c.y(), c.in_types[0], axes)), c.t().dtype());
-  return reduce_sum(c.t() * attained, axes) / reduce_sum(attained, axes);
+  Val extreme = spread(c.y(), c.in_types[0], axes);
+  // All positions attain a NaN, so that the transpose, which divides first, passes NaN on to them.
+  Val attained = convert(logical_or(eq(c.x(0), extreme), ne(extreme, extreme)), c.t().dtype());
+  Val nan = broadcast_to(scalar_like(c.y(), NAN), c.y().shape());
+  Val count = select(eq(c.y(), c.y()), reduce_sum(attained, axes), nan);
+  return reduce_sum(c.t() * attained, axes) / count;
 }
 
 // XLA compares real numbers only.

@@ -128,6 +128,10 @@ void check_region_type(const InferCtx& c, std::string_view graph, std::string_vi
            "; got ", got);
 }
 
+bool casts_must_be_written(const ShardCtx& c) {
+  return c.strict && !c.attr().boolean("auto_pcast");
+}
+
 std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphRef& body,
                                                  SmallVector<AxisSet, 8>& inputs, Carries carries) {
   for (;;) {
@@ -141,7 +145,7 @@ std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphR
       if (!grown) continue;
       same = false;
       inputs[carries.first_input + i] |= grown;
-      if (!c.strict) continue;
+      if (!casts_must_be_written(c)) continue;
       Text axes;
       for (const std::string& axis : c.names_of(grown))
         axes << (axes.size() ? ", '" : "'") << axis << "'";

@@ -123,8 +123,16 @@ struct Hoisted {
 };
 Hoisted hoist(const GraphRef& body, size_t num_consts);
 
+// Of loops and branches: whether what is carried, or what branches give, may vary over different
+// axes, as where a function of the library has them inside. Else users have to write the casts.
+inline AttrSpec auto_pcast_attr() {
+  return {"auto_pcast", AttrType::kBool, AttrSpec::kHideDefault | AttrSpec::kForDerivatives, false};
+}
+bool casts_must_be_written(const ShardCtx& c);
+
 // The body of a loop, as `shard` makes it; its carries vary over the same axes in all iterations.
-// What its inputs have to vary over for that is added to `inputs`; if strict, throws kType instead.
+// What its inputs have to vary over for that is added to `inputs`; throws kType instead where casts
+// must be written.
 std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphRef& body,
                                                  SmallVector<AxisSet, 8>& inputs, Carries carries);
 

@@ -44,6 +44,12 @@ TypeRefs infer_threefry(const InferCtx& c) {
   return {out, out};
 }
 
+// Up to so many words are made once on CPU, by a function that stays one. XLA would make them again
+// in each kernel that needs them, the keys that they come from as well: of a few layers with
+// dropout that is a third of the time to compile, and a fifth of that of a call. Of more words,
+// writing and reading them again takes longer.
+constexpr int64_t kKeptWords = 16384;
+
 // A function, since a program draws many times and the rounds are a hundred ops.
 void emit_threefry(EmitCtx& c) {
   GraphBuilder b;
@@ -53,7 +59,9 @@ void emit_threefry(EmitCtx& c) {
   for (Val v : threefry(xs[0], xs[1], xs[2], xs[3]))
     results.push_back(broadcast_to(v, c.out_type()->shape()).value);
   std::string callee = c.function(b.finish(results), "threefry2x32");
-  emit_results(c, cat("func.call ", callee, "(", operand_list(c), ") : ", signature(c)));
+  bool stays = c.platform() == "cpu" && c.out_type()->num_elements() <= kKeptWords;
+  std::string_view attrs = stays ? " {mhlo.frontend_attributes = {inlineable = \"false\"}}" : "";
+  emit_results(c, cat("func.call ", callee, "(", operand_list(c), ")", attrs, " : ", signature(c)));
 }
 
 OpDef threefry2x32_op() {

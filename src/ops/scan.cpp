@@ -511,9 +511,13 @@ OpDef scan_op() {
   OpDef d;
   d.name = "scan";
   d.doc = "A loop that carries values, reads slices of arrays and stacks results.";
-  d.attrs = {{"jaxpr", AttrType::kGraph},    {"length", AttrType::kInt},
-             {"num_consts", AttrType::kInt}, {"num_carry", AttrType::kInt},
-             {"reverse", AttrType::kBool},   {"unroll", AttrType::kInt}};
+  d.attrs = {{"jaxpr", AttrType::kGraph},
+             {"length", AttrType::kInt},
+             {"num_consts", AttrType::kInt},
+             {"num_carry", AttrType::kInt},
+             {"reverse", AttrType::kBool},
+             {"unroll", AttrType::kInt},
+             auto_pcast_attr()};
   d.multiple_results = true;
   d.infer = infer_scan;
   d.jvp_kind = JvpKind::kGraph;

@@ -217,7 +217,9 @@ TypeRefs infer_broadcast_in_dim(const InferCtx& c) {
 void transpose_broadcast_in_dim(TransposeCtx& c) {
   const Dims& shape = c.attr().ints("shape");
   const Dims& dims = c.attr().ints("broadcast_dimensions");
-  Dims summed = other_axes(static_cast<int>(shape.size()), dims);
+  Dims summed;  // new axes and those that had size 1, but for those that have it still
+  for (int64_t d : other_axes(static_cast<int>(shape.size()), dims))
+    if (shape[static_cast<size_t>(d)] != 1) summed.push_back(d);
   for (size_t i = 0; i < dims.size(); ++i)
     if (c.in_types[0]->shape()[i] != shape[static_cast<size_t>(dims[i])]) summed.push_back(dims[i]);
   std::sort(summed.begin(), summed.end());

@@ -10,14 +10,6 @@
 namespace weft {
 namespace {
 
-// Constants as start indices.
-Vals index_literals(Builder& b, const Dims& starts, const Dims& shape) {
-  DType dtype = fits(shape, DType::kI32) ? DType::kI32 : DType::kI64;
-  Vals r;
-  for (int64_t s : starts) r.push_back({&b, b.literal(make_literal(dtype, s))});
-  return r;
-}
-
 Dims given_strides(const AttrRecord& attrs) {
   if (!attrs.is_none("strides")) return attrs.ints("strides");
   return Dims(attrs.ints("start_indices").size(), 1);
@@ -58,31 +50,14 @@ TypeRefs infer_slice(const InferCtx& c) {
   return {with_shape(x, shape)};
 }
 
-// The cotangent is added to the block it came from.
+// The cotangent is added to the block it came from, with zeros between elements that the strides
+// left out.
 void transpose_slice(TransposeCtx& c) {
   const Dims& start = c.attr().ints("start_indices");
-  const Dims& limit = c.attr().ints("limit_indices");
-  const Dims& shape = c.in_types[0]->shape();
-  Dims strides = strides_of(c.attr());
   Val ct = c.ct();
-  // Cotangent of the operand's elements from start (plus `low`) to limit (plus `high`).
-  auto spread = [&](bool whole) {
-    std::vector<Dims> config;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      int64_t n = ct.shape()[i];
-      int64_t reach = n + std::max<int64_t>(n - 1, 0) * (strides[i] - 1);
-      int64_t end = (whole ? shape[i] : limit[i]) - start[i];
-      config.push_back({whole ? start[i] : 0, end - reach, strides[i] - 1});
-    }
-    return pad(ct, scalar_like(ct, 0), config);
-  };
-  c.accumulate(
-      0,
-      [&](Val sum) {
-        Val block = apply1("add_any", {slice(sum, start, limit), spread(false)});
-        return dynamic_update_slice(sum, block, index_literals(c.b, start, shape));
-      },
-      [&] { return spread(true); });
+  std::vector<Dims> gaps;
+  for (int64_t stride : strides_of(c.attr())) gaps.push_back({0, 0, stride - 1});
+  c.add_block(0, start, pad(ct, scalar_like(ct, 0), gaps));
 }
 
 void batch_slice(BatchCtx& c) {
@@ -198,13 +173,21 @@ void check_start_indices(const InferCtx& c, size_t first) {
   }
 }
 
+// The operands from `first` on.
+Vals operands_from(const RuleCtx& c, size_t first) {
+  Vals r;
+  for (size_t i = first; i < c.size(); ++i) r.push_back(c.x(i));
+  return r;
+}
+
 // Constant start indices, clamped; nullopt unless all are constant.
-std::optional<Dims> constant_starts(const SimplifyCtx& c, size_t first, const Dims& block) {
+std::optional<Dims> constant_starts(const SimplifyCtx& c, const Vals& given, const Dims& array,
+                                    const Dims& block) {
   Dims starts;
   for (size_t i = 0; i < block.size(); ++i) {
-    std::optional<Literal> s = c.splat(c.x(first + i));
+    std::optional<Literal> s = c.splat(given[i]);
     if (!s) return std::nullopt;
-    int64_t room = c.in_types[0]->shape()[i] - block[i];
+    int64_t room = array[i] - block[i];
     bool huge = is_unsigned_int(s->dtype) && s->lo > static_cast<uint64_t>(room);
     starts.push_back(huge ? room : std::clamp<int64_t>(s->as_int(), 0, room));
   }
@@ -258,13 +241,6 @@ TypeRefs infer_dynamic_slice(const InferCtx& c) {
   return {with_shape(x, sizes)};
 }
 
-// The operands from `first` on.
-Vals operands_from(const RuleCtx& c, size_t first) {
-  Vals r;
-  for (size_t i = first; i < c.size(); ++i) r.push_back(c.x(i));
-  return r;
-}
-
 // Start indices from operand `first` on, of a block of `sizes`.
 void check_starts(CheckCtx& c, size_t first, const Dims& sizes) {
   if (sizes.empty()) return;
@@ -298,7 +274,8 @@ void batch_dynamic_slice(BatchCtx& c) {
 
 Vals dynamic_slice_constant(SimplifyCtx& c) {
   const Dims& sizes = c.attr().ints("slice_sizes");
-  std::optional<Dims> starts = constant_starts(c, 1, sizes);
+  std::optional<Dims> starts =
+      constant_starts(c, operands_from(c, 1), c.in_types[0]->shape(), sizes);
   if (!starts) return {};
   Dims limit = *starts;
   for (size_t i = 0; i < limit.size(); ++i) limit[i] += sizes[i];
@@ -386,6 +363,32 @@ void batch_dynamic_update_slice(BatchCtx& c) {
            at);
 }
 
+// Blocks that are written side by side, at constant indices, are written as one.
+Vals update_of_update(SimplifyCtx& c) {
+  const Op* op = c.made_by<"dynamic_update_slice">(c.x(0));
+  if (!op || !c.is_only_use(c.x(0))) return {};
+  const Dims &array = c.in_types[0]->shape(), &later_shape = c.in_types[1]->shape();
+  Val target = c.operand(*op, 0), earlier = c.operand(*op, 1), later = c.x(1);
+  Vals given;
+  for (size_t i = 2; i < op->num_operands; ++i) given.push_back(c.operand(*op, i));
+  std::optional<Dims> from = constant_starts(c, given, array, earlier.shape());
+  std::optional<Dims> to = constant_starts(c, operands_from(c, 2), array, later_shape);
+  if (!from || !to) return {};
+  std::optional<size_t> axis;
+  for (size_t i = 0; i < array.size(); ++i) {
+    if ((*from)[i] == (*to)[i] && earlier.shape()[i] == later_shape[i]) continue;
+    if (axis) return {};
+    axis = i;
+  }
+  if (!axis) return {};
+  bool after = (*to)[*axis] == (*from)[*axis] + earlier.shape()[*axis];
+  bool before = (*from)[*axis] == (*to)[*axis] + later_shape[*axis];
+  if (!after && !before) return {};
+  Val parts[] = {after ? earlier : later, after ? later : earlier};
+  Val joined = concatenate(parts, static_cast<int>(*axis));
+  return {dynamic_update_slice(target, joined, after ? given : operands_from(c, 2))};
+}
+
 OpDef dynamic_update_slice_op() {
   OpDef d;
   d.name = "dynamic_update_slice";
@@ -412,6 +415,7 @@ OpDef dynamic_update_slice_op() {
        [](SimplifyCtx& c) { return c.in_types[0] == c.in_types[1] ? Vals{c.x(1)} : Vals{}; }},
       {"update_slice_none", "dynamic_update_slice(x, y) with an empty y -> x",
        [](SimplifyCtx& c) { return c.in_types[1]->num_elements() == 0 ? Vals{c.x(0)} : Vals{}; }},
+      {"update_slice_beside", "two updates of blocks side by side -> one update", update_of_update},
   };
   d.cost = [](const CostCtx& c) { return cost_of_block(c.in_types[1]); };
   return d;

@@ -81,7 +81,11 @@ void register_trigonometric(OpRegistry& r) {
                [](C c) { return c.t() * (1.0 + square(c.y())); }),
       "stablehlo.tan"));
   // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
-  auto asin_slope = [](Val x) { return rsqrt((1.0 - x) * (1.0 + x)); };
+  // At the ends 1 - x*x is exact, and its derivative has no factor of 0.
+  auto asin_slope = [](Val x) {
+    Val apart = (1.0 - x) * (1.0 + x);
+    return rsqrt(select(eq(apart, zeros_like(x)), 1.0 - square(x), apart));
+  };
   r.add(function("asin", "Inverse sine, elementwise.", emit_mended("chlo.asin", mend_asin),
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
   r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),

@@ -200,7 +200,8 @@ void batch_by_lanes(BatchCtx& c, const While& w, const Mask& carry_mask, const V
   GraphRef any_live = make_graph(types_of(carry), [&](Builder&, std::span<const Val> xs) {
     return Vals{reduce_or(xs[0], {0})};
   });
-  Vals results = while_loop(c.b, any_live, step, consts, carry);
+  AttrsRef attrs = make_attrs(c.attrs, any_live, 0, step, consts.size());
+  Vals results = vals_of(c.b, c.b.add(c.op, values_of(joined({consts, carry})), attrs));
   for (size_t i = 0; i < w.num_carry(); ++i)
     c.result(results[i + 1], carry_mask[i] ? 0 : kNotBatched);
 }
@@ -442,7 +443,8 @@ OpDef while_op() {
   d.attrs = {{"cond_jaxpr", AttrType::kGraph},
              {"cond_nconsts", AttrType::kInt},
              {"body_jaxpr", AttrType::kGraph},
-             {"body_nconsts", AttrType::kInt}};
+             {"body_nconsts", AttrType::kInt},
+             auto_pcast_attr()};
   d.multiple_results = true;
   d.infer = infer_while;
   d.jvp_kind = JvpKind::kGraph;

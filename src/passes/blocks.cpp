@@ -1,11 +1,12 @@
-// find_blocks: tandem repeats in the order of a program's ops.
+// find_blocks: repeats in the order of a program's ops.
 //
 // Each op gets a label: what it is and the types of its operands, but not where these come from.
 // Programs that a loop in the user's language wrote are periodic in their labels, and so are their
 // derivatives, backwards. A run is a stretch in which each label is the one that stands a period
 // before. It is cut into copies at the phase at which the fewest bytes cross from one copy to the
-// next; copies whose operands do not come from the same places stay out. Pieces are intervals of a
-// topological order, so running them in order is right whatever they are.
+// next; copies whose operands do not come from the same places stay out, and copies that stand
+// elsewhere are added. Pieces are intervals of a topological order, so running them in order is
+// right whatever they are.
 #include "weft/blocks.h"
 
 #include <algorithm>
@@ -48,13 +49,15 @@ class Finder {
   Finder(const Graph& graph, const BlockOptions& options)
       : graph_(graph), options_(options), num_ops_(static_cast<uint32_t>(graph.ops().size())) {}
 
-  std::shared_ptr<const BlockPlan> find();
+  std::shared_ptr<const BlockPlan> find(const std::vector<bool>& donated);
 
  private:
   void label();
   bool same(const Op& a, const Op& b) const;
   std::vector<Run> runs() const;
   Repeat cut(const Run& run) const;
+  uint32_t middle(const Repeat& repeat) const;
+  void add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const;
   bool alike(uint32_t a, uint32_t b, uint32_t length) const;
   double crossing(uint32_t at, uint32_t period) const;
 
@@ -181,6 +184,41 @@ Repeat Finder::cut(const Run& run) const {
   return repeat;
 }
 
+// Where a piece is cut in two, both of which take long enough; its length: nowhere. What a step
+// reads is kept until it ends, and its own intermediate values beside that: shorter steps need
+// less memory.
+uint32_t Finder::middle(const Repeat& repeat) const {
+  uint32_t start = repeat.starts[0];
+  double whole = seconds_[start + repeat.length] - seconds_[start], least = -1;
+  uint32_t best = repeat.length;
+  if (options_.min_seconds <= 0) return best;
+  for (uint32_t at = options_.min_ops; at + options_.min_ops <= repeat.length; ++at) {
+    double first = seconds_[start + at] - seconds_[start];
+    if (std::min(first, whole - first) < std::max(options_.min_seconds, whole / 4)) continue;
+    double bytes = crossing(start + at, repeat.length);
+    if (least < 0 || bytes < least) best = at, least = bytes;
+  }
+  return best;
+}
+
+// Adds copies that stand outside of the run, with other things between them; takes all ops.
+void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
+  auto take = [&](uint32_t start) { std::fill_n(taken.begin() + start, repeat.length, true); };
+  std::for_each(repeat.starts.begin(), repeat.starts.end(), take);
+  uint32_t model = repeat.starts[0];
+  for (uint32_t at = 0; at + repeat.length <= num_ops_; ++at) {
+    if (taken[at] || !std::equal(labels_.begin() + at, labels_.begin() + at + repeat.length,
+                                 labels_.begin() + model))
+      continue;
+    auto end = taken.begin() + at + repeat.length;
+    if (std::find(taken.begin() + at, end, true) != end || !alike(model, at, repeat.length))
+      continue;
+    repeat.starts.push_back(at);
+    take(at);
+  }
+  std::sort(repeat.starts.begin(), repeat.starts.end());
+}
+
 // The ops that depend on no input in front of the others: of several layers that share what such
 // ops make, the first one has them in its midst, and would be like no other.
 GraphRef constants_first(const GraphRef& graph) {
@@ -240,7 +278,8 @@ class Planner {
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out.
   bool add(const Repeat& repeat, double max_seconds = 1e9);
-  std::shared_ptr<const BlockPlan> finish();
+  void drop_last() { pieces_.pop_back(); }
+  std::shared_ptr<const BlockPlan> finish(const std::vector<bool>& donated);
 
  private:
   using Source = Piece::Source;
@@ -426,7 +465,54 @@ GraphRef Planner::build(const Piece& piece,
   return run_passes(b.finish(values), std::vector<std::string>{"dce"});
 }
 
-std::shared_ptr<const BlockPlan> Planner::finish() {
+// Which outputs of a block can be written where an input was: those of its type that are made when
+// nothing reads the input any more, or element by element by its last reader.
+std::vector<int> aliases_of(const Graph& block, const std::vector<bool>& is_free) {
+  std::vector<uint32_t> last(block.num_values());
+  for (uint32_t i = 0; i < block.ops().size(); ++i)
+    for (Value v : block.operands(block.op(i)))
+      if (!v.is_literal()) last[v.id] = i;
+  std::vector<Value> outputs(block.outputs().begin(), block.outputs().end());
+  std::vector<bool> taken(outputs.size());
+  for (size_t r = 0; r < outputs.size(); ++r)  // a value has one buffer for each of its outputs
+    taken[r] = outputs[r].is_literal() || !block.producer(outputs[r]) ||
+               std::count(outputs.begin(), outputs.end(), outputs[r]) > 1;
+  std::vector<int> aliases(block.num_inputs(), -1);
+  bool any = false;
+  for (uint32_t k = 0; k < aliases.size(); ++k) {
+    if (!is_free[k]) continue;
+    uint32_t read = last[block.input(k).id];
+    for (size_t r = 0; r < outputs.size() && aliases[k] < 0; ++r) {
+      if (taken[r] || block.type(outputs[r]) != block.type(block.input(k))) continue;
+      const Op& op = *block.producer(outputs[r]);
+      auto made = static_cast<uint32_t>(&op - block.ops().data());
+      if (made < read || (made == read && !def(*op.info).elementwise)) continue;
+      aliases[k] = static_cast<int>(r);
+      taken[r] = any = true;
+    }
+  }
+  return any ? aliases : std::vector<int>();
+}
+
+// Gives steps the buffers that nothing needs after them.
+void give_away(BlockPlan& plan, uint32_t num_inputs, const std::vector<bool>& donated) {
+  std::vector<std::vector<bool>> is_free(plan.blocks.size());
+  for (const BlockStep& step : plan.steps) {
+    std::vector<bool>& all = is_free[step.block];
+    if (all.empty()) all.assign(step.inputs.size(), true);
+    for (size_t k = 0; k < step.inputs.size(); ++k) {
+      uint32_t slot = step.inputs[k];
+      bool is_owned = slot >= num_inputs || (slot < donated.size() && donated[slot]);
+      all[k] = all[k] && is_owned &&
+               std::count(step.inputs.begin(), step.inputs.end(), slot) == 1 &&
+               std::find(step.done.begin(), step.done.end(), slot) != step.done.end();
+    }
+  }
+  for (size_t i = 0; i < plan.blocks.size(); ++i)
+    plan.blocks[i].aliases = aliases_of(*plan.blocks[i].graph, is_free[i]);
+}
+
+std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
   auto plan = std::make_shared<BlockPlan>();
   plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
   std::vector<bool> crosses(graph_.num_values());
@@ -482,10 +568,11 @@ std::shared_ptr<const BlockPlan> Planner::finish() {
     plan->steps.push_back(std::move(step));
   }
   for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
+  give_away(*plan, graph_.num_inputs(), donated);
   return plan;
 }
 
-std::shared_ptr<const BlockPlan> Finder::find() {
+std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) {
   label();
   std::vector<Run> all = runs();
   if (all.empty()) return nullptr;
@@ -512,10 +599,25 @@ std::shared_ptr<const BlockPlan> Finder::find() {
     if (left.length() < 2 * left.period) continue;
     Repeat repeat = cut(left);
     if (repeat.starts.empty()) continue;
-    double step = seconds_[repeat.starts[0] + repeat.length] - seconds_[repeat.starts[0]];
-    if (!planner.add(repeat, step * options_.max_overhead)) continue;
-    for (uint32_t start : repeat.starts) std::fill_n(taken.begin() + start, repeat.length, true);
-    any = true;
+    std::vector<bool> before = taken;
+    add_elsewhere(repeat, taken);
+    auto add = [&](const Repeat& r) {
+      double step = seconds_[r.starts[0] + r.length] - seconds_[r.starts[0]];
+      return planner.add(r, step * options_.max_overhead);
+    };
+    Repeat first = repeat, second = repeat;
+    first.length = middle(repeat);
+    second.length -= first.length;
+    for (uint32_t& start : second.starts) start += first.length;
+    bool in_two = second.length > 0 && add(first);
+    if (in_two && !add(second)) {
+      planner.drop_last();
+      in_two = false;
+    }
+    if (in_two || add(repeat))
+      any = true;
+    else
+      taken = std::move(before);
   }
   if (!any) return nullptr;
   for (uint32_t i = 0; i < num_ops_;) {
@@ -524,25 +626,26 @@ std::shared_ptr<const BlockPlan> Finder::find() {
     if (i > begin) planner.add({{begin}, i - begin});
     while (i < num_ops_ && taken[i]) ++i;
   }
-  return planner.finish();
+  return planner.finish(donated);
 }
 
 }  // namespace
 
 bool BlockPlan::is_worth_it() const {
-  constexpr uint32_t kLarge = 1000;  // XLA takes about a second
   size_t count = 0;
   for (const Block& block : blocks) count += block.graph->ops().size();
-  return num_ops >= kLarge && count <= num_ops / 2;
+  return count <= num_ops / 2;
 }
 
-std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options) {
-  if (graph->effects() != kPure || graph->ops().size() < 2 * options.min_ops) return nullptr;
+std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options,
+                                             const std::vector<bool>& donated) {
+  size_t least = std::max(2 * options.min_ops, options.min_program_ops);
+  if (graph->effects() != kPure || graph->ops().size() < least) return nullptr;
   for (Value v : graph->outputs())
     if (v.is_literal()) return nullptr;
   if (!is_portable(*graph)) return nullptr;
   GraphRef ordered = constants_first(graph);
-  return Finder(*ordered, options).find();
+  return Finder(*ordered, options).find(donated);
 }
 
 }  // namespace weft

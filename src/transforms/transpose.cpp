@@ -1,5 +1,8 @@
 // transpose: walks a linear graph backwards and accumulates cotangents. What does not depend on the
 // linear inputs is computed first, forwards.
+#include <unordered_map>
+
+#include "ops/block_sum.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
 
@@ -38,9 +41,11 @@ class Transposer {
     }
     for (auto op = graph_.ops().rbegin(); op != graph_.ops().rend(); ++op) {
       b_.set_loc(loc_or(*op, outer, kCotangentLoc));
+      for (uint32_t i = 0; i < op->num_results; ++i) put_together(op->results_begin + i);
       if (has_cotangent(*op)) at_op(*op, [&] { visit(*op); });
     }
     b_.set_loc(outer);
+    for (uint32_t i = 0; i < graph_.num_inputs(); ++i) put_together(i);
 
     std::vector<Value> result;
     for (uint32_t i = 0; i < graph_.num_inputs(); ++i) {
@@ -64,6 +69,16 @@ class Transposer {
     sum = sum ? add_any(Val{&b_, sum}, Val{&b_, ct}).value : ct;
   }
 
+  // Adds the blocks of a value's cotangent to it: those of all uses are known.
+  void put_together(uint32_t id) {
+    if (blocks_.empty()) return;
+    auto found = blocks_.find(id);
+    if (found == blocks_.end()) return;
+    Value& sum = cotangents_[id];
+    sum = with_blocks({&b_, sum}, graph_.type(Value{id}), std::move(found->second)).value;
+    blocks_.erase(found);
+  }
+
   void visit(const Op& op) {
     const OpDef& d = def(*op.info);
     if (!d.transpose) missing_rule(d, "reverse-mode differentiation");
@@ -79,10 +94,14 @@ class Transposer {
     }
     std::span<const Value> cts(cotangents_.data() + op.results_begin, op.num_results);
     TypeRefs in_types = operand_types(graph_, op);
+    std::function<void(size_t, Block)> keep = [&](size_t i, Block block) {
+      blocks_[source[i].id].push_back(std::move(block));
+    };
     TransposeCtx c{rule_ctx(b_, graph_, op, operands, in_types),
                    linear,
                    cts,
-                   {accumulated.data(), accumulated.size()}};
+                   {accumulated.data(), accumulated.size()},
+                   keep};
     d.transpose(c);
     for (size_t i = 0; i < source.size(); ++i) {
       if (accumulated[i]) add(source[i], accumulated[i]);
@@ -93,7 +112,8 @@ class Transposer {
   const Graph& graph_;
   ValueMap values_;  // of what is not linear
   std::vector<bool> is_linear_;
-  std::vector<Value> cotangents_;  // none where zero
+  std::vector<Value> cotangents_;                            // none where zero
+  std::unordered_map<uint32_t, std::vector<Block>> blocks_;  // what is to be added to cotangents_
 };
 
 std::shared_ptr<const TransposedGraph> make_transposed(const Graph& graph,

@@ -58,13 +58,35 @@ TEST(blocks_of_layers) {
     CHECK_EQ(plan->blocks[0].graph->num_inputs(), 2u);
     CHECK_EQ(plan->blocks[0].graph->outputs().size(), size_t{1});
     CHECK(equal(*put_together(*plan, *graph), *graph));
-    CHECK(!plan->is_worth_it());
+    CHECK(plan->is_worth_it());
+    CHECK(plan->blocks[0].aliases.empty());  // the first step reads an input of the program's
+    auto donating = find_blocks(graph, {}, {true});
+    if (each_is_output)
+      CHECK(donating->blocks[0].aliases.empty());
+    else
+      CHECK(donating->blocks[0].aliases == (std::vector<int>{0, -1}));
   }
 }
 
 TEST(no_blocks_where_a_step_would_cost_more_than_it_does) {
   CHECK(!find_blocks(layers(false), BlockOptions::for_speed()));
   CHECK(!find_blocks(layers(false), {.min_ops = 1000}));
+}
+
+TEST(blocks_of_layers_with_other_things_between_them) {
+  GraphBuilder b;
+  Value input = b.input(f32({8}));
+  Val x{&b, input};
+  for (int i = 0; i < kLayers; ++i) {
+    if (i == 4) x = reshape(cos(reshape(x, {2, 4})), {8});
+    for (int k = 0; k < kOps; ++k) x = k == 4 ? cos(sin(x) + x) : sin(x) * x;
+  }
+  GraphRef graph = b.finish(Values{x.value});
+  auto plan = find_blocks(graph);
+  CHECK(plan);
+  CHECK_EQ(plan->blocks.size(), size_t{2});
+  CHECK_EQ(plan->blocks[0].num_steps, uint32_t{kLayers});
+  CHECK(equal(*put_together(*plan, *graph), *graph));
 }
 
 TEST(no_blocks_without_repetition) {

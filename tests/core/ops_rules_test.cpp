@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "check.h"
+#include "rules.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -210,7 +211,8 @@ TEST(cotangents_have_the_type_of_the_operand) {
         if (!mask[i]) operands[i] = b.input(c.in_types[i]);
       }
       std::vector<Value> cotangents = inputs(b, c.out_types);
-      TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, sums};
+      auto keep = test::keep_in(b, c.in_types, sums);
+      TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, sums, keep};
       c.op.transpose(ctx);
       c.op.transpose(ctx);  // now there are cotangents to add to
       for (size_t i = 0; i < n; ++i) {

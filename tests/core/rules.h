@@ -1,6 +1,7 @@
 // Runs the rules of one op outside of any transform, as the drivers would.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,19 @@ inline GraphRef run_jvp(const OpCase& c, const std::vector<size_t>& active) {
   return b.finish(outputs);
 }
 
+// What a transpose rule is given for blocks of cotangents: adds them to `sums`.
+inline std::function<void(size_t, Block)> keep_in(Builder& b, const TypeRefs& types,
+                                                  std::vector<Value>& sums) {
+  return [&](size_t i, const Block& block) {
+    std::vector<Dims> around;
+    const Dims &shape = block.ct.shape(), &whole = types[i]->shape();
+    for (size_t d = 0; d < whole.size(); ++d)
+      around.push_back({block.start[d], whole[d] - block.start[d] - shape[d], 0});
+    Val padded = pad(block.ct, scalar_like(block.ct, 0), around);
+    sums[i] = (sums[i] ? add_any(Val{&b, sums[i]}, padded) : padded).value;
+  };
+}
+
 // Operands that are not linear, cotangents of the results and, with `accumulate`, cotangents so far
 // of the linear operands -> cotangents of the linear operands.
 inline GraphRef run_transpose(const OpCase& c, const std::vector<size_t>& linear, bool accumulate) {
@@ -124,7 +138,8 @@ inline GraphRef run_transpose(const OpCase& c, const std::vector<size_t>& linear
   std::vector<Value> cotangents = inputs(b, c.out_types);
   for (size_t i : linear)
     if (accumulate) accumulated[i] = b.input(c.in_types[i]);
-  TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, accumulated};
+  auto keep = keep_in(b, c.in_types, accumulated);
+  TransposeCtx ctx{c.rule(b, operands), {mask.get(), n}, cotangents, accumulated, keep};
   c.op.transpose(ctx);
   Values outputs;
   for (size_t i : linear) {

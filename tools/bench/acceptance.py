@@ -8,12 +8,14 @@ name of a framework and print JSON lines. Programs that weft cannot run yet are 
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
+os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"  # what is measured is compiling
 ROOT = Path(__file__).resolve().parent.parent.parent
 FRAMEWORKS = ("weft", "jax")
 PHASES = ("trace_lower_ms", "compile_ms", "call_us")

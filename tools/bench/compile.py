@@ -12,6 +12,7 @@ a program ends as, `--options` gives XLA options to both. Peaks of memory are of
 import argparse
 import importlib
 import json
+import os
 import re
 import resource
 import subprocess
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import compile_programs
 
+os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"  # what is measured is compiling
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODULES = ("numpy", "nn", "lax", "random", "tree_util")
 # What the spans of a profile belong to; what is inside of a span is its own unless named too.

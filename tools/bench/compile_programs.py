@@ -266,6 +266,51 @@ def triangular_mixture(fw, n=500, d=8, k=16):
     return fw.value_and_grad(loss, argnums=(0, 1, 2, 3)), tuple(params)
 
 
+# Programs that close over arrays: what depends on these alone is no work for every call.
+
+
+def graph_network(fw, nodes=2000, edges=10000, width=16):
+    """The gradient of three rounds of messages along edges that the function closes over."""
+    jnp = fw.numpy
+    rng = np.random.default_rng(0)
+    senders, receivers = (jnp.asarray(rng.integers(0, nodes, edges).astype("i4")) for _ in range(2))
+
+    def loss(weights, x):
+        for w in weights:
+            sent = jnp.tanh(jnp.take(x, senders, axis=0) @ w)
+            x = x + jnp.zeros_like(x).at[receivers].add(sent)
+        return (x**2).mean()
+
+    weights = [normal(fw, width, width, seed=i) for i in range(3)]
+    return fw.value_and_grad(loss), (weights, normal(fw, nodes, width))
+
+
+def masked_attention(fw, length=256, width=64):
+    """Four steps of attention with a mask and a bias that the function closes over."""
+    jnp, nn = fw.numpy, fw.nn
+    mask = jnp.asarray(np.tril(np.ones((length, length), bool)))
+    distance = normal(fw, length, length, scale=1)
+
+    def attend(q, k):
+        for _ in range(4):
+            scores = jnp.where(mask, q @ k.T / np.float32(width**0.5), -1e9)
+            q = nn.softmax(scores + jnp.exp(-(distance**2))) @ q
+        return q
+
+    return attend, (normal(fw, length, width), normal(fw, length, width, seed=1))
+
+
+def fixed_noise(fw, rows=500, columns=200):
+    """Random numbers of a fixed key, by a table of cosines: the same at every call."""
+    jnp = fw.numpy
+
+    def add(x):
+        waves = jnp.cos(jnp.arange(float(rows))[:, None] * jnp.arange(float(columns)))
+        return x + waves * fw.random.normal(fw.random.PRNGKey(0), x.shape)
+
+    return add, (normal(fw, rows, columns),)
+
+
 PROGRAMS = {
     f.__name__: f
     for f in (
@@ -281,5 +326,8 @@ PROGRAMS = {
         bundle_adjustment,
         per_example_hessians,
         triangular_mixture,
+        graph_network,
+        masked_attention,
+        fixed_noise,
     )
 }

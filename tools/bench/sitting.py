@@ -7,11 +7,15 @@ which tell more where the machine does other work.
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+# No round is served by what another one compiled.
+os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"
 
 
 def call_time(f, number=None, repeats=7, pick=statistics.median):

@@ -10,19 +10,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from weft.cli import lower, ops, report, run
+from weft.cli import cache, lower, ops, report, run
 from weft.cli.about import add_paths, versions
 from weft.cli.arguments import with_default_values
 from weft.cli.failures import describe
 from weft.config import config
 
-COMMANDS = (lower, run, report, ops)
+COMMANDS = (lower, run, report, ops, cache)
 EXAMPLES = """\
 examples:
   weft lower model.py:predict --arg 'f32[8,128]'
   weft run model.py:predict --arg 'f32[8,128]=normal'
   weft report package.model:loss --arg 'f32[8,128]' --grad
   weft ops dot_general
+  weft cache list
 
 exit status: 0; 2 where something is wrong with the command line or the function; 130 after Ctrl-C
 `weft COMMAND --help` tells more."""

@@ -186,7 +186,8 @@ def registry():
 def cache_stats():
     """Counters of the caches of compiled programs since the process started.
 
-    `compiles`, `hits`, `size`: programs by structure. `eager_hits`, `eager_misses`, `eager_size`:
-    operations run without `jit`.
+    `compiles`, `hits`, `size`: programs by structure. `disk_hits`: programs that the cache on disk
+    had, which are not among `compiles`. `eager_hits`, `eager_misses`, `eager_size`: operations run
+    without `jit`.
     """
     return _core.cache_stats()

@@ -5,6 +5,7 @@ from weft._surface import public as _public
 
 __all__ = [
     "checkify",
+    "compilation_cache",
     "io_callback",
     "jet",
     "layout",
@@ -19,6 +20,7 @@ __getattr__, __dir__ = _public(
     __all__,
     later={
         "weft.experimental.checkify": (),
+        "weft.experimental.compilation_cache": (),
         "weft.experimental.jet": (),
         "weft.experimental.layout": (),
         "weft.experimental.mesh_utils": (),

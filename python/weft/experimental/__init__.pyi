@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 from weft.experimental import checkify as checkify
+from weft.experimental import compilation_cache as compilation_cache
 from weft.experimental import jet as jet
 from weft.experimental import layout as layout
 from weft.experimental import mesh_utils as mesh_utils

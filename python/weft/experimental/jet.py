@@ -7,6 +7,7 @@ from weft._autodiff import jvp
 from weft._recording import check_callable
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import is_inexact
+from weft.errors import TreeStructureError
 from weft.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["jet"]
@@ -34,14 +35,18 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
       _: other options are accepted and have no effect.
 
     Returns (value, terms), where `terms` is like the value with a list of derivatives in place of
-    each array. Raises ValueError if arguments have different numbers of terms.
+    each array. Raises TreeStructureError (a ValueError) if `series` is not as said, ValueError if
+    arguments have different numbers of terms.
     """
     check_callable(fun, "jet")
     if len(primals) != len(series):
-        raise TypeError(
+        raise TreeStructureError(
             f"jet expected one list of terms for each of the {len(primals)} primals; got "
             f"{len(series)}"
         )
+    for terms in series:
+        if isinstance(terms, dict):
+            raise TreeStructureError(f"jet expected lists of terms as series; got {terms!r:.60}")
     order = len(series[0]) if series else 0
     if any(len(terms) != order for terms in series):
         raise ValueError(

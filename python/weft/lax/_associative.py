@@ -10,7 +10,7 @@ from weft.errors import ShapeError
 from weft.lax._regions import check_same_tree, check_same_types
 from weft.lax._scan import scan
 from weft.lax._shape import broadcast_in_dim, concatenate, reshape, rev, transpose
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.runtime.pytree import registry
 
 # Up to this many elements are combined one after the other.
@@ -79,11 +79,9 @@ class _Prefixes:
             _to_front(_split(x, a, count, block), a + 1)
             for x, a in zip(self._part(xs, 0, whole), self.axes, strict=True)
         ]
-        first = [reshape(x, x.shape[1:]) for x in (slice_in_dim(r, 0, 1) for r in rows)]
-        totals, inner = self._loop(first, [slice_in_dim(r, 1, block) for r in rows])
-        inner = [
-            concatenate([slice_in_dim(r, 0, 1), y], 0) for r, y in zip(rows, inner, strict=True)
-        ]
+        first = [reshape(x, x.shape[1:]) for x in (sliced(r, 0, 1) for r in rows)]
+        totals, inner = self._loop(first, [sliced(r, 1, block) for r in rows])
+        inner = [concatenate([sliced(r, 0, 1), y], 0) for r, y in zip(rows, inner, strict=True)]
         inner = [_join(_from_front(y, a + 1), a) for y, a in zip(inner, self.axes, strict=True)]
         totals = self(totals)
         before = [
@@ -127,7 +125,7 @@ class _Prefixes:
         return _core.typeof(xs[0])[0][self.axes[0]]
 
     def _part(self, xs, begin, end):
-        return [slice_in_dim(x, begin, end, axis=a) for x, a in zip(xs, self.axes, strict=True)]
+        return [sliced(x, begin, end, axis=a) for x, a in zip(xs, self.axes, strict=True)]
 
     def _concatenated(self, parts):
         columns = zip(*parts, strict=True)

@@ -10,6 +10,7 @@ from weft.lax._regions import (
     check_distinct,
     check_same_tree,
     check_same_types,
+    is_own_call,
     regions,
     runs_in_python,
     split,
@@ -34,8 +35,15 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
       operands: any trees of arrays.
       operand: in place of `operands`, a single one.
 
+    `cond(pred, true_operand, true_fun, false_operand, false_fun)`, with an operand of its own for
+    each function, is an older form.
+
     Raises ControlFlowTypeError if pred is no scalar, or if the functions return different types.
     """
+    if len(operands) == 2 and callable(operands[1]) and not callable(true_fun):
+        branches = false_fun, operands[1]
+        operands = true_fun, operands[0]
+        true_fun, false_fun = (lambda x, _: branches[0](x)), (lambda _, x: branches[1](x))
     check_callable(true_fun, "cond")
     check_callable(false_fun, "cond")
     operands = _operands("cond", operands, operand)
@@ -196,7 +204,13 @@ def _bind(what, index, bodies, operands, names, first):
     weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))
     leaves = [x for x in registry.flatten(operands)[0] if not isinstance(x, _core.Ref)]
     inputs = [index, *captures, *leaves]
-    results = _core.bind_graphs("cond", inputs, (*weak_types(refs), *weak), branches=graphs)
+    results = _core.bind_graphs(
+        "cond",
+        inputs,
+        (*weak_types(refs), *weak),
+        branches=graphs,
+        auto_pcast=is_own_call(),
+    )
     values, results = split(results, len(refs))
     _core.set_refs(refs, values)
     return model.out_tree.unflatten(results)

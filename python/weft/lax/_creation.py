@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axis, shape_of, static_shape
+from weft._arguments import normalize_axis, shape_of, static_shape, type_of
 from weft.dtypes import dtype_of, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import split_as, split_like
@@ -66,7 +66,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """As `full`, with the shape and dtype of `x` where they are not given."""
     if sharding is not None:
         return split_as(sharding, "full_like", lambda: full_like(x, fill_value, dtype, shape))
-    own_shape, own_dtype, weak = _core.typeof(x)
+    own_shape, own_dtype, weak = type_of(x)
     shape = own_shape if shape is None else static_shape(shape, "full_like")
     if dtype is not None or is_key(own_dtype):
         result = full(shape, fill_value, own_dtype if dtype is None else dtype)

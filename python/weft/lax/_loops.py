@@ -21,6 +21,7 @@ from weft.lax._regions import (
     check_carry,
     check_no_refs,
     check_same_tree,
+    is_own_call,
     promoted_carry,
     regions,
     runs_in_python,
@@ -99,6 +100,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
         cond_nconsts=len(cond_consts),
         body_jaxpr=body_graph,
         body_nconsts=len(body_consts),
+        auto_pcast=is_own_call(),
     )
     values, results = split(results, len(refs))
     _core.set_refs(refs, values)

@@ -34,7 +34,7 @@ from weft.lax._elementwise import (
 from weft.lax._loops import while_loop
 from weft.lax._reduce import reduce_max, reduce_sum
 from weft.lax._shape import concatenate
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 
 
 def _matmul(x, y):
@@ -64,7 +64,7 @@ def _by_qr(u, c):
     root = sqrt(c)
     q, _ = linalg.qr(concatenate([_times(u, root), _eye(u)], 0), full_matrices=False)
     rows = shape_of(u)[0]
-    upper, lower = slice_in_dim(q, 0, rows), slice_in_dim(q, rows, None)
+    upper, lower = sliced(q, 0, rows), sliced(q, rows, None)
     return _times(_matmul(upper, linalg._adjoint(lower)), div(1.0, root))
 
 

@@ -1,5 +1,6 @@
 """Branches and bodies: functions traced to the graphs that the ops of control flow hold."""
 
+import sys
 from typing import Any
 
 from weft import _core
@@ -73,6 +74,22 @@ class Body:
     def structure(self):
         """The result, with types in place of arrays."""
         return self.out_tree.unflatten(self.out_types)
+
+
+_CONTROL_FLOW = tuple(f"weft.lax.{name}" for name in ("_branches", "_loops", "_scan"))
+
+
+def is_own_call():
+    """Whether it is weft that calls control flow where it is known what varies, and not a user.
+
+    What its loops carry, and its branches give, may vary over different axes; users are told.
+    """
+    if not _core.varying_known():
+        return False
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _CONTROL_FLOW:
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith("weft.")
 
 
 def _leaf_names(trees, names):

@@ -18,6 +18,7 @@ from weft.lax._regions import (
     check_carry,
     check_no_refs,
     check_same_tree,
+    is_own_call,
     promoted_carry,
     refs_among,
     regions,
@@ -27,7 +28,7 @@ from weft.lax._regions import (
     written,
 )
 from weft.lax._shape import concatenate, reshape, stack
-from weft.lax._slice import index_in_dim, slice_in_dim
+from weft.lax._slice import index_in_dim, sliced
 from weft.runtime.pytree import registry
 
 
@@ -101,6 +102,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
         unroll=unroll,
         num_consts=len(captures) - len(refs),
         num_carry=len(refs) + len(leaves),
+        auto_pcast=is_own_call(),
     )
     values, carry, ys, parts = split(results, len(refs), len(leaves), ys_tree.num_leaves)
     _core.set_refs(
@@ -162,7 +164,7 @@ def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
         return scan(f, carry, xs, length, reverse, unroll)
 
     def part(begin, end):
-        return [slice_in_dim(x, begin, end) for x in xs]
+        return [sliced(x, begin, end) for x in xs]
 
     count, rest = divmod(length, size)
     whole = count * size
@@ -274,14 +276,14 @@ def map(f, xs, *, batch_size=None):
     parts = []
     if whole or not length:
         groups = [
-            reshape(slice_in_dim(x, 0, whole), (whole // batch_size, batch_size, *np.shape(x)[1:]))
+            reshape(sliced(x, 0, whole), (whole // batch_size, batch_size, *np.shape(x)[1:]))
             for x in leaves
         ]
         ys = scan(lambda _, x: ((), vmap(f)(x)), (), tree.unflatten(groups))[1]
         ys, ys_tree = registry.flatten(ys)
         parts.append([reshape(y, (whole, *_core.typeof(y)[0][2:])) for y in ys])
     if whole < length:
-        rest = vmap(f)(tree.unflatten([slice_in_dim(x, whole, length) for x in leaves]))
+        rest = vmap(f)(tree.unflatten([sliced(x, whole, length) for x in leaves]))
         rest, ys_tree = registry.flatten(rest)
         parts.append(rest)
     joined = parts[0] if len(parts) == 1 else [concatenate(p, 0) for p in zip(*parts, strict=True)]

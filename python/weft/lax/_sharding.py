@@ -3,9 +3,9 @@
 from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
+from weft.errors import ShardingError
+from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh
 from weft.tree_util import tree_broadcast, tree_map
-
-_EXPLICIT = 1  # the core's number of AxisType.Explicit
 
 
 def with_sharding_constraint(x, shardings):
@@ -30,8 +30,8 @@ def with_sharding_constraint(x, shardings):
     def put(leaf, place):
         placement = placement_of(place, "with_sharding_constraint")
         value = _core.asarray(leaf)
+        _check_explicit(value, placement)
         if isinstance(value, _core.Tracer):
-            _check_explicit(value, placement)
             return _core.bind("sharding_constraint", value, sharding=placement)
         return _core.commit(value, placement)
 
@@ -39,20 +39,40 @@ def with_sharding_constraint(x, shardings):
     return tree_map(put, x, places)
 
 
-def _check_explicit(tracer, placement):
-    split = _core.split_of(tracer)
-    if split is None or set(placement.mesh.types) != {_EXPLICIT}:
+def axis_types_here(mesh):
+    """By name the types of a mesh's axes: in a scope that has other ones for them, those."""
+    here, own = get_abstract_mesh(), AbstractMesh._of(mesh)
+    kinds = here if here.axis_names == own.axis_names else own
+    return dict(zip(kinds.axis_names, kinds.axis_types, strict=True))
+
+
+def _check_explicit(x, placement):
+    """Raises where a constraint is over explicit axes, which only moves with reshard."""
+    kinds = axis_types_here(placement.mesh)
+    if AxisType.Explicit not in kinds.values():
         return
-    open_dims = [i for i, (_, is_open) in enumerate(placement.dims) if is_open]
-    ndim = len(tracer.shape)
-    own, wanted = (
-        [axes for i, (axes, _) in enumerate(_entries(s, ndim)) if i not in open_dims]
-        for s in (split, placement)
-    )
+    named = [n for names, _ in placement.dims for n in names if kinds[n] == AxisType.Explicit]
+    if AxisType.Auto in kinds.values():
+        if named:
+            raise ShardingError(
+                "with_sharding_constraint expected axes of type Auto; got "
+                f"{named[0]!r}, of type Explicit, in {placement}\n"
+                "  weft.reshard moves values there."
+            )
+        return
+    if any(is_open for _, is_open in placement.dims):
+        raise ShardingError(
+            "with_sharding_constraint expected a spec without UNCONSTRAINED, as no axis is of type "
+            f"Auto; got {placement}"
+        )
+    split = _core.split_of(x)
+    if split is None:
+        return
+    own, wanted = ([axes for axes, _ in _entries(s, len(x.shape))] for s in (split, placement))
     if own != wanted:
         raise AssertionError(
             "with_sharding_constraint expected a value that is split as it says, as the axes of "
-            f"the mesh are explicit; got {typeof(tracer)} and {placement}\n  weft.reshard moves it."
+            f"the mesh are explicit; got {typeof(x)} and {placement}\n  weft.reshard moves it."
         )
 
 
@@ -79,7 +99,9 @@ def placed(x, device):
 
 
 def split_like(x, like):
-    """An array that is split over explicit axes as another one is."""
+    """An array that is split over explicit axes as another one is, and varies as that does."""
+    if isinstance(like, _core.Tracer) and _core.varying_known():
+        x = _core.bind("vary_like", x, like)
     split = _core.split_of(like)
     if split is None or split.is_replicated:
         return x

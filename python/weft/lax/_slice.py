@@ -45,12 +45,30 @@ def slice(operand, start_indices, limit_indices, strides=None):
 
 
 def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
-    """As Python's `x[start:limit:stride]` along one axis, for a positive stride.
+    """Elements `start_index` to `limit_index` along one axis, for a positive stride.
 
     None stands for the ends of the axis; negative indices count from its end.
 
-    Raises AttributeValueError (a ValueError) for a stride that is not positive.
+    Raises AttributeValueError (a ValueError and a TypeError) for a stride that is not positive, and
+    for indices beyond the axis or a limit before the start.
     """
+    shape = shape_of(operand)
+    axis = normalize_axis(axis, len(shape), "slice_in_dim")
+    size = shape[axis]
+    ends = []
+    for what, index, default in (("start", start_index, 0), ("limit", limit_index, size)):
+        index = default if index is None else static_int(index, "slice_in_dim", f"{what}_index")
+        ends.append(index + size if index < 0 else index)
+    if not 0 <= ends[0] <= ends[1] <= size:
+        raise AttributeValueError(
+            f"[slice_in_dim] expected 0 <= start <= limit <= {size}, the size of axis {axis}; "
+            f"got {start_index} and {limit_index}"
+        )
+    return sliced(operand, ends[0], ends[1], stride, axis)
+
+
+def sliced(operand, start_index, limit_index, stride=1, axis=0):
+    """As Python's `x[start:limit:stride]` along one axis, for a positive stride."""
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "slice_in_dim")
     stride = static_int(stride, "slice_in_dim", "stride")

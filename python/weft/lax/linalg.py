@@ -16,7 +16,7 @@ from weft.lax._creation import full_like
 from weft.lax._elementwise import add, conj, mul, select_n
 from weft.lax._reduce import reduce_sum
 from weft.lax._shape import broadcast_in_dim, concatenate, expand_dims, squeeze, transpose
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 
 __all__ = [
     "EigImplementation",
@@ -90,7 +90,8 @@ def _adjoint(x):
 
 
 def _symmetrized(x):
-    """(x + x^H) / 2, if x has square matrices; else x, which the operation refuses."""
+    """(x + x^H) / 2, a float for integers; x that has no square matrices the operation refuses."""
+    (x,) = _core.promote_dtypes_inexact(x)
     shape = shape_of(x)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         return x
@@ -251,7 +252,7 @@ def eigh(
     )
     if subset_by_index is not None:
         start, end = _subset("eigh", subset_by_index, shape_of(w)[-1])
-        v, w = slice_in_dim(v, start, end, axis=-1), slice_in_dim(w, start, end, axis=-1)
+        v, w = sliced(v, start, end, axis=-1), sliced(w, start, end, axis=-1)
     return v, w
 
 
@@ -403,8 +404,8 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
     )
     if subset_by_index is not None:
         start, end = _subset("svd", subset_by_index, shape_of(s)[-1])
-        s = slice_in_dim(s, start, end, axis=-1)
-        vectors = [slice_in_dim(m, start, end, axis=-1 - i) for i, m in enumerate(vectors)]
+        s = sliced(s, start, end, axis=-1)
+        vectors = [sliced(m, start, end, axis=-1 - i) for i, m in enumerate(vectors)]
     return (vectors[0], s, vectors[1]) if compute_uv else s
 
 

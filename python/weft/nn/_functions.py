@@ -11,8 +11,9 @@ from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft._surface import eager_entry
-from weft.dtypes import default_float, dtype_of, requested_dtype
-from weft.errors import AttributeValueError, PreconditionError
+from weft.dtypes import default_float, dtype_of, is_bool, requested_dtype
+from weft.errors import AttributeValueError, DTypeError, PreconditionError
+from weft.numpy._reductions import named_axes
 
 tanh = jnp.tanh
 
@@ -207,6 +208,24 @@ def _hashable(axis):
     return operator.index(axis) if isinstance(axis, _core.Array) else axis
 
 
+def _for_axes(function, axis):
+    """The composite; as a plain function if some of the axes are those of a vmap, by name."""
+    return function.__wrapped__ if named_axes(axis)[0] else function
+
+
+def _axes(axis, ndim, function) -> Any:
+    """Axes as a tuple of numbers from 0 on, and names."""
+    names, numbers = named_axes(axis)
+    return (*names, *normalize_axes(numbers, ndim, function))
+
+
+def _numbers(function, x):
+    """x as floating-point or complex numbers; DTypeError for bools."""
+    if is_bool(dtype_of(x)):
+        raise DTypeError(f"[{function}] expected an array of numbers; got dtype bool")
+    return _inexact(x)
+
+
 def _in_mask(x, where):
     """x in the shape that it broadcasts to together with its mask."""
     return x if where is None else _core.broadcast_arrays(x, where)[0]
@@ -232,7 +251,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     """
     _require_mask(where, "logsumexp")
     options = {"keepdims": bool(keepdims), "return_sign": bool(return_sign)}
-    return _logsumexp(a, b, where, axis=_hashable(axis), **options)
+    return _for_axes(_logsumexp, axis)(a, b, where, axis=_hashable(axis), **options)
 
 
 @composite(static_argnames=("axis", "keepdims", "return_sign"))
@@ -243,7 +262,7 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     else:
         a = _inexact(a)
     a = _in_mask(a, where)
-    axes = normalize_axes(axis, a.ndim, "logsumexp")
+    axes = _axes(axis, a.ndim, "logsumexp")
     shown = a if where is None else jnp.where(where, a, -jnp.inf)
     top = jnp.max(jnp.real(shown), axis=axes, keepdims=True, initial=-jnp.inf)
     top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
@@ -255,7 +274,8 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     magnitude = jnp.abs(total) if return_sign else total
     out = jnp.log(magnitude) + top
     if not keepdims:
-        out, sign = jnp.squeeze(out, axes), jnp.squeeze(sign, axes)
+        dropped = named_axes(axes)[1]
+        out, sign = jnp.squeeze(out, dropped), jnp.squeeze(sign, dropped)
     return (out, sign) if return_sign else out
 
 
@@ -291,13 +311,13 @@ def softmax(x, axis: Any = -1, where=None):
     Where the mask `where` is False, the result is 0.
     """
     _require_mask(where, "softmax")
-    return _softmax(x, where, axis=_hashable(axis))
+    return _for_axes(_softmax, axis)(x, where, axis=_hashable(axis))
 
 
 @composite(static_argnames=("axis",))
 def _softmax(x, where, *, axis):
-    x = _in_mask(_inexact(x), where)
-    axes = normalize_axes(axis, x.ndim, "softmax")
+    x = _in_mask(_numbers("softmax", x), where)
+    axes = _axes(axis, x.ndim, "softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     terms = jnp.exp(shown - top)
@@ -312,13 +332,13 @@ def log_softmax(x, axis: Any = -1, where=None):
     Where the mask `where` is False, the result is -inf.
     """
     _require_mask(where, "log_softmax")
-    return _log_softmax(x, where, axis=axis)
+    return _for_axes(_log_softmax, axis)(x, where, axis=_hashable(axis))
 
 
 @composite(static_argnames=("axis",))
 def _log_softmax(x, where, *, axis):
-    x = _in_mask(_inexact(x), where)
-    axes = normalize_axes(axis, x.ndim, "log_softmax")
+    x = _in_mask(_numbers("log_softmax", x), where)
+    axes = _axes(axis, x.ndim, "log_softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     shifted = shown - top

@@ -9,7 +9,7 @@ from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_inexact, is_integer, real_dtype, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._shape import broadcast_to_rank, expand_dims
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
 from weft.numpy._join import concatenate
 from weft.numpy._linalg import dot
@@ -53,7 +53,7 @@ def _diff(a, prepend, append, *, n, axis):
     step = u.not_equal if is_bool(dtype_of(a)) else u.subtract
     # As many differences as there are elements leave none, and so do more.
     for _ in range(min(n, shape_of(a)[axis])):
-        a = step(slice_in_dim(a, 1, None, axis=axis), slice_in_dim(a, 0, -1, axis=axis))
+        a = step(sliced(a, 1, None, axis=axis), sliced(a, 0, -1, axis=axis))
     return a
 
 
@@ -94,7 +94,7 @@ def _trapezoid(y, x, dx, *, axis):
         dx = diff(x, axis=axis if ndim_of(x) > 1 else 0)
         if ndim_of(x) == 1:
             dx = reshape(dx, [-1 if i == axis else 1 for i in range(ndim_of(y))])
-    neighbours = u.add(slice_in_dim(y, 1, None, axis=axis), slice_in_dim(y, 0, -1, axis=axis))
+    neighbours = u.add(sliced(y, 1, None, axis=axis), sliced(y, 0, -1, axis=axis))
     return array_sum(u.multiply(u.multiply(neighbours, 0.5), dx), axis)
 
 
@@ -148,7 +148,7 @@ def _slopes(f, spacing, *, axis):
 
     def around(x, at):
         """Of each value but the first and last, the x before and the x behind."""
-        return slice_in_dim(x, 0, -1, axis=at), slice_in_dim(x, 1, None, axis=at)
+        return sliced(x, 0, -1, axis=at), sliced(x, 1, None, axis=at)
 
     steps = diff(f, axis=axis)
     positions = spacing is not None and ndim_of(spacing) == 1
@@ -159,9 +159,9 @@ def _slopes(f, spacing, *, axis):
         weighted = u.add(u.multiply(gap1, step0), u.multiply(gap0, step1))
         inner = u.divide(weighted, u.add(gap0, gap1))
     else:
-        behind = slice_in_dim(f, 0, -2, axis=axis)
-        inner = u.multiply(u.subtract(slice_in_dim(f, 2, None, axis=axis), behind), 0.5)
-    ends = slice_in_dim(steps, 0, 1, axis=axis), slice_in_dim(steps, -1, None, axis=axis)
+        behind = sliced(f, 0, -2, axis=axis)
+        inner = u.multiply(u.subtract(sliced(f, 2, None, axis=axis), behind), 0.5)
+    ends = sliced(steps, 0, 1, axis=axis), sliced(steps, -1, None, axis=axis)
     slopes = concatenate([ends[0], inner, ends[1]], axis)
     slopes = slopes if spacing is None or positions else u.divide(slopes, spacing)
     return slopes if weak else strong(slopes)

@@ -22,7 +22,7 @@ from weft.errors import (
 from weft.lax._creation import full, iota
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import expand_dims, stack
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.numpy import _indexing as indexing, _reductions as reductions, _select as select
 from weft.numpy._division_powers import floor_divide, remainder
 from weft.numpy._products import flattened
@@ -67,7 +67,7 @@ def cut(x, count, axis=0):
     if count == shape_of(x)[axis]:
         return x
     if isinstance(x, _core.Tracer):
-        return slice_in_dim(x, 0, count, axis=axis)
+        return sliced(x, 0, count, axis=axis)
     kept = np.asarray(x)[(slice(None),) * axis + (slice(count),)]
     return _core.put(kept, x.weak_type, x._placement.whole, x.committed)
 
@@ -259,7 +259,7 @@ def _selected(function, condition, a, axis, size, fill_value):
 def _select(condition, a, fill, *, axis, size):
     condition = flattened(condition)
     n = min(shape_of(condition)[0], shape_of(a)[axis])
-    return kept(as_bool(slice_in_dim(condition, 0, n)), a, fill, size, axis)[0]
+    return kept(as_bool(sliced(condition, 0, n)), a, fill, size, axis)[0]
 
 
 def kept(mask, a, fill, size, axis=0):
@@ -271,7 +271,7 @@ def kept(mask, a, fill, size, axis=0):
     there = less(iota(default_int(), size), count)
     result = indexing.getitem(a, (*(slice(None),) * axis, at)) if shape_of(a)[axis] else a
     if fill is None:
-        first = slice_in_dim(result, 0, 1, axis=axis) if size else result
+        first = sliced(result, 0, 1, axis=axis) if size else result
         zero = _core.astype(0, dtype_of(a))
         fill = choose(reductions.any(mask), first, zero)
     there = expand_dims(there, [i for i in range(ndim_of(a)) if i != axis])

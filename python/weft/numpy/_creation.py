@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axes, shape_of, static_shape
+from weft._arguments import normalize_axes, shape_of, static_shape, type_of
 from weft.dtypes import (
     default_float,
     default_int,
-    dtype_of,
     is_bool,
     is_complex,
     is_float,
@@ -306,7 +305,7 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
 
 
 def _like(function, a, fill_value, dtype, shape, device):
-    own_shape, own_dtype, weak = _core.typeof(a)
+    own_shape, own_dtype, weak = type_of(a)
     shape = own_shape if shape is None else static_shape(shape, function)
     if dtype is None:
         weak = weak and not shape_of(fill_value)
@@ -463,8 +462,12 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 
 
 def iscomplexobj(x):
-    """Whether the dtype of `x` is complex."""
-    return is_complex(dtype_of(x))
+    """Whether the dtype of `x` is complex: its own, or that of the array that NumPy makes of it.
+
+    A scalar type (`weft.numpy.complex64`) is one that has a dtype.
+    """
+    dtype = getattr(x, "dtype", None)
+    return is_complex(dtype) if isinstance(dtype, np.dtype) else np.iscomplexobj(x)
 
 
 def isrealobj(x):
@@ -481,7 +484,7 @@ def isscalar(element):
 
 def shape(a):
     """The sizes of the axes of an array, or of nested sequences."""
-    return np.shape(a) if isinstance(a, (list, tuple)) else shape_of(a)
+    return np.shape(a) if isinstance(a, (list, tuple)) else type_of(a)[0]
 
 
 def ndim(a):

@@ -9,7 +9,7 @@ from weft.dtypes import dtype_of
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.lax._sort import sort
 from weft.numpy import _ufuncs as u
 from weft.numpy._shape import expand_dims, matrix_transpose
@@ -230,7 +230,7 @@ def _hermitian_svd(a, compute_uv, subset):
     positions = broadcasted_iota("int32", shape_of(w), ndim_of(w) - 1)
     s, order = sort((keys, positions))
     start, end = (0, shape_of(w)[-1]) if subset is None else subset
-    s, order = (slice_in_dim(x, start, end, axis=-1) for x in (u.negative(s), order))
+    s, order = (sliced(x, start, end, axis=-1) for x in (u.negative(s), order))
     if not compute_uv:
         return s
     v = take_along_axis(v, expand_dims(order, -2), -1)

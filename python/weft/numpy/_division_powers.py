@@ -160,6 +160,7 @@ def _integer_array_power(x1, x2):
     base, exponent = u.as_numbers(x1, x2)
     if is_inexact(dtype_of(base)):  # that is what a signed and the widest unsigned dtype have
         return _pow(base, exponent)
+    weak = _core.typeof(base)[2] and _core.typeof(exponent)[2]
     base, exponent = strong(base), strong(exponent)
     inverted = u.less(exponent, 0)
     result, square = choose(_odd(exponent), base, 1), base
@@ -171,7 +172,8 @@ def _integer_array_power(x1, x2):
         result = choose(_odd(exponent), u.multiply(result, square), result)
     # With a negative exponent, 1 and -1 are their own inverses.
     own_inverse = u.equal(u.multiply(base, base), 1)
-    return choose(u.logical_and(inverted, u.logical_not(own_inverse)), 0, result)
+    result = choose(u.logical_and(inverted, u.logical_not(own_inverse)), 0, result)
+    return _core.astype(result, dtype_of(result), weak)
 
 
 def _odd(x):
@@ -254,8 +256,10 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
     # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand,
     # where the slopes are NaN as well.
     undefined = u.isnan(difference)
-    both = u.add(x1, x2)
-    both = u.multiply(both, choose(u.isnan(both), math.nan, 1))
+    both = u.add(choose(undefined, x1, 0), choose(undefined, x2, 0))
+    unknown = u.isnan(both)
+    # With a slope, of which there are slopes again.
+    both = choose(unknown, u.multiply(exp(choose(unknown, both, 0)), math.nan), both)
     gap = choose(undefined, 0, difference)
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)

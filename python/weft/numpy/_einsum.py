@@ -17,7 +17,7 @@ from weft._jit import composite
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
-from weft.lax._dot import precision_name
+from weft.lax._dot import dot_general, precision_name
 from weft.lax._sharding import split_as
 from weft.numpy._matrices import diagonal
 from weft.numpy._products import contract, ordered, sum_out
@@ -32,6 +32,7 @@ def einsum(
     optimize="auto",
     precision=None,
     preferred_element_type=None,
+    _dot_general=dot_general,
     out_sharding=None,
 ):
     """Sum of products of arrays, as a formula says.
@@ -49,6 +50,7 @@ def einsum(
         to right, or a path as `einsum_path` gives it.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
+      _dot_general: what multiplies two arrays, called as `weft.lax.dot_general` is.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Examples:
@@ -67,6 +69,7 @@ def einsum(
                 optimize=optimize,
                 precision=precision,
                 preferred_element_type=preferred_element_type,
+                _dot_general=_dot_general,
             ),
         )
     reject_out("einsum", out)
@@ -84,6 +87,7 @@ def einsum(
         path=path,
         precision=precision_name(precision),
         dtype=preferred_element_type,
+        dot=_dot_general,
     )
 
 
@@ -225,8 +229,8 @@ def _path(terms, output, shapes, optimize):
     return tuple(map(tuple, steps))
 
 
-@composite(static_argnames=("terms", "output", "path", "precision", "dtype"))
-def _einsum(operands, *, terms, output, path, precision, dtype):
+@composite(static_argnames=("terms", "output", "path", "precision", "dtype", "dot"))
+def _einsum(operands, *, terms, output, path, precision, dtype, dot):
     operands = _core.promote_dtypes(*operands)
     pending = [_without_repeats(x, term) for x, term in zip(operands, terms, strict=True)]
     for step in path:
@@ -238,7 +242,7 @@ def _einsum(operands, *, terms, output, path, precision, dtype):
             labels = (*result[1], *other[1])
             wanted = [x for x in output if x in labels]
             wanted += [x for x in dict.fromkeys(labels) if x in needed and x not in output]
-            result = contract(*result, *other, tuple(wanted), precision, dtype)
+            result = contract(*result, *other, tuple(wanted), precision, dtype, dot)
         pending.append(result)
     ((x, labels),) = pending
     x, labels = sum_out(x, labels, output)

@@ -18,7 +18,7 @@ from weft.errors import AttributeValueError, ShapeError
 from weft.lax._fft import FftType, fft as lax_fft
 from weft.lax._shape import pad
 from weft.lax._sharding import placed
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
 from weft.numpy._creation import arange
 from weft.numpy._join import roll
@@ -103,7 +103,7 @@ def _of_size(a, axis, size):
     """The array cut, or extended with zeros, at the end of an axis."""
     missing = size - shape_of(a)[axis]
     if missing < 0:
-        return slice_in_dim(a, 0, size, axis=axis)
+        return sliced(a, 0, size, axis=axis)
     if missing == 0:
         return a
     config = [(0, missing if i == axis else 0, 0) for i in range(ndim_of(a))]

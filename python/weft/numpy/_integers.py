@@ -9,7 +9,7 @@ from weft.dtypes import dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError
 from weft.lax._loops import while_loop
 from weft.lax._shape import concatenate, pad, reshape
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.numpy import _reductions as r, _ufuncs as u
 from weft.numpy._products import flattened
 from weft.numpy._select import choose
@@ -145,7 +145,7 @@ def _unpackbits(a, *, axis, count, bitorder):
     if count is not None:
         count = max(count, 0) if count >= 0 else max(size * 8 + count, 0)
         if count <= size * 8:
-            bits = slice_in_dim(bits, 0, count, axis=-1)
+            bits = sliced(bits, 0, count, axis=-1)
         else:
             more = _core.broadcast_to(_core.astype(0, "uint8"), (*rest, count - size * 8))
             bits = concatenate((bits, more), ndim_of(bits) - 1)

@@ -10,7 +10,7 @@ from weft.errors import AttributeValueError, ShapeError
 from weft.lax._creation import iota
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import concatenate
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.lax._sort import sort_key_val
 from weft.numpy import _indexing as indexing, _ufuncs as u
 from weft.numpy._calculus import diff
@@ -112,5 +112,5 @@ def _unwrap(p, discont, period, *, axis):
     change = u.subtract(near, steps)
     limit = u.divide(period, 2) if discont is None else discont
     change = choose(u.less(u.absolute(steps), limit), 0, change)
-    moved = u.add(slice_in_dim(p, 1, None, axis=axis), cumsum(change, axis))
-    return strong(concatenate([slice_in_dim(p, 0, 1, axis=axis), moved], axis))
+    moved = u.add(sliced(p, 1, None, axis=axis), cumsum(change, axis))
+    return strong(concatenate([sliced(p, 0, 1, axis=axis), moved], axis))

@@ -27,7 +27,7 @@ from weft.errors import (
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
 from weft.lax._sharding import split_as
-from weft.lax._slice import dynamic_slice_in_dim, slice_in_dim
+from weft.lax._slice import dynamic_slice_in_dim, sliced
 from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
 from weft.numpy._shape import atleast_1d, atleast_2d, atleast_3d, ravel, reshape
@@ -245,7 +245,7 @@ def _split(function, ary, indices_or_sections, axis):
     pieces = [(low, max(low, high)) for low, high in zip(bounds, bounds[1:], strict=False)]
     if all(high == low for (_, high), (low, _) in zip(pieces, pieces[1:], strict=False)):
         return lax_shape.split(ary, [high - low for low, high in pieces], axis)
-    return [slice_in_dim(ary, low, high, axis=axis) for low, high in pieces]
+    return [sliced(ary, low, high, axis=axis) for low, high in pieces]
 
 
 def _within(cut, size):
@@ -333,10 +333,10 @@ def _repeat(a, *, count, axis):
 def _repeat_to(a, repeats, *, axis, length):
     size = shape_of(a)[axis]
     if not length:
-        return slice_in_dim(a, 0, 0, axis=axis)
+        return sliced(a, 0, 0, axis=axis)
     repeats = _core.astype(repeats, "int32")
     repeats = _core.broadcast_to(ravel(repeats), (size,))
-    ends = slice_in_dim(cumsum(repeats), 0, -1)
+    ends = sliced(cumsum(repeats), 0, -1)
     # The element changes wherever one ends.
     changes = indexing.update("add", lax_creation.full((length,), 0, "int32"), ends, 1, "drop")
     return indexing.getitem(a, (*(slice(None),) * axis, cumsum(changes)))
@@ -435,7 +435,7 @@ def _roll_axis(a, shift, axis):
 @composite(static_argnames=("places", "axis"))
 def _roll_static(a, *, places, axis):
     cut = shape_of(a)[axis] - places
-    parts = [slice_in_dim(a, cut, None, axis=axis), slice_in_dim(a, 0, cut, axis=axis)]
+    parts = [sliced(a, cut, None, axis=axis), sliced(a, 0, cut, axis=axis)]
     return lax_shape.concatenate(parts, axis)
 
 
@@ -454,4 +454,4 @@ def resize(a, new_shape):
     if present == 0:
         return lax_shape.broadcast_in_dim(_core.astype(0, _core.typeof(a)[1]), shape, ())
     flat = tile(ravel(a), -(-wanted // present))
-    return lax_shape.reshape(slice_in_dim(flat, 0, wanted), shape)
+    return lax_shape.reshape(sliced(flat, 0, wanted), shape)

@@ -227,8 +227,8 @@ def tensordot(
 
     Args:
       a, b: arrays.
-      axes: a number n for the last n axes of `a` with the first n of `b`; or a pair of axes, or of
-        sequences of axes, of `a` and of `b`, that belong together.
+      axes: a number n for the last n axes of `a` with the first n of `b`, none if it is negative;
+        or a pair of axes, or of sequences of axes, of `a` and of `b`, that belong together.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
@@ -258,7 +258,8 @@ def tensordot(
             ) from None
         axes_a, axes_b = (static_ints(each, "tensordot", "axes") for each in axes)
     else:
-        if not 0 <= count <= min(len(lhs), len(rhs)):
+        count = max(count, 0)
+        if count > min(len(lhs), len(rhs)):
             raise ShapeError(
                 f"[tensordot] expected axes of at most the number of axes of both arrays; "
                 f"got axes={count} for shapes {shape_of(a)} and {shape_of(b)}"

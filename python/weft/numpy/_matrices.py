@@ -303,6 +303,8 @@ def _diagonal(a, *, offset, axis1, axis2):
     others = [axis for axis in range(ndim_of(a)) if axis not in (axis1, axis2)]
     a = transpose(a, [*others, axis1, axis2])
     *batch, rows, columns = shape_of(a)
+    if rows == columns and offset == 0:  # the standard's rule for weak types here
+        a = strong(a)
     top, left = max(-offset, 0), max(offset, 0)
     length = max(0, min(rows - top, columns - left))
     start = [0] * len(batch) + [min(top, rows), min(left, columns)]

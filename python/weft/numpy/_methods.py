@@ -65,9 +65,12 @@ def _transpose(self, *axes):
     return shape.transpose(self, axes or None)
 
 
-def _flatten(self, order="C"):
-    """The elements as a one-dimensional array."""
-    return shape.ravel(self, order)
+def _flatten(self, order="C", *, out_sharding=None):
+    """The elements as a one-dimensional array.
+
+    `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+    """
+    return shape.ravel(self, order, out_sharding=out_sharding)
 
 
 def _view(self, dtype=None, type=None):

@@ -5,10 +5,11 @@ import math
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, real_dtype
+from weft.dtypes import dtype_of, is_complex, is_inexact, real_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.numpy import _reductions as r, _ufuncs as u
 from weft.numpy._decompositions import require_matrices, svdvals
+from weft.numpy._select import choose
 from weft.numpy._shape import moveaxis
 from weft.numpy._solvers import inv
 
@@ -56,9 +57,11 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
       x: array.
       axis: an axis, several that are taken as one, or None for all.
       keepdims: whether the axes stay, with size 1.
-      ord: which norm, see `norm`.
+      ord: which norm, see `norm`. Those of orders 1, inf and -inf of integers are integers.
     """
     axes = normalize_axes(axis, ndim_of(x), "vector_norm")
+    if ord in (1, _INF, -_INF) and not is_inexact(dtype_of(x)):
+        return _integer_vector(x, ord=ord, axes=axes, keepdims=bool(keepdims))
     return _vector(x, ord=_vector_order("vector_norm", ord), axes=axes, keepdims=bool(keepdims))
 
 
@@ -116,6 +119,14 @@ def _vector(x, *, ord, axes, keepdims):
     return _core.bind("pow", *_core.broadcast_arrays(total, root))
 
 
+@composite(static_argnames=("ord", "axes", "keepdims"))
+def _integer_vector(x, *, ord, axes, keepdims):
+    sizes = u.absolute(x)
+    if ord == 1:
+        return r.sum(sizes, axes, keepdims=keepdims)
+    return (r.max if ord > 0 else r.min)(sizes, axes, keepdims=keepdims)
+
+
 def _squares(x):
     return u.real(u.multiply(x, u.conj(x))) if is_complex(dtype_of(x)) else u.square(x)
 
@@ -160,5 +171,10 @@ def _cond(x, *, order):
     if order in (2, -2):
         values = svdvals(x)
         first, last = values[..., 0], values[..., -1]
-        return u.divide(first, last) if order == 2 else u.divide(last, first)
-    return u.multiply(matrix_norm(x, ord=order), matrix_norm(inv(x), ord=order))
+        if order == 2:
+            return u.divide(first, last)
+        result = u.divide(last, first)
+    else:
+        result = u.multiply(matrix_norm(x, ord=order), matrix_norm(inv(x), ord=order))
+    undefined = u.logical_and(u.isnan(result), u.logical_not(r.any(u.isnan(x), (-2, -1))))
+    return choose(undefined, _INF, result)

@@ -10,7 +10,7 @@ from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
 from weft.numpy._floats import rint
 from weft.numpy._matrices import linspace
@@ -166,8 +166,8 @@ def _joined(axis, *parts):
 def _edges(array, axis):
     size = shape_of(array)[axis]
     return (
-        slice_in_dim(array, 0, 1, axis=axis),
-        slice_in_dim(array, size - 1, size, axis=axis),
+        sliced(array, 0, 1, axis=axis),
+        sliced(array, size - 1, size, axis=axis),
     )
 
 
@@ -187,7 +187,7 @@ def _pad_wrap(array, axis, low, high, ends, odd):
     copies = math.ceil(low / size), math.ceil(high / size)
     tiled = lax_shape.concatenate([array] * (copies[0] + 1 + copies[1]), axis)
     start = copies[0] * size - low
-    return slice_in_dim(tiled, start, start + low + size + high, axis=axis)
+    return sliced(tiled, start, start + low + size + high, axis=axis)
 
 
 def _pad_reflect(array, axis, low, high, ends, odd):
@@ -213,7 +213,7 @@ def _mirrored(array, axis, low, high, odd, skip):
                 continue
             current = shape_of(array)[axis]
             start = current - skip - width if at_end else skip
-            part = slice_in_dim(array, start, start + width, axis=axis)
+            part = sliced(array, start, start + width, axis=axis)
             part = lax_shape.rev(part, (axis,))
             if odd:
                 edge = _edges(array, axis)[at_end]
@@ -242,7 +242,7 @@ def _pad_statistic(function):
         dtype, size = dtype_of(array), shape_of(array)[axis]
 
         def of(start, stop):
-            value = function(slice_in_dim(array, start, stop, axis=axis), axis, keepdims=True)
+            value = function(sliced(array, start, stop, axis=axis), axis, keepdims=True)
             return _core.astype(rint(value) if is_integer(dtype) else value, dtype)
 
         first, last = lengths[axis] if lengths else (size, size)

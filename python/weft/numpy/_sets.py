@@ -11,7 +11,7 @@ from weft.errors import AttributeValueError
 from weft.lax._creation import full, iota
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import concatenate, expand_dims, reshape
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.lax._sort import sort as lax_sort
 from weft.numpy import _indexing as indexing, _ufuncs as u
 from weft.numpy._counted import counted, cut, first_true, kept, known_size
@@ -136,8 +136,8 @@ def _distinct(ar, fill, *, which, axis, equal_nan, size):
         changes = u.logical_or(changes, _changes(column, equal_nan))
     new = concatenate([new, changes], 0)
     starts, count = first_true(new, size + 1, n)
-    there = u.less(slice_in_dim(starts, 0, size), n)
-    index = indexing.getitem(order, choose(there, slice_in_dim(starts, 0, size), 0))
+    there = u.less(sliced(starts, 0, size), n)
+    index = indexing.getitem(order, choose(there, sliced(starts, 0, size), 0))
     values = indexing.getitem(slices, index)
     if fill is not None:
         mask = expand_dims(there, range(1, ndim_of(slices)))
@@ -151,14 +151,14 @@ def _distinct(ar, fill, *, which, axis, equal_nan, size):
         inverse = indexing.update("set", full((n,), 0, dtype), order, group, unique=True)
         results.append(reshape(inverse, shape_of(ar)) if axis is None else inverse)
     if which[2]:
-        ends = slice_in_dim(starts, 1, None)
-        results.append(u.subtract(ends, slice_in_dim(starts, 0, size)))
+        ends = sliced(starts, 1, None)
+        results.append(u.subtract(ends, sliced(starts, 0, size)))
     return [*results, count]
 
 
 def _changes(x, equal_nan):
     """Whether neighbours in a vector differ."""
-    before, after = slice_in_dim(x, 0, -1), slice_in_dim(x, 1, None)
+    before, after = sliced(x, 0, -1), sliced(x, 1, None)
     result = u.not_equal(before, after)
     if equal_nan and is_inexact(dtype_of(x)):
         both = u.logical_and(u.isnan(before), u.isnan(after))
@@ -317,7 +317,7 @@ def _exclusive(ar1, ar2, fill, *, distinct, size):
     if not shape_of(both)[0]:
         return kept(valid, both, fill, size)
     start = full((1,), True, bool)
-    differs = u.logical_or(_changes(both, False), slice_in_dim(u.logical_not(valid), 1, None))
+    differs = u.logical_or(_changes(both, False), sliced(u.logical_not(valid), 1, None))
     single = u.logical_and(concatenate([start, differs], 0), concatenate([differs, start], 0))
     return kept(u.logical_and(valid, single), both, fill, size)
 

@@ -11,7 +11,6 @@ from weft.dtypes import dtype_of, finfo, real_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
-from weft.lax._dot import precision_name
 from weft.lax._elementwise import stop_gradient
 from weft.lax._shape import broadcast_shapes
 from weft.lax._solve import custom_linear_solve
@@ -403,7 +402,8 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     Returns:
       int32 array `[...]`.
 
-    Raises AttributeValueError (a ValueError) for `rtol` together with `tol`.
+    Raises AttributeValueError (a ValueError) for `rtol` together with `tol`, ShapeError for
+    matrices without elements unless `tol` is given.
     """
     if rtol is not None and tol is not None:
         raise AttributeValueError("[matrix_rank] expected rtol or tol; got both")
@@ -419,7 +419,7 @@ def _matrix_rank(M, rtol, tol, *, hermitian):
     if tol is None:
         if rtol is None:
             rtol = max(shape_of(M)[-2:]) * float(finfo(dtype_of(s)).eps)
-        tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1, initial=0))
+        tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1))
     return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1, dtype="int32")
 
 
@@ -475,7 +475,7 @@ def multi_dot(arrays, *, precision=None):
             "[multi_dot] expected matrices whose sizes fit together, the first and last one "
             f"matrices or vectors; got shapes {shapes}"
         )
-    return _multi_dot(arrays, precision=precision_name(precision))
+    return _multi_dot(arrays, precision=precision)
 
 
 @composite(static_argnames=("precision",))

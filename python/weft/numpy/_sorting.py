@@ -16,7 +16,7 @@ from weft.lax._creation import broadcasted_iota, full
 from weft.lax._cumulative import cumsum
 from weft.lax._loops import fori_loop
 from weft.lax._shape import concatenate, expand_dims, rev
-from weft.lax._slice import slice_in_dim
+from weft.lax._slice import sliced
 from weft.lax._sort import sort as lax_sort, sort_key_val
 from weft.numpy import _indexing as indexing, _ufuncs as u
 from weft.numpy._products import flattened
@@ -152,8 +152,8 @@ def partition(a, kth, axis=-1):
 @composite(static_argnames=("kth", "axis"))
 def _partition(a, *, kth, axis):
     at = lax_sort(a, axis)
-    rest = slice_in_dim(at, kth + 1, None, axis=axis)  # the greatest first
-    at = concatenate([slice_in_dim(at, 0, kth + 1, axis=axis), rev(rest, (axis,))], axis)
+    rest = sliced(at, kth + 1, None, axis=axis)  # the greatest first
+    at = concatenate([sliced(at, 0, kth + 1, axis=axis), rev(rest, (axis,))], axis)
     return weak_as(at, a)
 
 
@@ -169,8 +169,8 @@ def argpartition(a, kth, axis=-1):
 @composite(static_argnames=("kth", "axis"))
 def _argpartition(a, *, kth, axis):
     at = sort_key_val(a, broadcasted_iota("int32", shape_of(a), axis), axis)[1]
-    rest = slice_in_dim(at, kth + 1, None, axis=axis)
-    return concatenate([slice_in_dim(at, 0, kth + 1, axis=axis), lax_sort(rest, axis)], axis)
+    rest = sliced(at, kth + 1, None, axis=axis)
+    return concatenate([sliced(at, 0, kth + 1, axis=axis), lax_sort(rest, axis)], axis)
 
 
 def sort_complex(a):

@@ -4,7 +4,11 @@ Matrices lie in the last two axes of arrays; axes before these count matrices. I
 floats; decompositions are there for float32, float64, complex64 and complex128.
 """
 
-from weft._arguments import ndim_of as _ndim_of, shape_of as _shape_of, strong as _strong
+from weft._arguments import (
+    ndim_of as _ndim_of,
+    normalize_axis as _normalize_axis,
+    shape_of as _shape_of,
+)
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ShapeError as _ShapeError
 from weft.lax._sharding import split_as
@@ -77,10 +81,11 @@ def cross(x1, x2, /, *, axis=-1):
 
     The other axes broadcast together. See `weft.numpy.cross` for vectors with two components.
 
-    Raises ShapeError for vectors of other than three components.
+    Raises AxisError for an axis that is not there, ShapeError for vectors of other than three
+    components.
     """
     for x in (x1, x2):
-        if not -_ndim_of(x) <= axis < _ndim_of(x) or _shape_of(x)[axis] != 3:
+        if _shape_of(x)[_normalize_axis(axis, _ndim_of(x), "cross")] != 3:
             raise _ShapeError(
                 f"[cross] expected vectors with three components along axis {axis}; got shapes "
                 f"{_shape_of(x1)} and {_shape_of(x2)}"
@@ -91,7 +96,7 @@ def cross(x1, x2, /, *, axis=-1):
 def diagonal(x, /, *, offset=0):
     """The diagonals of matrices `[..., m, n]`, `offset` counted upwards from the main one."""
     _require_matrices("diagonal", x)
-    return _strong(_matrices.diagonal(x, offset, -2, -1))
+    return _matrices.diagonal(x, offset, -2, -1)
 
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):

@@ -89,7 +89,7 @@ def _widening(name, shape):
     sharding = _core.jaxlib_sharding(devices.placement_of(device), len(shape))
     handler = make_handler(devices.Aval(shape, np.dtype(wide_name)), sharding)
     there = _jax.DeviceList((device,)), sharding
-    return compile_text(text, (_core.device_index(device),)), handler, there
+    return compile_text(text, (_core.device_index(device),))[0], handler, there
 
 
 def _assembled(buffer, dtype, shape, indices):

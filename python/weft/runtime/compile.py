@@ -1,13 +1,21 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+import dataclasses
+import functools
+import os
+import platform
 import re
+import time
 from typing import Any
 
+import jaxlib
 import numpy as np
 from jaxlib import _jax, xla_client
 
 from weft import _core
-from weft.runtime import devices, ffi
+from weft._version import __version__
+from weft.config import config
+from weft.runtime import devices, disk_cache, ffi, progress
 
 # How many programs are compiled between two looks at the process's memory maps.
 _LOOK_EVERY = 256
@@ -61,6 +69,18 @@ class _MapGuard:
 _maps = _MapGuard()
 
 
+def _shown(compile):
+    """Those who wait at a terminal see what it is that takes so long."""
+
+    @functools.wraps(compile)
+    def compile_module(text, *args):
+        with progress.compiling(_name_of(text)):
+            return compile(text, *args)
+
+    return compile_module
+
+
+@_shown
 def compile_text(
     text,
     indices,
@@ -69,15 +89,19 @@ def compile_text(
     targets=(),
     compiler_options=None,
     split=None,
+    key=None,
 ):
-    """Compiles a module for devices of the core's table; returns jaxlib's loaded executable.
+    """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
+    jaxlib's loaded executable, and whether it comes from disk.
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
     libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
     pairs of name and value, or None. `split`, a list, gets (number, tiles as of `output_tiles`) of
-    each value of which the module wants to know how XLA splits it.
+    each value of which the module wants to know how XLA splits it. `key` is what of the module
+    decides about its executable, as bytes; None for a module that means something in this process
+    only.
     """
     _maps.before_compile()
     if targets:
@@ -101,21 +125,126 @@ def compile_text(
         # that small loops become cannot hold a barrier; XLA would abort the process.
         passes = "cse_barrier_expander,small-while-loop-hoisting"
         overrides.append(("xla_disable_hlo_passes", passes))
+    preimage = None
+    if (
+        key is not None
+        and disk_cache.store() is not None
+        and _leaves_no_trace(options, overrides, targets, placed[0].platform)
+    ):
+        if config.weft_compilation_cache_include_metadata_in_key:
+            key = text.encode()
+        preimage = _preimage(key, placed, options, overrides)
     if overrides:
         options.env_option_overrides = overrides
+    if preimage is not None:
+        return _through_disk(text, placed, options, preimage)
     if split is not None:
         # XLA calls the functions by their addresses while it compiles: hold them until then.
         text, told = _with_inspections(text, split)
     if not host_functions:
-        return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options)
+        return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
     from weft.runtime.callback import checked
     from weft.runtime.mlir import parse_module
 
     # Only the parsed form of a module is accepted together with functions.
     functions = [checked(*f) for f in host_functions]
-    return client.compile_and_load(
+    loaded = client.compile_and_load(
         parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
     )
+    return loaded, False
+
+
+def _leaves_no_trace(options, overrides, targets, platform):
+    """Whether compiling does nothing but give an executable that any process can load.
+
+    Those of other platforms than CPUs were never tried, nor those that call what users registered;
+    and who asks for dumps wants to see them.
+    """
+    if platform != "cpu" or options.executable_build_options.debug_options.xla_dump_to:
+        return False
+    if any(name.startswith("xla_dump") for name, _ in overrides):
+        return False
+    return all(ffi.is_of_jaxlib(name, platform) for name, _ in targets)
+
+
+@functools.cache
+def _machine():
+    """What executables depend on besides their programs: the compiler and the processor.
+
+    Linux tells of the first processor only; it computes the text while it is read, so no more is.
+    """
+    library = os.path.join(os.path.dirname(_jax.__file__), "libjax_common.so")
+    told = [
+        f"jaxlib {jaxlib.__version__} {xla_client._version} {_jax.ifrt_version_number} "
+        f"{os.path.getsize(library) if os.path.exists(library) else 0}",
+        f"{platform.system()} {platform.machine()}",
+    ]
+    if hasattr(os, "sched_getaffinity"):
+        told.append(f"cores: {len(os.sched_getaffinity(0))}")
+    else:
+        told.append(f"cores: {os.cpu_count()}")
+    told += [f"{name}={os.environ.get(name)}" for name in ("NPROC", "PJRT_NPROC")]
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            first = file.read(1 << 14).partition(b"\n\n")[0].decode(errors="replace")
+        told += [line for line in first.splitlines() if line.startswith(_OF_A_CPU)]
+    except OSError:
+        told.append(platform.processor())
+    return "\n".join(told)
+
+
+_OF_A_CPU = (
+    *("vendor_id", "cpu family", "model", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
+)
+
+
+def _preimage(key, placed, options, overrides):
+    """All that decides which executable a compilation gives, as bytes."""
+    kinds = [(d.device_kind, d.client.platform_version) for d in placed[:1]]
+    # The options hold those of XLA_FLAGS as XLA understood them. Overrides would be a map in
+    # them, in no order.
+    about = (
+        _machine(),
+        kinds,
+        len(placed),
+        options.SerializeAsString(),
+        sorted(overrides, key=str),
+    )
+    return repr(about).encode() + b"\n" + key
+
+
+def _through_disk(text, placed, options, preimage):
+    """The executable of a preimage, from disk or compiled and kept there; and which it was."""
+    client, where = placed[0].client, _jax.DeviceList(tuple(placed))
+    found = disk_cache.find(preimage)
+    if found is not None:
+        try:
+            return client.deserialize_executable(found, where, options), True
+        except _jax.JaxRuntimeError:
+            disk_cache.forget(preimage)
+    start = time.perf_counter()
+    loaded = client.compile_and_load(text, where, options)
+    seconds = time.perf_counter() - start
+    if seconds >= config.weft_persistent_cache_min_compile_time_secs:
+        try:
+            executable = loaded.serialize()
+        except _jax.JaxRuntimeError:
+            return loaded, False  # of a kind that has no serialised form
+        about = {
+            "name": _name_of(text),
+            "created": time.time(),
+            "seconds": round(seconds, 4),
+            "versions": f"weft {__version__}, jaxlib {jaxlib.__version__}",
+            "devices": f"{len(placed)} x {placed[0].device_kind}",
+        }
+        disk_cache.keep(about, preimage, executable)
+    return loaded, False
+
+
+def _name_of(text):
+    found = re.match(r'module @(?:"((?:[^"\\]|\\.)*)"|(\w+))', text)
+    return (found[1] or found[2] or "").removeprefix("jit_") if found else ""
 
 
 _INSPECTION = re.compile(r'(@InspectSharding\(.*\{backend_config = )"(\d+)"')
@@ -152,8 +281,6 @@ def _accepted(compiler_options, options):
     """The options that XLA parses; those that `options` has as attributes are set there."""
     overrides = []
     for name, value in compiler_options:
-        if name == "compile":
-            continue  # weft's own: what of the program is a module
         if hasattr(options, name):
             setattr(options, name, value)
         elif hasattr(options.executable_build_options, name):
@@ -187,3 +314,47 @@ def cost_analysis(loaded):
 def memory_analysis(loaded):
     """Sizes in bytes of arguments, results, temporaries and code of a compiled program."""
     return loaded.get_compiled_memory_stats()
+
+
+def cost_of_steps(runs):
+    """The estimates of executables that run a number of times each, pairs of the two, summed up.
+    What XLA says of single operands is left out."""
+    total = {}
+    for loaded, times in runs:
+        for name, value in cost_analysis(loaded).items():
+            if "{" not in name:
+                total[name] = total.get(name, 0.0) + times * value
+    return total
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryOfSteps:
+    """What `memory_analysis` tells, of executables that run one after the other."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    peak_memory_in_bytes: int
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+
+
+def memory_of_steps(blocks, steps, sizes):
+    """`steps`: the number of the executable among `blocks`, and the bytes of values that are alive
+    between steps, for each; `sizes`: bytes of arguments, results, and what these share."""
+    stats = [memory_analysis(loaded) for loaded in blocks]
+    arguments, results, shared = sizes
+    temporary = max(held + stats[block].temp_size_in_bytes for block, held in steps)
+    return MemoryOfSteps(
+        generated_code_size_in_bytes=sum(s.generated_code_size_in_bytes for s in stats),
+        argument_size_in_bytes=arguments,
+        output_size_in_bytes=results,
+        alias_size_in_bytes=shared,
+        temp_size_in_bytes=temporary,
+        peak_memory_in_bytes=arguments + results - shared + temporary,
+    )

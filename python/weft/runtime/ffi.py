@@ -38,6 +38,11 @@ def prepare(platform, targets):
             )
 
 
+def is_of_jaxlib(name, platform):
+    """Whether a target is one of jaxlib's kernels, which mean the same in every process."""
+    return _library_of(name, platform) is not None
+
+
 def _is_registered(name, platform):
     platform = _PLATFORMS.get(platform, platform)
     return (platform, name) in _registered or name in _jax.custom_call_targets(platform)

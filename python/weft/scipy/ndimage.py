@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import ndim_of, shape_of, static_int
+from weft._arguments import shape_of
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import dtype_of, is_inexact, is_integer
@@ -21,8 +21,8 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
     """The values of an array at positions between its elements.
 
     Args:
-      input: array with n axes.
-      coordinates: n arrays of positions, which broadcast together; or one array with them along its
+      input: array with n axes, or what `weft.numpy.asarray` makes one of.
+      coordinates: n such of positions, which broadcast together; or one array with them along its
         first axis.
       order: 0 for the nearest element, 1 for linear interpolation.
       mode: what lies outside of the array: "constant" for `cval`, "nearest" for the elements on the
@@ -36,28 +36,26 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
     Raises NotImplementedRuleError for other orders than 0 and 1 and other modes, ShapeError for
     another number of coordinates, AttributeValueError (a ValueError) for an input without axes.
     """
-    order = static_int(order, "map_coordinates", "order")
     if order not in (0, 1):
-        raise NotImplementedRuleError(f"[map_coordinates] expected order 0 or 1; got {order}")
+        raise NotImplementedRuleError(f"[map_coordinates] expected order 0 or 1; got {order!r}")
     if mode not in _MODES:
         raise NotImplementedRuleError(
             f"[map_coordinates] expected mode to be one of {', '.join(map(repr, _MODES))}; got "
             f"{mode!r}"
         )
-    coordinates = tuple(coordinates)
-    if len(coordinates) != ndim_of(input):
+    input, coordinates = jnp.asarray(input), tuple(jnp.asarray(x) for x in coordinates)
+    if len(coordinates) != input.ndim:
         raise ShapeError(
-            f"[map_coordinates] expected {ndim_of(input)} arrays of coordinates, as many as input "
+            f"[map_coordinates] expected {input.ndim} arrays of coordinates, as many as input "
             f"has axes; got {len(coordinates)}"
         )
     if not coordinates:
         raise AttributeValueError("[map_coordinates] expected an input with axes; got a scalar")
-    return _map_coordinates(input, coordinates, cval, order=order, mode=mode)
+    return _map_coordinates(input, coordinates, cval, order=int(order), mode=mode)
 
 
 @composite(static_argnames=("order", "mode"))
 def _map_coordinates(input, coordinates, cval, *, order, mode):
-    input = _core.asarray(input)
     dtype = dtype_of(input)
     cval = jnp.asarray(cval, dtype=dtype)
     # Along each axis, pairs of positions and weights.

@@ -12,6 +12,8 @@
 namespace weft {
 
 struct BlockOptions {
+  // Smaller programs stay whole.
+  uint32_t min_program_ops = 0;
   // What a step takes at least, by estimate: shorter pieces that repeat become parts of longer
   // ones.
   double min_seconds = 0;
@@ -20,8 +22,12 @@ struct BlockOptions {
   // A piece that repeats is worth a program of its own from this many ops on.
   uint32_t min_ops = 16;
 
-  // Steps that cost next to nothing at each call.
-  static BlockOptions for_speed() { return {.min_seconds = 1e-3, .max_overhead = 0.1}; }
+  // Steps that cost next to nothing at each call, of programs that XLA takes more than a second
+  // for. Of smaller ones it merges so many equal kernels that blocks, each with its own, may take
+  // longer.
+  static BlockOptions for_speed() {
+    return {.min_program_ops = 2000, .min_seconds = 1e-3, .max_overhead = 0.1};
+  }
 };
 
 // One run of a piece. Slots are numbers of values of the whole program that leave the piece which
@@ -36,6 +42,9 @@ struct BlockPlan {
   struct Block {
     GraphRef graph;
     uint32_t num_steps;
+    // Per input the output that its buffer becomes, or -1; empty if none does. In every step the
+    // slot is done, is read once, and is no input of the program's but a donated one.
+    std::vector<int> aliases = {};
   };
   std::vector<Block> blocks;  // distinct ones
   std::vector<BlockStep> steps;
@@ -48,8 +57,10 @@ struct BlockPlan {
 };
 
 // Cuts an optimised program; null if nothing in it repeats, or if it has effects or holds what
-// other processes cannot have, whose order and identity matter.
+// other processes cannot have, whose order and identity matter. `donated`: the inputs whose buffers
+// the program may reuse; empty: none.
 WEFT_API std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph,
-                                                      const BlockOptions& options = {});
+                                                      const BlockOptions& options = {},
+                                                      const std::vector<bool>& donated = {});
 
 }  // namespace weft

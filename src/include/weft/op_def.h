@@ -97,20 +97,29 @@ struct GraphJvpCtx : RuleCtx {
 };
 using GraphJvpRule = std::function<void(GraphJvpCtx&)>;
 
+// The cotangent of a block of an array: of its elements from `start` on.
+struct Block {
+  Dims start;
+  Val ct;
+};
+
 // Transpose of an op that is linear in the operands for which linear(i) holds, given the others.
 // Call add(i, ct) for each linear operand that receives a cotangent (of the operand's type).
 struct TransposeCtx : RuleCtx {
   std::span<const bool> linear_mask;
   std::span<const Value> cotangents;  // per result; none is zero. At least one is not none.
   std::span<Value> accumulated;       // per operand: cotangent so far, none if there is none yet
+  // Keeps a block of the cotangent of a linear operand until all that add to it are known.
+  const std::function<void(size_t operand, Block)>& keep;
 
   bool linear(size_t i) const { return linear_mask[i]; }
   bool has_ct(size_t r) const { return static_cast<bool>(cotangents[r]); }
   Val ct(size_t r = 0) const;  // zeros are made on demand
   void add(size_t i, Val ct);  // accumulated[i] += ct
-  // For ops that touch a part of an operand: rewrites the cotangent in place instead of adding an
-  // operand-sized array to it, so that n slices of one array cost O(n). update() gets the cotangent
-  // so far; `fresh` gives the contribution when there is none yet.
+  // For ops that touch a block of an operand: adds to it, so that n slices of one array cost O(n).
+  void add_block(size_t i, const Dims& start, Val ct) { keep(i, {start, ct}); }
+  // The same where it is computed which block: rewrites the cotangent in place. update() gets the
+  // cotangent so far; `fresh` gives the contribution when there is none yet.
   void accumulate(size_t i, const std::function<Val(Val)>& update,
                   const std::function<Val()>& fresh);
 };

@@ -5,6 +5,7 @@
 #include "weft/build.h"         // IWYU pragma: export
 #include "weft/builder.h"       // IWYU pragma: export
 #include "weft/checks.h"        // IWYU pragma: export
+#include "weft/constants.h"     // IWYU pragma: export
 #include "weft/custom_rules.h"  // IWYU pragma: export
 #include "weft/emit.h"          // IWYU pragma: export
 #include "weft/error.h"         // IWYU pragma: export

@@ -31,7 +31,16 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix):
-        """Rotations given by orthogonal matrices `[..., 3, 3]`."""
+        """Rotations given by orthogonal matrices `[..., 3, 3]`; of larger ones the first corners.
+
+        Raises ShapeError for other shapes.
+        """
+        matrix = jnp.asarray(matrix)
+        rows, columns = (0, 0, *matrix.shape)[-2:]
+        if rows != columns or rows < 3:
+            raise ShapeError(
+                f"[from_matrix] expected matrices [..., 3, 3]; got shape {matrix.shape}"
+            )
         return cls(_quaternions_of_matrices(matrix))
 
     @classmethod
@@ -42,13 +51,13 @@ class Rotation(NamedTuple):
           rotvec: the vectors.
           degrees: whether angles are in degrees.
         """
-        return cls(_quaternions_of_vectors(rotvec, degrees=bool(degrees)))
+        return cls(_quaternions_of_vectors(jnp.asarray(rotvec), degrees=bool(degrees)))
 
     @classmethod
     def from_mrp(cls, mrp):
         """Rotations given by modified Rodrigues parameters `[..., 3]`: the axis times the tangent
         of a quarter of the angle."""
-        return cls(_quaternions_of_mrp(mrp))
+        return cls(_quaternions_of_mrp(jnp.asarray(mrp)))
 
     @classmethod
     def from_euler(cls, seq, angles, degrees=False):
@@ -127,7 +136,8 @@ class Rotation(NamedTuple):
           vectors: array.
           inverse: whether to apply the inverses.
         """
-        shape = shape_of(vectors)
+        vectors = jnp.asarray(vectors)
+        shape = vectors.shape
         if not shape or shape[-1] != 3:
             raise ShapeError(f"[apply] expected vectors [..., 3]; got shape {shape}")
         return _applied(self.quat, vectors, inverse=bool(inverse))

@@ -90,8 +90,7 @@ def _entr(x):
 @_entr.defjvp
 def _entr_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    slope = jnp.where(x < 0, 0, -1 - jnp.log(jnp.where(x < 0, 1, x)))
-    return _entr(x), dx * slope
+    return _entr(x), dx * (-1 - jnp.log(x))
 
 
 @composite
@@ -121,10 +120,21 @@ def _relative_entropy(p, q):
     return safe_p * logs, both, at_zero
 
 
+@custom_jvp
 def _rel_entr(p, q):
     value, both, at_zero = _relative_entropy(p, q)
     value = jnp.where(both, value, jnp.where(at_zero, 0, math.inf))
     return jnp.where(jnp.isnan(p) | jnp.isnan(q), math.nan, value)
+
+
+@_rel_entr.defjvp
+def _rel_entr_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    inside = (p > 0) & (q > 0)
+    safe_p, safe_q = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
+    by_p = jnp.where(inside, jnp.log(safe_p) - jnp.log(safe_q) + 1, 0)
+    by_q = jnp.where(inside, -safe_p / safe_q, 0)
+    return _rel_entr(p, q), by_p * dp + by_q * dq
 
 
 @composite
@@ -137,7 +147,7 @@ def rel_entr(p, q):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return _rel_entr(*reals("rel_entr", p, q))
+    return _rel_entr(*_core.broadcast_arrays(*reals("rel_entr", p, q)))
 
 
 @composite
@@ -150,7 +160,7 @@ def kl_div(p, q):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    p, q = reals("kl_div", p, q)
+    p, q = _core.broadcast_arrays(*reals("kl_div", p, q))
     return _rel_entr(p, q) - p + q
 
 

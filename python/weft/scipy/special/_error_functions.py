@@ -164,6 +164,13 @@ def _fresnel_series(first, power):
     return terms[::-1]
 
 
+def _fresnel_angle(x):
+    """pi x^2 / 2 but for whole turns: x^2 modulo 4, with x = 2n + r, is that of 4n r + r^2."""
+    n = jnp.round(x / 2)
+    r = x - 2 * n
+    return (math.pi / 2) * (4 * jnp.fmod(n * r, 1) + r * r)
+
+
 @custom_jvp
 def _fresnel(x):
     size = jnp.abs(x)
@@ -176,10 +183,7 @@ def _fresnel(x):
     finite = jnp.isfinite(x)
     far = jnp.where(small | ~finite, 2, size)
     w = _rational(lax.complex(-far, far) * (_ROOT_PI / 2))
-    # x^2 modulo 4, with x = 2n + r: 4n (n + r) + r^2
-    n = jnp.round(far / 2)
-    r = far - 2 * n
-    angle = (math.pi / 2) * (4 * jnp.fmod(n * r, 1) + r * r)
+    angle = _fresnel_angle(far)
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     a = cos * jnp.real(w) - sin * jnp.imag(w)
     b = cos * jnp.imag(w) + sin * jnp.real(w)
@@ -192,7 +196,7 @@ def _fresnel(x):
 @_fresnel.defjvp
 def _fresnel_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    angle = (math.pi / 2) * x * x
+    angle = _fresnel_angle(x)
     return _fresnel(x), (jnp.sin(angle) * dx, jnp.cos(angle) * dx)
 
 

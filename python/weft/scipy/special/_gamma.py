@@ -78,7 +78,7 @@ def _gamma(x):
     root = jnp.power(z, 0.5 * z - 0.25)
     value = root * jnp.exp(_stirling_rest(z) - z) * math.sqrt(2 * math.pi) * root / product
     value = jnp.where(size > (180 if is_double(x) else 40), math.inf, value)
-    reflected = -math.pi / (_sin_pi(size) * size * value)
+    reflected = -math.pi / (_sin_pi(size) * (size * value))
     value = jnp.where(x < 0, reflected, value)
     value = jnp.where(_is_pole(x) | (x == -math.inf), math.nan, value)
     return jnp.where(x == 0, jnp.copysign(math.inf, x), value)
@@ -187,7 +187,7 @@ def _betaln(a, b):
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     total = a + b
     plain = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(total))
-    large, both = (b >= 10) & (a > -1) & jnp.isfinite(b), a >= 10
+    large, both = (b >= 10) & (total > 9) & jnp.isfinite(b), a >= 10
     safe_a, safe_b = jnp.where(large, a, 1), jnp.where(large, b, 10)
     step = lax.lgamma(safe_a) + _log_gamma_step(safe_a, safe_b)
     top_a, top_b = jnp.where(both & large, a, 10), jnp.where(both & large, b, 10)

@@ -49,7 +49,10 @@ def polygamma(n, x):
     if not is_integer(dtype_of(n)):
         raise DTypeError(f"[polygamma] expected n to be of an integer dtype; got {dtype_of(n)}")
     n, x = _core.broadcast_arrays(*reals("polygamma", n, x))
-    return jnp.where(n == 0, lax.digamma(x), lax.polygamma(n, x))
+    first = n == 0
+    # Each has an argument of its own, so that an infinite slope of one is none of the other.
+    higher = lax.polygamma(jnp.where(first, 1, n), jnp.where(first, 1, x))
+    return jnp.where(first, lax.digamma(jnp.where(first, x, 1)), higher)
 
 
 # B(2j) / (2j)!

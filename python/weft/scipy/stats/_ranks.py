@@ -7,7 +7,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
 from weft.dtypes import default_float, default_int, dtype_of, is_float
-from weft.errors import AttributeValueError, IndexOutOfBoundsError
+from weft.errors import AttributeValueError, AxisError
 
 _POLICIES = ("propagate", "omit", "raise")
 
@@ -150,7 +150,7 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     shape = shape_of(a)
     if axis is not None:
         if not shape:
-            raise IndexOutOfBoundsError("[sem] expected an array of an axis; got a number")
+            raise AxisError("[sem] expected an array of an axis; got a number")
         axis = normalize_axis(axis, len(shape), "sem")
     return _sem(a, axis=axis, ddof=ddof, omit=nan_policy == "omit", keepdims=keepdims)
 

@@ -6,7 +6,7 @@ floating-point dtype.
 
 import math
 
-from weft import numpy as jnp
+from weft import lax, numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
@@ -21,6 +21,11 @@ __all__ = [
     "sf",
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
+
+
+def _within(y):
+    """y in 0..1, where outside of them the derivative is 0 whatever multiplies it."""
+    return lax.clamp(jnp.zeros_like(y), y, jnp.ones_like(y))
 
 
 @composite
@@ -44,7 +49,7 @@ def pdf(x, a, b, loc=0, scale=1):
 def cdf(x, a, b, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
-    return special.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+    return special.betainc(a, b, _within((x - loc) / scale))
 
 
 @composite
@@ -57,7 +62,7 @@ def logcdf(x, a, b, loc=0, scale=1):
 def sf(x, a, b, loc=0, scale=1):
     """The probability of a value above x."""
     x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
-    return special.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+    return special.betainc(b, a, 1 - _within((x - loc) / scale))
 
 
 @composite

@@ -23,13 +23,20 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+def _from_zero(y):
+    """y, and 0 below, where the derivative is 0 whatever multiplies it."""
+    return jnp.where(y <= 0, 0, y)
+
+
 @composite
 def logpdf(x, a, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, a, loc, scale = sample("gamma.logpdf", x, a, loc, scale)
     y = (x - loc) / scale
+    outside = y < 0
+    y = jnp.where(outside, 1, y)  # where no slope is NaN
     value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
-    return jnp.where(y < 0, -math.inf, value)
+    return jnp.where(outside, -math.inf, value)
 
 
 @composite
@@ -42,7 +49,7 @@ def pdf(x, a, loc=0, scale=1):
 def cdf(x, a, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, a, loc, scale = sample("gamma.cdf", x, a, loc, scale)
-    return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
+    return special.gammainc(a, _from_zero((x - loc) / scale))
 
 
 @composite
@@ -55,7 +62,7 @@ def logcdf(x, a, loc=0, scale=1):
 def sf(x, a, loc=0, scale=1):
     """The probability of a value above x."""
     x, a, loc, scale = reals("gamma.sf", x, a, loc, scale)
-    return special.gammaincc(a, jnp.maximum((x - loc) / scale, 0))
+    return special.gammaincc(a, _from_zero((x - loc) / scale))
 
 
 @composite

@@ -42,7 +42,8 @@ def pdf(x, b, loc=0, scale=1):
 def logsf(x, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, b, loc, scale = sample("pareto.logsf", x, b, loc, scale)
-    return -b * jnp.log(jnp.maximum((x - loc) / scale, 1))
+    y = (x - loc) / scale
+    return -b * jnp.log(jnp.where(y <= 1, 1, y))
 
 
 @composite

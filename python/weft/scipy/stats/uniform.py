@@ -25,8 +25,8 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("uniform.logpdf", x, loc, scale)
-    inside = (x >= loc) & (x <= loc + scale)
-    return jnp.where(inside, -jnp.log(scale), -math.inf)
+    outside = (x < loc) | (x > loc + scale)
+    return jnp.where(outside, -math.inf, -jnp.log(scale))
 
 
 @composite

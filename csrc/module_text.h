@@ -1,0 +1,16 @@
+// Texts of modules, as far as they say what runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::py {
+
+// An emitted module without its name and the user's lines: what decides about the executable. Names
+// of functions inside of it stay.
+std::string without_places(std::string_view module);
+// A hash of that, the same in every process.
+uint64_t module_fingerprint(std::string_view module);
+
+}  // namespace weft::py

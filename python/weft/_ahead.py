@@ -1,0 +1,187 @@
+"""Programs that are compiled ahead of their first call, several at a time.
+
+Functions are traced by the thread that asks, under its settings; XLA works in a pool of threads, no
+more than there are cores, which end when nothing is left to compile.
+"""
+
+import collections
+import contextlib
+import os
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from weft import _core
+from weft._jit import jit
+from weft._staging import Compiled, Lowered, Traced
+
+
+class _Pool:
+    """Threads for work that leaves the interpreter's lock; none of them waits for more of it.
+
+    They are no daemons: the interpreter waits for what is being compiled, since the compiler must
+    not find it gone. What no thread has begun by then is cancelled.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._waiting = collections.deque()
+        self._running = 0
+
+    def submit(self, work) -> Future:
+        future: Future = Future()
+        with self._lock:
+            self._waiting.append((future, work))
+            starts = self._running < len(os.sched_getaffinity(0))
+            self._running += starts
+        if starts:
+            try:
+                threading.Thread(target=self._run, name="weft-compile").start()
+            except BaseException:
+                with self._lock:
+                    self._running -= 1
+                    # Another thread of the pool may have it by now.
+                    with contextlib.suppress(ValueError):
+                        self._waiting.remove((future, work))
+                raise
+        return future
+
+    def _next(self):
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._running -= 1
+            return None, None
+
+    def _run(self):
+        while True:
+            future, work = self._next()
+            if future is None or work is None:
+                return
+            if not threading.main_thread().is_alive():  # the interpreter ends
+                future.cancel()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del future, work
+            result = None
+
+
+_pool = _Pool()
+
+
+def _after_fork():
+    global _pool
+    _pool = _Pool()  # the threads are the parent's
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def compile_async(lowered: Lowered, compiler_options: Any = None) -> Future:
+    """What `Lowered.compile_async` does."""
+    settings = _core.thread_settings()
+    make = lowered._compilation(compiler_options)
+
+    def work():
+        _core.use_thread_settings(settings)
+        return make()
+
+    return _pool.submit(work)
+
+
+def compile_all(programs, *, return_exceptions=False):
+    """Several programs compiled at the same time, on all cores.
+
+    Functions are traced one after the other, while what was traced before is being compiled. What
+    is compiled is found by later calls of the same functions.
+
+    Args:
+      programs: of each what `jit(f).lower(...)` or `jit(f).trace(...)` gave, or a tuple
+        (function, args) or (function, args, kwargs), with a tuple of arguments and a dict of those
+        by keyword, arrays or weft.ShapeDtypeStruct; functions that are not jitted are.
+      return_exceptions: errors take the place of results in the list, and none is raised.
+
+    Returns a list of weft.stages.Compiled, in the order of `programs`.
+
+    Raises the error of the program that could not be traced or compiled, with a note that names it,
+    when all others are done; ExceptionGroup of them if there are several. TypeError for what is
+    none of the above.
+    """
+    programs, futures = list(programs), []
+    try:
+        futures.extend(map(_begun, programs))  # those before an interrupt are in the list
+        outcomes = [_outcome(future) for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    errors = []
+    for number, (program, outcome) in enumerate(zip(programs, outcomes, strict=True)):
+        if isinstance(outcome, Exception):
+            outcome.add_note(f"in weft.compile_all, program {number}{_name(program)}")
+            errors.append(outcome)
+    if return_exceptions or not errors:
+        return outcomes
+    if len(errors) == 1:
+        raise errors[0]
+    raise ExceptionGroup(
+        f"weft.compile_all: {len(errors)} of {len(outcomes)} programs could not be compiled", errors
+    )
+
+
+def _begun(program) -> Future:
+    try:
+        return compile_async(_lowered(program))
+    except Exception as error:
+        failed: Future = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _outcome(future) -> Compiled | Exception:
+    try:
+        return future.result()
+    except Exception as error:
+        return error
+
+
+def _is_call(program):
+    """Whether it is (function, args) or (function, args, kwargs)."""
+    return (
+        isinstance(program, tuple)
+        and len(program) in (2, 3)
+        and callable(program[0])
+        and isinstance(program[1], (tuple, list))
+        and isinstance((*program, {})[2], dict)
+    )
+
+
+def _name(program):
+    if isinstance(program, Lowered):
+        program = program._traced
+    if isinstance(program, Traced):
+        return f", '{program.fun_name}'"
+    if _is_call(program):
+        return f", '{getattr(program[0], '__name__', type(program[0]).__name__)}'"
+    return ""
+
+
+def _lowered(program) -> Lowered:
+    if isinstance(program, Lowered):
+        return program
+    if isinstance(program, Traced):
+        return program.lower()
+    if not _is_call(program):
+        raise TypeError(
+            "compile_all: expected jit(f).lower(...), jit(f).trace(...), or (function, args) or "
+            f"(function, args, kwargs) with a tuple of arguments; got {program!r}"
+        )
+    function, args, kwargs = (*program, {})[:3]
+    jitted = function if isinstance(function, _core.JitFunction) else jit(function)
+    return jitted.lower(*args, **kwargs)

@@ -1,0 +1,145 @@
+"""`import weft.as_jax`: from then on `import jax` gives weft, for libraries written for JAX.
+
+docs/libraries.md says which ones are known to run, and what they cannot expect. Modules of the name
+jax.* show what weft.* has; besides, they have stand-ins for the few names of JAX's inside that
+libraries take.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from typing import Any
+
+from weft import _core
+from weft._staging import ShapedArray, typeof
+from weft.dtypes import extended, float0
+from weft.errors import TypePromotionError
+from weft.extend.core import Primitive
+from weft.flatten_util import ravel_pytree
+from weft.runtime.callback import effects_barrier
+
+_VERSION = (0, 10, 2)  # the one whose names and behaviour weft has
+
+
+def _inside_of_jax(*args, **kwargs):
+    raise NotImplementedError("a part of the inside of JAX that weft has no counterpart of")
+
+
+class _Unused:
+    """A class that nothing of weft is an instance of."""
+
+
+def _itself(function=None, **options):
+    """A decorator that changes nothing, with and without options."""
+    return (lambda f: f) if function is None else function
+
+
+_VERSIONS = {"__version__": ".".join(map(str, _VERSION)), "__version_info__": _VERSION}
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "jax": _VERSIONS,
+    "jax.version": _VERSIONS,
+    "jax.lib": {},
+    "jax.api_util": {
+        "debug_info": _inside_of_jax,
+        "flatten_fun": _inside_of_jax,
+        "flatten_fun_nokwargs": _inside_of_jax,
+        "shaped_abstractify": typeof,
+    },
+    "jax.core": {"get_opaque_trace_state": lambda convention=None: _Unused},
+    "jax.experimental.sparse": {"BCOO": _Unused},
+    "jax.extend.core.primitives": {"call_p": _Unused, "closed_call_p": _Unused},
+    "jax.extend.linear_util": {"wrap_init": _inside_of_jax},
+    "jax.extend.source_info_util": {"register_exclusion": lambda path: None},
+    "jax.interpreters.ad": {"JVPTracer": _Unused},
+    "jax.interpreters.batching": {"axis_primitive_batchers": {}},
+    "jax.interpreters.mlir": {"emit_python_callback": _inside_of_jax},
+    "jax.interpreters.partial_eval": {
+        "PartialVal": _Unused,
+        "trace_to_jaxpr_nounits": _inside_of_jax,
+    },
+    "jax._src": {},
+    "jax._src.ad_util": {"stop_gradient_p": Primitive("stop_gradient")},
+    "jax._src.compiler": {},
+    "jax._src.core": {
+        "ShapedArray": ShapedArray,
+        "trace_state_clean": lambda: not _core.in_trace(),
+    },
+    "jax._src.dispatch": {"wait_for_tokens": effects_barrier},
+    "jax._src.dtypes": {
+        "DType": _Unused,
+        "ExtendedDType": _Unused,
+        "TypePromotionError": TypePromotionError,
+        "extended": extended,
+        "float0": float0,
+    },
+    "jax._src.earray": {},
+    "jax._src.flatten_util": {"ravel_pytree": ravel_pytree},
+    "jax._src.interpreters": {},
+    "jax._src.interpreters.pxla": {},
+    "jax._src.traceback_util": {
+        "api_boundary": _itself,
+        "include_frame": lambda frame: True,
+        "register_exclusion": lambda path: None,
+    },
+    "jax._src.xla_bridge": {"_backends": {}},
+}
+
+
+class _Renamed(types.ModuleType):
+    """A module of weft under the name that it has in JAX; or stand-ins alone."""
+
+    def __init__(self, name, own, stand_ins):
+        super().__init__(name, getattr(own, "__doc__", None))
+        self.__path__ = []
+        self._own = own
+        vars(self).update(stand_ins)
+
+    def __getattr__(self, name):
+        if (full_name := f"{self.__name__}.{name}") in _STAND_INS:
+            return importlib.import_module(full_name)
+        if name.startswith("__") or self._own is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = getattr(self._own, name)
+        if isinstance(found, types.ModuleType) and found.__name__.startswith("weft."):
+            found = importlib.import_module("jax" + found.__name__.removeprefix("weft"))
+        vars(self)[name] = found
+        return found
+
+    def __dir__(self):
+        return sorted({*vars(self), *dir(self._own)})
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.partition(".")[0] != "jax":
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec):
+        try:
+            own = importlib.import_module("weft" + spec.name.removeprefix("jax"))
+        except ModuleNotFoundError:
+            if spec.name not in _STAND_INS:
+                raise
+            own = None
+        return _Renamed(spec.name, own, _STAND_INS.get(spec.name, {}))
+
+    def exec_module(self, module):
+        pass
+
+
+def _install():
+    present = sys.modules.get("jax")
+    if present is not None and not isinstance(present, _Renamed):
+        raise ImportError(
+            "weft.as_jax expected that jax is not imported yet; got a process that has it\n"
+            "  Import weft.as_jax first."
+        )
+    if present is None:
+        sys.meta_path.insert(0, _Finder())
+        importlib.import_module("jax")
+
+
+_install()

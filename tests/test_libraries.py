@@ -1,0 +1,130 @@
+"""Libraries that are written for JAX run on weft, by `import weft.as_jax` (docs/libraries.md).
+
+Each row is a program of such a library and what it gives with JAX. They run in one process of their
+own, in which `import jax` gives weft.
+"""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAMS = {
+    "optax": """
+        import optax
+        params, best = {"w": jnp.zeros((3, 2)), "b": jnp.zeros(2)}, 1e9
+        x = jax.random.normal(jax.random.key(0), (16, 3))
+        y = x @ jnp.arange(6.0).reshape(3, 2) - 1
+        schedule = optax.warmup_cosine_decay_schedule(0.0, 0.5, 5, 40)
+        clip, adam = optax.clip_by_global_norm(5.0), optax.adamw(schedule, weight_decay=0)
+        optimizer = optax.chain(clip, adam)
+        state = optimizer.init(params)
+
+        @jax.jit
+        def step(params, state):
+            loss = lambda p: jnp.mean((x @ p["w"] + p["b"] - y) ** 2)
+            value, gradient = jax.value_and_grad(loss)(params)
+            updates, state = optimizer.update(gradient, state, params)
+            return optax.apply_updates(params, updates), state, value
+
+        for _ in range(40):
+            params, state, value = step(params, state)
+        result = [round(float(value), 4), int(state[1][0].count)]
+    """,
+    "optax_lbfgs": """
+        import optax
+        f = lambda x: jnp.sum((x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+        optimizer = optax.lbfgs()
+        x = jnp.zeros(3)
+        state, value_and_grad = optimizer.init(x), optax.value_and_grad_from_state(f)
+
+        @jax.jit
+        def step(x, state):
+            value, g = value_and_grad(x, state=state)
+            updates, state = optimizer.update(g, state, x, value=value, grad=g, value_fn=f)
+            return optax.apply_updates(x, updates), state
+
+        for _ in range(20):
+            x, state = step(x, state)
+        result = [round(float(v), 2) for v in x]
+    """,
+    "equinox": """
+        import equinox as eqx
+        model = eqx.nn.MLP(2, 1, 8, 2, key=jax.random.key(0))
+        x = jax.random.normal(jax.random.key(1), (32, 2))
+
+        @eqx.filter_jit
+        def step(model):
+            loss = lambda m: jnp.mean((jax.vmap(m)(x)[:, 0] - x[:, 0] * x[:, 1]) ** 2)
+            value, gradient = eqx.filter_value_and_grad(loss)(model)
+            return eqx.apply_updates(model, jax.tree.map(lambda g: -0.1 * g, gradient)), value
+
+        first = step(model)[1]
+        for _ in range(20):
+            model, value = step(model)
+        guarded = eqx.filter_jit(lambda x: eqx.error_if(x, x < 0, "negative"))
+        try:
+            guarded(jnp.float32(-1)).block_until_ready()
+        except Exception as error:
+            caught = "negative" in str(error)
+        result = [bool(value < first), float(guarded(jnp.float32(2))), caught]
+    """,
+    "diffrax": """
+        import diffrax
+        term = diffrax.ODETerm(lambda t, y, rate: -rate * y)
+        control = diffrax.PIDController(1e-5, 1e-5)
+
+        def end(rate):
+            solution = diffrax.diffeqsolve(
+                term, diffrax.Tsit5(), 0.0, 1.0, 0.1, jnp.array([1.0, 2.0]), args=rate,
+                stepsize_controller=control)
+            return solution.ys.sum()
+
+        value, slope = jax.jit(jax.value_and_grad(end))(0.5)
+        result = [round(float(value), 3), round(float(slope), 3)]
+    """,
+}
+EXPECTED = {
+    "optax": [0.3506, 40],
+    "optax_lbfgs": [1.0, 1.0, 1.0],
+    "equinox": [True, 2.0, True],
+    "diffrax": [1.82, -1.82],  # 3 exp(-0.5), and its derivative
+}
+
+
+@pytest.fixture(scope="module")
+def results():
+    lines = ["import json, warnings", "warnings.simplefilter('ignore')", "import weft.as_jax"]
+    lines += ["import jax, jax.numpy as jnp", "assert jax.jit.__module__.startswith('weft')"]
+    lines += ["results = {}"]
+    for name, program in PROGRAMS.items():
+        body = textwrap.indent(textwrap.dedent(program), "    ")
+        lines += ["try:", body, f"    results[{name!r}] = result"]
+        lines += ["except Exception as error:", f"    results[{name!r}] = repr(error)"]
+    lines += ["print(json.dumps(results))"]
+    run = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(results, name):
+    assert results[name] == EXPECTED[name]
+
+
+def test_refused_where_jax_is_there():
+    code = "import sys, types; sys.modules['jax'] = types.ModuleType('jax'); import weft.as_jax"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert "ImportError: weft.as_jax expected that jax is not imported yet" in run.stderr
+
+
+def test_what_weft_lacks_is_told():
+    code = "import weft.as_jax, jax; jax.lax.no_such_name"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert "AttributeError" in run.stderr and "no_such_name" in run.stderr

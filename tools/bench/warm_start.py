@@ -1,0 +1,144 @@
+"""New processes with what earlier ones have left on disk, weft against jax.
+
+usage: warm_start.py [--dir FOLDER] [--rounds N] [--profile]
+
+From the start of the interpreter to the first result of transformer_step (FOLDER/programs.py,
+default: ../shared/bench beside the checkout): with an empty cache, with that of the process
+before, and, for weft in blocks, after an edit of one layer of twelve. Each in a process of its own,
+in turn; medians by the clock, and of the processor's time. `--profile` says where the time goes.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CASES = ("weft cold", "weft warm", "weft blocks cold", "weft blocks warm", "weft blocks edited")
+CASES += ("jax cold", "jax warm")
+
+
+class Instead:
+    """A module, but for some of its names."""
+
+    def __init__(self, module, **others):
+        self.__dict__.update(others)
+        self._module = module
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+
+def edited(program, framework):
+    """The same program, of whose twelve layers the sixth computes something else."""
+    count = 0
+
+    def gelu(x):
+        nonlocal count
+        count += 1
+        y = framework.nn.gelu(x)
+        return y * 1.5 if count == 6 else y
+
+    return program(Instead(framework, nn=Instead(framework.nn, gelu=gelu)))
+
+
+def child(folder, framework, how, start):
+    times = [("interpreter", time.time() - start)]
+    fw = __import__(framework)
+    for module in ("numpy", "nn", "lax", "random"):
+        __import__(f"{framework}.{module}")
+    times.append(("import", time.time() - start))
+    sys.path.insert(0, folder)
+    import programs
+
+    make = programs.transformer_step
+    f, args = edited(make, fw) if how == "edited" else make(fw)
+    fw.block_until_ready(args)
+    times.append(("arguments", time.time() - start))
+    options = {} if framework == "jax" or how == "whole" else {"compile": "blocks"}
+    lowered = fw.jit(f, **options).lower(*args)
+    times.append(("trace", time.time() - start))
+    compiled = lowered.compile()
+    times.append(("load", time.time() - start))
+    fw.block_until_ready(compiled(*args))
+    times.append(("call", time.time() - start))
+    steps = {n: t - before for (n, t), (_, before) in zip(times, [("", 0), *times], strict=False)}
+    used = os.times()
+    print(json.dumps({"steps": steps, "processor": used.user + used.system}))
+
+
+def run(options, framework, how, cache):
+    env = {
+        **os.environ,
+        "WEFT_CACHE_DIR": cache,
+        "WEFT_ENABLE_COMPILATION_CACHE": "1",
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    start = time.time()
+    command = [
+        sys.executable,
+        __file__,
+        "--child",
+        str(options.dir.resolve()),
+        framework,
+        how,
+        str(start),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    seconds = time.time() - start
+    if done.returncode:
+        sys.exit(f"{framework} {how} failed:\n{done.stderr}")
+    return {"seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def main():
+    if "--child" in sys.argv:
+        folder, framework, how, start = sys.argv[2:]
+        return child(folder, framework, how, float(start))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dir", type=Path, default=ROOT.parent / "shared" / "bench")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    runs = {case: [] for case in CASES}
+    for i in range(options.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            for case in CASES:
+                framework, *kind, state = case.split()
+                how = "blocks" if kind else "whole"
+                cache = str(Path(folder, framework + how))
+                how = "edited" if state == "edited" else how
+                runs[case].append(run(options, framework, how, cache))
+        print(f"round {i + 1} of {options.rounds}", file=sys.stderr)
+    print("| | seconds | the processor's |\n|---|---|---|")
+    middle = {}
+    for case, results in runs.items():
+        middle[case] = statistics.median(r["seconds"] for r in results)
+        used = statistics.median(r["processor"] for r in results)
+        print(f"| {case} | {middle[case]:.2f} | {used:.2f} |")
+    for a, b in (
+        ("weft warm", "jax warm"),
+        ("weft blocks warm", "jax warm"),
+        ("weft warm", "weft cold"),
+        ("weft blocks edited", "weft blocks cold"),
+        ("weft blocks edited", "weft cold"),
+    ):
+        print(f"{a} / {b}: {middle[a] / middle[b]:.3f}")
+    if options.profile:
+        for case in ("weft warm", "weft blocks warm", "jax warm"):
+            for step in runs[case][0]["steps"]:
+                spent = statistics.median(r["steps"][step] for r in runs[case])
+                print(f"{case}: {step} {spent * 1e3:.0f} ms")
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
