@@ -182,7 +182,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
       PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.kept[i]]));
     for (Py_ssize_t i = 0; i < num_made; ++i)
       PyList_SET_ITEM(buffers.get(), num_kept + i, Py_NewRef(PyList_GET_ITEM(made.get(), i)));
-    results = p.executable ? execute(*p.executable, buffers.get()) 
+    results = p.executable ? execute(*p.executable, buffers.get())
                            : execute_steps(p, inputs, std::move(buffers));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
   }
