@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
+#include <unordered_map>
 
 #include "hooks.h"
 
@@ -88,6 +88,12 @@ const DeviceSet* device_set(std::vector<int32_t> numbers) {
   return &sets->emplace_back(std::move(made));
 }
 
+// Meshes that stand for a choice of XLA's, whose order of devices is not that of the program.
+std::unordered_map<MeshRef, const DeviceSet*>& sets_of_choices() {
+  static auto* sets = new std::unordered_map<MeshRef, const DeviceSet*>;
+  return *sets;
+}
+
 }  // namespace
 
 Place& place_of(ShardingRef sharding) {
@@ -101,14 +107,11 @@ Place& place_of(ShardingRef sharding) {
   auto made = std::make_unique<Place>();
   made->sharding = sharding;
   std::span<const int32_t> devices = mesh->devices();
-  made->positions.resize(devices.size());
-  std::iota(made->positions.begin(), made->positions.end(), 0);
-  auto device = [&](int64_t i) { return devices[static_cast<size_t>(i)]; };
-  std::sort(made->positions.begin(), made->positions.end(),
-            [&](int64_t a, int64_t b) { return device(a) < device(b); });
-  std::vector<int32_t> numbers;
-  for (int64_t i : made->positions) numbers.push_back(device(i));
-  made->devices = device_set(std::move(numbers));
+  auto choice = sets_of_choices().find(mesh);
+  made->devices = choice == sets_of_choices().end() ? device_set({devices.begin(), devices.end()})
+                                                    : choice->second;
+  for (int32_t number : made->devices->numbers)
+    made->positions.push_back(std::find(devices.begin(), devices.end(), number) - devices.begin());
   if (number >= places->size()) places->resize(number + 1);  // Python code has run
   if (!(*places)[number]) (*places)[number] = std::move(made);
   return *(*places)[number];
@@ -256,10 +259,14 @@ ShardingRef sharding_of_tiles(MeshRef mesh, const DeviceSet& devices, size_t ran
     parts.dims.push_back({Dims{static_cast<int64_t>(d)}});
     axes.push_back({cat("_", d), split[d]});
   }
-  axes.push_back({"_repeated", repeats});
+  std::string last = "_repeated";
+  if (!std::is_sorted(devices.numbers.begin(), devices.numbers.end()))
+    for (int32_t number : devices.numbers) last += cat("_", number);  // a mesh for each order
+  axes.push_back({std::move(last), repeats});
   std::vector<int32_t> placed;
   for (int64_t i : order) placed.push_back(devices.numbers[static_cast<size_t>(i)]);
   parts.mesh = make_mesh(std::move(axes), std::move(placed));
+  sets_of_choices().emplace(parts.mesh, &devices);
   return make_sharding(std::move(parts));
 }
 

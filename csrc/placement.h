@@ -23,8 +23,8 @@ void check_device(int device);
 // Of what no committed operand places; starts the runtime if need be.
 ShardingRef current_placement();
 
-// Devices on which programs run together, in the order of their numbers, whatever the mesh: it is
-// how jaxlib is given them.
+// Devices on which programs run together, in the order of their mesh. It is how jaxlib is given
+// them, so that XLA sees a mesh in order: of others it splits some products wrongly.
 struct DeviceSet {
   std::vector<int32_t> numbers;
   Ref list;         // jaxlib's DeviceList

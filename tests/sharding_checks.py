@@ -433,6 +433,26 @@ STEPS = {
 }
 
 
+def devices_in_another_order():
+    """XLA would split this product wrongly over a mesh that it is told the devices of."""
+    devices = [weft.devices()[i] for i in (1, 3, 7, 4, 5, 2, 0, 6)]
+    mesh = Mesh(np.array(devices).reshape(2, 2, 2), ("a", "b", "c"))
+    x, w = np.random.default_rng(0).normal(size=(2, 8, 8)).astype(np.float32)
+    product = weft.jit(
+        lambda x, w: wnp.einsum("abc,acd->abd", x.reshape(4, 2, 8), w[None] * HOST[:4, :1, None])
+    )
+    expected = np.asarray(product(x, w))
+    for spec in (P(None, "b"), P(None, ("c", "b")), P("c", "a"), P()):
+        placed = (
+            weft.device_put(x, split("c", "a", mesh=mesh)),
+            weft.device_put(w, NamedSharding(mesh, spec)),
+        )
+        same(product(*placed), expected)
+    moved = weft.device_put(placed[0], split("y", "x"))  # to the same devices in their order
+    same(moved, x)
+    assert moved.sharding == split("y", "x")
+
+
 def random_programs(seed, count):
     """Programs on arrays that are split somehow give what they give on one device."""
     rng = random.Random(seed)
@@ -484,6 +504,7 @@ if __name__ == "__main__":
     constraints()
     stages()
     grids()
+    devices_in_another_order()
     memories()
     many_runs()
     errors()
