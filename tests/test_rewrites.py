@@ -82,7 +82,8 @@ class Compiled:
         avals = [[weft.ShapeDtypeStruct(*t) for t in g.in_types] for g in graphs]
         calls = [weft.jit(lambda *xs, g=g: g(*xs)) for g in graphs]
         whole = weft.jit(lambda xss: [call(*xs) for call, xs in zip(calls, xss, strict=True)])
-        self.loaded = compile_text(compiler.emit_stablehlo(whole.trace(avals).graph), (0,))
+        text = compiler.emit_stablehlo(whole.trace(avals).graph)
+        self.loaded, _ = compile_text(text, (0,))
 
     def __call__(self, xss):
         """The results of each graph."""
