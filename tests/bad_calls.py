@@ -721,7 +721,11 @@ def run_range(seed, first, last):
     command = [sys.executable, "-X", "faulthandler", __file__, "--seed", str(seed)]
     command += ["--batch-of", str(first), str(last), *(f"--of={name}" for name in PREFIXES)]
     with tempfile.TemporaryFile("w+", errors="replace") as words:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=words, text=True, check=False)
+        # Each thread may have an arena of 64 MiB of the addresses that `bound_memory` bounds.
+        environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=words, text=True, check=False, env=environment
+        )
         words.seek(0)
         tail = words.read()[-6000:]
     at, findings, returned = None, [], None

@@ -39,6 +39,7 @@ FILLS = {
     "eager_programs": lambda x, i: weft.lax.broadcast(x, (i,)),
     "shaped_arrays": lambda x, i: weft.make_jaxpr(wnp.sin)(some_shape(i)).in_avals,
     "code_objects": functools.partial(run, "weft.make_jaxpr(lambda v: v + i)(x)"),
+    "traced_code": functools.partial(run, "weft.jit(lambda v: v + i)(x)"),
     "recorded_graphs": lambda x, i: weft.grad(lambda v: (v * (i + 1)).sum())(x),
     "layouts": lambda x, i: weft.grad(lambda t: t[f"k{i}"].sum())({f"k{i}": x}),
 }

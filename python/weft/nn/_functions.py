@@ -332,7 +332,7 @@ def log_softmax(x, axis: Any = -1, where=None):
     Where the mask `where` is False, the result is -inf.
     """
     _require_mask(where, "log_softmax")
-    return _for_axes(_log_softmax, axis)(x, where, axis=_hashable(axis))
+    return _for_axes(_log_softmax, axis)(x, where, axis=axis)
 
 
 @composite(static_argnames=("axis",))

@@ -17,7 +17,7 @@ from weft._jit import composite
 from weft.dtypes import requested_dtype
 from weft.errors import AttributeValueError, OperandError, ShapeError
 from weft.lax import _shape as lax_shape
-from weft.lax._dot import dot_general, precision_name
+from weft.lax._dot import precision_name
 from weft.lax._sharding import split_as
 from weft.numpy._matrices import diagonal
 from weft.numpy._products import contract, ordered, sum_out
@@ -32,7 +32,7 @@ def einsum(
     optimize="auto",
     precision=None,
     preferred_element_type=None,
-    _dot_general=dot_general,
+    _dot_general=None,
     out_sharding=None,
 ):
     """Sum of products of arrays, as a formula says.
@@ -50,7 +50,7 @@ def einsum(
         to right, or a path as `einsum_path` gives it.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
-      _dot_general: what multiplies two arrays, called as `weft.lax.dot_general` is.
+      _dot_general: in place of `weft.lax.dot_general`, what multiplies two arrays, called alike.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Examples:
@@ -85,7 +85,7 @@ def einsum(
         terms=terms,
         output=output,
         path=path,
-        precision=precision_name(precision),
+        precision=precision if _dot_general else precision_name(precision),
         dtype=preferred_element_type,
         dot=_dot_general,
     )

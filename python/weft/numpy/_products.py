@@ -86,7 +86,7 @@ def _product(lhs, rhs, *, labels, precision, dtype):
     return ordered(result, result_labels, labels[2])
 
 
-def contract(lhs, lhs_labels, rhs, rhs_labels, out, precision, dtype, dot=dot_general):
+def contract(lhs, lhs_labels, rhs, rhs_labels, out, precision, dtype, dot=None):
     """The product with the axes in the order that comes without transposing, and their labels."""
     lhs, lhs_labels = _without_broadcast_axes(lhs, lhs_labels, rhs, rhs_labels)
     rhs, rhs_labels = _without_broadcast_axes(rhs, rhs_labels, lhs, lhs_labels)
@@ -94,7 +94,7 @@ def contract(lhs, lhs_labels, rhs, rhs_labels, out, precision, dtype, dot=dot_ge
     rhs, rhs_labels = sum_out(rhs, rhs_labels, {*out, *lhs_labels})
     numbers, labels, swap = _plan(lhs_labels, rhs_labels, out)
     pair = (rhs, lhs) if swap else (lhs, rhs)
-    return dot(*pair, numbers, precision, dtype), labels
+    return (dot or dot_general)(*pair, numbers, precision, dtype), labels
 
 
 def _without_broadcast_axes(x, labels, other, other_labels):
