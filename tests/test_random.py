@@ -275,3 +275,16 @@ def test_few_words_are_made_once():
     for size, kept in ((3, True), (16384, True), (16385, False)):
         text = weft.jit(lambda k, n=size: weft.random.bits(k, (n,))).lower(key).as_text()
         assert ('inlineable = "false"' in text) == kept
+
+
+def test_the_least_uniform_number_is_inside_of_its_range():
+    """For this key the bits of one of the numbers are zero."""
+    key = random.PRNGKey(13512)
+    bits = random.bits(key, (1000,)) >> 9
+    assert bits.min() == 0
+    i = int(bits.argmin())
+    tiny = np.finfo(np.float32).tiny
+    assert random.uniform(key, (1000,), minval=tiny)[i] == tiny
+    assert np.isclose(random.gumbel(key, (1000,))[i], -np.log(-np.log(tiny)))
+    for draw in (random.normal, random.laplace, random.logistic, random.cauchy):
+        assert np.isfinite(draw(key, (1000,))[i])

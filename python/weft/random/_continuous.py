@@ -40,13 +40,13 @@ def _uniform(key, minval, maxval, *, shape, dtype):
 
 def uniform_within(key, shape, dtype, minval=0.0, maxval=1.0):
     """`uniform`, for use in composites."""
-    ordered = isinstance(minval, _NUMBERS) and isinstance(maxval, _NUMBERS) and minval <= maxval
+    numbers = isinstance(minval, _NUMBERS) and isinstance(maxval, _NUMBERS)
+    from_zero = numbers and 0 == minval <= maxval
     minval, maxval = (_core.broadcast_to(_core.astype(v, dtype), shape) for v in (minval, maxval))
     span = _core.bind("sub", maxval, minval)
     x = _core.bind("add", _core.bind("mul", _from_bits(key, shape, dtype), span), minval)
-    # Rounding keeps order: what is at least minval before it is so after it. Only a span below zero
-    # leads under minval.
-    return x if ordered else _core.bind("max", minval, x)
+    # XLA may add minval to a number of the bits first, and what is rounded then may be less.
+    return x if from_zero else _core.bind("max", minval, x)
 
 
 def _from_bits(key, shape, dtype):
