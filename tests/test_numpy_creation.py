@@ -204,6 +204,7 @@ CASES = lines(
     jnp.issubdtype(jnp.bfloat16,jnp.floating)
     jnp.issubdtype(jnp.int4,jnp.integer)
     jnp.issubdtype(x.dtype,jnp.inexact)
+    jnp.issubdtype(None,jnp.floating)
     jnp.promote_types('int8','uint8')
     jnp.promote_types('bfloat16','float16')
     jnp.promote_types(int,'int8')
