@@ -206,7 +206,8 @@ def issubdtype(arg1, arg2):
     """Whether dtype `arg1` equals `arg2` or belongs to the abstract class `arg2`.
 
     As `numpy.issubdtype`, with bfloat16 and the 8-bit and 4-bit floats under `floating`, and the
-    2-bit and 4-bit integers under `signedinteger` and `unsignedinteger`. None is float64, as in NumPy.
+    2-bit and 4-bit integers under `signedinteger` and `unsignedinteger`. None is float64, as it is
+    in NumPy.
     """
     arg1, arg2 = (np.float64 if arg is None else arg for arg in (arg1, arg2))
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and _is_abstract(arg1):
