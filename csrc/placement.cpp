@@ -251,7 +251,12 @@ ShardingRef sharding_of_tiles(MeshRef mesh, const DeviceSet& devices, size_t ran
     int64_t tile = static_cast<int64_t>(i) / repeats;
     for (size_t d = split.size(); d-- > 0; tile /= split[d]) block[d] = tile % split[d];
   }
-  for (MeshRef m : {mesh, refined(mesh)})
+  // Of the program's devices, whatever the order of the mesh's own.
+  auto of_program = [&](MeshRef m) {
+    if (!std::ranges::equal(m->devices(), devices.numbers)) sets_of_choices().emplace(m, &devices);
+    return m;
+  };
+  for (MeshRef m : {mesh, of_program(refined(mesh))})
     if (ShardingRef found = TileSearch(m, split, blocks).find()) return found;
   ShardingParts parts;
   std::vector<MeshAxis> axes;
@@ -265,8 +270,7 @@ ShardingRef sharding_of_tiles(MeshRef mesh, const DeviceSet& devices, size_t ran
   axes.push_back({std::move(last), repeats});
   std::vector<int32_t> placed;
   for (int64_t i : order) placed.push_back(devices.numbers[static_cast<size_t>(i)]);
-  parts.mesh = make_mesh(std::move(axes), std::move(placed));
-  sets_of_choices().emplace(parts.mesh, &devices);
+  parts.mesh = of_program(make_mesh(std::move(axes), std::move(placed)));
   return make_sharding(std::move(parts));
 }
 
