@@ -143,19 +143,22 @@ Ref execute_steps(const Program& p, std::span<PyObject* const> inputs, Ref buffe
   });
 }
 
-PyObject* buffer_of(PyObject* array) {
-  ArrayObject* a = as_array(array);
-  if (a->deleted) check_live(a);
-  return Py_NewRef(a->buffer);
+// The buffers of some of the inputs, a list with room for more.
+Ref buffers_of(std::span<PyObject* const> inputs, const std::vector<uint32_t>& which,
+               Py_ssize_t more = 0) {
+  Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(which.size()) + more));
+  for (size_t i = 0; i < which.size(); ++i) {
+    ArrayObject* a = as_array(inputs[which[i]]);
+    if (a->deleted) check_live(a);
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(a->buffer));
+  }
+  return list;
 }
 
 // What the program has made of constants: a list of buffers.
 Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
   if (PyObject* known = p.find(inputs)) return Ref::borrow(known);
-  Ref buffers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(p.reads.size())));
-  for (size_t i = 0; i < p.reads.size(); ++i)
-    PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.reads[i]]));
-  Ref made = execute(*p.executable, buffers.get());
+  Ref made = execute(*p.executable, buffers_of(inputs, p.reads).get());
   p.keep(inputs, made);
   return made;
 }
@@ -176,12 +179,10 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
   if (p.executable || p.steps) {
     Ref made = p.prologue ? constants(*p.prologue, inputs) : Ref();
     Py_ssize_t num_made = made ? PyList_GET_SIZE(made.get()) : 0;
-    auto num_kept = static_cast<Py_ssize_t>(p.kept.size());
-    Ref buffers = Ref::checked(PyList_New(num_kept + num_made));
-    for (size_t i = 0; i < p.kept.size(); ++i)
-      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(i), buffer_of(inputs[p.kept[i]]));
+    Ref buffers = buffers_of(inputs, p.kept, num_made);
     for (Py_ssize_t i = 0; i < num_made; ++i)
-      PyList_SET_ITEM(buffers.get(), num_kept + i, Py_NewRef(PyList_GET_ITEM(made.get(), i)));
+      PyList_SET_ITEM(buffers.get(), static_cast<Py_ssize_t>(p.kept.size()) + i,
+                      Py_NewRef(PyList_GET_ITEM(made.get(), i)));
     results = p.executable ? execute(*p.executable, buffers.get())
                            : execute_steps(p, inputs, std::move(buffers));
     for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
