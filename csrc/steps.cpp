@@ -1,4 +1,4 @@
-// Cutting a graph, compiling its blocks, running them.
+// Cutting a graph, running its blocks.
 
 #include "steps.h"
 
@@ -8,19 +8,15 @@
 
 namespace weft::py {
 
-std::shared_ptr<const Steps> in_steps(const GraphRef& graph, Cut cut,
-                                      const std::vector<bool>& donated, CompileBlock compile) {
+std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, Cut cut,
+                                         const std::vector<bool>& donated) {
   if (cut == Cut::kWhole) return nullptr;
   std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
     return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions(),
                        donated);
   });
   if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
-  auto made = std::make_shared<Steps>();
-  for (const BlockPlan::Block& block : plan->blocks)
-    made->blocks.push_back(compile(block, made->blocks.size()));
-  made->plan = std::move(plan);
-  return made;
+  return plan;
 }
 
 std::vector<int64_t> held_bytes(const Program& p) {

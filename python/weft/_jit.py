@@ -45,7 +45,14 @@ def _resolve_shardings(*args):
     return resolve(*args)
 
 
+def _in_parallel(*args):
+    from weft._pool import in_parallel  # threads, for those who have several modules
+
+    in_parallel(*args)
+
+
 _core.install(
+    in_parallel=_in_parallel,
     resolve_shardings=_resolve_shardings,
     reject_value=_reject_value,
     reject_check=_reject_check,
