@@ -14,7 +14,9 @@
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "passes/min_cut.h"
 #include "passes/pass_list.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"
@@ -24,14 +26,16 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxPeriods = 64;  // tried
+constexpr size_t kMaxOuter = 512;   // values in front of a piece of which it may make its inputs
 
 // What a machine does in a second, in order of magnitude.
 constexpr double kFlops = 2e10, kBytes = 8e9;
 // What it takes to start a program, and to hand it an array or take one from it.
 constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
-double seconds(const Cost& cost) {
-  return (cost.flops + 10 * cost.transcendentals) / kFlops + cost.bytes / kBytes;
+double seconds_of_work(const Cost& cost) {
+  return (cost.flops + 10 * cost.transcendentals) / kFlops;
 }
+double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes / kBytes; }
 
 struct Run {
   uint32_t begin, end, period;
@@ -260,10 +264,11 @@ struct Piece {
   struct Entry {
     std::vector<uint32_t> ops;  // per copy
     std::vector<Source> operands;
+    bool is_made = true;
   };
   std::vector<Entry> entries;  // first the piece's own
   uint32_t num_own = 0;
-  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy; empty: it went
+  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy
 
   size_t num_copies() const { return entries[0].ops.size(); }
 };
@@ -273,7 +278,12 @@ class Planner {
  public:
   Planner(const Graph& graph, const std::vector<uint32_t>& labels,
           const std::vector<uint32_t>& last_use)
-      : graph_(graph), labels_(labels), last_use_(last_use) {}
+      : graph_(graph), labels_(labels), last_use_(last_use), users_(graph.num_values()) {
+    for (uint32_t i = 0; i < graph.ops().size(); ++i)
+      for (Value v : graph.operands(graph.op(i)))
+        if (!v.is_literal() && (users_[v.id].empty() || users_[v.id].back() != i))
+          users_[v.id].push_back(i);
+  }
 
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out.
@@ -286,7 +296,10 @@ class Planner {
 
   Piece piece_of(const Repeat& repeat) const;
   void recompute(Piece& piece) const;
-  bool is_cheap(const Op& op) const;
+  bool can_move(const Op& op) const;
+  std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
+  void drop_unused();
+  std::vector<bool> crossing_values() const;
   GraphRef build(const Piece& piece,
                  const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const;
 
@@ -295,6 +308,7 @@ class Planner {
   const Graph& graph_;
   const std::vector<uint32_t>& labels_;
   const std::vector<uint32_t>& last_use_;
+  std::vector<std::vector<uint32_t>> users_;  // per value, ops in order
   std::vector<Piece> pieces_;
 };
 
@@ -341,87 +355,135 @@ Piece Planner::piece_of(const Repeat& repeat) const {
   return piece;
 }
 
-// Whether an op is as well made twice as once written and read again.
-bool Planner::is_cheap(const Op& op) const {
+// Whether an op may be made where its result is read: it is part of the kernels there.
+bool Planner::can_move(const Op& op) const {
   const OpDef& d = def(*op.info);
   if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
     return false;
-  Cost cost = op_cost(graph_, op);
-  return cost.transcendentals == 0 && (d.elementwise || cost.flops == 0);
+  return d.elementwise || op_cost(graph_, op).flops == 0;
 }
 
-// Makes inputs of a piece anew in place of reading them, where less is read then. What a step
-// leaves behind for others is written and read at every call; within one module XLA would have made
-// the cheap ones of these values again, too.
+// The ops that make a value in each copy, if they are alike and can be moved; else none.
+std::vector<uint32_t> Planner::made_by(const std::vector<uint32_t>& values) const {
+  std::vector<uint32_t> ops;
+  for (uint32_t value : values) {
+    const Op* op = graph_.producer(Value{value});
+    if (!op || labels_[index_of(*op)] != labels_[ops.empty() ? index_of(*op) : ops[0]]) return {};
+    ops.push_back(index_of(*op));
+  }
+  if (!can_move(graph_.op(ops[0]))) return {};
+  return ops;
+}
+
+// Makes inputs of a piece anew in place of reading them, where that takes less. What a step leaves
+// behind for others is written, read and kept at every call; within one module XLA makes values
+// where they are read, and those again that are cheap.
+//
+// A minimum cut decides. Each value in front of the piece is two nodes, "needed" and "made here":
+// to read it costs its bytes, to make it the work, and that its operands are needed.
 void Planner::recompute(Piece& piece) const {
-  size_t copies = piece.num_copies();
-  std::unordered_multimap<uint32_t, uint32_t> by_value;  // of the first copy, to inputs
-  std::unordered_multimap<uint32_t, uint32_t> made;      // likewise, to entries that were added
-  for (uint32_t k = 0; k < piece.inputs.size(); ++k) by_value.emplace(piece.inputs[k][0], k);
-  auto find = [&](const std::vector<uint32_t>& values) -> std::optional<Source> {
-    auto [in, in_end] = by_value.equal_range(values[0]);
-    for (; in != in_end; ++in)
-      if (piece.inputs[in->second] == values) return Source{.is_input = true, .number = in->second};
-    auto [own, own_end] = made.equal_range(values[0]);
-    for (; own != own_end; ++own) {
-      const std::vector<uint32_t>& ops = piece.entries[own->second].ops;
-      bool same = true;
-      for (size_t c = 0; c < copies; ++c)
-        same = same && graph_.op(ops[c]).results_begin == values[c];
-      if (same) return Source{.number = own->second};
-    }
-    return std::nullopt;
+  struct Outer {
+    std::vector<uint32_t> values, ops;  // per copy; no ops: it can only be read
+    std::vector<Source> operands = {};  // is_input: the Outer of this number
+    bool is_exclusive = false;          // nothing but the piece needs it
   };
-  for (uint32_t k = 0; k < piece.inputs.size(); ++k) {
-    const Op* model = graph_.producer(Value{piece.inputs[k][0]});
-    if (!model || !is_cheap(*model)) continue;
-    Piece::Entry entry;
-    for (uint32_t value : piece.inputs[k]) {
-      const Op* op = graph_.producer(Value{value});
-      if (!op || labels_[index_of(*op)] != labels_[index_of(*model)]) break;
-      entry.ops.push_back(index_of(*op));
-    }
-    if (entry.ops.size() < copies) continue;
-    int64_t more = 0;
-    std::vector<std::vector<uint32_t>> fresh;
-    for (uint32_t i = 0; i < model->num_operands; ++i) {
-      Source& source = entry.operands.emplace_back();
-      if (Value v = graph_.operand(*model, i); v.is_literal()) {
-        source.literal = v;
+  std::vector<Outer> outer;
+  std::unordered_multimap<uint32_t, uint32_t> known;  // by the value in the first copy
+  auto number_of = [&](std::vector<uint32_t> values) {
+    auto [at, end] = known.equal_range(values[0]);
+    for (; at != end; ++at)
+      if (outer[at->second].values == values) return at->second;
+    auto number = static_cast<uint32_t>(outer.size());
+    known.emplace(values[0], number);
+    std::vector<uint32_t> ops = made_by(values);
+    outer.push_back({std::move(values), std::move(ops)});
+    return number;
+  };
+  size_t num_inputs = piece.inputs.size();
+  for (const std::vector<uint32_t>& values : piece.inputs) number_of(values);
+  for (uint32_t k = 0; k < outer.size(); ++k) {
+    if (outer.size() > kMaxOuter + num_inputs) outer[k].ops.clear();
+    std::vector<uint32_t> ops = outer[k].ops;
+    if (ops.empty()) continue;
+    std::vector<Source> operands;
+    for (uint32_t i = 0; i < graph_.op(ops[0]).num_operands; ++i) {
+      Value v = graph_.operand(graph_.op(ops[0]), i);
+      if (v.is_literal()) {
+        operands.push_back({.literal = v});
         continue;
       }
       std::vector<uint32_t> values;
-      for (uint32_t op : entry.ops) values.push_back(graph_.operand(graph_.op(op), i).id);
-      if (std::optional<Source> known = find(values)) {
-        source = *known;
-        continue;
-      }
-      // The program's inputs are kept by the caller anyway.
-      if (values[0] >= graph_.num_inputs()) more += graph_.type(Value{values[0]})->num_bytes();
-      source = {.is_input = true,
-                .number = static_cast<uint32_t>(piece.inputs.size() + fresh.size())};
-      fresh.push_back(std::move(values));
+      for (uint32_t op : ops) values.push_back(graph_.operand(graph_.op(op), i).id);
+      operands.push_back({.is_input = true, .number = number_of(std::move(values))});
     }
-    if (more > graph_.type(Value{piece.inputs[k][0]})->num_bytes()) continue;
-    for (std::vector<uint32_t>& values : fresh) {
-      by_value.emplace(values[0], static_cast<uint32_t>(piece.inputs.size()));
-      piece.inputs.push_back(std::move(values));
-    }
-    auto number = static_cast<uint32_t>(piece.entries.size());
-    made.emplace(piece.inputs[k][0], number);
-    piece.entries.push_back(std::move(entry));
-    for (Piece::Entry& user : piece.entries)
-      for (Source& source : user.operands)
-        if (source.is_input && source.number == k) source = {.number = number};
-    piece.inputs[k].clear();
+    outer[k].operands = std::move(operands);
   }
+
+  // Of one copy in the midst: who reads what.
+  size_t model = piece.num_copies() / 2;
+  uint32_t begin = piece.entries[0].ops[model], end = begin + piece.num_own;
+  std::vector<uint32_t> order(outer.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    return outer[x].values[model] > outer[y].values[model];
+  });
+  std::unordered_map<uint32_t, uint32_t> exclusive;  // ops
+  MinCut cut(static_cast<uint32_t>(2 + 2 * outer.size()));
+  constexpr uint32_t kSource = 0, kSink = 1;
+  auto needed = [](uint32_t k) { return 2 + 2 * k; };
+  auto made = [](uint32_t k) { return 3 + 2 * k; };
+  for (uint32_t k : order) {
+    Outer& o = outer[k];
+    uint32_t value = o.values[model];
+    bool is_input = value < graph_.num_inputs();
+    uint32_t maker = is_input ? 0 : index_of(*graph_.producer(Value{value}));
+    bool is_written = last_use_[value] == graph_.ops().size(), is_exclusive = !is_written;
+    for (uint32_t user : users_[value]) {
+      if ((user >= begin && user < end) || exclusive.count(user)) continue;
+      is_exclusive = false;
+      is_written = is_written || user >= maker + piece.num_own;
+    }
+    double bytes = static_cast<double>(graph_.type(Value{value})->num_bytes());
+    if (is_input) bytes = 0;  // the caller keeps it anyway
+    double reading = is_written ? bytes : 2 * bytes;
+    if (k < num_inputs) cut.add(kSource, needed(k), MinCut::kInfinite);
+    if (o.ops.empty()) {
+      cut.add(needed(k), kSink, reading);
+      continue;
+    }
+    if (is_exclusive) exclusive.emplace(o.ops[model], k);
+    double work = is_exclusive ? 0 : seconds_of_work(op_cost(graph_, graph_.op(o.ops[0])));
+    cut.add(needed(k), made(k), reading);
+    cut.add(made(k), kSink, work * kBytes + 1);
+    for (const Source& source : o.operands)
+      if (source.is_input) cut.add(made(k), needed(source.number), MinCut::kInfinite);
+  }
+  std::vector<bool> side = cut.source_side(kSource, kSink);
+
+  std::vector<Source> sources(outer.size());
+  piece.inputs.clear();
+  uint32_t num_entries = static_cast<uint32_t>(piece.entries.size());
+  for (uint32_t k = 0; k < outer.size(); ++k) {
+    if (!side[needed(k)]) continue;
+    if (side[made(k)]) {
+      sources[k] = {.number = num_entries++};
+    } else {
+      sources[k] = {.is_input = true, .number = static_cast<uint32_t>(piece.inputs.size())};
+      piece.inputs.push_back(outer[k].values);
+    }
+  }
+  for (uint32_t k = 0; k < outer.size(); ++k)
+    if (side[needed(k)] && side[made(k)])
+      piece.entries.push_back({std::move(outer[k].ops), std::move(outer[k].operands)});
+  for (Piece::Entry& entry : piece.entries)
+    for (Source& source : entry.operands)
+      if (source.is_input) source = sources[source.number];
 }
 
 bool Planner::add(const Repeat& repeat, double max_seconds) {
   Piece piece = piece_of(repeat);
   recompute(piece);
-  size_t arrays = 0;
-  for (const std::vector<uint32_t>& values : piece.inputs) arrays += !values.empty();
+  size_t arrays = piece.inputs.size();
   for (uint32_t i = 0; i < piece.num_own; ++i) {
     uint32_t op = piece.entries[i].ops[0];
     uint32_t first = graph_.op(op).results_begin;
@@ -439,7 +501,7 @@ GraphRef Planner::build(const Piece& piece,
   GraphBuilder b;
   std::vector<Value> inputs(piece.inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k)
-    if (!piece.inputs[k].empty()) inputs[k] = b.input(graph_.type(Value{piece.inputs[k][0]}));
+    inputs[k] = b.input(graph_.type(Value{piece.inputs[k][0]}));
   // What was added depends on what the program computes before.
   std::vector<uint32_t> order(piece.entries.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -448,6 +510,7 @@ GraphRef Planner::build(const Piece& piece,
   });
   std::vector<Values> results(piece.entries.size());
   for (uint32_t i : order) {
+    if (!piece.entries[i].is_made) continue;
     const Op& op = graph_.op(piece.entries[i].ops[0]);
     Values operands;
     for (const Source& source : piece.entries[i].operands) {
@@ -462,7 +525,7 @@ GraphRef Planner::build(const Piece& piece,
   }
   std::vector<Value> values;
   for (auto [entry, result] : outputs) values.push_back(results[entry][result]);
-  return run_passes(b.finish(values), std::vector<std::string>{"dce"});
+  return b.finish(values);
 }
 
 // Which outputs of a block can be written where an input was: those of its type that are made when
@@ -512,14 +575,65 @@ void give_away(BlockPlan& plan, uint32_t num_inputs, const std::vector<bool>& do
     plan.blocks[i].aliases = aliases_of(*plan.blocks[i].graph, is_free[i]);
 }
 
-std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
-  auto plan = std::make_shared<BlockPlan>();
-  plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+// What moved into other pieces is no longer made where it was, and what only that read is not read.
+void Planner::drop_unused() {
+  bool changed = true;
+  while (std::exchange(changed, false)) {
+    std::vector<bool> crosses = crossing_values();
+    for (Piece& piece : pieces_) {
+      std::vector<bool> is_read(piece.inputs.size());
+      std::vector<uint32_t> reach;
+      for (uint32_t i = 0; i < piece.entries.size(); ++i) {
+        Piece::Entry& entry = piece.entries[i];
+        entry.is_made = false;
+        if (i >= piece.num_own) continue;
+        for (uint32_t op : entry.ops)
+          for (uint32_t r = 0; r < graph_.op(op).num_results; ++r)
+            entry.is_made = entry.is_made || crosses[graph_.op(op).results_begin + r];
+        if (entry.is_made) reach.push_back(i);
+      }
+      while (!reach.empty()) {
+        uint32_t i = reach.back();
+        reach.pop_back();
+        for (const Source& source : piece.entries[i].operands) {
+          if (source.literal) continue;
+          if (source.is_input) {
+            is_read[source.number] = true;
+          } else if (!std::exchange(piece.entries[source.number].is_made, true)) {
+            reach.push_back(source.number);
+          }
+        }
+      }
+      if (std::find(is_read.begin(), is_read.end(), false) == is_read.end()) continue;
+      changed = true;
+      std::vector<uint32_t> numbers(is_read.size());
+      std::vector<std::vector<uint32_t>> inputs;
+      for (uint32_t k = 0; k < is_read.size(); ++k) {
+        numbers[k] = static_cast<uint32_t>(inputs.size());
+        if (is_read[k]) inputs.push_back(std::move(piece.inputs[k]));
+      }
+      piece.inputs = std::move(inputs);
+      for (Piece::Entry& entry : piece.entries)
+        for (Source& source : entry.operands)
+          if (source.is_input && entry.is_made) source.number = numbers[source.number];
+    }
+  }
+}
+
+std::vector<bool> Planner::crossing_values() const {
   std::vector<bool> crosses(graph_.num_values());
   for (const Piece& piece : pieces_)
     for (const std::vector<uint32_t>& values : piece.inputs)
       for (uint32_t v : values) crosses[v] = true;
   for (Value v : graph_.outputs()) crosses[v.id] = true;
+  return crosses;
+}
+
+std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
+  drop_unused();
+  auto plan = std::make_shared<BlockPlan>();
+  plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+  std::vector<bool> crosses = crossing_values();
 
   struct Step {
     uint32_t start, block;
@@ -535,12 +649,12 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
                         [&](uint32_t op) { return crosses[graph_.op(op).results_begin + r]; }))
           outputs.emplace_back(i, r);
     }
+    if (outputs.empty()) continue;  // all of it moved
     auto block = static_cast<uint32_t>(plan->blocks.size());
     plan->blocks.push_back({build(piece, outputs), static_cast<uint32_t>(piece.num_copies())});
     for (size_t c = 0; c < piece.num_copies(); ++c) {
       Step& step = steps.emplace_back(Step{piece.entries[0].ops[c], block, {}, {}});
-      for (const std::vector<uint32_t>& values : piece.inputs)
-        if (!values.empty()) step.inputs.push_back(values[c]);
+      for (const std::vector<uint32_t>& values : piece.inputs) step.inputs.push_back(values[c]);
       for (auto [entry, result] : outputs)
         step.outputs.push_back(graph_.op(piece.entries[entry].ops[c]).results_begin + result);
     }
