@@ -20,9 +20,6 @@ struct Steps {
 std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, Cut cut,
                                          const std::vector<bool>& donated);
 
-// Per step, the bytes of intermediate values that are alive while it runs.
-std::vector<int64_t> held_bytes(const Program& program);
-
 // Runs on a list of buffers, which is emptied so that none lives longer than it is needed; returns
 // a list of buffers.
 Ref run_steps(const Steps& steps, Ref buffers, FunctionRef<Ref(Executable&, PyObject*)> execute);

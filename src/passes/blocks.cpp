@@ -32,6 +32,8 @@ constexpr size_t kMaxOuter = 512;   // values in front of a piece of which it ma
 constexpr double kFlops = 2e10, kBytes = 8e9;
 // What it takes to start a program, and to hand it an array or take one from it.
 constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
+// How much more memory steps may take than one module, with arguments and results.
+constexpr double kMaxGrowth = 1.03;
 double seconds_of_work(const Cost& cost) {
   return (cost.flops + 10 * cost.transcendentals) / kFlops;
 }
@@ -172,6 +174,10 @@ Repeat Finder::cut(const Run& run) const {
                            static_cast<double>(options_.min_ops) / run.period);
   if (wanted > run.length() / run.period / 2) return {};
   auto periods = static_cast<uint32_t>(std::max(1.0, std::ceil(wanted)));
+  // As many as leave least to be compiled: a piece, and the periods that no piece has.
+  uint32_t all = run.length() / run.period;
+  for (uint32_t more = periods; more <= all / 2; ++more)
+    if (more + all % more < periods + all % periods) periods = more;
   Repeat repeat{.length = periods * run.period};
   uint32_t slack = run.length() % repeat.length, best = run.begin;
   double least = -1;
@@ -253,6 +259,61 @@ GraphRef constants_first(const GraphRef& graph) {
   return finish_copy(*graph, b, map, inputs);
 }
 
+// Whether an op may be made where its result is read: it is part of the kernels there.
+bool can_move(const Graph& graph, const Op& op) {
+  const OpDef& d = def(*op.info);
+  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
+    return false;
+  return d.elementwise || op_cost(graph, op).flops == 0;
+}
+
+// The most bytes of intermediate values that are alive at once in one module, by estimate. XLA
+// makes what is cheap, or read by one kernel, within the kernels that read it, which then keep
+// alive what that is made of.
+int64_t peak_of(const Graph& graph) {
+  auto num_ops = static_cast<uint32_t>(graph.ops().size());
+  std::vector<uint32_t> readers(graph.num_values()), last(graph.num_values());
+  std::vector<bool> is_stored(graph.num_values()), is_output(graph.num_values());
+  for (Value v : graph.outputs())
+    if (!v.is_literal()) is_stored[v.id] = is_output[v.id] = true;
+  auto elements = [&](Value v) { return graph.type(v)->num_elements(); };
+  for (uint32_t i = num_ops; i-- > 0;) {
+    const Op& op = graph.op(i);
+    uint32_t end = i;  // until which its operands are needed
+    bool is_fused = can_move(graph, op);
+    for (uint32_t r = 0; r < op.num_results; ++r) {
+      uint32_t v = op.results_begin + r;
+      bool is_dear = readers[v] > 1 && op_cost(graph, op).transcendentals > 0;
+      is_stored[v] = is_stored[v] || !is_fused || is_dear;
+      if (!is_stored[v]) end = std::max(end, last[v]);
+    }
+    bool is_reduction = op.num_operands == 1 && op.num_results == 1 &&
+                        elements(graph.operand(op, 0)) > elements(graph.result(op));
+    for (Value v : graph.operands(op)) {
+      if (v.is_literal()) continue;
+      ++readers[v.id];
+      last[v.id] = std::max(last[v.id], end);
+      if (!is_fused && !is_reduction) is_stored[v.id] = true;
+    }
+  }
+  std::vector<int64_t> freed(num_ops);
+  int64_t now = 0, peak = 0;
+  for (uint32_t i = 0; i < num_ops; ++i) {
+    const Op& op = graph.op(i);
+    for (uint32_t r = 0; r < op.num_results; ++r) {
+      uint32_t v = op.results_begin + r;
+      if (!is_stored[v] || is_output[v]) continue;
+      now += graph.result_types(op)[r]->num_bytes();
+      freed[std::max(last[v], i)] += graph.result_types(op)[r]->num_bytes();
+    }
+    // An element-wise result takes the place of what it is made of.
+    if (def(*op.info).elementwise) now -= std::exchange(freed[i], 0);
+    peak = std::max(peak, now);
+    now -= freed[i];
+  }
+  return peak;
+}
+
 // Pieces that are alike, while they become a block and its steps.
 struct Piece {
   // Where an operand of an entry comes from, in every copy.
@@ -296,7 +357,6 @@ class Planner {
 
   Piece piece_of(const Repeat& repeat) const;
   void recompute(Piece& piece) const;
-  bool can_move(const Op& op) const;
   std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
   void drop_unused();
   std::vector<bool> crossing_values() const;
@@ -355,14 +415,6 @@ Piece Planner::piece_of(const Repeat& repeat) const {
   return piece;
 }
 
-// Whether an op may be made where its result is read: it is part of the kernels there.
-bool Planner::can_move(const Op& op) const {
-  const OpDef& d = def(*op.info);
-  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
-    return false;
-  return d.elementwise || op_cost(graph_, op).flops == 0;
-}
-
 // The ops that make a value in each copy, if they are alike and can be moved; else none.
 std::vector<uint32_t> Planner::made_by(const std::vector<uint32_t>& values) const {
   std::vector<uint32_t> ops;
@@ -371,7 +423,7 @@ std::vector<uint32_t> Planner::made_by(const std::vector<uint32_t>& values) cons
     if (!op || labels_[index_of(*op)] != labels_[ops.empty() ? index_of(*op) : ops[0]]) return {};
     ops.push_back(index_of(*op));
   }
-  if (!can_move(graph_.op(ops[0]))) return {};
+  if (!can_move(graph_, graph_.op(ops[0]))) return {};
   return ops;
 }
 
@@ -483,13 +535,18 @@ void Planner::recompute(Piece& piece) const {
 bool Planner::add(const Repeat& repeat, double max_seconds) {
   Piece piece = piece_of(repeat);
   recompute(piece);
-  size_t arrays = piece.inputs.size();
-  for (uint32_t i = 0; i < piece.num_own; ++i) {
-    uint32_t op = piece.entries[i].ops[0];
-    uint32_t first = graph_.op(op).results_begin;
-    for (uint32_t r = 0; r < graph_.op(op).num_results; ++r)
-      arrays += last_use_[first + r] >= repeat.starts[0] + repeat.length;
-  }
+  // Arrays that go from one step to another: one module is given its own inputs and outputs, too.
+  uint32_t start = repeat.starts[0], end = start + repeat.length;
+  auto is_read_elsewhere = [&](uint32_t value) {
+    return std::any_of(users_[value].begin(), users_[value].end(),
+                       [&](uint32_t user) { return user < start || user >= end; });
+  };
+  size_t arrays = 0;
+  for (const std::vector<uint32_t>& values : piece.inputs)
+    arrays += values[0] >= graph_.num_inputs() || is_read_elsewhere(values[0]);
+  for (uint32_t i = start; i < end; ++i)
+    for (uint32_t r = 0; r < graph_.op(i).num_results; ++r)
+      arrays += is_read_elsewhere(graph_.op(i).results_begin + r);
   if (kStepSeconds + kArraySeconds * static_cast<double>(arrays) > max_seconds) return false;
   pieces_.push_back(std::move(piece));
   return true;
@@ -629,10 +686,22 @@ std::vector<bool> Planner::crossing_values() const {
   return crosses;
 }
 
+void set_peaks(BlockPlan& plan, const Graph& graph) {
+  std::vector<int64_t> held = plan.held_bytes(), within;
+  for (const BlockPlan::Block& block : plan.blocks) within.push_back(peak_of(*block.graph));
+  for (size_t i = 0; i < held.size(); ++i)
+    plan.peak = std::max(plan.peak, held[i] + within[plan.steps[i].block]);
+  plan.whole_peak = peak_of(graph);
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i)
+    plan.outer += graph.type(graph.input(i))->num_bytes();
+  for (Value v : graph.outputs()) plan.outer += graph.type(v)->num_bytes();
+}
+
 std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
   drop_unused();
   auto plan = std::make_shared<BlockPlan>();
   plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+  plan->num_inputs = graph_.num_inputs();
   std::vector<bool> crosses = crossing_values();
 
   struct Step {
@@ -683,6 +752,7 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
   }
   for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
   give_away(*plan, graph_.num_inputs(), donated);
+  set_peaks(*plan, graph_);
   return plan;
 }
 
@@ -748,7 +818,29 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
 bool BlockPlan::is_worth_it() const {
   size_t count = 0;
   for (const Block& block : blocks) count += block.graph->ops().size();
-  return count <= num_ops / 2;
+  return count <= num_ops / 2 &&
+         static_cast<double>(outer + peak) <= kMaxGrowth * static_cast<double>(outer + whole_peak);
+}
+
+std::vector<int64_t> BlockPlan::held_bytes() const {
+  std::vector<int64_t> bytes(num_slots), held;
+  std::vector<bool> is_outer(num_slots);
+  std::fill_n(is_outer.begin(), num_inputs, true);
+  for (uint32_t slot : outputs) is_outer[slot] = true;
+  int64_t now = 0;
+  for (const BlockStep& step : steps) {
+    const Block& block = blocks[step.block];
+    std::vector<TypeRef> types = block.graph->output_types();
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      if (uint32_t slot = step.outputs[i]; !is_outer[slot])
+        now += bytes[slot] = types[i]->num_bytes();
+    int64_t given = 0;
+    for (size_t k = 0; k < block.aliases.size(); ++k)
+      if (block.aliases[k] >= 0) given += bytes[step.inputs[k]];
+    held.push_back(now - given);
+    for (uint32_t slot : step.done) now -= bytes[slot];
+  }
+  return held;
 }
 
 std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options,
