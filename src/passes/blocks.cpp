@@ -32,8 +32,9 @@ constexpr size_t kMaxOuter = 512;   // values in front of a piece of which it ma
 constexpr double kFlops = 2e10, kBytes = 8e9;
 // What it takes to start a program, and to hand it an array or take one from it.
 constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
-// How much more memory steps may take than one module, with arguments and results.
-constexpr double kMaxGrowth = 1.03;
+// How much more memory steps may take than one module, with arguments and results, besides what is
+// no matter in any process.
+constexpr double kMaxGrowth = 1.03, kFewBytes = 1 << 20;
 double seconds_of_work(const Cost& cost) {
   return (cost.flops + 10 * cost.transcendentals) / kFlops;
 }
@@ -818,8 +819,8 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
 bool BlockPlan::is_worth_it() const {
   size_t count = 0;
   for (const Block& block : blocks) count += block.graph->ops().size();
-  return count <= num_ops / 2 &&
-         static_cast<double>(outer + peak) <= kMaxGrowth * static_cast<double>(outer + whole_peak);
+  auto all = static_cast<double>(outer + peak), of_whole = static_cast<double>(outer + whole_peak);
+  return count <= num_ops / 2 && all <= kMaxGrowth * of_whole + kFewBytes;
 }
 
 std::vector<int64_t> BlockPlan::held_bytes() const {
