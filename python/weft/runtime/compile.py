@@ -80,6 +80,53 @@ def _shown(compile):
     return compile_module
 
 
+@dataclasses.dataclass(frozen=True)
+class _Effort:
+    """How hard XLA's compiler for CPUs tries: options of XLA's, and those that are not its own but
+    entries of its `xla_backend_extra_options`. Versions that do not know an entry ignore it."""
+
+    options: tuple = ()
+    extra: tuple = ()
+
+
+# What compiles longer without calls that are faster; tools/bench/README.md has the figures.
+_IDLE = tuple(
+    (f"xla_cpu_disable_{name}", "true")
+    for name in ("tiled_emitter", "loop_unrolling", "slp_vectorizer")
+)
+_EFFORTS = {
+    "fast_compile": _Effort((("xla_backend_optimization_level", 0),), _IDLE),
+    "balanced": _Effort((), _IDLE),
+    "fast_run": _Effort(),
+}
+# Where a serialised CompileOptions has that map: executable_build_options, debug_options,
+# xla_backend_extra_options. jaxlib has no attribute for it, and its overrides take no maps.
+_PATH_TO_EXTRA = (3, 3, 500)
+
+
+def _field(number, data):
+    """A field of bytes in the wire format of protocol buffers."""
+    out = bytearray()
+    for n in (number << 3 | 2, len(data)):
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + data
+
+
+@functools.cache
+def _serialized_options(extra):
+    """The default CompileOptions, with entries of a map that those of XLA_FLAGS replace."""
+    entries = b""
+    for name, value in extra:
+        entry = _field(1, name.encode()) + _field(2, value.encode())
+        for number in reversed(_PATH_TO_EXTRA):
+            entry = _field(number, entry)
+        entries += entry
+    return entries + xla_client.CompileOptions().SerializeAsString()
+
+
 @_shown
 def compile_text(
     text,
@@ -98,17 +145,21 @@ def compile_text(
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
     libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
-    pairs of name and value, or None. `split`, a list, gets (number, tiles as of `output_tiles`) of
-    each value of which the module wants to know how XLA splits it. `key` is what of the module
-    decides about its executable, as bytes; None for a module that means something in this process
-    only.
+    pairs of name and value, or None; "optimize" is what `jit` was given. `split`, a list, gets
+    (number, tiles as of `output_tiles`) of each value of which the module wants to know how XLA
+    splits it. `key` is what of the module decides about its executable, as bytes; None for a module
+    that means something in this process only.
     """
     _maps.before_compile()
     if targets:
         ffi.prepare(devices.platform_of(indices[0]), targets)
     client = devices.client_of(indices[0])
     placed = [devices.device_at(i) for i in indices]
-    options = xla_client.CompileOptions()
+    asked = dict(compiler_options or ())
+    effort = _EFFORTS[asked.pop("optimize", "balanced")]
+    if placed[0].platform != "cpu":
+        effort = _EFFORTS["fast_run"]
+    options = xla_client.CompileOptions.ParseFromString(_serialized_options(effort.extra))
     options.num_replicas = 1
     options.num_partitions = len(placed)
     ids = np.array([[device.id for device in placed]])
@@ -118,7 +169,7 @@ def compile_text(
         options.executable_build_options.use_spmd_partitioning = True
         options.executable_build_options.use_shardy_partitioner = True
         options.executable_build_options.allow_spmd_sharding_propagation_to_output = [True]
-    overrides = _accepted(compiler_options or (), options)
+    overrides = _accepted(dict(effort.options) | asked, options)
     if placed[0].platform == "cpu" and has_barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
@@ -280,7 +331,7 @@ def _tiles(layout):
 def _accepted(compiler_options, options):
     """The options that XLA parses; those that `options` has as attributes are set there."""
     overrides = []
-    for name, value in compiler_options:
+    for name, value in compiler_options.items():
         if hasattr(options, name):
             setattr(options, name, value)
         elif hasattr(options.executable_build_options, name):
