@@ -5,11 +5,11 @@ usage: compile.py [--dir FOLDER] [--rounds N] [--clock] [--stages] [--kernels] [
 
 Programs are those of compile_programs.py and of FOLDER/programs.py (default: ../shared/bench beside
 the checkout). Every framework traces, lowers, compiles and calls each in a process of its own, in
-turn. Tracing and compiling are counted in the processor's time, of all threads, or with
-`--clock` by the clock, as calls are. The least of all rounds counts. `--stages` says where a compilation's time
-goes, `--kernels` what a program ends as, kind by kind, and `--options` gives XLA options to both.
-Peaks of memory are of the whole process. At the end stand geometric means of weft / jax, and the
-programs that are above what is asked for.
+turn. Tracing and compiling are counted in the processor's time, of all threads, or with `--clock`
+by the clock, as calls are. The least of all rounds counts. `--stages` says where a compilation's
+time goes, `--kernels` what a program ends as, kind by kind, and `--options` gives XLA options to
+both. Peaks of memory are of the whole process. At the end stand geometric means of weft / jax, and
+the programs that are above what is asked for.
 """
 
 import argparse

@@ -94,11 +94,27 @@ _IDLE = tuple(
     (f"xla_cpu_disable_{name}", "true")
     for name in ("tiled_emitter", "loop_unrolling", "slp_vectorizer")
 )
+# XLA's new emitters make each kernel by way of MLIR, and equal kernels once; the old ones make a
+# kernel in half the time, and all of them.
+_OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
 _EFFORTS = {
     "fast_compile": _Effort((("xla_backend_optimization_level", 0),), _IDLE),
     "balanced": _Effort((), _IDLE),
     "fast_run": _Effort(),
 }
+_COMPUTES = re.compile(
+    r" = (stablehlo\.(?!constant|slice|reshape|broadcast_in_dim|transpose|concatenate|iota).*)"
+)
+_VALUE = re.compile(r"%\w+")
+
+
+def _has_equal_kernels(text):
+    """Whether XLA is likely to make kernels of a module that are equal: whether most of its
+    operations that compute are like others, but for their operands."""
+    found = _COMPUTES.findall(text)
+    return len({_VALUE.sub("", line) for line in found}) < 0.4 * len(found)
+
+
 # Where a serialised CompileOptions has that map: executable_build_options, debug_options,
 # xla_backend_extra_options. jaxlib has no attribute for it, and its overrides take no maps.
 _PATH_TO_EXTRA = (3, 3, 500)
@@ -151,15 +167,16 @@ def compile_text(
     that means something in this process only.
     """
     _maps.before_compile()
-    if targets:
-        ffi.prepare(devices.platform_of(indices[0]), targets)
     client = devices.client_of(indices[0])
     placed = [devices.device_at(i) for i in indices]
     asked = dict(compiler_options or ())
     effort = _EFFORTS[asked.pop("optimize", "balanced")]
     if placed[0].platform != "cpu":
         effort = _EFFORTS["fast_run"]
-    options = xla_client.CompileOptions.ParseFromString(_serialized_options(effort.extra))
+    extra = effort.extra
+    if extra and not _has_equal_kernels(text):
+        extra += (_OLD_EMITTERS,)
+    options = xla_client.CompileOptions.ParseFromString(_serialized_options(extra))
     options.num_replicas = 1
     options.num_partitions = len(placed)
     ids = np.array([[device.id for device in placed]])
@@ -187,22 +204,26 @@ def compile_text(
         preimage = _preimage(key, placed, options, overrides)
     if overrides:
         options.env_option_overrides = overrides
-    if preimage is not None:
-        return _through_disk(text, placed, options, preimage)
-    if split is not None:
-        # XLA calls the functions by their addresses while it compiles: hold them until then.
-        text, told = _with_inspections(text, split)
-    if not host_functions:
-        return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
-    from weft.runtime.callback import checked
-    from weft.runtime.mlir import parse_module
+    wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
+    try:
+        if preimage is not None:
+            return _through_disk(text, placed, options, preimage)
+        if split is not None:
+            # XLA calls the functions by their addresses while it compiles: hold them until then.
+            text, told = _with_inspections(text, split)
+        if not host_functions:
+            return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
+        from weft.runtime.callback import checked
+        from weft.runtime.mlir import parse_module
 
-    # Only the parsed form of a module is accepted together with functions.
-    functions = [checked(*f) for f in host_functions]
-    loaded = client.compile_and_load(
-        parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
-    )
-    return loaded, False
+        # Only the parsed form of a module is accepted together with functions.
+        functions = [checked(*f) for f in host_functions]
+        loaded = client.compile_and_load(
+            parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
+        )
+        return loaded, False
+    finally:
+        wait_for_targets()
 
 
 def _leaves_no_trace(options, overrides, targets, platform):
