@@ -110,6 +110,12 @@ def test_how_hard_the_compiler_tries():
         weft.jit(f, optimize="fastest")
 
 
+def test_what_the_old_emitters_do_not_know():
+    least, most = np.array([True, False]), np.array([True, True])
+    clamped = weft.jit(weft.lax.clamp)(least, np.array([False, True]), most)
+    np.testing.assert_array_equal(clamped, [True, True])
+
+
 def test_options_without_a_field_reach_xla(tmp_path):
     f = weft.jit(lambda x: wnp.sin(x) * 3, optimize="balanced")
     f.lower(1.0).compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True})

@@ -106,6 +106,8 @@ _COMPUTES = re.compile(
     r" = (stablehlo\.(?!constant|slice|reshape|broadcast_in_dim|transpose|concatenate|iota).*)"
 )
 _VALUE = re.compile(r"%\w+")
+# Of these types the old emitters know less.
+_RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
 
 
 def _has_equal_kernels(text):
@@ -153,6 +155,7 @@ def compile_text(
     compiler_options=None,
     split=None,
     key=None,
+    old_emitters=True,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -164,7 +167,7 @@ def compile_text(
     pairs of name and value, or None; "optimize" is what `jit` was given. `split`, a list, gets
     (number, tiles as of `output_tiles`) of each value of which the module wants to know how XLA
     splits it. `key` is what of the module decides about its executable, as bytes; None for a module
-    that means something in this process only.
+    that means something in this process only. `old_emitters`: they may be chosen.
     """
     _maps.before_compile()
     client = devices.client_of(indices[0])
@@ -174,7 +177,10 @@ def compile_text(
     if placed[0].platform != "cpu":
         effort = _EFFORTS["fast_run"]
     extra = effort.extra
-    if extra and not _has_equal_kernels(text):
+    # What is inspected is told once.
+    old_emitters = old_emitters and bool(extra) and split is None
+    old_emitters = old_emitters and not _RARE_TYPES.search(text) and not _has_equal_kernels(text)
+    if old_emitters:
         extra += (_OLD_EMITTERS,)
     options = xla_client.CompileOptions.ParseFromString(_serialized_options(extra))
     options.num_replicas = 1
@@ -222,8 +228,22 @@ def compile_text(
             parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
         )
         return loaded, False
+    except _jax.JaxRuntimeError as error:
+        if not old_emitters or not str(error).startswith("UNIMPLEMENTED"):
+            raise
     finally:
         wait_for_targets()
+    return compile_text(
+        text,
+        indices,
+        host_functions,
+        has_barriers,
+        targets,
+        compiler_options,
+        split,
+        key,
+        False,
+    )
 
 
 def _leaves_no_trace(options, overrides, targets, platform):
