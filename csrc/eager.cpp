@@ -82,7 +82,8 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   }
   CompileOptions options;
   options.places = places;
-  if (!splits.empty()) options.places.outputs = splits;
+  for (size_t i = 0; i < splits.size(); ++i)
+    options.places.outputs.push_back(place_of_result(splits[i], graph->type(graph->outputs()[i])));
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;

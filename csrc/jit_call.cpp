@@ -64,9 +64,9 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
           e.graph->num_inputs() - e.captures.size());
   resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
-  for (size_t i = 0; i < e.splits.size(); ++i)
-    if (!made->outputs[i]) made->outputs[i] = e.splits[i];
   std::vector<TypeRef> types = e.graph->output_types();
+  for (size_t i = 0; i < e.splits.size(); ++i)
+    if (!made->outputs[i]) made->outputs[i] = place_of_result(e.splits[i], types[i]);
   for (size_t i = 0; i < types.size(); ++i)
     if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
   e.wanted = std::move(made);

@@ -261,6 +261,14 @@ std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value>
   return out;
 }
 
+ShardingRef place_of_result(ShardingRef split, TypeRef type) {
+  if (!split->mesh()->has(AxisType::kAuto)) return split;
+  ShardingParts parts = split->parts();
+  parts.dims.resize(type->shape().size());
+  for (DimSharding& dim : parts.dims) dim.open = true;
+  return make_sharding(std::move(parts));
+}
+
 ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) {
   context_stack().push_back(std::move(context));
 }

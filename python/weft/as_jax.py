@@ -99,7 +99,7 @@ class _Renamed(types.ModuleType):
     def __getattr__(self, name):
         if (full_name := f"{self.__name__}.{name}") in _STAND_INS:
             return importlib.import_module(full_name)
-        if name.startswith("__") or self._own is None:
+        if (name.startswith("__") and name != "__all__") or self._own is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         found = getattr(self._own, name)
         if isinstance(found, types.ModuleType) and found.__name__.startswith("weft."):

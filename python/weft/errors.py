@@ -460,7 +460,7 @@ class ShardingError(WeftError, ValueError):
     """
 
 
-class ShardingTypeError(WeftError, TypeError):
+class ShardingTypeError(WeftError, TypeError, ValueError):
     """Arrays split over explicit axes of a mesh from which it does not follow how a result is.
 
     Say it, with `out_sharding=`, or bring an operand into another sharding first::

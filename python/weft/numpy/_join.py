@@ -16,6 +16,7 @@ from weft._arguments import (
 )
 from weft._array import Array
 from weft._jit import composite
+from weft._staging import typeof
 from weft.dtypes import is_integer, requested_dtype
 from weft.errors import (
     AttributeValueError,
@@ -23,6 +24,7 @@ from weft.errors import (
     DTypeError,
     OperandError,
     ShapeError,
+    ShardingError,
 )
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
@@ -311,6 +313,12 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     counts = counts.reshape(-1) if counts.size == 1 else counts
     if (counts < 0).any():
         raise ShapeError(f"[repeat] expected non-negative repeats; got {repeats}")
+    split = _core.split_of(a)
+    if split is not None and axis < len(split.dims) and split.dims[axis][0]:
+        raise ShardingError(
+            f"[repeat] expected an array that is not split along axis {axis}, over which it "
+            f"repeats; got {typeof(a)}\n  Say with out_sharding= how the result is split."
+        )
     if counts.size == 1 or (counts.size and (counts == counts[0]).all()):
         return _repeat(a, count=int(counts.flat[0]), axis=axis)
     index = np.repeat(np.arange(size, dtype=np.int32), counts)

@@ -109,7 +109,7 @@ class _StandIns:
     """jaxlib asks jax for the sharding and the type of each part of a buffer that it hands out.
 
     While this is entered it finds modules here that make them, so that jax is not imported, nor
-    looked for once per part. If jax was imported, it is asked.
+    looked for once per part. If jax was imported, it is asked; weft.as_jax is not jax.
     """
 
     NAMES = ("jax", "jax._src", "jax._src.sharding_impls", "jax.core")
@@ -128,14 +128,16 @@ class _StandIns:
         return _core.jaxlib_sharding(devices.placement_of(device), 0)
 
     def __enter__(self):
-        self._entered = "jax" not in sys.modules
-        if self._entered:
+        self._hidden = None
+        if "jax._src.sharding_impls" not in sys.modules:
+            self._hidden = {name: sys.modules[name] for name in self.NAMES if name in sys.modules}
             sys.modules.update(self._modules)
 
     def __exit__(self, *exception):
-        if self._entered:
+        if self._hidden is not None:
             for name in self.NAMES:
                 sys.modules.pop(name, None)
+            sys.modules.update(self._hidden)
 
 
 def shards(buffer):
