@@ -150,12 +150,6 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   throw Error(ErrorKind::kInternal, "operand of an invalid kind");
 }
 
-// The mesh that set_mesh set; null: none.
-static MeshRef& mesh_that_is_set() {
-  thread_local MeshRef mesh = nullptr;
-  return mesh;
-}
-
 // By the rules; ops that a user wrote have to follow them, where the axes are explicit.
 static void place_results(TraceContext& context, const AttrsRef& attrs, const Values& results) {
   if (!context.placements && attrs)

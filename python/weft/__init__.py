@@ -254,6 +254,7 @@ __all__ = [
     "make_jaxpr",
     "make_mesh",
     "make_user_context",
+    "memory",
     "memory_stats",
     "monitoring",
     "named_call",

@@ -23,6 +23,7 @@ from weft import flatten_util as flatten_util
 from weft import image as image
 from weft import interpreters as interpreters
 from weft import lax as lax
+from weft import memory as memory
 from weft import monitoring as monitoring
 from weft import nn as nn
 from weft import numpy as numpy

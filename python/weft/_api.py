@@ -13,6 +13,7 @@ from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
 from weft.dtypes import is_key
+from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
@@ -170,8 +171,10 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Args:
       x: a tree of arrays and numbers.
-      device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, or None;
-        or a tree of such, of which `x` may go on below.
+      device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, a
+        `weft.memory.Space`, or None; or a tree of such, of which `x` may go on below. A Space moves
+        arrays to another memory of the devices that they are on; in a function that is traced it
+        has no effect.
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
@@ -185,9 +188,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         raise ValueError("device_put expected donate or may_alias=False, not both")
 
     def put_on(leaf, place):
-        return put(
-            leaf, placement_of(place, "device_put", ValueError) if place is not None else None
-        )
+        if place is None:
+            return put(leaf, None)
+        if isinstance(place, Space):
+            return put(leaf, _in_memory(leaf, place))
+        return put(leaf, placement_of(place, "device_put", ValueError, np.shape(leaf)))
 
     def put(leaf, placement):
         if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
@@ -207,6 +212,16 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         return tree_map(put_on, x, places)
     placement = None if device is None else _devices.placement_of(device)
     return tree_map(lambda leaf: put(leaf, placement), x)
+
+
+def _in_memory(leaf, space):
+    """The core's sharding of an array in a memory; None where it stays as it is."""
+    value = _core.explicit_asarray(leaf)
+    if space is Space.Any or isinstance(value, _core.Tracer):
+        return None
+    sharding = value.sharding
+    kind = "pinned_host" if space is Space.Host else None
+    return sharding.with_memory_kind(kind)._placement
 
 
 def device_get(x):

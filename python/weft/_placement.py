@@ -1,9 +1,11 @@
 """From what users say of places (devices, shardings, specs) to the core's shardings, and back."""
 
+import math
+
 import numpy as np
 
 from weft import _core, sharding as _sharding
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, ShardingError
 from weft.sharding import (
     NamedSharding,
     PartitionSpec,
@@ -40,10 +42,11 @@ def split_seen(split, ndim):
     return found
 
 
-def placement_of(place, function, no_mesh: type[Exception] = RuntimeError):
+def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape=None):
     """The core's sharding of a device, a sharding or, where a mesh is set, a PartitionSpec.
 
-    Raises ValueError for what is none of these, and `no_mesh` for a spec where no mesh is set.
+    Raises ValueError for what is none of these and for a spec of more entries than `shape` has, and
+    `no_mesh` for a spec where no mesh is set.
     """
     from weft.runtime import devices
 
@@ -57,6 +60,14 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError):
                 "with weft.set_mesh"
             )
         place = NamedSharding(mesh, place)
+    rank = math.inf if shape is None else len(shape)
+    entries = place.spec if isinstance(place, NamedSharding) else ()
+    # Of None alone: others the core finds.
+    if len(entries) > rank >= len(place._placement.dims):
+        raise ShardingError(
+            f"[{function}] expected an array of at least {len(place.spec)} dimensions for "
+            f"{place.spec} on {place.mesh}; got one of shape {tuple(shape)}"
+        )
     placement = getattr(place, "_placement", None)
     if placement is not None:
         return placement
