@@ -202,7 +202,15 @@ def parts():
         with raises(ValueError, "UNCONSTRAINED"):
             weft.reshard(x, P(P.UNCONSTRAINED))
     mixed = weft.make_mesh(SIZES, NAMES, axis_types=(AxisType.Explicit, AxisType.Auto))
+    y = weft.device_put(HOST, NamedSharding(mixed, P("x", "y")))
     with weft.set_mesh(mixed):
+        assert str(weft.typeof(y)) == "float32[8@x,16]"
+        for f in (lambda a: a + 1, weft.jit(lambda a: a * 2)):
+            assert f(y).sharding == y.sharding, f(y).sharding
+        assert weft.jit(lambda a: a.T)(y).sharding.spec == P("y", "x")
+        assert weft.jit(lambda a: a.sum(1))(y).sharding.spec == P("x")
+        pinned = weft.jit(lambda a: weft.lax.with_sharding_constraint(a, P(None, "y")))
+        assert pinned(weft.device_put(HOST, P("x"))).sharding == y.sharding
         with raises(ValueError, "type Explicit", "'y'"):
             weft.reshard(x, P("x", "y"))
         with raises(ValueError, "type Auto", "'x'"):

@@ -123,6 +123,19 @@ def test_refused_where_jax_is_there():
     assert "ImportError: weft.as_jax expected that jax is not imported yet" in run.stderr
 
 
+def test_arrays_on_several_devices():
+    code = """
+import weft.as_jax, jax, numpy as np
+from jax.sharding import *
+jax.config.update("weft_num_cpu_devices", 4)
+split = NamedSharding(jax.make_mesh((4,), ("x",)), PartitionSpec("x"))
+x = jax.device_put(np.arange(8.0), split)
+assert (np.asarray(x) == np.arange(8)).all() and len(x.addressable_shards) == 4
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
 def test_what_weft_lacks_is_told():
     code = "import weft.as_jax, jax; jax.lax.no_such_name"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
