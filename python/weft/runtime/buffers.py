@@ -99,8 +99,10 @@ def _assembled(buffer, dtype, shape, indices):
         return to_numpy(parts[0], dtype, shape)
     value = np.empty(shape, dtype)
     for index, part in zip(indices, parts, strict=True):
-        held = value[index]
-        held[...] = to_numpy(part, dtype, held.shape)
+        try:
+            value[index] = np.asarray(memoryview(part))
+        except BufferError:
+            value[index] = _to_numpy_otherwise(part, dtype, value[index].shape)
     value.flags.writeable = False
     return value
 
@@ -130,7 +132,9 @@ class _StandIns:
     def __enter__(self):
         self._hidden = None
         if "jax._src.sharding_impls" not in sys.modules:
-            self._hidden = {name: sys.modules[name] for name in self.NAMES if name in sys.modules}
+            self._hidden = {}
+            if "jax" in sys.modules:
+                self._hidden = {n: sys.modules[n] for n in self.NAMES if n in sys.modules}
             sys.modules.update(self._modules)
 
     def __exit__(self, *exception):
