@@ -111,8 +111,8 @@ ShardingRef home(const Operand& x) {
   return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
-// Where a program runs that nothing else places: on the mesh that is set, if this process has all of
-// it, or the current device.
+// Where a program runs that nothing else places: on the mesh that is set, if this process has all
+// of it, or the current device.
 ShardingRef place_by_default() {
   MeshRef set = mesh_that_is_set();
   bool counts = set && set->size() > 1 && !set->is_abstract() &&

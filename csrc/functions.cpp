@@ -250,7 +250,8 @@ ShardingRef joint_split(std::span<const Operand> xs, const Dims& shape) {
     if (joint.mesh && joint.mesh != own->mesh()) return nullptr;
     joint.mesh = own->mesh();
     joint.dims.resize(shape.size());
-    for (size_t i = 0, first = shape.size() - x.type->shape().size(); i + first < shape.size(); ++i) {
+    for (size_t i = 0, first = shape.size() - x.type->shape().size(); i + first < shape.size();
+         ++i) {
       DimSharding& dim = joint.dims[i + first];
       if (own->dim(i).axes.empty()) continue;
       if (!dim.axes.empty() && dim != own->dim(i)) return nullptr;
@@ -273,9 +274,8 @@ PyObject* broadcast_arrays(PyObject*, PyObject* const* args, Py_ssize_t n) {
     ShardingRef split = joint_split(xs, shape);
     Ref list = Ref::checked(PyList_New(n));
     for (Py_ssize_t i = 0; i < n; ++i)
-      PyList_SET_ITEM(
-          list.get(), i,
-          split_like(broadcast_to(xs[static_cast<size_t>(i)], shape), split).release());
+      PyList_SET_ITEM(list.get(), i,
+                      split_like(broadcast_to(xs[static_cast<size_t>(i)], shape), split).release());
     return list.release();
   });
 }
