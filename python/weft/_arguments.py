@@ -12,6 +12,15 @@ from weft.errors import (
 )
 
 
+def axis_text(name):
+    """The name of a mapped axis as programs hold it: a string, as it is; of another hashable object
+    a text that stands for it, by its type and `repr`. Raises TypeError for others."""
+    if isinstance(name, str):
+        return name
+    hash(name)
+    return f"<{type(name).__qualname__} {name!r}>"
+
+
 def strong(x):
     """An array without the mark of weak types."""
     return _core.astype(x, _core.typeof(x)[1])
