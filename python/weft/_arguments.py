@@ -5,6 +5,7 @@ import operator
 from weft import _core
 from weft.dtypes import canonicalize_dtype
 from weft.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     AxisError,
     ConcretizationTypeError,
@@ -14,10 +15,16 @@ from weft.errors import (
 
 def axis_text(name):
     """The name of a mapped axis as programs hold it: a string, as it is; of another hashable object
-    a text that stands for it, by its type and `repr`. Raises TypeError for others."""
+    a text that stands for it, by its type and `repr`. Raises ArgumentTypeError for others."""
     if isinstance(name, str):
         return name
-    hash(name)
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"expected a string or another hashable object as the name of a mapped axis; "
+            f"got {name!r}"
+        ) from None
     return f"<{type(name).__qualname__} {name!r}>"
 
 

@@ -105,12 +105,7 @@ def vmap(
         raise ArgumentTypeError(
             f"vmap spmd_axis_name: expected a string or a tuple of them; got {spmd_axis_name!r}"
         )
-    try:
-        named = "" if axis_name is None else axis_text(axis_name)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"vmap axis_name: expected a hashable object; got {axis_name!r}"
-        ) from None
+    named = "" if axis_name is None else axis_text(axis_name)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     # What the arguments leave open is checked at the call.
