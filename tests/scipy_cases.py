@@ -1082,7 +1082,9 @@ R==R
 EDGES_SETUP = (
     LINALG_SETUP
     + """
-jet=__import__("importlib").import_module(jax.__name__+".experimental.jet").jet
+stats=__import__("importlib").import_module(jax.__name__+".scipy.stats")
+special=__import__("importlib").import_module(jax.__name__+".scipy.special")
+def each(d,names): return jit(lambda q: [getattr(d,f)(q) for f in names.split()])(full((3,),.25))
 pair=[[2.0,1.0],[1.0,3.0]]; full=jnp.full; inf=jnp.inf; sig=jnp.sin(jnp.arange(24.0))
 c1=jnp.complex64; low=complex(-inf,1.0)
 """
@@ -1124,6 +1126,15 @@ jnp.logaddexp(c1(low),c1(1+2j))
 jnp.logaddexp(c1(low),c1(low))
 jnp.logaddexp2(c1(1+1j),c1(3-2j))
 jnp.logaddexp(gc,gc.T)
+each(stats.cauchy,"pdf logpdf cdf logcdf sf logsf ppf isf")
+each(stats.logistic,"pdf logpdf cdf sf ppf isf")
+each(stats.norm,"pdf logpdf cdf logcdf sf logsf")
+each(stats.laplace,"pdf logpdf cdf")
+each(stats.gumbel_l,"pdf logpdf cdf logcdf sf logsf ppf")
+each(stats.gumbel_r,"pdf logpdf cdf logcdf sf logsf ppf")
+special.kl_div(full((3,),1.5),full((3,),2))
+special.rel_entr(1.5,k)
+special.logit(full((3,),0.25))
 jnp.isdtype("float32",None)
 jnp.isdtype(None,None)
 jnp.isdtype("float32",["bool"])

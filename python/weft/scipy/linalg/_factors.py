@@ -1,7 +1,7 @@
 """Factorizations of matrices."""
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import ndim_of, shape_of
+from weft._arguments import ndim_of, shape_of, weak_as
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, is_inexact, promote_types, real_dtype
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
@@ -139,7 +139,7 @@ def _lu(a, *, permute_l):
     k, dtype = min(m, n), dtype_of(a)
     factors, _, permutation = lax_linalg.lu(a)
     lower = jnp.tril(factors[..., :k], -1) + jnp.eye(m, k, dtype=dtype)
-    upper = jnp.triu(factors[..., :k, :])
+    upper = weak_as(jnp.triu(factors[..., :k, :]), a)
     if permute_l:
         inverse = jnp.argsort(permutation, -1)
         return jnp.take_along_axis(lower, inverse[..., None], -2), upper
