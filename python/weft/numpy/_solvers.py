@@ -400,7 +400,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
       tol: singular values up to this do not count.
 
     Returns:
-      int32 array `[...]`.
+      Integer array `[...]`.
 
     Raises AttributeValueError (a ValueError) for `rtol` together with `tol`, ShapeError for
     matrices without elements unless `tol` is given.
@@ -420,7 +420,7 @@ def _matrix_rank(M, rtol, tol, *, hermitian):
         if rtol is None:
             rtol = max(shape_of(M)[-2:]) * float(finfo(dtype_of(s)).eps)
         tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1))
-    return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1, dtype="int32")
+    return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1)
 
 
 # ---- products
