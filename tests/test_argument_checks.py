@@ -62,6 +62,8 @@ DTYPES = {
     ("int64", "int8"): "int64",
     (None, "float32"): "float64",
     (int, "int8"): "int8",
+    ("int16", "uint32"): "int32",
+    (int, float): "float64",
     ("float64", "bfloat16"): "float64",
 }
 
@@ -117,4 +119,5 @@ def test_integers_that_depend_on_the_setting():
     with weft.enable_x64(True):
         assert jnp.linalg.matrix_rank(jnp.ones((2, 3))).dtype == "int64"
         k = jnp.ones((2, 3), int)
+        assert X.at[::2].get(mode="drop").shape == (1, 3)
         assert jnp.matmul(k, k.T, preferred_element_type="float64").dtype == "float64"

@@ -278,12 +278,14 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     promotion.
     """
     a, b = (np.float64 if each is None else each for each in (a, b))
-    if not x64_enabled():
-        from weft.config import enable_x64  # dtypes are not narrowed here
+    pair = _promotion_argument(a), _promotion_argument(b)
+    is_wide = any(not isinstance(x, np.dtype) or x in _NARROW for x in pair)
+    if not is_wide or x64_enabled():
+        return _core.result_type(*pair)[0]
+    from weft.config import enable_x64
 
-        with enable_x64():
-            return promote_types(a, b)
-    return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
+    with enable_x64():  # what is wide, as Python's types are, stays so
+        return _core.result_type(*pair)[0]
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

@@ -135,7 +135,8 @@ def _index_vectors(plan, operands):
     dtype = index_dtype(operands)
     parts = []
     for c in plan.components:
-        start = c.start if c.operand is None else wrapped(operands[c.operand], c.wrap, dtype)
+        known = c.operand is None
+        start = dtype.type(c.start) if known else wrapped(operands[c.operand], c.wrap, dtype)
         at = start
         if c.step:
             count = plan.vectors[c.dims[0]]
