@@ -259,8 +259,10 @@ def dot_general(
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, "dot_general")
         own = [dtype_of(lhs), dtype_of(rhs)]
+        is_degree = precision_name(precision) in (None, "DEFAULT", "HIGH", "HIGHEST")
         if all(map(is_integer, own)):
-            if preferred_element_type.itemsize < max(each.itemsize for each in own):
+            narrower = preferred_element_type.itemsize < max(each.itemsize for each in own)
+            if is_degree and narrower:
                 raise DTypeError(
                     "[dot_general] expected a preferred_element_type no narrower than the "
                     f"operands; got {preferred_element_type} for {own[0]} and {own[1]}"
