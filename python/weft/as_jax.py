@@ -94,6 +94,8 @@ class _Renamed(types.ModuleType):
         super().__init__(name, getattr(own, "__doc__", None))
         self.__path__ = []
         self._own = own
+        if hasattr(own, "__all__"):
+            self.__all__ = own.__all__
         vars(self).update(stand_ins)
 
     def __getattr__(self, name):
