@@ -215,7 +215,7 @@ class Exported:
             raise AttributeValueError(
                 f"Function {self.fun_name!r} was exported for platforms {self.platforms} but it is "
                 f"used on {tuple(sorted(used))}: expected one of the former\n"
-                "  Export it with platforms=..., or disabled_checks=[DisabledSafetyCheck.platform()]."
+                "  Export it for them, or with disabled_checks=[DisabledSafetyCheck.platform()]"
             )
 
     @functools.cached_property

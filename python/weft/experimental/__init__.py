@@ -6,14 +6,19 @@ from weft._surface import public as _public
 __all__ = [
     "checkify",
     "compilation_cache",
+    "compute_on",
     "io_callback",
     "jet",
     "layout",
     "mesh_utils",
     "multihost_utils",
     "ode",
+    "pjit",
     "random",
+    "rnn",
+    "scheduling_groups",
     "shard_map",
+    "xla_metadata",
 ]
 __getattr__, __dir__ = _public(
     __name__,
@@ -21,12 +26,17 @@ __getattr__, __dir__ = _public(
     later={
         "weft.experimental.checkify": (),
         "weft.experimental.compilation_cache": (),
+        "weft.experimental.compute_on": (),
         "weft.experimental.jet": (),
         "weft.experimental.layout": (),
         "weft.experimental.mesh_utils": (),
         "weft.experimental.multihost_utils": (),
         "weft.experimental.ode": (),
+        "weft.experimental.pjit": (),
         "weft.experimental.random": (),
+        "weft.experimental.rnn": (),
+        "weft.experimental.scheduling_groups": (),
         "weft.experimental.shard_map": (),
+        "weft.experimental.xla_metadata": (),
     },
 )
