@@ -20,7 +20,7 @@ def compute_on(compute_type):
 
 
 def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=None):
-    """The function itself, or a decorator: `compute_on` for a function; has no effect.
+    """The function `f` itself, or a decorator: `compute_on` for a function; has no effect.
 
     `out_memory_spaces` and `compiler_options` are ignored: results are where those of other
     operations are.

@@ -21,10 +21,7 @@ def pjit(
     inline=False,
     compiler_options=None,
 ):
-    """`weft.jit(fun, ...)` with the options that are given here; deprecated.
-
-    `inline` has no effect, as there.
-    """
+    """`weft.jit` with the options by position as well; deprecated."""
     return _jit.jit(
         fun,
         in_shardings=in_shardings,

@@ -13,7 +13,7 @@ def scheduling_group(name):
 
 
 def xla_metadata_call(f=None, **meta):
-    """The function itself, or a decorator; `meta`, names and values for XLA, have no effect."""
+    """The function `f` itself, or a decorator; `meta`, names and values for XLA, have no effect."""
     return _hints.decorator(f)
 
 
