@@ -1,4 +1,10 @@
-"""weft.experimental: LSTM networks against NumPy, hints that change nothing, pjit."""
+"""weft.experimental: LSTM networks against NumPy, hints that change nothing, pjit,
+compiled programs as bytes."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -7,6 +13,7 @@ import weft
 import weft.numpy as wnp
 from weft.experimental import compute_on, rnn, scheduling_groups, xla_metadata
 from weft.experimental.pjit import pjit
+from weft.experimental.serialize_executable import deserialize_and_load, serialize
 
 
 def sigmoid(x):
@@ -99,3 +106,82 @@ def test_hints_change_nothing():
 def test_pjit():
     f = pjit(lambda x, n: x * n, static_argnums=1)
     assert float(f(2.0, 3)) == 6 and isinstance(f, weft.stages.Wrapped)
+
+
+OFFSET = wnp.arange(3.0)
+KEY = weft.random.key(3)
+
+
+def compiled():
+    @weft.jit(donate_argnums=0, donate_argnames="y")
+    def f(x, *, y, k):
+        total = wnp.tanh(x) * y + OFFSET
+        return {"sum": total, "keys": weft.random.split(k), "more": y + 1}
+
+    return f.lower(wnp.ones(3), y=wnp.ones(3), k=KEY).compile()
+
+
+LOADS = """
+    import pickle, sys
+    import numpy as np
+    import weft, weft.numpy as wnp
+    from weft.experimental.serialize_executable import deserialize_and_load
+    from weft.runtime import compile
+
+    made, client_of = [], compile.devices.client_of
+
+    class Client:
+        def __init__(self, index):
+            self.client = client_of(index)
+
+        def __getattr__(self, name):
+            made.append(name)
+            return getattr(self.client, name)
+
+    compile.devices.client_of = Client
+    with open(sys.argv[1], "rb") as file:
+        stored = pickle.load(file)
+    again = deserialize_and_load(*stored)
+    assert made[-1] == "deserialize_executable", made
+    compile.devices.client_of = client_of
+    result = again(wnp.ones(3), y=2 * wnp.ones(3), k=weft.random.key(3))
+    assert np.allclose(result["sum"], 2 * np.tanh(1) + np.arange(3)), result
+    assert (weft.random.key_data(result["keys"]) == weft.random.key_data(
+        weft.random.split(weft.random.key(3)))).all()
+"""
+
+
+def test_compiled_programs_as_bytes(tmp_path):
+    here = compiled()
+    data, in_tree, out_tree = serialize(here)
+    again = deserialize_and_load(data, in_tree, out_tree, execution_devices=weft.devices()[:1])
+    assert (again.in_tree, again.out_tree) == (here.in_tree, here.out_tree)
+    assert again.donate_argnums == here.donate_argnums == (0, 2)
+    assert str(again.out_avals) == str(here.out_avals)
+    results = [f(wnp.ones(3), y=2 * wnp.ones(3), k=KEY)["sum"] for f in (here, again)]
+    np.testing.assert_array_equal(*results)
+    for wrong in (b"", data[:-1], data[:90] + bytes([data[90] ^ 1]) + data[91:]):
+        with pytest.raises(ValueError, match="that serialize returned"):
+            deserialize_and_load(wrong, in_tree, out_tree)
+    with pytest.raises(TypeError, match="expected bytes"):
+        deserialize_and_load("text", in_tree, out_tree)
+    with pytest.raises(ValueError, match="structures of 3 arguments"):
+        deserialize_and_load(data, weft.tree.structure(((0,), {})), out_tree)
+    with pytest.raises(ValueError, match="expected one device"):
+        deserialize_and_load(data, in_tree, out_tree, execution_devices=[None, None])
+    callback = weft.jit(lambda x: weft.pure_callback(np.sin, x, x)).lower(1.0).compile()
+    with pytest.raises(ValueError, match="this process"):
+        serialize(callback)
+    ref = weft.new_ref(1.0)
+    with pytest.raises(NotImplementedError, match="refs"):
+        serialize(weft.jit(lambda x: ref.__setitem__(..., x)).lower(1.0).compile())
+
+    file = tmp_path / "compiled"
+    file.write_bytes(pickle.dumps((data, in_tree, out_tree)))
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(LOADS), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr

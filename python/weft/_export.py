@@ -19,7 +19,7 @@ from weft._jit import jit
 from weft._placement import sharding_of
 from weft._staging import ShapeDtypeStruct, typeof
 from weft._tree_mismatch import explain_difference
-from weft.compiler import default_pipeline, optimize
+from weft.compiler import optimize
 from weft.errors import (
     AttributeValueError,
     DeviceMismatchError,
@@ -38,8 +38,6 @@ from weft.tree_util import keystr, tree_flatten_with_path
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
 
-# Of the passes that run before a program is lowered: random keys stay keys.
-_PASSES = [name for name in default_pipeline() if name != "lower_keys"]
 # The types of functions of weft, which are programs of their own as jitted ones are.
 _OWN_FUNCTIONS = (_core.PublicFunction, type(numpy.sin), type(numpy.add))
 _PLATFORMS = {"gpu": "cuda"}
@@ -324,7 +322,7 @@ def _exported(traced, platforms, disabled):
             f"export expected a function that writes no refs; {traced.fun_name!r} writes some"
         )
     closed = _without_constants(traced)
-    graph = optimize(closed, passes=_PASSES)
+    graph = optimize(closed, passes=form.PASSES)
     _check_portable(graph, traced.fun_name, disabled)
     in_avals, out_avals = (
         tuple(registry.flatten(t)[0]) for t in (traced.in_avals, traced.out_avals)

@@ -26,6 +26,8 @@ _NAME = b"weft export "
 _MAGIC = _NAME + b"01\n"
 _DIGEST = 32
 _LENGTHS = struct.Struct("<QQQ")
+# Of the passes that run before a program is lowered: random keys stay keys.
+PASSES = [name for name in _core.default_pipeline() if name != "lower_keys"]
 _WIDE = 1 << 30  # characters of a line: text with no break in it
 _DEVICES = re.compile(r"(mesh<[^;>]*; )([\d, ]*)")
 

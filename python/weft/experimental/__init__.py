@@ -17,6 +17,7 @@ __all__ = [
     "random",
     "rnn",
     "scheduling_groups",
+    "serialize_executable",
     "shard_map",
     "xla_metadata",
 ]
@@ -36,6 +37,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.random": (),
         "weft.experimental.rnn": (),
         "weft.experimental.scheduling_groups": (),
+        "weft.experimental.serialize_executable": (),
         "weft.experimental.shard_map": (),
         "weft.experimental.xla_metadata": (),
     },

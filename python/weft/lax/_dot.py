@@ -46,8 +46,6 @@ class Precision(enum.Enum):
     def __repr__(self):
         return f"{self.__class__.__name__}.{self.name}"
 
-    __str__ = __repr__
-
 
 class DotAlgorithm(NamedTuple):
     """How a product computes: what it rounds to, adds up in, and how many products of parts stand
