@@ -63,7 +63,6 @@ REASONS = {
 # What to use in place of a name, or of all that is below it.
 _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
-    "debug.breakpoint": "weft.debug.callback, or weft.disable_jit and Python's breakpoint",
     "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
     "export": "shapes of numbers: export the function once for each",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
