@@ -20,6 +20,7 @@ _HINTS = "it passes hints to the schedulers that XLA has for GPUs and TPUs"
 _NO_OBJECT = "effects of programs are no objects"
 _NO_TYPE = "XLA has no such type of elements"
 REASONS = {
+    "ad": _INSIDE,
     "api_util": _INSIDE,
     "core": _INSIDE,
     "custom_derivatives": _INSIDE,
@@ -30,7 +31,21 @@ REASONS = {
     "experimental.control_deps": _HINTS,
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,
+    "experimental.multihost_utils.live_devices": "where a process fails, the others end",
+    **dict.fromkeys(
+        (
+            "experimental.multihost_utils.global_array_to_host_local_array_impl",
+            "experimental.multihost_utils.global_array_to_host_local_array_p",
+            "experimental.multihost_utils.gtl_abstract_eval",
+            "experimental.multihost_utils.host_local_array_to_global_array_impl",
+            "experimental.multihost_utils.host_local_array_to_global_array_p",
+            "experimental.multihost_utils.ltg_abstract_eval",
+            "experimental.multihost_utils.ltg_batcher",
+        ),
+        _INSIDE,
+    ),
     "experimental.ode": _INSIDE,
+    "experimental.profiler.get_profiled_instructions_proto": "it reads profiles of GPUs for XLA",
     "experimental.mesh_utils.device_kind_handler_dict": "it knows the wires between TPUs",
     "experimental.pallas": _ACCELERATOR,
     "experimental.primal_tangent_dtype": _INSIDE,
@@ -43,6 +58,7 @@ REASONS = {
     "extend.lowering": _INSIDE,
     "extend.mlir": "rules of lowering write StableHLO as text",
     "extend.pallas": _ACCELERATOR,
+    "extend.sharding": "it converts shardings of GSPMD, and weft's are those of Shardy",
     "extend.source_info_util": _INSIDE,
     "extend.xla": _INSIDE,
     "interpreters": _INSIDE,
@@ -64,6 +80,7 @@ REASONS = {
 _PARTS = "weft.shard_map, or weft.jit on arrays that weft.device_put has split"
 INSTEAD = {
     "experimental.buffer_callback": "weft.ffi, or weft.pure_callback",
+    "experimental.custom_partitioning": "weft.shard_map, whose function says what each device does",
     "export": "shapes of numbers: export the function once for each",
     "ffi.build_ffi_lowering_function": "weft.ffi.ffi_lowering",
     "ffi.register_ffi_type_id": "weft.ffi.register_ffi_type",
