@@ -82,7 +82,8 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   }
   CompileOptions options;
   options.places = places;
-  if (!splits.empty()) options.places.outputs = splits;
+  for (size_t i = 0; i < splits.size(); ++i)
+    options.places.outputs.push_back(place_of_result(splits[i], graph->type(graph->outputs()[i])));
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;
@@ -110,6 +111,17 @@ ShardingRef home(const Operand& x) {
   return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
+// Where a program runs that nothing else places: on the mesh that is set, if this process has all
+// of it, or the current device.
+ShardingRef place_by_default() {
+  MeshRef set = mesh_that_is_set();
+  bool counts = set && set->size() > 1 && !set->is_abstract() &&
+                std::ranges::all_of(set->devices(), [](int32_t d) {
+                  return device_table()[static_cast<size_t>(d)].addressable;
+                });
+  return counts ? replicated(set) : current_placement();
+}
+
 // Where an array on one device, or the places of all, is not enough.
 Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
                  const std::vector<ShardingRef>& inputs, const std::vector<ShardingRef>& outputs) {
@@ -135,7 +147,7 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
     if (ShardingRef own = home(xs[i])) join(own, xs[i].type, [&] { return describe(i); });
   }
-  if (!first) first = current_placement();
+  if (!first) first = place_by_default();
   Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
@@ -171,7 +183,10 @@ Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh
     p.places.at = a->sharding;
     p.committed = true;
   }
-  if (!p.places.at) p.places.at = current_placement();
+  if (!p.places.at) {
+    p.places.at = place_by_default();
+    p.committed = !is_trivial(p.places.at);
+  }
   return p;
 }
 

@@ -10,6 +10,7 @@
 #include "dtypes.h"
 #include "object_type.h"
 #include "public_function.h"
+#include "sharding_object.h"
 #include "trace.h"
 
 namespace weft::py {
@@ -236,13 +237,45 @@ PyObject* promote_dtypes_inexact(PyObject*, PyObject* const* args, Py_ssize_t n)
   return promote_list(args, n, Promotion::kInexact, "promote_dtypes_inexact");
 }
 
+// How arrays of different shapes that are broadcast to one are split over explicit axes, if it is
+// in one way along each dimension; else null.
+ShardingRef joint_split(std::span<const Operand> xs, const Dims& shape) {
+  if (!explicit_axes_exist ||
+      std::all_of(xs.begin(), xs.end(), [&](const Operand& x) { return x.type->shape() == shape; }))
+    return nullptr;
+  ShardingParts joint;
+  for (const Operand& x : xs) {
+    ShardingRef own = split_of(x);
+    if (!own || own->is_replicated()) continue;
+    if (joint.mesh && joint.mesh != own->mesh()) return nullptr;
+    joint.mesh = own->mesh();
+    joint.dims.resize(shape.size());
+    for (size_t i = 0, first = shape.size() - x.type->shape().size(); i + first < shape.size();
+         ++i) {
+      DimSharding& dim = joint.dims[i + first];
+      if (own->dim(i).axes.empty()) continue;
+      if (!dim.axes.empty() && dim != own->dim(i)) return nullptr;
+      dim = own->dim(i);
+    }
+  }
+  Dims used;
+  for (const DimSharding& dim : joint.dims)
+    for (int64_t axis : dim.axes) {
+      if (std::find(used.begin(), used.end(), axis) != used.end()) return nullptr;
+      used.push_back(axis);
+    }
+  return joint.mesh ? make_sharding(std::move(joint)) : nullptr;
+}
+
 PyObject* broadcast_arrays(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     std::vector<Operand> xs = classify_all(args, n, "broadcast_arrays");
     Dims shape = common_shape(xs, "broadcast_arrays");
+    ShardingRef split = joint_split(xs, shape);
     Ref list = Ref::checked(PyList_New(n));
     for (Py_ssize_t i = 0; i < n; ++i)
-      PyList_SET_ITEM(list.get(), i, broadcast_to(xs[static_cast<size_t>(i)], shape).release());
+      PyList_SET_ITEM(list.get(), i,
+                      split_like(broadcast_to(xs[static_cast<size_t>(i)], shape), split).release());
     return list.release();
   });
 }

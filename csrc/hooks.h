@@ -62,6 +62,8 @@ struct Hooks {
   // options of XLA's, a list for what is inspected or None, what other processes know it by or
   // None) -> (executable, whether it comes from disk)
   Hook compile{"compile", Hook::kCallable};
+  // (function, count) -> None: calls it with the numbers below the count, on all cores
+  Hook in_parallel{"in_parallel", Hook::kCallable};
   // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
   Hook host_call_targets{"host_call_targets", Hook::kObject};
   Hook call_error{"call_error", Hook::kCallable};          // an error of jaxlib -> the one to raise
@@ -97,6 +99,7 @@ struct Hooks {
   // (shape, dtype, tangent, name of the primal, transform): raises unless the two fit.
   Hook check_tangent{"check_tangent", Hook::kCallable};
   Hook zero_tangent{"zero_tangent", Hook::kCallable};  // (shape, dtype): of a primal
+  Hook zeros{"zeros", Hook::kCallable};                // (shape, dtype, weak)
 
   // vmap: (axes, tree, option) -> a list of axes, one per leaf of the tree, of which `axes` is a
   // prefix.

@@ -64,9 +64,9 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
           e.graph->num_inputs() - e.captures.size());
   resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
-  for (size_t i = 0; i < e.splits.size(); ++i)
-    if (!made->outputs[i]) made->outputs[i] = e.splits[i];
   std::vector<TypeRef> types = e.graph->output_types();
+  for (size_t i = 0; i < e.splits.size(); ++i)
+    if (!made->outputs[i]) made->outputs[i] = place_of_result(e.splits[i], types[i]);
   for (size_t i = 0; i < types.size(); ++i)
     if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
   e.wanted = std::move(made);
@@ -95,7 +95,8 @@ void constrain(const ContextRef& c, Values& values, const std::vector<ShardingRe
 void record_call(const JitState& s, const Entry& e, const ContextRef& c,
                  std::span<const Operand> operands, Outputs& outputs) {
   if (s.how.xla_options || s.how.cut == Cut::kBlocks)
-    raise_error("AttributeValueError", s.how.xla_options ? "compiler_options" : "compile=",
+    raise_error("AttributeValueError",
+                s.how.xla_options ? "compiler_options or optimize=" : "compile=",
                 " expected to be that of the outermost jit; got one for '", s.name,
                 "', which is called while another function is traced");
   Values args;
@@ -189,7 +190,8 @@ static std::string why_again(const Entry& e, const Entry::Target& target) {
   if (target.debug_flags != before.debug_flags) return "debug_nans or debug_infs is another";
   if (target.keeps_constants != before.keeps_constants)
     return "weft_constants_kept was turned on or off";
-  if (target.how.xla_options != before.how.xla_options) return "compiler_options are others";
+  if (target.how.xla_options != before.how.xla_options)
+    return "compiler_options or optimize= are others";
   if (target.how.cut != before.how.cut) return "compile= is another";
   if (target.places.at != before.places.at)
     return cat("the arguments are on ", describe(target.places.at), ", before on ",

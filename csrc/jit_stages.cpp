@@ -101,13 +101,14 @@ void bind_stages(nb::module_& m) {
                    })
       .def("stablehlo",
            [](const TracedObject& t, const PlacesObject& places, bool keep_unused, bool locations,
-              const std::vector<std::string>& result_info) {
+              const std::vector<std::string>& result_info, const std::string& platform) {
              CompileOptions options;
              options.places = places.places;
              options.name = t.entry->name;
              options.donated = t.entry->donated;
              options.keep_unused = keep_unused;
              options.result_info = result_info;
+             options.platform = platform;
              return lowered_text(t.entry->graph, options, locations);
            })
       .def_prop_ro("in_avals",
@@ -134,7 +135,10 @@ void bind_stages(nb::module_& m) {
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
           nb::arg("compile"));
-  nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.");
+  nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.")
+      .def("input", [](const PlacesObject& p, size_t i) {
+        return take(sharding_object(p.places.input(i)));
+      });
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
@@ -168,7 +172,7 @@ void bind_stages(nb::module_& m) {
                    [](const ProgramObject& p) {
                      nb::list out;
                      if (!p.program->steps) return out;
-                     std::vector<int64_t> held = held_bytes(*p.program);
+                     std::vector<int64_t> held = p.program->steps->plan->held_bytes();
                      for (size_t i = 0; i < held.size(); ++i)
                        out.append(nb::make_tuple(p.program->steps->plan->steps[i].block, held[i]));
                      return out;

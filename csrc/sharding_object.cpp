@@ -14,6 +14,11 @@ namespace weft::py {
 
 bool explicit_axes_exist = false;
 
+MeshRef& mesh_that_is_set() {
+  thread_local MeshRef mesh = nullptr;
+  return mesh;
+}
+
 namespace {
 
 struct MeshObject {

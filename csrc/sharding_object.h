@@ -11,6 +11,9 @@ namespace weft::py {
 // Whether any mesh has axes of type kExplicit: as long as there is none, nobody looks for splits.
 extern bool explicit_axes_exist;
 
+// The mesh that set_mesh set in this thread; null: none.
+MeshRef& mesh_that_is_set();
+
 Ref mesh_object(MeshRef mesh);
 Ref sharding_object(ShardingRef sharding);
 // Null if the object is none.

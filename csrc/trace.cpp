@@ -150,12 +150,6 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   throw Error(ErrorKind::kInternal, "operand of an invalid kind");
 }
 
-// The mesh that set_mesh set; null: none.
-static MeshRef& mesh_that_is_set() {
-  thread_local MeshRef mesh = nullptr;
-  return mesh;
-}
-
 // By the rules; ops that a user wrote have to follow them, where the axes are explicit.
 static void place_results(TraceContext& context, const AttrsRef& attrs, const Values& results) {
   if (!context.placements && attrs)
@@ -259,6 +253,14 @@ std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value>
   }
   if (!table->any()) out.clear();
   return out;
+}
+
+ShardingRef place_of_result(ShardingRef split, TypeRef type) {
+  if (!split->mesh()->has(AxisType::kAuto)) return split;
+  ShardingParts parts = split->parts();
+  parts.dims.resize(type->shape().size());
+  for (DimSharding& dim : parts.dims) dim.open = true;
+  return make_sharding(std::move(parts));
 }
 
 ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) {

@@ -111,6 +111,8 @@ void set_split(TraceContext& context, Value v, ShardingRef split);
 void begin_placements(TraceContext& context);
 // How values are split; empty if none of the context's is.
 std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value> values);
+// Where a program leaves a result that is split so: over axes of type kAuto as XLA likes.
+ShardingRef place_of_result(ShardingRef split, TypeRef type);
 
 // Lets go of what a context held for its trace, which has ended. Tracers that outlive the trace
 // keep their context, and the traced function may be what keeps them; they must not keep the

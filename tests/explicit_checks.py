@@ -23,9 +23,6 @@ HOST = np.arange(128, dtype=np.float32).reshape(8, 16)
 # Expressions of which some rows give a result where jax raises, by why.
 DIFFERENT = {
     "unary: lax.reshape(a, (1, 128))": "axes of size 1 do not matter",
-    "unary: np.repeat(a, 2, axis=0)": "a reshape that cuts and merges",
-    "binary: np.where(a > 0, a, b)": "what is not split gives way",
-    "binary: lax.select(a > 0, a, b)": "what is not split gives way",
     "binary: lax.sort((a, b), dimension=0, num_keys=1)": "what is not split gives way",
     "binary: lax.dynamic_update_slice(a, b, (0, 0))": "a block that is not split gives way",
     "binary: lax.dynamic_update_slice(a, b[:4], (0, 0))": "a block that is not split gives way",
@@ -205,7 +202,15 @@ def parts():
         with raises(ValueError, "UNCONSTRAINED"):
             weft.reshard(x, P(P.UNCONSTRAINED))
     mixed = weft.make_mesh(SIZES, NAMES, axis_types=(AxisType.Explicit, AxisType.Auto))
+    y = weft.device_put(HOST, NamedSharding(mixed, P("x", "y")))
     with weft.set_mesh(mixed):
+        assert str(weft.typeof(y)) == "float32[8@x,16]"
+        for f in (lambda a: a + 1, weft.jit(lambda a: a * 2)):
+            assert f(y).sharding == y.sharding, f(y).sharding
+        assert weft.jit(lambda a: a.T)(y).sharding.spec == P("y", "x")
+        assert weft.jit(lambda a: a.sum(1))(y).sharding.spec == P("x")
+        pinned = weft.jit(lambda a: weft.lax.with_sharding_constraint(a, P(None, "y")))
+        assert pinned(weft.device_put(HOST, P("x"))).sharding == y.sharding
         with raises(ValueError, "type Explicit", "'y'"):
             weft.reshard(x, P("x", "y"))
         with raises(ValueError, "type Auto", "'x'"):

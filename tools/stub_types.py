@@ -505,7 +505,8 @@ _JIT = """
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False, device: Any = None, backend: str | None = None,
-    inline: bool = False, compiler_options: dict[str, Any] | None = None, compile: str = "whole"
+    inline: bool = False, compiler_options: dict[str, Any] | None = None,
+    compile: str = "whole", optimize: str = "balanced"
 """.strip()
 
 
@@ -533,7 +534,8 @@ _GRAD = "holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequen
 def _checkpoint(name):
     rest = (
         "*, prevent_cse: bool = True, policy: Callable[..., Any] | None = None, "
-        "static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()"
+        "static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (), "
+        "concrete: bool | None = None"
     )
     return [
         f"def {name}(fun: Callable[_P, _T], {rest}) -> Callable[_P, _T]: ...",
@@ -557,8 +559,8 @@ SPELLED = {
     ],
     "weft.vmap": [
         "def vmap(fun: Callable[_P, _T], in_axes: Any = 0, out_axes: Any = 0, "
-        "axis_name: AxisName | None = None, axis_size: int | None = None, "
-        "spmd_axis_name: AxisName | None = None) -> Callable[_P, _T]: ...",
+        "axis_name: Any = None, axis_size: int | None = None, "
+        "spmd_axis_name: AxisName | None = None, sum_match: bool = False) -> Callable[_P, _T]: ...",
     ],
     "weft.grad": _derivative("grad", _GRAD, "tuple[_A, _Aux]", ("Any", "_A"), "Any"),
     "weft.value_and_grad": _derivative(
@@ -636,8 +638,8 @@ SPELLED = {
     ],
     "weft.lax.scan": [
         "def scan(f: Callable[[_T, _X], tuple[_T, _Y]], init: _T, xs: _X | None = None, "
-        "length: int | None = None, reverse: bool = False, unroll: int | bool = 1, *, "
-        "checkpoint: Any = None) -> tuple[_T, _Y]: ..."
+        "length: int | None = None, reverse: bool = False, unroll: int | bool = 1, "
+        "_split_transpose: bool = False, *, checkpoint: Any = None) -> tuple[_T, _Y]: ..."
     ],
     "weft.numpy.where": [
         "def where(condition: ArrayLike, x: None = None, y: None = None, /, *, "

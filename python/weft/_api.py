@@ -3,21 +3,24 @@
 import contextlib
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from weft import _core
+from weft._arguments import axis_text
 from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import public_function
 from weft.dtypes import is_key
+from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
-def make_jaxpr(fun, static_argnums=(), return_shape=False):
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     """A function that returns the traced program of `fun` instead of running it.
 
     `str()` of the result is the program in jaxpr notation. Arguments may be ShapeDtypeStructs.
@@ -25,13 +28,17 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
     Args:
       fun: a function of arrays or trees of arrays.
       static_argnums: positions of compile-time arguments.
+      axis_env: pairs of a name and a size, of axes over which `fun` is mapped.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
     """
     jitted: Any = jit(fun, static_argnums=static_argnums)
 
+    axes = tuple((axis_text(name), operator.index(size)) for name, size in axis_env or ())
+
     @public_function
+    @functools.wraps(fun)
     def traced_program(*args, **kwargs):
-        traced = jitted.trace(*args, **kwargs)
+        traced = _core.with_axes(axes, False, lambda: jitted.trace(*args, **kwargs))
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     traced_program.__name__ = f"make_jaxpr({function_name(fun)})"
@@ -41,8 +48,10 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs.
 
-    What `fun` returns may have ShapeDtypeStructs in it.
+    What `fun` returns may have ShapeDtypeStructs in it. Of the arguments only types matter: objects
+    with `shape` and `dtype` stand for arrays of these.
     """
+    args, kwargs = tree_map(_typed, (args, kwargs), is_leaf=_has_type)
     if isinstance(fun, _core.JitFunction):
         return fun.eval_shape(*args, **kwargs)
 
@@ -51,6 +60,18 @@ def eval_shape(fun, *args, **kwargs):
         return tree_map(_value_of, fun(*args, **kwargs))
 
     return jit(described).eval_shape(*args, **kwargs)
+
+
+def _has_type(x):
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def _typed(leaf):
+    """An argument of a function of which only the types matter."""
+    known = (_core.Array, _core.Tracer, _core.Ref, ShapeDtypeStruct, np.ndarray, np.generic)
+    if isinstance(leaf, known) or not _has_type(leaf) or hasattr(leaf, "__jax_array__"):
+        return leaf
+    return ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _value_of(leaf):
@@ -170,24 +191,28 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Args:
       x: a tree of arrays and numbers.
-      device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, or None;
-        or a tree of such, of which `x` may go on below.
+      device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, a
+        `weft.memory.Space`, or None; or a tree of such, of which `x` may go on below. A Space moves
+        arrays to another memory of the devices that they are on; in a function that is traced it
+        has no effect.
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
 
-    Raises ValueError for `donate` together with `may_alias=False`.
+    Raises ValueError for `donate` together with `may_alias`.
     """
     from weft._placement import placement_of
     from weft.lax._sharding import constrained
 
-    if donate and may_alias is False:
-        raise ValueError("device_put expected donate or may_alias=False, not both")
+    if donate and may_alias is not None:
+        raise ValueError(f"device_put expected donate or may_alias={may_alias}, not both")
 
     def put_on(leaf, place):
-        return put(
-            leaf, placement_of(place, "device_put", ValueError) if place is not None else None
-        )
+        if place is None:
+            return put(leaf, None)
+        if isinstance(place, Space):
+            return put(leaf, _in_memory(leaf, place))
+        return put(leaf, placement_of(place, "device_put", ValueError, np.shape(leaf)))
 
     def put(leaf, placement):
         if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
@@ -207,6 +232,16 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         return tree_map(put_on, x, places)
     placement = None if device is None else _devices.placement_of(device)
     return tree_map(lambda leaf: put(leaf, placement), x)
+
+
+def _in_memory(leaf, space):
+    """The core's sharding of an array in a memory; None where it stays as it is."""
+    value = _core.explicit_asarray(leaf)
+    if space is Space.Any or isinstance(value, _core.Tracer):
+        return None
+    sharding = value.sharding
+    kind = "pinned_host" if space is Space.Host else None
+    return sharding.with_memory_kind(kind)._placement
 
 
 def device_get(x):

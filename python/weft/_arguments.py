@@ -1,15 +1,34 @@
 """Checks of static arguments (shapes, axes) that `weft.lax` and `weft.numpy` share."""
 
 import operator
+from typing import Any
+
+import numpy as np
 
 from weft import _core
 from weft.dtypes import canonicalize_dtype
 from weft.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     AxisError,
     ConcretizationTypeError,
     ShapeError,
 )
+
+
+def axis_text(name):
+    """The name of a mapped axis as programs hold it: a string, as it is; of another hashable object
+    a text that stands for it, by its type and `repr`. Raises ArgumentTypeError for others."""
+    if isinstance(name, str):
+        return name
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"expected a string or another hashable object as the name of a mapped axis; "
+            f"got {name!r}"
+        ) from None
+    return f"<{type(name).__qualname__} {name!r}>"
 
 
 def strong(x):
@@ -54,6 +73,11 @@ def static_int(value, function, name):
         raise AttributeValueError(
             f"[{function}] expected {name} to be an integer; got {value!r}"
         ) from None
+
+
+def from_whole_float(value) -> Any:
+    """A float without a fraction as an integer, and anything else as it is."""
+    return int(value) if isinstance(value, (float, np.floating)) and value % 1 == 0 else value
 
 
 def static_ints(values, function, name):

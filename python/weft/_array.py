@@ -116,6 +116,8 @@ def _real_scalar(self, kind):
 
 
 def _bool(self):
+    if is_key(self.dtype):
+        raise TypeError(f"random keys are neither true nor false; got {self.dtype}")
     if self.size != 1:
         raise ValueError(
             f"the truth value of an array of shape {self.shape} is ambiguous; use any() or all()"
@@ -274,6 +276,9 @@ def _contains(self, value):
     """Whether an array of one axis has an element equal to `value`."""
     if self.ndim != 1:
         raise ValueError(f"`in` expected an array of one axis; got shape {self.shape}")
+    shape = _core.typeof(value)[0]
+    if shape:
+        raise ValueError(f"`in` expected a scalar to look for; got shape {shape}")
     return (self == value).any()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core, sharding as _sharding
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, ShardingError
 from weft.sharding import (
     NamedSharding,
     PartitionSpec,
@@ -40,10 +40,11 @@ def split_seen(split, ndim):
     return found
 
 
-def placement_of(place, function, no_mesh: type[Exception] = RuntimeError):
+def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape=None):
     """The core's sharding of a device, a sharding or, where a mesh is set, a PartitionSpec.
 
-    Raises ValueError for what is none of these, and `no_mesh` for a spec where no mesh is set.
+    Raises ValueError for what is none of these and for a spec of more entries than `shape` has, and
+    `no_mesh` for a spec where no mesh is set.
     """
     from weft.runtime import devices
 
@@ -57,6 +58,16 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError):
                 "with weft.set_mesh"
             )
         place = NamedSharding(mesh, place)
+    # Of entries that are None: others the core finds.
+    if (
+        shape is not None
+        and isinstance(place, NamedSharding)
+        and len(place.spec) > len(shape) >= len(place._placement.dims)
+    ):
+        raise ShardingError(
+            f"[{function}] expected an array of at least {len(place.spec)} dimensions for "
+            f"{place.spec} on {place.mesh}; got one of shape {tuple(shape)}"
+        )
     placement = getattr(place, "_placement", None)
     if placement is not None:
         return placement
@@ -91,10 +102,14 @@ def resolve(shardings, tree, count, parameter):
     """
     leaves = [0] * count
     if parameter == "in_shardings":
-        args = tuple(leaves) if tree is None else tree.unflatten(leaves)[0]
+        args, by_name = (tuple(leaves), None) if tree is None else tree.unflatten(leaves)
+        if by_name:
+            raise ShardingError(
+                "jit with in_shardings expected arguments by position; got "
+                f"{', '.join(by_name)} by name"
+            )
         whole = tuple(shardings) if isinstance(shardings, list) else shardings
         places = tree_leaves(tree_broadcast(whole, args, is_leaf=_is_place), is_leaf=_is_place)
-        places += [None] * (count - len(places))  # keyword arguments are where they are
     else:
         result = 0 if tree is None else tree.unflatten(leaves)
         spread = tree_broadcast(shardings, result, is_leaf=_is_place)

@@ -156,7 +156,7 @@ def as_dtype(dtype: Any) -> Any:
     if isinstance(dtype, str) and dtype in _EXTENSION_BY_NAME:
         return _EXTENSION_BY_NAME[dtype]
     if dtype is None or (hasattr(dtype, "dtype") and not isinstance(dtype, type)):
-        raise TypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
+        raise DTypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
     return np.dtype(dtype)
 
 
@@ -248,16 +248,20 @@ _KINDS = {
 
 def isdtype(dtype, kind):
     """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+    "real floating", "complex floating", "numeric", a dtype, or a tuple of these. None is float64,
+    as it is in NumPy.
 
-    Raises ValueError for another kind.
+    Raises ValueError for another name, TypeError for what can be no kind.
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return any(issubdtype(dtype, cls) for cls in _KINDS[kind])
+    if isinstance(kind, list):
+        raise TypeError(f"isdtype: expected a dtype, a name or a tuple of them; got {kind!r}")
     try:
-        return as_dtype(dtype) == as_dtype(kind)
+        dtype, kind = (as_dtype(np.float64 if x is None else x) for x in (dtype, kind))
+        return dtype == kind
     except TypeError:
         raise ValueError(
             f"isdtype: expected a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}"
@@ -274,9 +278,18 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that arrays of dtypes `a` and `b` are converted to when they meet.
 
     Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
-    dtype. `TypePromotionError` where there is no implicit promotion.
+    dtype; None is float64, as it is in NumPy. `TypePromotionError` where there is no implicit
+    promotion.
     """
-    return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
+    a, b = (np.float64 if each is None else each for each in (a, b))
+    pair = _promotion_argument(a), _promotion_argument(b)
+    is_wide = any(not isinstance(x, np.dtype) or x in _NARROW for x in pair)
+    if not is_wide or x64_enabled():
+        return _core.result_type(*pair)[0]
+    from weft.config import enable_x64
+
+    with enable_x64():  # what is wide, as Python's types are, stays so
+        return _core.result_type(*pair)[0]
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -403,8 +416,8 @@ def _float_limit(dtype, infinity, name):
 
 
 def scalar_type_of(x):
-    """The Python scalar type (bool, int, float or complex) of the elements of `x`."""
-    dtype = dtype_of(x)
+    """The Python scalar type (bool, int, float or complex) of a dtype or an array."""
+    dtype = x if isinstance(x, np.dtype) else dtype_of(x)
     if is_bool(dtype):
         return bool
     if is_integer(dtype):

@@ -273,6 +273,9 @@ class PartitionSpec:
         splits outermost, or `PartitionSpec.UNCONSTRAINED`; dimensions beyond them are not split.
       unreduced: a set of axes along which the parts are yet to be added up.
       reduced: a set of axes; kept, without effect.
+
+    Raises TypeError for what is no set, ValueError for None among them and for an axis that is in
+    two of the three.
     """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
@@ -280,6 +283,8 @@ class PartitionSpec:
 
     def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
         self._partitions = tuple(map(_entry, partitions))
+        if unreduced or reduced:
+            _check_sums(self._partitions, unreduced, reduced)
         self.unreduced = frozenset(unreduced)
         self.reduced = frozenset(reduced)
 
@@ -346,6 +351,21 @@ class PartitionSpec:
 
 
 P = PartitionSpec
+
+
+def _check_sums(partitions, unreduced, reduced):
+    used = {n for entry in partitions for n in (entry if isinstance(entry, tuple) else (entry,))}
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if not isinstance(axes, (set, frozenset)):
+            raise TypeError(f"PartitionSpec expected a set of axes for {name}; got {axes!r}")
+        if None in axes:
+            raise ValueError(f"PartitionSpec expected names of axes in {name}; got {set(axes)}")
+        twice = axes & (used | (unreduced if axes is reduced else set()))
+        if twice:
+            raise ValueError(
+                f"PartitionSpec expected each axis once; got {sorted(map(str, twice))[0]!r} in "
+                f"{name} and elsewhere"
+            )
 
 
 def _entry(x):
@@ -520,10 +540,17 @@ class NamedSharding(Sharding):
                 continue
             names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
             dims.append((names, False))
-        for name in (*(n for names, _ in dims for n in names), *spec.unreduced):
+        sums = spec.unreduced | spec.reduced
+        for name in (*(n for names, _ in dims for n in names), *sums):
             if name not in mesh.axis_names:
                 raise ShardingError(
                     f"NamedSharding expected axes of the mesh, {mesh}; got {name!r} in {spec}"
+                )
+        for name in sums:
+            if mesh.axis_types[mesh.axis_names.index(name)] == AxisType.Auto:
+                raise ShardingError(
+                    "NamedSharding expected unreduced and reduced axes that are not of type Auto; "
+                    f"got {name!r} of {mesh} in {spec}"
                 )
         memory = ""
         if memory_kind is not None:

@@ -119,7 +119,7 @@ std::vector<int64_t> ModuleWriter::partitions(MeshRef mesh) const {
   return order;
 }
 
-std::string ModuleWriter::sharding(ShardingRef sharding, int64_t rank) {
+std::string ModuleWriter::sharding(ShardingRef sharding, int64_t rank, bool of_result) {
   Text out;
   out << '<' << mesh(sharding->mesh()) << ", [";
   auto axes = [&](const DimSharding& dim) {
@@ -136,6 +136,22 @@ std::string ModuleWriter::sharding(ShardingRef sharding, int64_t rank) {
     out << '}';
   }
   out << ']';
+  if (of_result && sharding->is_open()) {
+    DimSharding whole;
+    for (size_t i = 0; i < sharding->mesh()->axes().size(); ++i) {
+      auto axis = static_cast<int64_t>(i);
+      bool is_used = std::ranges::any_of(sharding->dims(), [&](const DimSharding& dim) {
+        return std::ranges::find(dim.axes, axis) != dim.axes.end();
+      });
+      if (sharding->mesh()->axis(axis).type == AxisType::kExplicit && !is_used)
+        whole.axes.push_back(axis);
+    }
+    if (!whole.axes.empty()) {
+      out << ", replicated={";
+      axes(whole);
+      out << '}';
+    }
+  }
   if (!sharding->unreduced().empty()) {
     out << ", unreduced={";
     axes({sharding->unreduced()});
@@ -205,14 +221,15 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
 
 std::string ModuleWriter::main_signature(const Graph& graph) {
   Text header;
-  auto place = [&](Text& attrs, const std::vector<ShardingRef>& places, size_t i, TypeRef type) {
+  auto place = [&](Text& attrs, const std::vector<ShardingRef>& places, size_t i, TypeRef type,
+                   bool of_result) {
     if (places.empty() || !places[i]) return;
     if (!places[i]->memory().empty())
       attrs << (attrs.size() ? ", " : "")
             << "mhlo.memory_kind = " << mlir_string(places[i]->memory());
     if (places[i]->mesh()->size() > 1)
       attrs << (attrs.size() ? ", " : "") << "sdy.sharding = #sdy.sharding"
-            << sharding(places[i], type->rank());
+            << sharding(places[i], type->rank(), of_result);
   };
   header << "func.func public @main(";
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
@@ -221,7 +238,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (alias == EmitOptions::kDonor) attrs << "jax.buffer_donor = true";
     if (alias >= 0) attrs << "tf.aliasing_output = " << alias << " : i32";
-    place(attrs, options_.inputs, i, graph.type(graph.input(i)));
+    place(attrs, options_.inputs, i, graph.type(graph.input(i)), false);
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   header << ')';
@@ -230,7 +247,7 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
     Text attrs;
     if (!options_.result_info.empty())
       attrs << "jax.result_info = " << mlir_string(options_.result_info[i]);
-    place(attrs, options_.outputs, i, graph.type(graph.outputs()[i]));
+    place(attrs, options_.outputs, i, graph.type(graph.outputs()[i]), true);
     if (attrs.size()) header << " {" << attrs.view() << '}';
   }
   if (!graph.outputs().empty()) header << ')';

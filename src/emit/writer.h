@@ -57,7 +57,8 @@ class ModuleWriter {
   const std::string& mesh(MeshRef mesh);
   std::vector<int64_t> partitions(MeshRef mesh) const;
   // "<@mesh, [{"x"}, {?}]>", of an array of a rank.
-  std::string sharding(ShardingRef sharding, int64_t rank);
+  // `of_result`: over axes of type kExplicit that it does not name it is not split, though open.
+  std::string sharding(ShardingRef sharding, int64_t rank, bool of_result = false);
   int64_t channel() { return ++num_channels_; }
   struct Function {
     GraphRef graph;          // keeps the key of by_pointer_ alive

@@ -182,6 +182,7 @@ void register_select_n(OpRegistry& r) {
   op.jvp = jvp_select_n;
   op.transpose = transpose_select_n;
   op.batch = batch_elementwise;
+  op.place = [](PlaceCtx& c) { place_equal(c); };
   op.emit = emit_select_n;
   op.fold = [](const FoldCtx& c) -> std::optional<Literal> {
     return c.xs[1 + chosen_case(c.xs[0], c.xs.size() - 1)];

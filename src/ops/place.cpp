@@ -225,15 +225,17 @@ void place_alike(PlaceCtx& c, const Dims& whole) {
   place_dims(c, to);
 }
 
-void place_equal(PlaceCtx& c) {
+void place_equal(PlaceCtx& c, const Dims& whole) {
   std::vector<Split> choices;
   for (size_t i = 0; i < c.in.size(); ++i) {
     Split own = split_of(c, i);
-    if (std::find(choices.begin(), choices.end(), own) == choices.end()) choices.push_back(own);
+    bool counts = c.strict && c.in_types[i]->rank() > 0;
+    if (counts && std::find(choices.begin(), choices.end(), own) == choices.end())
+      choices.push_back(own);
   }
   for (size_t i = 0; i < c.out_types.size(); ++i)
     if (choices.size() > 1) place_ambiguous(c, "they have to be split alike", choices);
-  if (choices.size() <= 1) place_alike(c);
+  if (choices.size() <= 1) place_alike(c, whole);
 }
 
 std::vector<ShardingRef> place_graph(const PlaceCtx& c, const GraphRef& graph,

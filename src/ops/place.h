@@ -34,8 +34,8 @@ void place_dims(PlaceCtx& c, const Dims& to);
 // Every operand (of those with dimensions) has the dimensions of the results, but for those along
 // which it must not be split.
 void place_alike(PlaceCtx& c, const Dims& whole = {});
-// The same where operands must be split equally.
-void place_equal(PlaceCtx& c);
+// The same where operands must be split equally, if a user wrote the op.
+void place_equal(PlaceCtx& c, const Dims& whole = {});
 
 // All operands lose the listed dimensions.
 void place_dropped(PlaceCtx& c, const Dims& dropped);

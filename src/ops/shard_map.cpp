@@ -353,6 +353,43 @@ void batch_shard_map(BatchCtx& c) {
   for (size_t i = 0; i < results.size(); ++i) c.result(c.val(results[i]), mapped->out_dims[i]);
 }
 
+// ---- Checks
+
+// Each device has checks of its own: those of the first device whose first failure is the first.
+void check_shard_map(CheckCtx& c) {
+  Map m(c.attrs);
+  auto inner = c.checked(m.body);
+  size_t num_results = m.out.size(), num_made = inner->graph->outputs().size();
+  GraphRef body = make_graph(m.body->input_types(), [&](Builder& b, std::span<const Val> xs) {
+    Vals made = inlined(b, inner->graph, xs);
+    for (size_t i = num_results; i < num_made; ++i) {
+      Dims shape = made[i].shape();
+      shape.insert(0, 1);
+      made[i] = reshape(made[i], shape);
+    }
+    return made;
+  });
+  Specs out = m.out;
+  out.resize(num_made, m.stacked(m.all()));
+  Values results = c.b.add(c.op, c.operands, m.with(body, m.in, out));
+  c.results = Values(std::span<const Value>(results).first(num_results));
+  Val numbers = c.val(results[num_results]);
+  Val lanes = iota(c.b, numbers.type(), 0);
+  Val failed = eq(numbers, broadcast_to(reduce_min(numbers, {0}), numbers.shape()));
+  Val none = broadcast_to(scalar_like(lanes, std::numeric_limits<int32_t>::max()), lanes.shape());
+  Val first = reduce_min(select(failed, lanes, none), {0});
+  Vals made;
+  for (size_t i = num_results; i < num_made; ++i) {
+    Val x = c.val(results[i]);
+    Dims sizes = x.shape();
+    sizes[0] = 1;
+    Vals starts(sizes.size(), scalar_like(first, 0));
+    starts[0] = first;
+    made.push_back(squeeze(dynamic_slice(x, starts, sizes), {0}));
+  }
+  c.fail_in(made);
+}
+
 // ---- Emission
 
 // "[<@mesh, [{"x"}, {}]>, ...]". Dimensions are open if XLA decides over other axes.
@@ -438,6 +475,7 @@ void register_shard_map(OpRegistry& r) {
   d.transpose = transpose_shard_map;
   d.batch = batch_shard_map;
   d.shard = shard_shard_map;
+  d.check = check_shard_map;
   d.place = [](PlaceCtx& c) {
     for (ShardingRef s : c.attr().shardings("out_specs"))
       c.out.push_back(on_explicit_axes(s, c.mesh));

@@ -6,6 +6,7 @@ Arrays that are large belong on the devices of all processes; what of them is as
 between the devices.
 """
 
+import contextlib
 import itertools
 import json
 import math
@@ -40,6 +41,7 @@ __all__ = [
     "broadcast_one_to_all",
     "global_array_to_host_local_array",
     "host_local_array_to_global_array",
+    "live_devices",
     "process_allgather",
     "reached_preemption_sync_point",
     "sync_global_devices",
@@ -254,6 +256,23 @@ def sync_global_devices(name: str) -> None:
     joined = _processes.joined()
     if joined is not None:
         joined.barrier(f"sync_global_devices({name})", _TIMEOUT)
+
+
+@contextlib.contextmanager
+def live_devices(devices):
+    """In the `with` block: those of the devices whose processes have not failed, a list.
+
+    Args:
+      devices: a list of devices, as of `weft.devices()`.
+
+    Raises RuntimeError where `weft.distributed.initialize` has not been called. In the block a
+    process that fails raises ProcessFailureError in the others, as elsewhere.
+    """
+    joined = _processes.joined()
+    if joined is None:
+        raise RuntimeError("live_devices expected weft.distributed.initialize to have been called")
+    alive = joined.alive()
+    yield [d for d in devices if d.process_index in alive]
 
 
 def assert_equal(in_tree: _Any, fail_message: str = "") -> None:

@@ -107,6 +107,8 @@ def gather(
         there are none.
       fill_value: with mode "fill", what is read there. By default NaN, the lowest value of signed
         and the highest of unsigned integers, and True.
+
+    Raises ShapeError for slices of size 0 along collapsed axes.
     """
     mode = "promise_in_bounds" if mode is None else GatherScatterMode.from_any(mode).value
     if mode == "fill" and fill_value is not None:
@@ -120,6 +122,12 @@ def gather(
         "unique_indices": bool(unique_indices),
         "indices_are_sorted": bool(indices_are_sorted),
     }
+    for axis in attrs["collapsed_slice_dims"]:
+        if 0 <= axis < len(attrs["slice_sizes"]) and attrs["slice_sizes"][axis] == 0:
+            raise ShapeError(
+                f"[gather] expected slices of size 1 along axis {axis}, which they lack; got "
+                f"slice_sizes={attrs['slice_sizes']}"
+            )
     if exact:
         return _core.bind("gather", operand, start_indices, fill_value=fill_value, **attrs)
     # A value that no float holds: find out what is filled by a second gather.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft import _checkpoint, _core
-from weft._arguments import static_int
+from weft._arguments import from_whole_float, static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
@@ -32,7 +32,17 @@ from weft.lax._slice import index_in_dim, sliced
 from weft.runtime.pytree import registry
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=None):
+def scan(
+    f,
+    init,
+    xs=None,
+    length=None,
+    reverse=False,
+    unroll=1,
+    _split_transpose=False,
+    *,
+    checkpoint=None,
+):
     """Loops over the leading axis of arrays, carrying a value along.
 
     It computes what this does, as one loop of the compiled program:
@@ -52,6 +62,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
       length: number of iterations; needed without xs.
       reverse: start with the last slice of xs. Slices of ys stand where those of xs stood.
       unroll: how many iterations are one of the loop in the compiled program; 0 or True for all.
+      _split_transpose: accepted for compatibility; has no effect.
       checkpoint: reverse-mode derivatives keep the carry of every so many iterations only, and
         compute what lies between again. The square root of the length needs least memory.
 
@@ -131,7 +142,7 @@ def _length(leaves, tree, length):
             raise AttributeValueError("[scan] expected xs or a length; got neither")
         return sizes[0]
     try:
-        length = operator.index(length)
+        length = operator.index(from_whole_float(length))
     except TypeError:
         raise TypeError(f"[scan] expected an integer as length; got {length!r}") from None
     if not 0 <= length < 2**63:

@@ -28,9 +28,9 @@ def with_sharding_constraint(x, shardings):
     """
 
     def put(leaf, place):
-        placement = placement_of(place, "with_sharding_constraint")
         value = _core.asarray(leaf)
-        _check_explicit(value, placement)
+        placement = placement_of(place, "with_sharding_constraint", shape=value.shape)
+        placement = _with_explicit(value, placement)
         if isinstance(value, _core.Tracer):
             return _core.bind("sharding_constraint", value, sharding=placement)
         return _core.commit(value, placement)
@@ -46,11 +46,14 @@ def axis_types_here(mesh):
     return dict(zip(kinds.axis_names, kinds.axis_types, strict=True))
 
 
-def _check_explicit(x, placement):
-    """Raises where a constraint is over explicit axes, which only moves with reshard."""
+def _with_explicit(x, placement):
+    """A constraint that splits a value over explicit axes as it is split already.
+
+    Raises where it names such axes itself: only reshard moves values over them.
+    """
     kinds = axis_types_here(placement.mesh)
     if AxisType.Explicit not in kinds.values():
-        return
+        return placement
     named = [n for names, _ in placement.dims for n in names if kinds[n] == AxisType.Explicit]
     if AxisType.Auto in kinds.values():
         if named:
@@ -59,7 +62,13 @@ def _check_explicit(x, placement):
                 f"{named[0]!r}, of type Explicit, in {placement}\n"
                 "  weft.reshard moves values there."
             )
-        return
+        split = _core.split_of(x)
+        if split is None or split.is_replicated:
+            return placement
+        ndim = len(x.shape)
+        both = zip(_entries(split, ndim), _entries(placement, ndim), strict=True)
+        dims = [((*own, *axes), is_open) for (own, _), (axes, is_open) in both]
+        return _core.make_sharding(placement.mesh, dims, (), placement.memory)
     if any(is_open for _, is_open in placement.dims):
         raise ShardingError(
             "with_sharding_constraint expected a spec without UNCONSTRAINED, as no axis is of type "
@@ -67,13 +76,14 @@ def _check_explicit(x, placement):
         )
     split = _core.split_of(x)
     if split is None:
-        return
+        return placement
     own, wanted = ([axes for axes, _ in _entries(s, len(x.shape))] for s in (split, placement))
     if own != wanted:
         raise AssertionError(
             "with_sharding_constraint expected a value that is split as it says, as the axes of "
             f"the mesh are explicit; got {typeof(x)} and {placement}\n  weft.reshard moves it."
         )
+    return placement
 
 
 def _entries(sharding, ndim):

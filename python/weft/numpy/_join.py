@@ -7,6 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import (
+    from_whole_float,
     ndim_of,
     normalize_axes,
     normalize_axis,
@@ -16,6 +17,7 @@ from weft._arguments import (
 )
 from weft._array import Array
 from weft._jit import composite
+from weft._staging import typeof
 from weft.dtypes import is_integer, requested_dtype
 from weft.errors import (
     AttributeValueError,
@@ -23,6 +25,7 @@ from weft.errors import (
     DTypeError,
     OperandError,
     ShapeError,
+    ShardingError,
 )
 from weft.lax import _creation as lax_creation, _shape as lax_shape
 from weft.lax._cumulative import cumsum
@@ -225,7 +228,7 @@ def _split(function, ary, indices_or_sections, axis):
     axis = normalize_axis(axis, ndim_of(ary), function)
     size = shape_of(ary)[axis]
     try:
-        sections = operator.index(indices_or_sections)
+        sections = operator.index(from_whole_float(indices_or_sections))
     except TypeError:
         cuts = static_ints(indices_or_sections, function, "the positions")
         bounds = [0, *(_within(cut, size) for cut in cuts), size]
@@ -311,6 +314,12 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     counts = counts.reshape(-1) if counts.size == 1 else counts
     if (counts < 0).any():
         raise ShapeError(f"[repeat] expected non-negative repeats; got {repeats}")
+    split = _core.split_of(a)
+    if split is not None and axis < len(split.dims) and split.dims[axis][0]:
+        raise ShardingError(
+            f"[repeat] expected an array that is not split along axis {axis}, over which it "
+            f"repeats; got {typeof(a)}\n  Say with out_sharding= how the result is split."
+        )
     if counts.size == 1 or (counts.size and (counts == counts[0]).all()):
         return _repeat(a, count=int(counts.flat[0]), axis=axis)
     index = np.repeat(np.arange(size, dtype=np.int32), counts)
@@ -401,6 +410,11 @@ def roll(a, shift, axis=None):
     Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
     """
     is_array = not isinstance(shift, (tuple, list)) and ndim_of(shift) == 1
+    if not is_array and not isinstance(shift, (tuple, list)) and ndim_of(shift):
+        raise ShapeError(
+            "[roll] expected a shift, or one for each axis; got an array of shape "
+            f"{shape_of(shift)}"
+        )
     shifts = tuple(shift) if is_array or isinstance(shift, (tuple, list)) else (shift,)
     if axis is None:
         shape = shape_of(a)

@@ -99,8 +99,10 @@ def _assembled(buffer, dtype, shape, indices):
         return to_numpy(parts[0], dtype, shape)
     value = np.empty(shape, dtype)
     for index, part in zip(indices, parts, strict=True):
-        held = value[index]
-        held[...] = to_numpy(part, dtype, held.shape)
+        try:
+            value[index] = np.asarray(memoryview(part))
+        except BufferError:
+            value[index] = _to_numpy_otherwise(part, dtype, value[index].shape)
     value.flags.writeable = False
     return value
 
@@ -109,7 +111,7 @@ class _StandIns:
     """jaxlib asks jax for the sharding and the type of each part of a buffer that it hands out.
 
     While this is entered it finds modules here that make them, so that jax is not imported, nor
-    looked for once per part. If jax was imported, it is asked.
+    looked for once per part. If jax was imported, it is asked; weft.as_jax is not jax.
     """
 
     NAMES = ("jax", "jax._src", "jax._src.sharding_impls", "jax.core")
@@ -128,14 +130,18 @@ class _StandIns:
         return _core.jaxlib_sharding(devices.placement_of(device), 0)
 
     def __enter__(self):
-        self._entered = "jax" not in sys.modules
-        if self._entered:
+        self._hidden = None
+        if "jax._src.sharding_impls" not in sys.modules:
+            self._hidden = {}
+            if "jax" in sys.modules:
+                self._hidden = {n: sys.modules[n] for n in self.NAMES if n in sys.modules}
             sys.modules.update(self._modules)
 
     def __exit__(self, *exception):
-        if self._entered:
+        if self._hidden is not None:
             for name in self.NAMES:
                 sys.modules.pop(name, None)
+            sys.modules.update(self._hidden)
 
 
 def shards(buffer):

@@ -334,6 +334,10 @@ class Membership:
             self._told.set()
             self.check()
 
+    def alive(self):
+        """The numbers of the processes that have not failed."""
+        return set(self.client.get_live_nodes(list(range(self.num_processes))))
+
     def _watch(self):
         everyone = list(range(self.num_processes))
         while not self._leaving.wait(self._interval):
