@@ -6,6 +6,7 @@
 
 #include "array.h"
 #include "cache_key.h"
+#include "hooks.h"
 #include "in_flight.h"
 #include "lru_table.h"
 #include "prologue.h"
@@ -61,17 +62,31 @@ Places part_of(const Places& whole, const std::vector<uint32_t>& kept,
   return part;
 }
 
-ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<int> aliases,
-                             const CompileOptions& options) {
-  Key key{graph, {}};
-  key.words.add({word(places.at), options.how.xla_options});
+// What becomes an executable.
+struct Module {
+  GraphRef graph;
+  Places places;
+  std::vector<int> aliases;
+  std::string name;
+  int xla_options;
+};
+
+Key key_of(const Module& m) {
+  Key key{m.graph, {}};
+  const Places& places = m.places;
+  key.words.add({word(places.at), m.xla_options});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
     for (ShardingRef s : *shardings) words.push_back(word(s));
     key.words.add(words);
   }
-  key.words.add(Dims(aliases.begin(), aliases.end()));
+  key.words.add(Dims(m.aliases.begin(), m.aliases.end()));
+  return key;
+}
+
+ExecutableRef executable_for(const Module& module) {
+  Key key = key_of(module);
   uint64_t hash = key.hash();
   static auto* compiling = new InFlightTable<Key>;
   do {
@@ -81,33 +96,80 @@ ExecutableRef executable_for(const GraphRef& graph, Places places, std::vector<i
     }
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
-  auto made = std::make_shared<Executable>(graph, std::move(places), std::move(aliases),
-                                           options.name, options.how.xla_options);
+  auto made = std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
+                                           module.xla_options);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
 }
 
-// The graph in steps, if it is cut. Blocks stand on one device: of several, XLA decides how what
-// goes from one to the next is split, for a whole module.
-std::shared_ptr<const Steps> in_steps(const GraphRef& graph, const Places& places,
-                                      const std::vector<int>& aliases,
-                                      const CompileOptions& options) {
+// Modules that threads compile; they own it, as the one that waits may be interrupted.
+struct Batch {
+  std::vector<Module> modules;
+  std::vector<ExecutableRef> made;
+};
+constexpr const char* kBatch = "weft.modules";
+
+PyObject* compile_number(PyObject* self, PyObject* number) {
+  return guard([&]() -> PyObject* {
+    Batch& batch = **static_cast<std::shared_ptr<Batch>*>(PyCapsule_GetPointer(self, kBatch));
+    auto i = static_cast<size_t>(to_int(number));
+    batch.made.at(i) = executable_for(batch.modules.at(i));
+    Py_RETURN_NONE;
+  });
+}
+PyMethodDef compile_number_method{"compile_module", compile_number, METH_O, nullptr};
+
+// Executables of modules, of which those that are not known are compiled on all cores.
+std::vector<ExecutableRef> executables_for(std::vector<Module> modules) {
+  auto batch = std::make_shared<Batch>();
+  std::vector<ExecutableRef> all(modules.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < modules.size(); ++i) {
+    Key key = key_of(modules[i]);
+    if (auto known = find(key, key.hash())) {
+      ++hits;
+      all[i] = *known;
+    } else {
+      missing.push_back(i);
+    }
+  }
+  if (missing.size() == 1) all[missing[0]] = executable_for(modules[missing[0]]);
+  if (missing.size() < 2) return all;
+  // Those that take longest first, so that no core is left with one of them at the end.
+  std::stable_sort(missing.begin(), missing.end(), [&](size_t a, size_t b) {
+    return count_ops(*modules[a].graph) > count_ops(*modules[b].graph);
+  });
+  for (size_t i : missing) batch->modules.push_back(std::move(modules[i]));
+  batch->made.resize(missing.size());
+  Ref self =
+      Ref::checked(PyCapsule_New(new std::shared_ptr<Batch>(batch), kBatch, [](PyObject* capsule) {
+        delete static_cast<std::shared_ptr<Batch>*>(PyCapsule_GetPointer(capsule, kBatch));
+      }));
+  Ref work = Ref::checked(PyCFunction_New(&compile_number_method, self.get()));
+  Ref count = Ref::checked(PyLong_FromSize_t(missing.size()));
+  Ref::checked(
+      PyObject_CallFunctionObjArgs(hooks.in_parallel.get(), work.get(), count.get(), nullptr));
+  for (size_t k = 0; k < missing.size(); ++k) all[missing[k]] = std::move(batch->made[k]);
+  return all;
+}
+
+// How the graph is cut, if it is. Blocks stand on one device: of several, XLA decides how what goes
+// from one to the next is split, for a whole module.
+std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& places,
+                                         const std::vector<int>& aliases, Cut cut) {
   if (!place_of(places.at).on_one_device() || !places.inputs.empty() || !places.outputs.empty())
     return nullptr;
   std::vector<bool> donated;
   for (int output : aliases) donated.push_back(output >= 0);
-  CompileOptions named = options;
-  return in_steps(graph, options.how.cut, donated,
-                  [&](const BlockPlan::Block& block, size_t number) {
-                    named.name = cat(options.name, "_block_", number);
-                    return executable_for(block.graph, {.at = places.at}, block.aliases, named);
-                  });
+  return plan_of(graph, cut, donated);
 }
 
 // Takes what depends on constants alone out of a program on one device, if that is worth it.
-std::shared_ptr<Prologue> take_constants(Split& s, const Places& places,
-                                         const CompileOptions& options) {
+// `reads`: which of the program's inputs that reads.
+std::shared_ptr<const ConstantSplit> take_constants(Split& s, const Places& places,
+                                                    const CompileOptions& options,
+                                                    std::vector<uint32_t>& reads) {
   int64_t max_bytes = max_constants_kept();
   if (!s.graph || options.constants.empty() || max_bytes == 0 || !places.inputs.empty() ||
       !place_of(places.at).on_one_device())
@@ -122,13 +184,10 @@ std::shared_ptr<Prologue> take_constants(Split& s, const Places& places,
     for (uint32_t i : inputs) out.push_back(s.kept[i]);
     return out;
   };
-  CompileOptions named = options;
-  named.name = options.name + "_constants";
-  auto made = std::make_shared<Prologue>(
-      executable_for(plan->prologue, {.at = places.at}, {}, named), numbers(plan->reads), *plan);
+  reads = numbers(plan->reads);
   s.kept = numbers(plan->inputs);
   s.graph = plan->main;
-  return made;
+  return plan;
 }
 
 // Whether an output that is an input is where it is wanted.
@@ -264,20 +323,43 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
   Split s = split(program->optimized, options.keep_unused, donated,
                   [&](size_t output, size_t input) { return stays(places, output, input); });
-  if (!program->observed) program->prologue = take_constants(s, places, options);
+  std::vector<uint32_t> reads;
+  std::shared_ptr<const ConstantSplit> constants;
+  if (!program->observed) constants = take_constants(s, places, options, reads);
   std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
   program->outputs = graph->output_types();
   program->weak = std::move(weak_outputs);
+  Timer compilation;
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
-    program->steps = in_steps(s.graph, part, aliases, options);
-    if (!program->steps)
-      program->executable = executable_for(s.graph, part, std::move(aliases), options);
+    auto plan = plan_of(s.graph, part, aliases, options.how.cut);
+    std::vector<Module> modules;
+    auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
+      modules.push_back(
+          {of, std::move(at), std::move(donations), std::move(name), options.how.xla_options});
+    };
+    if (!plan) add(s.graph, std::move(part), std::move(aliases), options.name);
+    for (size_t i = 0; plan && i < plan->blocks.size(); ++i)
+      add(plan->blocks[i].graph, {.at = places.at}, plan->blocks[i].aliases,
+          cat(options.name, "_block_", i));
+    if (constants) add(constants->prologue, {.at = places.at}, {}, options.name + "_constants");
+    std::vector<ExecutableRef> made = executables_for(std::move(modules));
+    if (constants) {
+      program->prologue = std::make_shared<Prologue>(std::move(made.back()), reads, *constants);
+      made.pop_back();
+    }
+    if (plan)
+      program->steps = std::make_shared<Steps>(Steps{std::move(plan), std::move(made)});
+    else
+      program->executable = std::move(made[0]);
   }
   program->places = std::move(places);
   program->cost = cost_of(*program, optimize_seconds, loads_before);
+  // Several modules at once take less than the sum of their times.
+  program->cost.compile =
+      std::min(program->cost.compile, compilation.passed() - program->cost.emit);
   return program;
 }
 

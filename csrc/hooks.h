@@ -62,6 +62,8 @@ struct Hooks {
   // options of XLA's, a list for what is inspected or None, what other processes know it by or
   // None) -> (executable, whether it comes from disk)
   Hook compile{"compile", Hook::kCallable};
+  // (function, count) -> None: calls it with the numbers below the count, on all cores
+  Hook in_parallel{"in_parallel", Hook::kCallable};
   // dict: the platforms that call host functions, each with the targets for that (whole, in parts)
   Hook host_call_targets{"host_call_targets", Hook::kObject};
   Hook call_error{"call_error", Hook::kCallable};          // an error of jaxlib -> the one to raise

@@ -168,7 +168,7 @@ void bind_stages(nb::module_& m) {
                    [](const ProgramObject& p) {
                      nb::list out;
                      if (!p.program->steps) return out;
-                     std::vector<int64_t> held = held_bytes(*p.program);
+                     std::vector<int64_t> held = p.program->steps->plan->held_bytes();
                      for (size_t i = 0; i < held.size(); ++i)
                        out.append(nb::make_tuple(p.program->steps->plan->steps[i].block, held[i]));
                      return out;

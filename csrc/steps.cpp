@@ -1,4 +1,4 @@
-// Cutting a graph, compiling its blocks, running them.
+// Cutting a graph, running its blocks.
 
 #include "steps.h"
 
@@ -8,40 +8,15 @@
 
 namespace weft::py {
 
-std::shared_ptr<const Steps> in_steps(const GraphRef& graph, Cut cut,
-                                      const std::vector<bool>& donated, CompileBlock compile) {
+std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, Cut cut,
+                                         const std::vector<bool>& donated) {
   if (cut == Cut::kWhole) return nullptr;
   std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
     return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions(),
                        donated);
   });
   if (!plan || (cut == Cut::kAuto && !plan->is_worth_it())) return nullptr;
-  auto made = std::make_shared<Steps>();
-  for (const BlockPlan::Block& block : plan->blocks)
-    made->blocks.push_back(compile(block, made->blocks.size()));
-  made->plan = std::move(plan);
-  return made;
-}
-
-std::vector<int64_t> held_bytes(const Program& p) {
-  const Steps& s = *p.steps;
-  std::vector<int64_t> bytes(s.plan->num_slots), held;
-  std::vector<bool> is_outer(s.plan->num_slots);
-  std::fill_n(is_outer.begin(), p.kept.size(), true);
-  for (uint32_t slot : s.plan->outputs) is_outer[slot] = true;
-  int64_t now = 0;
-  for (const BlockStep& step : s.plan->steps) {
-    const Executable& block = *s.blocks[step.block];
-    for (size_t i = 0; i < step.outputs.size(); ++i)
-      if (uint32_t slot = step.outputs[i]; !is_outer[slot])
-        now += bytes[slot] = block.outputs[i]->num_bytes();
-    int64_t given = 0;
-    for (size_t k = 0; k < block.aliases.size(); ++k)
-      if (block.aliases[k] >= 0) given += bytes[step.inputs[k]];
-    held.push_back(now - given);
-    for (uint32_t slot : step.done) now -= bytes[slot];
-  }
-  return held;
+  return plan;
 }
 
 Ref run_steps(const Steps& s, Ref buffers, FunctionRef<Ref(Executable&, PyObject*)> execute) {

@@ -16,13 +16,9 @@ struct Steps {
   std::vector<ExecutableRef> blocks;  // per block of the plan
 };
 
-// The graph in steps, if that is wanted and something in it repeats. `donated`: per input.
-using CompileBlock = FunctionRef<ExecutableRef(const BlockPlan::Block&, size_t number)>;
-std::shared_ptr<const Steps> in_steps(const GraphRef& graph, Cut cut,
-                                      const std::vector<bool>& donated, CompileBlock compile);
-
-// Per step, the bytes of intermediate values that are alive while it runs.
-std::vector<int64_t> held_bytes(const Program& program);
+// How the graph is cut, if that is wanted and something in it repeats. `donated`: per input.
+std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, Cut cut,
+                                         const std::vector<bool>& donated);
 
 // Runs on a list of buffers, which is emptied so that none lives longer than it is needed; returns
 // a list of buffers.

@@ -18,6 +18,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import _core
+from weft._pool import in_parallel
 from weft.compiler import cache_stats
 from weft.runtime import compile
 
@@ -191,6 +192,21 @@ def test_the_end_of_a_process_waits_for_what_has_begun():
     assert out.count("begun") == out.count("ended") < 20 and "cancelled True" in out
 
 
+def test_work_on_all_cores_is_done_once_and_its_error_is_raised():
+    done = []
+    in_parallel(done.append, 50)
+    assert sorted(done) == list(range(50))
+
+    def fails(number):
+        done.append(number)
+        raise KeyError(number)
+
+    del done[:]
+    with pytest.raises(KeyError):
+        in_parallel(fails, 1000)
+    assert len(done) < 1000
+
+
 def test_an_interrupt_of_compile_all():
     process = child("""
         try:
@@ -200,7 +216,8 @@ def test_an_interrupt_of_compile_all():
     """)
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    out, err = finish(process)
+    out = process.stdout.read()  # `communicate` loses what was read together with that line
+    _, err = finish(process)
     assert process.returncode == 0 and "interrupted" in out, err
     assert 1 + out.count("begun") == out.count("ended") < 50
 

@@ -1,98 +1,19 @@
 """Programs that are compiled ahead of their first call, several at a time.
 
-Functions are traced by the thread that asks, under its settings; XLA works in a pool of threads, no
-more than there are cores, which end when nothing is left to compile.
+Functions are traced by the thread that asks, under its settings; XLA works in threads of a pool.
 """
 
-import collections
-import contextlib
-import os
-import threading
 from concurrent.futures import Future
 from typing import Any
 
-from weft import _core
+from weft import _core, _pool
 from weft._jit import jit
 from weft._staging import Compiled, Lowered, Traced
 
 
-class _Pool:
-    """Threads for work that leaves the interpreter's lock; none of them waits for more of it.
-
-    They are no daemons: the interpreter waits for what is being compiled, since the compiler must
-    not find it gone. What no thread has begun by then is cancelled.
-    """
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._waiting = collections.deque()
-        self._running = 0
-
-    def submit(self, work) -> Future:
-        future: Future = Future()
-        with self._lock:
-            self._waiting.append((future, work))
-            starts = self._running < len(os.sched_getaffinity(0))
-            self._running += starts
-        if starts:
-            try:
-                threading.Thread(target=self._run, name="weft-compile").start()
-            except BaseException:
-                with self._lock:
-                    self._running -= 1
-                    # Another thread of the pool may have it by now.
-                    with contextlib.suppress(ValueError):
-                        self._waiting.remove((future, work))
-                raise
-        return future
-
-    def _next(self):
-        with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._running -= 1
-            return None, None
-
-    def _run(self):
-        while True:
-            future, work = self._next()
-            if future is None or work is None:
-                return
-            if not threading.main_thread().is_alive():  # the interpreter ends
-                future.cancel()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = work()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-            del future, work
-            result = None
-
-
-_pool = _Pool()
-
-
-def _after_fork():
-    global _pool
-    _pool = _Pool()  # the threads are the parent's
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 def compile_async(lowered: Lowered, compiler_options: Any = None) -> Future:
     """What `Lowered.compile_async` does."""
-    settings = _core.thread_settings()
-    make = lowered._compilation(compiler_options)
-
-    def work():
-        _core.use_thread_settings(settings)
-        return make()
-
-    return _pool.submit(work)
+    return _pool.submit(lowered._compilation(compiler_options))
 
 
 def compile_all(programs, *, return_exceptions=False):

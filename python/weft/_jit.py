@@ -45,7 +45,14 @@ def _resolve_shardings(*args):
     return resolve(*args)
 
 
+def _in_parallel(*args):
+    from weft._pool import in_parallel  # threads, for those who have several modules
+
+    in_parallel(*args)
+
+
 _core.install(
+    in_parallel=_in_parallel,
     resolve_shardings=_resolve_shardings,
     reject_value=_reject_value,
     reject_check=_reject_check,
@@ -192,7 +199,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
-    compile="whole",
+    compile="auto",
 ) -> Any:
     if not callable(fun):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -223,7 +230,7 @@ def _make(
     if not library:
         # What weft.aot tells from other options.
         jitted._made_with = (options, target, compile)
-    if compile != "whole":
+    if compile != "auto":
         jitted._compile = compile
     return jitted
 
@@ -253,7 +260,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-    compile="whole",
+    compile="auto",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -284,9 +291,9 @@ def jit(
         (ValueError).
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
-        blocks where by estimate much less is compiled and calls are no slower. Blocks need a
-        program without effects on one device. Within another trace "blocks" is refused
-        (ValueError).
+        blocks where by estimate much less is compiled and calls are no slower and need no more
+        memory. Blocks need a program without effects on one device. Within another trace "blocks"
+        is refused (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.

@@ -14,7 +14,9 @@
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "passes/min_cut.h"
 #include "passes/pass_list.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"
@@ -24,14 +26,19 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxPeriods = 64;  // tried
+constexpr size_t kMaxOuter = 512;   // values in front of a piece of which it may make its inputs
 
 // What a machine does in a second, in order of magnitude.
 constexpr double kFlops = 2e10, kBytes = 8e9;
 // What it takes to start a program, and to hand it an array or take one from it.
 constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
-double seconds(const Cost& cost) {
-  return (cost.flops + 10 * cost.transcendentals) / kFlops + cost.bytes / kBytes;
+// How much more memory steps may take than one module, with arguments and results, besides what is
+// no matter in any process.
+constexpr double kMaxGrowth = 1.03, kFewBytes = 1 << 20;
+double seconds_of_work(const Cost& cost) {
+  return (cost.flops + 10 * cost.transcendentals) / kFlops;
 }
+double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes / kBytes; }
 
 struct Run {
   uint32_t begin, end, period;
@@ -168,6 +175,10 @@ Repeat Finder::cut(const Run& run) const {
                            static_cast<double>(options_.min_ops) / run.period);
   if (wanted > run.length() / run.period / 2) return {};
   auto periods = static_cast<uint32_t>(std::max(1.0, std::ceil(wanted)));
+  // As many as leave least to be compiled: a piece, and the periods that no piece has.
+  uint32_t all = run.length() / run.period;
+  for (uint32_t more = periods; more <= all / 2; ++more)
+    if (more + all % more < periods + all % periods) periods = more;
   Repeat repeat{.length = periods * run.period};
   uint32_t slack = run.length() % repeat.length, best = run.begin;
   double least = -1;
@@ -249,6 +260,61 @@ GraphRef constants_first(const GraphRef& graph) {
   return finish_copy(*graph, b, map, inputs);
 }
 
+// Whether an op may be made where its result is read: it is part of the kernels there.
+bool can_move(const Graph& graph, const Op& op) {
+  const OpDef& d = def(*op.info);
+  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
+    return false;
+  return d.elementwise || op_cost(graph, op).flops == 0;
+}
+
+// The most bytes of intermediate values that are alive at once in one module, by estimate. XLA
+// makes what is cheap, or read by one kernel, within the kernels that read it, which then keep
+// alive what that is made of.
+int64_t peak_of(const Graph& graph) {
+  auto num_ops = static_cast<uint32_t>(graph.ops().size());
+  std::vector<uint32_t> readers(graph.num_values()), last(graph.num_values());
+  std::vector<bool> is_stored(graph.num_values()), is_output(graph.num_values());
+  for (Value v : graph.outputs())
+    if (!v.is_literal()) is_stored[v.id] = is_output[v.id] = true;
+  auto elements = [&](Value v) { return graph.type(v)->num_elements(); };
+  for (uint32_t i = num_ops; i-- > 0;) {
+    const Op& op = graph.op(i);
+    uint32_t end = i;  // until which its operands are needed
+    bool is_fused = can_move(graph, op);
+    for (uint32_t r = 0; r < op.num_results; ++r) {
+      uint32_t v = op.results_begin + r;
+      bool is_dear = readers[v] > 1 && op_cost(graph, op).transcendentals > 0;
+      is_stored[v] = is_stored[v] || !is_fused || is_dear;
+      if (!is_stored[v]) end = std::max(end, last[v]);
+    }
+    bool is_reduction = op.num_operands == 1 && op.num_results == 1 &&
+                        elements(graph.operand(op, 0)) > elements(graph.result(op));
+    for (Value v : graph.operands(op)) {
+      if (v.is_literal()) continue;
+      ++readers[v.id];
+      last[v.id] = std::max(last[v.id], end);
+      if (!is_fused && !is_reduction) is_stored[v.id] = true;
+    }
+  }
+  std::vector<int64_t> freed(num_ops);
+  int64_t now = 0, peak = 0;
+  for (uint32_t i = 0; i < num_ops; ++i) {
+    const Op& op = graph.op(i);
+    for (uint32_t r = 0; r < op.num_results; ++r) {
+      uint32_t v = op.results_begin + r;
+      if (!is_stored[v] || is_output[v]) continue;
+      now += graph.result_types(op)[r]->num_bytes();
+      freed[std::max(last[v], i)] += graph.result_types(op)[r]->num_bytes();
+    }
+    // An element-wise result takes the place of what it is made of.
+    if (def(*op.info).elementwise) now -= std::exchange(freed[i], 0);
+    peak = std::max(peak, now);
+    now -= freed[i];
+  }
+  return peak;
+}
+
 // Pieces that are alike, while they become a block and its steps.
 struct Piece {
   // Where an operand of an entry comes from, in every copy.
@@ -260,10 +326,11 @@ struct Piece {
   struct Entry {
     std::vector<uint32_t> ops;  // per copy
     std::vector<Source> operands;
+    bool is_made = true;
   };
   std::vector<Entry> entries;  // first the piece's own
   uint32_t num_own = 0;
-  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy; empty: it went
+  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy
 
   size_t num_copies() const { return entries[0].ops.size(); }
 };
@@ -273,7 +340,12 @@ class Planner {
  public:
   Planner(const Graph& graph, const std::vector<uint32_t>& labels,
           const std::vector<uint32_t>& last_use)
-      : graph_(graph), labels_(labels), last_use_(last_use) {}
+      : graph_(graph), labels_(labels), last_use_(last_use), users_(graph.num_values()) {
+    for (uint32_t i = 0; i < graph.ops().size(); ++i)
+      for (Value v : graph.operands(graph.op(i)))
+        if (!v.is_literal() && (users_[v.id].empty() || users_[v.id].back() != i))
+          users_[v.id].push_back(i);
+  }
 
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out.
@@ -286,7 +358,9 @@ class Planner {
 
   Piece piece_of(const Repeat& repeat) const;
   void recompute(Piece& piece) const;
-  bool is_cheap(const Op& op) const;
+  std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
+  void drop_unused();
+  std::vector<bool> crossing_values() const;
   GraphRef build(const Piece& piece,
                  const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const;
 
@@ -295,6 +369,7 @@ class Planner {
   const Graph& graph_;
   const std::vector<uint32_t>& labels_;
   const std::vector<uint32_t>& last_use_;
+  std::vector<std::vector<uint32_t>> users_;  // per value, ops in order
   std::vector<Piece> pieces_;
 };
 
@@ -341,93 +416,138 @@ Piece Planner::piece_of(const Repeat& repeat) const {
   return piece;
 }
 
-// Whether an op is as well made twice as once written and read again.
-bool Planner::is_cheap(const Op& op) const {
-  const OpDef& d = def(*op.info);
-  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
-    return false;
-  Cost cost = op_cost(graph_, op);
-  return cost.transcendentals == 0 && (d.elementwise || cost.flops == 0);
+// The ops that make a value in each copy, if they are alike and can be moved; else none.
+std::vector<uint32_t> Planner::made_by(const std::vector<uint32_t>& values) const {
+  std::vector<uint32_t> ops;
+  for (uint32_t value : values) {
+    const Op* op = graph_.producer(Value{value});
+    if (!op || labels_[index_of(*op)] != labels_[ops.empty() ? index_of(*op) : ops[0]]) return {};
+    ops.push_back(index_of(*op));
+  }
+  if (!can_move(graph_, graph_.op(ops[0]))) return {};
+  return ops;
 }
 
-// Makes inputs of a piece anew in place of reading them, where less is read then. What a step
-// leaves behind for others is written and read at every call; within one module XLA would have made
-// the cheap ones of these values again, too.
+// Makes inputs of a piece anew in place of reading them, where that takes less. What a step leaves
+// behind for others is written, read and kept at every call; within one module XLA makes values
+// where they are read, and those again that are cheap.
+//
+// A minimum cut decides. Each value in front of the piece is two nodes, "needed" and "made here":
+// to read it costs its bytes, to make it the work, and that its operands are needed.
 void Planner::recompute(Piece& piece) const {
-  size_t copies = piece.num_copies();
-  std::unordered_multimap<uint32_t, uint32_t> by_value;  // of the first copy, to inputs
-  std::unordered_multimap<uint32_t, uint32_t> made;      // likewise, to entries that were added
-  for (uint32_t k = 0; k < piece.inputs.size(); ++k) by_value.emplace(piece.inputs[k][0], k);
-  auto find = [&](const std::vector<uint32_t>& values) -> std::optional<Source> {
-    auto [in, in_end] = by_value.equal_range(values[0]);
-    for (; in != in_end; ++in)
-      if (piece.inputs[in->second] == values) return Source{.is_input = true, .number = in->second};
-    auto [own, own_end] = made.equal_range(values[0]);
-    for (; own != own_end; ++own) {
-      const std::vector<uint32_t>& ops = piece.entries[own->second].ops;
-      bool same = true;
-      for (size_t c = 0; c < copies; ++c)
-        same = same && graph_.op(ops[c]).results_begin == values[c];
-      if (same) return Source{.number = own->second};
-    }
-    return std::nullopt;
+  struct Outer {
+    std::vector<uint32_t> values, ops;  // per copy; no ops: it can only be read
+    std::vector<Source> operands = {};  // is_input: the Outer of this number
+    bool is_exclusive = false;          // nothing but the piece needs it
   };
-  for (uint32_t k = 0; k < piece.inputs.size(); ++k) {
-    const Op* model = graph_.producer(Value{piece.inputs[k][0]});
-    if (!model || !is_cheap(*model)) continue;
-    Piece::Entry entry;
-    for (uint32_t value : piece.inputs[k]) {
-      const Op* op = graph_.producer(Value{value});
-      if (!op || labels_[index_of(*op)] != labels_[index_of(*model)]) break;
-      entry.ops.push_back(index_of(*op));
-    }
-    if (entry.ops.size() < copies) continue;
-    int64_t more = 0;
-    std::vector<std::vector<uint32_t>> fresh;
-    for (uint32_t i = 0; i < model->num_operands; ++i) {
-      Source& source = entry.operands.emplace_back();
-      if (Value v = graph_.operand(*model, i); v.is_literal()) {
-        source.literal = v;
+  std::vector<Outer> outer;
+  std::unordered_multimap<uint32_t, uint32_t> known;  // by the value in the first copy
+  auto number_of = [&](std::vector<uint32_t> values) {
+    auto [at, end] = known.equal_range(values[0]);
+    for (; at != end; ++at)
+      if (outer[at->second].values == values) return at->second;
+    auto number = static_cast<uint32_t>(outer.size());
+    known.emplace(values[0], number);
+    std::vector<uint32_t> ops = made_by(values);
+    outer.push_back({std::move(values), std::move(ops)});
+    return number;
+  };
+  size_t num_inputs = piece.inputs.size();
+  for (const std::vector<uint32_t>& values : piece.inputs) number_of(values);
+  for (uint32_t k = 0; k < outer.size(); ++k) {
+    if (outer.size() > kMaxOuter + num_inputs) outer[k].ops.clear();
+    std::vector<uint32_t> ops = outer[k].ops;
+    if (ops.empty()) continue;
+    std::vector<Source> operands;
+    for (uint32_t i = 0; i < graph_.op(ops[0]).num_operands; ++i) {
+      Value v = graph_.operand(graph_.op(ops[0]), i);
+      if (v.is_literal()) {
+        operands.push_back({.literal = v});
         continue;
       }
       std::vector<uint32_t> values;
-      for (uint32_t op : entry.ops) values.push_back(graph_.operand(graph_.op(op), i).id);
-      if (std::optional<Source> known = find(values)) {
-        source = *known;
-        continue;
-      }
-      // The program's inputs are kept by the caller anyway.
-      if (values[0] >= graph_.num_inputs()) more += graph_.type(Value{values[0]})->num_bytes();
-      source = {.is_input = true,
-                .number = static_cast<uint32_t>(piece.inputs.size() + fresh.size())};
-      fresh.push_back(std::move(values));
+      for (uint32_t op : ops) values.push_back(graph_.operand(graph_.op(op), i).id);
+      operands.push_back({.is_input = true, .number = number_of(std::move(values))});
     }
-    if (more > graph_.type(Value{piece.inputs[k][0]})->num_bytes()) continue;
-    for (std::vector<uint32_t>& values : fresh) {
-      by_value.emplace(values[0], static_cast<uint32_t>(piece.inputs.size()));
-      piece.inputs.push_back(std::move(values));
-    }
-    auto number = static_cast<uint32_t>(piece.entries.size());
-    made.emplace(piece.inputs[k][0], number);
-    piece.entries.push_back(std::move(entry));
-    for (Piece::Entry& user : piece.entries)
-      for (Source& source : user.operands)
-        if (source.is_input && source.number == k) source = {.number = number};
-    piece.inputs[k].clear();
+    outer[k].operands = std::move(operands);
   }
+
+  // Of one copy in the midst: who reads what.
+  size_t model = piece.num_copies() / 2;
+  uint32_t begin = piece.entries[0].ops[model], end = begin + piece.num_own;
+  std::vector<uint32_t> order(outer.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    return outer[x].values[model] > outer[y].values[model];
+  });
+  std::unordered_map<uint32_t, uint32_t> exclusive;  // ops
+  MinCut cut(static_cast<uint32_t>(2 + 2 * outer.size()));
+  constexpr uint32_t kSource = 0, kSink = 1;
+  auto needed = [](uint32_t k) { return 2 + 2 * k; };
+  auto made = [](uint32_t k) { return 3 + 2 * k; };
+  for (uint32_t k : order) {
+    Outer& o = outer[k];
+    uint32_t value = o.values[model];
+    bool is_input = value < graph_.num_inputs();
+    uint32_t maker = is_input ? 0 : index_of(*graph_.producer(Value{value}));
+    bool is_written = last_use_[value] == graph_.ops().size(), is_exclusive = !is_written;
+    for (uint32_t user : users_[value]) {
+      if ((user >= begin && user < end) || exclusive.count(user)) continue;
+      is_exclusive = false;
+      is_written = is_written || user >= maker + piece.num_own;
+    }
+    double bytes = static_cast<double>(graph_.type(Value{value})->num_bytes());
+    if (is_input) bytes = 0;  // the caller keeps it anyway
+    double reading = is_written ? bytes : 2 * bytes;
+    if (k < num_inputs) cut.add(kSource, needed(k), MinCut::kInfinite);
+    if (o.ops.empty()) {
+      cut.add(needed(k), kSink, reading);
+      continue;
+    }
+    if (is_exclusive) exclusive.emplace(o.ops[model], k);
+    double work = is_exclusive ? 0 : seconds_of_work(op_cost(graph_, graph_.op(o.ops[0])));
+    cut.add(needed(k), made(k), reading);
+    cut.add(made(k), kSink, work * kBytes + 1);
+    for (const Source& source : o.operands)
+      if (source.is_input) cut.add(made(k), needed(source.number), MinCut::kInfinite);
+  }
+  std::vector<bool> side = cut.source_side(kSource, kSink);
+
+  std::vector<Source> sources(outer.size());
+  piece.inputs.clear();
+  uint32_t num_entries = static_cast<uint32_t>(piece.entries.size());
+  for (uint32_t k = 0; k < outer.size(); ++k) {
+    if (!side[needed(k)]) continue;
+    if (side[made(k)]) {
+      sources[k] = {.number = num_entries++};
+    } else {
+      sources[k] = {.is_input = true, .number = static_cast<uint32_t>(piece.inputs.size())};
+      piece.inputs.push_back(outer[k].values);
+    }
+  }
+  for (uint32_t k = 0; k < outer.size(); ++k)
+    if (side[needed(k)] && side[made(k)])
+      piece.entries.push_back({std::move(outer[k].ops), std::move(outer[k].operands)});
+  for (Piece::Entry& entry : piece.entries)
+    for (Source& source : entry.operands)
+      if (source.is_input) source = sources[source.number];
 }
 
 bool Planner::add(const Repeat& repeat, double max_seconds) {
   Piece piece = piece_of(repeat);
   recompute(piece);
+  // Arrays that go from one step to another: one module is given its own inputs and outputs, too.
+  uint32_t start = repeat.starts[0], end = start + repeat.length;
+  auto is_read_elsewhere = [&](uint32_t value) {
+    return std::any_of(users_[value].begin(), users_[value].end(),
+                       [&](uint32_t user) { return user < start || user >= end; });
+  };
   size_t arrays = 0;
-  for (const std::vector<uint32_t>& values : piece.inputs) arrays += !values.empty();
-  for (uint32_t i = 0; i < piece.num_own; ++i) {
-    uint32_t op = piece.entries[i].ops[0];
-    uint32_t first = graph_.op(op).results_begin;
-    for (uint32_t r = 0; r < graph_.op(op).num_results; ++r)
-      arrays += last_use_[first + r] >= repeat.starts[0] + repeat.length;
-  }
+  for (const std::vector<uint32_t>& values : piece.inputs)
+    arrays += values[0] >= graph_.num_inputs() || is_read_elsewhere(values[0]);
+  for (uint32_t i = start; i < end; ++i)
+    for (uint32_t r = 0; r < graph_.op(i).num_results; ++r)
+      arrays += is_read_elsewhere(graph_.op(i).results_begin + r);
   if (kStepSeconds + kArraySeconds * static_cast<double>(arrays) > max_seconds) return false;
   pieces_.push_back(std::move(piece));
   return true;
@@ -439,7 +559,7 @@ GraphRef Planner::build(const Piece& piece,
   GraphBuilder b;
   std::vector<Value> inputs(piece.inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k)
-    if (!piece.inputs[k].empty()) inputs[k] = b.input(graph_.type(Value{piece.inputs[k][0]}));
+    inputs[k] = b.input(graph_.type(Value{piece.inputs[k][0]}));
   // What was added depends on what the program computes before.
   std::vector<uint32_t> order(piece.entries.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -448,6 +568,7 @@ GraphRef Planner::build(const Piece& piece,
   });
   std::vector<Values> results(piece.entries.size());
   for (uint32_t i : order) {
+    if (!piece.entries[i].is_made) continue;
     const Op& op = graph_.op(piece.entries[i].ops[0]);
     Values operands;
     for (const Source& source : piece.entries[i].operands) {
@@ -462,7 +583,7 @@ GraphRef Planner::build(const Piece& piece,
   }
   std::vector<Value> values;
   for (auto [entry, result] : outputs) values.push_back(results[entry][result]);
-  return run_passes(b.finish(values), std::vector<std::string>{"dce"});
+  return b.finish(values);
 }
 
 // Which outputs of a block can be written where an input was: those of its type that are made when
@@ -512,14 +633,77 @@ void give_away(BlockPlan& plan, uint32_t num_inputs, const std::vector<bool>& do
     plan.blocks[i].aliases = aliases_of(*plan.blocks[i].graph, is_free[i]);
 }
 
-std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
-  auto plan = std::make_shared<BlockPlan>();
-  plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+// What moved into other pieces is no longer made where it was, and what only that read is not read.
+void Planner::drop_unused() {
+  bool changed = true;
+  while (std::exchange(changed, false)) {
+    std::vector<bool> crosses = crossing_values();
+    for (Piece& piece : pieces_) {
+      std::vector<bool> is_read(piece.inputs.size());
+      std::vector<uint32_t> reach;
+      for (uint32_t i = 0; i < piece.entries.size(); ++i) {
+        Piece::Entry& entry = piece.entries[i];
+        entry.is_made = false;
+        if (i >= piece.num_own) continue;
+        for (uint32_t op : entry.ops)
+          for (uint32_t r = 0; r < graph_.op(op).num_results; ++r)
+            entry.is_made = entry.is_made || crosses[graph_.op(op).results_begin + r];
+        if (entry.is_made) reach.push_back(i);
+      }
+      while (!reach.empty()) {
+        uint32_t i = reach.back();
+        reach.pop_back();
+        for (const Source& source : piece.entries[i].operands) {
+          if (source.literal) continue;
+          if (source.is_input) {
+            is_read[source.number] = true;
+          } else if (!std::exchange(piece.entries[source.number].is_made, true)) {
+            reach.push_back(source.number);
+          }
+        }
+      }
+      if (std::find(is_read.begin(), is_read.end(), false) == is_read.end()) continue;
+      changed = true;
+      std::vector<uint32_t> numbers(is_read.size());
+      std::vector<std::vector<uint32_t>> inputs;
+      for (uint32_t k = 0; k < is_read.size(); ++k) {
+        numbers[k] = static_cast<uint32_t>(inputs.size());
+        if (is_read[k]) inputs.push_back(std::move(piece.inputs[k]));
+      }
+      piece.inputs = std::move(inputs);
+      for (Piece::Entry& entry : piece.entries)
+        for (Source& source : entry.operands)
+          if (source.is_input && entry.is_made) source.number = numbers[source.number];
+    }
+  }
+}
+
+std::vector<bool> Planner::crossing_values() const {
   std::vector<bool> crosses(graph_.num_values());
   for (const Piece& piece : pieces_)
     for (const std::vector<uint32_t>& values : piece.inputs)
       for (uint32_t v : values) crosses[v] = true;
   for (Value v : graph_.outputs()) crosses[v.id] = true;
+  return crosses;
+}
+
+void set_peaks(BlockPlan& plan, const Graph& graph) {
+  std::vector<int64_t> held = plan.held_bytes(), within;
+  for (const BlockPlan::Block& block : plan.blocks) within.push_back(peak_of(*block.graph));
+  for (size_t i = 0; i < held.size(); ++i)
+    plan.peak = std::max(plan.peak, held[i] + within[plan.steps[i].block]);
+  plan.whole_peak = peak_of(graph);
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i)
+    plan.outer += graph.type(graph.input(i))->num_bytes();
+  for (Value v : graph.outputs()) plan.outer += graph.type(v)->num_bytes();
+}
+
+std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
+  drop_unused();
+  auto plan = std::make_shared<BlockPlan>();
+  plan->num_ops = static_cast<uint32_t>(graph_.ops().size());
+  plan->num_inputs = graph_.num_inputs();
+  std::vector<bool> crosses = crossing_values();
 
   struct Step {
     uint32_t start, block;
@@ -535,12 +719,12 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
                         [&](uint32_t op) { return crosses[graph_.op(op).results_begin + r]; }))
           outputs.emplace_back(i, r);
     }
+    if (outputs.empty()) continue;  // all of it moved
     auto block = static_cast<uint32_t>(plan->blocks.size());
     plan->blocks.push_back({build(piece, outputs), static_cast<uint32_t>(piece.num_copies())});
     for (size_t c = 0; c < piece.num_copies(); ++c) {
       Step& step = steps.emplace_back(Step{piece.entries[0].ops[c], block, {}, {}});
-      for (const std::vector<uint32_t>& values : piece.inputs)
-        if (!values.empty()) step.inputs.push_back(values[c]);
+      for (const std::vector<uint32_t>& values : piece.inputs) step.inputs.push_back(values[c]);
       for (auto [entry, result] : outputs)
         step.outputs.push_back(graph_.op(piece.entries[entry].ops[c]).results_begin + result);
     }
@@ -569,6 +753,7 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
   }
   for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
   give_away(*plan, graph_.num_inputs(), donated);
+  set_peaks(*plan, graph_);
   return plan;
 }
 
@@ -634,7 +819,29 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
 bool BlockPlan::is_worth_it() const {
   size_t count = 0;
   for (const Block& block : blocks) count += block.graph->ops().size();
-  return count <= num_ops / 2;
+  auto all = static_cast<double>(outer + peak), of_whole = static_cast<double>(outer + whole_peak);
+  return count <= num_ops / 2 && all <= kMaxGrowth * of_whole + kFewBytes;
+}
+
+std::vector<int64_t> BlockPlan::held_bytes() const {
+  std::vector<int64_t> bytes(num_slots), held;
+  std::vector<bool> is_outer(num_slots);
+  std::fill_n(is_outer.begin(), num_inputs, true);
+  for (uint32_t slot : outputs) is_outer[slot] = true;
+  int64_t now = 0;
+  for (const BlockStep& step : steps) {
+    const Block& block = blocks[step.block];
+    std::vector<TypeRef> types = block.graph->output_types();
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      if (uint32_t slot = step.outputs[i]; !is_outer[slot])
+        now += bytes[slot] = types[i]->num_bytes();
+    int64_t given = 0;
+    for (size_t k = 0; k < block.aliases.size(); ++k)
+      if (block.aliases[k] >= 0) given += bytes[step.inputs[k]];
+    held.push_back(now - given);
+    for (uint32_t slot : step.done) now -= bytes[slot];
+  }
+  return held;
 }
 
 std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockOptions& options,

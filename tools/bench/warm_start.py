@@ -60,7 +60,7 @@ def child(folder, framework, how, start):
     f, args = edited(make, fw) if how == "edited" else make(fw)
     fw.block_until_ready(args)
     times.append(("arguments", time.time() - start))
-    options = {} if framework == "jax" or how == "whole" else {"compile": "blocks"}
+    options = {"compile": "whole" if how == "whole" else "blocks"} if framework != "jax" else {}
     lowered = fw.jit(f, **options).lower(*args)
     times.append(("trace", time.time() - start))
     compiled = lowered.compile()

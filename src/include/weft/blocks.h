@@ -51,9 +51,17 @@ struct BlockPlan {
   uint32_t num_slots = 0;
   std::vector<uint32_t> outputs;  // of the program, slots
 
-  uint32_t num_ops = 0;  // of the whole program
-  // Whether so much less is compiled that it is worth to run in steps.
-  bool is_worth_it() const;
+  // Of the whole program; bytes of its inputs and outputs.
+  uint32_t num_ops = 0, num_inputs = 0;
+  int64_t outer = 0;
+  // The most bytes of intermediate values at once, in steps and in one module, by estimate.
+  int64_t peak = 0, whole_peak = 0;
+
+  // Per step, the bytes of intermediate values between steps that are alive while it runs.
+  WEFT_API std::vector<int64_t> held_bytes() const;
+  // Whether so much less is compiled, and so little more memory needed, that it is worth to run in
+  // steps.
+  WEFT_API bool is_worth_it() const;
 };
 
 // Cuts an optimised program; null if nothing in it repeats, or if it has effects or holds what
