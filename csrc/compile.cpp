@@ -377,6 +377,12 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
   emit.module_name = "jit_" + options.name;
   emit.locations = locations;
   emit.result_info = options.result_info;
+  if (!options.platform.empty()) {
+    EmitOptions of_platform = emit_options(options.platform);
+    emit.platform = of_platform.platform;
+    emit.host_call_target = of_platform.host_call_target;
+    emit.partitioned_host_call_target = of_platform.partitioned_host_call_target;
+  }
   const GraphRef& shown = is_whole ? s.graph : optimized;
   return unlocked(*shown, [&] { return emit_stablehlo(*shown, emit).text; });
 }

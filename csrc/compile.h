@@ -32,6 +32,7 @@ struct CompileOptions {
   std::vector<bool> constants = {};
   bool keep_unused = false;
   std::vector<std::string> result_info = {};
+  std::string platform = {};  // of the text, where it is not that of the places
   CompileChoice how = {};
   // The program runs now, without jit: its checks are made, and all that it computes is looked at.
   bool at_once = false;

@@ -116,14 +116,14 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     const Recording& recorded = point.recorded;
     std::vector<Slot> values = point.value_slots();
     Mask wanted(recorded.weak.size(), false);
-    for (size_t i = 0; i < values.size(); ++i) wanted[i] = values[i].is_inexact();
+    for (size_t i = 0; i < values.size(); ++i) wanted[i] = values[i].has_tangent();
     auto made = jvp_here(recorded.graph, {point.mask(), wanted});
     check_cells(point, f, made->out_mask);
     std::vector<Operand> operands = point.graph_operands();
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
     std::vector<bool> weak = recorded.weak;
     for (const Slot& value : values)
-      if (value.is_inexact()) weak.push_back(value.weak);
+      if (value.has_tangent()) weak.push_back(value.weak);
     Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
 
@@ -141,7 +141,7 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
 
 struct JacobianOf {
   const Function& f;
-  bool forward, holomorphic;
+  bool forward, holomorphic, allow_int;
 
   // `of_one_kind`: real, or with holomorphic=True complex; else inexact.
   void check(TypeRef type, bool of_one_kind, FunctionRef<Ref()> what) const {
@@ -155,7 +155,8 @@ struct JacobianOf {
   }
   void check_inputs(const Point& point) const {
     for (size_t i = 0; i < point.leaves.size(); ++i)
-      check(point.leaves.operands[i].type, forward, [&] { return describe_leaf(f, i); });
+      if (point.chosen[i] || !allow_int)
+        check(point.leaves.operands[i].type, forward, [&] { return describe_leaf(f, i); });
   }
   // Backwards a complex result that is not holomorphic has two rows per element; forwards the
   // derivative of an integer is zero.
@@ -167,21 +168,30 @@ struct JacobianOf {
   }
 };
 
+// By an integer: zeros of its own dtype.
+Ref zero_block(TypeRef value, const Operand& by) {
+  Dims shape = value->shape();
+  for (int64_t d : by.type->shape()) shape.push_back(d);
+  return Ref::checked(PyObject_CallFunctionObjArgs(hooks.zeros.get(), to_tuple(shape).get(),
+                                                   numpy_dtype(by.type->dtype()),
+                                                   by.weak ? Py_True : Py_False, nullptr));
+}
+
 // jacobian(function, name, args, kwargs, positions, describe, has_aux, holomorphic, forward,
-// single)
+// single, allow_int)
 // -> (the value with, in the place of each array, a tuple of its derivatives by the arguments at
 // the positions, or with `single` those by the one argument; aux).
 PyObject* jacobian_function(PyObject*, PyObject* tuple) {
   return guard([&]() -> PyObject* {
     Function f{};
     PyObject *args, *kwargs, *positions;
-    int has_aux, holomorphic, forward, single;
-    if (!PyArg_ParseTuple(tuple, "OUO!O!O!Opppp", &f.object, &f.name, &PyTuple_Type, &args,
+    int has_aux, holomorphic, forward, single, allow_int;
+    if (!PyArg_ParseTuple(tuple, "OUO!O!O!Oppppp", &f.object, &f.name, &PyTuple_Type, &args,
                           &PyDict_Type, &kwargs, &PyTuple_Type, &positions, &f.describe, &has_aux,
-                          &holomorphic, &forward, &single))
+                          &holomorphic, &forward, &single, &allow_int))
       throw PythonError{};
     f.has_aux = has_aux;
-    JacobianOf wanted{f, forward != 0, holomorphic != 0};
+    JacobianOf wanted{f, forward != 0, holomorphic != 0, allow_int != 0};
     CallArguments arguments = arguments_of(args, kwargs, positions);
     Point point = differentiable_point(arguments, f);
     wanted.check_inputs(point);
@@ -208,9 +218,11 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
     std::vector<Ref> owned;
     std::vector<PyObject*> rows;
     for (size_t i = 0; i < num_values; ++i) {
-      Ref row = assemble(point.trees, point.chosen, rest.first(point.leaves.size()),
-                         [](size_t) { return Ref(); });
-      rest = rest.subspan(point.leaves.size());
+      Ref row =
+          assemble(point.trees, point.chosen, rest.first(point.inputs.size()), [&](size_t leaf) {
+            return zero_block(recorded.graph->output_types()[i], point.leaves.operands[leaf]);
+          });
+      rest = rest.subspan(point.inputs.size());
       owned.push_back(single ? Ref::borrow(PyTuple_GET_ITEM(row.get(), 0)) : row);
       rows.push_back(owned.back().get());
     }
@@ -229,7 +241,7 @@ PyMethodDef functions[] = {
      "jvp(function, name, primals, tangents, describe, has_aux) -> (value, tangent, aux)."},
     {"jacobian", jacobian_function, METH_VARARGS,
      "jacobian(function, name, args, kwargs, positions, describe, has_aux, holomorphic, forward, "
-     "single) -> (value with derivatives in the place of arrays, aux)."},
+     "single, allow_int) -> (value with derivatives in the place of arrays, aux)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

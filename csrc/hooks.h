@@ -99,6 +99,7 @@ struct Hooks {
   // (shape, dtype, tangent, name of the primal, transform): raises unless the two fit.
   Hook check_tangent{"check_tangent", Hook::kCallable};
   Hook zero_tangent{"zero_tangent", Hook::kCallable};  // (shape, dtype): of a primal
+  Hook zeros{"zeros", Hook::kCallable};                // (shape, dtype, weak)
 
   // vmap: (axes, tree, option) -> a list of axes, one per leaf of the tree, of which `axes` is a
   // prefix.

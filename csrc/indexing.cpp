@@ -63,6 +63,11 @@ int64_t position(int64_t i, int64_t dim, TypeRef type, size_t axis) {
   return std::clamp<int64_t>(i, 0, dim - 1);  // out-of-bounds positions clamp, as documented
 }
 
+// Whether a position is an int32 out of bounds.
+bool is_outside(int64_t i, int64_t dim) {
+  return (i < -dim || i >= dim) && i >= INT32_MIN && i <= INT32_MAX;
+}
+
 // False: not a basic index.
 bool make_plan(TypeRef type, PyObject* index, Plan& plan) {
   bool tuple = PyTuple_Check(index);
@@ -95,7 +100,8 @@ bool make_plan(TypeRef type, PyObject* index, Plan& plan) {
     } else {
       int64_t dim = type->shape()[axis];
       Operand x = classify(item);
-      if (x.kind == OperandKind::kScalar) {
+      // One out of bounds is computed with, so that checkify finds it.
+      if (x.kind == OperandKind::kScalar && (dim == 0 || !is_outside(to_int(item), dim))) {
         plan.entries.push_back({Part::kPosition, position(to_int(item), dim, type, axis)});
       } else {
         position(0, dim, type, axis);

@@ -87,7 +87,7 @@ struct Jaxpr {
 struct ClosedJaxpr {
   nb::object jaxpr;
   nb::list consts;
-  std::vector<bool> weak;  // per output; empty: none is
+  std::vector<bool> weak, in_weak;  // per output and input; empty: none is
 
   const GraphRef& graph() const { return nb::cast<const Jaxpr&>(jaxpr).view->graph; }
 };
@@ -261,16 +261,17 @@ void bind_jaxprs(nb::module_& m) {
       .def(
           "__init__",
           [](ClosedJaxpr* self, nb::handle jaxpr, nb::iterable consts,
-             const std::vector<bool>& weak) {
+             const std::vector<bool>& weak, const std::vector<bool>& in_weak) {
             nb::object view = jaxpr_of(jaxpr);
             nb::list list(consts);
             const GraphRef& graph = nb::cast<const Jaxpr&>(view).view->graph;
             if (list.size() != graph->num_consts())
               raise_error("ArgumentTypeError", "ClosedJaxpr expected ", graph->num_consts(),
                           " constants, one per constvar; got ", list.size());
-            new (self) ClosedJaxpr{std::move(view), std::move(list), weak};
+            new (self) ClosedJaxpr{std::move(view), std::move(list), weak, in_weak};
           },
-          nb::arg("jaxpr"), nb::arg("consts"), nb::arg("weak") = std::vector<bool>())
+          nb::arg("jaxpr"), nb::arg("consts"), nb::arg("weak") = std::vector<bool>(),
+          nb::arg("in_weak") = std::vector<bool>())
       .def_prop_ro("jaxpr", [](const ClosedJaxpr& c) { return c.jaxpr; })
       .def_prop_ro("consts", [](const ClosedJaxpr& c) { return c.consts; })
       .def_prop_ro("literals", [](const ClosedJaxpr& c) { return c.consts; })
@@ -278,7 +279,8 @@ void bind_jaxprs(nb::module_& m) {
       .def_prop_ro("graph", [](const ClosedJaxpr& c) { return take(graph_object(c.graph())); })
       .def_prop_ro("in_avals",
                    [](const ClosedJaxpr& c) {
-                     return avals(c.graph()->input_types().subspan(c.graph()->num_consts()), {});
+                     return avals(c.graph()->input_types().subspan(c.graph()->num_consts()),
+                                  c.in_weak);
                    })
       .def_prop_ro("out_avals",
                    [](const ClosedJaxpr& c) { return avals(c.graph()->output_types(), c.weak); })
@@ -313,7 +315,7 @@ Ref jaxpr(const GraphRef& graph) {
 }
 
 Ref closed_jaxpr(const GraphRef& graph) {
-  ClosedJaxpr closed{take(jaxpr(graph)), {}, {}};
+  ClosedJaxpr closed{take(jaxpr(graph)), {}, {}, {}};
   return Ref::steal(nb::cast(std::move(closed)).release().ptr());
 }
 

@@ -101,13 +101,14 @@ void bind_stages(nb::module_& m) {
                    })
       .def("stablehlo",
            [](const TracedObject& t, const PlacesObject& places, bool keep_unused, bool locations,
-              const std::vector<std::string>& result_info) {
+              const std::vector<std::string>& result_info, const std::string& platform) {
              CompileOptions options;
              options.places = places.places;
              options.name = t.entry->name;
              options.donated = t.entry->donated;
              options.keep_unused = keep_unused;
              options.result_info = result_info;
+             options.platform = platform;
              return lowered_text(t.entry->graph, options, locations);
            })
       .def_prop_ro("in_avals",

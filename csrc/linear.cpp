@@ -123,14 +123,14 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
     Directions used;
     size_t next = 0;
     for (size_t i = 0; i < f.values.size(); ++i) {
-      if (!f.values[i].is_inexact()) continue;
+      if (!f.values[i].has_tangent()) continue;
       if (f.has_tangent[i]) used.operands.push_back(cotangents.operands[next]);
       ++next;
     }
     std::vector<bool> weak;
     Mask inexact;
     for (const Slot& leaf : f.leaves) {
-      inexact.push_back(leaf.is_inexact());
+      inexact.push_back(leaf.has_tangent());
       if (inexact.back()) weak.push_back(leaf.weak);
     }
     Objects results = call_graph(f.pull(), f.operands(used), weak);
@@ -198,10 +198,13 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
       throw PythonError{};
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
-    for (size_t i = 0; i < point.leaves.size(); ++i)
-      if (!point.chosen[i])
-        raise_error("DTypeError", "linear_transpose expected floating-point arguments; got ",
-                    point.leaves.operands[i].type, " for ", readable(describe_leaf(f, i).get()));
+    for (size_t i = 0; i < point.leaves.size(); ++i) {
+      TypeRef type = point.leaves.operands[i].type;
+      if (is_bool(type->dtype()))
+        raise_error("DTypeError", "linear_transpose expected numbers as arguments; got ", type,
+                    " for ", readable(describe_leaf(f, i).get()));
+      point.chosen[i] = true;
+    }
     record_at(point, f, arguments);
     if (!point.recorded.written.empty())
       raise_error("RefError", "linear_transpose expected '", readable(f.name),
@@ -210,10 +213,12 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
     std::unique_ptr<Linear> linear = linear_at(point, f, "linear_transpose");
     linear->given = point.recorded.graph;
     linear->residuals = point.recorded.captures;
-    for (const Slot& value : linear->values) {
-      if (!value.is_inexact())
-        raise_error("DTypeError", "linear_transpose expected a floating-point result of '",
+    for (Slot& leaf : linear->leaves) leaf.is_linear = true;
+    for (Slot& value : linear->values) {
+      if (is_bool(value.type->dtype()))
+        raise_error("DTypeError", "linear_transpose expected numbers as results of '",
                     readable(f.name), "'; got ", value.type);
+      value.is_linear = true;
       linear->has_tangent.push_back(true);
     }
     linear->pull();             // what is not linear is found here, and not at the first call

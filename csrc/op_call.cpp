@@ -50,14 +50,14 @@ nb::list list_of(const std::vector<Slot>& slots) {
   return out;
 }
 
-// The call as an op with the attributes that `attributes` gives once it is recorded; that of the
-// function itself if nothing is traced. Where it may read and write cells, unless `fixed` says what
-// it is, it gets those that it is called with as they are.
+// The call as an op with the attributes that `attributes` gives once it is recorded; where the
+// function has a rule (`fixed` says what it is) that of the function itself if nothing is traced.
+// Without a rule it may read and write cells, and gets those that it is called with as they are.
 Ref call_as(const OpDef& op, const Function& f, CallArguments arguments, std::string_view fixed,
             FunctionRef<std::vector<NamedAttr>(const Point&)> attributes) {
   Point point = point_at(arguments);
   if (arguments.kwargs) point.trees.push_back(flatten_tree(arguments.kwargs, point.leaves));
-  bool traced = false;
+  bool traced = fixed.empty();
   for (const Operand& x : point.leaves.operands) traced |= x.kind == OperandKind::kTracer;
   if (!traced) {
     // Values that it closes over may be traced: they are recorded where they belong.

@@ -242,8 +242,8 @@ Directions directions(std::span<const Slot> slots, const Leaves& given,
     const Slot& slot = slots[i];
     const Operand& t = given.operands[i];
     DType dtype = slot.type->dtype();
-    bool fits = slot.is_inexact() && t.kind != OperandKind::kInvalid &&
-                t.type->shape() == slot.type->shape() && (t.type->dtype() == dtype || t.weak);
+    bool fits = slot.has_tangent() && t.kind != OperandKind::kInvalid &&
+                t.type->shape() == slot.type->shape() && t.type->dtype() == dtype;
     if (!fits) {
       Ref shape = to_tuple(slot.type->shape());
       Ref what = Ref::checked(PyUnicode_FromString(transform));
@@ -251,7 +251,7 @@ Directions directions(std::span<const Slot> slots, const Leaves& given,
                                                 numpy_dtype(dtype), given.objects[i].get(),
                                                 describe(i).get(), what.get(), nullptr));
     }
-    if (!slot.is_inexact()) continue;
+    if (!slot.has_tangent()) continue;
     out.owned.push_back(astype(t, dtype, false));
     out.operands.push_back(classify(out.owned.back().get()));
   }

@@ -31,8 +31,9 @@ CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions
 struct Slot {
   TypeRef type;
   bool weak;
+  bool is_linear = false;  // in or from a function that is linear in integers, too
 
-  bool is_inexact() const { return weft::is_inexact(type->dtype()); }
+  bool has_tangent() const { return is_linear || is_inexact(type->dtype()); }
 };
 
 struct Point {

@@ -199,7 +199,7 @@ def test_mistakes():
             return x["b"]
 
         weft.grad(lambda y: weft.checkpoint(f)({"a": "text", "b": y}))(1.0)
-    with pytest.raises(errors.ArgumentTypeError, match="static_argnums=4"):
+    with pytest.raises(errors.AttributeValueError, match="static_argnums=4"):
         weft.checkpoint(layer, static_argnums=4)(1.0)
     with pytest.raises(TypeError, match="checkpoint_name expected a string"):
         checkpoint_name(1.0, 3)

@@ -1,5 +1,6 @@
 """Collectives under vmap(axis_name=...): against jax, and groups of lanes against NumPy."""
 
+import enum
 import itertools
 
 import numpy as np
@@ -380,7 +381,8 @@ def test_rules_are_traced_where_they_were_given():
     [
         (lambda x: lax.psum(x, "k"), UnboundAxisNameError, "got 'k', where there are 'i'"),
         (lambda x: lax.axis_index("k"), NameError, "vmap\\(f, axis_name='k'\\)"),
-        (lambda x: lax.psum(x, 0), ArgumentTypeError, "a string; got 0"),
+        (lambda x: lax.psum(x, 0), UnboundAxisNameError, "got '<int 0>'"),
+        (lambda x: lax.psum(x, {}), ArgumentTypeError, "another hashable object"),
         (lambda x: lax.all_gather(x, ()), AttributeValueError, "the name of a mapped axis"),
         (lambda x: lax.psum(x, ("i", "i")), AttributeValueError, "distinct names"),
         (lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), AttributeValueError, "source once"),
@@ -413,9 +415,20 @@ def test_mistakes(f, error, text):
     assert "test_collectives.py" in str(caught.value)
 
 
-def test_names_are_strings():
-    with pytest.raises(ArgumentTypeError, match="expected a string or None; got 3"):
-        vmap(lambda x: x, axis_name=3)
+def test_names_are_hashable():
+    with pytest.raises(ArgumentTypeError, match="another hashable object .* got {}"):
+        vmap(lambda x: x, axis_name={})
+
+    class Axis(enum.Enum):
+        ROWS = 1
+
+    def sums(x):
+        return lax.psum(x, Axis.ROWS), lax.axis_size(3)
+
+    x = wnp.ones((2, 5))
+    f = vmap(vmap(sums, axis_name=Axis.ROWS), in_axes=1, axis_name=3)
+    total, size = weft.jit(f)(x)
+    assert (total == 2.0).all() and (size == 5).all()
 
 
 def test_programs_with_free_names_are_not_compiled():

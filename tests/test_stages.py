@@ -60,7 +60,14 @@ def test_programs_in_the_forms_of_jaxlib(traced):
         with pytest.raises(ValueError, match="dialect"):
             form("mhlo")
     with pytest.raises(NotImplementedError, match="lowering_platforms"):
-        traced.lower(lowering_platforms=("tpu",))
+        traced.lower(lowering_platforms=("cpu", "tpu"))
+
+
+def test_programs_for_other_platforms():
+    traced = weft.jit(wnp.linalg.eigh).trace(wnp.eye(2))
+    texts = [traced.lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")]
+    assert "lapack" in texts[0] and "lapack" not in texts[1]
+    assert traced.lower(lowering_platforms=("gpu",)).as_text() == texts[1]
 
 
 def test_compiled_functions_take_what_they_were_compiled_for():

@@ -257,7 +257,6 @@ def test_parameters_have_an_effect_or_say_that_they_have_none():
     [
         lambda: weft.grad(lambda x: x, reduce_axes=("i",)),
         lambda: weft.vjp(lambda x: x, 1.0, reduce_axes=("i",)),
-        lambda: weft.jacrev(lambda x: x, allow_int=True),
         lambda: wnp.stack([wnp.ones(2)], out=wnp.ones((1, 2))),
     ],
 )

@@ -3,11 +3,13 @@
 import contextlib
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from weft import _core
+from weft._arguments import axis_text
 from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
@@ -18,7 +20,7 @@ from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 
-def make_jaxpr(fun, static_argnums=(), return_shape=False):
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     """A function that returns the traced program of `fun` instead of running it.
 
     `str()` of the result is the program in jaxpr notation. Arguments may be ShapeDtypeStructs.
@@ -26,13 +28,17 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
     Args:
       fun: a function of arrays or trees of arrays.
       static_argnums: positions of compile-time arguments.
+      axis_env: pairs of a name and a size, of axes over which `fun` is mapped.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
     """
     jitted: Any = jit(fun, static_argnums=static_argnums)
 
+    axes = tuple((axis_text(name), operator.index(size)) for name, size in axis_env or ())
+
     @public_function
+    @functools.wraps(fun)
     def traced_program(*args, **kwargs):
-        traced = jitted.trace(*args, **kwargs)
+        traced = _core.with_axes(axes, False, lambda: jitted.trace(*args, **kwargs))
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     traced_program.__name__ = f"make_jaxpr({function_name(fun)})"
@@ -42,8 +48,10 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
 def eval_shape(fun, *args, **kwargs):
     """Shapes and dtypes that `fun` would return: a tree of ShapeDtypeStruct. Nothing runs.
 
-    What `fun` returns may have ShapeDtypeStructs in it.
+    What `fun` returns may have ShapeDtypeStructs in it. Of the arguments only types matter: objects
+    with `shape` and `dtype` stand for arrays of these.
     """
+    args, kwargs = tree_map(_typed, (args, kwargs), is_leaf=_has_type)
     if isinstance(fun, _core.JitFunction):
         return fun.eval_shape(*args, **kwargs)
 
@@ -52,6 +60,18 @@ def eval_shape(fun, *args, **kwargs):
         return tree_map(_value_of, fun(*args, **kwargs))
 
     return jit(described).eval_shape(*args, **kwargs)
+
+
+def _has_type(x):
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def _typed(leaf):
+    """An argument of a function of which only the types matter."""
+    known = (_core.Array, _core.Tracer, _core.Ref, ShapeDtypeStruct, np.ndarray, np.generic)
+    if isinstance(leaf, known) or not _has_type(leaf) or hasattr(leaf, "__jax_array__"):
+        return leaf
+    return ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _value_of(leaf):
@@ -179,13 +199,13 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
 
-    Raises ValueError for `donate` together with `may_alias=False`.
+    Raises ValueError for `donate` together with `may_alias`.
     """
     from weft._placement import placement_of
     from weft.lax._sharding import constrained
 
-    if donate and may_alias is False:
-        raise ValueError("device_put expected donate or may_alias=False, not both")
+    if donate and may_alias is not None:
+        raise ValueError(f"device_put expected donate or may_alias={may_alias}, not both")
 
     def put_on(leaf, place):
         if place is None:

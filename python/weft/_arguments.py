@@ -5,11 +5,27 @@ import operator
 from weft import _core
 from weft.dtypes import canonicalize_dtype
 from weft.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     AxisError,
     ConcretizationTypeError,
     ShapeError,
 )
+
+
+def axis_text(name):
+    """The name of a mapped axis as programs hold it: a string, as it is; of another hashable object
+    a text that stands for it, by its type and `repr`. Raises ArgumentTypeError for others."""
+    if isinstance(name, str):
+        return name
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"expected a string or another hashable object as the name of a mapped axis; "
+            f"got {name!r}"
+        ) from None
+    return f"<{type(name).__qualname__} {name!r}>"
 
 
 def strong(x):

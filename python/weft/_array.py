@@ -274,6 +274,9 @@ def _contains(self, value):
     """Whether an array of one axis has an element equal to `value`."""
     if self.ndim != 1:
         raise ValueError(f"`in` expected an array of one axis; got shape {self.shape}")
+    shape = _core.typeof(value)[0]
+    if shape:
+        raise ValueError(f"`in` expected a scalar to look for; got shape {shape}")
     return (self == value).any()
 
 

@@ -36,13 +36,19 @@ def _zero_tangent(shape, dtype):
 # ---- grad
 
 
+def check_argnums(argnums):
+    """Raises TypeError for what cannot be argnums, whatever the arguments."""
+    try:
+        for n in argnums if isinstance(argnums, (tuple, list)) else [argnums]:
+            operator.index(n)
+    except TypeError:
+        raise TypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
+
+
 def positions(argnums, count, name):
     """argnums as non-negative positions of `count` positional arguments, and whether it was one."""
     single = not isinstance(argnums, (tuple, list))
-    try:
-        nums = [operator.index(n) for n in ([argnums] if single else argnums)]
-    except TypeError:
-        raise TypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
+    nums = [operator.index(n) for n in ([argnums] if single else argnums)]
     for n in nums:
         if not -count <= n < count:
             raise AttributeValueError(
@@ -111,6 +117,7 @@ def _reject_aux(result, name):
 
 
 _core.install(
+    zeros=lambda shape, dtype, weak: _core.astype(np.zeros(shape, dtype), dtype, weak),
     reject_gradient_input=_reject_gradient_input,
     reject_loss=_reject_loss,
     reject_aux=_reject_aux,
@@ -121,6 +128,7 @@ _core.install(
 def _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
     """What value_and_grad and grad share: (args, kwargs) -> value, gradient, aux."""
     check_callable(fun, "grad")
+    check_argnums(argnums)
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
     name = function_name(fun)
@@ -203,7 +211,7 @@ def _check_tangent(shape, dtype, tangent, where, what):
     expected = f"{what}: expected the tangent of {where} to be {ShapedArray(shape, dtype)}"
     if got.shape != shape:
         raise ShapeError(f"{expected}; got {got}")
-    if got.dtype != dtype and not got.weak_type:
+    if got.dtype != dtype:
         raise DTypeError(f"{expected}; got {got}")
 
 
@@ -338,14 +346,16 @@ def linear_transpose(fun, *primals, reduce_axes=()):
 
     `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
     like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
-    results that are integers or bools. `reduce_axes` is there for compatibility and must be empty.
+    results that are bools. `reduce_axes` is there for compatibility and must be empty.
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
         raise NotImplementedError("reduce_axes is not supported: it must be empty")
     leaves, tree = registry.flatten(primals)
     point = [
-        x if isinstance(x, _core.Tracer) else np.zeros(t.shape, t.dtype)
+        x
+        if isinstance(x, _core.Tracer)
+        else _core.astype(np.zeros(t.shape, t.dtype), t.dtype, t.weak_type)
         for x, t in zip(leaves, map(typeof, leaves), strict=True)
     ]
     names = _primal_names(fun, primals, "linear_transpose")
@@ -374,6 +384,7 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
     from weft._jit import jit
 
     check_callable(fun, "fwd_and_bwd")
+    check_argnums(argnums)
     name = function_name(fun)
 
     def fwd(*args):

@@ -10,8 +10,14 @@ from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
 from weft.dtypes import is_key, x64_enabled
-from weft.errors import ArgumentTypeError
-from weft.runtime.callback import check_results, effects_barrier, host_argument, inside_callback
+from weft.errors import CallbackError
+from weft.runtime.callback import (
+    as_runtime_error,
+    check_results,
+    effects_barrier,
+    host_argument,
+    inside_callback,
+)
 from weft.runtime.pytree import registry
 
 VMAP_METHODS = (
@@ -66,7 +72,7 @@ class _FlatCallback:
             return []
         leaves, tree = registry.flatten(result)
         if tree != self.out_tree:
-            raise ArgumentTypeError(
+            raise CallbackError(
                 f"{self.op} expected '{self.__name__}' to return the tree "
                 f"{structure_text(self.out_tree)}, as promised; got {structure_text(tree)}"
             )
@@ -93,8 +99,8 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
 
     Returns a tree of arrays. Raises NotImplementedRuleError when differentiated (give the calling
     function a derivative with custom_jvp), CallbackError if the function returns something else
-    than was promised; an error of the function itself arrives as it is, with its traceback, where
-    the program is called or its results are used.
+    than was promised; an error of the function itself arrives as one of its class that is also a
+    JaxRuntimeError, with its traceback, where the program is called or its results are used.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(
@@ -250,7 +256,14 @@ def _called_at_once(flat, leaves, avals, ordered=False):
         effects_barrier()  # of programs that were started before
     types = [(a.shape, a.dtype) for a in avals]
     arrays = [host_argument(x, _core.typeof(x)[1]) for x in leaves]
-    results = check_results(flat, flat(*arrays), types, "", x64_enabled())
+    try:
+        results = flat(*arrays)
+    except Exception as error:
+        raised = as_runtime_error(error)
+        if raised is error:
+            raise
+        raise raised from None
+    results = check_results(flat, results, types, "", x64_enabled())
     return [_core.asarray(r) for r in results]
 
 

@@ -14,7 +14,7 @@ from weft._recording import check_callable, function_name, name_argument
 from weft._staging import signature_of
 from weft._surface import public_function
 from weft.dtypes import is_inexact
-from weft.errors import ArgumentTypeError
+from weft.errors import AttributeValueError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_map
 
@@ -152,7 +152,15 @@ def _policy_object(policy):
     return _core.save_policy(lambda name, params: bool(policy(_PrimitiveName(name), **params)))
 
 
-def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=()):
+def checkpoint(
+    fun=None,
+    *,
+    prevent_cse=True,
+    policy=None,
+    static_argnums=(),
+    static_argnames=(),
+    concrete=None,
+):
     """A function like `fun` whose intermediate values are computed again in the backward pass.
 
     Args:
@@ -162,10 +170,11 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
       policy: which values to keep all the same: one of `checkpoint_policies`, or a function
         policy(primitive, *types, **params) -> bool.
       static_argnums, static_argnames: positions and names of arguments that are no arrays.
+      concrete: an option that JAX has removed: NotImplementedError if it is given.
 
     Derivatives are those of `fun`; memory is traded for time.
 
-    Raises TypeError for a policy that is no function, and at the call ArgumentTypeError for
+    Raises TypeError for a policy that is no function, and at the call AttributeValueError for
     static_argnums beyond the arguments.
     """
     if fun is None:
@@ -175,6 +184,10 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
             policy=policy,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
+        )
+    if concrete is not None:
+        raise NotImplementedError(
+            "checkpoint expected no `concrete`; name arguments that are no arrays in static_argnums"
         )
     check_callable(fun, "checkpoint")
     if policy is not None and not callable(policy):
@@ -192,7 +205,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
     def rematerialized(*args, **kwargs):
         for n in static:
             if not -len(args) <= n < len(args):
-                raise ArgumentTypeError(
+                raise AttributeValueError(
                     f"checkpoint: '{name}' was called with {len(args)} positional arguments; got "
                     f"static_argnums={static_argnums}"
                 )

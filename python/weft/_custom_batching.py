@@ -228,20 +228,20 @@ class custom_vmap:
 
     def __call__(self, *args, **kwargs):
         name, rule = function_name(self.fun), self.vmap_rule
-        if rule is None:
-            raise AttributeError(f"'{name}' has no vmap rule: set one with def_vmap")
         if self._signature is not None:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
             raise TypeError(f"custom_vmap expected '{name}' to take arguments by position")
+        if rule is None:
+            raise AttributeError(f"'{name}' has no vmap rule: set one with def_vmap")
         leaves, tree = registry.flatten(list(args))
         paths = leaf_paths(tree)
         check_leaves(leaves, lambda i: f"argument{paths[i]} of '{name}'")
-        if not _core.in_trace() and not any(type(x) is _core.Tracer for x in leaves):
-            return self.fun(*args)
         leaves = [_core.asarray(x) for x in leaves]
+        if not _core.in_trace() and not any(type(x) is _core.Tracer for x in leaves):
+            return self.fun(*tree.unflatten(leaves))
         dtypes = [typeof(x).dtype for x in leaves]
         out_tree: Any = None
         out_dtypes: Any = None

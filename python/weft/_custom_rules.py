@@ -8,6 +8,7 @@ for each set of arguments that have a derivative; without a derivative it never 
 import functools
 import inspect
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -26,9 +27,15 @@ from weft._recording import (
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
-from weft.errors import ArgumentTypeError, DTypeError, ShapeError, TreeStructureError
+from weft.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    TreeStructureError,
+    UnexpectedTracerError,
+)
 from weft.runtime.pytree import registry
-from weft.tree_util import register_pytree_node, tree_flatten, tree_map
+from weft.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -90,7 +97,7 @@ def _zero(aval, symbolic):
         return np.zeros(aval.shape, float0)
     zero = _core.astype(0, aval.dtype)
     if not aval.shape:
-        return zero
+        return _core.astype(zero, aval.dtype, True) if aval.weak_type else zero
     return _core.bind("broadcast_in_dim", zero, shape=aval.shape, broadcast_dimensions=())
 
 
@@ -105,7 +112,7 @@ def _checked(x, aval, where):
     expected = ShapedArray(aval.shape, aval.dtype)
     if got.shape != aval.shape:
         raise ShapeError(f"expected {where()} to be {expected}; got {got}")
-    if got.dtype != aval.dtype and not got.weak_type:
+    if got.dtype != aval.dtype and not (got.weak_type and got.dtype.kind == aval.dtype.kind):
         raise DTypeError(f"expected {where()} to be {expected}; got {got}")
     return _core.astype(x, aval.dtype)
 
@@ -121,12 +128,16 @@ class _CustomFunction:
 
     _kind = ""
     _traced_parts: tuple[str, ...] = ()
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def _check_rule(self):
         raise NotImplementedError
 
     def _rule(self, one: Any, known: Any) -> Any:
         raise NotImplementedError
+
+    def _check_nondiff(self, args):
+        pass
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
@@ -210,6 +221,7 @@ class _CustomFunction:
                 )
         fixed = {n % len(args) for n in self.nondiff_argnums}
         positions = tuple(i for i in range(len(args)) if i not in fixed)
+        self._check_nondiff([args[i] for i in fixed])
         where = argument_names(self.fun, args, {}, positions)
 
         def rule(types):
@@ -521,6 +533,16 @@ class custom_vjp(_CustomFunction):
     def _check_rule(self):
         if self.fwd is None:
             raise AttributeError(f"'{self._name}' has no vjp rule: set one with defvjp")
+
+    def _check_nondiff(self, args):
+        for x in tree_leaves(args):
+            if isinstance(x, _core.Tracer):
+                raise UnexpectedTracerError(
+                    f"custom_vjp: expected no traced value among the nondiff_argnums of "
+                    f"'{self._name}', whose backward rule runs in another trace; got {x!r}\n"
+                    "  Pass it as an argument with a derivative, for which the backward rule may "
+                    "return None."
+                )
 
     def _rule(self, one, known):
         fwd, symbolic = self.fwd, self.symbolic_zeros

@@ -3,12 +3,13 @@
 import functools
 
 from weft import _core
-from weft._autodiff import argument_names, positions
+from weft._autodiff import argument_names, check_argnums, positions
 from weft._recording import check_callable, function_name
 from weft._surface import public_function
 
 
-def _jacobian(fun, argnums, has_aux, holomorphic, forward):
+def _jacobian(fun, argnums, has_aux, holomorphic, forward, allow_int=False):
+    check_argnums(argnums)
     name = function_name(fun)
 
     @public_function
@@ -17,7 +18,8 @@ def _jacobian(fun, argnums, has_aux, holomorphic, forward):
         nums, single = positions(argnums, len(args), name)
         where = argument_names(fun, args, kwargs, nums)
         jacobian, aux = _core.jacobian(
-            fun, name, args, kwargs, nums, where, has_aux, holomorphic, forward, single
+            *(fun, name, args, kwargs, nums, where),
+            *(has_aux, holomorphic, forward, single, allow_int),
         )
         return (jacobian, aux) if has_aux else jacobian
 
@@ -41,20 +43,16 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns the Jacobian of `fun`, by reverse mode, one row per output element.
 
-    Cheaper than `jacfwd` where there are fewer outputs than inputs; same result. Arguments must be
-    floating-point or complex: `allow_int` must be False. Results must be real, or with
-    `holomorphic` complex.
+    Cheaper than `jacfwd` where there are fewer outputs than inputs; same result. Results must be
+    real, or with `holomorphic` complex.
 
     Args:
       argnums: the position of the argument, or positions, by which to differentiate.
       has_aux: whether `fun` returns (result, aux); then the function returns (jacobian, aux).
-
-    Raises NotImplementedError for `allow_int`.
+      allow_int: arguments may hold integers; the Jacobian by these is zero, of their dtype.
     """
     check_callable(fun, "jacrev")
-    if allow_int:
-        raise NotImplementedError("jacrev allow_int: Jacobians by integers are not in weft yet")
-    return _jacobian(fun, argnums, has_aux, holomorphic, forward=False)
+    return _jacobian(fun, argnums, has_aux, holomorphic, forward=False, allow_int=allow_int)
 
 
 jacobian = jacrev

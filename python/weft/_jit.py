@@ -201,7 +201,7 @@ def _make(
     out_shardings=None,
     compile="auto",
 ) -> Any:
-    if not callable(fun):
+    if not callable(fun) or isinstance(fun, staticmethod):
         raise TypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
         raise TypeError(f"jit expected a function; got the generator function {fun!r}")
@@ -390,5 +390,7 @@ for _name, _method in {
     "_cache_size": lambda self: self._cache_info()[2],
     "cache_clear": lambda self: self.clear_cache(),
     "__repr__": _repr,
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self,
 }.items():
     setattr(_core.JitFunction, _name, public_function(_method))

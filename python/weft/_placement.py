@@ -102,10 +102,14 @@ def resolve(shardings, tree, count, parameter):
     """
     leaves = [0] * count
     if parameter == "in_shardings":
-        args = tuple(leaves) if tree is None else tree.unflatten(leaves)[0]
+        args, by_name = (tuple(leaves), None) if tree is None else tree.unflatten(leaves)
+        if by_name:
+            raise ShardingError(
+                "jit with in_shardings expected arguments by position; got "
+                f"{', '.join(by_name)} by name"
+            )
         whole = tuple(shardings) if isinstance(shardings, list) else shardings
         places = tree_leaves(tree_broadcast(whole, args, is_leaf=_is_place), is_leaf=_is_place)
-        places += [None] * (count - len(places))  # keyword arguments are where they are
     else:
         result = 0 if tree is None else tree.unflatten(leaves)
         spread = tree_broadcast(shardings, result, is_leaf=_is_place)

@@ -1,6 +1,7 @@
 """Refs: mutable arrays. What they are and how they hold values is in csrc/cell.h."""
 
 from weft import _core
+from weft._arguments import strong
 from weft._staging import typeof
 from weft._surface import public_function
 from weft.errors import AttributeValueError, RefError
@@ -37,6 +38,8 @@ def new_ref(init_val, *, memory_space=None, kind=None):
         raise AttributeValueError(
             f"new_ref kind: expected None or 'no_grad_no_remat'; got {kind!r}"
         )
+    if isinstance(init_val, _core.Tracer):
+        init_val = strong(init_val)
     return _core.new_ref(init_val, False)
 
 

@@ -153,7 +153,10 @@ def _check_device(value):
     if isinstance(value, str):
         from weft.runtime import devices
 
-        return devices.devices(value)[0]
+        try:
+            return devices.devices(value)[0]
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
     return value
 
 

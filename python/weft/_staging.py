@@ -44,6 +44,10 @@ class ShapeDtypeStruct:
                 "ShapeDtypeStruct expected None for manual_axis_type, as there are no manual axes; "
                 f"got {manual_axis_type!r}"
             )
+        if isinstance(sharding, (str, int, float)):
+            raise ValueError(
+                f"ShapeDtypeStruct expected a sharding or a PartitionSpec; got {sharding!r}"
+            )
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
         self.sharding = sharding
@@ -415,10 +419,13 @@ class _Stage:
         given = [None if p is None else sharding_of(p) for p in self._core.out_shardings]
         return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct, given))
 
+    _keeps_weak = False  # whether `out_info` tells weak types, which programs do not have
+
     def _result_types(self, kind, given=()):
         rows = zip_longest(self._core.out_avals, self._core.out_splits, given)
+        tells = kind is ShapedArray or self._keeps_weak
         return [
-            kind(shape, dtype, sharding=place or _seen(split, len(shape)), weak_type=weak)
+            kind(shape, dtype, sharding=place or _seen(split, len(shape)), weak_type=weak and tells)
             for (shape, dtype, weak), split, place in rows
         ]
 
@@ -437,6 +444,8 @@ class Traced(_Stage):
     donate_argnums, out_avals, out_tree, out_info (a tree of ShapeDtypeStruct).
     """
 
+    _keeps_weak = True
+
     def __init__(self, core, function):
         self._core = core
         self._function = function
@@ -451,7 +460,8 @@ class Traced(_Stage):
     @property
     def jaxpr(self) -> ClosedJaxpr:
         weak = [w for _, _, w in self._core.out_avals]
-        return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak)
+        in_weak = [w for _, _, w in self._core.in_avals]
+        return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak, in_weak)
 
     @property
     def _target(self):
@@ -461,14 +471,17 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: Any = None) -> "Lowered":
         """The StableHLO module of the optimised graph.
 
-        lowering_platforms: None; programs are lowered for the platform that they run on.
+        lowering_platforms: None, or a tuple with the name of a platform that the text is for
+          ("cpu", "cuda", "tpu"); what is compiled is for the platform that the arguments are on.
+
+        Raises NotImplementedError for several platforms.
         """
-        if lowering_platforms is not None:
+        names = () if lowering_platforms is None else tuple(lowering_platforms)
+        if len(names) > 1:
             raise NotImplementedError(
-                "lower: expected no lowering_platforms, since programs are lowered for the "
-                f"platform that they run on; got {lowering_platforms!r}"
+                f"lower: expected lowering_platforms of one platform; got {lowering_platforms!r}"
             )
-        return Lowered(self)
+        return Lowered(self, "".join(names))
 
     def __repr__(self):
         return f"<Traced {self.fun_name}>"
@@ -482,8 +495,9 @@ class Lowered(_Stage):
     donate_argnums, out_avals, out_tree, out_info.
     """
 
-    def __init__(self, traced):
+    def __init__(self, traced, platform=""):
         self._traced = traced
+        self._platform = {"gpu": "cuda"}.get(platform, platform)  # "": that of the places
         self._places, self._options = traced._target
         self._stablehlo = self._emit(locations=False)
 
@@ -492,7 +506,8 @@ class Lowered(_Stage):
     def _emit(self, locations):
         core = self._traced._core
         keep_unused = self._traced._function._keep_unused
-        return core.stablehlo(self._places, keep_unused, locations, _result_paths(core))
+        paths = _result_paths(core)
+        return core.stablehlo(self._places, keep_unused, locations, paths, self._platform)
 
     @property
     def graph(self) -> Graph:

@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from weft import _core
+from weft._arguments import axis_text
 from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import public_function
@@ -25,6 +26,10 @@ def _is_none(x):
     return x is None
 
 
+def _is_axis(axis):
+    return isinstance(axis, int) and not isinstance(axis, bool)
+
+
 def _spread_axes(axes, tree_of, what):
     """One axis per leaf of a tree; `axes` is a prefix of it with ints and None as leaves.
 
@@ -41,7 +46,7 @@ def _spread_axes(axes, tree_of, what):
         ) from None
     found = [None if axis is _UNMAPPED else axis for axis in tree_leaves(spread)]
     for axis in found:
-        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+        if axis is not None and not _is_axis(axis):
             raise TypeError(f"{what}: expected ints or None; got {axis!r}")
     return found
 
@@ -69,6 +74,7 @@ def vmap(
     axis_name=None,
     axis_size=None,
     spmd_axis_name=None,
+    sum_match=False,
 ):
     """A function that applies `fun` to every slice of its arguments along an axis.
 
@@ -78,12 +84,13 @@ def vmap(
         is the same for all, or a tuple of these, one per positional argument; entries may be trees
         that are prefixes of the argument. Keyword arguments are mapped along axis 0.
       out_axes: where the mapped axis stands in the results; likewise.
-      axis_name: a string, the name by which collective operations (lax.psum, ...) in `fun` refer
-        to the axis.
+      axis_name: a string or another hashable object, the name by which collective operations
+        (lax.psum, ...) in `fun` refer to the axis.
       spmd_axis_name: the axis of a mesh, or a tuple of axes, over which the mapped axis is split
         where `fun` has a lax.with_sharding_constraint or, for one axis, a shard_map; None for as
         XLA likes.
       axis_size: the number of slices; needed only if nothing is mapped.
+      sum_match: no effect.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
     TreeStructureError (a ValueError) for axes that do not fit the arguments.
@@ -98,10 +105,13 @@ def vmap(
         raise ArgumentTypeError(
             f"vmap spmd_axis_name: expected a string or a tuple of them; got {spmd_axis_name!r}"
         )
-    if axis_name is not None and not isinstance(axis_name, str):
-        raise ArgumentTypeError(f"vmap axis_name: expected a string or None; got {axis_name!r}")
+    named = "" if axis_name is None else axis_text(axis_name)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    # What the arguments leave open is checked at the call.
+    for axis in [None] if in_axes is None else registry.flatten(in_axes)[0]:
+        if axis is not None and not _is_axis(axis):
+            raise TypeError(f"vmap in_axes: expected ints or None; got {axis!r:.60}")
     name = function_name(fun)
 
     @public_function
@@ -121,7 +131,7 @@ def vmap(
             from weft.random import _reuse
 
             lane = _reuse.of_lanes(fun, args, kwargs)
-        names = axis_name or "", "\n".join(spread)
+        names = named, "\n".join(spread)
         return _core.vmap(lane, name, args, kwargs, in_axes, out_axes, axis_size, *names, where)
 
     return mapped

@@ -54,6 +54,15 @@ _SHORT = {"weft_explain_cache_misses": "WEFT_EXPLAIN"}  # other names in the env
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 
 
+class _Values(dict):
+    """Settings by name, of which those that JAX gave them are read as well."""
+
+    def __missing__(self, name):
+        if isinstance(name, str) and name.startswith("jax_"):
+            return self["weft_" + name.removeprefix("jax_")]
+        raise KeyError(name)
+
+
 class Config:
     """The settings as attributes. Change them with `update`, or for a block of code with the
     context managers of this module."""
@@ -128,7 +137,7 @@ class Config:
     @property
     def values(self):
         """A dict of all settings as they are for the current thread."""
-        return {name: self.read(name) for name in _SETTINGS}
+        return _Values((name, self.read(name)) for name in _SETTINGS)
 
     def freeze(self, *names):
         """Declares that the values of these settings are in use and cannot be changed any more."""
@@ -165,6 +174,11 @@ class Config:
         from weft._flags import parse_flags
 
         parse_flags(self, _SETTINGS)
+
+    @property
+    def x64_enabled(self):
+        """Whether 64-bit dtypes are enabled."""
+        return self.read("weft_enable_x64")
 
     def __getattr__(self, name):
         return self.read(name)

@@ -47,8 +47,8 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     `callback(ordered=True)` gives a function that takes the rest.
 
     Raises TypeError if `callback` cannot be called, ValueError if it is to be both ordered and
-    partitioned. An error of the function arrives as it is, where the program's results are used or
-    at weft.effects_barrier().
+    partitioned. An error of the function arrives as one of its class that is a JaxRuntimeError,
+    too, where the program's results are used or at weft.effects_barrier().
     """
     if callback is None:
         _check_alone("callback", args, kwargs)
@@ -73,8 +73,9 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
 
     `print(ordered=True)` gives a function that takes the rest.
 
-    Raises TypeError if `fmt` is not a string; ValueError if it is no valid format, refers to
-    arguments that are not there or leaves some out; and what `callback` raises.
+    Raises TypeError if `fmt` is not a string; ValueError if it is no valid format or leaves out
+    arguments; IndexError or KeyError if it refers to some that are not there; and what `callback`
+    raises.
     """
     if fmt is None:
         _check_alone("print", args, kwargs)
@@ -233,7 +234,8 @@ class _Uses(string.Formatter):
         else:
             found = key in kwargs
         if not found:
-            raise ValueError(
+            missing = IndexError if isinstance(key, int) else KeyError
+            raise missing(
                 f"debug.print expected an argument for {{{key}}}; got {len(args)} positional ones "
                 f"and {sorted(kwargs)}"
             )
@@ -256,8 +258,6 @@ def _check_format(fmt, args, kwargs):
     try:
         uses.vformat(fmt, args, kwargs)
     except ValueError as error:
-        if str(error).startswith("debug.print"):
-            raise
         raise ValueError(f"debug.print expected a text for str.format; got {fmt!r}: {error}") from (
             None
         )

@@ -156,7 +156,7 @@ def as_dtype(dtype: Any) -> Any:
     if isinstance(dtype, str) and dtype in _EXTENSION_BY_NAME:
         return _EXTENSION_BY_NAME[dtype]
     if dtype is None or (hasattr(dtype, "dtype") and not isinstance(dtype, type)):
-        raise TypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
+        raise DTypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
     return np.dtype(dtype)
 
 

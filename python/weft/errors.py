@@ -194,8 +194,11 @@ class NestingError(WeftError, RecursionError):
     """
 
 
-class NotImplementedRuleError(WeftError, NotImplementedError):
+class NotImplementedRuleError(WeftError, NotImplementedError, ValueError):
     """An operation lacks the rule (jvp, transpose, batching, emission) that a transform needs.
+
+    A ValueError too: no rule can be there for the derivative of a function on the host, or of a
+    loop backwards whose steps are not counted.
 
     Write the function with other operations, or give it a derivative of its own with
     `custom_jvp` or `custom_vjp`.

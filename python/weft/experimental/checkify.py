@@ -8,8 +8,8 @@ import functools
 import numpy as np
 
 from weft import _core
-from weft._callback import _is_recorded
-from weft._recording import call, check_callable, function_name, name_argument
+from weft._callback import _is_array, _is_recorded
+from weft._recording import call, check_callable, function_name
 from weft._staging import typeof
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.tree_util import register_pytree_node, tree_flatten, tree_unflatten
@@ -201,7 +201,7 @@ def checkify(f, errors=user_checks):
     """A function that returns what went wrong beside its result.
 
     Args:
-      f: a function of arrays or trees of arrays.
+      f: a function of arrays or trees of arrays; other arguments stay what they are.
       errors: which checks are made, a set of error categories: `user_checks` (calls of `check`),
         `nan_checks` (an operation makes a NaN of operands that have none), `index_checks` (indices
         outside of the array), `div_checks` (division by zero), their unions by `|`, or
@@ -222,13 +222,17 @@ def checkify(f, errors=user_checks):
 
     @functools.wraps(f)
     def checked_function(*args, **kwargs):
-        leaves, tree = tree_flatten((args, kwargs))
-        _core.check_leaves(leaves, lambda i: name_argument(f, tree, i))
+        everything, tree = tree_flatten((args, kwargs))
+        arrays = [i for i, x in enumerate(everything) if _is_array(x)]
+        leaves = [everything[i] for i in arrays]
         out_tree = None
 
         def flat(values):
             nonlocal out_tree
-            args, kwargs = tree_unflatten(tree, values)
+            full = list(everything)  # others stay what they are
+            for i, x in zip(arrays, values, strict=True):
+                full[i] = x
+            args, kwargs = tree_unflatten(tree, full)
             results, out_tree = tree_flatten(f(*args, **kwargs))
             _core.check_leaves(results, lambda i: f"result {i} of '{name}'")
             return results

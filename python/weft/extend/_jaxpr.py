@@ -5,13 +5,15 @@ from weft.compiler._programs import adapted
 from weft.errors import ArgumentTypeError
 
 
-def eval_jaxpr(jaxpr, consts, *args):
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     """The results of a program, a list: run at once, or as part of the program being traced.
 
     Args:
       jaxpr: a Jaxpr; or a ClosedJaxpr, whose own constants are used if `consts` is empty.
       consts: a value for each of jaxpr.constvars.
       args: a value for each of jaxpr.invars, of its shape and dtype.
+
+    `propagate_source_info` has no effect: operations keep the lines that made them.
 
     Raises ArgumentTypeError for values of another number or type.
     """

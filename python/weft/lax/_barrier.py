@@ -1,6 +1,7 @@
 """Ordering that the compiler respects, and values that it keeps."""
 
 from weft import _core
+from weft._arguments import weak_as
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_map
 
@@ -14,8 +15,9 @@ def optimization_barrier(operand, /):
     leaves, tree = registry.flatten(operand)
     if not leaves:
         return operand
-    leaves = map(stage, leaves)  # on its own: a number beside arrays would take their dtype
-    return tree.unflatten(_core.bind("optimization_barrier", *leaves))
+    staged = map(stage, leaves)  # on its own: a number beside arrays would take their dtype
+    kept = _core.bind("optimization_barrier", *staged)
+    return tree.unflatten([weak_as(x, leaf) for x, leaf in zip(kept, leaves, strict=True)])
 
 
 def dce_sink(val, *, prevent_mlir_dce=False):

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
+from weft._arguments import axis_text, ndim_of, normalize_axis, shape_of, static_int
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -27,7 +27,8 @@ from weft.runtime.pytree import registry
 
 
 def _names(axis_name):
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    return tuple(map(axis_text, names))
 
 
 def _checked_names(axis_name, op):

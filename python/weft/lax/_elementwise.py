@@ -10,7 +10,7 @@ import enum
 from weft import _core
 from weft._arguments import shape_of, static_int
 from weft.dtypes import dtype_of, is_bool, is_integer, is_key, requested_dtype
-from weft.errors import DTypeError
+from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
 from weft.tree_util import tree_map
 
@@ -393,6 +393,9 @@ def select(pred, on_true, on_false):
     """
     if type(pred) is int:  # which would take the dtype of the cases
         pred = bool(pred)
+    shapes = shape_of(on_true), shape_of(on_false)
+    if shapes[0] != shapes[1]:
+        raise ShapeError(f"[select] expected cases of one shape; got {shapes[0]} and {shapes[1]}")
     return _core.bind("select_n", pred, on_false, on_true)
 
 

@@ -14,6 +14,7 @@ from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import typeof
 from weft._tree_mismatch import structure_text
 from weft.config import enable_x64
+from weft.dtypes import is_float
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._branches import cond
 from weft.lax._regions import (
@@ -145,7 +146,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     Args:
       lower, upper: integer scalars of one dtype, which the index has; a Python number takes the
         other's. Where a bound does not fit that dtype, the index is an int64 (also in 32-bit
-        mode), or as wide as it takes.
+        mode), or as wide as it takes. Both may be floats, for a `while_loop` that counts in them.
       body_fun: function of the index and the loop's value to one of the same structure, shapes and
         dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
@@ -156,7 +157,13 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     if the value changes its type; ValueError for `unroll` with traced bounds.
     """
     check_callable(body_fun, "fori_loop")
-    _check_bounds(lower, upper)
+    if _check_bounds(lower, upper):
+
+        def counted(state):
+            i, val = state
+            return i + 1, body_fun(i, val)
+
+        return while_loop(lambda state: state[0] < upper, counted, (lower, init_val))[1]
     if runs_in_python():
         try:
             val = init_val
@@ -238,6 +245,7 @@ def _weak(x, dtype):
 
 
 def _check_bounds(lower, upper):
+    """Raises for bounds that the loop does not take; whether they are floats."""
     types = []
     for bound in (lower, upper):
         try:
@@ -246,6 +254,9 @@ def _check_bounds(lower, upper):
             raise ControlFlowTypeError(
                 f"[fori_loop] expected integer bounds; got {bound!r:.60}"
             ) from None
+    floats = all(aval.shape == () and is_float(aval.dtype) for aval in types)
+    if floats and len({aval.dtype for aval in types}) == 1:
+        return True
     for aval in types:
         if aval.shape or aval.dtype.kind not in "iu":
             raise ControlFlowTypeError(
@@ -262,6 +273,7 @@ def _check_bounds(lower, upper):
         raise ControlFlowTypeError(
             f"[fori_loop] expected bounds of one dtype; got {types[0]} and {types[1]}"
         )
+    return False
 
 
 def _known(bound):

@@ -131,6 +131,8 @@ def _length(leaves, tree, length):
             raise AttributeValueError("[scan] expected xs or a length; got neither")
         return sizes[0]
     try:
+        if isinstance(length, float) and length.is_integer():
+            length = int(length)
         length = operator.index(length)
     except TypeError:
         raise TypeError(f"[scan] expected an integer as length; got {length!r}") from None

@@ -6,7 +6,7 @@ from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
 from weft.dtypes import is_inexact
-from weft.errors import ControlFlowTypeError, DTypeError
+from weft.errors import ControlFlowTypeError, DTypeError, ShapeError
 from weft.lax._regions import Body, check_same_tree, check_same_types, plain, regions
 from weft.runtime.pytree import registry
 
@@ -31,9 +31,9 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     Returns x, with has_aux (x, aux). aux has no derivative.
 
-    Raises ControlFlowTypeError if a function returns another structure, shape or dtype than `b`
-    has; DTypeError for `transpose_solve` with a `b` of integers. A derivative in reverse mode
-    without `transpose_solve` raises TypeError.
+    Raises ShapeError or ControlFlowTypeError if a function returns other shapes, or another
+    structure or dtype than `b` has; DTypeError for `transpose_solve` with a `b` of integers. A
+    derivative in reverse mode without `transpose_solve` raises TypeError.
     """
     what = "custom_linear_solve"
     given = {"matvec": matvec, "solve": solve}
@@ -164,6 +164,9 @@ def _check_like(body, got, tree, leaves, name, like, place="result"):
     message = f"[{body.what}] expected {name} ('{body.name}') to return a tree like {like}"
     types = [typeof(x) for x in leaves]
     results = body.out_types[: got.num_leaves]
+    shapes = [x.shape for x in types], [x.shape for x in results]
+    if body.what == "custom_linear_solve" and shapes[0] != shapes[1]:
+        raise ShapeError(f"{message}, of shapes {shapes[0]}; got {shapes[1]}")
     check_same_tree(tree.unflatten(types), got.unflatten(results), message, place)
     check_same_types(tree, types, results, message, place)
 

@@ -266,7 +266,12 @@ def clone(key):
     """The same keys, which may be used once more where the setting weft_debug_key_reuse is on."""
     if not is_key(dtype_of(key)):
         _checked_keys(key, "clone", default_impl())
-    return _fresh(_core.asarray(key).copy())
+    made = _fresh(_core.asarray(key).copy())
+    if setting("weft_debug_key_reuse") and is_key(dtype_of(made)):
+        from weft.random import _reuse
+
+        _reuse.note_clone(made)
+    return made
 
 
 # ---- using keys

@@ -18,6 +18,7 @@ from weft.tree_util import tree_leaves
 
 _objects = {}  # id -> weak reference, for as long as the array lives
 _words = set()  # (dtype, bytes)
+_clones = {}  # id -> a reference to an array made by `clone`, not used so far
 _whole = {}  # id -> a traced key of one lane of vmap, and the array that has those of all lanes
 
 
@@ -33,6 +34,9 @@ def note_use(key, function, frame):
         key = _whole[id(key)][1]
     marks = set(_marks(key))
     known = _objects.get(id(key))
+    clone = _clones.pop(id(key), None)
+    if clone is not None and clone() is key:
+        marks -= _words
     if (known is not None and known() is key) or marks & _words:
         raise KeyReuseError(
             f"[{function}] expected a key that was not used before; got one whose bits were drawn, "
@@ -77,6 +81,13 @@ def _is_within_another(frame):
 def note_new(keys):
     """The keys are new ones, which may be used."""
     _words.difference_update(_marks(keys))
+
+
+def note_clone(key):
+    """The key may be used once, whatever becomes of the one that it is a copy of."""
+    if isinstance(key, _core.Array):
+        at = id(key)
+        _clones[at] = weakref.ref(key, lambda _: _clones.pop(at, None))
 
 
 def _marks(keys):

@@ -15,6 +15,7 @@ import numpy as np
 from weft import _core
 from weft.errors import CallbackError
 from weft.runtime import processes
+from weft.runtime.errors import JaxRuntimeError
 
 _NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 
@@ -44,6 +45,22 @@ class HostFunctionError(Exception):
     """Stands for what a function on the host raised, on its way through jaxlib."""
 
 
+def as_runtime_error(error):
+    """What a function on the host raised, as an error that is a JaxRuntimeError, too."""
+    kind = type(error)
+    if not isinstance(error, Exception) or isinstance(error, JaxRuntimeError):
+        return error
+    try:
+        members = {"__module__": kind.__module__, "__str__": kind.__str__}
+        both = type(kind.__name__, (kind, JaxRuntimeError), members)
+        made = both(*error.args)
+    except Exception:  # of a class that cannot be extended, or made of what it holds
+        return error
+    made.__dict__.update(error.__dict__)
+    made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return made.with_traceback(error.__traceback__)
+
+
 def call_error(error):
     """What to raise for an error of jaxlib: what the function on the host raised, if it was that.
 
@@ -53,7 +70,7 @@ def call_error(error):
     raised = _raised.get(int(found[1])) if found else None
     if raised is None and (joined := processes.joined()) is not None:
         joined.explain(error)
-    return error if raised is None else raised[0].with_traceback(raised[1])
+    return error if raised is None else as_runtime_error(raised[0]).with_traceback(raised[1])
 
 
 def _remember(error):
