@@ -199,7 +199,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
-    compile="auto",
+    compile="whole",
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -230,7 +230,7 @@ def _make(
     if not library:
         # What weft.aot tells from other options.
         jitted._made_with = (options, target, compile)
-    if compile != "auto":
+    if compile != "whole":
         jitted._compile = compile
     return jitted
 
@@ -260,7 +260,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-    compile="auto",
+    compile="whole",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -291,7 +291,7 @@ def jit(
         (ValueError).
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
-        blocks where by estimate much less is compiled and calls are no slower and need no more
+        blocks where by estimate much less is compiled, steps cost little and need no more
         memory. Blocks need a program without effects on one device. Within another trace "blocks"
         is refused (ValueError).
 

@@ -571,7 +571,7 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         function = self._traced._function
-        cut = getattr(function, "_compile", "auto")
+        cut = getattr(function, "_compile", "whole")
         return lambda: Compiled(
             self, self._core.compile(self._places, function._keep_unused, options, cut)
         )
