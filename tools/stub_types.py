@@ -533,7 +533,8 @@ _GRAD = "holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequen
 def _checkpoint(name):
     rest = (
         "*, prevent_cse: bool = True, policy: Callable[..., Any] | None = None, "
-        "static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()"
+        "static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (), "
+        "concrete: bool | None = None"
     )
     return [
         f"def {name}(fun: Callable[_P, _T], {rest}) -> Callable[_P, _T]: ...",
@@ -557,8 +558,8 @@ SPELLED = {
     ],
     "weft.vmap": [
         "def vmap(fun: Callable[_P, _T], in_axes: Any = 0, out_axes: Any = 0, "
-        "axis_name: AxisName | None = None, axis_size: int | None = None, "
-        "spmd_axis_name: AxisName | None = None) -> Callable[_P, _T]: ...",
+        "axis_name: Any = None, axis_size: int | None = None, "
+        "spmd_axis_name: AxisName | None = None, sum_match: bool = False) -> Callable[_P, _T]: ...",
     ],
     "weft.grad": _derivative("grad", _GRAD, "tuple[_A, _Aux]", ("Any", "_A"), "Any"),
     "weft.value_and_grad": _derivative(

@@ -390,6 +390,8 @@ def select(pred, on_true, on_false):
 
     `pred` is a bool array of the shape of the cases, or a scalar; the cases have one shape and
     dtype. This is `select_n(pred, on_false, on_true)`.
+
+    Raises ShapeError for cases of two shapes.
     """
     if type(pred) is int:  # which would take the dtype of the cases
         pred = bool(pred)
