@@ -100,6 +100,36 @@ def test_options_of_the_compiler():
             weft.jit(f, compiler_options=wrong)
 
 
+def test_how_hard_the_compiler_tries():
+    def f(x):
+        return wnp.tanh(x @ x.T + 1).sum(0) * x[0, 0]
+
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    want = np.tanh(x @ x.T + 1).sum(0) * x[0, 0]
+    for effort in ("fast_compile", "balanced", "fast_run"):
+        g = weft.jit(f, optimize=effort)
+        np.testing.assert_allclose(g(x), want, rtol=1e-5)
+    again = weft.jit(f, optimize="fast_compile").lower(x).compile({"xla_dump_max_hlo_modules": 1})
+    np.testing.assert_allclose(again(x), want, rtol=1e-5)
+    with pytest.raises(ValueError, match="outermost"):
+        weft.jit(lambda x: g(x))(x)
+    with pytest.raises(ValueError, match="optimize"):
+        weft.jit(f, optimize="fastest")
+
+
+def test_what_the_old_emitters_do_not_know():
+    least, most = np.array([True, False]), np.array([True, True])
+    clamped = weft.jit(weft.lax.clamp)(least, np.array([False, True]), most)
+    np.testing.assert_array_equal(clamped, [True, True])
+
+
+def test_options_without_a_field_reach_xla(tmp_path):
+    f = weft.jit(lambda x: wnp.sin(x) * 3, optimize="balanced")
+    f.lower(1.0).compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True})
+    (told,) = tmp_path.glob("*.debug_options")
+    assert 'key: "xla_cpu_disable_loop_unrolling"' in told.read_text()
+
+
 def test_where_a_function_runs():
     device = weft.devices()[0]
     here = SingleDeviceSharding(device)

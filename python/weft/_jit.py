@@ -155,6 +155,7 @@ def _traces(fun, options):
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
 _CUTS = ("auto", "whole", "blocks")
+_EFFORTS = ("fast_compile", "balanced", "fast_run")
 
 
 def _device_of(device, backend):
@@ -171,10 +172,12 @@ def _device_of(device, backend):
     return _core.device_index(device)
 
 
-def options_of_compiler(options):
-    """The dict that users give as pairs in the order of the names; None for none."""
+def options_of_compiler(options, optimize="balanced"):
+    """The dict that users give as pairs in the order of the names, after ("optimize", ...) unless
+    that is "balanced"; None for none."""
+    effort = () if optimize == "balanced" else (("optimize", optimize),)
     if not options:
-        return None
+        return effort or None
     if not isinstance(options, dict):
         raise TypeError(f"compiler_options: expected a dict; got {type(options).__name__}")
     for name, value in options.items():
@@ -183,7 +186,7 @@ def options_of_compiler(options):
                 "compiler_options: expected names with texts, bools or numbers; got "
                 f"{name!r}: {value!r}"
             )
-    return tuple(sorted(options.items()))
+    return (*effort, *sorted(options.items()))
 
 
 def _make(
@@ -261,6 +264,7 @@ def jit(
     inline=False,
     compiler_options=None,
     compile="whole",
+    optimize="balanced",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -294,6 +298,10 @@ def jit(
         blocks where by estimate much less is compiled, steps cost little and need no more
         memory. Blocks need a program without effects on one device. Within another trace "blocks"
         is refused (ValueError).
+      optimize: how hard XLA's compiler for CPUs tries: "balanced", all that calls gain from;
+        "fast_compile", programs in half of the time or less, whose calls may take twice as long;
+        "fast_run", whatever XLA has, also where it rarely pays. `compiler_options` count before
+        it. Within another trace all but "balanced" are refused (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -302,6 +310,10 @@ def jit(
     """
     if compile not in _CUTS:
         raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
+    if optimize not in _EFFORTS:
+        raise ValueError(
+            f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"
+        )
     options = (
         static_argnums,
         static_argnames,
@@ -311,7 +323,7 @@ def jit(
         keep_unused,
         False,
         _device_of(device, backend),
-        options_of_compiler(compiler_options),
+        options_of_compiler(compiler_options, optimize),
         in_shardings,
         out_shardings,
         compile,

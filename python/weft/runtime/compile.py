@@ -80,6 +80,71 @@ def _shown(compile):
     return compile_module
 
 
+@dataclasses.dataclass(frozen=True)
+class _Effort:
+    """How hard XLA's compiler for CPUs tries: options of XLA's, and those that are not its own but
+    entries of its `xla_backend_extra_options`. Versions that do not know an entry ignore it."""
+
+    options: tuple = ()
+    extra: tuple = ()
+
+
+# What compiles longer without calls that are faster; tools/bench/README.md has the figures.
+_IDLE = tuple(
+    (f"xla_cpu_disable_{name}", "true")
+    for name in ("tiled_emitter", "loop_unrolling", "slp_vectorizer")
+)
+# XLA's new emitters make each kernel by way of MLIR, and equal kernels once; the old ones make a
+# kernel in half the time, and all of them.
+_OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
+_EFFORTS = {
+    "fast_compile": _Effort((("xla_backend_optimization_level", 0),), _IDLE),
+    "balanced": _Effort((), _IDLE),
+    "fast_run": _Effort(),
+}
+_COMPUTES = re.compile(
+    r" = (stablehlo\.(?!constant|slice|reshape|broadcast_in_dim|transpose|concatenate|iota).*)"
+)
+_VALUE = re.compile(r"%\w+")
+# Of these types the old emitters know less.
+_RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
+
+
+def _has_equal_kernels(text):
+    """Whether XLA is likely to make kernels of a module that are equal: whether most of its
+    operations that compute are like others, but for their operands."""
+    found = _COMPUTES.findall(text)
+    return len({_VALUE.sub("", line) for line in found}) < 0.4 * len(found)
+
+
+# Where a serialised CompileOptions has that map: executable_build_options, debug_options,
+# xla_backend_extra_options. jaxlib has no attribute for it, and its overrides take no maps.
+_PATH_TO_EXTRA = (3, 3, 500)
+
+
+def _field(number, data):
+    """A field of bytes in the wire format of protocol buffers."""
+    out = bytearray()
+    for n in (number << 3 | 2, len(data)):
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + data
+
+
+@functools.cache
+def _serialized_options(extra):
+    """The default CompileOptions, with entries of a map that those of XLA_FLAGS replace."""
+    entries = b""
+    for name, value in extra:
+        entry = _field(1, name.encode()) + _field(2, value.encode())
+        for number in reversed(_PATH_TO_EXTRA):
+            entry = _field(number, entry)
+        entries += entry
+    return entries + xla_client.CompileOptions().SerializeAsString()
+
+
 @_shown
 def compile_text(
     text,
@@ -90,6 +155,7 @@ def compile_text(
     compiler_options=None,
     split=None,
     key=None,
+    old_emitters=True,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -98,17 +164,25 @@ def compile_text(
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
     `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
     libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
-    pairs of name and value, or None. `split`, a list, gets (number, tiles as of `output_tiles`) of
-    each value of which the module wants to know how XLA splits it. `key` is what of the module
-    decides about its executable, as bytes; None for a module that means something in this process
-    only.
+    pairs of name and value, or None; "optimize" is what `jit` was given. `split`, a list, gets
+    (number, tiles as of `output_tiles`) of each value of which the module wants to know how XLA
+    splits it. `key` is what of the module decides about its executable, as bytes; None for a module
+    that means something in this process only. `old_emitters`: they may be chosen.
     """
     _maps.before_compile()
-    if targets:
-        ffi.prepare(devices.platform_of(indices[0]), targets)
     client = devices.client_of(indices[0])
     placed = [devices.device_at(i) for i in indices]
-    options = xla_client.CompileOptions()
+    asked = dict(compiler_options or ())
+    effort = _EFFORTS[asked.pop("optimize", "balanced")]
+    if placed[0].platform != "cpu":
+        effort = _EFFORTS["fast_run"]
+    extra = effort.extra
+    # What is inspected is told once.
+    old_emitters = old_emitters and bool(extra) and split is None
+    old_emitters = old_emitters and not _RARE_TYPES.search(text) and not _has_equal_kernels(text)
+    if old_emitters:
+        extra += (_OLD_EMITTERS,)
+    options = xla_client.CompileOptions.ParseFromString(_serialized_options(extra))
     options.num_replicas = 1
     options.num_partitions = len(placed)
     ids = np.array([[device.id for device in placed]])
@@ -118,7 +192,7 @@ def compile_text(
         options.executable_build_options.use_spmd_partitioning = True
         options.executable_build_options.use_shardy_partitioner = True
         options.executable_build_options.allow_spmd_sharding_propagation_to_output = [True]
-    overrides = _accepted(compiler_options or (), options)
+    overrides = _accepted(dict(effort.options) | asked, options)
     if placed[0].platform == "cpu" and has_barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
@@ -136,22 +210,40 @@ def compile_text(
         preimage = _preimage(key, placed, options, overrides)
     if overrides:
         options.env_option_overrides = overrides
-    if preimage is not None:
-        return _through_disk(text, placed, options, preimage)
-    if split is not None:
-        # XLA calls the functions by their addresses while it compiles: hold them until then.
-        text, told = _with_inspections(text, split)
-    if not host_functions:
-        return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
-    from weft.runtime.callback import checked
-    from weft.runtime.mlir import parse_module
+    wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
+    try:
+        if preimage is not None:
+            return _through_disk(text, placed, options, preimage)
+        if split is not None:
+            # XLA calls the functions by their addresses while it compiles: hold them until then.
+            text, told = _with_inspections(text, split)
+        if not host_functions:
+            return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
+        from weft.runtime.callback import checked
+        from weft.runtime.mlir import parse_module
 
-    # Only the parsed form of a module is accepted together with functions.
-    functions = [checked(*f) for f in host_functions]
-    loaded = client.compile_and_load(
-        parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
+        # Only the parsed form of a module is accepted together with functions.
+        functions = [checked(*f) for f in host_functions]
+        loaded = client.compile_and_load(
+            parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
+        )
+        return loaded, False
+    except _jax.JaxRuntimeError as error:
+        if not old_emitters or not str(error).startswith("UNIMPLEMENTED"):
+            raise
+    finally:
+        wait_for_targets()
+    return compile_text(
+        text,
+        indices,
+        host_functions,
+        has_barriers,
+        targets,
+        compiler_options,
+        split,
+        key,
+        False,
     )
-    return loaded, False
 
 
 def _leaves_no_trace(options, overrides, targets, platform):
@@ -280,7 +372,7 @@ def _tiles(layout):
 def _accepted(compiler_options, options):
     """The options that XLA parses; those that `options` has as attributes are set there."""
     overrides = []
-    for name, value in compiler_options:
+    for name, value in compiler_options.items():
         if hasattr(options, name):
             setattr(options, name, value)
         elif hasattr(options.executable_build_options, name):

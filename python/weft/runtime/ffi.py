@@ -17,25 +17,28 @@ from weft.runtime import cuda
 
 _PLATFORMS = {"cpu": "cpu", "cuda": "CUDA", "gpu": "CUDA"}
 _lock = threading.Lock()
-_ready = set()  # the libraries whose targets are registered
+_loads = {}  # of libraries whose targets are registered: the future of what else they need
 _registered = set()  # (platform, name) of what users have registered
 
 
 def prepare(platform, targets):
-    """Makes the targets of a program callable: (name, the user's line) each.
+    """Registers the targets of a program, (name, the user's line) each, for a compilation; what is
+    returned waits until they can be called.
 
     Raises AttributeValueError for a name that nobody has registered.
     """
+    loads = []
     for name, place in targets:
         library = _library_of(name, platform)
         if library is not None:
-            _load(library)
+            loads.append(_load(library))
         elif not _is_registered(name, platform):
             where = f"\n  at {place}" if place else ""
             raise AttributeValueError(
                 f"[ffi_call] expected the name of a target registered for platform {platform} "
                 f"(weft.ffi.register_ffi_target); got '{name}'{where}"
             )
+    return lambda: [load.result() for load in loads]
 
 
 def is_of_jaxlib(name, platform):
@@ -58,19 +61,47 @@ def _library_of(name, platform):
 
 
 def _load(library):
-    if library in _ready:
-        return
+    """Registers a library's targets; a future that is done when they can be called."""
     with _lock:
-        if library not in _ready:
-            {"lapack": _load_lapack, "cuda": cuda.register_kernels}[library]()
-            _ready.add(library)
+        known = _loads.get(library)
+        if known is None or (known.done() and known.exception()):
+            known = _loads[library] = {"lapack": _load_lapack, "cuda": _load_cuda}[library]()
+    return known
 
 
 def _load_lapack():
     from jaxlib import lapack
 
     register_all(lapack.registrations())
-    lapack._lapack.initialize()  # imports SciPy, whose LAPACK it is
+    # Imports SciPy, whose LAPACK it is: a tenth of a second, while XLA compiles.
+    return _in_background(lapack._lapack.initialize)
+
+
+def _load_cuda():
+    from concurrent.futures import Future
+
+    done = Future()
+    cuda.register_kernels()
+    done.set_result(None)
+    return done
+
+
+def _in_background(f):
+    from concurrent.futures import Future  # not for those who need no library
+
+    future = Future()
+
+    def run():
+        try:
+            future.set_result(f())
+        except BaseException as error:
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=run, name="weft-load").start()
+    except RuntimeError:  # the interpreter is about to end
+        run()
+    return future
 
 
 def register_all(registrations):
