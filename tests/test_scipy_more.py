@@ -16,6 +16,7 @@ import scipy.linalg
 import scipy.ndimage
 import scipy.optimize
 import scipy.signal
+import scipy_cases
 from conftest import EVERYTHING
 from scipy.spatial.transform import Rotation as ScipyRotation, Slerp as ScipySlerp
 from scipy_checks import check, sampled
@@ -41,6 +42,11 @@ def test_as_jax(row):
 @pytest.mark.parametrize("row", sampled("solvers"))
 def test_solvers_as_jax(row):
     check("solvers", row, SOLVERS)
+
+
+@pytest.mark.parametrize("row", scipy_cases.rows("edges"))
+def test_edges_as_jax(row):
+    check("edges", row)
 
 
 RNG = np.random.default_rng(3)

@@ -248,16 +248,20 @@ _KINDS = {
 
 def isdtype(dtype, kind):
     """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+    "real floating", "complex floating", "numeric", a dtype, or a tuple of these. None is float64,
+    as it is in NumPy.
 
-    Raises ValueError for another kind.
+    Raises ValueError for another name, TypeError for what can be no kind.
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return any(issubdtype(dtype, cls) for cls in _KINDS[kind])
+    if isinstance(kind, list):
+        raise TypeError(f"isdtype: expected a dtype, a name or a tuple of them; got {kind!r}")
     try:
-        return as_dtype(dtype) == as_dtype(kind)
+        dtype, kind = (as_dtype(np.float64 if x is None else x) for x in (dtype, kind))
+        return dtype == kind
     except TypeError:
         raise ValueError(
             f"isdtype: expected a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_int
-from weft.dtypes import default_int, dtype_of, finfo, is_complex, is_inexact
+from weft.dtypes import dtype_of, finfo, is_complex, is_inexact
 from weft.errors import DTypeError, ShapeError
 from weft.lax import linalg
 from weft.lax._branches import cond
@@ -99,7 +99,7 @@ def polar(x, max_iterations, eps, dynamic_shape):
     if dynamic_shape is not None:
         x = _without_padding(x, dynamic_shape)
     if 0 in shape_of(x):
-        return x, full((shape_of(x)[1],) * 2, 0, dtype_of(x)), full((), 0, default_int()), True
+        return x, full((shape_of(x)[1],) * 2, 0, dtype_of(x)), _core.asarray(0), True
     size = absolute(x)
     norms = [reduce_max(reduce_sum(size, (axis,)), (0,)) for axis in (0, 1)]
     bound = sqrt(mul(*norms))  # of the greatest singular value
@@ -128,7 +128,7 @@ def polar(x, max_iterations, eps, dynamic_shape):
 
     start = _times(x, div(1.0, bound))
     low = full((), eps, dtype)
-    state = (start, low, full((), 0, default_int()), np.True_)
+    state = (start, low, 0, np.True_)
     u, _, count, goes = while_loop(goes_on, step, state)
     h = _matmul(linalg._adjoint(u), x)
     return u, linalg._symmetrized(h), count, eq(goes, False)

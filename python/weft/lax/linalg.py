@@ -10,7 +10,7 @@ import enum
 from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int, static_ints
 from weft._surface import public as _public
-from weft.dtypes import dtype_of, is_complex
+from weft.dtypes import dtype_of, is_complex, is_float
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax._creation import full_like
 from weft.lax._elementwise import add, conj, mul, select_n
@@ -442,7 +442,8 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
     Returns:
       Array of the type of `c_matrix`.
 
-    Raises ShapeError for operands of other shapes, DTypeError for dtypes that differ.
+    Raises ShapeError for operands of other shapes, DTypeError for dtypes that differ or are not
+    real floating-point ones.
     """
     a_shape, c_shape = shape_of(a_matrix), shape_of(c_matrix)
     if len(a_shape) < 2 or c_shape != (*a_shape[:-1], a_shape[-2]):
@@ -450,9 +451,9 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
             "[symmetric_product] expected a_matrix [..., m, n] and c_matrix [..., m, m]; got "
             f"{list(a_shape)} and {list(c_shape)}"
         )
-    if dtype_of(a_matrix) != dtype_of(c_matrix):
+    if dtype_of(a_matrix) != dtype_of(c_matrix) or not is_float(dtype_of(a_matrix)):
         raise DTypeError(
-            "[symmetric_product] expected operands of one dtype; got "
+            "[symmetric_product] expected operands of one floating-point dtype; got "
             f"{dtype_of(a_matrix)} and {dtype_of(c_matrix)}"
         )
     batch = tuple(range(len(a_shape) - 2))

@@ -238,7 +238,8 @@ def _scaled_log(x, scale, factor):
 
 @composite
 def logaddexp(x1, x2, /):
-    """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value."""
+    """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value,
+    NaN where the greater one is infinite."""
     return _log_of_sum(x1, x2, u.exp, u.log1p, math.pi)
 
 
@@ -252,6 +253,12 @@ def logaddexp2(x1, x2, /):
 
 def _log_of_sum(x1, x2, exp, log1p, half_turn):
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
+    if is_complex(dtype_of(x1)):
+        top = choose(u.greater_equal(x1, x2), x1, x2)
+        gap = u.add(u.subtract(x1, top), u.subtract(x2, top))  # NaN for an infinite top
+        total = u.add(top, log1p(exp(gap)))
+        angle = _floor_remainder("logaddexp", u.add(u.imag(total), half_turn), 2 * half_turn)
+        return _core.bind("complex", u.real(total), u.subtract(angle, half_turn))
     difference = u.subtract(x1, x2)
     # Equal infinities have a NaN difference; their sum is right then, and NaN for a NaN operand,
     # where the slopes are NaN as well.
@@ -264,11 +271,7 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
     # One choice for both terms, so that their slopes add up to the right one where x1 == x2.
     first = u.greater_equal(gap, 0)
     tail = log1p(exp(choose(first, u.negative(gap), gap)))
-    total = choose(undefined, both, u.add(choose(first, x1, x2), tail))
-    if not is_complex(dtype_of(total)):
-        return total
-    angle = _floor_remainder("logaddexp", u.add(u.imag(total), half_turn), 2 * half_turn)
-    return _core.bind("complex", u.real(total), u.subtract(angle, half_turn))
+    return choose(undefined, both, u.add(choose(first, x1, x2), tail))
 
 
 @composite

@@ -1,6 +1,7 @@
 """Discrete Fourier transforms with NumPy's arguments: lengths, axes and norms."""
 
 import math
+from collections.abc import Iterable
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of, static_int, static_ints, strong
@@ -14,13 +15,13 @@ from weft.dtypes import (
     requested_dtype,
     to_inexact_dtype,
 )
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
 from weft.lax._fft import FftType, fft as lax_fft
 from weft.lax._shape import pad
 from weft.lax._sharding import placed
 from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
-from weft.numpy._creation import arange
+from weft.numpy._creation import arange, asarray
 from weft.numpy._join import roll
 from weft.numpy._shape import moveaxis
 
@@ -54,6 +55,11 @@ def _lengths(function, s, count):
 def transform(function, kind, a, s, axes, norm):
     """A transform over several axes; `s` and `axes` may be None."""
     norm = _norm(function, norm)
+    for name, value in (("s", s), ("axes", axes)):
+        if value is not None and not isinstance(value, Iterable):
+            raise ArgumentTypeError(
+                f"[{function}] expected {name} to be a sequence of integers; got {value!r}"
+            )
     shape = shape_of(a)
     if axes is None and s is not None:
         count = len(static_ints(s, function, "the lengths"))
@@ -66,6 +72,10 @@ def transform(function, kind, a, s, axes, norm):
     axes = normalize_axes(axes, len(shape), function)
     if kind is FftType.RFFT and is_complex(dtype_of(a)):
         raise AttributeValueError(f"[{function}] expected a real array; got dtype {dtype_of(a)}")
+    if kind is FftType.RFFT and dtype_of(a).name in ("float16", "bfloat16"):
+        raise AttributeValueError(
+            f"[{function}] expected floats of 32 or 64 bits; got dtype {dtype_of(a)}"
+        )
     if s is not None:
         s = _lengths(function, s, len(axes))
     else:
@@ -80,8 +90,6 @@ def _transform(a, *, kind, lengths, axes, norm):
     dtype = to_inexact_dtype(dtype_of(a))
     if kind is not FftType.RFFT:
         dtype = promote_types(dtype, "complex64")
-    elif dtype.itemsize < 4 and lengths:
-        dtype = promote_types(dtype, "float32")
     a = _core.astype(a, dtype)
     if not lengths:
         return a
@@ -181,7 +189,8 @@ def ifft(a, n=None, axis=-1, norm=None):
 def rfft(a, n=None, axis=-1, norm=None):
     """The first `n // 2 + 1` elements of the transform of a real array along an axis.
 
-    For the arguments see `fft`. Raises AttributeValueError for a complex array.
+    For the arguments see `fft`. Raises AttributeValueError for a complex array, or floats of 16
+    bits.
     """
     return _along_one_axis("rfft", FftType.RFFT, a, n, axis, norm)
 
@@ -208,7 +217,7 @@ def hfft(a, n=None, axis=-1, norm=None):
 
 def ihfft(a, n=None, axis=-1, norm=None):
     """Inverse of `hfft`: the first half of a Hermitian sequence; see `rfft` for the arguments."""
-    return u.conj(rfft(a, n, axis, _OPPOSITE[_norm("ihfft", norm)]))
+    return u.conj(rfft(asarray(a), n, axis, _OPPOSITE[_norm("ihfft", norm)]))
 
 
 def fft2(a, s=None, axes=(-2, -1), norm=None):
@@ -258,7 +267,8 @@ def ifftn(a, s=None, axes=None, norm=None):
 def rfftn(a, s=None, axes=None, norm=None):
     """Transform of a real array over several axes, `n // 2 + 1` elements along the last of them.
 
-    For the arguments see `fftn`. Raises AttributeValueError for a complex array.
+    For the arguments see `fftn`. Raises AttributeValueError for a complex array, or floats of 16
+    bits.
     """
     return transform("rfftn", FftType.RFFT, a, s, axes, norm)
 

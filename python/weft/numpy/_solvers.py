@@ -4,11 +4,11 @@ import math
 from typing import NamedTuple
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axes, shape_of, static_int
+from weft._arguments import ndim_of, normalize_axes, shape_of, static_int, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo, real_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of, finfo, is_complex, real_dtype
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
 from weft.lax._elementwise import stop_gradient
@@ -130,12 +130,15 @@ def slogdet(a, *, method=None):
       SlogdetResult of the signs `[...]` (of absolute value 1 for complex matrices) and the
       logarithms `[...]`; 0 and -inf for singular matrices.
 
-    Raises AttributeValueError (a ValueError) for another method.
+    Raises AttributeValueError (a ValueError) for another method, NotImplementedRuleError for
+    complex matrices and "qr".
     """
     if method not in (None, "lu", "qr"):
         raise AttributeValueError(
             f"[slogdet] expected method to be 'lu', 'qr' or None; got {method!r}"
         )
+    if method == "qr" and is_complex(dtype_of(a)):
+        raise NotImplementedRuleError("[slogdet] expected real matrices for method 'qr'")
     return _slogdet(a)
 
 
@@ -146,7 +149,7 @@ def _slogdet(a):
     factors, pivots, _ = lax_linalg.lu(a)
     pivot = _diagonal(factors)
     sign = u.multiply(_parity(pivots, dtype_of(a)), r.prod(u.sign(pivot), -1))
-    return SlogdetResult(sign, r.sum(u.log(u.absolute(pivot)), -1))
+    return SlogdetResult(weak_as(sign, a), weak_as(r.sum(u.log(u.absolute(pivot)), -1), u.real(a)))
 
 
 # ---- systems of equations
@@ -403,7 +406,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
       int32 array `[...]`.
 
     Raises AttributeValueError (a ValueError) for `rtol` together with `tol`, ShapeError for
-    matrices without elements unless `tol` is given.
+    matrices without elements unless `rtol` or `tol` is given.
     """
     if rtol is not None and tol is not None:
         raise AttributeValueError("[matrix_rank] expected rtol or tol; got both")
@@ -417,9 +420,12 @@ def _matrix_rank(M, rtol, tol, *, hermitian):
     (M,) = _core.promote_dtypes_inexact(M)
     s = u.absolute(eigvalsh(M)) if hermitian else svdvals(M)
     if tol is None:
+        initial = None
         if rtol is None:
             rtol = max(shape_of(M)[-2:]) * float(finfo(dtype_of(s)).eps)
-        tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1))
+        else:
+            initial = 0.0  # of matrices without elements
+        tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1, initial=initial))
     return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1, dtype="int32")
 
 

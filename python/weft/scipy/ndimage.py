@@ -51,6 +51,10 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
         )
     if not coordinates:
         raise AttributeValueError("[map_coordinates] expected an input with axes; got a scalar")
+    if isinstance(cval, float) and math.isnan(cval) and is_integer(input.dtype):
+        raise AttributeValueError(
+            f"[map_coordinates] expected a cval that {input.dtype} can hold; got {cval}"
+        )
     return _map_coordinates(input, coordinates, cval, order=int(order), mode=mode)
 
 

@@ -1,13 +1,19 @@
 """Factorizations of matrices."""
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import ndim_of, shape_of
+from weft._arguments import ndim_of, shape_of, weak_as
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, promote_types, real_dtype
-from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
+from weft.dtypes import dtype_of, is_complex, is_inexact, promote_types, real_dtype
+from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.numpy import _decompositions as decompositions
 from weft.numpy._decompositions import adjoint, require_matrices
+
+
+def _array(a):
+    """The array that a list stands for, which these functions take as SciPy's do."""
+    return jnp.asarray(a) if isinstance(a, (list, tuple)) else a
+
 
 # ---- of symmetric matrices
 
@@ -24,7 +30,7 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     Returns:
       Array of the shape of `a`; NaN for matrices that are not positive definite.
     """
-    return decompositions.cholesky(a, upper=not lower, symmetrize_input=False)
+    return decompositions.cholesky(_array(a), upper=not lower, symmetrize_input=False)
 
 
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
@@ -74,7 +80,7 @@ def eigh(
             raise NotImplementedRuleError(f"[eigh] expected {name}=None; got {value!r:.60}")
     if type != 1:
         raise NotImplementedRuleError(f"[eigh] expected type=1; got {type!r}")
-    uplo = "L" if lower else "U"
+    uplo, a = "L" if lower else "U", _array(a)
     if eigvals_only:
         return decompositions.eigvalsh(a, uplo)
     return tuple(decompositions.eigh(a, uplo))
@@ -105,7 +111,7 @@ def svd(
       Tuple of U, the singular values `[..., k]`, real and descending, and V^H; or the singular
       values.
     """
-    result = decompositions.svd(a, full_matrices, compute_uv)
+    result = decompositions.svd(_array(a), full_matrices, compute_uv)
     return tuple(result) if compute_uv else result
 
 
@@ -122,7 +128,7 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
       `[..., m, k]` and the upper triangular U `[..., k, n]`, k = min(m, n); or the pair of P L and
       U.
     """
-    return _lu(a, permute_l=bool(permute_l))
+    return _lu(_array(a), permute_l=bool(permute_l))
 
 
 @composite(static_argnames=("permute_l",))
@@ -133,7 +139,7 @@ def _lu(a, *, permute_l):
     k, dtype = min(m, n), dtype_of(a)
     factors, _, permutation = lax_linalg.lu(a)
     lower = jnp.tril(factors[..., :k], -1) + jnp.eye(m, k, dtype=dtype)
-    upper = jnp.triu(factors[..., :k, :])
+    upper = weak_as(jnp.triu(factors[..., :k, :]), a)
     if permute_l:
         inverse = jnp.argsort(permutation, -1)
         return jnp.take_along_axis(lower, inverse[..., None], -2), upper
@@ -153,7 +159,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
       Pair of L (without its diagonal) and U in one array `[..., m, n]`, and of the row swaps made,
       int32 `[..., min(m, n)]`.
     """
-    return _lu_factor(a)
+    return _lu_factor(_array(a))
 
 
 @composite
@@ -180,7 +186,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     """
     if mode not in ("full", "economic", "r"):
         raise AttributeValueError(f"[qr] expected mode 'full', 'economic' or 'r'; got {mode!r}")
-    result = _qr(a, full=mode != "economic", pivoting=bool(pivoting))
+    result = _qr(_array(a), full=mode != "economic", pivoting=bool(pivoting))
     return result[1:] if mode == "r" else result
 
 
@@ -252,14 +258,19 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
       Pair of U `[..., m, n]`, with orthonormal columns or rows, and P.
 
     Raises ShapeError for what is no matrix, AttributeValueError (a ValueError) for another side or
-    method, NotImplementedRuleError for matrices that the method does not take.
+    method, and for integers (DTypeError, a TypeError, if the method is "svd"),
+    NotImplementedRuleError for matrices that the method does not take.
     """
+    a = _array(a)
     if ndim_of(a) < 2:
         raise ShapeError(f"[polar] expected matrices [..., m, n]; got shape {shape_of(a)}")
     if side not in ("right", "left"):
         raise AttributeValueError(f"[polar] expected side 'right' or 'left'; got {side!r}")
     if method not in ("qdwh", "svd"):
         raise AttributeValueError(f"[polar] expected method 'qdwh' or 'svd'; got {method!r}")
+    if not is_inexact(dtype_of(a)):
+        kind = DTypeError if method == "svd" else AttributeValueError
+        raise kind(f"[polar] expected a floating-point or complex dtype; got {dtype_of(a)}")
     m, n = shape_of(a)[-2:]
     right = side == "right"
     if method == "svd":

@@ -62,7 +62,8 @@ def _expm(a, *, upper_triangular, max_squarings):
 
     def exponential(a):
         norm = jnp.max(jnp.sum(jnp.abs(a), 0))
-        squarings = jnp.maximum(jnp.ceil(jnp.log2(lax.stop_gradient(norm) / limit)), 0)
+        needed = jnp.log2(lax.stop_gradient(norm) / limit)
+        squarings = jnp.maximum(jnp.ceil(needed), 0)
         scale = jnp.exp2(-jnp.minimum(squarings, max(max_squarings, 0)))
         p, q = _pade(a * scale.astype(dtype_of(a)), coefficients)
         if upper_triangular:
@@ -76,7 +77,8 @@ def _expm(a, *, upper_triangular, max_squarings):
         if max_squarings > 0:
             steps = jnp.arange(max_squarings, dtype=real)
             result, _ = lax.scan(squared, result, steps)
-        return jnp.where(squarings <= max_squarings, result, jnp.nan)
+        # Up to twice the limit the approximant still serves.
+        return jnp.where(jnp.floor(needed) <= max_squarings, result, jnp.nan)
 
     return jnp.vectorize(exponential, signature="(n,n)->(n,n)")(a)
 

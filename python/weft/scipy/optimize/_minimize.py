@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from weft import lax, numpy as jnp
-from weft._arguments import shape_of, static_int
+from weft._arguments import shape_of, static_int, strong
 from weft._autodiff import value_and_grad
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_float
@@ -298,7 +298,7 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
     state = lax.while_loop(lambda state: state.status < 0, body, state)
     return OptimizeResults(
         state.x,
-        state.status == 0,
+        strong(state.status == 0),
         state.status,
         state.value,
         state.gradient,

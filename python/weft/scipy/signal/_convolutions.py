@@ -57,7 +57,10 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=N
     if mode == "same":
         # In the middle of an even number of columns or rows SciPy chooses the other place here.
         return _direct("correlate2d", in1, in2, "same after", precision, False)
-    return _direct("correlate2d", in1, in2, mode, precision, False)
+    result = _direct("correlate2d", in1, in2, mode, precision, False)
+    if mode == "valid" and shape_of(in1) < shape_of(in2):
+        return jnp.conj(result)  # SciPy takes the conjugate of the smaller one
+    return result
 
 
 def _check_method(function, method):

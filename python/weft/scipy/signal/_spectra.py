@@ -3,7 +3,14 @@
 import numpy as np
 
 from weft import _core, numpy as jnp
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_ints
+from weft._arguments import (
+    ndim_of,
+    normalize_axis,
+    shape_of,
+    static_int,
+    static_ints,
+    weak_as,
+)
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_complex, promote_types, real_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
@@ -62,7 +69,8 @@ def _without_lines(data, *, axis, ends):
         line = jnp.asarray(line, dtype=real_dtype(dtype_of(data)))
         slope = jnp.sum(part * line, -1, keepdims=True)
         parts.append(part - jnp.mean(part, -1, keepdims=True) - slope * line)
-    return jnp.moveaxis(jnp.concatenate(parts, -1) if parts else data, -1, axis)
+    result = jnp.concatenate(parts, -1) if parts else data
+    return weak_as(jnp.moveaxis(result, -1, axis), data)
 
 
 # ---- segments
@@ -70,10 +78,15 @@ def _without_lines(data, *, axis, ends):
 _NAMED = (str, tuple, int, float)  # windows that are not arrays
 
 
+def _integer(function, value, name):
+    """An integer; floats are cut, as SciPy cuts them."""
+    return static_int(int(value) if isinstance(value, float) else value, function, name)
+
+
 def _segment(function, window, nperseg, size):
     """The window as an array, and its length, at most `size`."""
     if nperseg is not None:
-        nperseg = static_int(nperseg, function, "nperseg")
+        nperseg = _integer(function, nperseg, "nperseg")
         if nperseg < 1:
             raise AttributeValueError(f"[{function}] expected nperseg of at least 1; got {nperseg}")
     if isinstance(window, _NAMED):
@@ -96,12 +109,12 @@ def _segment(function, window, nperseg, size):
 
 def _lengths(function, nperseg, noverlap, nfft):
     """(noverlap, nfft), checked."""
-    nfft = nperseg if nfft is None else static_int(nfft, function, "nfft")
+    nfft = nperseg if nfft is None else _integer(function, nfft, "nfft")
     if nfft < nperseg:
         raise AttributeValueError(
             f"[{function}] expected nfft of at least nperseg, {nperseg}; got {nfft}"
         )
-    noverlap = nperseg // 2 if noverlap is None else static_int(noverlap, function, "noverlap")
+    noverlap = nperseg // 2 if noverlap is None else _integer(function, noverlap, "noverlap")
     if noverlap >= nperseg:
         raise AttributeValueError(
             f"[{function}] expected noverlap below nperseg, {nperseg}; got {noverlap}"

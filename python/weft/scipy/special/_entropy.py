@@ -5,7 +5,7 @@ import math
 from weft import _core, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import inexact, reals
+from weft.scipy.special._evaluate import inexact, reals, sample, strong_array
 
 
 @custom_jvp
@@ -29,7 +29,8 @@ def logit(x):
     Returns:
       Array of the shape of `x` and of a floating-point or complex dtype.
     """
-    return _logit(*inexact(x))
+    (x,) = inexact(x)
+    return _logit(strong_array(x))
 
 
 @custom_jvp
@@ -147,7 +148,7 @@ def rel_entr(p, q):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    return _rel_entr(*_core.broadcast_arrays(*reals("rel_entr", p, q)))
+    return _rel_entr(*_core.broadcast_arrays(*sample("rel_entr", p, q)))
 
 
 @composite
@@ -160,7 +161,7 @@ def kl_div(p, q):
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
     """
-    p, q = _core.broadcast_arrays(*reals("kl_div", p, q))
+    p, q = _core.broadcast_arrays(*sample("kl_div", p, q))
     return _rel_entr(p, q) - p + q
 
 

@@ -28,10 +28,15 @@ def listed(*xs):
     return [jnp.asarray(x) for x in xs]
 
 
+def strong_array(x):
+    """`x`, strongly typed if it has axes."""
+    return _core.astype(x, x.dtype) if x.ndim else x
+
+
 def sample(function, x, *parameters):
     """`reals`, where an array `x` with axes is strongly typed and so makes the result."""
     x, *parameters = reals(function, x, *parameters)
-    return (_core.astype(x, x.dtype) if x.ndim else x), *parameters
+    return strong_array(x), *parameters
 
 
 def singles_or_doubles(function, x):

@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "cdf",
@@ -27,7 +27,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, loc, scale = reals("cauchy.logpdf", x, loc, scale)
+    x, loc, scale = sample("cauchy.logpdf", x, loc, scale)
     y = (x - loc) / scale
     return -jnp.log(math.pi * scale) - jnp.log1p(y * y)
 
@@ -41,7 +41,7 @@ def pdf(x, loc=0, scale=1):
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    x, loc, scale = reals("cauchy.cdf", x, loc, scale)
+    x, loc, scale = sample("cauchy.cdf", x, loc, scale)
     return jnp.arctan2(1, (loc - x) / scale) / math.pi
 
 
@@ -54,7 +54,7 @@ def logcdf(x, loc=0, scale=1):
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
-    x, loc, scale = reals("cauchy.sf", x, loc, scale)
+    x, loc, scale = sample("cauchy.sf", x, loc, scale)
     return jnp.arctan2(1, (x - loc) / scale) / math.pi
 
 
@@ -67,14 +67,14 @@ def logsf(x, loc=0, scale=1):
 @composite
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
-    q, loc, scale = reals("cauchy.ppf", q, loc, scale)
+    q, loc, scale = sample("cauchy.ppf", q, loc, scale)
     return jnp.tan(math.pi * q - math.pi / 2) * scale + loc
 
 
 @composite
 def isf(q, loc=0, scale=1):
     """The value that is exceeded with probability q."""
-    q, loc, scale = reals("cauchy.isf", q, loc, scale)
+    q, loc, scale = sample("cauchy.isf", q, loc, scale)
     return jnp.tan(math.pi / 2 - math.pi * q) * scale + loc
 
 

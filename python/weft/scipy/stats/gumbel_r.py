@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, sample
 
 __all__ = [
     "cdf",
@@ -56,13 +56,14 @@ def cdf(x, loc=0, scale=1):
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
+    x, loc, scale = sample("gumbel_r.sf", x, loc, scale)
     return -jnp.expm1(logcdf(x, loc, scale))
 
 
 @composite
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    return jnp.log(sf(x, loc, scale))
+    return jnp.log(-jnp.expm1(logcdf(x, loc, scale)))
 
 
 @composite

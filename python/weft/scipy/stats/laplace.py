@@ -7,7 +7,7 @@ floating-point dtype.
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import sample
 
 __all__ = [
     "cdf",
@@ -20,7 +20,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, loc, scale = reals("laplace.logpdf", x, loc, scale)
+    x, loc, scale = sample("laplace.logpdf", x, loc, scale)
     return -jnp.abs(x - loc) / scale - jnp.log(2 * scale)
 
 
@@ -33,7 +33,7 @@ def pdf(x, loc=0, scale=1):
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    x, loc, scale = reals("laplace.cdf", x, loc, scale)
+    x, loc, scale = sample("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     tail = 0.5 * jnp.exp(-jnp.abs(z))
     return jnp.where(z <= 0, tail, 1 - tail)

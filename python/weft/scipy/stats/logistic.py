@@ -8,7 +8,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, sample
 
 __all__ = [
     "cdf",
@@ -24,7 +24,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 @composite
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
-    x, loc, scale = reals("logistic.logpdf", x, loc, scale)
+    x, loc, scale = sample("logistic.logpdf", x, loc, scale)
     z = (x - loc) / scale
     size = jnp.abs(z)
     return -size - 2 * jnp.log1p(jnp.exp(-size)) - jnp.log(scale)
@@ -55,14 +55,14 @@ def sf(x, loc=0, scale=1):
 @composite
 def ppf(x, loc=0, scale=1):
     """The value that is not exceeded with probability x."""
-    x, loc, scale = reals("logistic.ppf", x, loc, scale)
+    x, loc, scale = sample("logistic.ppf", x, loc, scale)
     return special.logit(x) * scale + loc
 
 
 @composite
 def isf(x, loc=0, scale=1):
     """The value that is exceeded with probability x."""
-    x, loc, scale = reals("logistic.isf", x, loc, scale)
+    x, loc, scale = sample("logistic.isf", x, loc, scale)
     return -special.logit(x) * scale + loc
 
 

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import inexact, reals
+from weft.scipy.special._evaluate import inexact, reals, strong_array
 
 __all__ = [
     "cdf",
@@ -29,7 +29,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = inexact(x, loc, scale)
-    square = jnp.square(scale)
+    x, square = strong_array(x), jnp.square(scale)
     return -0.5 * (jnp.log(2 * math.pi * square) + jnp.square(x - loc) / square)
 
 
