@@ -437,7 +437,7 @@ def test_messages():
         x[[0, 1]]
     with pytest.raises(DTypeError, match="float32"):
         jnp.take(x, jnp.ones(2))
-    with pytest.raises(IndexOutOfBoundsError, match="an axis with elements"):
+    with pytest.raises(ShapeError, match="an axis with elements"):
         jnp.zeros((0, 2))[jnp.array([0])]
     with pytest.warns(UserWarning, match="float32 are converted to int32"):
         jnp.arange(3).at[0].set(jnp.float32(1.5))

@@ -116,6 +116,8 @@ def _real_scalar(self, kind):
 
 
 def _bool(self):
+    if is_key(self.dtype):
+        raise TypeError(f"random keys are neither true nor false; got {self.dtype}")
     if self.size != 1:
         raise ValueError(
             f"the truth value of an array of shape {self.shape} is ambiguous; use any() or all()"

@@ -278,9 +278,18 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that arrays of dtypes `a` and `b` are converted to when they meet.
 
     Python's `int`, `float` and `complex` stand for Python numbers, which do not widen the other
-    dtype. `TypePromotionError` where there is no implicit promotion.
+    dtype; None is float64, as it is in NumPy. `TypePromotionError` where there is no implicit
+    promotion.
     """
-    return _core.result_type(_promotion_argument(a), _promotion_argument(b))[0]
+    a, b = (np.float64 if each is None else each for each in (a, b))
+    pair = _promotion_argument(a), _promotion_argument(b)
+    is_wide = any(not isinstance(x, np.dtype) or x in _NARROW for x in pair)
+    if not is_wide or x64_enabled():
+        return _core.result_type(*pair)[0]
+    from weft.config import enable_x64
+
+    with enable_x64():  # what is wide, as Python's types are, stays so
+        return _core.result_type(*pair)[0]
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -407,8 +416,8 @@ def _float_limit(dtype, infinity, name):
 
 
 def scalar_type_of(x):
-    """The Python scalar type (bool, int, float or complex) of the elements of `x`."""
-    dtype = dtype_of(x)
+    """The Python scalar type (bool, int, float or complex) of a dtype or an array."""
+    dtype = x if isinstance(x, np.dtype) else dtype_of(x)
     if is_bool(dtype):
         return bool
     if is_integer(dtype):

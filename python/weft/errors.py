@@ -35,6 +35,7 @@ __all__ = [
     "NotImplementedRuleError",
     "OperandError",
     "ParseError",
+    "PaddingError",
     "PreconditionError",
     "ProcessFailureError",
     "ProgramMismatchError",
@@ -127,7 +128,17 @@ class PreconditionError(AttributeValueError, ShapeError, AssertionError):
     """
 
 
-class OperandError(WeftError, TypeError):
+class PaddingError(AttributeValueError, RuntimeError):
+    """The name of a padding is unknown; also a RuntimeError.
+
+    The names are "VALID", "SAME" and "SAME_LOWER"::
+
+        lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "full")    # PaddingError
+        lax.reduce_window(x, 0.0, lax.add, (2,), (1,), [(1, 1)])
+    """
+
+
+class OperandError(WeftError, TypeError, ValueError):
     """The number or the kind of operands is wrong: something that is not an array was passed.
 
     Lists are not converted silently, since each element would become an operand::
@@ -137,7 +148,7 @@ class OperandError(WeftError, TypeError):
     """
 
 
-class ArgumentTypeError(WeftError, TypeError):
+class ArgumentTypeError(WeftError, TypeError, ValueError):
     """An argument of a transformed function is not an array, number or pytree of these.
 
     Strings, functions and other objects must be static, or be bound before::
@@ -147,7 +158,7 @@ class ArgumentTypeError(WeftError, TypeError):
     """
 
 
-class ForeignArrayError(OperandError, ArgumentTypeError, ValueError):
+class ForeignArrayError(OperandError, ArgumentTypeError):
     """An object that stands for an array (`__jax_array__`) was passed where it is not asked for it.
 
     Operators and functions of arrays do ask: those of weft.numpy, nn, scipy, random, ops and image.

@@ -7,8 +7,8 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import shape_of, static_int, static_ints
-from weft.dtypes import dtype_of, requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of, is_complex, is_float, requested_dtype
+from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._creation import broadcasted_iota
 from weft.lax._dot import dot_general, plain_precision_name
 from weft.lax._elementwise import convert_element_type, eq
@@ -204,6 +204,13 @@ def conv_general_dilated(
         padding = explicit_padding(padding, count, function)
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, function)
+        own = max(map(dtype_of, (lhs, rhs)), key=lambda dtype: (_level(dtype), dtype.itemsize))
+        level = _level(own), _level(preferred_element_type)
+        if level not in _SUMMED_IN or preferred_element_type.itemsize < own.itemsize:
+            raise DTypeError(
+                f"[{function}] expected a preferred_element_type no narrower than {own}, and an "
+                f"integer one only for integers; got {preferred_element_type}"
+            )
     return _core.bind(
         function,
         lhs,
@@ -218,6 +225,14 @@ def conv_general_dilated(
         precision=plain_precision_name(precision, function),
         preferred_element_type=preferred_element_type,
     )
+
+
+# Kinds of dtypes, as `_level` says, and those that products of them can be summed up in.
+_SUMMED_IN = {(0, 0), (0, 1), (1, 1), (2, 2)}
+
+
+def _level(dtype):
+    return 2 if is_complex(dtype) else int(is_float(dtype))
 
 
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):

@@ -9,8 +9,20 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_ints
 from weft.config import config
-from weft.dtypes import SUPPORTED, as_dtype, bfloat16, is_float, itemsize_bits, requested_dtype
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import (
+    SUPPORTED,
+    as_dtype,
+    bfloat16,
+    dtype_of,
+    is_bool,
+    is_complex,
+    is_float,
+    is_integer,
+    itemsize_bits,
+    requested_dtype,
+)
+from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.lax._elementwise import real
 from weft.lax._sharding import split_as
 
 _ALIASES = {
@@ -246,6 +258,23 @@ def dot_general(
     ]
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type, "dot_general")
+        own = [dtype_of(lhs), dtype_of(rhs)]
+        is_degree = precision_name(precision) in (None, "DEFAULT", "HIGH", "HIGHEST")
+        if all(map(is_integer, own)):
+            narrower = preferred_element_type.itemsize < max(each.itemsize for each in own)
+            if is_degree and narrower:
+                raise DTypeError(
+                    "[dot_general] expected a preferred_element_type no narrower than the "
+                    f"operands; got {preferred_element_type} for {own[0]} and {own[1]}"
+                )
+        elif is_bool(preferred_element_type) or is_integer(preferred_element_type):
+            # Summed up as it is, and converted then.
+            result = dot_general(lhs, rhs, dimension_numbers, precision)
+            result = real(result) if is_complex(dtype_of(result)) else result
+            return _core.astype(result, preferred_element_type)
+        elif any(map(is_complex, own)) and not is_complex(preferred_element_type):
+            result = dot_general(lhs, rhs, dimension_numbers, precision)
+            return _core.astype(real(result), preferred_element_type)
     return _core.bind(
         "dot_general",
         lhs,

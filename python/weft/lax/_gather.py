@@ -120,6 +120,12 @@ def gather(
         "unique_indices": bool(unique_indices),
         "indices_are_sorted": bool(indices_are_sorted),
     }
+    for axis in attrs["collapsed_slice_dims"]:
+        if 0 <= axis < len(attrs["slice_sizes"]) and attrs["slice_sizes"][axis] == 0:
+            raise ShapeError(
+                f"[gather] expected slices of size 1 along axis {axis}, which they lack; got "
+                f"slice_sizes={attrs['slice_sizes']}"
+            )
     if exact:
         return _core.bind("gather", operand, start_indices, fill_value=fill_value, **attrs)
     # A value that no float holds: find out what is filled by a second gather.

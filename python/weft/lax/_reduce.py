@@ -10,10 +10,10 @@ from weft._jit import jit
 from weft._staging import ShapedArray
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import (
-    canonicalize_dtype,
     dtype_of,
     highest_value,
     is_bool,
+    is_complex,
     lowest_value,
     requested_dtype,
 )
@@ -82,8 +82,8 @@ def _arg_reduction(op, operand, axis, index_dtype):
 _IDENTITIES = {
     "add": lambda dtype: 0,
     "mul": lambda dtype: 1,
-    "max": lowest_value,
-    "min": highest_value,
+    "max": lambda dtype: -np.inf if is_complex(dtype) else lowest_value(dtype),
+    "min": lambda dtype: np.inf if is_complex(dtype) else highest_value(dtype),
     "and": lambda dtype: True if is_bool(dtype) else ~dtype.type(0),
     "or": lambda dtype: 0,
     "xor": lambda dtype: 0,
@@ -115,19 +115,25 @@ class Reduction:
                 f"[{function}] expected an initial value for each array of "
                 f"{explain_difference(self.tree, init_tree)}"
             )
-        self.inits = [
-            _initial_value(x, init, function) for x, init in zip(self.arrays, inits, strict=True)
-        ]
         dtypes = [dtype_of(x) for x in self.arrays]
         self.graph = _scalar_graph(computation, self.tree, dtypes, function)
-        self.monoid = self._monoid()
+        self.monoid = self._monoid(inits[0])
+        pairs = zip(self.arrays, inits, strict=True)
+        if self.monoid:
+            self.inits = [dtypes[0].type(_IDENTITIES[self.monoid](dtypes[0]))]
+        else:
+            self.inits = [_initial_value(*pair, function) for pair in pairs]
 
-    def _monoid(self):
+    def _monoid(self, init):
         match = _ONE_OP.fullmatch(str(self.graph)) if len(self.arrays) == 1 else None
-        init = self.inits[0]
-        if not match or match[1] not in _IDENTITIES or not isinstance(init, np.generic):
+        if not match or match[1] not in _IDENTITIES or isinstance(init, _core.Tracer):
             return None
-        return match[1] if init == _IDENTITIES[match[1]](init.dtype) else None
+        shape, own, _ = _core.typeof(init)
+        dtype = dtype_of(self.arrays[0])
+        if shape:
+            return None
+        identities = (_IDENTITIES[match[1]](each) for each in (own, dtype))
+        return match[1] if any(np.asarray(init) == each for each in identities) else None
 
 
 def reduce(operands, init_values, computation, dimensions, out_sharding=None):
@@ -179,10 +185,10 @@ def reduce_sum(operand, axes, *, out_sharding=None):
 def _initial_value(x, init, function):
     """`init` in the dtype of x: a NumPy scalar unless it is traced."""
     dtype = dtype_of(x)
-    shape, own, weak = _core.typeof(init)
+    shape, own, _ = _core.typeof(init)
     if shape:
         raise ShapeError(f"[{function}] expected a scalar initial value; got shape {shape}")
-    if own != dtype and not (weak and _core.result_type(x, init)[0] == canonicalize_dtype(dtype)):
+    if own != dtype:
         raise DTypeError(
             f"[{function}] expected an initial value of the dtype {dtype} of its array; got {own}"
         )

@@ -217,6 +217,11 @@ def _starts(function, operand, start_indices, allow_negative):
             if allow and dtype.kind != "u":
                 wrapped.append((axis, shape[axis]))
         else:
+            if static < 0 and not allow:
+                raise AttributeValueError(
+                    f"[{function}] expected no negative start along axis {axis}, as "
+                    f"allow_negative_indices says; got {static}"
+                )
             # Within the dtype's range the value is as good as any beyond the array.
             wrapped_start = static + shape[axis] if static < 0 and allow else static
             start = dtype.type(min(max(wrapped_start, 0), np.iinfo(dtype).max))

@@ -4,7 +4,8 @@ from typing import Any
 
 from weft import _core
 from weft._arguments import shape_of, static_ints
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of, is_complex
+from weft.errors import AttributeValueError, PaddingError, ShapeError
 from weft.lax._reduce import Reduction
 
 _PADDINGS = ("VALID", "SAME", "SAME_LOWER")
@@ -27,7 +28,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
 def pads_of(padding, in_shape, window_shape, window_strides, function):
     name = padding.upper() if isinstance(padding, str) else padding
     if not isinstance(name, str) or name not in _PADDINGS:
-        raise AttributeValueError(
+        raise PaddingError(
             f"[{function}] expected padding 'VALID', 'SAME' or 'SAME_LOWER'; got {padding!r}"
         )
     window = per_dimension(window_shape, len(in_shape), function, "the window's shape")
@@ -180,7 +181,7 @@ def reduce_window(
         "base_dilation": base,
         "window_dilation": dilation,
     }
-    if given.monoid in _REDUCTIONS:
+    if given.monoid in _REDUCTIONS and not is_complex(dtype_of(given.arrays[0])):
         results = [_core.bind(_REDUCTIONS[given.monoid], given.arrays[0], **attrs)]
     else:
         results = _core.bind(function, *given.arrays, *given.inits, jaxpr=given.graph, **attrs)

@@ -56,6 +56,8 @@ class IndexedElements:
         if wrap_negative_indices:
             return self.index
         lowest = not (drops if mode is None else mode in ("drop", "fill"))
+        if isinstance(self.index, list):  # refused with the others
+            return self.index
         entries = self.index if isinstance(self.index, tuple) else (self.index,)
         return tuple(_unwrapped(entry, lowest) for entry in entries)
 

@@ -204,8 +204,9 @@ def _stacked(sequence, dtype):
 def copy(a, order=None):
     """A copy of an array, which outlives the donation or deletion of the original.
 
-    `order` is ignored but for "K" and "C", which it must be.
+    `order` is ignored but for "K" and "C", which it must be. OperandError (a TypeError) for lists.
     """
+    _core.typeof(a)
     return array(a, order=order)
 
 
@@ -453,10 +454,10 @@ def indices(dimensions, dtype=None, sparse=False):
 def fromfunction(function, shape, *, dtype=float, **kwargs):
     """`function` applied to the arrays of indices along each axis of `shape`.
 
-    `dtype` is that of the indices.
+    `dtype` is that of the indices, the default integer for None.
     """
     shape = static_shape(shape, "fromfunction")
-    dtype = requested_dtype(dtype, "fromfunction")
+    dtype = default_int() if dtype is None else requested_dtype(dtype, "fromfunction")
     grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]
     return function(*grids, **kwargs)
 

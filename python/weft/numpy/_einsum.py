@@ -137,7 +137,9 @@ def _complete(terms, output, shapes):
         output = _implicit_output(terms)
     else:
         # The leading axes of the result are those of the operand with most of them.
+        # They are summed over if it has no `...`.
         leading = {label for term in terms for label in term if isinstance(label, _Leading)}
+        leading = leading if Ellipsis in output else ()
         output = _expanded(output, len(leading) + len([x for x in output if x is not Ellipsis]))
     _check(terms, output, shapes)
     return tuple(map(tuple, terms)), tuple(output)

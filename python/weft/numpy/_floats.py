@@ -99,7 +99,7 @@ def _round_integer(a, *, unit):
 def trunc(x):
     """The integer part, rounding towards zero, as a float; integers are returned unchanged."""
     require_real("trunc", x)
-    return _trunc(x) if is_float(dtype_of(x)) else _core.asarray(x)
+    return _trunc(x) if is_float(dtype_of(x)) else u.unrounded(x, "trunc")
 
 
 fix = trunc

@@ -19,7 +19,15 @@ from weft.lax._gather import (
 )
 from weft.numpy._creation import asarray
 from weft.numpy._division_powers import power
-from weft.numpy._index_plan import Position, block_of, is_basic, plan_of, read_index, within
+from weft.numpy._index_plan import (
+    Position,
+    Positions,
+    block_of,
+    is_basic,
+    plan_of,
+    read_index,
+    within,
+)
 
 
 def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, wrap=True):
@@ -38,7 +46,9 @@ def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, w
     if 0 in plan.result:
         return like(full(plan.result, 0, dtype_of(x)), x)
     for axis in plan.collapsed:
-        _check_axis(axis, shape)
+        if shape[axis] == 0:
+            several = any(isinstance(entry, Positions) and entry.shape for entry in entries)
+            raise (ShapeError if several else IndexOutOfBoundsError)(_no_elements(axis, shape))
     fill_value = known_fill(fill_value) if fills else None
     return _get(
         x,
@@ -50,19 +60,18 @@ def getitem(x, index, mode=None, fill_value=None, unique=False, ordered=False, w
     )
 
 
-def _check_axis(axis, shape):
-    if shape[axis] == 0:
-        raise IndexOutOfBoundsError(
-            f"[index] expected an axis with elements; got an index into axis {axis} of an "
-            f"array of shape {shape}"
-        )
+def _no_elements(axis, shape):
+    return (
+        f"[index] expected an axis with elements; got an index into axis {axis} of an array of "
+        f"shape {shape}"
+    )
 
 
 def _check_elements(entries, shape):
     """IndexOutOfBoundsError for a known position along an axis without elements."""
     for entry in entries:
-        if isinstance(entry, Position) and isinstance(entry.at, int):
-            _check_axis(entry.axis, shape)
+        if isinstance(entry, Position) and isinstance(entry.at, int) and not shape[entry.axis]:
+            raise IndexOutOfBoundsError(_no_elements(entry.axis, shape))
 
 
 def known_fill(value):
@@ -126,7 +135,8 @@ def _index_vectors(plan, operands):
     dtype = index_dtype(operands)
     parts = []
     for c in plan.components:
-        start = c.start if c.operand is None else wrapped(operands[c.operand], c.wrap, dtype)
+        known = c.operand is None
+        start = dtype.type(c.start) if known else wrapped(operands[c.operand], c.wrap, dtype)
         at = start
         if c.step:
             count = plan.vectors[c.dims[0]]
@@ -165,19 +175,24 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
         _check_elements(entries, shape)
         block, operands = block_of(shape, entries)
         dropped = mode is not GatherScatterMode.CLIP and not within(entries, shape)
-        kept = dropped or 0 in block.result or 0 in shape
-        if not kept:
+        if not (0 in block.result or 0 in shape):
             _check_broadcast(values, block.result)
+            if dropped:
+                return _unchanged(kind, x)
             return _update_block(x, operands, values, block=block, kind=kind, mode=mode.value)
     else:
         plan, operands = plan_of(shape, entries, place)
-        kept = 0 in plan.result or 0 in shape
-        if not kept:
+        if not (0 in plan.result or 0 in shape):
             _check_broadcast(values, plan.result)
             flags = (bool(unique), bool(ordered))
             return _update_windows(
                 x, operands, values, plan=plan, kind=kind, mode=mode.value, flags=flags
             )
+    return _unchanged(kind, x)
+
+
+def _unchanged(kind, x):
+    """The array after an update of none of its elements."""
     return _core.promote_dtypes_inexact(x)[0] if kind == "div" else x
 
 

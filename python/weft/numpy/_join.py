@@ -226,6 +226,8 @@ _MOST_EMPTY = 1 << 16  # pieces beside those with elements: each is an array
 def _split(function, ary, indices_or_sections, axis):
     axis = normalize_axis(axis, ndim_of(ary), function)
     size = shape_of(ary)[axis]
+    if isinstance(indices_or_sections, (float, np.floating)) and indices_or_sections % 1 == 0:
+        indices_or_sections = int(indices_or_sections)
     try:
         sections = operator.index(indices_or_sections)
     except TypeError:
@@ -409,6 +411,11 @@ def roll(a, shift, axis=None):
     Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
     """
     is_array = not isinstance(shift, (tuple, list)) and ndim_of(shift) == 1
+    if not is_array and not isinstance(shift, (tuple, list)) and ndim_of(shift):
+        raise ShapeError(
+            "[roll] expected a shift, or one for each axis; got an array of shape "
+            f"{shape_of(shift)}"
+        )
     shifts = tuple(shift) if is_array or isinstance(shift, (tuple, list)) else (shift,)
     if axis is None:
         shape = shape_of(a)

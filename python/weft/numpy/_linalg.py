@@ -96,7 +96,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
             lambda: dot(a, b, precision=precision, preferred_element_type=preferred_element_type),
         )
     options = _options("dot", precision, preferred_element_type)
-    if options == (None, None) and (plain := _plain_product(a, b)) is not None:
+    if all(each is None for each in options) and (plain := _plain_product(a, b)) is not None:
         return plain
     lhs, rhs = _axes(a, "a"), _axes(b, "b")
     if lhs and rhs:
@@ -129,7 +129,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
             ),
         )
     options = _options("matmul", precision, preferred_element_type)
-    if options == (None, None) and (plain := _plain_product(a, b)) is not None:
+    if all(each is None for each in options) and (plain := _plain_product(a, b)) is not None:
         return plain
     _require_axes("matmul", a, b)
     ndim_a, ndim_b = ndim_of(a), ndim_of(b)

@@ -7,6 +7,7 @@ from weft._arguments import shape_of
 from weft._surface import public_function
 from weft.dtypes import (
     default_float,
+    dtype_of,
     is_bool,
     is_complex,
     itemsize_bits,
@@ -39,6 +40,8 @@ def astype(x, dtype, /, *, copy=False, device=None):
     None is the default float dtype; `copy` is ignored.
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
+    if is_bool(dtype) and is_complex(dtype_of(x)):  # True where either part is not zero
+        return placed(ufuncs.not_equal(x, 0), device)
     return placed(_core.astype(x, dtype), device)
 
 

@@ -54,7 +54,7 @@ def select(condlist, choicelist, default=0):
 
     Raises AttributeValueError (a ValueError) for as many choices as there are no conditions.
     """
-    if len(condlist) != len(choicelist) or not condlist:
+    if len(condlist) != len(choicelist) or not len(condlist):
         raise AttributeValueError(
             "[select] expected as many conditions as choices, and at least one; "
             f"got {len(condlist)} and {len(choicelist)}"

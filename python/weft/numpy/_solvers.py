@@ -403,7 +403,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
       tol: singular values up to this do not count.
 
     Returns:
-      int32 array `[...]`.
+      Integer array `[...]`.
 
     Raises AttributeValueError (a ValueError) for `rtol` together with `tol`, ShapeError for
     matrices without elements unless `rtol` or `tol` is given.
@@ -426,7 +426,7 @@ def _matrix_rank(M, rtol, tol, *, hermitian):
         else:
             initial = 0.0  # of matrices without elements
         tol = u.multiply(_core.astype(rtol, dtype_of(s)), r.max(s, -1, initial=initial))
-    return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1, dtype="int32")
+    return r.sum(u.greater(s, _core.astype(tol, dtype_of(s))[..., None]), -1)
 
 
 # ---- products

@@ -5,7 +5,7 @@ from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import default_int, dtype_of, is_bool, is_integer
-from weft.errors import AttributeValueError, DTypeError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
 from weft.lax._gather import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.numpy import _indexing as indexing
 from weft.numpy._division_powers import remainder
@@ -37,7 +37,8 @@ def take(
         and True.
 
     Raises NotImplementedError for `out` and mode "raise", AttributeValueError (a ValueError) for
-    another mode, DTypeError for indices that are no integers.
+    another mode, DTypeError for indices that are no integers, IndexOutOfBoundsError (an IndexError)
+    for an axis without elements.
     """
     if out is not None:
         raise NotImplementedError("[take] arrays are immutable: out must be None")
@@ -53,6 +54,11 @@ def take(
         a, axis = ravel(a), 0
     axis = normalize_axis(axis, ndim_of(a), "take")
     size = shape_of(a)[axis]
+    if not size and 0 not in shape_of(indices):
+        raise IndexOutOfBoundsError(
+            f"[take] expected an axis with elements; got axis {axis} of an array of shape "
+            f"{shape_of(a)}"
+        )
     wrap = mode != "clip"
     if mode == "wrap" and size:
         if dtype_of(indices).itemsize < 4:  # it may not hold the size

@@ -8,7 +8,8 @@ import numpy as np
 
 from weft import _core
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_bool, is_complex, is_float, is_inexact, real_dtype
+from weft.dtypes import dtype_of, is_bool, is_complex, is_float, is_inexact, is_key, real_dtype
+from weft.errors import DTypeError
 
 _INT32 = np.dtype("int32")
 _DOC = """{summary}
@@ -175,18 +176,19 @@ def square(x, /):
 
 def floor(x, /):
     """Largest integer that is not greater than x, as a float; integers are returned unchanged."""
-    return _floor(x) if is_float(dtype_of(x)) else _unrounded(x, "floor")
+    return _floor(x) if is_float(dtype_of(x)) else unrounded(x, "floor")
 
 
 def ceil(x, /):
     """Smallest integer that is not less than x, as a float; integers are returned unchanged."""
-    return _ceil(x) if is_float(dtype_of(x)) else _unrounded(x, "ceil")
+    return _ceil(x) if is_float(dtype_of(x)) else unrounded(x, "ceil")
 
 
-def _unrounded(x, function):
+def unrounded(x, function):
+    """Integers and bools, which need no rounding."""
     if is_complex(dtype_of(x)):
         raise TypeError(f"[{function}] expected a real array; got dtype {dtype_of(x)}")
-    return _core.asarray(x)
+    return _numbers(x, function)
 
 
 def as_number(x):
@@ -239,7 +241,7 @@ def isfinite(x, /):
 
 def real(val, /):
     """Real part; `val` itself if it is real."""
-    return _real(val) if is_complex(dtype_of(val)) else _core.asarray(val)
+    return _real(val) if is_complex(dtype_of(val)) else _numbers(val, "real")
 
 
 def imag(val, /):
@@ -252,7 +254,14 @@ def imag(val, /):
 
 def conj(x, /):
     """Complex conjugate; `x` itself if it is real."""
-    return _conj(x) if is_complex(dtype_of(x)) else _core.asarray(x)
+    return _conj(x) if is_complex(dtype_of(x)) else _numbers(x, "conj")
+
+
+def _numbers(x, function):
+    """An array, of anything but random keys."""
+    if is_key(dtype_of(x)):
+        raise DTypeError(f"[{function}] expected an array of numbers; got {dtype_of(x)}")
+    return _core.asarray(x)
 
 
 conjugate = conj

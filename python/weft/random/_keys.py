@@ -14,7 +14,15 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
-from weft.dtypes import canonicalize_dtype, dtype_of, is_integer, is_key, x64_enabled
+from weft.dtypes import (
+    canonicalize_dtype,
+    dtype_of,
+    is_complex,
+    is_integer,
+    is_key,
+    issubdtype,
+    x64_enabled,
+)
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax._shape import reshape
 from weft.lax._sharding import split_as
@@ -263,9 +271,10 @@ def key_impl(keys):
 
 
 def clone(key):
-    """The same keys, which may be used once more where the setting weft_debug_key_reuse is on."""
-    if not is_key(dtype_of(key)):
-        _checked_keys(key, "clone", default_impl())
+    """The same keys, which may be used once more where the setting weft_debug_key_reuse is on.
+
+    Any other array or number is copied.
+    """
     made = _fresh(_core.asarray(key).copy())
     if setting("weft_debug_key_reuse") and is_key(dtype_of(made)):
         from weft.random import _reuse
@@ -315,6 +324,8 @@ def fold_in(key, data):
         if not 0 <= data <= _MASK:
             raise OverflowError(f"[fold_in] expected an integer of 32 bits; got {data}")
         data = np.uint32(data)
+    if is_complex(dtype_of(data)):
+        raise DTypeError(f"[fold_in] expected an integer; got {dtype_of(data)}")
     if shape_of(data):
         raise ShapeError(
             f"[fold_in] expected one integer; got an array of shape {shape_of(data)}. Use weft.vmap"
@@ -337,13 +348,14 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
       dtype: an unsigned integer dtype; by default the widest that is enabled, uint32 or uint64.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
-    ValueError for another dtype.
+    ValueError for another dtype. Those of 2 and 4 bits stand for uint8.
     """
     if out_sharding is not None:
         return split_as(out_sharding, "bits", lambda: bits(key, shape, dtype))
     dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
-    if is_key(dtype) or dtype.kind != "u":
+    if is_key(dtype) or not issubdtype(dtype, np.unsignedinteger):
         raise AttributeValueError(f"[bits] expected an unsigned integer dtype; got {dtype}")
+    dtype = np.dtype(f"u{dtype.itemsize}")
     return _bits(checked_key(key, "bits"), shape=static_shape(shape, "bits"), dtype=dtype)
 
 

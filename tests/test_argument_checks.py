@@ -1,0 +1,123 @@
+"""What functions of arrays and keys do with odd arguments: results, dtypes and kinds of errors.
+
+Each row is an expression and what JAX gives: the text of the value with its dtype, or the built-in
+classes of which the error is one.
+"""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax, random
+
+X = jnp.arange(6.0).reshape(2, 3)
+NAMES = {
+    "np": np,
+    "jnp": jnp,
+    "lax": lax,
+    "random": random,
+    "weft": weft,
+    "x": X,
+    "k": X.astype("int32"),
+    "c": X + 1j * X[::-1],
+    "e": jnp.zeros((0, 3)),
+    "key": random.key(7),
+    "numbers": (((1,), (1,)), ((0,), (0,))),
+    "ones": jnp.ones((1, 1, 3)),
+    "take_rows": lax.GatherDimensionNumbers((1,), (0,), (0,)),
+}
+
+VALUES = {
+    # Operands of any dtype may hold the identity of a known reduction.
+    "lax.reduce_window(x, jnp.int32(0), lax.add, (1, 2))": ([[1, 3], [7, 9]], "float32"),
+    "lax.reduce_window(x, 1.0, lax.mul, (1, 2))": ([[0, 2], [12, 20]], "float32"),
+    "lax.reduce_window(c, jnp.inf + 0j, lax.min, (1, 2))": (
+        [[3j, 1 + 4j], [3, 4 + 1j]],
+        "complex64",
+    ),
+    "lax.reduce(k, -jnp.inf, lax.max, (0,))": ([3, 4, 5], "int32"),
+    # Sums in the dtype of the operands are converted to an integer one.
+    "lax.dot_general(x * 1.5, x * 1.5, numbers, preferred_element_type='int32')": (
+        [11, 112],
+        "int32",
+    ),
+    "lax.dot_general(c, c, numbers, preferred_element_type='float32')": ([-45, 45], "float32"),
+    "jnp.matmul(k, k.T, preferred_element_type='float32')": ([[5, 14], [14, 50]], "float32"),
+    # Axes of `...` that the result lacks are summed over.
+    "jnp.einsum('...j->j', x)": ([3, 5, 7], "float32"),
+    "jnp.einsum(x, [..., 1], [1])": ([3, 5, 7], "float32"),
+    "c.astype(bool)": ([[True] * 3] * 2, "bool"),
+    "jnp.select(x, x)": ([3, 1, 2], "float32"),
+    "jnp.split(x, 2.0)[1]": ([[3, 4, 5]], "float32"),
+    "jnp.hanning(2.0)": ([0, 0], "float32"),
+    "jnp.fromfunction(lambda i: i, (2,), dtype=None)": ([0, 1], "int32"),
+    "jnp.linalg.matrix_rank(x)": (2, "int32"),
+    "e.at[jnp.array([0])].set(1)": (np.zeros((0, 3)), "float32"),
+    "random.bits(key, (5,), 'uint4')": ([11, 0, 170, 48, 134], "uint8"),
+    "random.clone(jnp.zeros(2))": ([0, 0], "float32"),
+}
+
+DTYPES = {
+    ("int64", "int8"): "int64",
+    (None, "float32"): "float64",
+    (int, "int8"): "int8",
+    ("int16", "uint32"): "int32",
+    (int, float): "float64",
+    ("float64", "bfloat16"): "float64",
+}
+
+ERRORS = {
+    "lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), 'full')": RuntimeError,
+    "lax.conv_general_dilated(ones, ones, (1,), 'full')": RuntimeError,
+    "lax.padtype_to_pads((5,), (2,), (1,), 'full')": RuntimeError,
+    "lax.reduce_window(x, jnp.float16(3), lax.add, (1, 2))": TypeError,
+    "lax.reduce(x, 1, lax.add, (0,))": TypeError,
+    "lax.dot_general(k, k, numbers, preferred_element_type='bfloat16')": TypeError,
+    "lax.conv(ones, ones, (1,), 'SAME', preferred_element_type='int32')": TypeError,
+    "lax.conv(ones, ones, (1,), 'SAME', preferred_element_type='float16')": TypeError,
+    "lax.gather(x, jnp.array([[0]]), take_rows, (0, 1))": TypeError,
+    "lax.dynamic_slice(x, (-1, 0), (1, 2), allow_negative_indices=False)": ValueError,
+    "x.at[5].set(jnp.ones(2))": ValueError,
+    "k.at[[0, 5]].min(1, wrap_negative_indices=False)": TypeError,
+    "e[jnp.array([0])]": TypeError,
+    "e[0]": IndexError,
+    "e.at[0].get(mode='fill')": IndexError,
+    "jnp.take(e, 0)": IndexError,
+    "jnp.roll(x, jnp.array([[1]]))": ValueError,
+    "jnp.copy([1])": TypeError,
+    "jnp.trunc(key)": TypeError,
+    "key.real": NotImplementedError,
+    "key.conj()": NotImplementedError,
+    "bool(random.split(key))": TypeError,
+    "random.gamma(key, None)": ValueError,
+    "random.fold_in(key, 1j)": TypeError,
+}
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_values(text):
+    value, dtype = VALUES[text]
+    result = eval(text, NAMES)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(result), value)
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_errors(text):
+    with pytest.raises(ERRORS[text]):
+        eval(text, NAMES)
+
+
+def test_promotion_keeps_64_bits():
+    for pair, expected in DTYPES.items():
+        assert jnp.promote_types(*pair) == expected
+    assert weft.dtypes.scalar_type_of(jnp.dtype("bool")) is bool
+
+
+def test_integers_that_depend_on_the_setting():
+    with weft.enable_x64(True):
+        assert jnp.linalg.matrix_rank(jnp.ones((2, 3))).dtype == "int64"
+        k = jnp.ones((2, 3), int)
+        assert X.at[::2].get(mode="drop").shape == (1, 3)
+        assert jnp.matmul(k, k.T, preferred_element_type="float64").dtype == "float64"
