@@ -135,7 +135,10 @@ void bind_stages(nb::module_& m) {
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
           nb::arg("compile"));
-  nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.");
+  nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.")
+      .def("input", [](const PlacesObject& p, size_t i) {
+        return take(sharding_object(p.places.input(i)));
+      });
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
       .def_prop_ro("graph",
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })

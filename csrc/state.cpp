@@ -128,6 +128,12 @@ void bind_state(nb::module_& m) {
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   // Whether any function is being traced, or recorded for an un-jitted transform.
   m.def("in_context", [] { return !context_stack().empty(); });
+  // A tuple that tells the traces that are going on from others that do.
+  m.def("trace_state", [] {
+    nb::list out;
+    for (const ContextRef& c : context_stack()) out.append(reinterpret_cast<uintptr_t>(c.get()));
+    return nb::tuple(out);
+  });
   // The jaxlib device of new arrays; None if that is the first one.
   m.def("get_default_device", [] {
     int d = default_device();

@@ -250,3 +250,11 @@ def test_bad_calls():
         checkify.check_error(3)
     with pytest.raises(TypeError):
         checkify.checkify(3)
+
+
+def test_messages_that_begin_as_those_of_operations_stay():
+    error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "[mine] at {x}", x=x))(-1.0)
+    with pytest.raises(ValueError, match=r"^\[mine\] at -1"):
+        checkify.check_error(error)
+    with pytest.raises(ValueError, match=r"^\[mine\] at -1"):
+        error.throw()

@@ -1,5 +1,8 @@
 """Callbacks with effects: debug.callback, debug.print, io_callback, effects_barrier."""
 
+import bdb
+import functools
+import io
 import subprocess
 import sys
 import textwrap
@@ -732,3 +735,58 @@ def test_calls_are_those_of_jax():
     ours, theirs = (run_script(ORACLE.format(lib=lib)) for lib in ("weft", "jax"))
     assert ours.returncode == theirs.returncode == 0, ours.stderr + theirs.stderr
     assert ours.stdout.splitlines() == theirs.stdout.splitlines()
+
+
+def at_breakpoint(commands, function, *args):
+    """What a prompt shows for some commands, and the result."""
+    given, shown = io.StringIO("\n".join(commands) + "\n"), io.StringIO()
+    stop = functools.partial(weft.debug.breakpoint, stdin=given, stdout=shown)
+    result = function(stop, *args)
+    weft.effects_barrier()
+    return result, [line for text in shown.getvalue().split("(weft) ") for line in text.split("\n")]
+
+
+def test_breakpoint():
+    def stopped(stop, x):
+        held = {"sine": wnp.sin(x), "name": "b"}
+        stop(backend="cli", ordered=True)
+        return held["sine"]
+
+    def outer(stop, x):
+        last = x * 3
+        return wnp.sum(stopped(stop, x) + last)
+
+    commands = ["p x", "x + 1", "pp held", "no_name", "", "l", "u", "p last", "u", "d", "d", "d"]
+
+    def through(wrap):
+        def program(stop, x):
+            return wrap(lambda x: outer(stop, x))(x)
+
+        return at_breakpoint([*commands, "bt", "h", "c"], program, 2.0)[1]
+
+    for wrap in (weft.jit, weft.grad, lambda f: f):
+        shown = through(wrap)
+        text = "\n".join(shown)
+        assert "0.909297" in text and "'name': 'b'" in text and "6." in text
+        assert "*** NameError: name 'no_name' is not defined" in shown
+        assert any(line.startswith("->") and "stop(backend=" in line for line in shown)
+        assert any(line.startswith("->") and "stopped(stop, x) + last" in line for line in shown)
+        assert "At bottommost frame." in shown
+        assert any("continue" in line for line in shown) and " stopped" in text
+    assert shown.count("At topmost frame.") == 0
+    result, shown = at_breakpoint(["u", "p x"], lambda stop, x: stop(token=x, num_frames=1), 4.0)
+    assert result == 4.0 and "At topmost frame." in shown and "4.0" in shown
+    looped = weft.jit(
+        lambda stop, x: lax.fori_loop(0, 2, lambda i, c: stop(token=c) + x, x), static_argnums=0
+    )
+    result, shown = at_breakpoint(["p c", "c", "p (c, x)", "c"], looped, 1.0)
+    assert result == 3.0 and "array(1., dtype=float32)" in shown and "array(2." in "".join(shown)
+    with pytest.raises(bdb.BdbQuit, match="ended at a breakpoint"):
+        at_breakpoint(["q"], lambda stop, x: weft.jit(lambda x: (stop(), x)[1])(x), 1.0)
+
+
+def test_arguments_of_breakpoint():
+    with pytest.raises(ValueError, match="'cli' as backend; got 'web'"):
+        weft.debug.breakpoint(backend="web")
+    with pytest.raises(TypeError, match="stdin and stdout as options"):
+        weft.debug.breakpoint(output=None)

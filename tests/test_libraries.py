@@ -141,3 +141,47 @@ def test_what_weft_lacks_is_told():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.returncode == 1
     assert "AttributeError" in run.stderr and "no_such_name" in run.stderr
+
+
+def test_what_is_known_of_results():
+    import weft
+    import weft.numpy as wnp
+    from weft import _as_jax_flat as flat
+
+    inner = weft.jit(lambda a, b: (a * 2, b + 1))
+
+    def body(tree, key):
+        doubled, _ = inner(tree["known"], tree["unknown"])
+        return {"a": doubled, "b": tree["unknown"].sum(), "c": weft.random.normal(KEY, (2,))}
+
+    KEY = weft.random.key(0)
+    leaves, tree = weft.tree.flatten((({"known": wnp.arange(3.0), "unknown": 0}, 0), {}))
+    fun, out_tree = flat.flatten_fun(flat.wrap_init(body), tree)
+    unknown = flat.PartialVal.unknown(weft.typeof(wnp.ones((2, 2))))
+    known = [flat.PartialVal.known(leaf) for leaf in leaves]
+
+    def evaluated(x):
+        known[0] = flat.PartialVal.known(x)
+        _, out, _ = flat.trace_to_jaxpr_nounits(fun, [known[0], unknown, known[2]])
+        assert str(out[1].pval) == "float32[]" and out[0].pval is None is out[2].pval
+        assert out_tree() == weft.tree.structure({"a": 0, "b": 0, "c": 0})
+        return out[0].const, out[2].const
+
+    wanted = [[0, 2, 4], weft.random.normal(KEY, (2,)).tolist()]
+    for each in (evaluated, weft.jit(evaluated)):
+        assert [value.tolist() for value in each(leaves[0])] == wanted
+    positional, _ = flat.flatten_fun_nokwargs(flat.WrappedFun(lambda x: [x, x]), tree.children()[0])
+    with pytest.raises(TypeError):
+        positional.call_wrapped(*leaves)
+    assert dict in flat.NodeClasses() and type(None) in flat.NodeClasses()
+    assert int not in flat.NodeClasses()
+
+
+def test_the_state_of_traces():
+    import weft
+    from weft.extend.core import get_opaque_trace_state as state
+
+    outside, inside = state(convention="nnx"), []
+    weft.jit(lambda x: inside.append(state()))(1.0)
+    weft.grad(lambda x: (inside.append(state()), x)[1])(1.0)
+    assert outside == state() and outside not in inside

@@ -65,7 +65,7 @@ def test_functions_of_public_modules_have_docstrings(name):
 
 def test_modules_have_an_attribute_only_if_they_have_it():
     assert not hasattr(wnp, "float6_e2m3fn")
-    assert getattr(weft, "export", None) is None
+    assert getattr(weft, "api_util", None) is None
     assert hasattr(weft.lax, "add_p") and not hasattr(weft.lax, "no_such_p")
 
 

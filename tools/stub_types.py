@@ -637,8 +637,8 @@ SPELLED = {
     ],
     "weft.lax.scan": [
         "def scan(f: Callable[[_T, _X], tuple[_T, _Y]], init: _T, xs: _X | None = None, "
-        "length: int | None = None, reverse: bool = False, unroll: int | bool = 1, *, "
-        "checkpoint: Any = None) -> tuple[_T, _Y]: ..."
+        "length: int | None = None, reverse: bool = False, unroll: int | bool = 1, "
+        "_split_transpose: bool = False, *, checkpoint: Any = None) -> tuple[_T, _Y]: ..."
     ],
     "weft.numpy.where": [
         "def where(condition: ArrayLike, x: None = None, y: None = None, /, *, "

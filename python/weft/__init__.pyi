@@ -17,6 +17,7 @@ from weft import dtypes as dtypes
 from weft import errors as errors
 from weft import example_libraries as example_libraries
 from weft import experimental as experimental
+from weft import export as export
 from weft import extend as extend
 from weft import ffi as ffi
 from weft import flatten_util as flatten_util

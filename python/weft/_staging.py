@@ -136,19 +136,22 @@ class ShapedArray(ShapeDtypeStruct):
     to_ct_aval = to_tangent_aval
 
     def __str__(self):
-        return f"{'~' if self.weak_type else ''}{self.dtype.name}[{self._dims()}]"
+        return f"{'~' if self.weak_type else ''}{self._dtype_name()}[{self._dims()}]"
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.dtype.name}[{self._dims()}]{weak})"
+        return f"ShapedArray({self._dtype_name()}[{self._dims()}]{weak})"
 
     def str_short(self, short_dtypes=False):
         """The shape and dtype as `float32[3,4]`, or as `f32[3,4]` with `short_dtypes`."""
-        name = self.dtype.name
-        if short_dtypes:
+        name = self._dtype_name()
+        if short_dtypes and name != "float0":
             for long in ("float", "uint", "int", "complex"):
                 name = name.replace(long, long[0])
         return f"{name}[{self._dims()}]"
+
+    def _dtype_name(self):
+        return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
 
     def _dims(self):
         if self.sharding is None:

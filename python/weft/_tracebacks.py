@@ -102,6 +102,8 @@ def _name(error, function):
     message = error.args[0] if error.args else None
     if not isinstance(message, str) or isinstance(error, NotImplementedRuleError):
         return  # an operation without a rule may be one that the user's own functions called
+    if getattr(error, "_message_is_users", False):
+        return
     if not _COMPOSED.match(getattr(function, "__module__", None) or ""):
         return
     entries = _entries(error.__traceback__)

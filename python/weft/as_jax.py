@@ -12,11 +12,12 @@ import sys
 import types
 from typing import Any
 
-from weft import _core
-from weft._staging import ShapedArray, typeof
+from weft import _as_jax_flat as flat, _core
+from weft._staging import AbstractRef, AbstractValue, ShapedArray, typeof
 from weft.dtypes import extended, float0
 from weft.errors import TypePromotionError
-from weft.extend.core import Primitive
+from weft.experimental import checkify
+from weft.extend.core import Primitive, get_opaque_trace_state
 from weft.flatten_util import ravel_pytree
 from weft.runtime.callback import effects_barrier
 
@@ -42,25 +43,54 @@ _STAND_INS: dict[str, dict[str, Any]] = {
     "jax.version": _VERSIONS,
     "jax.lib": {},
     "jax.api_util": {
-        "debug_info": _inside_of_jax,
-        "flatten_fun": _inside_of_jax,
-        "flatten_fun_nokwargs": _inside_of_jax,
+        "debug_info": flat.debug_info,
+        "flatten_fun": flat.flatten_fun,
+        "flatten_fun_nokwargs": flat.flatten_fun_nokwargs,
+        "safe_map": lambda f, *rows: list(map(f, *rows)),
         "shaped_abstractify": typeof,
     },
-    "jax.core": {"get_opaque_trace_state": lambda convention=None: _Unused},
+    "jax.core": {"get_opaque_trace_state": get_opaque_trace_state, "Trace": flat.Named},
+    "jax.experimental": {"cur_qdd": _inside_of_jax},
+    "jax.experimental.hijax": {
+        "AbstractValue": AbstractValue,
+        "AvalMutableQDD": flat.Named,
+        "AvalQDD": flat.Named,
+        "HiPrimitive": flat.Named,
+        "MutableHiType": flat.Named,
+        "Zero": _Unused,
+        "aval_method": _itself,
+        "aval_property": _itself,
+        "control_flow_allowed_effects": flat.Effects(),
+        "instantiate_zeros": _itself,
+        "is_undefined_primal": lambda x: False,
+        "register_hitype": lambda cls, to_type: None,
+    },
     "jax.experimental.sparse": {"BCOO": _Unused},
+    "jax.extend.core": {
+        "DropVar": _Unused,
+        "Effect": flat.Named,
+        "TraceTag": _inside_of_jax,
+        "set_current_trace": _inside_of_jax,
+        "take_current_trace": _inside_of_jax,
+    },
     "jax.extend.core.primitives": {"call_p": _Unused, "closed_call_p": _Unused},
-    "jax.extend.linear_util": {"wrap_init": _inside_of_jax},
+    "jax.extend.linear_util": {
+        "WrappedFun": flat.WrappedFun,
+        "transformation": _itself,
+        "transformation_with_aux": _itself,
+        "wrap_init": flat.wrap_init,
+    },
     "jax.extend.source_info_util": {"register_exclusion": lambda path: None},
     "jax.interpreters.ad": {"JVPTracer": _Unused},
     "jax.interpreters.batching": {"axis_primitive_batchers": {}},
     "jax.interpreters.mlir": {"emit_python_callback": _inside_of_jax},
     "jax.interpreters.partial_eval": {
-        "PartialVal": _Unused,
-        "trace_to_jaxpr_nounits": _inside_of_jax,
+        "PartialVal": flat.PartialVal,
+        "trace_to_jaxpr_nounits": flat.trace_to_jaxpr_nounits,
     },
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": Primitive("stop_gradient")},
+    "jax._src.checkify": {name: getattr(checkify, name) for name in checkify.__all__},
     "jax._src.compiler": {},
     "jax._src.core": {
         "ShapedArray": ShapedArray,
@@ -78,11 +108,14 @@ _STAND_INS: dict[str, dict[str, Any]] = {
     "jax._src.flatten_util": {"ravel_pytree": ravel_pytree},
     "jax._src.interpreters": {},
     "jax._src.interpreters.pxla": {},
+    "jax._src.state": {},
+    "jax._src.state.types": {"AbstractRef": AbstractRef},
     "jax._src.traceback_util": {
         "api_boundary": _itself,
         "include_frame": lambda frame: True,
         "register_exclusion": lambda path: None,
     },
+    "jax._src.tree_util": {"_registry": flat.NodeClasses()},
     "jax._src.xla_bridge": {"_backends": {}},
 }
 
@@ -94,6 +127,8 @@ class _Renamed(types.ModuleType):
         super().__init__(name, getattr(own, "__doc__", None))
         self.__path__ = []
         self._own = own
+        if hasattr(own, "__all__"):
+            self.__all__ = own.__all__
         vars(self).update(stand_ins)
 
     def __getattr__(self, name):

@@ -15,6 +15,7 @@ from weft._callback import debug_callback as _debug_callback, inspect_sharding a
 from weft._surface import public as _public
 
 __all__ = [
+    "breakpoint",
     "callback",
     "inspect_array_sharding",
     "log",
@@ -23,7 +24,7 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+__getattr__, __dir__ = _public(__name__, __all__, later={"weft._breakpoint": ("breakpoint",)})
 
 
 def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):

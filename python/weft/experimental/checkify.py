@@ -37,6 +37,8 @@ __getattr__, __dir__ = _public(__name__, __all__)
 class JaxRuntimeError(ValueError):
     """A check failed: what `Error.throw` raises."""
 
+    _message_is_users = True
+
 
 class CheckError(Exception):
     """One failed check, as `Error.get_exception` gives it."""

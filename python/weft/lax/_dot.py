@@ -52,10 +52,11 @@ class Precision(enum.Enum):
     def _missing_(cls, value: Any):
         return cls(_ALIASES[value]) if value in _ALIASES else None
 
+    def __str__(self):
+        return self.name
+
     def __repr__(self):
         return f"{self.__class__.__name__}.{self.name}"
-
-    __str__ = __repr__
 
 
 class DotAlgorithm(NamedTuple):

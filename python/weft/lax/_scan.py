@@ -32,7 +32,17 @@ from weft.lax._slice import index_in_dim, sliced
 from weft.runtime.pytree import registry
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=None):
+def scan(
+    f,
+    init,
+    xs=None,
+    length=None,
+    reverse=False,
+    unroll=1,
+    _split_transpose=False,
+    *,
+    checkpoint=None,
+):
     """Loops over the leading axis of arrays, carrying a value along.
 
     It computes what this does, as one loop of the compiled program:
@@ -52,6 +62,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=N
       length: number of iterations; needed without xs.
       reverse: start with the last slice of xs. Slices of ys stand where those of xs stood.
       unroll: how many iterations are one of the loop in the compiled program; 0 or True for all.
+      _split_transpose: accepted for compatibility; has no effect.
       checkpoint: reverse-mode derivatives keep the carry of every so many iterations only, and
         compute what lies between again. The square root of the length needs least memory.
 

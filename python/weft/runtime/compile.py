@@ -1,10 +1,12 @@
 """Compilation of StableHLO text and what a compiled program can tell."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 import platform
 import re
+import threading
 import time
 from typing import Any
 
@@ -210,6 +212,11 @@ def compile_text(
         preimage = _preimage(key, placed, options, overrides)
     if overrides:
         options.env_option_overrides = overrides
+    found, _given.executable = _given.executable, None
+    if found is not None:
+        with contextlib.suppress(_jax.JaxRuntimeError):
+            where = _jax.DeviceList(tuple(placed))
+            return client.deserialize_executable(found, where, options), True
     wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
     try:
         if preimage is not None:
@@ -306,6 +313,39 @@ def _preimage(key, placed, options, overrides):
     return repr(about).encode() + b"\n" + key
 
 
+class _Given(threading.local):
+    executable = None  # what the next module of this thread was compiled to, in another process
+
+
+_given = _Given()
+
+
+@contextlib.contextmanager
+def given(executable):
+    """Within it, the next module that is compiled in this thread is what `executable`, bytes that
+    `serialized` returned, was made of; None where there is nothing."""
+    _given.executable = executable
+    try:
+        yield
+    finally:
+        _given.executable = None
+
+
+def serialized(loaded):
+    """XLA's bytes of an executable; None for kinds that have none."""
+    try:
+        return loaded.serialize()
+    except _jax.JaxRuntimeError:
+        return None
+
+
+def versions():
+    """What besides a module and its options decides whether an executable can be loaded."""
+    device = devices.device_at(_core.current_device())
+    kind = (device.device_kind, device.client.platform_version)
+    return (__version__, jaxlib.__version__, _machine(), kind)
+
+
 def _through_disk(text, placed, options, preimage):
     """The executable of a preimage, from disk or compiled and kept there; and which it was."""
     client, where = placed[0].client, _jax.DeviceList(tuple(placed))
@@ -319,10 +359,9 @@ def _through_disk(text, placed, options, preimage):
     loaded = client.compile_and_load(text, where, options)
     seconds = time.perf_counter() - start
     if seconds >= config.weft_persistent_cache_min_compile_time_secs:
-        try:
-            executable = loaded.serialize()
-        except _jax.JaxRuntimeError:
-            return loaded, False  # of a kind that has no serialised form
+        executable = serialized(loaded)
+        if executable is None:
+            return loaded, False
         about = {
             "name": _name_of(text),
             "created": time.time(),

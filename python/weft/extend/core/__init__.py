@@ -15,6 +15,7 @@ from weft.extend.core import primitives
 from weft.extend.core._values import (
     array_types,
     concrete_or_error,
+    get_opaque_trace_state,
     jaxprs_in_params,
     mapped_aval,
     no_effects,
@@ -35,6 +36,7 @@ __all__ = [
     "array_types",
     "concrete_or_error",
     "eval_jaxpr",
+    "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",

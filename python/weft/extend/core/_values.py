@@ -36,6 +36,14 @@ def concrete_or_error(force, val, context=""):
     return val if force is None else force(val)
 
 
+def get_opaque_trace_state(*args, convention="nnx"):
+    """A value that equals another one of this function only where the same traces go on.
+
+    `args` and `convention` have no effect.
+    """
+    return _core.trace_state()
+
+
 def primal_dtype_to_tangent_dtype(primal_dtype):
     """The dtype of tangents of values of a dtype: its own, or float0 if that has no derivative."""
     dtype = as_dtype(primal_dtype)

@@ -1,0 +1,20 @@
+"""Groups of operations for XLA's schedulers: accepted without effect."""
+
+from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.experimental import _hints
+
+__all__ = ["scheduling_group", "xla_metadata_call"]
+__getattr__, __dir__ = _public(__name__, __all__)
+
+
+def scheduling_group(name):
+    """A decorator for functions whose operations are to run together; `name` has no effect."""
+    return xla_metadata_call(scheduling_group=name)
+
+
+def xla_metadata_call(f=None, **meta):
+    """The function `f` itself, or a decorator; `meta`, names and values for XLA, have no effect."""
+    return _hints.decorator(f)
+
+
+_open_to_users(__name__)

@@ -1,0 +1,187 @@
+"""weft.experimental: LSTM networks against NumPy, hints that change nothing, pjit,
+compiled programs as bytes."""
+
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft.experimental import compute_on, rnn, scheduling_groups, xla_metadata
+from weft.experimental.pjit import pjit
+from weft.experimental.serialize_executable import deserialize_and_load, serialize
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference(x, h, c, layers, lengths, num_layers, directions):
+    """An LSTM network step by step, sequence by sequence."""
+    h, c = np.array(h), np.array(c)
+    for layer in range(num_layers):
+        y = np.zeros((*x.shape[:2], directions * h.shape[-1]), np.float32)
+        for direction in range(directions):
+            number = layer * directions + direction
+            w_ih, w_hh, b_ih, b_hh = (np.asarray(kind[number]) for kind in layers)
+            for lane, length in enumerate(lengths):
+                for t in range(length)[:: -1 if direction else 1]:
+                    gates = w_ih @ x[lane, t] + b_ih + w_hh @ h[number, lane] + b_hh
+                    i, f, g, o = np.split(gates, 4)
+                    c[number, lane] = sigmoid(f) * c[number, lane] + sigmoid(i) * np.tanh(g)
+                    h[number, lane] = sigmoid(o) * np.tanh(c[number, lane])
+                    width = h.shape[-1]
+                    y[lane, t, direction * width : (direction + 1) * width] = h[number, lane]
+        x = y
+    return x, h, c
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_lstm(bidirectional):
+    sizes, directions = (3, 2, 2, bidirectional), 2 if bidirectional else 1
+    count = rnn.get_num_params_in_lstm(*sizes)
+    assert count == (240 if bidirectional else 104)
+    weights = rnn.init_lstm_weight(weft.random.key(0), *sizes)
+    assert weights.shape == (count,) and weights.dtype == np.float32
+    assert 0.5 < np.abs(weights).max() < np.sqrt(0.5)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(3, 4, 3)).astype(np.float32)
+    h, c = rng.normal(size=(2, 2 * directions, 3, 2)).astype(np.float32)
+    lengths = np.array([2, 4, 1], np.int32)
+    layers = rnn.unpack_lstm_weights(weights, *sizes)
+    assert [kind[0].shape for kind in layers] == [(8, 3), (8, 2), (8,), (8,)]
+    got = rnn.lstm(x, h, c, weights, lengths, 3, 2, 2, 0.0, bidirectional)
+    for a, b in zip(got, reference(x, h, c, layers, lengths, 2, directions), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    again = rnn.lstm_ref(x, h, c, *layers, lengths, 3, 2, 2, 0.0, bidirectional)
+    np.testing.assert_allclose(again[0], got[0], atol=1e-6)
+
+    swapped = rnn.swap_lstm_gates(weights, *sizes)
+    np.testing.assert_array_equal(rnn.swap_lstm_gates(swapped, *sizes), weights)
+    rows = np.asarray(rnn.unpack_lstm_weights(swapped, *sizes)[0][1])
+    np.testing.assert_array_equal(rows[[0, 4, 6]], np.asarray(layers[0][1])[[0, 6, 4]])
+
+    if bidirectional:
+
+        def total(w):
+            return rnn.lstm(x, h, c, w, lengths, 3, 2, 2, 0.0, True)[0].sum()
+
+        gradient = np.asarray(weft.grad(total)(weights))
+        step = 1e-2 * np.eye(count, dtype=np.float32)[np.abs(gradient).argmax()]
+        slope = (total(weights + step) - total(weights - step)) / 2e-2
+        np.testing.assert_allclose(gradient[step > 0][0], slope, rtol=1e-2)
+
+
+def test_what_lstm_refuses():
+    weights, zeros = wnp.zeros(104), wnp.zeros((2, 1, 2))
+    x, lengths = wnp.zeros((1, 4, 3)), np.array([4], np.int32)
+    with pytest.raises(NotImplementedError, match="no dropout"):
+        rnn.lstm(x, zeros, zeros, weights, lengths, 3, 2, 2, 0.5, False)
+    with pytest.raises(NotImplementedError, match="int32"):
+        rnn.lstm(x, zeros, zeros, weights, wnp.ones(1), 3, 2, 2, 0, False)
+    with pytest.raises(ValueError, match=r"weights of shape \(104,\)"):
+        rnn.lstm(x, zeros, zeros, weights[1:], lengths, 3, 2, 2, 0, False)
+
+
+def test_hints_change_nothing():
+    @weft.jit
+    @compute_on.compute_on("device_host")
+    @scheduling_groups.scheduling_group("g")
+    def f(x):
+        with xla_metadata.set_xla_metadata(a=1), compute_on.compute_on("gpu_stream:1"):
+            y = xla_metadata.set_xla_metadata(x + 1, b="2")
+        host = compute_on.compute_on2(compute_type="device", out_memory_spaces=None)
+        return scheduling_groups.xla_metadata_call(host(wnp.sin), c=3)(y)
+
+    np.testing.assert_allclose(f(1.0), np.sin(2.0), rtol=1e-6)
+    for wrong, error in ((1, TypeError), ("moon", ValueError)):
+        with pytest.raises(error, match="compute_type"):
+            compute_on.compute_on(wrong)
+
+
+def test_pjit():
+    f = pjit(lambda x, n: x * n, static_argnums=1)
+    assert float(f(2.0, 3)) == 6 and isinstance(f, weft.stages.Wrapped)
+
+
+OFFSET = wnp.arange(3.0)
+KEY = weft.random.key(3)
+
+
+def compiled():
+    @weft.jit(donate_argnums=0, donate_argnames="y")
+    def f(x, *, y, k):
+        total = wnp.tanh(x) * y + OFFSET
+        return {"sum": total, "keys": weft.random.split(k), "more": y + 1}
+
+    return f.lower(wnp.ones(3), y=wnp.ones(3), k=KEY).compile()
+
+
+LOADS = """
+    import pickle, sys
+    import numpy as np
+    import weft, weft.numpy as wnp
+    from weft.experimental.serialize_executable import deserialize_and_load
+    from weft.runtime import compile
+
+    made, client_of = [], compile.devices.client_of
+
+    class Client:
+        def __init__(self, index):
+            self.client = client_of(index)
+
+        def __getattr__(self, name):
+            made.append(name)
+            return getattr(self.client, name)
+
+    compile.devices.client_of = Client
+    with open(sys.argv[1], "rb") as file:
+        stored = pickle.load(file)
+    again = deserialize_and_load(*stored)
+    assert made[-1] == "deserialize_executable", made
+    compile.devices.client_of = client_of
+    result = again(wnp.ones(3), y=2 * wnp.ones(3), k=weft.random.key(3))
+    assert np.allclose(result["sum"], 2 * np.tanh(1) + np.arange(3)), result
+    assert (weft.random.key_data(result["keys"]) == weft.random.key_data(
+        weft.random.split(weft.random.key(3)))).all()
+"""
+
+
+def test_compiled_programs_as_bytes(tmp_path):
+    here = compiled()
+    data, in_tree, out_tree = serialize(here)
+    again = deserialize_and_load(data, in_tree, out_tree, execution_devices=weft.devices()[:1])
+    assert (again.in_tree, again.out_tree) == (here.in_tree, here.out_tree)
+    assert again.donate_argnums == here.donate_argnums == (0, 2)
+    assert str(again.out_avals) == str(here.out_avals)
+    results = [f(wnp.ones(3), y=2 * wnp.ones(3), k=KEY)["sum"] for f in (here, again)]
+    np.testing.assert_array_equal(*results)
+    for wrong in (b"", data[:-1], data[:90] + bytes([data[90] ^ 1]) + data[91:]):
+        with pytest.raises(ValueError, match="that serialize returned"):
+            deserialize_and_load(wrong, in_tree, out_tree)
+    with pytest.raises(TypeError, match="expected bytes"):
+        deserialize_and_load("text", in_tree, out_tree)
+    with pytest.raises(ValueError, match="structures of 3 arguments"):
+        deserialize_and_load(data, weft.tree.structure(((0,), {})), out_tree)
+    with pytest.raises(ValueError, match="expected one device"):
+        deserialize_and_load(data, in_tree, out_tree, execution_devices=[None, None])
+    callback = weft.jit(lambda x: weft.pure_callback(np.sin, x, x)).lower(1.0).compile()
+    with pytest.raises(ValueError, match="this process"):
+        serialize(callback)
+    ref = weft.new_ref(1.0)
+    with pytest.raises(NotImplementedError, match="refs"):
+        serialize(weft.jit(lambda x: ref.__setitem__(..., x)).lower(1.0).compile())
+
+    file = tmp_path / "compiled"
+    file.write_bytes(pickle.dumps((data, in_tree, out_tree)))
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(LOADS), str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
