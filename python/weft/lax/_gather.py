@@ -107,6 +107,8 @@ def gather(
         there are none.
       fill_value: with mode "fill", what is read there. By default NaN, the lowest value of signed
         and the highest of unsigned integers, and True.
+
+    Raises ShapeError for slices of size 0 along collapsed axes.
     """
     mode = "promise_in_bounds" if mode is None else GatherScatterMode.from_any(mode).value
     if mode == "fill" and fill_value is not None:
