@@ -95,7 +95,8 @@ void constrain(const ContextRef& c, Values& values, const std::vector<ShardingRe
 void record_call(const JitState& s, const Entry& e, const ContextRef& c,
                  std::span<const Operand> operands, Outputs& outputs) {
   if (s.how.xla_options || s.how.cut == Cut::kBlocks)
-    raise_error("AttributeValueError", s.how.xla_options ? "compiler_options or optimize=" : "compile=",
+    raise_error("AttributeValueError",
+                s.how.xla_options ? "compiler_options or optimize=" : "compile=",
                 " expected to be that of the outermost jit; got one for '", s.name,
                 "', which is called while another function is traced");
   Values args;
@@ -189,7 +190,8 @@ static std::string why_again(const Entry& e, const Entry::Target& target) {
   if (target.debug_flags != before.debug_flags) return "debug_nans or debug_infs is another";
   if (target.keeps_constants != before.keeps_constants)
     return "weft_constants_kept was turned on or off";
-  if (target.how.xla_options != before.how.xla_options) return "compiler_options or optimize= are others";
+  if (target.how.xla_options != before.how.xla_options)
+    return "compiler_options or optimize= are others";
   if (target.how.cut != before.how.cut) return "compile= is another";
   if (target.places.at != before.places.at)
     return cat("the arguments are on ", describe(target.places.at), ", before on ",

@@ -31,7 +31,6 @@ REASONS = {
     "experimental.control_deps": _HINTS,
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,
-    "experimental.multihost_utils.live_devices": "where a process fails, the others end",
     **dict.fromkeys(
         (
             "experimental.multihost_utils.global_array_to_host_local_array_impl",

@@ -1,6 +1,9 @@
 """Checks of static arguments (shapes, axes) that `weft.lax` and `weft.numpy` share."""
 
 import operator
+from typing import Any
+
+import numpy as np
 
 from weft import _core
 from weft.dtypes import canonicalize_dtype
@@ -70,6 +73,11 @@ def static_int(value, function, name):
         raise AttributeValueError(
             f"[{function}] expected {name} to be an integer; got {value!r}"
         ) from None
+
+
+def from_whole_float(value) -> Any:
+    """A float without a fraction as an integer, and anything else as it is."""
+    return int(value) if isinstance(value, (float, np.floating)) and value % 1 == 0 else value
 
 
 def static_ints(values, function, name):

@@ -82,7 +82,7 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
 
     avals = [aval for aval, _ in pvals if aval is not None]
     types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
-    closed = make_jaxpr(run)(*types)
+    closed: Any = make_jaxpr(run)(*types)
     results = _known_results(closed.jaxpr, closed.consts, [_UNKNOWN] * len(types))
     out = []
     for value, aval in zip(results, closed.out_avals, strict=True):

@@ -212,7 +212,7 @@ class Exported:
         if not used <= set(self.platforms):
             raise AttributeValueError(
                 f"Function {self.fun_name!r} was exported for platforms {self.platforms} but it is "
-                f"used on {tuple(sorted(used))}: expected one of the former\n"
+                f"used on {tuple(sorted(map(str, used)))}: expected one of the former\n"
                 "  Export it for them, or with disabled_checks=[DisabledSafetyCheck.platform()]"
             )
 
@@ -244,7 +244,8 @@ class Exported:
     def _devices_of_call(self, leaves):
         """The devices that a program of several runs on: those of the first argument that is split,
         of the mesh that is set, or the first there are, in their order."""
-        meshes = [x.sharding.mesh for x in leaves if type(x) is _core.Array and _is_split(x)]
+        places = [x.sharding for x in leaves if type(x) is _core.Array]
+        meshes = [place.mesh for place in places if isinstance(place, NamedSharding)]
         meshes += [mesh for mesh in [get_mesh()] if not mesh.empty]
         found = list(meshes[0].devices.flat) if meshes else devices.devices()[: self.nr_devices]
         if len(found) != self.nr_devices:
@@ -253,10 +254,6 @@ class Exported:
                 f"got {len(found)}"
             )
         return found
-
-
-def _is_split(array):
-    return isinstance(array.sharding, NamedSharding)
 
 
 def _on_mesh(split, mesh):
@@ -425,7 +422,7 @@ def _derivative(graph, weak, arguments, platforms, disabled):
 
     def fun_vjp(*xs):
         count = len(xs) - len(weak)
-        _, pull = vjp(lambda *ys: tuple(_core.call_graph(graph, list(ys), weak)), *xs[:count])
+        _, pull, *_ = vjp(lambda *ys: tuple(_core.call_graph(graph, list(ys), weak)), *xs[:count])
         return pull(xs[count:])
 
     return _exported(jit(fun_vjp).trace(*arguments), platforms, disabled)

@@ -9,6 +9,7 @@ import json
 import re
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -55,15 +56,20 @@ def with_devices(graph, numbers):
 def constant(array):
     """A program of no arguments that gives an array."""
     if is_key(array.dtype):
-        kind = typeof(array).str_short()
+        kind = _type_text(array)
         words = _constant_text(key_data(array))
         made = f"bitcast_convert_type[new_dtype={array.dtype}]"
         return _core.parse(f"{{ lambda ; . let {words}\n b:{kind} = {made} a in (b,) }}")
     return _core.parse(f"{{ lambda ; . let {_constant_text(array)} in (a,) }}")
 
 
+def _type_text(array, **options):
+    aval: Any = typeof(array)
+    return aval.str_short(**options)
+
+
 def _constant_text(array):
-    kind, data = typeof(array).str_short(short_dtypes=True), np.asarray(array).tobytes()
+    kind, data = _type_text(array, short_dtypes=True), np.asarray(array).tobytes()
     if array.dtype == float0:  # whose elements have no bytes in NumPy, and one in programs
         data = bytes(array.size)
     elements = data.hex().upper()

@@ -1,7 +1,5 @@
 """From what users say of places (devices, shardings, specs) to the core's shardings, and back."""
 
-import math
-
 import numpy as np
 
 from weft import _core, sharding as _sharding
@@ -60,10 +58,12 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
                 "with weft.set_mesh"
             )
         place = NamedSharding(mesh, place)
-    rank = math.inf if shape is None else len(shape)
-    entries = place.spec if isinstance(place, NamedSharding) else ()
-    # Of None alone: others the core finds.
-    if len(entries) > rank >= len(place._placement.dims):
+    # Of entries that are None: others the core finds.
+    if (
+        shape is not None
+        and isinstance(place, NamedSharding)
+        and len(place.spec) > len(shape) >= len(place._placement.dims)
+    ):
         raise ShardingError(
             f"[{function}] expected an array of at least {len(place.spec)} dimensions for "
             f"{place.spec} on {place.mesh}; got one of shape {tuple(shape)}"

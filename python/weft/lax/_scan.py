@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft import _checkpoint, _core
-from weft._arguments import static_int
+from weft._arguments import from_whole_float, static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
@@ -142,9 +142,7 @@ def _length(leaves, tree, length):
             raise AttributeValueError("[scan] expected xs or a length; got neither")
         return sizes[0]
     try:
-        if isinstance(length, float) and length.is_integer():
-            length = int(length)
-        length = operator.index(length)
+        length = operator.index(from_whole_float(length))
     except TypeError:
         raise TypeError(f"[scan] expected an integer as length; got {length!r}") from None
     if not 0 <= length < 2**63:

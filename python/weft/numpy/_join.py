@@ -7,6 +7,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import (
+    from_whole_float,
     ndim_of,
     normalize_axes,
     normalize_axis,
@@ -226,10 +227,8 @@ _MOST_EMPTY = 1 << 16  # pieces beside those with elements: each is an array
 def _split(function, ary, indices_or_sections, axis):
     axis = normalize_axis(axis, ndim_of(ary), function)
     size = shape_of(ary)[axis]
-    if isinstance(indices_or_sections, (float, np.floating)) and indices_or_sections % 1 == 0:
-        indices_or_sections = int(indices_or_sections)
     try:
-        sections = operator.index(indices_or_sections)
+        sections = operator.index(from_whole_float(indices_or_sections))
     except TypeError:
         cuts = static_ints(indices_or_sections, function, "the positions")
         bounds = [0, *(_within(cut, size) for cut in cuts), size]

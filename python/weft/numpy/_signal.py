@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of, static_int
+from weft._arguments import from_whole_float, shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_complex, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
@@ -97,9 +97,7 @@ def _i0(x):
 
 def _window(function, M, values):
     """The window of M points that `values(k, M)` gives, k from 0 to M - 1; 1 for a single point."""
-    if isinstance(M, (float, np.floating, np.bool_)) and M % 1 == 0:
-        M = int(M)
-    M = static_int(M, function, "M")
+    M = static_int(int(M) if isinstance(M, np.bool_) else from_whole_float(M), function, "M")
     if M < 0:
         raise AttributeValueError(f"[{function}] expected M of at least 0; got {M}")
     dtype = default_float()

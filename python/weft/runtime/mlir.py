@@ -2,6 +2,7 @@
 
 import functools
 import re
+from typing import Any
 
 
 @functools.cache
@@ -70,7 +71,7 @@ def portable_text(data):
     return str(stablehlo.deserialize_portable_artifact(_context(), data))
 
 
-def _main(module):
+def _main(module) -> Any:
     from jaxlib.mlir import ir
 
     return ir.SymbolTable(module.operation)["main"]
