@@ -505,7 +505,8 @@ _JIT = """
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False, device: Any = None, backend: str | None = None,
-    inline: bool = False, compiler_options: dict[str, Any] | None = None, compile: str = "whole"
+    inline: bool = False, compiler_options: dict[str, Any] | None = None,
+    compile: str = "whole", optimize: str = "balanced"
 """.strip()
 
 
