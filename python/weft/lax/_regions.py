@@ -169,7 +169,7 @@ def runs_in_python():
     return bool(_core.get_setting("disable_jit"))
 
 
-def check_same_tree(expected, got, message, name, error=ControlFlowTypeError):
+def check_same_tree(expected, got, message, name, error: type[Exception] = ControlFlowTypeError):
     """Raises `error`(message, place) where two trees differ in structure.
 
     `name` is what the trees are called: "carry".
@@ -186,7 +186,9 @@ def check_same_tree(expected, got, message, name, error=ControlFlowTypeError):
     raise error(f"{message}\n  {text}")
 
 
-def check_same_types(tree, expected, got, message, prefix, error=ControlFlowTypeError):
+def check_same_types(
+    tree, expected, got, message, prefix, error: type[Exception] = ControlFlowTypeError
+):
     """Raises `error` with a line per leaf of another shape or dtype; weakness counts for
     nothing."""
     different = [

@@ -164,11 +164,9 @@ def _check_like(body, got, tree, leaves, name, like, place="result"):
     message = f"[{body.what}] expected {name} ('{body.name}') to return a tree like {like}"
     types = [typeof(x) for x in leaves]
     results = body.out_types[: got.num_leaves]
-    error = ControlFlowTypeError
-    if body.what == "custom_linear_solve" and [x.shape for x in types] != [
-        x.shape for x in results
-    ]:
-        error = ShapeError
+    shapes_differ = [x.shape for x in types] != [x.shape for x in results]
+    is_linear = body.what == "custom_linear_solve"
+    error = ShapeError if is_linear and shapes_differ else ControlFlowTypeError
     check_same_tree(tree.unflatten(types), got.unflatten(results), message, place, error)
     check_same_types(tree, types, results, message, place, error)
 
