@@ -286,7 +286,8 @@ OTHER_PROCESS = """
     from weft import export
     from weft.sharding import AxisType, NamedSharding, PartitionSpec as P
 
-    each = export.deserialize(open(sys.argv[1], "rb").read())
+    with open(sys.argv[1], "rb") as file:
+        each = export.deserialize(file.read())
     X = np.array([[2.0, 1.0], [0.5, 3.0]], np.float32)
     value = each.call(X, np.int32(3), scale=1.5)[0]["value"]
     slope = weft.grad(lambda x: each.call(x, np.int32(3), scale=1.5)[0]["value"].sum())(X)

@@ -515,6 +515,7 @@ TREE = {"a": ONES, "b": (ONES, ONES)}
 LIKE_B = "[custom_linear_solve] expected {} to return a tree like b"
 LIKE_GUESS = "[custom_root] expected {} to return a tree like initial_guess"
 WRONG = errors.ControlFlowTypeError
+SHAPES = errors.ShapeError
 MISTAKES = {
     "matvec no function": (TypeError, ("[custom_linear_solve] matvec: expected a function; got 3",),
         lambda: linear(3, ONES, halve)),
@@ -528,22 +529,22 @@ MISTAKES = {
     "matvec, tree": (WRONG, (LIKE_B.format("matvec ('<lambda>')"), "result: expected an array"),
         lambda: linear(lambda x: (x,), ONES, halve)),
     "matvec, shape": (
-        WRONG,
+        SHAPES,
         (LIKE_B.format("matvec ('<lambda>')"), "result['b'][1]: expected float32[3], got float32"),
         lambda: linear(lambda x: {"a": x["a"], "b": (x["a"], x["a"].sum())}, TREE, halve)),
     "matvec, dtype": (WRONG, ("result: expected float32[3], got int32[3]",),
         lambda: linear(lambda x: x.astype(int), ONES, halve)),
-    "solve, tree": (WRONG, (LIKE_B.format("solve ('<lambda>')"), "expected a tuple of length 2"),
+    "solve, tree": (SHAPES, (LIKE_B.format("solve ('<lambda>')"), "expected a tuple of length 2"),
         lambda: linear(lambda x: x, TREE, lambda mv, b: {"a": b["a"], "b": b["b"][0]})),
-    "solve, shape": (WRONG, (LIKE_B.format("solve ('<lambda>')"), "got float32[2]"),
+    "solve, shape": (SHAPES, (LIKE_B.format("solve ('<lambda>')"), "got float32[2]"),
         lambda: linear(matvec, ONES, lambda mv, b: b[:2])),
     "solve, no array": (errors.ArgumentTypeError, ("for result of '<lambda>'; got str",),
         lambda: linear(matvec, ONES, lambda mv, b: "x")),
     "solve, no aux": (WRONG, ("solve ('halve') to return a pair (x, aux), as has_aux says",),
         lambda: linear(matvec, ONES, halve, has_aux=True)),
-    "solve, x of a pair": (WRONG, ("result[0]: expected float32[3], got float32[]",),
+    "solve, x of a pair": (SHAPES, ("result[0]: expected float32[3], got float32[]",),
         lambda: linear(matvec, ONES, lambda mv, b: (b.sum(), b), has_aux=True)),
-    "transpose_solve, shape": (WRONG, (LIKE_B.format("transpose_solve ('<lambda>')"),),
+    "transpose_solve, shape": (SHAPES, (LIKE_B.format("transpose_solve ('<lambda>')"),),
         lambda: linear(matvec, ONES, halve, lambda mv, b: b.sum())),
     "transpose_solve of integers": (errors.DTypeError, ("expected b", "got int32[3]"),
         lambda: linear(matvec, ONES.astype(np.int32), lambda mv, b: b, lambda mv, b: b)),

@@ -397,7 +397,8 @@ def _text_on_devices(graph, given, wanted, name, platforms):
     ins, outs = ([None if p is None else sharding_of(p) for p in side] for side in (given, wanted))
     arguments = [ShapeDtypeStruct(*t) for t in graph.in_types]
     core = jit(run, in_shardings=tuple(ins), out_shardings=tuple(outs)).trace(*arguments)._core
-    return core.stablehlo(core.places(), True, False, [f"result[{i}]" for i in range(len(outs))])
+    names = [f"result[{i}]" for i in range(len(outs))]
+    return core.stablehlo(core.places(), True, False, names, "")
 
 
 def _without_constants(traced):

@@ -169,8 +169,8 @@ def runs_in_python():
     return bool(_core.get_setting("disable_jit"))
 
 
-def check_same_tree(expected, got, message, name):
-    """Raises ControlFlowTypeError(message, place) where two trees differ in structure.
+def check_same_tree(expected, got, message, name, error: type[Exception] = ControlFlowTypeError):
+    """Raises `error`(message, place) where two trees differ in structure.
 
     `name` is what the trees are called: "carry".
     """
@@ -183,19 +183,21 @@ def check_same_tree(expected, got, message, name):
         path, have, want = first_mismatch(got, expected)
     place = name + "".join(map(str, path))
     text = f"{place}: expected {want}, got {have}".replace("a leaf of type ShapedArray", "an array")
-    raise ControlFlowTypeError(f"{message}\n  {text}")
+    raise error(f"{message}\n  {text}")
 
 
-def check_same_types(tree, expected, got, message, prefix):
-    """Raises ControlFlowTypeError with a line per leaf of another shape or dtype; weakness counts
-    for nothing."""
+def check_same_types(
+    tree, expected, got, message, prefix, error: type[Exception] = ControlFlowTypeError
+):
+    """Raises `error` with a line per leaf of another shape or dtype; weakness counts for
+    nothing."""
     different = [
         f"\n  {prefix}{path}: expected {plain(want)}, got {plain(have)}"
         for path, want, have in zip(leaf_paths(tree), expected, got, strict=True)
         if (want.shape, want.dtype) != (have.shape, have.dtype)
     ]
     if different:
-        raise ControlFlowTypeError(message + "".join(different))
+        raise error(message + "".join(different))
 
 
 def plain(aval):

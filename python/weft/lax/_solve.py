@@ -164,11 +164,11 @@ def _check_like(body, got, tree, leaves, name, like, place="result"):
     message = f"[{body.what}] expected {name} ('{body.name}') to return a tree like {like}"
     types = [typeof(x) for x in leaves]
     results = body.out_types[: got.num_leaves]
-    shapes = [x.shape for x in types], [x.shape for x in results]
-    if body.what == "custom_linear_solve" and shapes[0] != shapes[1]:
-        raise ShapeError(f"{message}, of shapes {shapes[0]}; got {shapes[1]}")
-    check_same_tree(tree.unflatten(types), got.unflatten(results), message, place)
-    check_same_types(tree, types, results, message, place)
+    shapes_differ = [x.shape for x in types] != [x.shape for x in results]
+    is_linear = body.what == "custom_linear_solve"
+    error = ShapeError if is_linear and shapes_differ else ControlFlowTypeError
+    check_same_tree(tree.unflatten(types), got.unflatten(results), message, place, error)
+    check_same_types(tree, types, results, message, place, error)
 
 
 def _solver(function, argument, tree, leaves, has_aux, what, name, like):

@@ -110,6 +110,11 @@ def take_along_axis(
 @composite(static_argnames=("axis", "mode", "fill_value", "wrap"))
 def _take_along_axis(arr, indices, *, axis, mode, fill_value, wrap):
     shape, wanted = shape_of(arr), shape_of(indices)
+    taken = tuple(
+        m if i == axis or n == 1 else n for i, (n, m) in enumerate(zip(shape, wanted, strict=True))
+    )
+    if 0 in shape and 0 in taken:  # nothing is read, of slices that would be empty
+        return indexing.like(_core.broadcast_to(_core.astype(0, dtype_of(arr)), taken), arr)
     at = indexing.wrapped(indices, shape[axis] if wrap else 0, indexing.index_dtype([indices]))
     # Along an axis of size 1 of the indices all is taken; along one of the array, always the
     # first element; along other axes array and indices go in step.
