@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axis, shape_of, static_shape, type_of
+from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
 from weft.dtypes import dtype_of, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import split_as, split_like
@@ -29,6 +29,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
         )
     dtype = requested_dtype(dtype, "broadcasted_iota")
     shape = static_shape(shape, "broadcasted_iota")
+    (dimension,) = counted_axes((dimension,), "broadcasted_iota")
     dimension = normalize_axis(dimension, len(shape), "broadcasted_iota")
     return _core.bind("iota", dtype=dtype, shape=shape, dimension=dimension)
 
