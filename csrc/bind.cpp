@@ -165,8 +165,7 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       continue;
     }
     std::optional<PromotionType> both = promote(*common, p);
-    if (common->dtype != p.dtype && is_on(kStrictPromotion) &&
-        !promotes_strictly(*common, p))
+    if (common->dtype != p.dtype && is_on(kStrictPromotion) && !promotes_strictly(*common, p))
       raise_error("TypePromotionError", "[", op,
                   "] expected operands of one dtype, as promotion is strict "
                   "(weft_numpy_dtype_promotion); got ",

@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
-from weft.dtypes import dtype_of, is_key, requested_dtype
+from weft.dtypes import dtype_of, is_integer, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import split_as, split_like
 
@@ -49,7 +49,12 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     if is_key(dtype):
         return full_of_keys(shape, fill_value, dtype)
     if dtype is not None:
-        fill_value = _core.astype(fill_value, requested_dtype(dtype, "full"))
+        dtype = requested_dtype(dtype, "full")
+    if type(fill_value) is int and (dtype is None or is_integer(dtype)):  # wraps around
+        weak, dtype = dtype is None, dtype or dtype_of(fill_value)
+        fill_value = _core.astype(np.asarray(fill_value).astype(dtype)[()], dtype, weak)
+    elif dtype is not None:
+        fill_value = _core.astype(fill_value, dtype)
     if not shape:
         return _core.asarray(fill_value)
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())

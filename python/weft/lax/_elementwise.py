@@ -1,8 +1,8 @@
 """Element-wise operations of `weft.lax`.
 
-No dtype promotion: operands have one dtype; a Python number has its default one. Operands have one rank, and
-along each axis one size or 1; scalars (arrays without dimensions, Python numbers) combine with
-arrays of any shape.
+No dtype promotion: operands have one dtype, and a Python number has its default one. Operands have
+one rank, and along each axis one size or 1; scalars (arrays without dimensions, Python numbers)
+combine with arrays of any shape.
 """
 
 import builtins
