@@ -138,6 +138,22 @@ Operand classify_operand(PyObject* o, std::string_view op) {
               way_to_array(o));
 }
 
+static void out_of_range(PyObject* o, DType dtype) {
+  Ref text = Ref::checked(PyObject_Str(o));
+  PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
+               std::string(numpy_name(dtype)).c_str());
+  throw PythonError{};
+}
+
+void check_python_int(const Operand& x) {
+  if (x.kind != OperandKind::kScalar || !PyLong_CheckExact(x.object)) return;
+  int overflow = 0;
+  long long i = PyLong_AsLongLongAndOverflow(x.object, &overflow);
+  DType dtype = canonicalize(DType::kI64, x64_enabled());
+  if (overflow || make_literal(dtype, static_cast<int64_t>(i)).as_int() != i)
+    out_of_range(x.object, dtype);
+}
+
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   PyObject* o = x.object;
   Ref held;
@@ -193,12 +209,7 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
     fits = holds(dtype) ||
            (wrapping == Wrapping::kNarrow && holds(canonicalize(DType::kI64, x64_enabled())));
   }
-  if (!fits) {
-    Ref text = Ref::checked(PyObject_Str(o));
-    PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
-                 std::string(numpy_name(dtype)).c_str());
-    throw PythonError{};
-  }
+  if (!fits) out_of_range(o, dtype);
   if (is_inexact(dtype)) {
     // A long has more digits than a double; round once, as NumPy does.
     return convert(make_literal(DType::kF64, static_cast<double>(i)), dtype);

@@ -155,12 +155,12 @@ def squeeze(a, axis=None):
     """
     if axis is None:
         axis = [i for i, size in enumerate(shape_of(a)) if size == 1]
-    return lax_shape.squeeze(a, axis)
+    return lax_shape.squeeze(a, static_ints(axis, "squeeze", "the axes"))
 
 
 def expand_dims(a, axis):
     """Inserts axes of size 1, at the places `axis` of the result."""
-    return lax_shape.expand_dims(a, axis)
+    return lax_shape.expand_dims(a, static_ints(axis, "expand_dims", "the axes"))
 
 
 def broadcast_to(array, shape, *, out_sharding=None):
