@@ -8,6 +8,7 @@ import weft
 import weft.numpy as wnp
 from weft import stages
 from weft.errors import JaxRuntimeError
+from weft.runtime import compile
 from weft.sharding import SingleDeviceSharding
 
 
@@ -75,6 +76,9 @@ def test_compiled_functions_take_what_they_were_compiled_for():
     for args, named in [((wnp.ones(4),), {"k": 2.0}), ((wnp.ones(3), 2.0), {}), ((1, 2), {"k": 3})]:
         with pytest.raises(TypeError, match="compiled"):
             compiled(*args, **named)
+    of_key = weft.jit(weft.random.bits).lower(weft.random.key(0)).compile()
+    with pytest.raises(TypeError, match="for argument key of .*as compiled; got uint32"):
+        of_key(np.zeros(2, np.uint32))
     for transform in (weft.jit, weft.vmap, lambda f: weft.grad(lambda x: f(x).sum())):
         with pytest.raises(TypeError, match="compiled"):
             transform(lambda x: compiled(x, k=2.0))(wnp.ones(3))
@@ -115,6 +119,32 @@ def test_how_hard_the_compiler_tries():
         weft.jit(lambda x: g(x))(x)
     with pytest.raises(ValueError, match="optimize"):
         weft.jit(f, optimize="fastest")
+
+
+def test_options_follow_what_repeats():
+    """Kernels that are unlike each other are made in the quick way; of equal ones, reductions get
+    their loops unrolled."""
+    effort = compile._EFFORTS["balanced"]
+
+    def choices(f):
+        x = np.ones((8, 8), np.float32)
+        text = weft.jit(f).lower(x).as_text()
+        return compile._choices(effort, text, False)
+
+    def deep(x):
+        for _ in range(40):
+            x = wnp.tanh(x - x.sum(0))
+        return x
+
+    assert choices(lambda x: wnp.sin(x).sum()) == [
+        (*effort.extra, compile._OLD_EMITTERS),
+        effort.extra,
+    ]
+    assert choices(lambda x: wnp.sin(x + 1j)) == [effort.extra]
+    (repeating,) = choices(deep)
+    assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
+    # Without reductions there is nothing to gain.
+    assert choices(lambda x: sum(wnp.tanh(x * (x - 1)) * x for _ in range(40))) != [repeating]
 
 
 def test_what_the_old_emitters_do_not_know():

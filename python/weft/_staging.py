@@ -636,9 +636,6 @@ class Compiled(_Stage):
     def __init__(self, lowered, program):
         self._lowered = lowered
         self._program = program
-        traced = lowered._traced
-        graph = traced.graph
-        self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
     _core = property(lambda self: self._lowered._core)
 
@@ -699,27 +696,36 @@ class Compiled(_Stage):
                 f"'{traced.fun_name}' was compiled for other arguments: for "
                 f"{explain_difference(expected, tree)}"
             )
+        core = traced._core
+        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
+        try:
+            outputs = self._program.run([*traced.consts, *values])
+        except ArgumentTypeError:
+            self._check_types(leaves)
+            raise
+        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
+        count = len(outputs) - len(refs)
+        _core.set_refs(refs, outputs[count:])
+        return self.out_tree.unflatten(outputs[:count])
+
+    def _check_types(self, leaves):
+        """Raises for the first leaf that is not as compiled, by the name of the argument."""
+        traced = self._lowered._traced
         fun = traced._function.__wrapped__
-        for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):
+        types = traced.graph.in_types[traced.graph.num_consts :]
+        for i, (leaf, (shape, dtype)) in enumerate(zip(leaves, types, strict=True)):
             if isinstance(leaf, _core.Tracer):
                 raise ArgumentTypeError(
                     f"expected arrays for '{traced.fun_name}', as it is compiled and cannot be "
                     "transformed; got a traced one\n  Use the jitted function that it was made of."
                 )
             got = typeof(leaf)
-            if (got.shape, got.dtype) != wanted:
-                name = describe_argument(fun, expected, (), i)
+            if (got.shape, got.dtype) != (tuple(shape), dtype):
+                name = describe_argument(fun, self.in_tree, (), i)
                 raise ArgumentTypeError(
-                    f"expected {ShapedArray(*wanted)} for {name}, as compiled; "
+                    f"expected {ShapedArray(tuple(shape), dtype)} for {name}, as compiled; "
                     f"got {ShapedArray(got.shape, got.dtype)}"
                 )
-        core = traced._core
-        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
-        outputs = self._program.run([*traced.consts, *values])
-        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
-        count = len(outputs) - len(refs)
-        _core.set_refs(refs, outputs[count:])
-        return self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self) -> Any:
         """jaxlib's loaded executable; None when nothing is left to compute, and of a program that
