@@ -11,6 +11,7 @@
 #include "named_axes.h"
 #include "object_type.h"
 #include "point.h"
+#include "rules.h"
 #include "transforms.h"
 
 namespace weft::py {
@@ -154,10 +155,23 @@ std::unique_ptr<Linear> linear_at(const Point& point, const Function& f, const c
   return out;
 }
 
+// Traces the backward rules, while the function can still be recorded anew for those that ask for
+// values. Other errors of theirs are for the call.
+void meet_rules(const Linear& linear) {
+  uint64_t before = asked_values();
+  try {
+    linear.pull();
+  } catch (...) {
+    translate_exception();
+    if (asked_values() != before) throw PythonError{};
+    PyErr_Clear();
+  }
+}
+
 // linearize(function, name, primals, describe, has_aux, is_vjp) -> (value, Linear, aux); aux is
 // None without has_aux.
 PyObject* linearize_function(PyObject*, PyObject* tuple) {
-  return guard([&]() -> PyObject* {
+  return guard_with_rules([&]() -> PyObject* {
     Function f{};
     PyObject* primals;
     int has_aux, is_vjp;
@@ -173,8 +187,10 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
     const Linearized& made = *linear->linearized;
     check_cells(point, f, made.out_mask());
-    if (is_vjp)
+    if (is_vjp) {
       for (const Operand& x : point.inputs) linear->splits.push_back(split_of(x));
+      if (has_rules(point.recorded.graph)) meet_rules(*linear);
+    }
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made.forward(), operands, point.recorded.weak);
     point.write_cells(results);
