@@ -138,6 +138,13 @@ Operand classify_operand(PyObject* o, std::string_view op) {
               way_to_array(o));
 }
 
+[[noreturn]] static void out_of_range(PyObject* number, DType dtype) {
+  Ref text = Ref::checked(PyObject_Str(number));
+  PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
+               std::string(numpy_name(dtype)).c_str());
+  throw PythonError{};
+}
+
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   PyObject* o = x.object;
   Ref held;
@@ -168,6 +175,10 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   }
   int overflow = 0;
   long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+  // A Python int is of the default integer dtype before it is promoted.
+  if (x.weak && wrapping == Wrapping::kNarrow && is_inexact(dtype) &&
+      (overflow || !(x64_enabled() || (i >= INT32_MIN && i <= INT32_MAX))))
+    out_of_range(o, canonicalize(DType::kI64, x64_enabled()));
   if (overflow > 0) {
     unsigned long long u = PyLong_AsUnsignedLongLong(o);
     bool known = !PyErr_Occurred();
@@ -193,12 +204,7 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
     fits = holds(dtype) ||
            (wrapping == Wrapping::kNarrow && holds(canonicalize(DType::kI64, x64_enabled())));
   }
-  if (!fits) {
-    Ref text = Ref::checked(PyObject_Str(o));
-    PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
-                 std::string(numpy_name(dtype)).c_str());
-    throw PythonError{};
-  }
+  if (!fits) out_of_range(o, dtype);
   if (is_inexact(dtype)) {
     // A long has more digits than a double; round once, as NumPy does.
     return convert(make_literal(DType::kF64, static_cast<double>(i)), dtype);

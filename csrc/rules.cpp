@@ -435,10 +435,8 @@ void bind_rules(nb::module_& m) {
           weak.push_back(x.weak);
         }
         std::vector<Ref> known;
-        for (nb::handle v : values)
-          known.push_back(v.is_none() ? Ref() : Ref::borrow(v.ptr()));
-        Recording r =
-            trace_body(function.ptr(), inputs, weak, name, Py_None, name, {}, known);
+        for (nb::handle v : values) known.push_back(v.is_none() ? Ref() : Ref::borrow(v.ptr()));
+        Recording r = trace_body(function.ptr(), inputs, weak, name, Py_None, name, {}, known);
         return take(graph_object(hold_captures(r)));
       },
       nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("values"));
