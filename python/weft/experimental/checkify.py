@@ -206,8 +206,9 @@ def checkify(f, errors=user_checks):
       f: a function of arrays or trees of arrays; other arguments stay what they are.
       errors: which checks are made, a set of error categories: `user_checks` (calls of `check`),
         `nan_checks` (an operation computes a NaN; one that moves, chooses or rounds values, only
-        if its operands have none), `index_checks` (indices outside of the array), `div_checks` (division by zero), their unions by `|`, or
-        `float_checks`, `automatic_checks`, `all_checks`.
+        if its operands have none), `index_checks` (indices outside of the array), `div_checks`
+        (division by zero), their unions by `|`, or `float_checks`, `automatic_checks`,
+        `all_checks`.
 
     Returns a function of the same arguments that gives (error, result), where `error` is an Error
     with the first check that failed. The program goes on after one.
