@@ -138,7 +138,7 @@ Operand classify_operand(PyObject* o, std::string_view op) {
               way_to_array(o));
 }
 
-static void out_of_range(PyObject* o, DType dtype) {
+[[noreturn]] static void out_of_range(PyObject* o, DType dtype) {
   Ref text = Ref::checked(PyObject_Str(o));
   PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
                std::string(numpy_name(dtype)).c_str());

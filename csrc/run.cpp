@@ -48,7 +48,7 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
     check_live(as_array(owned[i]));
     auto [first, added] = passed.try_emplace(as_array(owned[i])->buffer, i);
     if (!added && (donated[i] || donated[first->second]))
-      raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
+      raise_error("DeletedArrayError", "expected a donated array to be passed once; got ",
                   as_array(owned[i])->type, " as inputs ", first->second, " and ", i);
   }
   return owned;

@@ -217,7 +217,10 @@ def _make(
     both = set(statics[0]) & set(donated[0])
     if both:
         raise ValueError(f"jit: argument {min(both)} is both static and donated")
-    name = getattr(fun, "__name__", None) or type(fun).__name__
+    named = fun
+    while isinstance(named, functools.partial):
+        named = named.func
+    name = getattr(named, "__name__", None) or type(fun).__name__
     options = (*statics, *donated, bool(inline), bool(keep_unused), library)
     target = (device, compiler_options, in_shardings, out_shardings)
     # Trees of shardings have no hash, and jit functions that name them are made once.
@@ -226,6 +229,8 @@ def _make(
     traces = _core.Traces() if is_placed else _traces(fun, own)
     jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile)
     functools.update_wrapper(jitted, fun)
+    if not hasattr(fun, "__name__"):
+        jitted.__name__ = name
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:

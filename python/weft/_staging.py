@@ -22,17 +22,23 @@ if TYPE_CHECKING:
     from weft._communication import Communication
 
 
+def _own_dtype(dtype):
+    _core.canonical_dtype(dtype)  # raises for what names none
+    return as_dtype(dtype)
+
+
 class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
-    Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
+    Attributes: shape (tuple of ints), dtype (NumPy dtype, as given: traces take a 64-bit one as the
+    narrow one while 64-bit types are off), weak_type (bool), sharding (None, or
     where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
     format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
     that holds such an array, without effect on traces), manual_axis_type (None).
     """
 
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
-    _dtype = staticmethod(_core.canonical_dtype)
+    _dtype = staticmethod(_own_dtype)
 
     def __init__(
         self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False

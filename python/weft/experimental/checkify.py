@@ -205,9 +205,10 @@ def checkify(f, errors=user_checks):
     Args:
       f: a function of arrays or trees of arrays; other arguments stay what they are.
       errors: which checks are made, a set of error categories: `user_checks` (calls of `check`),
-        `nan_checks` (an operation makes a NaN of operands that have none), `index_checks` (indices
-        outside of the array), `div_checks` (division by zero), their unions by `|`, or
-        `float_checks`, `automatic_checks`, `all_checks`.
+        `nan_checks` (an operation computes a NaN; one that moves, chooses or rounds values, only
+        if its operands have none), `index_checks` (indices outside of the array), `div_checks`
+        (division by zero), their unions by `|`, or `float_checks`, `automatic_checks`,
+        `all_checks`.
 
     Returns a function of the same arguments that gives (error, result), where `error` is an Error
     with the first check that failed. The program goes on after one.
@@ -243,7 +244,7 @@ def checkify(f, errors=user_checks):
             flat, [typeof(x) for x in leaves], name, None, f"'{name}', given to checkify"
         )
         operands = [*_core.captured_values(captures), *leaves]
-        checked = _core.checked(graph, **options)
+        checked = _core.checked(graph, passed_nans=True, **options)
         made = call(checked.graph, operands, weak)
         n = checked.num_outputs
         return Error(checked, made[n], made[n + 1 :]), tree_unflatten(out_tree, made[:n])
