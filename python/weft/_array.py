@@ -16,6 +16,7 @@ from weft.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
+    TracerTruthError,
     TracerIntegerConversionError,
 )
 
@@ -383,7 +384,8 @@ def _refuse(error, wanted, hint):
 
         asked_by = construct() if hint in (_BRANCH, _INDEX) else None
         way_out = _CONSTRUCTS.get(asked_by or "", hint)
-        raise error(
+        which = TracerTruthError if error is TracerBoolConversionError and self.size != 1 else error
+        raise which(
             f"expected a concrete value to make {wanted}; got {self._origin}, which stands for "
             f"any value while the function is traced\n  {way_out}"
         )

@@ -44,6 +44,7 @@ __all__ = [
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TracerTruthError",
     "TransferGuardError",
     "TreeStructureError",
     "TypePromotionError",
@@ -265,16 +266,30 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
 
-class TracerBoolConversionError(ConcretizationTypeError, ValueError):
+class TracerBoolConversionError(ConcretizationTypeError):
     """A traced array was used as a Python condition (`if`, `while`, `and`, `assert`).
 
-    It is a ValueError too, as for arrays of several elements in any case. Select between values
-    with `where`, or between computations with `lax.cond`::
+    Where it has not one element but none or several, which no array can be a condition with, it is
+    a TracerTruthError. Select between values with `where`, or between computations with
+    `lax.cond`::
 
         @weft.jit
         def relu(x):
             return x if x > 0 else 0.0            # error
             return jnp.where(x > 0, x, 0.0)       # works
+    """
+
+
+class TracerTruthError(TracerBoolConversionError, ValueError):
+    """A traced array of no or several elements was used as a Python condition.
+
+    It is a ValueError too, as for arrays that have values. Reduce it to one element, and branch
+    on that with `lax.cond`::
+
+        @weft.jit
+        def f(x):
+            return x if (x > 0) else -x                                    # error
+            return lax.cond(jnp.all(x > 0), lambda: x, lambda: -x)         # works
     """
 
 
