@@ -16,8 +16,8 @@ from weft.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
-    TracerTruthError,
     TracerIntegerConversionError,
+    TracerTruthError,
 )
 
 Tracer = _core.Tracer
