@@ -84,7 +84,7 @@ Operand classify_abstract(PyObject* o) {
 
 ShardingRef abstract_home(const Operand& x) {
   if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return nullptr;
-  Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("sharding")));
+  Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("_place")));
   if (sharding.get() == Py_None) return nullptr;
   Ref one = Ref::checked(PyLong_FromLong(1));
   Ref resolved = Ref::checked(PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(),

@@ -198,6 +198,14 @@ def test_error_objects():
     assert issubclass(checkify.JaxRuntimeError, ValueError)
 
 
+def test_messages_show_arrays_and_keys():
+    def f(x):
+        check(x > 0, "{} {y:.1f} {z}", {"a": x}, y=x, z=weft.random.key(0))
+
+    text = error_of(f, F(-1))
+    assert text.startswith("{'a': Array(-1., dtype=float32)} -1.0 Array((), dtype=key<fry>)")
+
+
 def test_without_checkify():
     with pytest.raises(checkify.JaxRuntimeError, match="must be positive: -1.0"):
         positive(wnp.asarray(F(-1)))

@@ -374,7 +374,7 @@ def test_programs_print_as_those_of_jax(run_python):
     different = [
         f"{p}\n  weft: {a}\n  jax:  {b}"
         for p, a, b in zip(PROGRAMS, ours, theirs, strict=True)
-        if a != b
+        if a != b.replace("axes=(1,) out_sharding=None", "axes=(1,)")  # of reductions, since 0.12
     ]
     assert not different, "\n".join(different)
 

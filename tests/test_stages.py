@@ -9,7 +9,7 @@ import weft.numpy as wnp
 from weft import stages
 from weft.errors import JaxRuntimeError
 from weft.runtime import compile
-from weft.sharding import SingleDeviceSharding
+from weft.sharding import PartitionSpec as P, SingleDeviceSharding
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_where_a_function_runs():
     assert not weft.jit(lambda x: x + 1)(1.0).committed
     with pytest.raises(ValueError, match="device or a backend"):
         weft.jit(abs, device=device, backend="cpu")
-    with pytest.raises(RuntimeError, match="no devices of platform"):
+    with pytest.raises(RuntimeError, match="Unknown backend"):
         weft.jit(abs, backend="nonsense")
     with pytest.raises(TypeError, match="one of weft.devices"):
         weft.jit(abs, device="cpu")
@@ -206,3 +206,23 @@ def test_derivatives_are_trees():
     forward, backward = weft.fwd_and_bwd(lambda x: (x * x, "aux"[:0] or x), 0, True, jitted=False)
     value, residuals, aux = forward(3.0)
     assert backward(residuals, 1.0) == 6 and aux == 3
+
+
+def test_types_tell_a_sharding_where_nothing_is_split():
+    kind = weft.typeof(wnp.ones((2, 3)))
+    assert kind.sharding.is_fully_replicated and kind.sharding.mesh.empty
+    assert kind.sharding.spec == P(None, None) and kind.update(shape=()).sharding.spec == P()
+    assert kind == weft.core.ShapedArray((2, 3), np.float32) and str(kind) == "float32[2,3]"
+    assert weft.ShapeDtypeStruct.like(kind).sharding is None
+    assert weft.jit(lambda x: x).lower(kind).in_tree.num_leaves == 1
+
+
+def test_a_subclass_of_tracer_has_no_instances():
+    class Own(weft.core.Tracer):
+        pass
+
+    with pytest.raises(TypeError, match="cannot create 'Own'"):
+        Own()
+    with pytest.raises(TypeError, match="not safe"):
+        object.__new__(Own)
+    assert weft.jit(lambda x: isinstance(x, Own))(1.0) == False  # noqa: E712

@@ -394,6 +394,12 @@ class CacheInfo(tuple):
         return "CacheInfo(hits={}, misses={}, currsize={}, maxsize={})".format(*self)
 
 
+def _signature(self):
+    import inspect  # nothing that import should load
+
+    return inspect.signature(self.__wrapped__)
+
+
 def _repr(self):
     return f"<jit function {self.__name__}>"
 
@@ -411,3 +417,4 @@ for _name, _method in {
     "__deepcopy__": lambda self, memo: self,
 }.items():
     setattr(_core.JitFunction, _name, public_function(_method))
+_core.JitFunction.__signature__ = property(_signature)

@@ -1,6 +1,7 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
 import abc
+import functools
 import types
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,7 +38,7 @@ class ShapeDtypeStruct:
     that holds such an array, without effect on traces), manual_axis_type (None).
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_place", "dtype", "is_ref", "shape", "weak_type")
     _dtype = staticmethod(_own_dtype)
 
     def __init__(
@@ -56,19 +57,19 @@ class ShapeDtypeStruct:
             )
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
-        self.sharding = sharding
+        self._place = sharding
         self.weak_type = bool(weak_type)
         self.is_ref = bool(is_ref)
 
+    sharding = property(lambda self: self._place)
     manual_axis_type = property(lambda self: None)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
-        names = ("shape", "dtype", "sharding", "weak_type", "is_ref")
-        own = {name: getattr(self, name) for name in names}
-        return type(self)(**{**own, **changes})
+        own = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
+        return type(self)(**{"sharding": self._place, **own, **changes})
 
     @classmethod
     def like(cls, x):
@@ -76,7 +77,7 @@ class ShapeDtypeStruct:
         described = isinstance(x, ShapeDtypeStruct)
         is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
         aval = x if isinstance(x, AbstractRef) else typeof(x)
-        place = x.sharding if described else None
+        place = x._place if described else None
         return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
 
     @property
@@ -108,7 +109,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
+        return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref)
 
 
 class AbstractValue(abc.ABC):  # noqa: B024
@@ -120,11 +121,20 @@ class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak).
 
     `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
-    `float32[8@x,16@(y,z)]`; None where no mesh has such axes.
+    `float32[8@x,16@(y,z)]`; where no mesh has such axes, it is a NamedSharding on a mesh of none.
     """
 
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
+
+    def __init__(self, shape, dtype, *, sharding=None, **options):
+        mesh = getattr(sharding, "mesh", None)
+        split = None if mesh is not None and mesh.empty else sharding
+        super().__init__(shape, dtype, sharding=split, **options)
+
+    @property
+    def sharding(self):
+        return _unsplit(self.ndim) if self._place is None else self._place
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -160,13 +170,20 @@ class ShapedArray(ShapeDtypeStruct):
         return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
 
     def _dims(self):
-        if self.sharding is None:
+        if self._place is None:
             return ",".join(map(str, self.shape))
         texts = []
-        for size, axes in zip_longest(self.shape, self.sharding.spec):
+        for size, axes in zip_longest(self.shape, self._place.spec):
             names = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
             texts.append(f"{size}@{names}" if names else str(size))
         return ",".join(texts)
+
+
+@functools.cache
+def _unsplit(ndim):
+    from weft.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
 
 
 class SourceInfo(NamedTuple):

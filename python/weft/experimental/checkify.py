@@ -111,9 +111,8 @@ class Error:
     def get_exception(self):
         """The failed check as an exception (not raised), None if none failed."""
         numbers = np.asarray(self._number)
-        values = [np.asarray(x) for x in self._values]
         found = {
-            index: self._exception(int(numbers[index]), [x[index] for x in values])
+            index: self._exception(int(numbers[index]), [x[index] for x in self._values])
             for index in np.ndindex(numbers.shape)
             if numbers[index] != _core.nothing_failed
         }
@@ -307,7 +306,8 @@ def _record(failed, leaves, error, debug):
     if _is_recorded([failed, *leaves]):
         _core.bind_graphs("check", [failed, *leaves], (), error=error, debug=bool(debug))
     elif not debug and failed:
-        raised = error.exception([np.asarray(x) for x in leaves], "")
+        shown = [x if isinstance(x, _core.Array) else np.asarray(x) for x in leaves]
+        raised = error.exception(shown, "")
         raise JaxRuntimeError(str(raised)) from raised
 
 
