@@ -86,9 +86,10 @@ ShardingRef abstract_home(const Operand& x) {
   if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return nullptr;
   Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("_place")));
   if (sharding.get() == Py_None) return nullptr;
-  Ref one = Ref::checked(PyLong_FromLong(1));
+  Ref shapes = Ref::checked(PyList_New(0));
+  check(PyList_Append(shapes.get(), to_tuple(x.type->shape()).get()));
   Ref resolved = Ref::checked(PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(),
-                                                           sharding.get(), Py_None, one.get(),
+                                                           sharding.get(), Py_None, shapes.get(),
                                                            name("ShapeDtypeStruct"), nullptr));
   ShardingRef found = sharding_of(PyList_GetItem(resolved.get(), 0));
   return found && !found->mesh()->is_abstract() ? found : nullptr;
