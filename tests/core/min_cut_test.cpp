@@ -70,6 +70,16 @@ TEST(min_cut_does_not_cut_what_may_not_be_cut) {
   CHECK((made_of(4, edges).source_side(0, 1) == std::vector<bool>{true, false, true, false}));
 }
 
+TEST(min_cut_takes_back_what_flows_on_short_paths) {
+  // 0 -> 2 -> 3 -> 1 is the shortest path, but 2 has another way to the sink, 4, and 3 another one
+  // from the source, 5 -> 6: two units flow, and all that leaves the source is full.
+  std::vector<Edge> edges = {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {2, 4, 1}, {4, 7, 1},
+                             {7, 1, 1}, {0, 5, 1}, {5, 6, 1}, {6, 3, 1}};
+  std::vector<bool> wanted(8);
+  wanted[0] = true;
+  CHECK(made_of(8, edges).source_side(0, 1) == wanted);
+}
+
 TEST(min_cut_of_a_long_chain) {
   // No recursion along paths; one edge is the cheapest.
   constexpr uint32_t kNodes = 100'000, kCheap = 60'000;
