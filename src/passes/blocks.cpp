@@ -768,8 +768,14 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
       if (!v.is_literal()) last_use_[v.id] = i;
   for (Value v : graph_.outputs()) last_use_[v.id] = num_ops_;
   seconds_ = {0};
-  for (const Op& op : graph_.ops())
-    seconds_.push_back(seconds_.back() + seconds(op_cost(graph_, op)));
+  double work = 0, products = 0;
+  for (const Op& op : graph_.ops()) {
+    Cost cost = op_cost(graph_, op);
+    seconds_.push_back(seconds_.back() + seconds(cost));
+    work += seconds_of_work(cost);
+    if (op.info == &op_named<"dot_general">()) products += seconds_of_work(cost);
+  }
+  if (products < options_.min_products * work) return nullptr;
 
   Planner planner(graph_, labels_, last_use_);
   std::vector<bool> taken(num_ops_);
