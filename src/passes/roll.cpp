@@ -302,24 +302,21 @@ bool Roller::is_ready(const Loop& loop) const {
 // How many iterations follow each other in the body, so that the loop itself takes little.
 bool Roller::set_unroll(Loop& loop) const {
   double seconds = repeats_.seconds_of(loop.begin, loop.end) / loop.num_copies(), work = 0;
-  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
+  bool is_fused = true;
+  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i) {
     work += seconds_of_work(op_cost(graph_, graph_.op(i)));
-  // A carry that kernels of several iterations would hand on in registers is written and read.
+    is_fused = is_fused && can_move(graph_, graph_.op(i));
+  }
+  // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
-    const Input& input = loop.inputs[i];
-    if (input.kind != Input::kCarry) continue;
-    bool is_fused = can_move(graph_, graph_.op(loop.piece.entries[input.entry].ops[0]));
-    for (const Piece::Entry& entry : loop.piece.entries)
-      for (const Piece::Source& source : entry.operands)
-        if (source.is_input && source.number == i)
-          is_fused = is_fused && can_move(graph_, graph_.op(entry.ops[0]));
     TypeRef type = graph_.type(Value{loop.piece.inputs[i][0]});
-    if (is_fused) written += 2 * static_cast<double>(type->num_bytes()) / kBytes;
+    if (is_fused && loop.inputs[i].kind == Input::kCarry)
+      written += 2 * static_cast<double>(type->num_bytes()) / kBytes;
   }
-  double wanted =
-      std::max(kIterationSeconds / std::max(seconds, 1e-12), written / std::max(work, 1e-12)) /
-      options_.max_overhead;
+  double wanted = std::max(kIterationSeconds / std::max(seconds, 1e-12),
+                           written / std::max(work, 1e-12)) /
+                  options_.max_overhead;
   uint32_t all = loop.num_copies(),
            most = static_cast<uint32_t>(static_cast<double>(all) / options_.min_reduction);
   if (wanted > most) return false;
