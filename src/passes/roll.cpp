@@ -27,8 +27,11 @@
 namespace weft {
 namespace {
 
-// What an iteration takes besides its body.
-constexpr double kIterationSeconds = 2e-7;
+// What a call takes at least, an iteration besides its body, and an op that has a kernel of its
+// own.
+constexpr double kCallSeconds = 2e-5, kIterationSeconds = 2e-7, kKernelSeconds = 2e-7;
+// In caches, arrays of so many bytes are written and read so many times as fast.
+constexpr double kCacheBytes = 1 << 15, kCacheSpeed = 5;
 // How many copies back a carry may reach, and how many periods one iteration may have at least.
 constexpr uint32_t kMaxDistance = 4, kMaxPeriods = 3;
 constexpr uint32_t kNoLoop = 0xffffffffu;
@@ -301,24 +304,25 @@ bool Roller::is_ready(const Loop& loop) const {
 
 // How many iterations follow each other in the body, so that the loop itself takes little.
 bool Roller::set_unroll(Loop& loop) const {
-  double seconds = repeats_.seconds_of(loop.begin, loop.end) / loop.num_copies(), work = 0;
-  bool is_fused = true;
+  uint32_t all = loop.num_copies(), num_kernels = 0;
+  double work = 0;
   for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i) {
     work += seconds_of_work(op_cost(graph_, graph_.op(i)));
-    is_fused = is_fused && can_move(graph_, graph_.op(i));
+    num_kernels += !can_move(graph_, graph_.op(i));
   }
   // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
     TypeRef type = graph_.type(Value{loop.piece.inputs[i][0]});
-    if (is_fused && loop.inputs[i].kind == Input::kCarry)
-      written += 2 * static_cast<double>(type->num_bytes()) / kBytes;
+    auto bytes = static_cast<double>(type->num_bytes());
+    if (num_kernels == 0 && loop.inputs[i].kind == Input::kCarry)
+      written += 2 * bytes / (bytes < kCacheBytes ? kCacheSpeed * kBytes : kBytes);
   }
-  double wanted = std::max(kIterationSeconds / std::max(seconds, 1e-12),
-                           written / std::max(work, 1e-12)) /
+  double seconds =
+      repeats_.seconds_of(loop.begin, loop.end) + kCallSeconds + all * num_kernels * kKernelSeconds;
+  double wanted = std::max(all * kIterationSeconds / seconds, written / std::max(work, 1e-12)) /
                   options_.max_overhead;
-  uint32_t all = loop.num_copies(),
-           most = static_cast<uint32_t>(static_cast<double>(all) / options_.min_reduction);
+  auto most = static_cast<uint32_t>(all / options_.min_reduction);
   if (wanted > most) return false;
   auto least = static_cast<uint32_t>(std::max(1.0, std::ceil(wanted)));
   loop.unroll = least;
