@@ -30,6 +30,9 @@ namespace {
 // What a call takes at least, an iteration besides its body, and an op that has a kernel of its
 // own.
 constexpr double kCallSeconds = 2e-5, kIterationSeconds = 2e-7, kKernelSeconds = 2e-7;
+// What it takes to read or write a slice in an iteration, of the arrays that a loop stacks or reads
+// slice by slice, in place of an array of its own.
+constexpr double kSliceSeconds = 3e-8;
 // In caches, arrays of so many bytes are written and read so many times as fast.
 constexpr double kCacheBytes = 1 << 15, kCacheSpeed = 5;
 // How many copies back a carry may reach, and how many periods one iteration may have at least.
@@ -107,6 +110,8 @@ class Roller {
                                 Range& range) const;
   bool is_ready(const Loop& loop) const;
   bool set_unroll(Loop& loop) const;
+  uint32_t kernels(const Loop& loop) const;  // of an iteration, at least
+  double seconds(const Loop& loop) const;    // without the loop itself
   // Of single values that become one array.
   int64_t bytes_put_together(const Loop& loop) const;
 
@@ -302,14 +307,24 @@ bool Roller::is_ready(const Loop& loop) const {
   return true;
 }
 
+uint32_t Roller::kernels(const Loop& loop) const {
+  uint32_t count = 0;
+  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
+    count += !can_move(graph_, graph_.op(i));
+  return count;
+}
+
+double Roller::seconds(const Loop& loop) const {
+  return repeats_.seconds_of(loop.begin, loop.end) +
+         loop.num_copies() * kernels(loop) * kKernelSeconds;
+}
+
 // How many iterations follow each other in the body, so that the loop itself takes little.
 bool Roller::set_unroll(Loop& loop) const {
-  uint32_t all = loop.num_copies(), num_kernels = 0;
+  uint32_t all = loop.num_copies(), num_kernels = kernels(loop);
   double work = 0;
-  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i) {
+  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
     work += seconds_of_work(op_cost(graph_, graph_.op(i)));
-    num_kernels += !can_move(graph_, graph_.op(i));
-  }
   // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
@@ -318,9 +333,8 @@ bool Roller::set_unroll(Loop& loop) const {
     if (num_kernels == 0 && loop.inputs[i].kind == Input::kCarry)
       written += 2 * bytes / (bytes < kCacheBytes ? kCacheSpeed * kBytes : kBytes);
   }
-  double seconds =
-      repeats_.seconds_of(loop.begin, loop.end) + kCallSeconds + all * num_kernels * kKernelSeconds;
-  double wanted = std::max(all * kIterationSeconds / seconds, written / std::max(work, 1e-12)) /
+  double wanted = std::max(all * kIterationSeconds / (seconds(loop) + kCallSeconds),
+                           written / std::max(work, 1e-12)) /
                   options_.max_overhead;
   auto most = static_cast<uint32_t>(all / options_.min_reduction);
   if (wanted > most) return false;
@@ -443,10 +457,15 @@ void Roller::note_reads() {
   }
 }
 
-// Whether what the loops stack is little beside what the program takes anyway.
+// Whether what the loops stack is little beside what the program takes anyway, in memory and in
+// time.
 bool Roller::fits() const {
   int64_t bytes = 0;
   for (const Loop& loop : loops_) {
+    auto slices = static_cast<double>(loop.stacked.size());
+    for (const Input& input : loop.inputs) slices += input.is_stacked();
+    if (loop.num_copies() * slices * kSliceSeconds > options_.max_overhead * seconds(loop))
+      return false;
     bytes += bytes_put_together(loop);
     for (const auto& [which, number] : loop.stacked) {
       const Op& op = graph_.op(loop.piece.entries[which.first].ops[0]);
