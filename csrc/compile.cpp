@@ -323,8 +323,8 @@ Cut cut_named(PyObject* name) {
   if (text == "auto") return Cut::kAuto;
   if (text == "whole") return Cut::kWhole;
   if (text == "unrolled") return Cut::kUnrolled;
-  raise_error("AttributeValueError", "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '",
-              text, "'");
+  raise_error("AttributeValueError",
+              "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '", text, "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,

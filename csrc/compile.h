@@ -12,8 +12,8 @@
 namespace weft::py {
 
 // Whether a program becomes one module, pieces that are compiled once for all places where they
-// stand, or whichever serves better. What repeats in one module is rolled, where that serves, unless
-// it is to stay unrolled.
+// stand, or whichever serves better. What repeats in one module is rolled, where that serves,
+// unless it is to stay unrolled.
 enum class Cut : uint8_t { kWhole, kBlocks, kAuto, kUnrolled };
 
 // How a user wants a program to be compiled.
@@ -58,7 +58,7 @@ struct CompileCost {
   double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
   size_t ops = 0;                              // of the optimised graph, with those it holds
   size_t modules = 0, in_memory = 0, from_disk = 0;
-  size_t blocks = 0;  // of the modules, those that are blocks
+  size_t blocks = 0;             // of the modules, those that are blocks
   size_t rolled = 0, loops = 0;  // operations that became loops, and these
 };
 
