@@ -165,6 +165,22 @@ std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& pl
   return plan_of(graph, cut, donated);
 }
 
+// The graph with loops in place of what repeats, where that serves a CPU better; else itself.
+GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
+                std::vector<Rolled::Loop>& loops) {
+  const Place& place = place_of(places.at);
+  if (cut == Cut::kBlocks || cut == Cut::kUnrolled || !place.on_one_device() ||
+      place.devices->platform != "cpu")
+    return graph;
+  return unlocked(*graph, [&] {
+    auto made = roll(graph, RollOptions::for_speed());
+    if (!made) return graph;
+    loops = made->loops;
+    // A loop lets more be made at once than its iterations did.
+    return run_passes(made->graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
+  });
+}
+
 struct TakenConstants {
   std::shared_ptr<const ConstantSplit> split;  // null: none
   std::vector<uint32_t> reads;                 // the program's inputs that its prologue takes
@@ -298,6 +314,8 @@ static CompileCost cost_of(const Program& program, double optimize_seconds, uint
   if (program.steps)
     for (const ExecutableRef& block : program.steps->blocks) add(*block);
   cost.blocks = program.steps ? cost.modules : 0;
+  cost.loops = program.loops.size();
+  for (const Rolled::Loop& loop : program.loops) cost.rolled += loop.num_ops;
   return cost;
 }
 
@@ -306,8 +324,9 @@ Cut cut_named(PyObject* name) {
   if (text == "blocks") return Cut::kBlocks;
   if (text == "auto") return Cut::kAuto;
   if (text == "whole") return Cut::kWhole;
-  raise_error("AttributeValueError", "compile: expected 'auto', 'whole' or 'blocks'; got '", text,
-              "'");
+  if (text == "unrolled") return Cut::kUnrolled;
+  raise_error("AttributeValueError",
+              "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '", text, "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
@@ -336,6 +355,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
     auto plan = plan_of(s.graph, part, aliases, options.how.cut);
+    if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       modules.push_back(

@@ -159,6 +159,14 @@ void bind_stages(nb::module_& m) {
                                                    take(steps->blocks[i]->loaded())));
                      return out;
                    })
+      // (operations that it stands for, iterations, iterations in its body) of each.
+      .def_prop_ro("loops",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     for (const Rolled::Loop& loop : p.program->loops)
+                       out.append(nb::make_tuple(loop.num_ops, loop.length, loop.unroll));
+                     return out;
+                   })
       // None, or (graph, the inputs of the program that it takes, bytes of its results,
       // seconds that a call is spared, whether the results are there now, executable).
       .def_prop_ro("prologue",

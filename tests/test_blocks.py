@@ -239,7 +239,7 @@ def test_donated_arguments_and_results_that_are_arguments():
 
 
 def test_a_wrong_way_to_compile_is_refused():
-    with pytest.raises(ValueError, match="'auto', 'whole' or 'blocks'; got 'parts'"):
+    with pytest.raises(ValueError, match="'blocks' or 'unrolled'; got 'parts'"):
         weft.jit(deep, compile="parts")
 
 

@@ -154,7 +154,7 @@ def _traces(fun, options):
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
-_CUTS = ("auto", "whole", "blocks")
+_CUTS = ("auto", "whole", "blocks", "unrolled")
 _EFFORTS = ("fast_compile", "balanced", "fast_run")
 
 
@@ -302,7 +302,9 @@ def jit(
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
         blocks where by estimate much less is compiled, steps cost little and need no more
         memory. Blocks need a program without effects on one device. Within another trace "blocks"
-        is refused (ValueError).
+        is refused (ValueError). What one module would repeat hundreds of times, as a loop of
+        Python wrote it out, becomes a loop of XLA's where that is compiled much faster and runs as
+        fast; "unrolled" is one module without that.
       optimize: how hard XLA's compiler for CPUs tries: "balanced", all that calls gain from;
         "fast_compile", programs in half of the time or less, whose calls may take twice as long;
         "fast_run", whatever XLA has, also where it rarely pays. `compiler_options` count before
@@ -314,7 +316,9 @@ def jit(
       TypeError, ValueError: for positions or names that the function does not have.
     """
     if compile not in _CUTS:
-        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
+        raise ValueError(
+            f"compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got {compile!r}"
+        )
     if optimize not in _EFFORTS:
         raise ValueError(
             f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"

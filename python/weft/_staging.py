@@ -632,6 +632,15 @@ def _why_cut(ops, times, total):
     return f"{ops} operations that lie between what repeats"
 
 
+class Loop(NamedTuple):
+    """A loop that stands for what repeats: how many operations it stands for, how often it runs,
+    and how many of its iterations follow each other in its body."""
+
+    num_ops: int
+    length: int
+    unroll: int
+
+
 class Prologue(NamedTuple):
     """What a program computes once for its constants, as a program of its own.
 
@@ -763,6 +772,11 @@ class Compiled(_Stage):
             Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
             for graph, times, loaded in self._program.blocks
         ]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops of XLA's that stand for what repeats in the program; see `jit`."""
+        return [Loop(*loop) for loop in self._program.loops]
 
     @property
     def prologue(self) -> Prologue | None:
