@@ -273,10 +273,9 @@ def _called_at_once(flat, leaves, avals, ordered=False):
 def _result_aval(x):
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
     aval = x if has_type else typeof(x)
-    promised = ShapedArray(aval.shape, aval.dtype)
-    if isinstance(aval.dtype, np.dtype) and aval.dtype != promised.dtype:
+    if isinstance(aval.dtype, np.dtype) and aval.dtype != _core.canonical_dtype(aval.dtype):
         raise DTypeError(
             f"expected result_shape_dtypes of 32-bit types while 64-bit types are off; got {x!r}\n"
             "  Promise the narrow type, or use weft.enable_x64(True)."
         )
-    return promised
+    return ShapedArray(aval.shape, aval.dtype)
