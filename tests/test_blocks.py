@@ -206,7 +206,7 @@ def test_auto_leaves_programs_whole_that_are_small_or_quick():
 
 def test_auto_compiles_a_deep_model_in_blocks():
     shape = weft.ShapeDtypeStruct((256, 256), "float32")
-    lowered = weft.jit(weft.grad(deep), compile="auto").lower([shape] * 48, shape)
+    lowered = weft.jit(weft.grad(deep)).lower([shape] * 48, shape)  # the default
     compiled = lowered.compile()
     assert sum(block.graph.num_ops for block in compiled.blocks) < lowered.graph.num_ops / 10
     # What one module needs, whose kernels compute again what lies between layers: 26 MB.

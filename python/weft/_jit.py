@@ -202,7 +202,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
-    compile="whole",
+    compile="auto",
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -238,7 +238,7 @@ def _make(
     if not library:
         # What weft.aot tells from other options.
         jitted._made_with = (options, target, compile)
-    if compile != "whole":
+    if compile != "auto":
         jitted._compile = compile
     return jitted
 
@@ -268,7 +268,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-    compile="whole",
+    compile="auto",
     optimize="balanced",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
@@ -301,14 +301,14 @@ def jit(
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
         blocks where by estimate much less is compiled, steps cost little and need no more
-        memory. Blocks need a program without effects on one device. Within another trace "blocks"
-        is refused (ValueError). What one module would repeat hundreds of times, as a loop of
-        Python wrote it out, becomes a loop of XLA's where that is compiled much faster and runs as
-        fast; "unrolled" is one module without that.
+        memory, unless `optimize` is "fast_run". Blocks need a program without effects on one
+        device. Within another trace "blocks" is refused (ValueError). What one module would repeat
+        hundreds of times, as a loop of Python wrote it out, becomes a loop of XLA's where that is
+        compiled much faster and runs as fast; "unrolled" is one module without that.
       optimize: how hard XLA's compiler for CPUs tries: "balanced", all that calls gain from;
         "fast_compile", programs in half of the time or less, whose calls may take twice as long;
-        "fast_run", whatever XLA has, also where it rarely pays. `compiler_options` count before
-        it. Within another trace all but "balanced" are refused (ValueError).
+        "fast_run", whatever XLA has, also where it rarely pays, in one module. `compiler_options`
+        count before it. Within another trace all but "balanced" are refused (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -335,7 +335,7 @@ def jit(
         options_of_compiler(compiler_options, optimize),
         in_shardings,
         out_shardings,
-        compile,
+        "whole" if (compile, optimize) == ("auto", "fast_run") else compile,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)
@@ -421,4 +421,4 @@ for _name, _method in {
     "__deepcopy__": lambda self, memo: self,
 }.items():
     setattr(_core.JitFunction, _name, public_function(_method))
-_core.JitFunction.__signature__ = property(_signature)
+_core.JitFunction.__signature__ = property(_signature)  # pyright: ignore[reportAttributeAccessIssue]

@@ -211,6 +211,7 @@ class AbstractRef(NamedTuple):
 
     shape = property(lambda self: self.inner_aval.shape)
     sharding = property(lambda self: self.inner_aval.sharding)
+    _place = property(lambda self: self.inner_aval._place)
     dtype = property(lambda self: self.inner_aval.dtype)
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
@@ -597,7 +598,7 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         function = self._traced._function
-        cut = getattr(function, "_compile", "whole")
+        cut = getattr(function, "_compile", "auto")
         return lambda: Compiled(
             self, self._core.compile(self._places, function._keep_unused, options, cut)
         )

@@ -29,7 +29,7 @@ struct BlockOptions {
   // for. Of smaller ones it merges so many equal kernels that blocks, each with its own, may take
   // longer.
   static BlockOptions for_speed() {
-    return {.min_program_ops = 2000, .min_seconds = 1e-3, .max_overhead = 0.1, .min_products = 0.5};
+    return {.min_program_ops = 2000, .min_seconds = 3e-3, .max_overhead = 0.1, .min_products = 0.5};
   }
 };
 
