@@ -329,6 +329,8 @@ def convert_element_type(operand, new_dtype):
 
     Floats are rounded towards zero when they become integers, complex numbers lose their imaginary
     part, and anything but zero becomes True.
+
+    Raises DTypeError for a complex Python number and a real dtype.
     """
     dtype = requested_dtype(new_dtype, "convert_element_type")
     if type(operand) is builtins.complex and not (is_complex(dtype) or is_bool(dtype)):

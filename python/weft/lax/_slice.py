@@ -264,7 +264,7 @@ def _index_dtype(function, starts):
     for start in starts:
         if not is_integer(dtype_of(start)):
             raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
-    given = [dtype_of(start) for start in starts]
+    given = [_core.canonical_dtype(dtype_of(start)) for start in starts]
     if any(dtype != given[0] for dtype in given):
         raise DTypeError(
             f"[{function}] expected start indices of one dtype; got {', '.join(map(str, given))}"

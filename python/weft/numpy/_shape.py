@@ -85,9 +85,10 @@ def transpose(a, axes=None):
     if axes is None:
         return _reversed_axes(a)
     axes, ndim = static_ints(axes, "transpose", "the axes"), ndim_of(a)
-    if sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+    counted = [axis + ndim if axis < 0 else axis for axis in axes]
+    if sorted(counted) != list(range(ndim)):
         raise ShapeError(f"[transpose] expected a permutation of {ndim} axes; got {axes}")
-    return lax_shape.transpose(a, axes)
+    return lax_shape.transpose(a, counted)
 
 
 def permute_dims(a, /, axes):
