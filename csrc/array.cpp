@@ -17,6 +17,11 @@ namespace weft::py {
 
 PyTypeObject* array_type;
 
+Ref& unfinished_run() {
+  static auto* result = new Ref;
+  return *result;
+}
+
 namespace {
 
 ArrayObject* live_head = nullptr;
@@ -71,7 +76,9 @@ PyObject* get_buffer_object(PyObject* self, void*) {
 PyObject* block_until_ready(PyObject* self, PyObject*) {
   return guard([&] {
     check_live(as_array(self));
-    of_run(PyObject_CallMethodNoArgs(as_array(self)->buffer, name("block_until_ready")));
+    Ref buffer = Ref::borrow(as_array(self)->buffer);
+    of_run(PyObject_CallMethodNoArgs(buffer.get(), name("block_until_ready")));
+    if (unfinished_run().get() == buffer.get()) unfinished_run() = Ref();
     return Py_NewRef(self);
   });
 }

@@ -24,6 +24,9 @@ struct ArrayObject {
   Loc deleted_at;
 };
 
+// A buffer that the last run on several CPU devices made, until someone has waited for it.
+Ref& unfinished_run();
+
 extern PyTypeObject* array_type;
 void init_array(PyObject* module, const TypeSlots& shared);
 

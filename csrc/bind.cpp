@@ -157,23 +157,19 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       common = p;
       continue;
     }
+    if (policy == Promotion::kLax) {
+      if (common->dtype != p.dtype)
+        raise_error("DTypeError", "[", op, "] expected operands of one dtype; got ", types_text(xs),
+                    "\n  weft.numpy promotes dtypes, also of Python numbers.");
+      common->weak = common->weak && p.weak;
+      continue;
+    }
     std::optional<PromotionType> both = promote(*common, p);
-    if (policy != Promotion::kLax && common->dtype != p.dtype && is_on(kStrictPromotion) &&
-        !promotes_strictly(*common, p))
+    if (common->dtype != p.dtype && is_on(kStrictPromotion) && !promotes_strictly(*common, p))
       raise_error("TypePromotionError", "[", op,
                   "] expected operands of one dtype, as promotion is strict "
                   "(weft_numpy_dtype_promotion); got ",
                   types_text(xs), "\n  Convert one of them explicitly with .astype(...).");
-    bool lax_mismatch =
-        policy == Promotion::kLax && !common->weak && !p.weak && common->dtype != p.dtype;
-    if (policy == Promotion::kLax && both && (common->weak != p.weak)) {
-      // A Python scalar adapts to the array, never the array to it.
-      DType strong = common->weak ? p.dtype : common->dtype;
-      lax_mismatch = both->dtype != strong;
-    }
-    if (lax_mismatch) {
-      raise_error("DTypeError", "[", op, "] expected operands of one dtype; got ", types_text(xs));
-    }
     if (!both) {
       raise_error("TypePromotionError", "[", op,
                   "] expected dtypes with an implicit promotion; got ", types_text(xs),
@@ -267,6 +263,7 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
 }
 
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
+  for (const Operand& x : xs) check_python_int(x);
   PromotionType common = common_dtype(xs, f.promotion, f.op->name);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);

@@ -15,7 +15,7 @@ PyObject* to_list(Objects results);
 
 // What operands have in common before an op runs.
 enum class Promotion : uint8_t {
-  kLax,      // equal dtypes (Python scalars adapt), equal shapes or scalars
+  kLax,      // equal dtypes (a Python scalar has its default one), equal shapes or scalars
   kNumpy,    // promoted dtype, broadcast shapes
   kInexact,  // as kNumpy, integers and bools to float first
   kBool,     // converted to bool, broadcast

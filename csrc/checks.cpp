@@ -6,6 +6,7 @@
 #include "bound_text.h"
 #include "graph_object.h"
 #include "unlocked.h"
+#include "weft/checkify.h"
 
 namespace nb = nanobind;
 
@@ -65,12 +66,15 @@ void bind_checks(nb::module_& m) {
   m.def(
       "checked",
       [](const GraphObject& g, bool user, bool nans, bool infs, bool indices, bool divisions,
-         int32_t only) {
+         int32_t only, bool passed_nans) {
         CheckOptions options{user, nans, infs, indices, divisions, only};
-        return CheckedObject{unlocked(*g.graph, [&] { return checked(g.graph, options); })};
+        return CheckedObject{unlocked(*g.graph, [&] {
+          return passed_nans ? checkified(g.graph, options) : checked(g.graph, options);
+        })};
       },
       nb::arg("graph"), nb::arg("user") = false, nb::arg("nans") = false, nb::arg("infs") = false,
-      nb::arg("indices") = false, nb::arg("divisions") = false, nb::arg("only") = -1);
+      nb::arg("indices") = false, nb::arg("divisions") = false, nb::arg("only") = -1,
+      nb::arg("passed_nans") = false);
   // Without callbacks that give no values; None if there are others.
   m.def("repeatable", [](const GraphObject& g) -> nb::object {
     GraphRef graph = without_effects(g.graph);

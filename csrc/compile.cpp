@@ -165,29 +165,47 @@ std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& pl
   return plan_of(graph, cut, donated);
 }
 
+// The graph with loops in place of what repeats, where that serves a CPU better; else itself.
+GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
+                std::vector<Rolled::Loop>& loops) {
+  const Place& place = place_of(places.at);
+  if (cut == Cut::kBlocks || cut == Cut::kUnrolled || !place.on_one_device() ||
+      place.devices->platform != "cpu")
+    return graph;
+  return unlocked(*graph, [&] {
+    auto made = roll(graph, RollOptions::for_speed());
+    if (!made) return graph;
+    loops = made->loops;
+    // A loop lets more be made at once than its iterations did.
+    return run_passes(made->graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
+  });
+}
+
+struct TakenConstants {
+  std::shared_ptr<const ConstantSplit> split;  // null: none
+  std::vector<uint32_t> reads;                 // the program's inputs that its prologue takes
+};
+
 // Takes what depends on constants alone out of a program on one device, if that is worth it.
-// `reads`: which of the program's inputs that reads.
-std::shared_ptr<const ConstantSplit> take_constants(Split& s, const Places& places,
-                                                    const CompileOptions& options,
-                                                    std::vector<uint32_t>& reads) {
+TakenConstants take_constants(Split& s, const Places& places, const CompileOptions& options) {
   int64_t max_bytes = max_constants_kept();
   if (!s.graph || options.constants.empty() || max_bytes == 0 || !places.inputs.empty() ||
       !place_of(places.at).on_one_device())
-    return nullptr;
+    return {};
   std::vector<bool> constants;
   for (uint32_t i : s.kept) constants.push_back(options.constants[i]);
   auto plan = unlocked(
       *s.graph, [&] { return split_constants(s.graph, constants, {.max_bytes = max_bytes}); });
-  if (!plan) return nullptr;
+  if (!plan) return {};
   auto numbers = [&](const std::vector<uint32_t>& inputs) {
     std::vector<uint32_t> out;
     for (uint32_t i : inputs) out.push_back(s.kept[i]);
     return out;
   };
-  reads = numbers(plan->reads);
+  std::vector<uint32_t> reads = numbers(plan->reads);
   s.kept = numbers(plan->inputs);
   s.graph = plan->main;
-  return plan;
+  return {std::move(plan), std::move(reads)};
 }
 
 // Whether an output that is an input is where it is wanted.
@@ -296,6 +314,8 @@ static CompileCost cost_of(const Program& program, double optimize_seconds, uint
   if (program.steps)
     for (const ExecutableRef& block : program.steps->blocks) add(*block);
   cost.blocks = program.steps ? cost.modules : 0;
+  cost.loops = program.loops.size();
+  for (const Rolled::Loop& loop : program.loops) cost.rolled += loop.num_ops;
   return cost;
 }
 
@@ -304,8 +324,9 @@ Cut cut_named(PyObject* name) {
   if (text == "blocks") return Cut::kBlocks;
   if (text == "auto") return Cut::kAuto;
   if (text == "whole") return Cut::kWhole;
-  raise_error("AttributeValueError", "compile: expected 'auto', 'whole' or 'blocks'; got '", text,
-              "'");
+  if (text == "unrolled") return Cut::kUnrolled;
+  raise_error("AttributeValueError",
+              "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '", text, "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
@@ -323,9 +344,8 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (!places.outputs.empty()) places.outputs.resize(graph->outputs().size());
   Split s = split(program->optimized, options.keep_unused, donated,
                   [&](size_t output, size_t input) { return stays(places, output, input); });
-  std::vector<uint32_t> reads;
-  std::shared_ptr<const ConstantSplit> constants;
-  if (!program->observed) constants = take_constants(s, places, options, reads);
+  TakenConstants constants;
+  if (!program->observed) constants = take_constants(s, places, options);
   std::vector<int> aliases = match_donations(s, donated, program->donated);
   program->kept = std::move(s.kept);
   program->from_input = std::move(s.from_input);
@@ -335,6 +355,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
     auto plan = plan_of(s.graph, part, aliases, options.how.cut);
+    if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       modules.push_back(
@@ -344,10 +365,12 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     for (size_t i = 0; plan && i < plan->blocks.size(); ++i)
       add(plan->blocks[i].graph, {.at = places.at}, plan->blocks[i].aliases,
           cat(options.name, "_block_", i));
-    if (constants) add(constants->prologue, {.at = places.at}, {}, options.name + "_constants");
+    if (constants.split)
+      add(constants.split->prologue, {.at = places.at}, {}, options.name + "_constants");
     std::vector<ExecutableRef> made = executables_for(std::move(modules));
-    if (constants) {
-      program->prologue = std::make_shared<Prologue>(std::move(made.back()), reads, *constants);
+    if (constants.split) {
+      program->prologue = std::make_shared<Prologue>(std::move(made.back()),
+                                                     std::move(constants.reads), *constants.split);
       made.pop_back();
     }
     if (plan)
@@ -371,18 +394,13 @@ std::string lowered_text(const GraphRef& graph, const CompileOptions& options, b
   // The text shows every output, also those that the runtime hands through.
   bool is_whole = s.graph && s.graph->outputs().size() == optimized->outputs().size();
   std::vector<uint32_t> consumed;
-  EmitOptions emit = is_whole ? emit_options(part_of(places, s.kept, s.from_input), s.kept.size(),
-                                             match_donations(s, options.donated, consumed))
-                              : emit_options(places, optimized->num_inputs(), {});
+  EmitOptions emit =
+      is_whole ? emit_options(part_of(places, s.kept, s.from_input), s.kept.size(),
+                              match_donations(s, options.donated, consumed), options.platform)
+               : emit_options(places, optimized->num_inputs(), {}, options.platform);
   emit.module_name = "jit_" + options.name;
   emit.locations = locations;
   emit.result_info = options.result_info;
-  if (!options.platform.empty()) {
-    EmitOptions of_platform = emit_options(options.platform);
-    emit.platform = of_platform.platform;
-    emit.host_call_target = of_platform.host_call_target;
-    emit.partitioned_host_call_target = of_platform.partitioned_host_call_target;
-  }
   const GraphRef& shown = is_whole ? s.graph : optimized;
   return unlocked(*shown, [&] { return emit_stablehlo(*shown, emit).text; });
 }

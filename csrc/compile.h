@@ -7,12 +7,14 @@
 
 #include "core.h"
 #include "executable.h"
+#include "weft/roll.h"
 
 namespace weft::py {
 
 // Whether a program becomes one module, pieces that are compiled once for all places where they
-// stand, or whichever serves better.
-enum class Cut : uint8_t { kWhole, kBlocks, kAuto };
+// stand, or whichever serves better. What repeats in one module is rolled, where that serves,
+// unless it is to stay unrolled.
+enum class Cut : uint8_t { kWhole, kBlocks, kAuto, kUnrolled };
 
 // How a user wants a program to be compiled.
 struct CompileChoice {
@@ -20,7 +22,7 @@ struct CompileChoice {
   Cut cut = Cut::kWhole;
   friend bool operator==(const CompileChoice&, const CompileChoice&) = default;
 };
-Cut cut_named(PyObject* name);  // "whole", "blocks" or "auto"
+Cut cut_named(PyObject* name);  // "whole", "blocks", "auto" or "unrolled"
 
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
@@ -56,7 +58,8 @@ struct CompileCost {
   double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
   size_t ops = 0;                              // of the optimised graph, with those it holds
   size_t modules = 0, in_memory = 0, from_disk = 0;
-  size_t blocks = 0;  // of the modules, those that are blocks
+  size_t blocks = 0;             // of the modules, those that are blocks
+  size_t rolled = 0, loops = 0;  // operations that became loops, and these
 };
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
@@ -65,6 +68,7 @@ struct Program {
   ExecutableRef executable;  // null when nothing has to be computed, or it is in steps
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
+  std::vector<Rolled::Loop> loops = {};  // that what repeats in it was rolled into
   // Makes the last inputs of the executable, of constants; null if there are none.
   std::shared_ptr<Prologue> prologue = nullptr;
   std::vector<uint32_t> kept;     // inputs passed to the executable

@@ -268,7 +268,7 @@ Ref concrete_value(TracerObject* t) {
   } restore{suspended};
   auto remember = [&](Value v, PyObject* object) {
     if (v.id < c.known.size() && c.known[v.id]) return true;
-    Ref array = concrete_object(object);
+    Ref array = object ? concrete_object(object) : Ref();
     if (!array) return false;
     c.known.resize(std::max<size_t>(c.known.size(), v.id + 1));
     c.known[v.id] = std::move(array);

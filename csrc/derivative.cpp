@@ -6,6 +6,7 @@
 #include "dtypes.h"
 #include "hooks.h"
 #include "point.h"
+#include "rules.h"
 #include "transforms.h"
 
 namespace weft::py {
@@ -49,7 +50,7 @@ Ref one(DType dtype) {
 // gradient(function, name, args, kwargs, positions, describe, has_aux, holomorphic, allow_int) ->
 // (value, gradients of the arguments at the positions, aux); aux is None without has_aux.
 PyObject* gradient(PyObject*, PyObject* tuple) {
-  return guard([&]() -> PyObject* {
+  return guard_with_rules([&]() -> PyObject* {
     Function f{};
     PyObject *args, *kwargs, *positions;
     int has_aux, holomorphic, allow_int;
@@ -98,7 +99,7 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
 // jvp(function, name, primals, tangents, describe, has_aux) -> (value, tangent, aux); aux is None
 // without has_aux.
 PyObject* jvp_function(PyObject*, PyObject* tuple) {
-  return guard([&]() -> PyObject* {
+  return guard_with_rules([&]() -> PyObject* {
     Function f{};
     PyObject *primals, *tangents;
     int has_aux;
@@ -182,7 +183,7 @@ Ref zero_block(TypeRef value, const Operand& by) {
 // -> (the value with, in the place of each array, a tuple of its derivatives by the arguments at
 // the positions, or with `single` those by the one argument; aux).
 PyObject* jacobian_function(PyObject*, PyObject* tuple) {
-  return guard([&]() -> PyObject* {
+  return guard_with_rules([&]() -> PyObject* {
     Function f{};
     PyObject *args, *kwargs, *positions;
     int has_aux, holomorphic, forward, single, allow_int;

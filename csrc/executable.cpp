@@ -115,9 +115,10 @@ EmittedModule emit(const Executable& e) {
 
 }  // namespace
 
-EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases) {
+EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases,
+                         const std::string& platform) {
   const Place& place = place_of(places.at);
-  EmitOptions options = emit_options(place.devices->platform);
+  EmitOptions options = emit_options(platform.empty() ? place.devices->platform : platform);
   options.aliases = aliases;
   options.devices = place.devices->numbers;
   options.inputs = places.inputs;

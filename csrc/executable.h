@@ -99,9 +99,11 @@ using ExecutableRef = std::shared_ptr<Executable>;
 // for those that are equal.
 int compiler_options_number(PyObject* options);
 
-// What emission has to know of where a program runs.
+// What emission has to know of where a program runs. `platform`: if the text is for another than
+// that of the places.
 EmitOptions emit_options(const std::string& platform);
-EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases);
+EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vector<int>& aliases,
+                         const std::string& platform = {});
 
 // How many are loaded, and how often one was.
 size_t loaded_executables();

@@ -100,6 +100,7 @@ bool make_plan(TypeRef type, PyObject* index, Plan& plan) {
     } else {
       int64_t dim = type->shape()[axis];
       Operand x = classify(item);
+      check_python_int(x);
       // One out of bounds is computed with, so that checkify finds it.
       if (x.kind == OperandKind::kScalar && (dim == 0 || !is_outside(to_int(item), dim))) {
         plan.entries.push_back({Part::kPosition, position(to_int(item), dim, type, axis)});

@@ -188,7 +188,7 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
 //             inline, keep_unused, library, traces, device=-1, compiler_options=None,
-//             in_shardings=None, out_shardings=None, compile="whole")
+//             in_shardings=None, out_shardings=None, compile="auto")
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,

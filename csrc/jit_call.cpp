@@ -40,15 +40,17 @@ Ref assemble(const Entry& e, Outputs& outputs) {
   return Ref::checked(PyObject_CallMethodOneArg(e.out_tree.get(), name("unflatten"), list.get()));
 }
 
-// Per leaf of a tree, what is written for it.
+// Per leaf of a tree, of these types, what is written for it.
 void resolve(const Ref& shardings, const Ref& tree, const char* parameter,
-             std::vector<ShardingRef>& out, size_t at, size_t count) {
+             std::vector<ShardingRef>& out, size_t at, std::span<const TypeRef> types) {
   if (!shardings) return;
+  size_t count = types.size();
   Ref own_tree = tree ? tree : Ref::borrow(Py_None);
-  Ref num_leaves = Ref::checked(PyLong_FromSize_t(count));
+  Ref shapes = Ref::checked(PyList_New(0));
+  for (TypeRef type : types) check(PyList_Append(shapes.get(), to_tuple(type->shape()).get()));
   Ref resolved = Ref::checked(
       PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(), shardings.get(), own_tree.get(),
-                                   num_leaves.get(), to_text(parameter).get(), nullptr));
+                                   shapes.get(), to_text(parameter).get(), nullptr));
   if (PyList_GET_SIZE(resolved.get()) != static_cast<Py_ssize_t>(count))
     raise_error("ShardingError", "expected ", parameter, " for ", count, " leaves; got ",
                 PyList_GET_SIZE(resolved.get()));
@@ -61,10 +63,11 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   auto made = std::make_unique<Entry::Wanted>();
   made->inputs.resize(e.graph->num_inputs());
   made->outputs.resize(e.graph->outputs().size());
-  resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
-          e.graph->num_inputs() - e.captures.size());
-  resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0, e.num_results());
   std::vector<TypeRef> types = e.graph->output_types();
+  resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
+          e.graph->input_types().subspan(e.captures.size()));
+  resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0,
+          std::span(types).first(e.num_results()));
   for (size_t i = 0; i < e.splits.size(); ++i)
     if (!made->outputs[i]) made->outputs[i] = place_of_result(e.splits[i], types[i]);
   for (size_t i = 0; i < types.size(); ++i)

@@ -31,6 +31,7 @@ struct PlacesObject {
 };
 struct ProgramObject {
   ProgramRef program;
+  GraphRef traced;  // whose inputs have the types of the arguments
 };
 
 Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
@@ -131,7 +132,8 @@ void bind_stages(nb::module_& m) {
              nb::object compiler_options, const nb::str& cut) {
             CompileChoice how{compiler_options_number(compiler_options.ptr()),
                               cut_named(cut.ptr())};
-            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how)};
+            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how),
+                                 t.entry->graph};
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
           nb::arg("compile"));
@@ -155,6 +157,14 @@ void bind_stages(nb::module_& m) {
                          out.append(nb::make_tuple(GraphObject{steps->blocks[i]->graph},
                                                    steps->plan->blocks[i].num_steps,
                                                    take(steps->blocks[i]->loaded())));
+                     return out;
+                   })
+      // (operations that it stands for, iterations, iterations in its body) of each.
+      .def_prop_ro("loops",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     for (const Rolled::Loop& loop : p.program->loops)
+                       out.append(nb::make_tuple(loop.num_ops, loop.length, loop.unroll));
                      return out;
                    })
       // None, or (graph, the inputs of the program that it takes, bytes of its results,
@@ -213,7 +223,7 @@ void bind_stages(nb::module_& m) {
                      return out;
                    })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
-        auto types = p.program->optimized->input_types();
+        auto types = p.traced->input_types();
         if (arrays.size() != types.size())
           raise_error("ArgumentTypeError", "expected ", types.size(),
                       " arrays for a compiled program; got ", arrays.size());
@@ -221,7 +231,7 @@ void bind_stages(nb::module_& m) {
         for (nb::handle a : arrays) {
           TypeRef type = types[operands.size()];
           Operand x = classify_operand(a.ptr(), "compiled program");
-          if (x.kind == OperandKind::kTracer || buffer_type(x.type) != buffer_type(type))
+          if (x.kind == OperandKind::kTracer || x.type != type)
             raise_error("ArgumentTypeError", "expected an array of type ", type,
                         " for a compiled program; got ", x.type,
                         x.kind == OperandKind::kTracer ? ", traced" : "");

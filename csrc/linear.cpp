@@ -11,6 +11,7 @@
 #include "named_axes.h"
 #include "object_type.h"
 #include "point.h"
+#include "rules.h"
 #include "transforms.h"
 
 namespace weft::py {
@@ -34,6 +35,7 @@ struct Linear {
   std::optional<Linearized> linearized;
   GraphRef given;                   // of a function that is linear itself
   std::vector<ShardingRef> splits;  // over explicit axes, of the inexact leaves; for vjp
+  Ref again;  // what linearize() got, where backward rules of users may ask for values
 
   GraphRef push() const { return linearized->push(); }
   GraphRef pull() const {
@@ -55,6 +57,7 @@ struct LinearObject {
     if (!linear) return 0;
     Py_VISIT(linear->function.get());
     for (const Ref& residual : linear->residuals) Py_VISIT(residual.get());
+    Py_VISIT(linear->again.get());
     return 0;
   }
   void clear() { delete std::exchange(linear, nullptr); }
@@ -102,11 +105,24 @@ PyObject* push(PyObject* self, PyObject* tangents) {
   });
 }
 
+PyObject* linearize_function(PyObject*, PyObject* tuple);
+
+// The same function, with values for the backward rules that were found to ask for them.
+Ref linearized_again(const Linear& f) {
+  Ref made = Ref::checked(linearize_function(nullptr, f.again.get()));
+  return Ref::borrow(PyTuple_GET_ITEM(made.get(), 1));
+}
+
 // pull(cotangent of the value) -> the cotangents of the trees, a tuple.
 PyObject* pull(PyObject* self, PyObject* cotangent) {
-  return guard([&]() -> PyObject* {
-    Ref held = Ref::borrow(self);
-    const Linear& f = linear_of(self);
+  Ref held = Ref::borrow(self);
+  uint64_t asked = asked_values();
+  return guard_with_rules([&]() -> PyObject* {
+    if (asked_values() != asked && linear_of(self).again) {
+      held = linearized_again(linear_of(self));
+      asked = asked_values();
+    }
+    const Linear& f = linear_of(held.get());
     Leaves given;
     Tree tree = flatten_tree(cotangent, given);
     if (!same_tree(f.value, tree))
@@ -157,7 +173,7 @@ std::unique_ptr<Linear> linear_at(const Point& point, const Function& f, const c
 // linearize(function, name, primals, describe, has_aux, is_vjp) -> (value, Linear, aux); aux is
 // None without has_aux.
 PyObject* linearize_function(PyObject*, PyObject* tuple) {
-  return guard([&]() -> PyObject* {
+  return guard_with_rules([&]() -> PyObject* {
     Function f{};
     PyObject* primals;
     int has_aux, is_vjp;
@@ -173,8 +189,10 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
     linear->linearized.emplace(point.recorded.graph, point.mask(), linear->values.size());
     const Linearized& made = *linear->linearized;
     check_cells(point, f, made.out_mask());
-    if (is_vjp)
+    if (is_vjp) {
       for (const Operand& x : point.inputs) linear->splits.push_back(split_of(x));
+      if (has_rules(point.recorded.graph)) linear->again = Ref::borrow(tuple);
+    }
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made.forward(), operands, point.recorded.weak);
     point.write_cells(results);

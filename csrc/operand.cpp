@@ -84,11 +84,12 @@ Operand classify_abstract(PyObject* o) {
 
 ShardingRef abstract_home(const Operand& x) {
   if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return nullptr;
-  Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("sharding")));
+  Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("_place")));
   if (sharding.get() == Py_None) return nullptr;
-  Ref one = Ref::checked(PyLong_FromLong(1));
+  Ref shapes = Ref::checked(PyList_New(0));
+  check(PyList_Append(shapes.get(), to_tuple(x.type->shape()).get()));
   Ref resolved = Ref::checked(PyObject_CallFunctionObjArgs(hooks.resolve_shardings.get(),
-                                                           sharding.get(), Py_None, one.get(),
+                                                           sharding.get(), Py_None, shapes.get(),
                                                            name("ShapeDtypeStruct"), nullptr));
   ShardingRef found = sharding_of(PyList_GetItem(resolved.get(), 0));
   return found && !found->mesh()->is_abstract() ? found : nullptr;
@@ -136,6 +137,22 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   raise_error(is_foreign_array(o) ? "ForeignArrayError" : "OperandError", "[", op,
               "] expected an array or a number; got ", Py_TYPE(o)->tp_name, ": ", shown,
               way_to_array(o));
+}
+
+[[noreturn]] static void out_of_range(PyObject* o, DType dtype) {
+  Ref text = Ref::checked(PyObject_Str(o));
+  PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
+               std::string(numpy_name(dtype)).c_str());
+  throw PythonError{};
+}
+
+void check_python_int(const Operand& x) {
+  if (x.kind != OperandKind::kScalar || !PyLong_CheckExact(x.object)) return;
+  int overflow = 0;
+  long long i = PyLong_AsLongLongAndOverflow(x.object, &overflow);
+  DType dtype = canonicalize(DType::kI64, x64_enabled());
+  if (overflow || make_literal(dtype, static_cast<int64_t>(i)).as_int() != i)
+    out_of_range(x.object, dtype);
 }
 
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
@@ -193,12 +210,7 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
     fits = holds(dtype) ||
            (wrapping == Wrapping::kNarrow && holds(canonicalize(DType::kI64, x64_enabled())));
   }
-  if (!fits) {
-    Ref text = Ref::checked(PyObject_Str(o));
-    PyErr_Format(PyExc_OverflowError, "Python int %U is out of range for %s", text.get(),
-                 std::string(numpy_name(dtype)).c_str());
-    throw PythonError{};
-  }
+  if (!fits) out_of_range(o, dtype);
   if (is_inexact(dtype)) {
     // A long has more digits than a double; round once, as NumPy does.
     return convert(make_literal(DType::kF64, static_cast<double>(i)), dtype);

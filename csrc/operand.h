@@ -37,6 +37,8 @@ bool is_foreign_array(PyObject* o);
 // How to make an array of an object that is none, as the end of a message; empty if there is no
 // way.
 std::string way_to_array(PyObject* o);
+// Raises OverflowError for a Python int that does not fit the default integer dtype.
+void check_python_int(const Operand& x);
 // The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;
 // with kNarrow, as in JAX's arithmetic, only if it does not fit the default integer dtype either.
 enum class Wrapping : uint8_t { kNever, kNarrow };

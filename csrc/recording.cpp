@@ -263,9 +263,13 @@ bool same_places(const Graph& a, const Graph& b) {
 
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
-                     std::string_view fixed, std::span<const ShardingRef> splits) {
-  ContextRef context = new_context(ContextKind::kStaged, name, describe, types.size());
+                     std::string_view fixed, std::span<const ShardingRef> splits,
+                     std::span<const Ref> values) {
+  ContextKind kind = values.empty() ? ContextKind::kStaged : ContextKind::kDeferred;
+  ContextRef context = new_context(kind, name, describe, types.size());
   context->fixed_cells = std::string(fixed);
+  context->one_value = !values.empty();
+  context->inputs.assign(values.begin(), values.end());
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(types.size())));
   for (size_t i = 0; i < types.size(); ++i) {
     Value v = context->builder.input(types[i]);

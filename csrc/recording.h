@@ -27,10 +27,12 @@ struct Recording {
 // Runs function(list of tracers) -> list of results on tracers of the given types. `name` is the
 // function's in messages; `describe` maps the number of an input to its name there, or is None.
 // `fixed` says what the function is, if it must not write cells of outside. `splits` are those of
-// the inputs, for set_split().
+// the inputs, for set_split(). With `values`, of the first inputs, null where unknown, the tracers
+// are those of a deferred context: Python can ask for what follows from these values.
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
-                     std::string_view fixed, std::span<const ShardingRef> splits = {});
+                     std::string_view fixed, std::span<const ShardingRef> splits = {},
+                     std::span<const Ref> values = {});
 
 // Makes results from a list of tracers.
 using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;

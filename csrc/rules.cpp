@@ -25,6 +25,8 @@ namespace nb = nanobind;
 namespace weft::py {
 namespace {
 
+thread_local uint64_t asked = 0;
+
 // ---- Held values
 
 struct PyHeld final : HeldValue {
@@ -293,6 +295,8 @@ bool all_ops(const Graph& graph, F&& f) {
 
 }  // namespace
 
+uint64_t asked_values() { return asked; }
+
 bool has_rule_objects(const Graph& graph) {
   return !all_ops(graph, [](const Op& op) { return !rule_of(op); });
 }
@@ -422,7 +426,7 @@ void bind_rules(nb::module_& m) {
   });
   m.def(
       "trace_rule",
-      [](nb::handle function, nb::list types, const std::string& name, nb::handle describe) {
+      [](nb::handle function, nb::list types, const std::string& name, nb::list values) {
         TypeRefs inputs;
         std::vector<bool> weak;
         for (nb::handle t : types) {
@@ -430,10 +434,13 @@ void bind_rules(nb::module_& m) {
           inputs.push_back(x.type);
           weak.push_back(x.weak);
         }
-        Recording r = trace_body(function.ptr(), inputs, weak, name, describe.ptr(), name);
+        std::vector<Ref> known;
+        for (nb::handle v : values) known.push_back(v.is_none() ? Ref() : Ref::borrow(v.ptr()));
+        Recording r = trace_body(function.ptr(), inputs, weak, name, Py_None, name, {}, known);
         return take(graph_object(hold_captures(r)));
       },
-      nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("describe").none());
+      nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("values"));
+  m.def("note_asked_values", [] { ++asked; });
 }
 
 }  // namespace weft::py

@@ -19,6 +19,27 @@ GraphRef hold_captures(const Recording& r);
 // The Python object that a `constant` op holds; borrowed.
 PyObject* held_object(const AttrObject& held);
 
+// How often, in this thread, a rule was found to ask for the values of its arguments.
+uint64_t asked_values();
+// guard() for an un-jitted derivative. Whether a rule asks for values is found when it is traced,
+// after its call was recorded without them; from then on its calls keep them, so the function is
+// recorded anew.
+template <typename F>
+PyObject* guard_with_rules(F&& body) {
+  constexpr int kMaxAttempts = 8;
+  return guard([&] {
+    for (int attempt = 1;; ++attempt) {
+      uint64_t before = asked_values();
+      try {
+        return body();
+      } catch (const PythonError&) {
+        if (asked_values() == before || attempt == kMaxAttempts) throw;
+        PyErr_Clear();
+      }
+    }
+  });
+}
+
 // Rules that users wrote for a function and that stay the same have one token, through which what
 // was transformed with them is found again (transforms.cpp). Python holds it with the function; it
 // holds no rule, so that functions can die.

@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "checks.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "in_flight.h"
 #include "prologue.h"
 #include "steps.h"
 
@@ -48,30 +50,56 @@ std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject*
     check_live(as_array(owned[i]));
     auto [first, added] = passed.try_emplace(as_array(owned[i])->buffer, i);
     if (!added && (donated[i] || donated[first->second]))
-      raise_error("ArgumentTypeError", "expected a donated array to be passed once; got ",
+      raise_error("DeletedArrayError", "expected a donated array to be passed once; got ",
                   as_array(owned[i])->type, " as inputs ", first->second, " and ", i);
   }
   return owned;
 }
 
-// The last run on several CPU devices. These share a pool of threads, which waits for itself if
-// collectives of many runs meet in it: a run on several of them begins when that one has ended.
-struct SplitRun {
-  Ref result;
-  bool is_shared = false;
-
-  static SplitRun& last() {
-    static auto* last = new SplitRun;
-    return *last;
-  }
-  void wait() {
-    while (Ref waited = std::exchange(result, Ref())) {
+// A run on several CPU devices. These share a pool of threads, which waits for itself if
+// collectives of many runs meet in it: a run on several of them begins when the one before it has
+// ended, also where that is another thread's.
+class SplitRun {
+ public:
+  explicit SplitRun(const Executable& executable) : is_shared_(executable.is_shared()) {
+    Last& l = last();
+    while (InFlightRef other = l.starting)
+      if (!other->wait()) break;
+    // A function of the host may need such a run itself.
+    if (!executable.calls_host()) {
+      own_ = std::make_shared<InFlight>(false);
+      l.starting = own_;
+    }
+    while (Ref waited = std::exchange(unfinished_run(), Ref())) {
       Ref ended = Ref::steal(PyObject_CallMethodNoArgs(waited.get(), name("block_until_ready")));
       if (ended) continue;
-      if (is_shared) of_run(nullptr);
+      if (l.is_shared) of_run(nullptr);
       PyErr_Clear();  // whoever reads the result is told
     }
   }
+  SplitRun(const SplitRun&) = delete;
+  ~SplitRun() {
+    if (!own_) return;
+    if (last().starting == own_) last().starting.reset();
+    own_->finish();  // those who wait hold it as well
+  }
+  void started(PyObject* result) {
+    last().is_shared = is_shared_;
+    unfinished_run() = Ref::borrow(result);
+  }
+
+ private:
+  struct Last {
+    InFlightRef starting;    // work of the thread that has not got its results yet
+    bool is_shared = false;  // of unfinished_run()
+  };
+  static Last& last() {
+    static auto* last = new Last;
+    return *last;
+  }
+
+  bool is_shared_;
+  InFlightRef own_;
 };
 
 bool has_failed(const Ref& number) {
@@ -106,8 +134,8 @@ void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::ve
 Ref execute(Executable& executable, PyObject* buffers) {
   bool has_effects = executable.has_effects;
   Ref loaded = executable.loaded();
-  bool is_split = executable.shares_threads();
-  if (is_split) SplitRun::last().wait();
+  std::optional<SplitRun> split;
+  if (executable.shares_threads()) split.emplace(executable);
   executable.begin_run();
   PyObject* execute_args[] = {loaded.get(), buffers, Py_True};
   size_t num_args = has_effects ? 3 : 2;  // the last: with a token
@@ -126,9 +154,8 @@ Ref execute(Executable& executable, PyObject* buffers) {
   last.any = true;
   int held = executable.smallest_output;
   last.buffer = held < 0 ? Ref() : Ref::borrow(PyList_GET_ITEM(results.get(), held));
-  if (is_split && PyList_GET_SIZE(results.get()))
-    SplitRun::last() = {Ref::borrow(PyList_GET_ITEM(results.get(), std::max(held, 0))),
-                        executable.is_shared()};
+  if (split && PyList_GET_SIZE(results.get()))
+    split->started(PyList_GET_ITEM(results.get(), std::max(held, 0)));
   return results;
 }
 

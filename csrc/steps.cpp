@@ -10,7 +10,7 @@ namespace weft::py {
 
 std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, Cut cut,
                                          const std::vector<bool>& donated) {
-  if (cut == Cut::kWhole) return nullptr;
+  if (cut == Cut::kWhole || cut == Cut::kUnrolled) return nullptr;
   std::shared_ptr<const BlockPlan> plan = unlocked(*graph, [&] {
     return find_blocks(graph, cut == Cut::kAuto ? BlockOptions::for_speed() : BlockOptions(),
                        donated);

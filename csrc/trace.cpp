@@ -218,7 +218,7 @@ ShardingRef split_of(const Operand& x) {
     return shown_split(table->of(t->value));
   }
   if (x.kind != OperandKind::kInvalid || !x.type) return nullptr;
-  Ref sharding = Ref::steal(PyObject_GetAttrString(x.object, "sharding"));
+  Ref sharding = Ref::steal(PyObject_GetAttrString(x.object, "_place"));
   Ref core = sharding && sharding.get() != Py_None
                  ? Ref::steal(PyObject_GetAttrString(sharding.get(), "_placement"))
                  : Ref();
@@ -350,7 +350,8 @@ void init_tracer(PyObject* module, const TypeSlots& shared) {
   add(Py_tp_doc, const_cast<char*>("A value of a program that is being traced."));
   add(0, nullptr);
   PyType_Spec spec = {"weft.Tracer", sizeof(TracerObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_BASETYPE,
+                      slots.data()};
   PyObject* type = PyType_FromSpec(&spec);
   if (!type) throw PythonError{};
   tracer_type = reinterpret_cast<PyTypeObject*>(type);

@@ -658,7 +658,7 @@ def judged(error):
         return "InternalError"
     if isinstance(error, FINE):
         return None
-    said = ("RESOURCE_EXHAUSTED", "ut of memory", "no devices of platform")
+    said = ("RESOURCE_EXHAUSTED", "ut of memory", "Unknown backend")
     if isinstance(error, RuntimeError) and any(words in str(error) for words in said):
         return None
     return type(error).__name__

@@ -2,6 +2,7 @@
 
 import random
 import sys
+import threading
 
 import numpy as np
 
@@ -345,6 +346,19 @@ def many_runs():
     results = [move(x) for _ in range(300)]
     same(results[-1], np.full((64, 64), 2))
 
+    def work():
+        results.append([move(x) for _ in range(150)][-1])
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    results.clear()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+        assert not thread.is_alive(), "runs of several threads wait for each other"
+    for result in results:
+        same(result, np.full((64, 64), 2))
+
 
 def checks_of_devices():
     """checkify around shard_map and pmap: the check that fails on any device."""
@@ -396,7 +410,13 @@ def errors():
             weft.device_put(value.reshape(4, 8)[:, :2], split(None, "y"))
     with raises(ShardingError, "at least 2 dimensions", "f32[4]"):
         weft.device_put(np.ones(4, np.float32), split("x", "y"))
-    for put in (weft.device_put, lax.with_sharding_constraint):
+    for put in (
+        weft.device_put,
+        lax.with_sharding_constraint,
+        lambda x, sharding: weft.jit(lambda x: x, in_shardings=sharding)(x),
+        lambda x, sharding: weft.jit(lambda x: x, out_shardings=sharding)(x),
+        lambda x, sharding: weft.jit(weft.jit(lambda x: x, in_shardings=sharding))(x),
+    ):
         with raises(ShardingError, "at least 3 dimensions", "P('x', None, None)", "(8, 4)", ".py:"):
             put(HOST, split("x", None, None))
     for spec, error in (

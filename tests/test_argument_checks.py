@@ -56,6 +56,11 @@ VALUES = {
     "e.at[jnp.array([0])].set(1)": (np.zeros((0, 3)), "float32"),
     "random.bits(key, (5,), 'uint4')": ([11, 0, 170, 48, 134], "uint8"),
     "random.clone(jnp.zeros(2))": ([0, 0], "float32"),
+    "lax.full((2,), 300, 'uint8')": ([44, 44], "uint8"),
+    "lax.full((2,), 2**40)": ([0, 0], "int32"),
+    "lax.pow(x, 2)": (X**2, "float32"),
+    "lax.select_n(jnp.uint8(1), k, k + 1)": (X + 1, "int32"),
+    "lax.dynamic_slice_in_dim(k, jnp.uint8(1), 1, 1)": ([[1], [4]], "int32"),
 }
 
 DTYPES = {
@@ -77,6 +82,26 @@ ERRORS = {
     "lax.conv(ones, ones, (1,), 'SAME', preferred_element_type='int32')": TypeError,
     "lax.conv(ones, ones, (1,), 'SAME', preferred_element_type='float16')": TypeError,
     "lax.gather(x, jnp.array([[0]]), take_rows, (0, 1))": TypeError,
+    # Python numbers have their default dtypes.
+    "lax.add(x, 1)": TypeError,
+    "lax.lt(jnp.asarray(1.0), jnp.asarray(1))": TypeError,
+    "lax.mul(x.astype('bfloat16'), 2.5)": TypeError,
+    "lax.clamp(0, x, 1)": TypeError,
+    "lax.pad(x, 0, [(0, 0, 0)] * 2)": TypeError,
+    "lax.select(x > 1, 1, 2)": TypeError,
+    "lax.convert_element_type(1j, float)": TypeError,
+    "lax.sin(2**40)": OverflowError,
+    "x + 2**40": OverflowError,
+    "x[2**40]": OverflowError,
+    # No negative axes, no integer for a sequence of one.
+    "lax.transpose(x, (-1, 0))": TypeError,
+    "lax.rev(x, 0)": TypeError,
+    "lax.concatenate([x, x], -1)": TypeError,
+    "lax.reduce_sum(x, axes=(-1,))": ValueError,
+    "lax.argmax(x, -1, 'int32')": ValueError,
+    "lax.fft(c, 'FFT', 3)": TypeError,
+    "lax.conv(ones, ones, 1, 'SAME')": TypeError,
+    "lax.dynamic_slice(x, (jnp.int8(1), 1), (1, 1))": TypeError,
     "lax.dynamic_slice(x, (-1, 0), (1, 2), allow_negative_indices=False)": ValueError,
     "x.at[5].set(jnp.ones(2))": ValueError,
     "k.at[[0, 5]].min(1, wrap_negative_indices=False)": TypeError,
@@ -109,9 +134,15 @@ def test_errors(text):
         eval(text, NAMES)
 
 
+def test_lists_of_results():
+    for results in (lax.top_k(X, 1), lax.approx_min_k(X, 1), lax.linalg.lu(X)):
+        assert type(results) is list
+
+
 def test_promotion_keeps_64_bits():
     for pair, expected in DTYPES.items():
         assert jnp.promote_types(*pair) == expected
+    assert jnp.promote_types(X, "int8") == "float32"
     assert weft.dtypes.scalar_type_of(jnp.dtype("bool")) is bool
 
 

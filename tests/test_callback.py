@@ -265,3 +265,12 @@ def test_program_text():
         weft._core.emit_stablehlo(graph, platform="cuda")
     with pytest.raises(errors.ParseError, match="got an object"):
         weft._core.parse(str(graph))
+
+
+def test_promised_64_bit_types_are_refused_where_those_are_off():
+    promised = weft.ShapeDtypeStruct((), np.float64)
+    assert promised.dtype == np.float64
+    with pytest.raises(errors.DTypeError, match="32-bit"):
+        weft.pure_callback(lambda: np.float64(1), promised)
+    with weft.enable_x64(True):
+        assert weft.pure_callback(lambda: np.float64(1), promised).dtype == np.float64

@@ -581,3 +581,36 @@ def test_data_dependent_loops_do_not_compile_each_time():
     for n in range(6, 12):
         weft.grad(f)(0.3, n)
     assert weft._core.cache_stats()["eager_misses"] - before <= 6
+
+
+def slope_by_value(ask):
+    """A function with a jvp rule that is 2 or 3, by the value of its argument."""
+    f = weft.custom_jvp(lambda x: x * 1.0)
+    f.defjvp(lambda p, t: (p[0], (2.0 if ask(p[0]) else 3.0) * t[0]))
+    return f
+
+
+@pytest.mark.parametrize("ask", [lambda x: x > 0, lambda x: int(x) == 1, lambda x: float(x) > 0])
+def test_a_rule_has_values_where_nothing_is_jitted(ask):
+    f = slope_by_value(ask)
+    assert [float(weft.grad(f)(x)) for x in (1.0, -1.0, 1.0)] == [2, 3, 2]
+    assert float(weft.grad(lambda x: f(x) + f(-x))(1.0)) == -1
+    assert float(weft.jvp(f, (-1.0,), (1.0,))[1]) == 3
+    assert float(weft.vjp(f, 1.0)[1](1.0)[0]) == 2
+    assert np.asarray(weft.jacrev(lambda x: f(x[0]) * x)(wnp.ones(2))).tolist() == [[3, 0], [2, 1]]
+    made_anew = weft.grad(lambda x: slope_by_value(ask)(x * 2))
+    assert [float(made_anew(x)) for x in (0.5, -1.0)] == [4, 6]
+    for transform in (weft.jit, weft.vmap):
+        with pytest.raises(errors.ConcretizationTypeError):
+            transform(weft.grad(f))(wnp.ones(() if transform is weft.jit else 2))
+
+
+def test_a_backward_rule_has_residuals_where_nothing_is_jitted():
+    f = weft.custom_vjp(lambda x: x * 1.0)
+    f.defvjp(lambda x: (x, x), lambda r, ct: ((2.0 if r > 0 else 3.0) * ct,))
+    assert float(weft.vjp(f, -1.0)[1](1.0)[0]) == 3  # found at the call of the pullback
+    assert [float(weft.grad(f)(x)) for x in (1.0, -1.0)] == [2, 3]
+    f.defvjp(lambda x: (x, float(x)), lambda r, ct: (r * ct,))
+    assert [float(weft.grad(f)(x)) for x in (1.0, -1.0)] == [1, -1]
+    with pytest.raises(errors.ConcretizationTypeError):
+        weft.jit(weft.grad(f))(1.0)

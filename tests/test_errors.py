@@ -613,3 +613,10 @@ def test_names_that_are_no_text():
     assert (weft.jit(space["f"])(np.ones(5, np.float32)) == 2).all()
     with pytest.raises(weft.errors.ShapeError, match=r"bad\\udcff\.py:2"):
         space["f"](np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_traced_condition_is_a_value_error_where_no_value_could_be_one(size):
+    with pytest.raises((errors.TracerBoolConversionError, ValueError)) as info:
+        weft.jit(lambda x: 1 if x else 2)(np.ones(size))
+    assert isinstance(info.value, ValueError) == (size != 1)

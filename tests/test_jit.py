@@ -152,7 +152,7 @@ def test_a_donated_array_passed_twice_is_refused():
     x, y = weft.device_put(np.ones(8, np.float32)), weft.device_put(np.ones(8, np.float32))
     f = weft.jit(lambda a, b, c: (a + c, b), donate_argnums=2)
     for args in ((x, y, x), (y, x, x)):
-        with pytest.raises(weft.errors.ArgumentTypeError, match="inputs . and 2"):
+        with pytest.raises(weft.errors.DeletedArrayError, match="inputs . and 2"):
             f(*args)
     assert not x.is_deleted()
     f(x, x, y)
@@ -374,7 +374,7 @@ def test_programs_print_as_those_of_jax(run_python):
     different = [
         f"{p}\n  weft: {a}\n  jax:  {b}"
         for p, a, b in zip(PROGRAMS, ours, theirs, strict=True)
-        if a != b
+        if a != b.replace("axes=(1,) out_sharding=None", "axes=(1,)")  # of reductions, since 0.12
     ]
     assert not different, "\n".join(different)
 

@@ -8,6 +8,7 @@ import enum
 import fractions
 import functools
 import gc
+import inspect
 import pickle
 import threading
 import time
@@ -673,3 +674,10 @@ def test_free_threaded_builds_are_refused(run_python):
     code = "import sys; sys.abiflags = 't'; import weft"
     with pytest.raises(Exception, match="free-threaded builds of Python.*interpreter lock"):
         run_python(code)
+
+
+def test_the_signature_is_that_of_the_function():
+    def f(x, /, n: int = 2, *, k): ...
+
+    for jitted in (weft.jit(f), weft.jit(f, static_argnames="n")):
+        assert inspect.signature(jitted, follow_wrapped=False) == inspect.signature(f)

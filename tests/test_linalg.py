@@ -31,7 +31,11 @@ def test_lapack_is_made_ready_by_a_fresh_process():
         "import sys, numpy as np, weft\n"
         "assert 'scipy' not in sys.modules\n"
         "f = weft.jit(lambda x: weft.lax.linalg.lu(weft.lax.linalg.cholesky(x))[0])\n"
-        "print(np.asarray(f(np.eye(2, dtype='f'))).tolist())"
+        "print(np.asarray(f(np.eye(2, dtype='f'))).tolist())\n"
+        "assert 'scipy.linalg' not in sys.modules\n"  # it takes a tenth of a second
+        "import scipy.linalg.cython_lapack\n"
+        "assert scipy.linalg.cython_lapack.__pyx_capi__ and scipy.linalg.cython_blas\n"
+        "assert scipy.linalg.det(np.eye(2)) == 1"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("[[1.0, 0.0], [0.0, 1.0]]\n", 0), done.stderr

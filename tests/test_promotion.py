@@ -1,10 +1,12 @@
 """dtype, shape and weak type of results, against jax: a sample of the calls of `promotion.py`."""
 
+import numpy as np
 import promotion
 import pytest
 from oracle import needs_jax
 
 import weft
+import weft.numpy as wnp
 
 
 @needs_jax
@@ -15,3 +17,21 @@ def test_types_of_results_are_those_of_jax(x64):
         found, compared = promotion.differences(0.006, x64, seed=1)
     assert not found, "\n".join(found)
     assert compared > 300
+
+
+@pytest.mark.parametrize("add", [lambda x, n: x + n, lambda x, n: weft.jit(lambda x: x + n)(x)])
+def test_python_ints_beside_floats_are_of_the_default_integer_dtype(add):
+    x = wnp.ones(2)
+    assert add(x, 2**31 - 1).dtype == np.float32
+    assert wnp.asarray(2**40, np.float32) == 2.0**40
+    for n in (2**31, -(2**31) - 1, 10**40):
+        with pytest.raises(OverflowError, match="out of range for int32"):
+            add(x, n)
+
+
+def test_a_branch_is_as_weak_as_the_first():
+    strong, weak = (lambda: np.float32(2)), (lambda: 1.0)
+    for branches in ((strong, weak, strong), (weak, strong, strong)):
+        assert weft.lax.switch(1, branches).weak_type == (branches[0] is weak)
+    assert weft.lax.cond(wnp.array(True), strong, weak).weak_type
+    assert not weft.lax.cond(wnp.array(True), weak, strong).weak_type

@@ -200,6 +200,13 @@ def test_whole_numbers_are_exact():
     assert np.isinf(linalg.invhilbert(500)).any()
 
 
+def test_results_of_primitives_are_lists():
+    """As jax gives them, so that trees of results have one structure."""
+    for factored in (linalg.schur(A), weft.lax.linalg.lu(A), weft.lax.linalg.tridiagonal(A @ A.T)):
+        assert type(factored) is list
+    assert type(linalg.lu_factor(A)) is tuple
+
+
 def test_what_has_no_answer_is_nan():
     def answers(a, nilpotent, eye):
         return (
@@ -212,6 +219,11 @@ def test_what_has_no_answer_is_nan():
     nilpotent, eye = np.array([[0, 1], [0, 0]], np.float32), np.eye(2, dtype=np.float32)
     found = weft.jit(answers)(1e4 * A.astype(np.float32), nilpotent, eye)
     assert all(np.isnan(x).all() for x in found[:2]) and all(np.isnan(x).any() for x in found)
+
+
+def test_expm_takes_bools():
+    ones = np.ones((2, 2))
+    np.testing.assert_allclose(linalg.expm(ones.astype(bool)), scipy.linalg.expm(ones), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

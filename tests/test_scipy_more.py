@@ -173,6 +173,9 @@ def test_minimize_passes_arguments_and_stops():
     result = minimize(lambda x, a: wnp.sum((x - a) ** 2), wnp.zeros(3), (2.0,), method="BFGS")
     np.testing.assert_allclose(result.x, 2, atol=1e-5)
     assert result.success and result.status == 0 and result.hess_inv.shape == (3, 3)
+    # A minimum far from 0, beside which rounding hides the decrease in float32.
+    start = wnp.array([-1.2, 1.0])
+    assert minimize(lambda x: wnp.sum((x - 3) ** 2) + wnp.prod(x), start, method="BFGS").success
     stopped = minimize(rosenbrock, wnp.zeros(2), method="BFGS", options={"maxiter": 2})
     assert stopped.status == 1 and stopped.nit == 2 and not stopped.success
 
@@ -285,6 +288,7 @@ def test_rotations_are_trees():
         (lambda: stft(X, window="dpss"), AttributeValueError, "expected as window an array"),
         (lambda: csd(X, Y, scaling="x"), AttributeValueError, "scaling 'density'"),
         (lambda: Rotation.from_euler("xY", K), AttributeValueError, "three axes out of 'xyz'"),
+        (lambda: Rotation.from_euler("xx", K), AttributeValueError, "neighbours differ"),
         (lambda: RegularGridInterpolator((X,), M), ShapeError, "vectors of as many points"),
     ],
 )
@@ -296,6 +300,8 @@ def test_mistakes_are_named(call, error, words):
 def test_sequences_stand_for_arrays():
     turned = Rotation.from_rotvec([0.0, 0.0, np.pi / 2]).apply([1.0, 2.0, 3.0])
     np.testing.assert_allclose(turned, [-2, 1, 3], rtol=1e-5)
+    turns = Slerp.init([0, 1], Rotation.from_euler("z", [[0], [90]], degrees=True))
+    np.testing.assert_allclose(turns([0.5]).as_rotvec(), [[0, 0, np.pi / 4]], atol=1e-6)
     got = map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5, 1.5], [0.2, 2.0]], 1)
     np.testing.assert_allclose(got, [2.2, 0], rtol=1e-5)
     with pytest.raises(ValueError, match="from_matrix"):

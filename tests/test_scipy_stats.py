@@ -172,6 +172,10 @@ def test_modes_and_errors():
             assert got.count.tolist() == wanted.count.tolist()
         got = stats.sem(a.astype(np.float32), axis)
         np.testing.assert_allclose(got, scipy.stats.sem(a, axis), rtol=1e-5)
+    with pytest.raises(TypeError, match="got list"):
+        stats.rankdata([1.0, 2.0])
+    with pytest.raises(NotImplementedError, match="real numbers; got complex64"):
+        stats.gaussian_kde(jnp.array([1j, 2.0]))
     assert np.isnan(stats.mode(jnp.array([1.0, jnp.nan, jnp.nan])).mode)
     holes = np.array([1.0, np.nan, 4.0, 2.0], np.float32)
     got = stats.sem(holes, nan_policy="omit")

@@ -381,6 +381,7 @@ def test_layers():
     shape, params = init(key, (2, 6, 6, 1))
     out = weft.jit(apply)(params, np.ones((2, 6, 6, 1), "f"), rng=key)
     assert out.shape == shape == (2, 5)
+    assert type(params[5]) is tuple and len(params[5]) == 2  # of `parallel`, as in jax
     np.testing.assert_allclose(np.exp(out).sum(1), [1, 1], rtol=1e-5)
     with pytest.raises(ValueError, match="rng="):
         apply(params, np.ones((2, 6, 6, 1), "f"))

@@ -8,7 +8,8 @@ import weft
 import weft.numpy as wnp
 from weft import stages
 from weft.errors import JaxRuntimeError
-from weft.sharding import SingleDeviceSharding
+from weft.runtime import compile
+from weft.sharding import PartitionSpec as P, SingleDeviceSharding
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,9 @@ def test_compiled_functions_take_what_they_were_compiled_for():
     for args, named in [((wnp.ones(4),), {"k": 2.0}), ((wnp.ones(3), 2.0), {}), ((1, 2), {"k": 3})]:
         with pytest.raises(TypeError, match="compiled"):
             compiled(*args, **named)
+    of_key = weft.jit(weft.random.bits).lower(weft.random.key(0)).compile()
+    with pytest.raises(TypeError, match="for argument key of .*as compiled; got uint32"):
+        of_key(np.zeros(2, np.uint32))
     for transform in (weft.jit, weft.vmap, lambda f: weft.grad(lambda x: f(x).sum())):
         with pytest.raises(TypeError, match="compiled"):
             transform(lambda x: compiled(x, k=2.0))(wnp.ones(3))
@@ -117,6 +121,32 @@ def test_how_hard_the_compiler_tries():
         weft.jit(f, optimize="fastest")
 
 
+def test_options_follow_what_repeats():
+    """Kernels that are unlike each other are made in the quick way; of equal ones, reductions get
+    their loops unrolled."""
+    effort = compile._EFFORTS["balanced"]
+
+    def choices(f):
+        x = np.ones((8, 8), np.float32)
+        text = weft.jit(f).lower(x).as_text()
+        return compile._choices(effort, text, False)
+
+    def deep(x):
+        for _ in range(40):
+            x = wnp.tanh(x - x.sum(0))
+        return x
+
+    assert choices(lambda x: wnp.sin(x).sum()) == [
+        (*effort.extra, compile._OLD_EMITTERS),
+        effort.extra,
+    ]
+    assert choices(lambda x: wnp.sin(x + 1j)) == [effort.extra]
+    (repeating,) = choices(deep)
+    assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
+    # Without reductions there is nothing to gain.
+    assert choices(lambda x: sum(wnp.tanh(x * (x - 1)) * x for _ in range(40))) != [repeating]
+
+
 def test_what_the_old_emitters_do_not_know():
     least, most = np.array([True, False]), np.array([True, True])
     clamped = weft.jit(weft.lax.clamp)(least, np.array([False, True]), most)
@@ -144,7 +174,7 @@ def test_where_a_function_runs():
     assert not weft.jit(lambda x: x + 1)(1.0).committed
     with pytest.raises(ValueError, match="device or a backend"):
         weft.jit(abs, device=device, backend="cpu")
-    with pytest.raises(RuntimeError, match="no devices of platform"):
+    with pytest.raises(RuntimeError, match="Unknown backend"):
         weft.jit(abs, backend="nonsense")
     with pytest.raises(TypeError, match="one of weft.devices"):
         weft.jit(abs, device="cpu")
@@ -176,3 +206,23 @@ def test_derivatives_are_trees():
     forward, backward = weft.fwd_and_bwd(lambda x: (x * x, "aux"[:0] or x), 0, True, jitted=False)
     value, residuals, aux = forward(3.0)
     assert backward(residuals, 1.0) == 6 and aux == 3
+
+
+def test_types_tell_a_sharding_where_nothing_is_split():
+    kind = weft.typeof(wnp.ones((2, 3)))
+    assert kind.sharding.is_fully_replicated and kind.sharding.mesh.empty
+    assert kind.sharding.spec == P(None, None) and kind.update(shape=()).sharding.spec == P()
+    assert kind == weft.core.ShapedArray((2, 3), np.float32) and str(kind) == "float32[2,3]"
+    assert weft.ShapeDtypeStruct.like(kind).sharding is None
+    assert weft.jit(lambda x: x).lower(kind).in_tree.num_leaves == 1
+
+
+def test_a_subclass_of_tracer_has_no_instances():
+    class Own(weft.core.Tracer):
+        pass
+
+    with pytest.raises(TypeError, match="cannot create 'Own'"):
+        Own()
+    with pytest.raises(TypeError, match="not safe"):
+        object.__new__(Own)
+    assert weft.jit(lambda x: isinstance(x, Own))(1.0) == False  # noqa: E712

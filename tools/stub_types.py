@@ -389,10 +389,9 @@ RETURNS = {
         int: lax.axis_size
         tuple[int, ...]: lax.broadcast_shapes lax.conv_shape_tuple lax.conv_transpose_shape_tuple
         tuple[int, ...]: lax.conv_general_shape_tuple lax.reduce_window_shape_tuple
-        {_PAIR}: lax.approx_max_k lax.approx_min_k lax.top_k lax.rng_bit_generator
-        {_PAIR}: lax.sort_key_val lax.linalg.hessenberg
-        {_TRIPLE}: lax.linalg.lu
-        list[Array]: lax.split
+        {_PAIR}: lax.rng_bit_generator lax.sort_key_val
+        list[Array]: lax.approx_max_k lax.approx_min_k lax.linalg.hessenberg lax.linalg.lu
+        list[Array]: lax.split lax.top_k scipy.linalg.schur
         tuple[Array, ...]: lax.unstack
         Callable[..., Any]: lax.composite
         Array: nn.initializers.ones nn.initializers.zeros
@@ -404,7 +403,7 @@ RETURNS = {
         {_PAIR}: scipy.special.fresnel scipy.special.sici
         tuple[Array, bool]: scipy.linalg.cho_factor
         {_PAIR}: scipy.linalg.lu_factor scipy.linalg.polar scipy.linalg.rsf2csf
-        {_PAIR}: scipy.linalg.schur scipy.cluster.vq.vq scipy.sparse.linalg.cg
+        {_PAIR}: scipy.cluster.vq.vq scipy.sparse.linalg.cg
         Any: scipy.linalg.eigh scipy.linalg.eigh_tridiagonal scipy.linalg.expm_frechet
         Any: scipy.linalg.funm scipy.linalg.hessenberg scipy.linalg.lu scipy.linalg.qr
         Any: scipy.linalg.qr_multiply scipy.linalg.svd scipy.linalg.invpascal
@@ -506,7 +505,7 @@ _JIT = """
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False, device: Any = None, backend: str | None = None,
     inline: bool = False, compiler_options: dict[str, Any] | None = None,
-    compile: str = "whole", optimize: str = "balanced"
+    compile: str = "auto", optimize: str = "balanced"
 """.strip()
 
 

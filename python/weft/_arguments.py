@@ -98,6 +98,23 @@ def static_ints(values, function, name):
         ) from None
 
 
+def listed(values, function, name):
+    """`values`, which is a sequence: of one integer, for which most functions take the integer."""
+    if isinstance(values, (int, np.integer)):
+        raise AttributeValueError(
+            f"[{function}] expected {name} as a sequence of integers; got {values}"
+        )
+    return values
+
+
+def counted_axes(axes, function):
+    """A tuple of axes that are counted from the start, by functions without negative axes."""
+    axes = static_ints(listed(axes, function, "the axes"), function, "the axes")
+    if any(axis < 0 for axis in axes):
+        raise AttributeValueError(f"[{function}] expected axes of at least 0; got {axes}")
+    return axes
+
+
 def static_shape(shape, function):
     """A shape given as an integer or a sequence, as a tuple; no dimension may be negative."""
     dims = static_ints(shape, function, "the shape")

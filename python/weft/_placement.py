@@ -95,12 +95,13 @@ def parts_of(array):
     return out
 
 
-def resolve(shardings, tree, count, parameter):
+def resolve(shardings, tree, shapes, parameter):
     """Per leaf of arguments or of a result the core's sharding that was written for it, or None.
 
-    `tree` is None for arguments by position, and for a result, that are leaves.
+    `tree` is None for arguments by position, and for a result, that are leaves; `shapes` has the
+    shape of each.
     """
-    leaves = [0] * count
+    leaves = [0] * len(shapes)
     if parameter == "in_shardings":
         args, by_name = (tuple(leaves), None) if tree is None else tree.unflatten(leaves)
         if by_name:
@@ -114,7 +115,10 @@ def resolve(shardings, tree, count, parameter):
         result = 0 if tree is None else tree.unflatten(leaves)
         spread = tree_broadcast(shardings, result, is_leaf=_is_place)
         places = tree_leaves(spread, is_leaf=_is_place)
-    return [None if place is None else placement_of(place, parameter) for place in places]
+    return [
+        None if place is None else placement_of(place, parameter, shape=shape)
+        for place, shape in zip(places, shapes, strict=False)  # the core looks at how many
+    ]
 
 
 def _is_place(x):

@@ -369,9 +369,9 @@ def _explicit_axes(mesh):
 
 def _names_of(kind):
     """Per dimension of a type the names of the axes over which it is split."""
-    if kind.sharding is None:
+    if kind._place is None:
         return [()] * len(kind.shape)
-    return [names for names, _ in kind.sharding._core.dims]
+    return [names for names, _ in kind._place._core.dims]
 
 
 class _Spec:

@@ -1,6 +1,7 @@
 """The stages of a function on its way to the device: traced, lowered, compiled; abstract values."""
 
 import abc
+import functools
 import types
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,17 +23,23 @@ if TYPE_CHECKING:
     from weft._communication import Communication
 
 
+def _own_dtype(dtype):
+    _core.canonical_dtype(dtype)  # raises for what names none
+    return as_dtype(dtype)
+
+
 class ShapeDtypeStruct:
     """Shape and dtype of an array without its values; stands for one where only these matter.
 
-    Attributes: shape (tuple of ints), dtype (NumPy dtype), weak_type (bool), sharding (None, or
+    Attributes: shape (tuple of ints), dtype (NumPy dtype, as given: traces take a 64-bit one as the
+    narrow one while 64-bit types are off), weak_type (bool), sharding (None, or
     where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
     format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
     that holds such an array, without effect on traces), manual_axis_type (None).
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
-    _dtype = staticmethod(_core.canonical_dtype)
+    __slots__ = ("_place", "dtype", "is_ref", "shape", "weak_type")
+    _dtype = staticmethod(_own_dtype)
 
     def __init__(
         self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False
@@ -50,19 +57,19 @@ class ShapeDtypeStruct:
             )
         self.shape = tuple(int(d) for d in shape)
         self.dtype = self._dtype(dtype)
-        self.sharding = sharding
+        self._place = sharding
         self.weak_type = bool(weak_type)
         self.is_ref = bool(is_ref)
 
+    sharding = property(lambda self: self._place)
     manual_axis_type = property(lambda self: None)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
-        names = ("shape", "dtype", "sharding", "weak_type", "is_ref")
-        own = {name: getattr(self, name) for name in names}
-        return type(self)(**{**own, **changes})
+        own = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
+        return type(self)(**{"sharding": self._place, **own, **changes})
 
     @classmethod
     def like(cls, x):
@@ -70,7 +77,7 @@ class ShapeDtypeStruct:
         described = isinstance(x, ShapeDtypeStruct)
         is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
         aval = x if isinstance(x, AbstractRef) else typeof(x)
-        place = x.sharding if described else None
+        place = x._place if described else None
         return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
 
     @property
@@ -102,7 +109,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
+        return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref)
 
 
 class AbstractValue(abc.ABC):  # noqa: B024
@@ -114,11 +121,20 @@ class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak).
 
     `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
-    `float32[8@x,16@(y,z)]`; None where no mesh has such axes.
+    `float32[8@x,16@(y,z)]`; where no mesh has such axes, it is a NamedSharding on a mesh of none.
     """
 
     __slots__ = ()
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
+
+    def __init__(self, shape, dtype, *, sharding=None, **options):
+        mesh = getattr(sharding, "mesh", None)
+        split = None if mesh is not None and mesh.empty else sharding
+        super().__init__(shape, dtype, sharding=split, **options)
+
+    @property
+    def sharding(self):
+        return _unsplit(self.ndim) if self._place is None else self._place
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -154,13 +170,20 @@ class ShapedArray(ShapeDtypeStruct):
         return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
 
     def _dims(self):
-        if self.sharding is None:
+        if self._place is None:
             return ",".join(map(str, self.shape))
         texts = []
-        for size, axes in zip_longest(self.shape, self.sharding.spec):
+        for size, axes in zip_longest(self.shape, self._place.spec):
             names = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
             texts.append(f"{size}@{names}" if names else str(size))
         return ",".join(texts)
+
+
+@functools.cache
+def _unsplit(ndim):
+    from weft.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
 
 
 class SourceInfo(NamedTuple):
@@ -188,6 +211,7 @@ class AbstractRef(NamedTuple):
 
     shape = property(lambda self: self.inner_aval.shape)
     sharding = property(lambda self: self.inner_aval.sharding)
+    _place = property(lambda self: self.inner_aval._place)
     dtype = property(lambda self: self.inner_aval.dtype)
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
@@ -574,7 +598,7 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         function = self._traced._function
-        cut = getattr(function, "_compile", "whole")
+        cut = getattr(function, "_compile", "auto")
         return lambda: Compiled(
             self, self._core.compile(self._places, function._keep_unused, options, cut)
         )
@@ -609,6 +633,15 @@ def _why_cut(ops, times, total):
     return f"{ops} operations that lie between what repeats"
 
 
+class Loop(NamedTuple):
+    """A loop that stands for what repeats: how many operations it stands for, how often it runs,
+    and how many of its iterations follow each other in its body."""
+
+    num_ops: int
+    length: int
+    unroll: int
+
+
 class Prologue(NamedTuple):
     """What a program computes once for its constants, as a program of its own.
 
@@ -636,9 +669,6 @@ class Compiled(_Stage):
     def __init__(self, lowered, program):
         self._lowered = lowered
         self._program = program
-        traced = lowered._traced
-        graph = traced.graph
-        self._types = [(tuple(shape), dtype) for shape, dtype in graph.in_types[graph.num_consts :]]
 
     _core = property(lambda self: self._lowered._core)
 
@@ -699,27 +729,36 @@ class Compiled(_Stage):
                 f"'{traced.fun_name}' was compiled for other arguments: for "
                 f"{explain_difference(expected, tree)}"
             )
+        core = traced._core
+        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
+        try:
+            outputs = self._program.run([*traced.consts, *values])
+        except ArgumentTypeError:
+            self._check_types(leaves)
+            raise
+        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
+        count = len(outputs) - len(refs)
+        _core.set_refs(refs, outputs[count:])
+        return self.out_tree.unflatten(outputs[:count])
+
+    def _check_types(self, leaves):
+        """Raises for the first leaf that is not as compiled, by the name of the argument."""
+        traced = self._lowered._traced
         fun = traced._function.__wrapped__
-        for i, (leaf, wanted) in enumerate(zip(leaves, self._types, strict=True)):
+        types = traced.graph.in_types[traced.graph.num_consts :]
+        for i, (leaf, (shape, dtype)) in enumerate(zip(leaves, types, strict=True)):
             if isinstance(leaf, _core.Tracer):
                 raise ArgumentTypeError(
                     f"expected arrays for '{traced.fun_name}', as it is compiled and cannot be "
                     "transformed; got a traced one\n  Use the jitted function that it was made of."
                 )
             got = typeof(leaf)
-            if (got.shape, got.dtype) != wanted:
-                name = describe_argument(fun, expected, (), i)
+            if (got.shape, got.dtype) != (tuple(shape), dtype):
+                name = describe_argument(fun, self.in_tree, (), i)
                 raise ArgumentTypeError(
-                    f"expected {ShapedArray(*wanted)} for {name}, as compiled; "
+                    f"expected {ShapedArray(tuple(shape), dtype)} for {name}, as compiled; "
                     f"got {ShapedArray(got.shape, got.dtype)}"
                 )
-        core = traced._core
-        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
-        outputs = self._program.run([*traced.consts, *values])
-        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
-        count = len(outputs) - len(refs)
-        _core.set_refs(refs, outputs[count:])
-        return self.out_tree.unflatten(outputs[:count])
 
     def runtime_executable(self) -> Any:
         """jaxlib's loaded executable; None when nothing is left to compute, and of a program that
@@ -734,6 +773,11 @@ class Compiled(_Stage):
             Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
             for graph, times, loaded in self._program.blocks
         ]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops of XLA's that stand for what repeats in the program; see `jit`."""
+        return [Loop(*loop) for loop in self._program.loops]
 
     @property
     def prologue(self) -> Prologue | None:

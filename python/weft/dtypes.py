@@ -271,7 +271,7 @@ def isdtype(dtype, kind):
 def _promotion_argument(x):
     if isinstance(x, type) and x in _PYTHON_SCALARS:
         return _PYTHON_SCALARS[x]
-    return as_dtype(x)
+    return as_dtype(x.dtype if isinstance(x, (_core.Array, _core.Tracer)) else x)
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:

@@ -265,11 +265,10 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
 
-class TracerBoolConversionError(ConcretizationTypeError, ValueError):
+class TracerBoolConversionError(ConcretizationTypeError):
     """A traced array was used as a Python condition (`if`, `while`, `and`, `assert`).
 
-    It is a ValueError too, as for arrays of several elements in any case. Select between values
-    with `where`, or between computations with `lax.cond`::
+    Select between values with `where`, or between computations with `lax.cond`::
 
         @weft.jit
         def relu(x):
@@ -378,7 +377,7 @@ class TypePromotionError(WeftError, ValueError, TypeError):
     """
 
 
-class DeletedArrayError(WeftError, RuntimeError):
+class DeletedArrayError(WeftError, RuntimeError, ValueError):
     """An array was used after its memory was given away.
 
     Arguments listed in `donate_argnums`, and arrays on which `delete()` was called, must not be

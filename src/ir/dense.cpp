@@ -103,4 +103,17 @@ std::shared_ptr<const DenseConstant> make_constant(TypeRef type, std::string byt
   return std::make_shared<DenseConstant>(type, std::move(bytes));
 }
 
+std::shared_ptr<const DenseConstant> make_constant(DType dtype, std::span<const Literal> elements) {
+  bool is_plain =
+      is_bool(dtype) || is_integer(dtype) || dtype == DType::kF32 || dtype == DType::kF64;
+  if (!is_plain || info(dtype).bits < 8) return nullptr;
+  std::string bytes;
+  for (const Literal& x : elements) {
+    uint64_t bits =
+        dtype == DType::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(x.as_double())) : x.lo;
+    bytes.append(reinterpret_cast<const char*>(&bits), element_size(dtype));
+  }
+  return make_constant(make_type(dtype, {static_cast<int64_t>(elements.size())}), std::move(bytes));
+}
+
 }  // namespace weft

@@ -1,6 +1,11 @@
 // check: a condition that a user wants to hold. Its first operand says whether it fails, the others
 // are what the message shows. checked() (weft/checks.h) takes it out of programs; what is left of
 // one that is there for debugging only does nothing.
+#include "ops/check.h"
+
+#include <string_view>
+#include <unordered_set>
+
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/regions.h"
@@ -37,6 +42,60 @@ void batch_check(BatchCtx& c) {
 }
 
 }  // namespace
+
+bool reports_nans(const OpInfo& op) {
+  static const std::unordered_set<std::string_view> names{"acos",
+                                                          "acosh",
+                                                          "add",
+                                                          "asin",
+                                                          "asinh",
+                                                          "atan",
+                                                          "atan2",
+                                                          "atanh",
+                                                          "bessel_i0e",
+                                                          "bessel_i1e",
+                                                          "cbrt",
+                                                          "conv_general_dilated",
+                                                          "cos",
+                                                          "cosh",
+                                                          "cumlogsumexp",
+                                                          "cummax",
+                                                          "cummin",
+                                                          "cumprod",
+                                                          "cumsum",
+                                                          "digamma",
+                                                          "div",
+                                                          "dot_general",
+                                                          "erf",
+                                                          "erf_inv",
+                                                          "exp",
+                                                          "expm1",
+                                                          "fft",
+                                                          "igamma",
+                                                          "igammac",
+                                                          "integer_pow",
+                                                          "lgamma",
+                                                          "log",
+                                                          "log1p",
+                                                          "logistic",
+                                                          "mul",
+                                                          "pad",
+                                                          "pow",
+                                                          "reduce",
+                                                          "reduce_prod",
+                                                          "reduce_sum",
+                                                          "reduce_window_sum",
+                                                          "regularized_incomplete_beta",
+                                                          "rem",
+                                                          "rsqrt",
+                                                          "sin",
+                                                          "sinh",
+                                                          "sqrt",
+                                                          "sub",
+                                                          "tan",
+                                                          "tanh"};
+  return names.contains(op.name);
+}
 
 void register_check(OpRegistry& r) {
   OpDef d;

@@ -204,6 +204,30 @@ OpDef dot_general_op() {
 
 }  // namespace
 
+// XLA makes the transpose of a product in the layout that it has anyhow, and copies that into the
+// one that is asked for: results of vmap(grad) are written and read twice.
+Vals transpose_of_outer_product(SimplifyCtx& c) {
+  const Op* op = c.made_by<"dot_general">(c.x(0));
+  if (!op) return {};
+  DotDims d = dot_dims(*op->attrs);
+  if (!d.lhs_contract.empty()) return {};
+  const Dims& permutation = c.attr().ints("permutation");
+  auto num_batch = static_cast<std::ptrdiff_t>(d.lhs_batch.size());
+  Dims batch(permutation.begin(), permutation.begin() + num_batch);
+  Dims free(permutation.begin() + num_batch, permutation.end());
+  if (std::any_of(batch.begin(), batch.end(), [&](int64_t i) { return i >= num_batch; })) return {};
+  Val sides[] = {c.operand(*op, 0), c.operand(*op, 1)};
+  std::vector<Dims> numbers = {{}, {}, pick(d.lhs_batch, batch), pick(d.rhs_batch, batch)};
+  if (!std::is_sorted(free.begin(), free.end())) {
+    std::rotate(free.begin(), free.end() - (sides[0].type()->rank() - num_batch), free.end());
+    if (!std::is_sorted(free.begin(), free.end())) return {};
+    std::swap(sides[0], sides[1]);
+    std::swap(numbers[2], numbers[3]);
+  }
+  return apply(op_named<"dot_general">(), Vals{sides[0], sides[1]},
+               op->attrs->with({{"dimension_numbers", numbers}}));
+}
+
 void register_dot(OpRegistry& r) { r.add(dot_general_op()); }
 
 }  // namespace weft

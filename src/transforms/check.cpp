@@ -2,11 +2,14 @@
 // checks are numbered in order, so the first that failed is the one with the smallest number; loops
 // keep what they found first in their carry (their rules do).
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "ops/axes.h"
+#include "ops/check.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
+#include "weft/checkify.h"
 
 namespace weft {
 namespace {
@@ -26,10 +29,13 @@ Val flags_of(Val x, CheckKind kind) {
 
 bool is_special_dtype(TypeRef type) { return is_inexact(type->dtype()); }
 
+std::shared_ptr<const CheckedGraph> checked(const GraphRef& graph, const CheckOptions& options,
+                                            bool passed_nans);
+
 class Checker {
  public:
-  Checker(const Graph& graph, const CheckOptions& options)
-      : graph_(graph), options_(options), map_(graph, b_) {
+  Checker(const Graph& graph, const CheckOptions& options, bool passed_nans)
+      : graph_(graph), options_(options), passed_nans_(passed_nans), map_(graph, b_) {
     b_.set_hash_consing(true);
   }
 
@@ -92,8 +98,10 @@ class Checker {
     for (Value v : c.results)
       if (matters(c.val(v))) results.push_back(c.val(v));
     for (Value v : c.operands)
-      if (matters(c.val(v)) && !b_.as_literal(v)) operands.push_back(c.val(v));
+      if (matters(c.val(v)) && (!b_.as_literal(v) || std::isnan(b_.as_literal(v)->as_double())))
+        operands.push_back(c.val(v));
     if (results.empty() || c.operands.empty()) return;
+    if (kind == CheckKind::kNan && passed_nans_ && reports_nans(c.op)) operands.clear();
     if (std::all_of(c.operands.begin(), c.operands.end(),
                     [&](Value v) { return b_.as_literal(v); }) &&
         !c.op.elementwise)
@@ -135,7 +143,7 @@ class Checker {
   std::shared_ptr<const CheckedGraph> inner(const GraphRef& graph) {
     CheckOptions every = options_;
     every.only = -1;
-    std::shared_ptr<const CheckedGraph> result = weft::checked(graph, every);
+    std::shared_ptr<const CheckedGraph> result = checked(graph, every, passed_nans_);
     int32_t first = made_->count, n = result->count;
     if (n >= kNothingFailed - first)
       fail(ErrorKind::kValue, "checkify expected fewer than 2**31 checks in a program");
@@ -144,7 +152,7 @@ class Checker {
       // Without a check of its own: one that has no number.
       bool holds = first <= options_.only && options_.only < first + n;
       every.only = holds ? options_.only - first : kNothingFailed;
-      result = weft::checked(graph, every);
+      result = checked(graph, every, passed_nans_);
     }
     pending_.push_back({first, n, 0, {}, result});
     return result;
@@ -173,12 +181,23 @@ class Checker {
   GraphBuilder b_;
   const Graph& graph_;
   const CheckOptions& options_;
+  const bool passed_nans_;
   ValueMap map_;
   Val failed_;
   Vals values_;
   std::vector<CheckedGraph::Part> pending_;  // asked for, and not yet called
   std::shared_ptr<CheckedGraph> made_ = std::make_shared<CheckedGraph>();
 };
+
+std::shared_ptr<const CheckedGraph> checked(const GraphRef& graph, const CheckOptions& options,
+                                            bool passed_nans) {
+  auto make = [&] { return Checker(*graph, options, passed_nans).run(); };
+  if (!options.all()) return make();
+  std::string key = "checked";
+  append_key(key, Mask{options.user, options.nans, options.infs, options.indices, options.divisions,
+                       passed_nans});
+  return graph->cached<CheckedGraph>(key, make);
+}
 
 }  // namespace
 
@@ -194,12 +213,11 @@ CheckSite CheckedGraph::site(int32_t of) const {
 }
 
 std::shared_ptr<const CheckedGraph> checked(const GraphRef& graph, const CheckOptions& options) {
-  auto make = [&] { return Checker(*graph, options).run(); };
-  if (!options.all()) return make();
-  std::string key = "checked";
-  append_key(key,
-             Mask{options.user, options.nans, options.infs, options.indices, options.divisions});
-  return graph->cached<CheckedGraph>(key, make);
+  return checked(graph, options, /*passed_nans=*/false);
+}
+
+std::shared_ptr<const CheckedGraph> checkified(const GraphRef& graph, const CheckOptions& options) {
+  return checked(graph, options, /*passed_nans=*/true);
 }
 
 GraphRef watched(const GraphRef& graph, const WatchOptions& options) {

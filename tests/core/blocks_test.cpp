@@ -71,6 +71,7 @@ TEST(blocks_of_layers) {
 TEST(no_blocks_where_a_step_would_cost_more_than_it_does) {
   CHECK(!find_blocks(layers(false), BlockOptions::for_speed()));
   CHECK(!find_blocks(layers(false), {.min_ops = 1000}));
+  CHECK(!find_blocks(layers(false), {.min_products = 0.5}));
 }
 
 TEST(blocks_of_layers_with_other_things_between_them) {

@@ -366,7 +366,7 @@ def parallel(*layers):
     def init(rng, input_shape):
         keys = _random.split(rng, len(inits))
         made: list[Any] = [each(k, s) for each, k, s in zip(inits, keys, input_shape, strict=True)]
-        return [shape for shape, _ in made], [param for _, param in made]
+        return tuple(shape for shape, _ in made), tuple(param for _, param in made)
 
     def apply(params, inputs, **kwargs):
         keys = _keys(kwargs.pop("rng", None), len(applies))

@@ -111,9 +111,8 @@ class Error:
     def get_exception(self):
         """The failed check as an exception (not raised), None if none failed."""
         numbers = np.asarray(self._number)
-        values = [np.asarray(x) for x in self._values]
         found = {
-            index: self._exception(int(numbers[index]), [x[index] for x in values])
+            index: self._exception(int(numbers[index]), [x[index] for x in self._values])
             for index in np.ndindex(numbers.shape)
             if numbers[index] != _core.nothing_failed
         }
@@ -205,9 +204,10 @@ def checkify(f, errors=user_checks):
     Args:
       f: a function of arrays or trees of arrays; other arguments stay what they are.
       errors: which checks are made, a set of error categories: `user_checks` (calls of `check`),
-        `nan_checks` (an operation makes a NaN of operands that have none), `index_checks` (indices
-        outside of the array), `div_checks` (division by zero), their unions by `|`, or
-        `float_checks`, `automatic_checks`, `all_checks`.
+        `nan_checks` (an operation computes a NaN; one that moves, chooses or rounds values, only
+        if its operands have none), `index_checks` (indices outside of the array), `div_checks`
+        (division by zero), their unions by `|`, or `float_checks`, `automatic_checks`,
+        `all_checks`.
 
     Returns a function of the same arguments that gives (error, result), where `error` is an Error
     with the first check that failed. The program goes on after one.
@@ -243,7 +243,7 @@ def checkify(f, errors=user_checks):
             flat, [typeof(x) for x in leaves], name, None, f"'{name}', given to checkify"
         )
         operands = [*_core.captured_values(captures), *leaves]
-        checked = _core.checked(graph, **options)
+        checked = _core.checked(graph, passed_nans=True, **options)
         made = call(checked.graph, operands, weak)
         n = checked.num_outputs
         return Error(checked, made[n], made[n + 1 :]), tree_unflatten(out_tree, made[:n])
@@ -306,7 +306,8 @@ def _record(failed, leaves, error, debug):
     if _is_recorded([failed, *leaves]):
         _core.bind_graphs("check", [failed, *leaves], (), error=error, debug=bool(debug))
     elif not debug and failed:
-        raised = error.exception([np.asarray(x) for x in leaves], "")
+        shown = [x if isinstance(x, _core.Array) else np.asarray(x) for x in leaves]
+        raised = error.exception(shown, "")
         raise JaxRuntimeError(str(raised)) from raised
 
 

@@ -201,13 +201,12 @@ def _bind(what, index, bodies, operands, names, first):
         check_same_types(model.out_tree, model.out_types, body.out_types, message, "result")
     refs = written(*bodies)
     graphs, captures = regions(*bodies, refs=refs)
-    weak = tuple(all(flags) for flags in zip(*(body.weak for body in bodies), strict=True))
     leaves = [x for x in registry.flatten(operands)[0] if not isinstance(x, _core.Ref)]
     inputs = [index, *captures, *leaves]
     results = _core.bind_graphs(
         "cond",
         inputs,
-        (*weak_types(refs), *weak),
+        (*weak_types(refs), *bodies[0].weak),
         branches=graphs,
         auto_pcast=is_own_call(),
     )

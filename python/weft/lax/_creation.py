@@ -3,8 +3,8 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axis, shape_of, static_shape, type_of
-from weft.dtypes import dtype_of, is_key, requested_dtype
+from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
+from weft.dtypes import dtype_of, is_integer, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import split_as, split_like
 
@@ -29,6 +29,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
         )
     dtype = requested_dtype(dtype, "broadcasted_iota")
     shape = static_shape(shape, "broadcasted_iota")
+    (dimension,) = counted_axes((dimension,), "broadcasted_iota")
     dimension = normalize_axis(dimension, len(shape), "broadcasted_iota")
     return _core.bind("iota", dtype=dtype, shape=shape, dimension=dimension)
 
@@ -48,7 +49,12 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     if is_key(dtype):
         return full_of_keys(shape, fill_value, dtype)
     if dtype is not None:
-        fill_value = _core.astype(fill_value, requested_dtype(dtype, "full"))
+        dtype = requested_dtype(dtype, "full")
+    if type(fill_value) is int and (dtype is None or is_integer(dtype)):  # wraps around
+        weak, dtype = dtype is None, dtype or dtype_of(fill_value)
+        fill_value = _core.astype(np.asarray(fill_value).astype(dtype)[()], dtype, weak)
+    elif dtype is not None:
+        fill_value = _core.astype(fill_value, dtype)
     if not shape:
         return _core.asarray(fill_value)
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())

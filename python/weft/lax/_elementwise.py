@@ -1,15 +1,16 @@
 """Element-wise operations of `weft.lax`.
 
-No dtype promotion: operands have one dtype, which Python numbers take. Operands have one rank, and
-along each axis one size or 1; scalars (arrays without dimensions, Python numbers) combine with
-arrays of any shape.
+No dtype promotion: operands have one dtype, and a Python number has its default one. Operands have
+one rank, and along each axis one size or 1; scalars (arrays without dimensions, Python numbers)
+combine with arrays of any shape.
 """
 
+import builtins
 import enum
 
 from weft import _core
 from weft._arguments import shape_of, static_int
-from weft.dtypes import dtype_of, is_bool, is_integer, is_key, requested_dtype
+from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
 from weft.tree_util import tree_map
@@ -279,7 +280,7 @@ def pow(x, y):
     Returns:
       Array of their common shape and of the dtype of `x`.
     """
-    if not is_integer(dtype_of(y)) or isinstance(y, int):
+    if not is_integer(dtype_of(y)):
         return _pow(x, y)
     shapes = shape_of(x), shape_of(y)
     if shapes[0] != shapes[1] and len(shapes[0]) == len(shapes[1]):
@@ -328,8 +329,15 @@ def convert_element_type(operand, new_dtype):
 
     Floats are rounded towards zero when they become integers, complex numbers lose their imaginary
     part, and anything but zero becomes True.
+
+    Raises DTypeError for a complex Python number and a real dtype.
     """
-    return _core.astype(operand, requested_dtype(new_dtype, "convert_element_type"))
+    dtype = requested_dtype(new_dtype, "convert_element_type")
+    if type(operand) is builtins.complex and not (is_complex(dtype) or is_bool(dtype)):
+        raise DTypeError(
+            f"[convert_element_type] expected a real number for {dtype}; got {operand}"
+        )
+    return _core.astype(operand, dtype)
 
 
 def bitcast_convert_type(operand, new_dtype):
@@ -369,18 +377,42 @@ def clamp(min, x, max):
       min, max: arrays of the dtype and shape of `x`, or scalars.
       x: array of a real dtype.
     """
+    _check_one_dtype("clamp", (min, x, max))
     return _core.bind("clamp", min, x, max)
+
+
+def _check_one_dtype(function, operands):
+    dtypes = [dtype_of(x) for x in operands]
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        found = ", ".join(map(str, dtypes))
+        raise DTypeError(f"[{function}] expected operands of one dtype; got {found}")
+
+
+def _check_cases(function, which, cases):
+    """Cases of one shape and dtype; `which` has their shape, or none."""
+    shapes = [shape_of(x) for x in cases]
+    if any(shape != shapes[0] for shape in shapes):
+        found = ", ".join(map(str, shapes))
+        raise ShapeError(f"[{function}] expected cases of one shape; got {found}")
+    _check_one_dtype(function, cases)
+    if shape_of(which) not in ((), shapes[0]):
+        raise ShapeError(
+            f"[{function}] expected a scalar or the shape {shapes[0]} of the cases to choose by; "
+            f"got {shape_of(which)}"
+        )
 
 
 def select_n(which, *cases):
     """Element by element, the case whose number `which` holds.
 
     Args:
-      which: array of int32, or bool for two cases (`False` takes the first), of the shape of the
+      which: array of integers, or bool for two cases (`False` takes the first), of the shape of the
         cases, or a scalar.
       cases: one or more arrays of one shape and dtype.
     """
-    if isinstance(which, int) and not isinstance(which, bool):
+    if cases:
+        _check_cases("select_n", which, cases)
+    if is_integer(dtype_of(which)):
         which = _core.astype(which, "int32")
     return _core.bind("select_n", which, *cases)
 
@@ -395,9 +427,7 @@ def select(pred, on_true, on_false):
     """
     if type(pred) is int:  # which would take the dtype of the cases
         pred = bool(pred)
-    shapes = shape_of(on_true), shape_of(on_false)
-    if shapes[0] != shapes[1]:
-        raise ShapeError(f"[select] expected cases of one shape; got {shapes[0]} and {shapes[1]}")
+    _check_cases("select", pred, (on_false, on_true))
     return _core.bind("select_n", pred, on_false, on_true)
 
 

@@ -3,7 +3,7 @@
 import enum
 
 from weft import _core
-from weft._arguments import static_ints
+from weft._arguments import listed, static_ints
 from weft.dtypes import dtype_of, is_complex, promote_types, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError
 
@@ -53,6 +53,7 @@ def fft(x, fft_type, fft_lengths):
       ShapeError: if `x` lacks an axis, or `fft_lengths` are not the sizes of its axes.
     """
     kind = _fft_type(fft_type)
+    fft_lengths = listed(fft_lengths, "fft", "fft_lengths")
     lengths = static_ints(fft_lengths, "fft", "fft_lengths")
     dtype = dtype_of(x)
     if kind is FftType.RFFT:

@@ -16,20 +16,16 @@ from weft.lax._elementwise import (
     abs as absolute,
     add,
     bitwise_and,
-    bitwise_or,
     cbrt,
     complex,
     convert_element_type,
-    div,
     eq,
-    gt,
     lt,
     min,
     mul,
     select,
     sqrt,
     square,
-    sub,
 )
 from weft.lax._loops import while_loop
 from weft.lax._reduce import reduce_max, reduce_sum
@@ -65,7 +61,7 @@ def _by_qr(u, c):
     q, _ = linalg.qr(concatenate([_times(u, root), _eye(u)], 0), full_matrices=False)
     rows = shape_of(u)[0]
     upper, lower = sliced(q, 0, rows), sliced(q, rows, None)
-    return _times(_matmul(upper, linalg._adjoint(lower)), div(1.0, root))
+    return _times(_matmul(upper, linalg._adjoint(lower)), 1.0 / root)
 
 
 def _by_cholesky(u, c):
@@ -103,30 +99,30 @@ def polar(x, max_iterations, eps, dynamic_shape):
     size = absolute(x)
     norms = [reduce_max(reduce_sum(size, (axis,)), (0,)) for axis in (0, 1)]
     bound = sqrt(mul(*norms))  # of the greatest singular value
-    bound = select(gt(bound, 0.0), bound, full_like(bound, 1))
+    bound = select(bound > 0, bound, full_like(bound, 1))
 
     def step(state):
         u, low, count, _ = state
         # `low` bounds the singular values of U from below.
         low2 = square(low)
-        d = cbrt(div(mul(4.0, sub(1.0, low2)), square(low2)))
-        root = sqrt(add(1.0, d))
-        inner = add(sub(8.0, mul(4.0, d)), div(mul(8.0, sub(2.0, low2)), mul(low2, root)))
-        a = add(root, mul(0.5, sqrt(inner)))
-        b = mul(0.25, square(sub(a, 1.0)))
-        c = sub(add(a, b), 1.0)
-        ratio = div(b, c)
-        part = cond(gt(c, 100.0), _by_qr, _by_cholesky, u, c)
-        fresh = add(_times(u, ratio), _times(part, sub(a, ratio)))
-        new_low = div(mul(low, add(a, mul(b, low2))), add(1.0, mul(c, low2)))
-        moved = gt(_norm(sub(fresh, u)), mul(_norm(fresh), (4 * eps) ** (1 / 3)))
-        unsure = gt(absolute(sub(1.0, new_low)), 5 * eps)
-        return fresh, min(new_low, 1.0), add(count, 1), bitwise_or(moved, unsure)
+        d = cbrt(4.0 * (1.0 - low2) / square(low2))
+        root = sqrt(1.0 + d)
+        inner = 8.0 - 4.0 * d + 8.0 * (2.0 - low2) / (low2 * root)
+        a = root + 0.5 * sqrt(inner)
+        b = 0.25 * square(a - 1.0)
+        c = a + b - 1.0
+        ratio = b / c
+        part = cond(c > 100.0, _by_qr, _by_cholesky, u, c)
+        fresh = _times(u, ratio) + _times(part, a - ratio)
+        new_low = low * (a + b * low2) / (1.0 + c * low2)
+        moved = _norm(fresh - u) > _norm(fresh) * (4 * eps) ** (1 / 3)
+        unsure = absolute(1.0 - new_low) > 5 * eps
+        return fresh, min(new_low, full_like(new_low, 1)), count + 1, moved | unsure
 
     def goes_on(state):
-        return bitwise_and(state[3], lt(state[2], limit))
+        return bitwise_and(state[3], state[2] < limit)
 
-    start = _times(x, div(1.0, bound))
+    start = _times(x, 1.0 / bound)
     low = full((), eps, dtype)
     state = (start, low, 0, np.True_)
     u, _, count, goes = while_loop(goes_on, step, state)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axes, normalize_axis
+from weft._arguments import counted_axes, ndim_of, normalize_axes, normalize_axis
 from weft._jit import jit
 from weft._staging import ShapedArray
 from weft._tree_mismatch import explain_difference
@@ -33,7 +33,7 @@ def _reduction(op, summary, dtypes, empty):
     """
 
     def function(operand, axes):
-        axes = normalize_axes(axes, ndim_of(operand), op)
+        axes = normalize_axes(counted_axes(axes, op), ndim_of(operand), op)
         return _core.bind(op, operand, axes=axes) if axes else _core.asarray(operand)
 
     function.__name__ = function.__qualname__ = op
@@ -74,6 +74,7 @@ def argmin(operand, axis, index_dtype):
 
 
 def _arg_reduction(op, operand, axis, index_dtype):
+    (axis,) = counted_axes((axis,), op)
     axis = normalize_axis(axis, ndim_of(operand), op)
     return _core.bind(op, operand, axes=(axis,), index_dtype=requested_dtype(index_dtype, op))
 
@@ -157,7 +158,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         )
     given = Reduction(operands, init_values, computation, "reduce")
     arrays, tree = given.arrays, given.tree
-    axes = normalize_axes(dimensions, ndim_of(arrays[0]), "reduce")
+    axes = normalize_axes(counted_axes(dimensions, "reduce"), ndim_of(arrays[0]), "reduce")
     if given.monoid:
         op = _REDUCTIONS[given.monoid]
         result = _core.bind(op, arrays[0], axes=axes) if axes else _core.asarray(arrays[0])
@@ -178,7 +179,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     """
     if out_sharding is not None:
         return split_as(out_sharding, "reduce_sum", lambda: reduce_sum(operand, axes))
-    axes = normalize_axes(axes, ndim_of(operand), "reduce_sum")
+    axes = normalize_axes(counted_axes(axes, "reduce_sum"), ndim_of(operand), "reduce_sum")
     return _core.bind("reduce_sum", operand, axes=axes) if axes else _core.asarray(operand)
 
 

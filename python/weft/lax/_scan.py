@@ -216,7 +216,7 @@ def _rematerialized(fun: Any, name: str) -> Any:
 
 def _slice_type(x):
     whole = typeof(x)
-    split = whole.sharding
+    split = whole._place
     if split is not None:
         if split.spec[0] is not None:
             raise ShardingError(

@@ -4,6 +4,8 @@ import math
 
 from weft import _core
 from weft._arguments import (
+    counted_axes,
+    listed,
     ndim_of,
     normalize_axes,
     normalize_axis,
@@ -12,7 +14,8 @@ from weft._arguments import (
     static_ints,
     static_shape,
 )
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of
+from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._sharding import split_as
 
 
@@ -74,7 +77,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
     """
     if out_sharding is not None:
         return split_as(out_sharding, "broadcast", lambda: broadcast(operand, sizes))
-    sizes = static_shape(sizes, "broadcast")
+    sizes = static_shape(listed(sizes, "broadcast", "the sizes"), "broadcast")
     shape = shape_of(operand)
     return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
 
@@ -128,6 +131,7 @@ def collapse(operand, start_dimension, stop_dimension=None):
 
 def squeeze(array, dimensions):
     """Drops the given axes, whose size must be 1."""
+    dimensions = listed(dimensions, "squeeze", "dimensions")
     axes = tuple(sorted(normalize_axes(dimensions, ndim_of(array), "squeeze")))
     return _core.bind("squeeze", array, dimensions=axes) if axes else _core.asarray(array)
 
@@ -135,6 +139,7 @@ def squeeze(array, dimensions):
 def expand_dims(array, dimensions):
     """Inserts axes of size 1 so that they stand at `dimensions` of the result."""
     shape = shape_of(array)
+    dimensions = listed(dimensions, "expand_dims", "dimensions")
     dimensions = static_ints(dimensions, "expand_dims", "dimensions")
     rank = len(shape) + len(dimensions)
     new = normalize_axes(dimensions, rank, "expand_dims")
@@ -146,11 +151,12 @@ def expand_dims(array, dimensions):
 
 
 def transpose(operand, permutation):
-    """Reorders the axes: axis i of the result is axis `permutation[i]` of the operand."""
+    """Reorders the axes: axis i of the result is axis `permutation[i]` of the operand.
+
+    Axes are counted from the start.
+    """
     ndim = ndim_of(operand)
-    permutation = static_ints(permutation, "transpose", "permutation")
-    if len(permutation) == ndim:
-        permutation = tuple(normalize_axis(axis, ndim, "transpose") for axis in permutation)
+    permutation = counted_axes(permutation, "transpose")
     if permutation == tuple(range(ndim)):
         return _core.asarray(operand)
     return _core.bind("transpose", operand, permutation=permutation)
@@ -164,8 +170,8 @@ def move_axis(x, source, destination):
 
 
 def rev(operand, dimensions):
-    """Reverses the order of the elements along the given axes."""
-    axes = normalize_axes(dimensions, ndim_of(operand), "rev")
+    """Reverses the order of the elements along the given axes, counted from the start."""
+    axes = normalize_axes(counted_axes(dimensions, "rev"), ndim_of(operand), "rev")
     return _core.bind("rev", operand, dimensions=axes) if axes else _core.asarray(operand)
 
 
@@ -174,7 +180,7 @@ def concatenate(operands, dimension):
 
     Args:
       operands: sequence of at least one array; the sizes agree except along `dimension`.
-      dimension: the axis.
+      dimension: the axis, counted from the start.
 
     Raises AttributeValueError (a ValueError) without arrays, ShapeError for shapes that differ
     elsewhere, DTypeError for dtypes that differ.
@@ -182,6 +188,7 @@ def concatenate(operands, dimension):
     operands = list(operands)
     if not operands:
         raise AttributeValueError("[concatenate] expected at least one array; got none")
+    (dimension,) = counted_axes((dimension,), "concatenate")
     axis = normalize_axis(dimension, ndim_of(operands[0]), "concatenate")
     if len(operands) == 1:
         return _core.asarray(operands[0])
@@ -257,5 +264,10 @@ def pad(operand, padding_value, padding_config):
     if any(len(entry) != 3 for entry in config):
         raise AttributeValueError(
             f"[pad] expected (low, high, interior) for each axis; got {padding_config}"
+        )
+    if dtype_of(operand) != dtype_of(padding_value):
+        raise DTypeError(
+            f"[pad] expected a padding_value of the dtype {dtype_of(operand)} of the array; got "
+            f"{dtype_of(padding_value)}"
         )
     return _core.bind("pad", operand, padding_value, padding_config=config)

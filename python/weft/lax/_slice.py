@@ -11,6 +11,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import (
+    listed,
     ndim_of,
     normalize_axis,
     shape_of,
@@ -33,6 +34,7 @@ def slice(operand, start_indices, limit_indices, strides=None):
       start_indices, limit_indices: an integer for each axis, with 0 <= start <= limit <= size.
       strides: a positive integer for each axis; None for 1 everywhere.
     """
+    listed(start_indices, "slice", "start_indices")
     if strides is not None:
         strides = static_ints(strides, "slice", "strides")
     return _core.bind(
@@ -123,7 +125,7 @@ def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_nega
     """`slice_size` elements from a computed position along one axis; see `dynamic_slice`."""
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_slice_in_dim")
-    starts, sizes = [0] * len(shape), list(shape)
+    starts, sizes = _zeros(len(shape), start_index), list(shape)
     starts[axis] = start_index
     sizes[axis] = static_int(slice_size, "dynamic_slice_in_dim", "slice_size")
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -163,7 +165,7 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_neg
     """`dynamic_update_slice` at a computed position along one axis and at 0 along the others."""
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_update_slice_in_dim")
-    starts = [0] * len(shape)
+    starts = _zeros(len(shape), start_index)
     starts[axis] = start_index
     return dynamic_update_slice(
         operand, update, starts, allow_negative_indices=allow_negative_indices
@@ -194,6 +196,12 @@ def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+def _zeros(count, start):
+    """Starts along the other axes, of the dtype of one."""
+    dtype = dtype_of(start)
+    return [dtype.type(0) if is_integer(dtype) else 0] * count
 
 
 def _starts(function, operand, start_indices, allow_negative):
@@ -256,6 +264,11 @@ def _index_dtype(function, starts):
     for start in starts:
         if not is_integer(dtype_of(start)):
             raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
+    given = [_core.canonical_dtype(dtype_of(start)) for start in starts]
+    if any(dtype != given[0] for dtype in given):
+        raise DTypeError(
+            f"[{function}] expected start indices of one dtype; got {', '.join(map(str, given))}"
+        )
     computed = [start for start in starts if _static_index(start) is None]
     dtype = _core.result_type(*computed)[0] if computed else default_int()
     if any(dtype_of(start).itemsize > dtype.itemsize for start in computed):

@@ -45,11 +45,11 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     def apply(linear, name):
         body = Body(linear, [tree], leaves, what, ["x"])
-        _check_like(body, body.out_tree, tree, leaves, name, "b")
+        _check_like(body, body.out_tree, tree, leaves, name, "b", ShapeError)
         return body
 
     def solver(function, linear, name):
-        return _solver(function, linear, tree, leaves, has_aux, what, name, "b")
+        return _solver(function, linear, tree, leaves, has_aux, what, name, "b", ShapeError)
 
     bodies = [apply(matvec, "matvec"), solver(solve, matvec, "solve")]
     if transpose_solve is not None:
@@ -107,10 +107,10 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 
     linearize_and_solve.__name__ = function_name(tangent_solve)
     equation = Body(f, [tree], guess, what, ["x"])
-    _check_like(equation, equation.out_tree, tree, guess, "f", like)
-    solver = _solver(solve, f, tree, guess, has_aux, what, "solve", like)
+    _check_like(equation, equation.out_tree, tree, guess, "f", like, ControlFlowTypeError)
+    solver = _solver(solve, f, tree, guess, has_aux, what, "solve", like, ControlFlowTypeError)
     tangent = Body(linearize_and_solve, [tree, tree], [*guess, *guess], what, ["x", "y"])
-    _check_like(tangent, tangent.out_tree, tree, guess, "tangent_solve", like)
+    _check_like(tangent, tangent.out_tree, tree, guess, "tangent_solve", like, ControlFlowTypeError)
 
     # What the functions close over are arguments, so that there are derivatives with respect to it.
     @custom_jvp
@@ -159,19 +159,21 @@ def _check_inexact(what, name, tree, leaves):
             )
 
 
-def _check_like(body, got, tree, leaves, name, like, place="result"):
-    """Checks that the first results of a body, of structure `got`, are like the input `like`."""
+def _check_like(body, got, tree, leaves, name, like, of_shapes, place="result"):
+    """Checks that the first results of a body, of structure `got`, are like the input `like`.
+
+    `of_shapes` is the class of the error for results of other shapes.
+    """
     message = f"[{body.what}] expected {name} ('{body.name}') to return a tree like {like}"
     types = [typeof(x) for x in leaves]
     results = body.out_types[: got.num_leaves]
     shapes_differ = [x.shape for x in types] != [x.shape for x in results]
-    is_linear = body.what == "custom_linear_solve"
-    error = ShapeError if is_linear and shapes_differ else ControlFlowTypeError
+    error = of_shapes if shapes_differ else ControlFlowTypeError
     check_same_tree(tree.unflatten(types), got.unflatten(results), message, place, error)
     check_same_types(tree, types, results, message, place, error)
 
 
-def _solver(function, argument, tree, leaves, has_aux, what, name, like):
+def _solver(function, argument, tree, leaves, has_aux, what, name, like, of_shapes):
     """The Body of function(argument, start), where `start` is the input `like`."""
     solution = None
 
@@ -191,7 +193,8 @@ def _solver(function, argument, tree, leaves, has_aux, what, name, like):
 
     solved.__name__ = function_name(function)
     body = Body(solved, [tree], leaves, what, [like])
-    _check_like(body, solution, tree, leaves, name, like, "result[0]" if has_aux else "result")
+    place = "result[0]" if has_aux else "result"
+    _check_like(body, solution, tree, leaves, name, like, of_shapes, place)
     return body
 
 

@@ -53,7 +53,7 @@ def top_k(operand, k, *, axis=-1):
       axis: the axis.
 
     Returns:
-      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32. Of equal
+      `[values, indices]`, arrays with `k` elements along the axis; the indices are int32. Of equal
       elements the first comes first, NaN comes before all numbers, and 0 before -0.
 
     Raises:
@@ -66,7 +66,7 @@ def top_k(operand, k, *, axis=-1):
         k=static_int(k, "top_k", "k"),
         axis=normalize_axis(axis, ndim_of(operand), "top_k"),
     )
-    return values, indices
+    return [values, indices]
 
 
 def approx_max_k(
@@ -92,7 +92,7 @@ def approx_max_k(
         they always are.
 
     Returns:
-      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32.
+      `[values, indices]`, arrays with `k` elements along the axis; the indices are int32.
     """
     _check_approximate("approx_max_k", operand, k, recall_target)
     return top_k(operand, k, axis=reduction_dimension)
@@ -119,11 +119,11 @@ def approx_min_k(
       aggregate_to_topk: has no effect.
 
     Returns:
-      `(values, indices)`, arrays with `k` elements along the axis; the indices are int32.
+      `[values, indices]`, arrays with `k` elements along the axis; the indices are int32.
     """
     _check_approximate("approx_min_k", operand, k, recall_target)
     values, indices = top_k(neg(operand), k, axis=reduction_dimension)
-    return neg(values), indices
+    return [neg(values), indices]
 
 
 def _check_approximate(function, operand, k, recall_target):

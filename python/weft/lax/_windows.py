@@ -3,7 +3,7 @@
 from typing import Any
 
 from weft import _core
-from weft._arguments import shape_of, static_ints
+from weft._arguments import listed, shape_of, static_ints
 from weft.dtypes import dtype_of, is_complex
 from weft.errors import AttributeValueError, PaddingError, ShapeError
 from weft.lax._reduce import Reduction
@@ -66,7 +66,7 @@ def per_dimension(values, count, function, name):
     """Integers for each dimension of a window; None stands for 1 each."""
     if values is None:
         return (1,) * count
-    values = static_ints(values, function, name)
+    values = static_ints(listed(values, function, name), function, name)
     if len(values) != count:
         raise AttributeValueError(
             f"[{function}] expected {name} to be {count} integers, one for each dimension of the "

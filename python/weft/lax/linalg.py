@@ -263,11 +263,11 @@ def hessenberg(a):
       a: array `[..., n, n]`.
 
     Returns:
-      Pair of an array of the type of `a`, with the Hessenberg matrix in the upper triangle and the
+      List of an array of the type of `a`, with the Hessenberg matrix in the upper triangle and the
       diagonal below it, and Householder reflectors further below; and of their factors
       `[..., n - 1]`.
     """
-    return tuple(_core.bind("hessenberg", a))
+    return _core.bind("hessenberg", a)
 
 
 def householder_product(a, taus):
@@ -290,11 +290,11 @@ def lu(x):
       x: array `[..., m, n]`.
 
     Returns:
-      Triple of L and U in one array of the type of `x`, L below the diagonal, without its ones; the
+      List of L and U in one array of the type of `x`, L below the diagonal, without its ones; the
       row swaps made, int32 `[..., min(m, n)]`; and the permutation that they amount to, int32
       `[..., m]`: `x[permutation] = L @ U`. A singular matrix has such factors too.
     """
-    return tuple(_core.bind("lu", x))
+    return _core.bind("lu", x)
 
 
 def lu_pivots_to_permutation(pivots, permutation_size):
@@ -514,11 +514,11 @@ def tridiagonal(a, *, lower=True):
       lower: which triangle of `a` counts.
 
     Returns:
-      Tuple of an array of the type of `a`, with both diagonals and, beyond the second, Householder
+      List of an array of the type of `a`, with both diagonals and, beyond the second, Householder
       reflectors in that triangle; the diagonal `[..., n]` and the one beside it `[..., n - 1]`,
       both real; and the factors of the reflectors `[..., n - 1]`.
     """
-    return tuple(_core.bind("tridiagonal", a, lower=bool(lower)))
+    return _core.bind("tridiagonal", a, lower=bool(lower))
 
 
 def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):

@@ -85,9 +85,10 @@ def transpose(a, axes=None):
     if axes is None:
         return _reversed_axes(a)
     axes, ndim = static_ints(axes, "transpose", "the axes"), ndim_of(a)
-    if sorted(axis + ndim if axis < 0 else axis for axis in axes) != list(range(ndim)):
+    counted = [axis + ndim if axis < 0 else axis for axis in axes]
+    if sorted(counted) != list(range(ndim)):
         raise ShapeError(f"[transpose] expected a permutation of {ndim} axes; got {axes}")
-    return lax_shape.transpose(a, axes)
+    return lax_shape.transpose(a, counted)
 
 
 def permute_dims(a, /, axes):
@@ -155,12 +156,12 @@ def squeeze(a, axis=None):
     """
     if axis is None:
         axis = [i for i, size in enumerate(shape_of(a)) if size == 1]
-    return lax_shape.squeeze(a, axis)
+    return lax_shape.squeeze(a, static_ints(axis, "squeeze", "the axes"))
 
 
 def expand_dims(a, axis):
     """Inserts axes of size 1, at the places `axis` of the result."""
-    return lax_shape.expand_dims(a, axis)
+    return lax_shape.expand_dims(a, static_ints(axis, "expand_dims", "the axes"))
 
 
 def broadcast_to(array, shape, *, out_sharding=None):

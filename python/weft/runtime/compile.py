@@ -92,9 +92,11 @@ class _Effort:
 
 
 # What compiles longer without calls that are faster; tools/bench/README.md has the figures.
-_IDLE = tuple(
-    (f"xla_cpu_disable_{name}", "true")
-    for name in ("tiled_emitter", "loop_unrolling", "slp_vectorizer")
+_UNROLLING = ("xla_cpu_disable_loop_unrolling", "true")
+_IDLE = (
+    ("xla_cpu_disable_tiled_emitter", "true"),
+    ("xla_cpu_disable_slp_vectorizer", "true"),
+    _UNROLLING,
 )
 # XLA's new emitters make each kernel by way of MLIR, and equal kernels once; the old ones make a
 # kernel in half the time, and all of them.
@@ -112,11 +114,24 @@ _VALUE = re.compile(r"%\w+")
 _RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
 
 
-def _has_equal_kernels(text):
-    """Whether XLA is likely to make kernels of a module that are equal: whether most of its
-    operations that compute are like others, but for their operands."""
+def _choices(effort, text, once):
+    """The entries of XLA's extra options to compile a module with, those to try first in front. The
+    last are never refused; `once`: none may be.
+
+    It goes by the share of operations that compute and are unlike all others, but for their
+    operands: of the kernels that XLA will make, those are unlike others.
+    """
+    if not effort.extra:
+        return [()]
     found = _COMPUTES.findall(text)
-    return len({_VALUE.sub("", line) for line in found}) < 0.4 * len(found)
+    distinct = len({_VALUE.sub("", line) for line in found})
+    if not once and distinct >= 0.4 * len(found) and not _RARE_TYPES.search(text):
+        return [(*effort.extra, _OLD_EMITTERS), effort.extra]
+    # Reductions gain from it, and kernels that are made once and run many times cost little.
+    reductions = sum(line.startswith("stablehlo.reduce(") for line in found)
+    if distinct < 0.1 * len(found) and reductions > 0.05 * len(found):
+        return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
+    return [effort.extra]
 
 
 # Where a serialised CompileOptions has that map: executable_build_options, debug_options,
@@ -157,7 +172,6 @@ def compile_text(
     compiler_options=None,
     split=None,
     key=None,
-    old_emitters=True,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -169,21 +183,60 @@ def compile_text(
     pairs of name and value, or None; "optimize" is what `jit` was given. `split`, a list, gets
     (number, tiles as of `output_tiles`) of each value of which the module wants to know how XLA
     splits it. `key` is what of the module decides about its executable, as bytes; None for a module
-    that means something in this process only. `old_emitters`: they may be chosen.
+    that means something in this process only.
     """
     _maps.before_compile()
-    client = devices.client_of(indices[0])
     placed = [devices.device_at(i) for i in indices]
+    platform = placed[0].platform
     asked = dict(compiler_options or ())
     effort = _EFFORTS[asked.pop("optimize", "balanced")]
-    if placed[0].platform != "cpu":
+    if platform != "cpu":
         effort = _EFFORTS["fast_run"]
-    extra = effort.extra
+    asked = dict(effort.options) | asked
+    if platform == "cpu" and has_barriers:
+        # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
+        # to compute again equal to what it computed before: nothing would be gained. The kernels
+        # that small loops become cannot hold a barrier; XLA would abort the process.
+        passes = ["cse_barrier_expander", "small-while-loop-hoisting"]
+        passes += filter(None, [asked.get("xla_disable_hlo_passes")])
+        asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.
-    old_emitters = old_emitters and bool(extra) and split is None
-    old_emitters = old_emitters and not _RARE_TYPES.search(text) and not _has_equal_kernels(text)
-    if old_emitters:
-        extra += (_OLD_EMITTERS,)
+    choices = [_options(placed, e, asked) for e in _choices(effort, text, split is not None)]
+    executable, _given.executable = _given.executable, None
+    if executable is not None:
+        with contextlib.suppress(_jax.JaxRuntimeError):
+            return _loaded(executable, placed, _with_overrides(*choices[0])), True
+    if key is not None and config.weft_compilation_cache_include_metadata_in_key:
+        key = text.encode()
+
+    def made(options, overrides):
+        lasts = key is not None and disk_cache.store() is not None
+        lasts = lasts and _leaves_no_trace(options, overrides, targets, platform)
+        preimage = _preimage(key, placed, options, overrides) if lasts else None
+        options = _with_overrides(options, overrides)
+        if preimage is None:
+            return _compiled(text, placed, options, host_functions), False
+        return _through_disk(text, placed, options, preimage)
+
+    wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
+    try:
+        if split is not None:
+            # XLA calls the functions by their addresses while it compiles: hold them until then.
+            text, told = _with_inspections(text, split)
+        for choice in choices[:-1]:
+            try:
+                return made(*choice)
+            except _jax.JaxRuntimeError as error:
+                if not str(error).startswith("UNIMPLEMENTED"):
+                    raise
+        return made(*choices[-1])
+    finally:
+        wait_for_targets()
+
+
+def _options(placed, extra, asked):
+    """(CompileOptions, their overrides, which are not in them yet) for devices, entries of XLA's
+    extra options and options by name."""
     options = xla_client.CompileOptions.ParseFromString(_serialized_options(extra))
     options.num_replicas = 1
     options.num_partitions = len(placed)
@@ -194,63 +247,30 @@ def compile_text(
         options.executable_build_options.use_spmd_partitioning = True
         options.executable_build_options.use_shardy_partitioner = True
         options.executable_build_options.allow_spmd_sharding_propagation_to_output = [True]
-    overrides = _accepted(dict(effort.options) | asked, options)
-    if placed[0].platform == "cpu" and has_barriers:
-        # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
-        # to compute again equal to what it computed before: nothing would be gained. The kernels
-        # that small loops become cannot hold a barrier; XLA would abort the process.
-        passes = "cse_barrier_expander,small-while-loop-hoisting"
-        overrides.append(("xla_disable_hlo_passes", passes))
-    preimage = None
-    if (
-        key is not None
-        and disk_cache.store() is not None
-        and _leaves_no_trace(options, overrides, targets, placed[0].platform)
-    ):
-        if config.weft_compilation_cache_include_metadata_in_key:
-            key = text.encode()
-        preimage = _preimage(key, placed, options, overrides)
+    return options, _accepted(asked, options)
+
+
+def _with_overrides(options, overrides):
     if overrides:
         options.env_option_overrides = overrides
-    found, _given.executable = _given.executable, None
-    if found is not None:
-        with contextlib.suppress(_jax.JaxRuntimeError):
-            where = _jax.DeviceList(tuple(placed))
-            return client.deserialize_executable(found, where, options), True
-    wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
-    try:
-        if preimage is not None:
-            return _through_disk(text, placed, options, preimage)
-        if split is not None:
-            # XLA calls the functions by their addresses while it compiles: hold them until then.
-            text, told = _with_inspections(text, split)
-        if not host_functions:
-            return client.compile_and_load(text, _jax.DeviceList(tuple(placed)), options), False
-        from weft.runtime.callback import checked
-        from weft.runtime.mlir import parse_module
+    return options
 
-        # Only the parsed form of a module is accepted together with functions.
-        functions = [checked(*f) for f in host_functions]
-        loaded = client.compile_and_load(
-            parse_module(text), _jax.DeviceList(tuple(placed)), options, host_callbacks=functions
-        )
-        return loaded, False
-    except _jax.JaxRuntimeError as error:
-        if not old_emitters or not str(error).startswith("UNIMPLEMENTED"):
-            raise
-    finally:
-        wait_for_targets()
-    return compile_text(
-        text,
-        indices,
-        host_functions,
-        has_barriers,
-        targets,
-        compiler_options,
-        split,
-        key,
-        False,
-    )
+
+def _loaded(executable, placed, options):
+    where = _jax.DeviceList(tuple(placed))
+    return placed[0].client.deserialize_executable(executable, where, options)
+
+
+def _compiled(text, placed, options, host_functions=()):
+    client, where = placed[0].client, _jax.DeviceList(tuple(placed))
+    if not host_functions:
+        return client.compile_and_load(text, where, options)
+    from weft.runtime.callback import checked
+    from weft.runtime.mlir import parse_module
+
+    # Only the parsed form of a module is accepted together with functions.
+    functions = [checked(*f) for f in host_functions]
+    return client.compile_and_load(parse_module(text), where, options, host_callbacks=functions)
 
 
 def _leaves_no_trace(options, overrides, targets, platform):
@@ -348,15 +368,14 @@ def versions():
 
 def _through_disk(text, placed, options, preimage):
     """The executable of a preimage, from disk or compiled and kept there; and which it was."""
-    client, where = placed[0].client, _jax.DeviceList(tuple(placed))
     found = disk_cache.find(preimage)
     if found is not None:
         try:
-            return client.deserialize_executable(found, where, options), True
+            return _loaded(found, placed, options), True
         except _jax.JaxRuntimeError:
             disk_cache.forget(preimage)
     start = time.perf_counter()
-    loaded = client.compile_and_load(text, where, options)
+    loaded = _compiled(text, placed, options)
     seconds = time.perf_counter() - start
     if seconds >= config.weft_persistent_cache_min_compile_time_secs:
         executable = serialized(loaded)

@@ -148,7 +148,7 @@ def devices(platform=None):
     found = [d for n, d in _devices if n == name]
     if not found:
         known = sorted({n for n, _ in _devices})
-        raise RuntimeError(f"no devices of platform {platform!r}; there are {', '.join(known)}")
+        raise RuntimeError(f"Unknown backend {platform!r}; there are {', '.join(known)}")
     return found
 
 

@@ -7,6 +7,7 @@ the process if they run before SciPy's functions were looked up. So `prepare` se
 import contextlib
 import ctypes
 import os
+import sys
 import threading
 
 import jaxlib
@@ -73,8 +74,42 @@ def _load_lapack():
     from jaxlib import lapack
 
     register_all(lapack.registrations())
-    # Imports SciPy, whose LAPACK it is: a tenth of a second, while XLA compiles.
-    return _in_background(lapack._lapack.initialize)
+
+    def look_up():  # in two modules of SciPy, whose LAPACK it is
+        with _without_package("scipy.linalg", ("cython_blas", "cython_lapack")):
+            lapack._lapack.initialize()
+
+    return _in_background(look_up)
+
+
+@contextlib.contextmanager
+def _without_package(package, names):
+    """Within it, extension modules of a package can be imported that was not: importing the whole
+    of scipy.linalg takes seven times as long. Afterwards they are as if nobody had imported them.
+    """
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec, module_from_spec
+
+    top, _, rest = package.partition(".")
+    found = None if package in sys.modules else find_spec(top)
+    made = []
+    try:
+        for folder in (found and found.submodule_search_locations) or ():
+            path = [os.path.join(folder, *rest.split("."))]
+            for name in names:
+                spec = PathFinder.find_spec(f"{package}.{name}", path)
+                if spec is None or spec.loader is None:
+                    continue
+                # What it needs besides may be missing: then the package says so, or has it.
+                with contextlib.suppress(ImportError):
+                    module = module_from_spec(spec)
+                    spec.loader.exec_module(module)
+                    if sys.modules.setdefault(spec.name, module) is module:
+                        made.append(spec.name)
+        yield
+    finally:
+        for name in made:
+            sys.modules.pop(name, None)
 
 
 def _load_cuda():

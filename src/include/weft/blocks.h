@@ -19,6 +19,9 @@ struct BlockOptions {
   double min_seconds = 0;
   // The part of that at most which may go into starting it and handing arrays on.
   double max_overhead = 1e9;
+  // The part of the work at least, by estimate, that matrix products do. XLA's kernels of these end
+  // at their results, so that steps lose little; of convolutions and others it is not known.
+  double min_products = 0;
   // A piece that repeats is worth a program of its own from this many ops on.
   uint32_t min_ops = 16;
 
@@ -26,7 +29,7 @@ struct BlockOptions {
   // for. Of smaller ones it merges so many equal kernels that blocks, each with its own, may take
   // longer.
   static BlockOptions for_speed() {
-    return {.min_program_ops = 2000, .min_seconds = 1e-3, .max_overhead = 0.1};
+    return {.min_program_ops = 2000, .min_seconds = 3e-3, .max_overhead = 0.1, .min_products = 0.5};
   }
 };
 

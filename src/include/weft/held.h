@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ class WEFT_API DenseConstant final : public HeldValue {
 };
 // Throws kValue for a number of bytes that is not the type's.
 WEFT_API std::shared_ptr<const DenseConstant> make_constant(TypeRef type, std::string bytes);
+// An axis of literals; null for dtypes other than bool, f32, f64 and integers of whole bytes.
+WEFT_API std::shared_ptr<const DenseConstant> make_constant(DType dtype,
+                                                            std::span<const Literal> elements);
 
 // Held values other than dense constants become inputs, in front of the others: programs do not
 // depend on them then.

@@ -166,7 +166,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
 def _lu_factor(a):
     require_matrices("lu_factor", a)
     (a,) = _core.promote_dtypes_inexact(a)
-    return lax_linalg.lu(a)[:2]
+    return tuple(lax_linalg.lu(a)[:2])
 
 
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
@@ -350,7 +350,7 @@ def schur(a, output="real"):
         2 x 2 blocks on its diagonal for pairs of complex eigenvalues of a real `a`.
 
     Returns:
-      Pair of T and Z `[..., n, n]`.
+      List of T and Z `[..., n, n]`.
 
     Raises AttributeValueError (a ValueError) for another `output`.
     """
@@ -365,7 +365,7 @@ def _schur(a, *, output):
     a = _core.asarray(a)
     if output == "complex" and not is_complex(dtype_of(a)):
         a = a.astype(promote_types(dtype_of(a), "complex64"))
-    return tuple(lax_linalg.schur(a))
+    return lax_linalg.schur(a)
 
 
 def rsf2csf(T, Z, check_finite=True):

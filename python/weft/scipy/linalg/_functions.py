@@ -6,7 +6,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_int
 from weft._autodiff import jvp
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo, itemsize_bits, promote_types, real_dtype
+from weft.dtypes import dtype_of, finfo, is_inexact, itemsize_bits, promote_types, real_dtype
 from weft.errors import DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.numpy._decompositions import adjoint, require_matrices
@@ -44,7 +44,7 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
     Raises DTypeError for floats of other than 32 or 64 bits.
     """
     require_matrices("expm", A, square=True)
-    if itemsize_bits(dtype_of(A)) < 32 and not jnp.issubdtype(dtype_of(A), jnp.integer):
+    if is_inexact(dtype_of(A)) and itemsize_bits(dtype_of(A)) < 32:
         raise DTypeError(
             f"[expm] expected float32, float64, complex64 or complex128; got {dtype_of(A)}"
         )

@@ -1,17 +1,20 @@
 """A step length that satisfies the strong Wolfe conditions.
 
 Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical optimization" (2006), as one loop: as long
-as no point is known beyond the minimum, the far end of the interval is infinite.
+as no point is known beyond the minimum, the far end of the interval is infinite. Beside a minimum,
+where rounding hides how much the value decreases, the slopes decide alone: the approximate Wolfe
+conditions of Hager and Zhang, "A new conjugate gradient method" (2005).
 """
 
 from typing import Any, NamedTuple
 
 from weft import lax, numpy as jnp
-from weft.dtypes import dtype_of
+from weft.dtypes import dtype_of, finfo
 
 _SUFFICIENT = 1e-4  # of the decrease that the slope at the start promises
 _FLATTER = 0.9  # than at the start
 _NARROWINGS = 30
+_LEVEL = 10  # how many units of rounding apart values are taken to be the same
 
 
 class Point(NamedTuple):
@@ -37,6 +40,7 @@ def line_search(value_and_grad, x, direction, value, gradient, first, max_length
     slope = jnp.vdot(gradient, direction)
     zero = jnp.zeros((), dtype_of(value))
     start = Point(zero, value, slope, gradient)
+    rounding = _LEVEL * float(finfo(dtype_of(value)).eps) * jnp.abs(value)
 
     def evaluated(step):
         f, g = value_and_grad(x + step * direction)
@@ -52,6 +56,9 @@ def line_search(value_and_grad, x, direction, value, gradient, first, max_length
         decreased = point.value <= value + _SUFFICIENT * point.step * slope
         decreased &= point.value < low.value
         done = decreased & (jnp.abs(point.slope) <= -_FLATTER * slope)
+        level = jnp.abs(point.value - value) <= rounding
+        level &= (point.slope >= _FLATTER * slope) & (point.slope <= (2 * _SUFFICIENT - 1) * slope)
+        decreased |= level
         passed = decreased & (point.slope * (high.step - low.step) >= 0)
         new_high = chosen(decreased, chosen(passed, low, high), point)
         new_low = chosen(decreased, point, low)
@@ -63,7 +70,7 @@ def line_search(value_and_grad, x, direction, value, gradient, first, max_length
             trial,
             state.longer + jnp.where(bracketed, 0, 1),
             state.narrower + jnp.where(bracketed, 1, 0),
-            done,
+            done | level,
         )
 
     def goes_on(state):

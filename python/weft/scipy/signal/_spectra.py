@@ -39,6 +39,7 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
         )
     if type not in ("linear", "constant"):
         raise AttributeValueError(f"[detrend] expected type 'linear' or 'constant'; got {type!r}")
+    data = jnp.asarray(data)
     axis = normalize_axis(axis, ndim_of(data), "detrend")
     if type == "constant":
         return _centered(data, axis=axis)
@@ -306,7 +307,7 @@ def csd(
     trend = _detrending("csd", detrend)
     if not some:
         empty = jnp.zeros(shape_of(given[-1]), default_float())
-        return empty, empty
+        return empty, empty if y is None else empty.astype(promote_types(empty.dtype, np.complex64))
     return _csd(
         x,
         y,

@@ -27,7 +27,7 @@ class Rotation(NamedTuple):
     @classmethod
     def from_quat(cls, quat):
         """Rotations given by quaternions `[..., 4]`, the scalar part last, of any norm."""
-        return cls(_normalized(quat))
+        return cls(_normalized(jnp.asarray(quat)))
 
     @classmethod
     def from_matrix(cls, matrix):
@@ -69,6 +69,7 @@ class Rotation(NamedTuple):
           degrees: whether angles are in degrees.
         """
         axes, turning = _axes("from_euler", seq)
+        angles = jnp.asarray(angles)
         single = not ndim_of(angles) and len(axes) == 1
         if not single and (not ndim_of(angles) or shape_of(angles)[-1] != len(axes)):
             raise ShapeError(
@@ -149,10 +150,8 @@ class Rotation(NamedTuple):
         space, and the first one for axes that turn along.
         """
         axes, turning = _axes("as_euler", seq)
-        if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
-            raise AttributeValueError(
-                f"[as_euler] expected three axes, of which neighbours differ; got {seq!r}"
-            )
+        if len(axes) != 3:
+            raise AttributeValueError(f"[as_euler] expected three axes; got {seq!r}")
         return _angles(self.quat, axes=axes, turning=turning, degrees=bool(degrees))
 
     def as_matrix(self):
@@ -220,17 +219,18 @@ class Slerp(NamedTuple):
         """The interpolation between `rotations`, two at least, at increasing `times` `[n]`."""
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
             raise AttributeValueError("[Slerp] expected a sequence of at least 2 rotations")
+        times = jnp.asarray(times)
         if shape_of(times) != (len(rotations),):
             raise ShapeError(
                 f"[Slerp] expected times of shape ({len(rotations)},), one for each rotation; got "
                 f"{shape_of(times)}"
             )
-        times = _core.asarray(times)
         starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times):
         """The rotations at times, a number or an array `[m]`."""
+        times = jnp.asarray(times)
         if ndim_of(times) > 1:
             raise ShapeError(
                 f"[Slerp] expected a time, or an array [m]; got shape {shape_of(times)}"
@@ -246,6 +246,10 @@ def _axes(function, seq):
     if not isinstance(seq, str) or not 1 <= len(seq) <= 3 or not set(seq) <= set(letters):
         raise AttributeValueError(
             f"[{function}] expected up to three axes out of 'xyz', or out of 'XYZ'; got {seq!r}"
+        )
+    if any(map(str.__eq__, seq, seq[1:])):
+        raise AttributeValueError(
+            f"[{function}] expected axes of which neighbours differ; got {seq!r}"
         )
     return tuple(map(letters.index, seq)), turning
 
@@ -346,7 +350,7 @@ def _matrices(quat):
 @composite(static_argnames=("inverse",))
 def _applied(quat, vectors, *, inverse):
     matrices = _matrices(_conjugate(quat) if inverse else quat)
-    quat, vectors = _core.promote_dtypes_inexact(matrices, vectors)
+    matrices, vectors = _core.promote_dtypes_inexact(matrices, vectors)
     return jnp.matvec(matrices, vectors)
 
 

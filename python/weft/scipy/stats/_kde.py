@@ -7,7 +7,8 @@ from typing import Any
 from weft import _core, numpy as jnp, random
 from weft._arguments import ndim_of, shape_of
 from weft._jit import composite
-from weft.errors import AttributeValueError, ShapeError
+from weft.dtypes import dtype_of, is_complex
+from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax.linalg import cholesky, triangular_solve
 from weft.nn._functions import logsumexp
 from weft.scipy.special import ndtr
@@ -48,6 +49,10 @@ class gaussian_kde:
         if ndim_of(dataset) > 2:
             raise ShapeError(
                 f"[gaussian_kde] expected a dataset [n] or [d, n]; got shape {shape_of(dataset)}"
+            )
+        if is_complex(dtype_of(dataset)):
+            raise NotImplementedRuleError(
+                f"[gaussian_kde] expected a dataset of real numbers; got {dtype_of(dataset)}"
             )
         (dataset,) = _core.promote_dtypes_inexact(jnp.atleast_2d(dataset))
         d, n = dataset.shape

@@ -106,7 +106,7 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
 
 @composite(static_argnames=("method", "axis"))
 def _rankdata(a, *, method, axis):
-    a = jnp.asarray(a)
+    a = _core.asarray(a)
     a = jnp.ravel(a) if axis is None else jnp.moveaxis(a, axis, -1)
     last = a.ndim - 1
     order = jnp.argsort(a, axis=-1)

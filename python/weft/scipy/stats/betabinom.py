@@ -23,7 +23,7 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def logpmf(k, n, a, b, loc=0):
     """Logarithm of the probability of k."""
     k, n, a, b, loc = sample("betabinom.logpmf", k, n, a, b, loc)
-    y = jnp.floor(k - loc)
+    y = jnp.floor(k) - loc
     value = special.betaln(y + a, n - y + b) - special.betaln(a, b)
     value = value - jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
     value = jnp.where((y < 0) | (y > n), -math.inf, value)

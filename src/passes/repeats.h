@@ -1,0 +1,125 @@
+// What repeats in a program: stretches of its ops that are alike, and pieces made of them. Programs
+// that a loop in the user's language wrote are periodic, and so are their derivatives, backwards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "weft/graph.h"
+#include "weft/op_def.h"
+
+namespace weft {
+
+// What a machine does in a second, in order of magnitude.
+inline constexpr double kFlops = 2e10, kBytes = 8e9;
+inline double seconds_of_work(const Cost& cost) {
+  return (cost.flops + 10 * cost.transcendentals) / kFlops;
+}
+inline double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes / kBytes; }
+
+struct Run {
+  uint32_t begin, end, period;
+  uint32_t length() const { return end - begin; }
+};
+
+// Ops [begin, begin + length) for each of `starts`, alike.
+struct Repeat {
+  std::vector<uint32_t> starts;
+  uint32_t length = 0;
+};
+
+// Pieces that are alike, as one.
+struct Piece {
+  // Where an operand of an entry comes from, in every copy.
+  struct Source {
+    Value literal;                    // if it is one, the same in every copy
+    bool is_input = false;            // else: the input of this number,
+    uint32_t number = 0, result = 0;  // or the result of the entry of this number
+  };
+  struct Entry {
+    std::vector<uint32_t> ops;  // per copy
+    std::vector<Source> operands;
+    bool is_made = true;
+  };
+  std::vector<Entry> entries;  // first the piece's own
+  uint32_t num_own = 0;
+  std::vector<std::vector<uint32_t>> inputs;  // of each, the value in each copy
+
+  size_t num_copies() const { return entries[0].ops.size(); }
+};
+
+// The order of a graph's ops, which repeats.
+//
+// Each op gets a label: what it is and the types of its operands, but not where these come from. A
+// run is a stretch in which each label is the one that stands a period before.
+class Repeats {
+ public:
+  // Whether ops that differ in scalar literals are alike.
+  enum class Literals : bool { kCount, kMayDiffer };
+
+  Repeats(const Graph& graph, Literals literals);
+
+  // The longest first; of those that cover the same, the one of the shortest period.
+  std::vector<Run> runs() const;
+  bool same_label(uint32_t a, uint32_t b) const { return labels_[a] == labels_[b]; }
+  bool same_labels(uint32_t a, uint32_t b, uint32_t length) const;
+  // Whether two stretches of the same labels take their operands from the same places, counted from
+  // their starts.
+  bool alike(uint32_t a, uint32_t b, uint32_t length) const;
+  // Bytes that are made within a period before a cut and read within one after it.
+  double crossing(uint32_t at, uint32_t period) const;
+  // The copies of `length` ops, a multiple of the period, from where the fewest bytes cross from
+  // one to the next; those that are not alike stay out.
+  Repeat cut(const Run& run, uint32_t length) const;
+
+  double seconds_of(uint32_t begin, uint32_t end) const { return seconds_[end] - seconds_[begin]; }
+  uint32_t num_ops() const { return num_ops_; }
+  uint32_t index_of(const Op& op) const { return static_cast<uint32_t>(&op - graph_.ops().data()); }
+
+  // The op that reads a value last; num_ops() for outputs.
+  const std::vector<uint32_t>& last_use() const { return last_use_; }
+  // The ops that read a value, in order.
+  const std::vector<uint32_t>& users(uint32_t value) const { return users_[value]; }
+
+  Piece piece_of(const Repeat& repeat) const;
+  // Makes inputs of a piece anew in place of reading them, where that takes less. What a step
+  // leaves behind for others is written, read and kept at every call; within one module XLA makes
+  // values where they are read, and those again that are cheap. may_make(op): whether it may be
+  // made in the piece; of the copy in the midst.
+  void recompute(Piece& piece, const std::function<bool(uint32_t)>& may_make) const;
+  // The ops of a piece, which must take `inputs`; per entry its results, none where it is not made.
+  std::vector<Values> build(const Piece& piece, Builder& b, const Values& inputs) const;
+
+ private:
+  bool same(const Op& a, const Op& b) const;
+  // Where in [begin, end) a value is made, counted from the first result; -1 if it is not.
+  int64_t inside(Value v, uint32_t begin, uint32_t end) const;
+  bool is_one_literal(const std::vector<uint32_t>& ops, uint32_t operand) const;
+  std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
+
+  const Graph& graph_;
+  const Literals literals_;
+  const uint32_t num_ops_;
+  std::vector<uint32_t> labels_;
+  std::vector<uint32_t> last_use_;
+  std::vector<std::vector<uint32_t>> users_;
+  std::vector<double> seconds_;  // summed up over the ops before
+};
+
+// Whether an op may be made where its result is read: it is part of the kernels there.
+bool can_move(const Graph& graph, const Op& op);
+// The most bytes of intermediate values that are alive at once in one module, by estimate. XLA
+// makes what is cheap, or read by one kernel, within the kernels that read it, which then keep
+// alive what that is made of.
+int64_t peak_of(const Graph& graph);
+// Bytes of a program's inputs and outputs.
+int64_t outer_bytes(const Graph& graph);
+
+// The same program in another order. Ops that depend on no input stand in front of the others: of
+// several layers that share what such ops make, the first one has them in its midst, and would be
+// like no other. Ops for which follows_operand holds stand behind the one that makes their only
+// operand, or in front.
+GraphRef reordered(const GraphRef& graph, const std::function<bool(const Op&)>& follows_operand);
+
+}  // namespace weft
