@@ -12,6 +12,7 @@ from weft.errors import (
     AttributeValueError,
     AxisError,
     ConcretizationTypeError,
+    DTypeError,
     ShapeError,
 )
 
@@ -105,6 +106,13 @@ def listed(values, function, name):
             f"[{function}] expected {name} as a sequence of integers; got {values}"
         )
     return values
+
+
+def check_one_dtype(dtypes, function, what):
+    """Raises DTypeError where `what` (the arguments, for the message) have several dtypes."""
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        found = ", ".join(map(str, dtypes))
+        raise DTypeError(f"[{function}] expected {what} of one dtype; got {found}")
 
 
 def counted_axes(axes, function):

@@ -9,7 +9,7 @@ import builtins
 import enum
 
 from weft import _core
-from weft._arguments import shape_of, static_int
+from weft._arguments import check_one_dtype, shape_of, static_int
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
@@ -377,15 +377,8 @@ def clamp(min, x, max):
       min, max: arrays of the dtype and shape of `x`, or scalars.
       x: array of a real dtype.
     """
-    _check_one_dtype("clamp", (min, x, max))
+    check_one_dtype([dtype_of(y) for y in (min, x, max)], "clamp", "operands")
     return _core.bind("clamp", min, x, max)
-
-
-def _check_one_dtype(function, operands):
-    dtypes = [dtype_of(x) for x in operands]
-    if any(dtype != dtypes[0] for dtype in dtypes):
-        found = ", ".join(map(str, dtypes))
-        raise DTypeError(f"[{function}] expected operands of one dtype; got {found}")
 
 
 def _check_cases(function, which, cases):
@@ -394,7 +387,7 @@ def _check_cases(function, which, cases):
     if any(shape != shapes[0] for shape in shapes):
         found = ", ".join(map(str, shapes))
         raise ShapeError(f"[{function}] expected cases of one shape; got {found}")
-    _check_one_dtype(function, cases)
+    check_one_dtype([dtype_of(x) for x in cases], function, "operands")
     if shape_of(which) not in ((), shapes[0]):
         raise ShapeError(
             f"[{function}] expected a scalar or the shape {shapes[0]} of the cases to choose by; "

@@ -11,6 +11,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import (
+    check_one_dtype,
     listed,
     ndim_of,
     normalize_axis,
@@ -265,10 +266,7 @@ def _index_dtype(function, starts):
         if not is_integer(dtype_of(start)):
             raise DTypeError(f"[{function}] expected integer start indices; got {dtype_of(start)}")
     given = [_core.canonical_dtype(dtype_of(start)) for start in starts]
-    if any(dtype != given[0] for dtype in given):
-        raise DTypeError(
-            f"[{function}] expected start indices of one dtype; got {', '.join(map(str, given))}"
-        )
+    check_one_dtype(given, function, "start indices")
     computed = [start for start in starts if _static_index(start) is None]
     dtype = _core.result_type(*computed)[0] if computed else default_int()
     if any(dtype_of(start).itemsize > dtype.itemsize for start in computed):
