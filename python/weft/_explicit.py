@@ -37,8 +37,6 @@ def reshard(xs, out_shardings):
 
 
 def _resharded(x, place, function):
-    if isinstance(place, NamedSharding) and get_mesh().abstract_mesh == place.mesh:
-        place = place.spec  # of a type
     value = _core.asarray(x)
     placement = _placement_on_mesh(place, function, value.shape)
     problem = _core.misfit(placement, value.shape)
@@ -72,6 +70,8 @@ def _placement_on_mesh(place, function, shape=None):
 
 def sharded(place, function, make):
     """make(), whose splits need not follow, split as the parameter out_sharding= says."""
+    if isinstance(place, NamedSharding) and place.mesh.empty:  # that of a type without splits
+        return make()
     _placement_on_mesh(place, function)  # raises for what is no sharding
     mesh = place.mesh if isinstance(place, NamedSharding) else get_mesh()
     with _types(mesh, None, AxisType.Auto):
