@@ -25,6 +25,7 @@ from weft._recording import (
     leaf_paths,
 )
 from weft._staging import ShapedArray, typeof
+from weft._surface import named_after
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import (
@@ -707,7 +708,7 @@ def custom_gradient(fun):
     check_callable(fun, "custom_gradient")
     name = function_name(fun)
 
-    @functools.wraps(fun)
+    @named_after(fun)
     def value(*args):
         return _pair(fun(*args), f"'{name}'", "result, vjp")[0]
 

@@ -5,6 +5,7 @@ import functools
 from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
+from weft._surface import named_after
 from weft.errors import ShardingError
 from weft.lax._sharding import axis_types_here
 from weft.sharding import (
@@ -94,7 +95,7 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
-    @functools.wraps(f)
+    @named_after(f)
     def call(*args, out_sharding=out_sharding, **kwargs):
         if out_sharding is None:
             raise TypeError("auto_axes expected out_sharding=: how the results are split; got none")
@@ -120,7 +121,7 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
-    @functools.wraps(f)
+    @named_after(f)
     def call(*args, in_sharding=in_sharding, **kwargs):
         if in_sharding is None:
             raise TypeError(

@@ -3,15 +3,13 @@
 See docs/checkify.md.
 """
 
-import functools
-
 import numpy as np
 
 from weft import _core
 from weft._callback import _is_array, _is_recorded
 from weft._recording import call, check_callable, function_name
 from weft._staging import typeof
-from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._surface import named_after, open_to_users as _open_to_users, public as _public
 from weft.tree_util import register_pytree_node, tree_flatten, tree_unflatten
 
 __all__ = [
@@ -240,7 +238,7 @@ def checkify(f, errors=user_checks):
         options[_OPTIONS[category]] = True
     name = function_name(f)
 
-    @functools.wraps(f)
+    @named_after(f)
     def checked_function(*args, **kwargs):
         everything, tree = tree_flatten((args, kwargs))
         arrays = [i for i, x in enumerate(everything) if type(x) not in _NUMBERS and _is_array(x)]
