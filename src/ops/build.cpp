@@ -127,6 +127,17 @@ Val move_axis(Val x, int from, int to) {
   return transpose(x, permutation);
 }
 
+Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body, const ScanParts& parts) {
+  static const OpDef& op = registered_op("scan");
+  AttrsRef attrs = make_attrs(op, {{"jaxpr", std::move(body)},
+                                   {"length", parts.length},
+                                   {"num_consts", parts.num_consts},
+                                   {"num_carry", parts.num_carry},
+                                   {"reverse", parts.reverse},
+                                   {"unroll", parts.unroll}});
+  return append(b, op, operands, attrs);
+}
+
 Val expand_dim(Val x, int axis) {
   return broadcast_in_dim(x, inserted(x.shape(), axis, 1), other_axes(x.rank() + 1, {axis}));
 }

@@ -48,27 +48,21 @@ void batch_unrolled(BatchCtx& c) {
 
 // One call per element, in a loop.
 void batch_sequential(BatchCtx& c) {
-  static const OpDef& scan = registry().get("scan");
   GraphBuilder body;
-  Values args(c.operands.size()), operands;
+  Values args(c.operands.size());
+  Vals operands;
   int64_t num_consts = 0;
   for (bool mapped : {false, true}) {
     for (size_t i = 0; i < c.operands.size(); ++i) {
       if (c.batched(i) != mapped) continue;
       args[i] = body.input(c.in_types[i]);
-      operands.push_back(c.moved(i, 0).value);
+      operands.push_back(c.moved(i, 0));
       num_consts += !mapped;
     }
   }
   GraphRef graph = body.finish(body.add_typed(c.op, args, c.attrs, c.out_types));
-  AttrsRef attrs = AttrRecord::make(scan.name, scan.attrs,
-                                    {{"jaxpr", graph},
-                                     {"length", c.size},
-                                     {"reverse", false},
-                                     {"unroll", int64_t{1}},
-                                     {"num_consts", num_consts},
-                                     {"num_carry", int64_t{0}}});
-  for (Value v : c.b.add(scan, operands, attrs)) c.result(c.val(v), 0);
+  for (Val v : scan_over(c.b, operands, graph, {.length = c.size, .num_consts = num_consts}))
+    c.result(v, 0);
 }
 
 }  // namespace

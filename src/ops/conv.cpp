@@ -362,17 +362,10 @@ Val conv_in_pieces(Val lhs, Val rhs, const Conv& v, const AttrRecord& attrs, Typ
   Val start = i * static_cast<double>(size);
   Val next =
       sum + conv(piece(x, lhs_axis, start, size), piece(w, rhs_axis, start, size), v.attrs(attrs));
-  const OpDef& scan = op_named<"scan">();
-  AttrsRef loop = AttrRecord::make(scan.name, scan.attrs,
-                                   {{"jaxpr", body.finish({&next.value, 1})},
-                                    {"length", pieces},
-                                    {"reverse", false},
-                                    {"unroll", int64_t{1}},
-                                    {"num_consts", int64_t{2}},
-                                    {"num_carry", int64_t{1}}});
   Builder& b = *lhs.builder;
   Val xs[] = {lhs, rhs, zeros(b, out), iota(b, make_type(DType::kI32, {pieces}), 0)};
-  return apply(scan, xs, loop)[0];
+  return scan_over(b, xs, body.finish({&next.value, 1}),
+                   {.length = pieces, .num_consts = 2, .num_carry = 1})[0];
 }
 
 // Emits the graph that `write` makes of the operands.

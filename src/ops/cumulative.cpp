@@ -1,5 +1,9 @@
-// Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp. XLA turns the
-// reductions of windows that they are emitted as into passes of linear work.
+// Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
+//
+// As reductions of windows that reach from one end to each place they are one op, of which XLA
+// makes passes along windows of 16: each combines an element 16 times, and none of it in vectors.
+// On CPU a loop combines each element once and is compiled faster, but goes from one end to the
+// other; where that takes long or rounding adds up, blocks come in between.
 #include <cmath>
 
 #include "ops/axes.h"
@@ -18,6 +22,7 @@ struct Cumulative {
   DTypeSet dtypes;
   Val (*combine)(Val, Val);
   Literal (*identity)(DType);
+  bool is_dear = false;  // combining two elements takes far longer than reading them
 };
 
 int axis_of(const AttrRecord& attrs) { return static_cast<int>(attrs.integer("axis")); }
@@ -122,7 +127,6 @@ Val log_add_exp(Val x, Val y) {
 
 Literal log_of_zero(DType d) { return is_complex(d) ? make_literal(d, -kInfinity) : lowest(d); }
 
-// As a reduction of windows that reach from one end to each place, in one op.
 std::string emit_windows(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
                          size_t axis, bool reverse) {
   int64_t n = type->shape()[axis];
@@ -145,16 +149,33 @@ std::string emit_windows(EmitCtx& c, const std::string& x, TypeRef type, const C
                     type->rank(), "x2xi64>}> (", region, ") : ", signature(in, out)));
 }
 
-// On CPU the passes that XLA makes of such windows read each element a dozen times. One level of
-// blocks spares most of that: running sums inside of blocks, each place of all blocks at once; the
-// sums of whole blocks by windows; and these added to the blocks behind.
-constexpr int64_t kBlock = 8;
-
-bool gains_from_blocks(EmitCtx& c, TypeRef type, int64_t n) {
-  return c.platform() == "cpu" && n >= 4 * kBlock && type->num_elements() >= 1 << 16;
+std::string emit_loop(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
+                      size_t axis, bool reverse) {
+  GraphBuilder b, body;
+  int at = static_cast<int>(axis);
+  Val rows = move_axis({&b, b.input(type)}, at, 0);
+  TypeRef row = with_shape(type, drop_axes(type->shape(), {at}));
+  Val before{&body, body.input(row)}, next{&body, body.input(row)};
+  Value combined = op.combine(before, next).value, outputs[] = {combined, combined};
+  Val first = broadcast_to({&b, b.literal(op.identity(type->dtype()))}, row->shape());
+  Val operands[] = {first, rows};
+  Vals made = scan_over(b, operands, body.finish(outputs),
+                        {.length = type->dim(at), .num_carry = 1, .reverse = reverse});
+  Value y = move_axis(made[1], 0, at).value;
+  std::string arg[] = {x};
+  return c.inline_graph(*b.finish({&y, 1}), arg)[0];
 }
 
-std::string emit_blocks(EmitCtx& c, TypeRef type, const Cumulative& op, int axis, bool reverse) {
+std::string emit_running(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
+                         size_t axis, bool reverse);
+
+// Running sums inside of blocks, each place of all blocks at once; those of the sums of whole
+// blocks; and these added to the blocks behind.
+constexpr int64_t kBlock = 8;
+
+std::string emit_blocks(EmitCtx& c, const std::string& operand, TypeRef type, const Cumulative& op,
+                        size_t along, bool reverse) {
+  int axis = static_cast<int>(along);
   int64_t n = type->dim(axis), blocks = (n + kBlock - 1) / kBlock;
   size_t k = static_cast<size_t>(kBlock), last = reverse ? 0 : k - 1;
   auto at_edge = [&](Val x, int64_t low, int64_t high) {
@@ -175,9 +196,9 @@ std::string emit_blocks(EmitCtx& c, TypeRef type, const Cumulative& op, int axis
     sums[place] = sum.value;
   }
   TypeRef whole = sum.type();
-  std::string arg[] = {c.in(0)};
+  std::string arg[] = {operand};
   std::vector<std::string> args = c.inline_graph(*first.finish(sums), arg);
-  args.push_back(emit_windows(c, args[last], whole, op, static_cast<size_t>(axis), reverse));
+  args.push_back(emit_running(c, args[last], whole, op, along, reverse));
 
   GraphBuilder second;
   Vals parts;
@@ -186,19 +207,31 @@ std::string emit_blocks(EmitCtx& c, TypeRef type, const Cumulative& op, int axis
   parts.pop_back();
   for (Val& p : parts) p = expand_dim(op.combine(before, p), axis + 1);
   Dims shape = type->shape();
-  shape[static_cast<size_t>(axis)] = blocks * kBlock;
+  shape[along] = blocks * kBlock;
   Val y = part(reshape(concatenate(parts, axis + 1), shape), axis, 0, n);
   return c.inline_graph(*second.finish({&y.value, 1}), args)[0];
+}
+
+// What is best on CPU, measured: windows of up to 16 are one kernel, and loops lose to blocks where
+// there are more than about a thousand steps. Blocks are three times as much to compile.
+constexpr int64_t kOneWindow = 16, kLongestLoop = 1024, kManyElements = 1 << 16;
+
+std::string emit_running(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
+                         size_t axis, bool reverse) {
+  int64_t n = type->shape()[axis];
+  if (c.platform() == "cpu" && (n > kOneWindow || op.is_dear)) {
+    if (n <= kLongestLoop) return emit_loop(c, x, type, op, axis, reverse);
+    if (op.is_dear || type->num_elements() >= kManyElements)
+      return emit_blocks(c, x, type, op, axis, reverse);
+  }
+  return emit_windows(c, x, type, op, axis, reverse);
 }
 
 void emit_cumulative(EmitCtx& c, const Cumulative& op) {
   TypeRef x = c.in_type(0);
   if (x->num_elements() == 0) return c.set_out(0, c.in(0));
-  int axis = axis_of(c.attr());
-  bool reverse = c.attr().boolean("reverse");
-  c.set_out(0, gains_from_blocks(c, x, x->dim(axis))
-                   ? emit_blocks(c, x, op, axis, reverse)
-                   : emit_windows(c, c.in(0), x, op, static_cast<size_t>(axis), reverse));
+  c.set_out(0, emit_running(c, c.in(0), x, op, static_cast<size_t>(axis_of(c.attr())),
+                            c.attr().boolean("reverse")));
 }
 
 OpDef cumulative_op(Cumulative op) {
@@ -260,7 +293,7 @@ void register_cumulative(OpRegistry& r) {
       with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", kAnyDType, min, highest}),
                jvp_by_recurrence(step_of_extreme, highest)));
   OpDef logsumexp = cumulative_op({"cumlogsumexp", "Running log of the sum of exponentials.",
-                                   kInexact, log_add_exp, log_of_zero});
+                                   kInexact, log_add_exp, log_of_zero, true});
   logsumexp.simplify.clear();  // of -0 alone it is 0
   logsumexp.emit = [emit = std::move(logsumexp.emit)](EmitCtx& c) { emit_cumlogsumexp(c, emit); };
   r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, log_of_zero)));

@@ -271,7 +271,6 @@ Val swapped(Val order, Val i, Val j) {
 
 // The swaps one after the other.
 Vals decompose_permutation(RuleCtx& c) {
-  static const OpDef& scan = registered_op("scan");
   Val pivots = c.x(0);
   TypeRef type = c.out_types[0];
   int64_t count = pivots.type()->dim(pivots.rank() - 1),
@@ -288,15 +287,9 @@ Vals decompose_permutation(RuleCtx& c) {
   Val i{&body, body.input(scalar_type(DType::kI32))};
   Val j{&body, body.input(many ? make_type(DType::kI32, {lanes}) : scalar_type(DType::kI32))};
   Val next = swapped(carry, i, j);
-  AttrsRef attrs = AttrRecord::make(scan.name, scan.attrs,
-                                    {{"jaxpr", body.finish({&next.value, 1})},
-                                     {"length", count},
-                                     {"reverse", false},
-                                     {"unroll", int64_t{1}},
-                                     {"num_consts", int64_t{0}},
-                                     {"num_carry", int64_t{1}}});
   Val xs[] = {order, iota(c.b, make_type(DType::kI32, {count}), 0), pivots};
-  return {reshape(apply(scan, xs, attrs)[0], type->shape())};
+  Vals swept = scan_over(c.b, xs, body.finish({&next.value, 1}), {.length = count, .num_carry = 1});
+  return {reshape(swept[0], type->shape())};
 }
 
 OpDef permutation_op() {

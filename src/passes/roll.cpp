@@ -609,22 +609,21 @@ void Roller::emit(Loop& loop) {
     ys.push_back(made[which.first][which.second]);
   }
   next.append(ys);
-  Values order, all;
+  Values order;
+  Vals all;
   for (int segment : {kConsts, kCarries, kXs}) {
     order.append(inner[segment]);
-    all.append(operands[segment]);
+    for (Value v : operands[segment]) all.push_back(val(v));
   }
   GraphRef graph = body.finish_ordered(next, order);
-  const OpDef& scan = op_named<"scan">();
-  AttrsRef attrs = AttrRecord::make(scan.name, scan.attrs,
-                                    {{"jaxpr", graph},
-                                     {"length", int64_t{loop.num_copies()}},
-                                     {"reverse", loop.reverse},
-                                     {"unroll", int64_t{loop.unroll}},
-                                     {"num_consts", static_cast<int64_t>(operands[kConsts].size())},
-                                     {"num_carry", num_carry}});
   b_.set_loc(graph_.op(loop.begin).loc);
-  loop.results = b_.add(scan, all, attrs);
+  for (Val v : scan_over(b_, all, graph,
+                         {.length = loop.num_copies(),
+                          .num_consts = static_cast<int64_t>(operands[kConsts].size()),
+                          .num_carry = num_carry,
+                          .reverse = loop.reverse,
+                          .unroll = loop.unroll}))
+    loop.results.push_back(v.value);
 }
 
 std::shared_ptr<const Rolled> Roller::run() {

@@ -82,6 +82,15 @@ WEFT_API Val slice(Val x, const Dims& start, const Dims& limit, const Dims& stri
 WEFT_API Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes);
 WEFT_API Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts);
 
+// A loop along the leading axes of its last operands. `body` takes constants, carries and a slice
+// of each of these arrays, and gives the next carries and slices of results.
+struct ScanParts {
+  int64_t length, num_consts = 0, num_carry = 0;
+  bool reverse = false;
+  int64_t unroll = 1;
+};
+WEFT_API Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body, const ScanParts& parts);
+
 // Reductions.
 WEFT_API Vals optimization_barrier(std::span<const Val> xs);  // at least one
 WEFT_API Val reduce_sum(Val x, const Dims& axes);
