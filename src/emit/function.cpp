@@ -339,7 +339,7 @@ void FunctionWriter::inspect_sharding(const ObjectRef& function) {
   std::vector<Inspection>& all = module_.inspections();
   // XLA's partitioner takes these calls out, and does not run where there is one device. Whoever
   // compiles the module puts the address of a function in place of the number.
-  if (module_.options().devices.size() > 1)
+  if (has_several_devices())
     line(cat("stablehlo.custom_call @InspectSharding(", in(0), ") {backend_config = \"", all.size(),
              "\", has_side_effect = true} : (", mlir_type(type), ") -> ", mlir_type(type)));
   all.push_back({function, type});

@@ -136,6 +136,7 @@ class FunctionWriter final : public EmitCtx {
   void set_token(std::string name) override { token_ = std::move(name); }
   std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
+  bool has_several_devices() const override { return module_.options().devices.size() > 1; }
   std::string mesh(MeshRef mesh) override { return module_.mesh(mesh); }
   std::vector<int64_t> partitions(MeshRef mesh) override { return module_.partitions(mesh); }
   MeshRef manual_mesh() const override { return manual_mesh_; }

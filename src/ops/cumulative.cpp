@@ -219,11 +219,12 @@ constexpr int64_t kOneWindow = 16, kLongestLoop = 1024, kManyElements = 1 << 16;
 std::string emit_running(EmitCtx& c, const std::string& x, TypeRef type, const Cumulative& op,
                          size_t axis, bool reverse) {
   int64_t n = type->shape()[axis];
-  if (c.platform() == "cpu" && (n > kOneWindow || op.is_dear)) {
-    if (n <= kLongestLoop) return emit_loop(c, x, type, op, axis, reverse);
-    if (op.is_dear || type->num_elements() >= kManyElements)
-      return emit_blocks(c, x, type, op, axis, reverse);
-  }
+  bool is_short = n <= kOneWindow;
+  // What is split along the axis would be gathered for a loop.
+  bool in_loop = n <= kLongestLoop && (!is_short || op.is_dear) && !c.has_several_devices();
+  bool in_blocks = !is_short && (op.is_dear || type->num_elements() >= kManyElements);
+  if (c.platform() == "cpu" && in_loop) return emit_loop(c, x, type, op, axis, reverse);
+  if (c.platform() == "cpu" && in_blocks) return emit_blocks(c, x, type, op, axis, reverse);
   return emit_windows(c, x, type, op, axis, reverse);
 }
 

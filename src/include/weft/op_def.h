@@ -208,6 +208,7 @@ class WEFT_API EmitCtx {
   // Declares that the op is a barrier that the compiler must keep.
   virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
+  virtual bool has_several_devices() const = 0;   // arrays may be split over them
 
   // The symbol of a mesh in the module, "@mesh".
   virtual std::string mesh(MeshRef mesh) = 0;
