@@ -278,9 +278,10 @@ def test_as_jax_x64(case):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_running_reductions_of_large_arrays(reverse):
+@pytest.mark.parametrize("shape", [(2, 45, 30), (2, 45, 800), (2, 1045, 33)])
+def test_running_reductions_of_large_arrays(shape, reverse):
     rng = np.random.default_rng(0)
-    whole = rng.integers(-9, 9, (2, 45, 800)).astype(np.int32)
+    whole = rng.integers(-9, 9, shape).astype(np.int32)
     x = rng.standard_normal(whole.shape).astype(np.float32)
     x[1, 20, 7] = np.nan
     x[0, 30, 8] = np.inf

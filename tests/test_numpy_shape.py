@@ -4,8 +4,11 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax, sampled
+
+import weft
 
 CASES = lines(
     """
@@ -306,3 +309,11 @@ def test_as_jax(case):
 @pytest.mark.parametrize("case", sampled(CASES, 3))
 def test_staged(case):
     check_staged(case)
+
+
+@pytest.mark.parametrize("number", [8, 9, 73])
+def test_many_small_parts(number):
+    parts = [np.arange(2 * (1 + i % 3), dtype=np.int32).reshape(2, -1) + i for i in range(number)]
+    expected = np.concatenate([3 * part for part in parts], 1)
+    made = weft.jit(lambda *parts: weft.numpy.concatenate([3 * part for part in parts], 1))(*parts)
+    np.testing.assert_array_equal(made, expected)

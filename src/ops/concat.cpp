@@ -114,7 +114,44 @@ Vals concatenate_of_slices(SimplifyCtx& c) {
   return {concatenate(parts, static_cast<int>(axis))};
 }
 
+// XLA puts what makes an operand into the kernel of a concatenate if that has few operands only: a
+// hundred scalars that were computed one by one are otherwise a hundred kernels.
+constexpr size_t kFused = 8;
+constexpr int64_t kFewElements = 16;
+
+bool gains_from_groups(EmitCtx& c) {
+  auto is_small = [](TypeRef type) { return type->num_elements() <= kFewElements; };
+  return c.platform() == "cpu" && c.in_types.size() > kFused &&
+         std::all_of(c.in_types.begin(), c.in_types.end(), is_small);
+}
+
+// Groups of operands first. That they get a leading axis of size 1 hides from XLA that concatenates
+// of concatenates could be one.
+Val concatenate_groups(const Vals& xs, int axis) {
+  if (xs.size() <= kFused) return concatenate(xs, axis);
+  Vals groups;
+  for (size_t i = 0; i < xs.size(); i += kFused) {
+    size_t size = std::min(kFused, xs.size() - i);
+    Val group = concatenate({xs.begin() + i, size}, axis);
+    groups.push_back(reshape(group, inserted(group.shape(), 0, 1)));
+  }
+  Val all = concatenate_groups(groups, axis + 1);
+  return reshape(all, drop_axes(all.shape(), {0}));
+}
+
 void emit_concatenate(EmitCtx& c) {
+  if (gains_from_groups(c)) {
+    GraphBuilder b;
+    Vals xs;
+    std::vector<std::string> args;
+    for (size_t i = 0; i < c.in_types.size(); ++i) {
+      xs.push_back({&b, b.input(c.in_types[i])});
+      args.push_back(c.in(i));
+    }
+    int axis = static_cast<int>(c.attr().integer("dimension"));
+    Value all = concatenate_groups(xs, axis).value;
+    return c.set_out(0, c.inline_graph(*b.finish({&all, 1}), args)[0]);
+  }
   emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
                       ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
 }
