@@ -126,8 +126,61 @@ Val sum_dot_general(RuleCtx& c) {
   return apply(c.op, Vals{c.x(0), c.x(1)}, c.attrs->with({{"dimension_numbers", numbers}}))[0];
 }
 
+// Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
+// sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
+// of more than two terms there must be something to gain.
+constexpr int64_t kAlwaysInTerms = 2, kMostTerms = 4, kManyElements = 1 << 13;
+
+bool gains_from_terms(EmitCtx& c, const DotDims& d) {
+  TypeRef lhs = c.in_type(0), rhs = c.in_type(1), out = c.out_type();
+  bool is_plain = c.attr().is_none("precision") && lhs->dtype() == out->dtype() &&
+                  rhs->dtype() == out->dtype() && contains(kFloats, out->dtype()) &&
+                  info(out->dtype()).bits >= 32;
+  if (c.platform() != "cpu" || !is_plain || d.lhs_batch.empty()) return false;
+  int64_t terms = product(pick(lhs->shape(), d.lhs_contract));
+  return terms > 1 && terms <= (out->num_elements() >= kManyElements ? kMostTerms : kAlwaysInTerms);
+}
+
+Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
+  int64_t num_batch = static_cast<int64_t>(d.lhs_batch.size());
+  int64_t terms = product(pick(x.shape(), d.lhs_contract));
+  // Of each term the part of one side, as an array like the result, which has the side's first free
+  // axis at `first`.
+  auto parts = [&](Val side, const Dims& batch, const Dims& contract, int64_t first) {
+    Dims free = free_axes(side.type(), contract, batch);
+    Dims order = joined(joined(batch, free), contract);
+    Dims axes = count_up(static_cast<int>(num_batch));
+    for (size_t i = 0; i < free.size(); ++i) axes.push_back(first + static_cast<int64_t>(i));
+    Dims kept = pick(side.shape(), joined(batch, free));
+    if (!counts_up(order)) side = transpose(side, order);
+    side = reshape(side, inserted(kept, static_cast<int>(kept.size()), terms));
+    Vals made;
+    for (int64_t i = 0; i < terms; ++i) {
+      Dims start(kept.size() + 1), limit = side.shape();
+      start.back() = i;
+      limit.back() = i + 1;
+      made.push_back(
+          broadcast_in_dim(reshape(slice(side, start, limit), kept), out->shape(), axes));
+    }
+    return made;
+  };
+  int64_t first_of_rhs = x.rank() - static_cast<int64_t>(d.lhs_contract.size());
+  Vals lhs = parts(x, d.lhs_batch, d.lhs_contract, num_batch);
+  Vals rhs = parts(y, d.rhs_batch, d.rhs_contract, first_of_rhs);
+  Val sum = lhs[0] * rhs[0];
+  for (size_t i = 1; i < lhs.size(); ++i) sum = sum + lhs[i] * rhs[i];
+  return sum;
+}
+
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
+  if (gains_from_terms(c, d)) {
+    GraphBuilder b;
+    Val x{&b, b.input(c.in_type(0))}, y{&b, b.input(c.in_type(1))};
+    Value sum = sum_of_outer_products(x, y, d, c.out_type()).value;
+    std::string args[] = {c.in(0), c.in(1)};
+    return c.set_out(0, c.inline_graph(*b.finish({&sum, 1}), args)[0]);
+  }
   emit_product(c, [&](std::string_view x, std::string_view y) {
     Text t;
     t << "stablehlo.dot_general " << x << ", " << y;
