@@ -123,7 +123,7 @@ def test_how_hard_the_compiler_tries():
 
 def test_options_follow_what_repeats():
     """Kernels that are unlike each other are made in the quick way; of equal ones, reductions get
-    their loops unrolled."""
+    their loops unrolled, and random bits all that the compiler has."""
     effort = compile._EFFORTS["balanced"]
 
     def choices(f):
@@ -143,6 +143,7 @@ def test_options_follow_what_repeats():
     assert choices(lambda x: wnp.sin(x + 1j)) == [effort.extra]
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
+    assert choices(lambda x: weft.random.bits(weft.random.PRNGKey(x[0, 0].astype(int)))) == [()]
     # Without reductions there is nothing to gain.
     assert choices(lambda x: sum(wnp.tanh(x * (x - 1)) * x for _ in range(40))) != [repeating]
 

@@ -2,6 +2,8 @@
 `weft` and `jax` have the same names) that return a function and its arguments.
 """
 
+import functools
+
 import numpy as np
 
 
@@ -311,6 +313,134 @@ def fixed_noise(fw, rows=500, columns=200):
     return add, (normal(fw, rows, columns),)
 
 
+def gru_unrolled(fw, layers=4, d=64, t=20):
+    """Loss and gradient of layers of gated units: scans over time, one after the other."""
+    jnp, nn, lax = fw.numpy, fw.nn, fw.lax
+    params = [
+        {
+            "w": normal(fw, d, 3 * d, seed=i),
+            "u": normal(fw, d, 3 * d, seed=i + 9),
+            "b": jnp.zeros(3 * d),
+        }
+        for i in range(layers)
+    ]
+    xs = normal(fw, t, 8, d, scale=1.0)
+
+    def cell(p, h, x):
+        a = x @ p["w"] + p["b"]
+        az, ar, an = jnp.split(a, 3, axis=-1)
+        uz, ur, un = jnp.split(p["u"], 3, axis=-1)
+        z = nn.sigmoid(az + h @ uz)
+        r = nn.sigmoid(ar + h @ ur)
+        n = jnp.tanh(an + (r * h) @ un)
+        h = (1 - z) * n + z * h
+        return h, h
+
+    def loss(params, xs):
+        for p in params:
+            _, xs = lax.scan(functools.partial(cell, p), jnp.zeros((8, d)), xs)
+        return jnp.mean(xs**2)
+
+    return fw.value_and_grad(loss), (params, xs)
+
+
+def mixture_of_experts(fw, layers=3, d=64, experts=8, n=128):
+    """Loss and gradient of layers that send each token to two of their experts."""
+    jnp, nn, lax = fw.numpy, fw.nn, fw.lax
+    params = [
+        {
+            "gate": normal(fw, d, experts, seed=i),
+            "up": normal(fw, experts, d, 2 * d, scale=0.1, seed=i + 10),
+            "down": normal(fw, experts, 2 * d, d, scale=0.1, seed=i + 20),
+        }
+        for i in range(layers)
+    ]
+    x = normal(fw, n, d, scale=1.0)
+    cap = 2 * n // experts
+
+    def moe(p, x):
+        probs = nn.softmax(x @ p["gate"])
+        w, idx = lax.top_k(probs, 2)
+        w = w / w.sum(-1, keepdims=True)
+        onehot = nn.one_hot(idx, experts)
+        pos = jnp.cumsum(onehot.reshape(-1, experts), axis=0).reshape(n, 2, experts) - 1
+        keep = (pos < cap) * onehot
+        slot = nn.one_hot((pos * onehot).sum(-1).astype("int32"), cap)
+        dispatch = jnp.einsum("nke,nkc->nec", keep, slot)
+        combine = jnp.einsum("nke,nkc,nk->nec", keep, slot, w)
+        h = jnp.einsum("nec,nd->ecd", dispatch, x)
+        h = nn.gelu(jnp.einsum("ecd,edf->ecf", h, p["up"]))
+        h = jnp.einsum("ecf,efd->ecd", h, p["down"])
+        balance = experts * jnp.sum(probs.mean(0) * onehot[:, 0].mean(0))
+        return x + jnp.einsum("nec,ecd->nd", combine, h), balance
+
+    def loss(params, x):
+        aux = 0.0
+        for p in params:
+            x, b = moe(p, x)
+            aux = aux + b
+        return jnp.mean(x**2) + 0.01 * aux
+
+    return fw.value_and_grad(loss), (params, x)
+
+
+def attention_dropout(fw, layers=3, d=64, h=4, t=48, b=4):
+    """Loss and gradient of attention over sequences of several lengths, with dropout."""
+    jnp, nn, lax = fw.numpy, fw.nn, fw.lax
+    params = [
+        {
+            "q": normal(fw, d, d, seed=i),
+            "k": normal(fw, d, d, seed=i + 10),
+            "v": normal(fw, d, d, seed=i + 20),
+            "o": normal(fw, d, d, seed=i + 30),
+            "g": jnp.ones(d),
+        }
+        for i in range(layers)
+    ]
+    x = normal(fw, b, t, d, scale=1.0)
+    lengths = jnp.asarray(np.array([10, 48, 33, 20], np.int32))
+    key = fw.random.PRNGKey(0)
+
+    def drop(key, x, p=0.1):
+        return jnp.where(fw.random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0)
+
+    def loss(params, x, lengths, key):
+        mask = jnp.arange(t)[None] < lengths[:, None]
+        causal = jnp.tril(jnp.ones((t, t), bool))
+        m = mask[:, None, None, :] & causal
+        for p in params:
+            key, k1, k2 = fw.random.split(key, 3)
+            y = x * lax.rsqrt(jnp.mean(x**2, -1, keepdims=True) + 1e-6) * p["g"]
+            q, k, v = ((y @ p[n]).reshape(b, t, h, d // h) for n in "qkv")
+            s = jnp.einsum("bthd,bshd->bhts", q, k) / np.float32((d // h) ** 0.5)
+            s = jnp.where(m, s, jnp.finfo("float32").min)
+            a = drop(k1, nn.softmax(s))
+            o = jnp.einsum("bhts,bshd->bthd", a, v).reshape(b, t, d)
+            x = x + drop(k2, o @ p["o"])
+        return jnp.sum(jnp.where(mask[..., None], x**2, 0)) / mask.sum()
+
+    return fw.value_and_grad(loss), (params, x, lengths, key)
+
+
+def cumsums(fw, n=64, t=256):
+    """Loss and gradient of running sums, products, maxima and logsumexps of each other."""
+    jnp, lax = fw.numpy, fw.lax
+
+    def loss(x, w):
+        y = jnp.cumsum(x, 1)
+        y = y - jnp.cumsum(y * w, 0) / n
+        z = lax.cummax(y, axis=1)
+        y = jnp.cumsum(jnp.tanh(y - z), 1) / t
+        p = jnp.cumprod(1 - 0.01 * jnp.tanh(y), 1)
+        y = jnp.cumsum(y[:, ::-1] * p, 1)
+        return jnp.mean(lax.cumlogsumexp(y, axis=1))
+
+    return fw.value_and_grad(loss), (
+        normal(fw, n, t, scale=1.0),
+        normal(fw, n, t, scale=1.0, seed=1),
+    )
+
+
 PROGRAMS = {
     f.__name__: f
     for f in (
@@ -329,5 +459,9 @@ PROGRAMS = {
         graph_network,
         masked_attention,
         fixed_noise,
+        gru_unrolled,
+        mixture_of_experts,
+        attention_dropout,
+        cumsums,
     )
 }

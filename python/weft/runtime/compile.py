@@ -127,9 +127,15 @@ def _choices(effort, text, once):
     distinct = len({_VALUE.sub("", line) for line in found})
     if not once and distinct >= 0.4 * len(found) and not _RARE_TYPES.search(text):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
+
+    def share(operation):
+        return sum(line.startswith(f"stablehlo.{operation}") for line in found) / len(found)
+
+    # The rounds of random bits are many operations on few values: all that the compiler has helps.
+    if found and share("shift_") > 0.2:
+        return [()]
     # Reductions gain from it, and kernels that are made once and run many times cost little.
-    reductions = sum(line.startswith("stablehlo.reduce(") for line in found)
-    if distinct < 0.1 * len(found) and reductions > 0.05 * len(found):
+    if distinct < 0.25 * len(found) and share("reduce(") > 0.05:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     return [effort.extra]
 
