@@ -239,6 +239,8 @@ DOT = [
         ("outer", (2,), (3,), (((), ()), ((), ())), SAMPLE_NUMBERS, {}, lambda d: d),
         ("batch", (2, 3, 4), (2, 4, 5), (((2,), (1,)), ((0,), (0,))), SAMPLE_NUMBERS, {},
          lambda d: d),
+        ("narrow", (2, 3, 1, 4), (5, 1, 2, 3), (((0, 2), (2, 1)), ((1,), (3,))),
+         ("float32", "float64", "bfloat16"), {}, lambda d: d),
         ("mixed", (3, 2, 4, 5), (5, 2, 4, 3), (((3, 0), (0, 3)), ((1,), (1,))),
          ("float32", *COMPLEX), {}, lambda d: d),
         ("empty", (2, 0), (0, 3), MATMUL, ("float32", "int32"), {}, lambda d: d),
