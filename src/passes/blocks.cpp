@@ -73,14 +73,16 @@ Repeat Finder::cut(const Run& run) const {
 // less memory.
 uint32_t Finder::middle(const Repeat& repeat) const {
   uint32_t start = repeat.starts[0];
-  double whole = repeats_.seconds_of(start, start + repeat.length), least = -1;
+  double whole = repeats_.seconds_of(start, start + repeat.length);
+  int64_t least = -1;
   uint32_t best = repeat.length;
   if (options_.min_seconds <= 0) return best;
+  std::vector<int64_t> crossing =
+      repeats_.crossing(start, start + repeat.length, repeat.length);
   for (uint32_t at = options_.min_ops; at + options_.min_ops <= repeat.length; ++at) {
     double first = repeats_.seconds_of(start, start + at);
     if (std::min(first, whole - first) < std::max(options_.min_seconds, whole / 4)) continue;
-    double bytes = repeats_.crossing(start + at, repeat.length);
-    if (least < 0 || bytes < least) best = at, least = bytes;
+    if (least < 0 || crossing[at] < least) best = at, least = crossing[at];
   }
   return best;
 }

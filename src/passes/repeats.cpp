@@ -47,9 +47,10 @@ Repeats::Repeats(const Graph& graph, Literals literals)
   std::unordered_multimap<uint64_t, uint32_t> known;  // to the first op with the label
   for (uint32_t i = 0; i < num_ops_; ++i) {
     const Op& op = graph_.op(i);
-    uint64_t h = hash_combine(hash_pointer(op.info), hash(op.attrs));
+    uint64_t h = hash_bytes(op.info->name);
+    if (op.attrs) h = hash_combine(h, op.attrs->content_hash());
     for (Value v : graph_.operands(op)) {
-      h = hash_combine(h, hash_pointer(graph_.type(v)));
+      h = hash_combine(h, graph_.type(v)->hash());
       if (v.is_literal()) {
         if (literals == Literals::kCount) h = hash_combine(h, graph_.literal(v).lo);
         continue;
@@ -61,6 +62,7 @@ Repeats::Repeats(const Graph& graph, Literals literals)
     while (at != end && !same(graph_.op(at->second), op)) ++at;
     labels_[i] = at == end ? i : at->second;
     if (at == end) known.emplace(h, i);
+    hashes_.push_back(h);
     seconds_.push_back(seconds_.back() + seconds(op_cost(graph_, op)));
   }
   for (Value v : graph_.outputs())
@@ -106,17 +108,32 @@ std::vector<Run> Repeats::runs() const {
   return found;
 }
 
-double Repeats::crossing(uint32_t at, uint32_t period) const {
-  double bytes = 0;
-  for (uint32_t i = at - std::min(at, period); i < at; ++i) {
+std::vector<int64_t> Repeats::crossing(uint32_t begin, uint32_t end, uint32_t period) const {
+  std::vector<int64_t> changes(end - begin + 1);  // from one cut to the next
+  auto add = [&](uint32_t after, uint32_t last, int64_t bytes) {  // to cuts (after, last]
+    uint32_t from = std::max(after + 1, begin), to = std::min(last + 1, end);
+    if (from >= to) return;
+    changes[from - begin] += bytes;
+    changes[to - begin] -= bytes;
+  };
+  for (uint32_t i = begin - std::min(begin, period); i + 1 < end; ++i) {
     const Op& op = graph_.op(i);
     for (uint32_t r = 0; r < op.num_results; ++r) {
-      uint32_t last = last_use_[op.results_begin + r];
-      if (last >= at && last < at + period)
-        bytes += static_cast<double>(graph_.result_types(op)[r]->num_bytes());
+      uint32_t value = op.results_begin + r, before = i, last = last_use_[value];
+      int64_t bytes = graph_.result_types(op)[r]->num_bytes();
+      for (uint32_t user : users_[value]) {
+        // The first user behind cuts (before, user] is this one.
+        uint32_t to = std::min(user, i + period);
+        add(std::max(before, user - std::min(user, period)), to, bytes);
+        add(std::max(before, last - std::min(last, period)), to, bytes);
+        before = user;
+        if (before >= i + period) break;
+      }
     }
   }
-  return bytes;
+  std::partial_sum(changes.begin(), changes.end(), changes.begin());
+  changes.pop_back();
+  return changes;
 }
 
 bool Repeats::alike(uint32_t a, uint32_t b, uint32_t length) const {
@@ -131,17 +148,28 @@ bool Repeats::alike(uint32_t a, uint32_t b, uint32_t length) const {
 }
 
 Repeat Repeats::cut(const Run& run, uint32_t length) const {
-  Repeat repeat{.length = length};
-  uint32_t slack = run.length() % length, best = run.begin;
-  double least = -1;
-  for (uint32_t at = run.begin; at <= run.begin + std::min(slack, run.period - 1); ++at) {
-    double bytes = crossing(at + run.period, run.period);
-    if (least < 0 || bytes < least) best = at, least = bytes;
+  const uint32_t period = run.period;
+  uint32_t middle = run.begin + run.length() / period / 2 * period;
+  std::vector<int64_t> bytes = crossing(middle, middle + period, period);
+  auto copies = [&](uint32_t phase) { return (run.length() - phase) / length; };
+  // What is in a copy, in whatever program it stands.
+  auto content = [&](uint32_t phase) {
+    uint64_t h = 0;
+    for (uint32_t i = 0; i < period; ++i) h = hash_combine(h, hashes_[run.begin + phase + i]);
+    return h;
+  };
+  uint32_t best = 0;
+  for (uint32_t phase = 1; phase < period && copies(phase) > 0; ++phase) {
+    if (bytes[phase] > bytes[best]) continue;
+    if (bytes[phase] < bytes[best] || copies(phase) > copies(best) ||
+        (copies(phase) == copies(best) && content(phase) < content(best)))
+      best = phase;
   }
-  uint32_t copies = (run.end - best) / length;
-  uint32_t model = best + copies / 2 * length;
-  for (uint32_t i = 0; i < copies; ++i)
-    if (uint32_t start = best + i * length; alike(model, start, length))
+  Repeat repeat{.length = length};
+  uint32_t begin = run.begin + best;
+  uint32_t model = begin + copies(best) / 2 * length;
+  for (uint32_t i = 0; i < copies(best); ++i)
+    if (uint32_t start = begin + i * length; alike(model, start, length))
       repeat.starts.push_back(start);
   return repeat;
 }

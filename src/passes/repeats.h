@@ -67,10 +67,14 @@ class Repeats {
   // Whether two stretches of the same labels take their operands from the same places, counted from
   // their starts.
   bool alike(uint32_t a, uint32_t b, uint32_t length) const;
-  // Bytes that are made within a period before a cut and read within one after it.
-  double crossing(uint32_t at, uint32_t period) const;
+  // Bytes that steps write and read at each of the cuts [begin, end), of what is made within a
+  // period before a cut and read within one after it. What is needed later too is only read: it is
+  // written wherever the cut is.
+  std::vector<int64_t> crossing(uint32_t begin, uint32_t end, uint32_t period) const;
   // The copies of `length` ops, a multiple of the period, from where the fewest bytes cross from
-  // one to the next; those that are not alike stay out.
+  // one to the next, though it be one copy less; those that are not alike stay out. Nothing but the
+  // contents of a period decides, as long as fewest are fewest in one place: where the programs
+  // before and after an edit repeat the same, they have the same copies.
   Repeat cut(const Run& run, uint32_t length) const;
 
   double seconds_of(uint32_t begin, uint32_t end) const { return seconds_[end] - seconds_[begin]; }
@@ -102,6 +106,7 @@ class Repeats {
   const Literals literals_;
   const uint32_t num_ops_;
   std::vector<uint32_t> labels_;
+  std::vector<uint64_t> hashes_;  // of what has a label, by contents
   std::vector<uint32_t> last_use_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<double> seconds_;  // summed up over the ops before
