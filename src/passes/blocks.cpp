@@ -35,6 +35,7 @@ class Finder {
   double products() const;
   Repeat cut(const Run& run) const;
   uint32_t middle(const Repeat& repeat) const;
+  static void take(const Repeat& repeat, std::vector<bool>& taken);
   void add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const;
 
   const Graph& graph_;
@@ -87,10 +88,12 @@ uint32_t Finder::middle(const Repeat& repeat) const {
   return best;
 }
 
-// Adds copies that stand outside of the run, with other things between them; takes all ops.
+void Finder::take(const Repeat& repeat, std::vector<bool>& taken) {
+  for (uint32_t start : repeat.starts) std::fill_n(taken.begin() + start, repeat.length, true);
+}
+
+// Adds copies that stand outside of the run, with other things between them, and takes their ops.
 void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
-  auto take = [&](uint32_t start) { std::fill_n(taken.begin() + start, repeat.length, true); };
-  std::for_each(repeat.starts.begin(), repeat.starts.end(), take);
   uint32_t model = repeat.starts[0];
   for (uint32_t at = 0; at + repeat.length <= repeats_.num_ops(); ++at) {
     if (taken[at] || !repeats_.same_labels(model, at, repeat.length)) continue;
@@ -99,7 +102,7 @@ void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
         !repeats_.alike(model, at, repeat.length))
       continue;
     repeat.starts.push_back(at);
-    take(at);
+    std::fill_n(taken.begin() + at, repeat.length, true);
   }
   std::sort(repeat.starts.begin(), repeat.starts.end());
 }
@@ -112,7 +115,7 @@ class Planner {
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out.
   bool add(const Repeat& repeat, double max_seconds = 1e9);
-  void drop_last() { pieces_.pop_back(); }
+  void drop_last(size_t count) { pieces_.resize(pieces_.size() - count); }
   std::shared_ptr<const BlockPlan> finish(const std::vector<bool>& donated);
 
  private:
@@ -347,25 +350,25 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
     if (left.length() < 2 * left.period) continue;
     Repeat repeat = cut(left);
     if (repeat.starts.empty()) continue;
-    std::vector<bool> before = taken;
-    add_elsewhere(repeat, taken);
-    auto add = [&](const Repeat& r) {
-      double step = repeats_.seconds_of(r.starts[0], r.starts[0] + r.length);
-      return planner.add(r, step * options_.max_overhead);
+    // Halves stand elsewhere on their own, too: of a layer that was edited one may be as it was.
+    auto add = [&](std::vector<Repeat> parts) {
+      std::vector<bool> taken_then = taken;
+      for (const Repeat& part : parts) take(part, taken_then);
+      for (Repeat& part : parts) {
+        add_elsewhere(part, taken_then);
+        double step = repeats_.seconds_of(part.starts[0], part.starts[0] + part.length);
+        if (planner.add(part, step * options_.max_overhead)) continue;
+        planner.drop_last(static_cast<size_t>(&part - parts.data()));
+        return false;
+      }
+      taken = std::move(taken_then);
+      return true;
     };
     Repeat first = repeat, second = repeat;
     first.length = middle(repeat);
     second.length -= first.length;
     for (uint32_t& start : second.starts) start += first.length;
-    bool in_two = second.length > 0 && add(first);
-    if (in_two && !add(second)) {
-      planner.drop_last();
-      in_two = false;
-    }
-    if (in_two || add(repeat))
-      any = true;
-    else
-      taken = std::move(before);
+    any = (second.length > 0 && add({first, second})) || add({repeat}) || any;
   }
   if (!any) return nullptr;
   for (uint32_t i = 0; i < num_ops;) {
