@@ -47,10 +47,9 @@ Repeats::Repeats(const Graph& graph, Literals literals)
   std::unordered_multimap<uint64_t, uint32_t> known;  // to the first op with the label
   for (uint32_t i = 0; i < num_ops_; ++i) {
     const Op& op = graph_.op(i);
-    uint64_t h = hash_bytes(op.info->name);
-    if (op.attrs) h = hash_combine(h, op.attrs->content_hash());
+    uint64_t h = hash_combine(hash_pointer(op.info), hash(op.attrs));
     for (Value v : graph_.operands(op)) {
-      h = hash_combine(h, graph_.type(v)->hash());
+      h = hash_combine(h, hash_pointer(graph_.type(v)));
       if (v.is_literal()) {
         if (literals == Literals::kCount) h = hash_combine(h, graph_.literal(v).lo);
         continue;
@@ -62,7 +61,6 @@ Repeats::Repeats(const Graph& graph, Literals literals)
     while (at != end && !same(graph_.op(at->second), op)) ++at;
     labels_[i] = at == end ? i : at->second;
     if (at == end) known.emplace(h, i);
-    hashes_.push_back(h);
     seconds_.push_back(seconds_.back() + seconds(op_cost(graph_, op)));
   }
   for (Value v : graph_.outputs())
@@ -109,7 +107,7 @@ std::vector<Run> Repeats::runs() const {
 }
 
 std::vector<int64_t> Repeats::crossing(uint32_t begin, uint32_t end, uint32_t period) const {
-  std::vector<int64_t> changes(end - begin + 1);  // from one cut to the next
+  std::vector<int64_t> changes(end - begin + 1);                  // from one cut to the next
   auto add = [&](uint32_t after, uint32_t last, int64_t bytes) {  // to cuts (after, last]
     uint32_t from = std::max(after + 1, begin), to = std::min(last + 1, end);
     if (from >= to) return;
@@ -151,24 +149,18 @@ Repeat Repeats::cut(const Run& run, uint32_t length) const {
   const uint32_t period = run.period;
   uint32_t middle = run.begin + run.length() / period / 2 * period;
   std::vector<int64_t> bytes = crossing(middle, middle + period, period);
-  auto copies = [&](uint32_t phase) { return (run.length() - phase) / length; };
-  // What is in a copy, in whatever program it stands.
-  auto content = [&](uint32_t phase) {
-    uint64_t h = 0;
-    for (uint32_t i = 0; i < period; ++i) h = hash_combine(h, hashes_[run.begin + phase + i]);
-    return h;
-  };
-  uint32_t best = 0;
-  for (uint32_t phase = 1; phase < period && copies(phase) > 0; ++phase) {
-    if (bytes[phase] > bytes[best]) continue;
-    if (bytes[phase] < bytes[best] || copies(phase) > copies(best) ||
-        (copies(phase) == copies(best) && content(phase) < content(best)))
-      best = phase;
-  }
+  uint32_t phases = std::min(period, run.length() - length + 1);
+  int64_t least = *std::min_element(bytes.begin(), bytes.begin() + phases);
+  std::unordered_multimap<uint32_t, uint32_t> equal;  // starts, by the first label
+  for (uint32_t i = run.begin; i < run.begin + phases; ++i)
+    if (bytes[i - run.begin] == least) equal.emplace(labels_[i], i);
+  uint32_t begin = num_ops_;
+  for (uint32_t at = 0; begin == num_ops_; ++at)
+    for (auto [i, end] = equal.equal_range(labels_[at]); i != end; ++i)
+      if (same_labels(at, i->second, period)) begin = std::min(begin, i->second);
+  uint32_t copies = (run.end - begin) / length, model = begin + copies / 2 * length;
   Repeat repeat{.length = length};
-  uint32_t begin = run.begin + best;
-  uint32_t model = begin + copies(best) / 2 * length;
-  for (uint32_t i = 0; i < copies(best); ++i)
+  for (uint32_t i = 0; i < copies; ++i)
     if (uint32_t start = begin + i * length; alike(model, start, length))
       repeat.starts.push_back(start);
   return repeat;
@@ -304,14 +296,15 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
     }
     bool is_input = value < graph_.num_inputs();
     uint32_t maker = is_input ? 0 : index_of(*graph_.producer(Value{value}));
-    bool is_written = last_use_[value] == graph_.ops().size(), is_exclusive = !is_written;
+    bool is_output = last_use_[value] == num_ops_;
+    bool is_written = is_output, is_exclusive = !is_output;
     for (uint32_t user : users_[value]) {
       if ((user >= begin && user < end) || exclusive.count(user)) continue;
       is_exclusive = false;
       is_written = is_written || user >= maker + piece.num_own;
     }
     double bytes = static_cast<double>(graph_.type(Value{value})->num_bytes());
-    if (is_input) bytes = 0;  // the caller keeps it anyway
+    if (is_input || is_output) bytes = 0;  // the caller keeps it anyway
     double reading = is_written ? bytes : 2 * bytes;
     if (k < num_inputs) cut.add(kSource, needed(k), MinCut::kInfinite);
     if (o.ops.empty()) {

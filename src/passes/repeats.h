@@ -72,9 +72,9 @@ class Repeats {
   // written wherever the cut is.
   std::vector<int64_t> crossing(uint32_t begin, uint32_t end, uint32_t period) const;
   // The copies of `length` ops, a multiple of the period, from where the fewest bytes cross from
-  // one to the next, though it be one copy less; those that are not alike stay out. Nothing but the
-  // contents of a period decides, as long as fewest are fewest in one place: where the programs
-  // before and after an edit repeat the same, they have the same copies.
+  // one to the next, though it be one copy less; of several such places, from the one whose period
+  // stands first in the program. Copies that are not alike stay out. Where the run ends does not
+  // matter: what repeats before and after an edit is cut as it was without the edit.
   Repeat cut(const Run& run, uint32_t length) const;
 
   double seconds_of(uint32_t begin, uint32_t end) const { return seconds_[end] - seconds_[begin]; }
@@ -106,7 +106,6 @@ class Repeats {
   const Literals literals_;
   const uint32_t num_ops_;
   std::vector<uint32_t> labels_;
-  std::vector<uint64_t> hashes_;  // of what has a label, by contents
   std::vector<uint32_t> last_use_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<double> seconds_;  // summed up over the ops before
