@@ -170,8 +170,12 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     options.out_dims = result_axes(point, out_axes);
     for (size_t leaf : point.written) options.out_dims.push_back(static_cast<int>(*axes[leaf]));
     auto made = vmap_here(recorded.graph, options);
-    Objects results = call_graph(made->graph, point.graph_operands(), recorded.weak);
+    std::vector<Operand> operands = point.graph_operands();
+    Objects results = call_graph(made->graph, operands, recorded.weak);
     point.write_cells(results);
+    keep_inputs(*made->graph, operands, results);
+    for (size_t i = 0; i < point.returned.size(); ++i)
+      if (point.returned[i] && options.out_dims[i] == kNotBatched) results[i] = point.returned[i];
     return point.value_of(results).release();
   });
 }

@@ -84,6 +84,7 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     for (size_t i = num_outputs; i < results.size(); ++i)
       results[i] = split_like(results[i], split_of(point.inputs[i - num_outputs]));
     point.write_cells(results);
+    point.keep_given(*made->graph, operands, std::span(results).first(num_outputs));
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());
@@ -124,9 +125,10 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
     std::vector<bool> weak = recorded.weak;
     for (const Slot& value : values)
-      if (value.has_tangent()) weak.push_back(value.weak);
+      if (value.has_tangent()) weak.push_back(value.weak && dots.are_weak());
     Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
+    point.keep_given(*made->graph, operands, results);
 
     Objects found;
     size_t next = wanted.size();
@@ -208,7 +210,8 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
                            recorded.weak.end());
     for (size_t i = 0; i < num_values; ++i)
       for (const Operand& x : point.inputs) weak.push_back(forward ? recorded.weak[i] : x.weak);
-    Objects results = call_graph(made->graph, point.graph_operands(), weak);
+    std::vector<Operand> operands = point.graph_operands();
+    Objects results = call_graph(made->graph, operands, weak);
 
     size_t num_aux = point.aux ? point.aux->num_leaves : 0;
     size_t num_others = recorded.weak.size() - num_values;
@@ -229,6 +232,7 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
     }
     std::vector<Ref> all(num_values);
     all.insert(all.end(), results.begin(), results.begin() + static_cast<ptrdiff_t>(num_aux));
+    point.keep_given(*recorded.graph, operands, all);
     Ref value = unflatten(point.value, rows), aux = point.aux_of(all);
     return PyTuple_Pack(2, value.get(), aux.get());
   });

@@ -193,29 +193,53 @@ Value dynamic_slice(TraceContext& c, Value v, std::span<const Value> starts, con
   return op(c, "dynamic_slice", operands, {{"slice_sizes", sizes}})[0];
 }
 
-Ref traced_getitem(const ContextRef& c, const Operand& x, const Plan& plan) {
-  Value v = value_in(*c, x, x.type->dtype());
-  v = static_slice(*c, v, plan);
-  if (!plan.traced.empty()) {
-    Values starts;
-    Dims sizes;
-    size_t next = 0;
-    for (const Entry& e : plan.entries) {
-      if (e.part == Part::kNewAxis) continue;
-      int64_t dim = c->builder.type(v)->shape()[sizes.size()];
-      bool traced = e.part == Part::kTraced;
-      starts.push_back(traced ? wrapped(*c, plan.traced[next++], dim) : Value{});
-      sizes.push_back(traced ? 1 : dim);
-    }
-    v = dynamic_slice(*c, v, starts, sizes);
-  }
-  v = reshape_result(*c, v, plan);
-  return Ref::steal(make_tracer(c, v, x.weak));
-}
-
-// Strided and empty slices stay static; other starts and positions are operands.
+// Strided and empty slices stay static; other starts and positions may be operands.
 bool is_operand(const Entry& e) {
   return e.part == Part::kPosition || (e.part == Part::kSlice && e.step == 1 && e.size > 0);
+}
+
+// What the plan takes at computed positions, with its other positions and starts, which `start_of`
+// gives as scalars: one `dynamic_slice` of all of the array, so that checkify tells of its shape.
+// What is left of the plan is static.
+template <class StartOf>
+Value take_dynamic(TraceContext& c, Value v, Plan& plan, StartOf&& start_of) {
+  Values starts;
+  Dims sizes;
+  bool any = false;
+  for (Entry& e : plan.entries) {
+    if (e.part == Part::kNewAxis) continue;
+    int64_t dim = c.builder.type(v)->shape()[sizes.size()];
+    if (!is_operand(e) && e.part != Part::kTraced) {
+      starts.push_back(Value{});
+      sizes.push_back(dim);
+      continue;
+    }
+    any = true;
+    starts.push_back(start_of(e, dim));
+    if (e.part == Part::kSlice) {
+      sizes.push_back(e.size);
+      e.part = Part::kFull;
+      e.start = 0;
+    } else {
+      sizes.push_back(1);
+      e.part = Part::kTraced;
+    }
+  }
+  return any ? dynamic_slice(c, v, starts, sizes) : v;
+}
+
+Ref traced_getitem(const ContextRef& c, const Operand& x, Plan plan) {
+  Value v = value_in(*c, x, x.type->dtype());
+  if (!plan.traced.empty()) {
+    size_t next = 0;
+    v = take_dynamic(*c, v, plan, [&](const Entry& e, int64_t dim) {
+      if (e.part == Part::kTraced) return wrapped(*c, plan.traced[next++], dim);
+      return c->builder.literal(make_literal(DType::kI32, e.start));
+    });
+  }
+  v = static_slice(*c, v, plan);
+  v = reshape_result(*c, v, plan);
+  return Ref::steal(make_tracer(c, v, x.weak));
 }
 
 Ref eager_getitem(const Operand& x, const Plan& plan) {
@@ -243,32 +267,13 @@ Ref eager_getitem(const Operand& x, const Plan& plan) {
   call.operands = operands;
   return run_for_one(call, [&](std::span<const Operand> abstract) {
     ContextRef c = innermost_staged();
-    Plan rest = plan;  // what stays static
-    Values starts;
-    Dims sizes;
+    Plan rest = plan;
     size_t at = 1;
-    bool any = false;
-    for (Entry& e : rest.entries) {
-      if (e.part == Part::kNewAxis) continue;
-      size_t axis = sizes.size();
-      int64_t dim = abstract[0].type->shape()[axis];
-      if (is_operand(e)) {
-        starts.push_back(value_in(*c, abstract[at++], DType::kI32));
-        sizes.push_back(e.size);
-        e.start = 0;
-        any = true;
-        e.part = e.part == Part::kSlice ? Part::kFull : Part::kTraced;
-      } else if (e.part == Part::kTraced) {
-        starts.push_back(wrapped(*c, abstract[at++], dim));
-        sizes.push_back(1);
-        any = true;
-      } else {
-        starts.push_back(Value{});
-        sizes.push_back(dim);
-      }
-    }
     Value v = value_in(*c, abstract[0], abstract[0].type->dtype());
-    if (any) v = dynamic_slice(*c, v, starts, sizes);
+    v = take_dynamic(*c, v, rest, [&](const Entry& e, int64_t dim) {
+      if (e.part == Part::kTraced) return wrapped(*c, abstract[at++], dim);
+      return value_in(*c, abstract[at++], DType::kI32);
+    });
     v = static_slice(*c, v, rest);
     v = reshape_result(*c, v, rest);
     return Objects{Ref::steal(make_tracer(c, v, abstract[0].weak))};

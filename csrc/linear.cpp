@@ -92,8 +92,11 @@ PyObject* push(PyObject* self, PyObject* tangents) {
     Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
     std::vector<bool> weak;
     for (size_t i = 0; i < f.values.size(); ++i)
-      if (f.has_tangent[i]) weak.push_back(f.values[i].weak);
-    Objects results = call_graph(f.push(), f.operands(given), weak);
+      if (f.has_tangent[i]) weak.push_back(f.values[i].weak && given.are_weak());
+    GraphRef graph = f.push();
+    std::vector<Operand> operands = f.operands(given);
+    Objects results = call_graph(graph, operands, weak);
+    keep_inputs(*graph, operands, results);
     std::vector<Ref> owned;
     std::vector<PyObject*> leaves;
     size_t next = 0;
@@ -144,12 +147,16 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
       ++next;
     }
     std::vector<bool> weak;
+    bool are_weak = used.are_weak();
     Mask inexact;
     for (const Slot& leaf : f.leaves) {
       inexact.push_back(leaf.has_tangent());
-      if (inexact.back()) weak.push_back(leaf.weak);
+      if (inexact.back()) weak.push_back(leaf.weak && are_weak);
     }
-    Objects results = call_graph(f.pull(), f.operands(used), weak);
+    GraphRef graph = f.pull();
+    std::vector<Operand> operands = f.operands(used);
+    Objects results = call_graph(graph, operands, weak);
+    keep_inputs(*graph, operands, results);
     for (size_t i = 0; i < f.splits.size(); ++i) results[i] = split_like(results[i], f.splits[i]);
     std::vector<PyObject*> found;
     for (const Ref& r : results) found.push_back(r.get());
@@ -201,6 +208,7 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
                                              : results[r.index]);
     const Mask& has_tangent = made.out_mask();
     linear->has_tangent = Mask(std::span(has_tangent).first(linear->values.size()));
+    point.keep_given(*made.forward(), operands, std::span(results).first(point.returned.size()));
     Ref value = point.value_of(results), aux = point.aux_of(results);
     return PyTuple_Pack(3, value.get(), make_object(std::move(linear)).get(), aux.get());
   });

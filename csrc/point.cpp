@@ -47,11 +47,11 @@ Leaves take_apart(const Function& f, const Ref& result, Point& point) {
   } else {
     point.value = flatten_tree(result.get(), leaves);
   }
-  for (size_t i = point.value.num_leaves; i < leaves.size(); ++i) {
+  for (size_t i = 0; i < leaves.size(); ++i) {
     OperandKind kind = leaves.operands[i].kind;
     bool is_array = kind == OperandKind::kArray || kind == OperandKind::kTracer;
-    point.aux_objects.push_back(is_array ? Ref() : leaves.objects[i]);
-    if (is_array) continue;
+    point.returned.push_back(is_array ? Ref() : leaves.objects[i]);
+    if (is_array || i < point.value.num_leaves) continue;
     leaves.objects[i] = Ref::borrow(Py_False);
     leaves.operands[i] = classify(Py_False);
   }
@@ -118,16 +118,20 @@ std::vector<Slot> Point::value_slots() const {
   return out;
 }
 
+void Point::keep_given(const Graph& graph, std::span<const Operand> xs,
+                       std::span<Ref> results) const {
+  keep_inputs(graph, xs, results);
+  for (size_t i = 0; i < returned.size(); ++i)
+    if (returned[i]) results[i] = returned[i];
+}
+
 Ref Point::value_of(std::span<const Ref> results) const {
   return unflatten(value, borrowed(results.first(value.num_leaves)));
 }
 
 Ref Point::aux_of(std::span<const Ref> results) const {
   if (!aux) return Ref::borrow(Py_None);
-  std::vector<PyObject*> objects = borrowed(results.subspan(value.num_leaves, aux->num_leaves));
-  for (size_t i = 0; i < objects.size(); ++i)
-    if (aux_objects[i]) objects[i] = aux_objects[i].get();
-  return unflatten(*aux, objects);
+  return unflatten(*aux, borrowed(results.subspan(value.num_leaves, aux->num_leaves)));
 }
 
 void Point::write_cells(std::span<const Ref> results) const {
@@ -252,10 +256,24 @@ Directions directions(std::span<const Slot> slots, const Leaves& given,
                                                 describe(i).get(), what.get(), nullptr));
     }
     if (!slot.has_tangent()) continue;
-    out.owned.push_back(astype(t, dtype, false));
+    out.owned.push_back(fits ? Ref::borrow(t.object) : astype(t, dtype, false));
     out.operands.push_back(classify(out.owned.back().get()));
   }
   return out;
+}
+
+bool Directions::are_weak() const {
+  return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return x.weak; });
+}
+
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    Value v = graph.outputs()[i];
+    if (v.is_literal() || v.id >= xs.size()) continue;
+    OperandKind kind = xs[v.id].kind;
+    if (kind == OperandKind::kScalar || kind == OperandKind::kNumpy)
+      results[i] = Ref::borrow(xs[v.id].object);
+  }
 }
 
 Directions tangents_of(std::span<const Tree> trees, std::span<const Slot> slots, PyObject* tuple,

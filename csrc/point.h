@@ -48,13 +48,17 @@ struct Point {
   std::vector<Ref> cell_values;  // of the cells among the leaves, which the operands refer to
   Tree value;
   std::optional<Tree> aux;
-  std::vector<Ref> aux_objects;  // per leaf of aux: what is no array, as it was; or null
+  // Per leaf of the value, then of aux: what the function returned, if that is no array; or null.
+  std::vector<Ref> returned;
 
   // A mask over the graph's inputs: the leaves, and not what the function closed over.
   Mask mask() const;
   std::vector<Operand> graph_operands() const;
   std::vector<Slot> leaf_slots() const;
   std::vector<Slot> value_slots() const;
+  // Puts what is no array in the place of the results that are just that: numbers that the function
+  // returns, and those among its inputs, as they came.
+  void keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results) const;
   // The value, and the second of the pair that the function returned (None without aux), from the
   // graph's results.
   Ref value_of(std::span<const Ref> results) const;
@@ -91,7 +95,12 @@ Ref assemble(std::span<const Tree> trees, const Mask& chosen, std::span<PyObject
 struct Directions {
   std::vector<Ref> owned;
   std::vector<Operand> operands;
+
+  // Whether nothing among them would make a strong type of a weak one.
+  bool are_weak() const;
 };
+// Of results that are inputs of their graph: those that are no arrays, as they came.
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results);
 // Those of `slots` that are inexact, from a tree's leaves or from a tuple of `trees`. `describe`
 // names a slot, `transform` who asks, in the error that one which does not fit raises.
 Directions directions(std::span<const Slot> slots, const Leaves& given,

@@ -87,6 +87,19 @@ bool same_trees(PyObject* a, PyObject* b) {
   return same_elements(xs.get(), ys.get());
 }
 
+// Whether a class compares as the decorator of dataclasses wrote it, and no user did: such code is
+// of no file.
+bool compares_by_fields(PyObject* type) {
+  Ref equal = attribute(type, "__eq__");
+  Ref code = Ref::steal(PyObject_GetAttrString(equal.get(), "__code__"));
+  if (!code) {
+    PyErr_Clear();
+    return false;
+  }
+  return PyUnicode_CompareWithASCIIString(attribute(code.get(), "co_filename").get(), "<string>") ==
+         0;
+}
+
 // The fields of a dataclass take part in its equality as they are; what they hold does here.
 bool same_fields(PyObject* a, PyObject* b, PyObject* fields) {
   PyObject *key, *field;
@@ -132,7 +145,9 @@ bool same_value(PyObject* a, PyObject* b) {
                       Ref::checked(PyObject_CallMethodNoArgs(b, name("tobytes"))).get());
   Ref fields = Ref::steal(PyObject_GetAttrString(a, "__dataclass_fields__"));
   if (!fields) PyErr_Clear();
-  return !fields || !PyDict_Check(fields.get()) || same_fields(a, b, fields.get());
+  if (!fields || !PyDict_Check(fields.get())) return true;
+  return !compares_by_fields(reinterpret_cast<PyObject*>(Py_TYPE(a))) ||
+         same_fields(a, b, fields.get());
 }
 
 uint64_t hash_value(PyObject* o) {

@@ -109,10 +109,14 @@ def eager():
     y = weft.device_put(HOST, split("x")) @ w
     assert y.sharding == split("x", "y")
     same(y, HOST @ HOST.T)
+    without = weft.typeof(wnp.asarray(HOST)).sharding  # over no mesh: nothing to split
+    same(wnp.zeros(HOST.shape, out_sharding=without), HOST * 0)
     with weft.set_mesh(MESH):
         assert wnp.dot(x, x.T, out_sharding=P("x", None)).sharding == split("x")
         same(wnp.dot(x, x.T, out_sharding=P("x", None)), HOST @ HOST.T)
         assert wnp.zeros((8, 4), out_sharding=P("x")).sharding == split("x")
+        of_type = weft.typeof(x).sharding  # over the mesh without its devices
+        assert weft.reshard(HOST, of_type).sharding == x.sharding
         moved = weft.reshard({"a": x}, P("y"))["a"]
         assert moved.sharding == split("y")
         same(moved, HOST)

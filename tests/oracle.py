@@ -14,6 +14,7 @@ import subprocess
 import sys
 import warnings
 
+import comparing
 import numpy as np
 import pytest
 
@@ -41,27 +42,15 @@ n = jnp.array([3.0, jnp.nan, 1.0, jnp.inf, -0.0, 0.0, jnp.nan, -2.0])
 t = jnp.array([3, 1, 2, 3, 1])
 """
 
-TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6}
-
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax not installed")
 
 
-def evaluate(expression, names):
-    """("ok", tree of leaves) or ("error", text); a leaf is (values, dtype, weak type)."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return "ok", _described(eval(expression, names))
-    except Exception as error:
-        return "error", f"{type(error).__name__}: {error}"
+def _outcome(expression, names):
+    return comparing.outcome(lambda: eval(expression, names))
 
 
-def _described(x):
-    if isinstance(x, (tuple, list)):
-        return [_described(each) for each in x]
-    if hasattr(x, "weak_type"):
-        return np.asarray(x), np.asarray(x).dtype.name, bool(x.weak_type)
-    return x if isinstance(x, (bool, int, float, str, np.dtype, type(None))) else repr(x)
+def _allowed(dtype, expected):
+    return (comparing.TOLERANCE.get(dtype, 1e-12),) * 2
 
 
 def _main():
@@ -77,7 +66,7 @@ def _main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(OPERANDS, names)
-    results = [evaluate(expression, names) for expression in expressions]
+    results = [_outcome(expression, names) for expression in expressions]
     sys.stdout.buffer.write(pickle.dumps(results))
 
 
@@ -133,15 +122,11 @@ def check(expressions, expression, x64=False):
     """Asserts that an expression of a table gives under weft what it gives under jax."""
     import weft
 
-    kind, expected = _expected(expressions, x64)[expression]
+    expected = _expected(expressions, x64)[expression]
     with weft.enable_x64(x64):
-        got_kind, got = evaluate(expression, operands(x64)[0])
-    if kind == "error":
-        assert got_kind == "error", f"expected an error as jax's ({expected}); got {got}"
-        assert not got.startswith(("InternalError", "AttributeError", "NameError")), got
-    else:
-        assert got_kind == "ok", got
-        assert_same(got, expected)
+        got = _outcome(expression, operands(x64)[0])
+    found = comparing.difference(got, expected, _allowed)
+    assert not found, found
 
 
 def check_staged(expression):
@@ -150,8 +135,8 @@ def check_staged(expression):
 
     names, arrays = operands()
     arrays = {k: v for k, v in arrays.items() if isinstance(v, weft.Array)}
-    kind, expected = evaluate(expression, names)
-    if kind == "error" or not _only_arrays(expected):
+    expected = _outcome(expression, names)
+    if expected[0] == "error" or not comparing.holds_only_arrays(expected[1]):
         return
 
     def staged(arrays):
@@ -160,40 +145,11 @@ def check_staged(expression):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            got = _described(weft.jit(staged)(arrays))
+            got = "ok", comparing.describe(weft.jit(staged)(arrays))
         except (weft.errors.ConcretizationTypeError, weft.errors.ArgumentTypeError):
             return
-    assert_same(got, expected, rtol=1e-5)
-
-
-def _only_arrays(described):
-    if isinstance(described, list):
-        return all(map(_only_arrays, described))
-    return isinstance(described, tuple)
-
-
-def assert_same(got, expected, rtol=None):
-    """Compares two results of `evaluate`."""
-    if isinstance(expected, list):
-        assert isinstance(got, list) and len(got) == len(expected), (got, expected)
-        for each, wanted in zip(got, expected, strict=True):
-            assert_same(each, wanted, rtol)
-    elif isinstance(expected, tuple):
-        assert isinstance(got, tuple), (got, expected)
-        assert got[1] == expected[1], f"dtype {got[1]}, expected {expected[1]}"
-        assert got[0].shape == expected[0].shape, f"{got[0].shape}, expected {expected[0].shape}"
-        assert got[2] == expected[2], f"weak type {got[2]}, expected {expected[2]}"
-        wide = [_wide(x[0]) for x in (got, expected)]
-        if rtol is None:
-            rtol = TOLERANCE.get(expected[1], 1e-12)
-        np.testing.assert_allclose(*wide, rtol=rtol, atol=rtol)
-    else:
-        assert got == expected, (got, expected)
-
-
-def _wide(x):
-    """Values in a dtype that NumPy computes with."""
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    found = comparing.difference(got, expected, lambda dtype, expected: (1e-5, 1e-5))
+    assert not found, found
 
 
 if __name__ == "__main__":

@@ -206,6 +206,8 @@ def constraints():
     f = weft.jit(lambda x: constrain(x, P("x")) * 1)
     with weft.set_mesh(MESH):
         assert f(HOST).sharding == rows
+        without_devices = NamedSharding(MESH.abstract_mesh, P("x"))
+        assert constrain(HOST, without_devices).sharding == rows
     with weft.make_mesh((8,), ("x",)) as other:
         assert f(HOST).sharding == split("x", mesh=other)
     with raises(RuntimeError, "set_mesh"):

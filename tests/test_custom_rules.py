@@ -49,6 +49,11 @@ PROGRAMS = {
     "jvp": "result = fw.jvp(f, (xs, ys), (ys, xs))",
     "jvp_one": "result = fw.jvp(lambda x: f(x, ys), (xs,), (ys,))",
     "grad": "result = fw.grad(lambda x, y: f(x, y).sum(), (0, 1))(xs, ys)",
+    "wide_cotangent": """
+h = fw.custom_vjp(lambda x, y: x * y.astype(x.dtype))
+h.defvjp(lambda x, y: (x * y.astype(x.dtype), None), lambda _, ct: (ct, 2 * ct))
+result = fw.grad(lambda x: h(x, x.astype("float16")))(3.0)
+""",
     "grad_grad": "result = fw.grad(fw.grad(f))(0.7, 1.5)",
     "third": "result = fw.grad(fw.grad(fw.grad(f)), 1)(0.7, 1.5)",
     "hessian": "result = fw.hessian(lambda x: f(x, ys).sum())(xs)",
@@ -486,11 +491,11 @@ MISTAKES = {
         r"the cotangent of argument x of '<lambda>'.*float32\[3\].*float32\[\]",
     ),
     "vjp_dtype": (
-        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: (ct.astype("float16"),))(
+        lambda: vjp_rule(lambda x: x, lambda x: (x, 1.0), lambda r, ct: (ct.astype("complex64"),))(
             ARRAY
         ),
         errors.DTypeError,
-        r"float32\[3\].*float16\[3\]",
+        r"float32\[3\].*complex64\[3\]",
     ),
     "by_name_only": (
         lambda: weft.grad(lambda y: KEYWORD_ONLY(x=y))(1.0),

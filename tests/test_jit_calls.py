@@ -204,6 +204,37 @@ DIFFERENT = [
     (np.float32(0.0), np.float32(-0.0)),
     (complex(0.0, 0.0), complex(-0.0, 0.0), complex(0.0, -0.0)),
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class ByName:
+    """Equal as users say, whatever the fields hold."""
+
+    name: str
+    made_for: object
+
+    def __eq__(self, other):
+        return isinstance(other, ByName) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+def test_dataclasses_with_an_equality_of_their_own_share_a_trace():
+    traced = []
+    f = weft.jit(lambda static, x: traced.append(static) or x, static_argnums=0)
+    for name in "aab":
+        f(ByName(name, object()), 1.0)
+    assert [static.name for static in traced] == ["a", "b"]
+
+
+def test_static_arguments_that_are_named_both_ways_are_as_they_are_passed():
+    f = weft.jit(lambda a, b: b, static_argnums=0, static_argnames="b")
+    assert f(1, [2.0]) == [2.0]
+    assert f(1, b=2) == 2
+    assert weft.jit(lambda a, b: b, static_argnames="b")(1, (2,)) == (2,)
+
+
 HOLDERS = [
     lambda v: v,
     lambda v: (v,),

@@ -321,6 +321,8 @@ CASES = lines(
     lax.batch_matmul(u,u.swapaxes(1,2))
     lax.batch_matmul(u,x)
     lax.dtype(x)
+    lax.dtype('int64')
+    lax.dtype(object)
     lax.Precision('high')
     lax.polygamma(1.,x+1)
     lax.zeta(x+2,x+1)

@@ -88,6 +88,8 @@ CASES = lines(
     jnp.tensordot(k,x,2)
     jnp.einsum('ij,jk->ik',x,x.T)
     jnp.einsum('ij,jk',x,x.T)
+    jnp.einsum('2j,j1',x,x.T)
+    jnp.einsum('i.,.->i',x,x[0])
     jnp.einsum('ij,kj->ik',x,x)
     jnp.einsum('ij,kj->ik',x,x,_dot_general=lambda *a,**k: 2*lax.dot_general(*a,**k))
     jnp.einsum('ij,ij->i',x,x)

@@ -1,7 +1,6 @@
 """Functions of the top-level package: programs as values, devices, transfers."""
 
 import contextlib
-import functools
 import math
 import operator
 from typing import Any
@@ -13,7 +12,7 @@ from weft._arguments import axis_text
 from weft._jit import jit
 from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 from weft.dtypes import is_key
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
@@ -36,7 +35,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     axes = tuple((axis_text(name), operator.index(size)) for name, size in axis_env or ())
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def traced_program(*args, **kwargs):
         traced = _core.with_axes(axes, False, lambda: jitted.trace(*args, **kwargs))
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
@@ -55,7 +54,7 @@ def eval_shape(fun, *args, **kwargs):
     if isinstance(fun, _core.JitFunction):
         return fun.eval_shape(*args, **kwargs)
 
-    @functools.wraps(fun)
+    @named_after(fun)
     def described(*args, **kwargs):
         return tree_map(_value_of, fun(*args, **kwargs))
 

@@ -13,7 +13,7 @@ import numpy as np
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
 from weft._staging import ShapedArray, typeof
-from weft._surface import public_function, public_methods
+from weft._surface import named_after, public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
 from weft.errors import (
@@ -167,7 +167,7 @@ def value_and_grad(
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def value_and_gradient(*args, **kwargs):
         value, gradient, aux = differentiate(args, kwargs)
         return ((value, aux) if has_aux else value), gradient
@@ -183,7 +183,7 @@ def grad(fun, argnums: Any = 0, has_aux=False, holomorphic=False, allow_int=Fals
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def gradient(*args, **kwargs):
         _, gradient, aux = differentiate(args, kwargs)
         return (gradient, aux) if has_aux else gradient

@@ -12,7 +12,7 @@ from weft._api import make_jaxpr
 from weft._autodiff import vjp
 from weft._recording import check_callable, function_name, name_argument
 from weft._staging import signature_of
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 from weft.dtypes import is_inexact
 from weft.errors import AttributeValueError
 from weft.runtime.pytree import registry
@@ -201,7 +201,7 @@ def checkpoint(
     saves = _policy_object(policy)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def rematerialized(*args, **kwargs):
         for n in static:
             if not -len(args) <= n < len(args):

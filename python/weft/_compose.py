@@ -8,7 +8,7 @@ from weft._autodiff import positions
 from weft._jacobian import jacfwd, jacrev
 from weft._recording import check_callable, function_name
 from weft._staging import typeof
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 from weft.tree_util import tree_leaves
 
 
@@ -45,7 +45,7 @@ def derivative(fun, mode="auto", argnums=0):
         return sum(math.prod(typeof(leaf).shape) for leaf in tree_leaves(tree))
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def cheaper(*args, **kwargs):
         nums, _ = positions(argnums, len(args), function_name(fun))
         inputs = elements([args[n] for n in nums])

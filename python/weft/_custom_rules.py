@@ -25,6 +25,7 @@ from weft._recording import (
     leaf_paths,
 )
 from weft._staging import ShapedArray, typeof
+from weft._surface import named_after
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_inexact
 from weft.errors import (
@@ -106,14 +107,22 @@ def _is_zero(x):
     return x is None or isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0
 
 
-def _checked(x, aval, where):
-    """x as an array of the type `aval`; `where()` says who made it and for what."""
+def _checked(x, aval, where, converts=False):
+    """x as an array of the type `aval`; `where()` says who made it and for what.
+
+    `converts`: another dtype is taken as well, unless it is complex and that of the type is not.
+    """
     check_leaves([x], lambda _: where())
     got = typeof(x)
     expected = ShapedArray(aval.shape, aval.dtype)
     if got.shape != aval.shape:
         raise ShapeError(f"expected {where()} to be {expected}; got {got}")
-    if got.dtype != aval.dtype and not (got.weak_type and got.dtype.kind == aval.dtype.kind):
+    is_taken = (
+        got.dtype.kind != "c" or aval.dtype.kind == "c"
+        if converts
+        else got.weak_type and got.dtype.kind == aval.dtype.kind
+    )
+    if got.dtype != aval.dtype and not is_taken:
         raise DTypeError(f"expected {where()} to be {expected}; got {got}")
     return _core.astype(x, aval.dtype)
 
@@ -627,7 +636,7 @@ class custom_vjp(_CustomFunction):
                     _zero(aval, False)
                     if _is_zero(ct)
                     else _checked(
-                        ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}"
+                        ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}", True
                     )
                     for i, (ct, aval, m) in enumerate(zip(leaves, one.avals, mask, strict=True))
                     if m
@@ -699,7 +708,7 @@ def custom_gradient(fun):
     check_callable(fun, "custom_gradient")
     name = function_name(fun)
 
-    @functools.wraps(fun)
+    @named_after(fun)
     def value(*args):
         return _pair(fun(*args), f"'{name}'", "result, vjp")[0]
 

@@ -5,6 +5,7 @@ import functools
 from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
+from weft._surface import named_after
 from weft.errors import ShardingError
 from weft.lax._sharding import axis_types_here
 from weft.sharding import (
@@ -37,8 +38,6 @@ def reshard(xs, out_shardings):
 
 
 def _resharded(x, place, function):
-    if isinstance(place, NamedSharding) and get_mesh().abstract_mesh == place.mesh:
-        place = place.spec  # of a type
     value = _core.asarray(x)
     placement = _placement_on_mesh(place, function, value.shape)
     problem = _core.misfit(placement, value.shape)
@@ -72,6 +71,8 @@ def _placement_on_mesh(place, function, shape=None):
 
 def sharded(place, function, make):
     """make(), whose splits need not follow, split as the parameter out_sharding= says."""
+    if isinstance(place, NamedSharding) and place.mesh.empty:  # that of a type without splits
+        return make()
     _placement_on_mesh(place, function)  # raises for what is no sharding
     mesh = place.mesh if isinstance(place, NamedSharding) else get_mesh()
     with _types(mesh, None, AxisType.Auto):
@@ -94,7 +95,7 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
-    @functools.wraps(f)
+    @named_after(f)
     def call(*args, out_sharding=out_sharding, **kwargs):
         if out_sharding is None:
             raise TypeError("auto_axes expected out_sharding=: how the results are split; got none")
@@ -120,7 +121,7 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
-    @functools.wraps(f)
+    @named_after(f)
     def call(*args, in_sharding=in_sharding, **kwargs):
         if in_sharding is None:
             raise TypeError(

@@ -1,11 +1,9 @@
 """Jacobians and Hessians: the linear part of a function, mapped over a basis by the core."""
 
-import functools
-
 from weft import _core
 from weft._autodiff import argument_names, check_argnums, positions
 from weft._recording import check_callable, function_name
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 
 
 def _jacobian(fun, argnums, has_aux, holomorphic, forward, allow_int=False):
@@ -13,7 +11,7 @@ def _jacobian(fun, argnums, has_aux, holomorphic, forward, allow_int=False):
     name = function_name(fun)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def jacobian_fun(*args, **kwargs):
         nums, single = positions(argnums, len(args), name)
         where = argument_names(fun, args, kwargs, nums)

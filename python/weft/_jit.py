@@ -86,8 +86,11 @@ def _tuple_of(value, kind):
 def _complete(fun, nums, names, which):
     """Positions and names that name the same arguments, as far as the signature tells.
 
-    Raises ValueError for one that the function does not have.
+    Where both are given, arguments are named as they are passed, and nothing is added. Raises
+    ValueError for one that the function does not have.
     """
+    both_given = nums is not None and names is not None
+    nums, names = _tuple_of(nums, "num"), _tuple_of(names, "name")
     if not nums and not names:
         return nums, names
     signature = signature_of(fun)
@@ -112,6 +115,8 @@ def _complete(fun, nums, names, which):
     by_name = {name: i for i, name in enumerate(positional)}
     all_nums = {n % len(positional) if not variadic else n for n in nums}
     all_names = set(names)
+    if both_given:
+        return tuple(sorted(all_nums)), tuple(sorted(all_names))
     all_nums.update(by_name[n] for n in names if n in by_name)
     for n in nums:
         in_range = -len(positional) <= n < len(positional)
@@ -208,12 +213,8 @@ def _make(
         raise TypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
         raise TypeError(f"jit expected a function; got the generator function {fun!r}")
-    statics = _complete(
-        fun, _tuple_of(static_argnums, "num"), _tuple_of(static_argnames, "name"), "static"
-    )
-    donated = _complete(
-        fun, _tuple_of(donate_argnums, "num"), _tuple_of(donate_argnames, "name"), "donate"
-    )
+    statics = _complete(fun, static_argnums, static_argnames, "static")
+    donated = _complete(fun, donate_argnums, donate_argnames, "donate")
     both = set(statics[0]) & set(donated[0])
     if both:
         raise ValueError(f"jit: argument {min(both)} is both static and donated")

@@ -58,6 +58,10 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
                 "with weft.set_mesh"
             )
         place = NamedSharding(mesh, place)
+    elif isinstance(place, NamedSharding):
+        here = get_mesh()
+        if not here.empty and place.mesh == here.abstract_mesh:
+            place = NamedSharding(here, place.spec)  # of a type: the devices are those that are set
     # Of entries that are None: others the core finds.
     if (
         shape is not None

@@ -1,6 +1,5 @@
 """pmap: a function of examples, each run by a device of its own, over shard_map."""
 
-import functools
 import operator
 
 from weft import _core
@@ -9,6 +8,7 @@ from weft._jit import jit
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._shard_map import Call
 from weft._staging import typeof
+from weft._surface import named_after
 from weft._tree_mismatch import explain_mismatch
 from weft.errors import (
     ArgumentTypeError,
@@ -72,7 +72,7 @@ def pmap(
     static = _positions(static_broadcasted_argnums, "static_broadcasted_argnums")
     call = _Pmap(fun, axis_name, in_axes, out_axes, static, devices, backend, axis_size)
 
-    @functools.wraps(fun)
+    @named_after(fun)
     def whole(*args, **kwargs):
         return call(args, kwargs)
 
@@ -137,7 +137,7 @@ class _Pmap:
         leaves = [_core.asarray(x) for x in leaves]
         mesh = self._mesh(self._size(leaves, axes, where))
 
-        @functools.wraps(self.fun)
+        @named_after(self.fun)
         def one(*parts):
             pairs = zip(parts, axes, strict=True)
             own, named = tree.unflatten([x if a is None else squeeze(x, (a,)) for x, a in pairs])

@@ -15,7 +15,8 @@ def call(graph, operands, weak=()):
 
 def function_name(fun):
     """A function's name for messages."""
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if name and isinstance(name, str) else type(fun).__name__
 
 
 def leaf_paths(tree):

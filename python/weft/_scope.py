@@ -4,11 +4,10 @@ They stand in the locations of lowered programs, where profilers find them, and 
 """
 
 import contextlib
-import functools
 
 from weft import _core
 from weft._recording import check_callable, function_name
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 
 
 class named_scope(contextlib.ContextDecorator):
@@ -40,7 +39,7 @@ def named_call(fun, *, name=None):
     scope = name or function_name(fun)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def named(*args, **kwargs):
         with named_scope(scope):
             return fun(*args, **kwargs)

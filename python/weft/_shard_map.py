@@ -8,7 +8,7 @@ from weft import _core
 from weft._jit import jit
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.lax._regions import Body, regions
 from weft.lax._sharding import constrained
@@ -86,14 +86,14 @@ def shard_map(
         raise TypeError(f"shard_map expected a set for axis_names; got {axis_names!r}")
     call = Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
 
-    @functools.wraps(f)
+    @named_after(f)
     def whole(*args):
         return call(args)
 
     at_once = jit(whole, static_argnums=tuple(call.static))
 
     @public_function
-    @functools.wraps(f)
+    @named_after(f)
     def mapped(*args):
         if _core.in_trace() or any(type(x) is _core.Tracer for x in registry.flatten(args)[0]):
             return call(args)

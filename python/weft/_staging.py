@@ -305,7 +305,8 @@ def _positional_name(fun, position):
 
 
 def _function_name(fun):
-    return f"'{getattr(fun, '__name__', None) or type(fun).__name__}'"
+    name = getattr(fun, "__name__", None)
+    return f"'{name if name and isinstance(name, str) else type(fun).__name__}'"
 
 
 def describe_argument(fun, in_tree, static_argnums, leaf):

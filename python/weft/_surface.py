@@ -1,5 +1,6 @@
 """What users see of weft: the names of its modules, and functions whose errors are for them."""
 
+import functools
 import importlib
 import sys
 import types
@@ -60,6 +61,17 @@ class _AbsentModules:
             if error is not None:
                 raise error
         return
+
+
+def named_after(fun):
+    """`functools.wraps` for callables of users, whose `__name__` may be no text."""
+    texts = ("__name__", "__qualname__")
+    assigned = [
+        name
+        for name in functools.WRAPPER_ASSIGNMENTS
+        if name not in texts or isinstance(getattr(fun, name, None), str)
+    ]
+    return functools.wraps(fun, assigned=assigned)
 
 
 _ENTRY = "__weft_entry__"

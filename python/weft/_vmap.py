@@ -1,13 +1,12 @@
 """vmap: a function of single examples as a function of batches."""
 
-import functools
 from typing import Any
 
 from weft import _core
 from weft._arguments import axis_text
 from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
-from weft._surface import public_function
+from weft._surface import named_after, public_function
 from weft._tree_mismatch import explain_mismatch
 from weft.errors import ArgumentTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -115,7 +114,7 @@ def vmap(
     name = function_name(fun)
 
     @public_function
-    @functools.wraps(fun)
+    @named_after(fun)
     def mapped(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise TreeStructureError(

@@ -8,12 +8,11 @@ for https://ui.perfetto.dev. Profiles of memory are for `pprof`.
 """
 
 import contextlib
-import functools
 import glob
 import os
 import shutil
 
-from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._surface import named_after, open_to_users as _open_to_users, public as _public
 from weft.runtime import devices as _devices, profiler as _profiler
 from weft.runtime.profiler import (
     ProfileData as ProfileData,
@@ -82,7 +81,7 @@ def annotate_function(func, name=None, **decorator_kwargs):
     """
     name = name or getattr(func, "__qualname__", None) or getattr(func, "__name__", repr(func))
 
-    @functools.wraps(func)
+    @named_after(func)
     def annotated(*args, **kwargs):
         with TraceAnnotation(name, **decorator_kwargs):
             return func(*args, **kwargs)

@@ -14,13 +14,12 @@
 namespace weft {
 namespace {
 
-// The first lane in which it fails.
+// The last lane in which it fails.
 void batch_check(BatchCtx& c) {
   Vals xs{c.at(0, 0)};
   Val failed = reduce_or(xs[0], {0});
   Val lanes = iota(c.b, make_type(DType::kI32, Dims{c.size}), 0);
-  Val first =
-      reduce_min(select(xs[0], lanes, broadcast_to(scalar_like(lanes, 0x7fffffff), {c.size})), {0});
+  Val last = reduce_max(select(xs[0], lanes, zeros(c.b, lanes.type())), {0});
   Values args{failed.value};
   for (size_t i = 1; i < c.operands.size(); ++i) {
     Val x = c.x(i);
@@ -31,8 +30,8 @@ void batch_check(BatchCtx& c) {
         x = zeros(c.b, c.in_types[i]);
       } else {
         sizes[0] = 1;
-        Vals starts(sizes.size(), scalar_like(first, 0));
-        starts[0] = first;
+        Vals starts(sizes.size(), scalar_like(last, 0));
+        starts[0] = last;
         x = squeeze(dynamic_slice(x, starts, sizes), {0});
       }
     }

@@ -14,7 +14,11 @@ import functools as _functools
 from collections import namedtuple as _namedtuple
 
 from weft import numpy as _jnp
-from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._surface import (
+    named_after as _named_after,
+    open_to_users as _open_to_users,
+    public as _public,
+)
 from weft._tree_mismatch import explain_difference as _explain_difference
 from weft.errors import (
     AttributeValueError as _AttributeValueError,
@@ -92,7 +96,7 @@ def optimizer(opt_maker):
     parameters, and for an update that changes the structure of the state.
     """
 
-    @_functools.wraps(opt_maker)
+    @_named_after(opt_maker)
     def tree_opt_maker(*args, **kwargs):
         init, update, get = opt_maker(*args, **kwargs)
 

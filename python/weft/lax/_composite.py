@@ -7,6 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
+from weft._surface import named_after
 from weft.dtypes import is_bool, is_float, is_integer
 from weft.errors import UnexpectedTracerError
 from weft.lax._regions import Body, regions
@@ -36,7 +37,7 @@ def composite(decomposition, name, version=0):
     """
     check_callable(decomposition, "composite")
 
-    @functools.wraps(decomposition)
+    @named_after(decomposition)
     def function(*args, **attributes):
         leaves, tree = registry.flatten(args)
         check_leaves(leaves, lambda i: f"argument{leaf_paths(tree)[i]} of {name}")

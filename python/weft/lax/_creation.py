@@ -4,6 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
+from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_integer, is_key, requested_dtype
 from weft.errors import ShapeError
 from weft.lax._sharding import split_as, split_like
@@ -92,8 +93,11 @@ def empty(shape, dtype, *, out_sharding=None):
 
 
 def dtype(x):
-    """The dtype of an array or number."""
-    return dtype_of(x)
+    """The dtype of an array, a number or a type of arrays; of a dtype, or what names one, that
+    which arrays of it have."""
+    if isinstance(x, (str, type, np.dtype)):
+        return requested_dtype(x, "dtype")
+    return x.dtype if isinstance(x, ShapeDtypeStruct) else dtype_of(x)
 
 
 def shape_as_value(shape):

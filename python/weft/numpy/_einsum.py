@@ -159,9 +159,9 @@ def _letters(term):
     before, dots, after = term.partition("...")
     labels = [*before, *([Ellipsis] if dots else []), *after]
     for label in labels:
-        if label is not Ellipsis and label not in string.ascii_letters:
+        if label in (".", "-", ">"):
             raise AttributeValueError(
-                f"[einsum] expected letters, commas, '...' and '->'; got {label!r} in {term!r}"
+                f"[einsum] expected labels, commas, '...' and '->'; got {label!r} in {term!r}"
             )
     return labels
 

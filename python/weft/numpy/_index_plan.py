@@ -211,15 +211,6 @@ def is_basic(entries):
     return not any(isinstance(entry, (Positions, Window)) for entry in entries)
 
 
-def within(entries, shape):
-    """Whether no integer that is known now is out of bounds."""
-    return all(
-        -shape[e.axis] <= e.at < shape[e.axis]
-        for e in entries
-        if isinstance(e, Position) and isinstance(e.at, int)
-    )
-
-
 class _Operands:
     """Collects the positions that are passed to a program."""
 
@@ -246,6 +237,7 @@ class Start(NamedTuple):
     operand: int
     wrap: int
     checked: bool  # it may be out of bounds
+    outside: bool = False  # it is
 
 
 class Block(NamedTuple):
@@ -268,8 +260,10 @@ def block_of(shape, entries):
             axes.append(None)
             result.append(1)
         elif isinstance(entry, Position):
-            checked = not isinstance(entry.at, int)
-            starts.append(Start(entry.axis, *operands.add(entry.at, entry.axis), checked))
+            known, size = isinstance(entry.at, int), shape[entry.axis]
+            outside = known and not -size <= entry.at < size
+            operand, wrap = operands.add(entry.at, entry.axis)
+            starts.append(Start(entry.axis, operand, wrap, outside or not known, outside))
             covers.append(1)
             strides.append(1)
         else:

@@ -26,7 +26,6 @@ from weft.numpy._index_plan import (
     is_basic,
     plan_of,
     read_index,
-    within,
 )
 
 
@@ -174,11 +173,8 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     if is_basic(entries):
         _check_elements(entries, shape)
         block, operands = block_of(shape, entries)
-        dropped = mode is not GatherScatterMode.CLIP and not within(entries, shape)
         if not (0 in block.result or 0 in shape):
             _check_broadcast(values, block.result)
-            if dropped:
-                return _unchanged(kind, x)
             return _update_block(x, operands, values, block=block, kind=kind, mode=mode.value)
     else:
         plan, operands = plan_of(shape, entries, place)
@@ -264,7 +260,8 @@ def _update_block(x, operands, values, *, block, kind, mode):
             cover,
             _spread(_combined(kind, old, values), block),
         )
-    if inside is not None and mode == "fill":
+    dropped = mode == "fill" or (mode != "clip" and any(s.outside for s in block.starts))
+    if inside is not None and dropped:
         new = _core.bind("select_n", _core.broadcast_to(inside, block.covers), cover, new)
     result = _core.bind("dynamic_update_slice", x, new, *starts)
     return _core.astype(result, dtype_of(result), weak)

@@ -1,11 +1,11 @@
 """Functions of vectors or numbers applied to all of those in arrays: over vmap."""
 
-import functools
 import re
 
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._recording import check_callable
+from weft._surface import named_after
 from weft._vmap import vmap
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._shape import common_shape
@@ -54,7 +54,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         )
     parsed = None if signature is None else _parsed(signature)
 
-    @functools.wraps(pyfunc)
+    @named_after(pyfunc)
     def vectorized(*args, **kwargs):
         keys = [i for i in range(len(args)) if i not in excluded]
         keys += [name for name in kwargs if name not in excluded]

@@ -4,7 +4,6 @@ A key is known again as an object, and by its words: those of `keys[0]` are the 
 that are made anew (from a seed, by `split`, `clone` and so on) may be used, whatever their words.
 """
 
-import functools
 import inspect
 import sys
 import weakref
@@ -12,6 +11,7 @@ import weakref
 import numpy as np
 
 from weft import _core
+from weft._surface import named_after
 from weft.errors import KeyReuseError
 from weft.random._keys import unwrapped
 from weft.tree_util import tree_leaves
@@ -63,7 +63,7 @@ def of_lanes(fun, args, kwargs):
             for each in noted:
                 del _whole[each]
 
-    return functools.wraps(fun)(lane)
+    return named_after(fun)(lane)
 
 
 def _is_within_another(frame):
