@@ -97,7 +97,8 @@ Repeat Finder::cut(const Run& run) const {
 // reads is kept until it ends, and its own intermediate values beside that: shorter steps need
 // less memory.
 uint32_t Finder::middle(const Repeat& repeat) const {
-  uint32_t start = repeat.starts[0];
+  // Of a copy in the midst: what the first one reads is the program's, and crosses no cut.
+  uint32_t start = repeat.starts[repeat.starts.size() / 2];
   double whole = repeats_.seconds_of(start, start + repeat.length);
   int64_t least = -1;
   uint32_t best = repeat.length;

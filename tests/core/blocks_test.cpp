@@ -29,16 +29,18 @@ GraphRef layers(bool each_is_output) {
   return b.finish(outputs);
 }
 
-// Layers of two halves, after each of which a sum is all that the next one reads; in the first half
-// of layer `edited` there is an op more.
+// Layers of two halves, each of which begins with a product, which stays in its step; in the first
+// half of layer `edited` there is an op more.
 GraphRef layers_of_halves(int edited) {
   GraphBuilder b;
-  Value input = b.input(f32({8}));
-  Val x{&b, input};
+  Value input = b.input(f32({8, 8})), weight = b.input(f32({8, 8}));
+  Val x{&b, input}, w{&b, weight};
+  const DotDims dims{{1}, {0}, {}, {}};
   for (int i = 0; i < kLayers; ++i) {
-    Val y = x, z;
+    Val y = dot_general(x, w, dims);
     for (int k = 0; k < 12; ++k) y = k == 4 && i == edited ? cos(cos(y)) * y : cos(y) * y;
-    z = x = x + tanh(y);
+    x = x + tanh(y);
+    Val z = dot_general(x, w, dims);
     for (int k = 0; k < 12; ++k) z = sin(z) * z;
     x = x + z;
   }
