@@ -27,7 +27,7 @@ constexpr double kMaxGrowth = 1.03, kFewBytes = 1 << 20;
 // Makes steps of pieces.
 class Planner {
  public:
-  Planner(const Graph& graph, const Repeats& repeats) : graph_(graph), repeats_(repeats) {}
+  explicit Planner(const Repeats& repeats) : graph_(repeats.graph()), repeats_(repeats) {}
 
   // Pieces that are alike. Those of which a step would read and write too many arrays for what it
   // takes are left out. `taken`: the ops of other steps, which make and are handed arrays anyway.
@@ -49,8 +49,9 @@ class Planner {
 
 class Finder {
  public:
-  Finder(const Graph& graph, const BlockOptions& options)
-      : graph_(graph), options_(options), repeats_(graph, Repeats::Literals::kCount) {}
+  Finder(const GraphRef& program, const BlockOptions& options)
+      : options_(options),
+        repeats_(program, Repeats::Literals::kCount, [](const Op&) { return false; }) {}
 
   std::shared_ptr<const BlockPlan> find(const std::vector<bool>& donated);
 
@@ -62,7 +63,6 @@ class Finder {
   void add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const;
   bool add(const Run& run, Planner& planner, std::vector<bool>& taken) const;
 
-  const Graph& graph_;
   const BlockOptions& options_;
   const Repeats repeats_;
 };
@@ -70,10 +70,10 @@ class Finder {
 // The part of the work that matrix products do.
 double Finder::products() const {
   double all = 0, products = 0;
-  for (const Op& op : graph_.ops()) {
-    double work = seconds_of_work(op_cost(graph_, op));
+  for (uint32_t i = 0; i < repeats_.num_ops(); ++i) {
+    double work = seconds_of_work(repeats_.cost(i));
     all += work;
-    if (op.info == &op_named<"dot_general">()) products += work;
+    if (repeats_.graph().op(i).info == &op_named<"dot_general">()) products += work;
   }
   return all > 0 ? products / all : 0;
 }
@@ -138,7 +138,7 @@ bool Planner::add(const Repeat& repeat, double max_seconds, const std::vector<bo
   // and outputs, too.
   uint32_t start = repeat.starts[0], end = start + repeat.length;
   auto is_read_elsewhere = [&](uint32_t value) {
-    const std::vector<uint32_t>& users = repeats_.users(value);
+    std::span<const uint32_t> users = repeats_.users(value);
     return std::any_of(users.begin(), users.end(), [&](uint32_t user) {
       return (user < start || user >= end) && !taken[user];
     });
@@ -374,7 +374,7 @@ std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) 
   std::vector<Run> all = repeats_.runs();
   if (all.empty() || products() < options_.min_products) return nullptr;
 
-  Planner planner(graph_, repeats_);
+  Planner planner(repeats_);
   const uint32_t num_ops = repeats_.num_ops();
   std::vector<bool> taken(num_ops);
   // What was refused is asked again when there are more steps, to which arrays go anyway.
@@ -429,8 +429,7 @@ std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockO
   for (Value v : graph->outputs())
     if (v.is_literal()) return nullptr;
   if (!is_portable(*graph)) return nullptr;
-  GraphRef ordered = reordered(graph, [](const Op&) { return false; });
-  return Finder(*ordered, options).find(donated);
+  return Finder(graph, options).find(donated);
 }
 
 }  // namespace weft
