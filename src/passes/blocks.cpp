@@ -270,13 +270,13 @@ std::vector<bool> Planner::crossing_values() const {
   return crosses;
 }
 
-void set_peaks(BlockPlan& plan, const Graph& graph) {
+void set_peaks(BlockPlan& plan, const Repeats& repeats) {
   std::vector<int64_t> held = plan.held_bytes(), within;
   for (const BlockPlan::Block& block : plan.blocks) within.push_back(peak_of(*block.graph));
   for (size_t i = 0; i < held.size(); ++i)
     plan.peak = std::max(plan.peak, held[i] + within[plan.steps[i].block]);
-  plan.whole_peak = peak_of(graph);
-  plan.outer = outer_bytes(graph);
+  plan.whole_peak = repeats.peak();
+  plan.outer = outer_bytes(repeats.graph());
 }
 
 std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
@@ -334,7 +334,7 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
   }
   for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
   give_away(*plan, graph_.num_inputs(), donated);
-  set_peaks(*plan, graph_);
+  set_peaks(*plan, repeats_);
   return plan;
 }
 

@@ -461,7 +461,8 @@ std::vector<Values> Repeats::build(const Piece& piece, Builder& b, const Values&
   return results;
 }
 
-int64_t peak_of(const Graph& graph) {
+// `cost_of`: of an op of a number.
+static int64_t peak_of(const Graph& graph, auto&& cost_of) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
   std::vector<uint32_t> readers(graph.num_values()), last(graph.num_values());
   std::vector<bool> is_stored(graph.num_values()), is_output(graph.num_values());
@@ -471,7 +472,7 @@ int64_t peak_of(const Graph& graph) {
   for (uint32_t i = num_ops; i-- > 0;) {
     const Op& op = graph.op(i);
     uint32_t end = i;  // until which its operands are needed
-    Cost cost = op_cost(graph, op);
+    const Cost& cost = cost_of(i);
     bool is_fused = can_be_moved(op, cost);
     for (uint32_t r = 0; r < op.num_results; ++r) {
       uint32_t v = op.results_begin + r;
@@ -504,6 +505,14 @@ int64_t peak_of(const Graph& graph) {
     now -= freed[i];
   }
   return peak;
+}
+
+int64_t peak_of(const Graph& graph) {
+  return peak_of(graph, [&](uint32_t op) { return op_cost(graph, graph.op(op)); });
+}
+
+int64_t Repeats::peak() const {
+  return peak_of(graph_, [&](uint32_t op) -> const Cost& { return cost(op); });
 }
 
 int64_t outer_bytes(const Graph& graph) {

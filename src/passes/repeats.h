@@ -103,6 +103,7 @@ class Repeats {
   const Cost& cost(uint32_t op) const { return known_->costs[order_[op]]; }
   // Whether an op may be made where its result is read: it is part of the kernels there.
   bool can_move(uint32_t op) const;
+  int64_t peak() const;  // of the program: peak_of
 
   Piece piece_of(const Repeat& repeat) const;
   // Makes inputs of a piece anew in place of reading them, where that takes less. What a step

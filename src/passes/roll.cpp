@@ -474,7 +474,7 @@ bool Roller::fits() const {
   }
   return static_cast<double>(bytes) <=
          static_cast<double>(options_.few_bytes) +
-             options_.max_growth * static_cast<double>(peak_of(graph_));
+             options_.max_growth * static_cast<double>(repeats_.peak());
 }
 
 // ---- The new program

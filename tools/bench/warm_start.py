@@ -10,13 +10,9 @@ time, whose ratios are printed. Python has the bytecode of all modules, as of wh
 `--profile` says where the time goes.
 """
 
-import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -87,6 +83,8 @@ def child(folder, framework, how, is_edited, traces, start):
 
 
 def run(options, folder, case):
+    import subprocess
+
     framework, *kind, state = case.split()
     how = kind[0] if kind else "auto"
     cache = str(Path(folder, framework + how))
@@ -116,6 +114,11 @@ def main():
     if "--child" in sys.argv:
         *how, start = sys.argv[2:]
         return child(*how, float(start))
+    # Nothing that the measured processes do not need.
+    import argparse
+    import statistics
+    import tempfile
+
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dir", type=Path, default=ROOT.parent / "shared" / "bench")
     parser.add_argument("--rounds", type=int, default=5)
