@@ -213,15 +213,33 @@ def test_auto_compiles_a_deep_model_in_blocks():
     assert compiled.memory_analysis().temp_size_in_bytes < 27e6
 
 
-def test_effects_keep_a_program_whole():
+def test_effects_keep_a_program_whole_and_their_order():
+    seen = []
+    see = lambda v: seen.append(float(v))
+
+    def layer(x, w):
+        x = jnp.tanh(x @ w) + jnp.sin(x) - x.mean(0) * jnp.cos(x) / 3
+        return x / jnp.sqrt(1 + x**2) + x**3 / (9 + x**4) - jnp.arctan(x) * jnp.exp(-x * x) + w[:4]
+
     def f(ws, x):
         for w in ws:
-            weft.debug.callback(lambda v: None, x.sum())
-            x = jnp.tanh(x @ w) * 2 + jnp.sin(x) - x.mean(0) * jnp.cos(x) / 3 + x**2 - x**3 + 1
-        return x
+            weft.debug.callback(see, x.sum(), ordered=True)
+            x = layer(x, w)
+        return [w + x.sum() for w in ws]
 
-    compiled = weft.jit(f, compile="blocks").lower(*deep_args()).compile()
+    ws, x = deep_args()
+    given = [w + 0 for w in ws]
+    compiled = weft.jit(f, compile="blocks", donate_argnums=0).lower(given, x).compile()
     assert compiled.blocks == []
+    new = compiled(given, x)
+    weft.effects_barrier()
+    assert all(w.is_deleted() for w in given)
+    assert len(set(seen)) == len(ws)
+    for total, w in zip(seen, ws, strict=True):
+        np.testing.assert_allclose(total, x.sum(), rtol=1e-4, atol=1e-4)
+        x = layer(x, w)
+    assert np.isfinite(x).all()
+    np.testing.assert_allclose(new[3], ws[3] + x.sum(), rtol=1e-4, atol=1e-4)
 
 
 def test_donated_arguments_and_results_that_are_arguments():

@@ -24,10 +24,34 @@ constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
 // no matter in any process.
 constexpr double kMaxGrowth = 1.03, kFewBytes = 1 << 20;
 
+// Makes steps of pieces.
+class Planner {
+ public:
+  explicit Planner(const Repeats& repeats) : graph_(repeats.graph()), repeats_(repeats) {}
+
+  // Pieces that are alike. Those of which a step would read and write too many arrays for what it
+  // takes are left out. `taken`: the ops of other steps, which make and are handed arrays anyway.
+  bool add(const Repeat& repeat, double max_seconds, const std::vector<bool>& taken);
+  size_t num_pieces() const { return pieces_.size(); }
+  void drop_last(size_t count) { pieces_.resize(pieces_.size() - count); }
+  std::shared_ptr<const BlockPlan> finish(const std::vector<bool>& donated);
+
+ private:
+  void drop_unused();
+  std::vector<bool> crossing_values() const;
+  GraphRef build(const Piece& piece,
+                 const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const;
+
+  const Graph& graph_;
+  const Repeats& repeats_;
+  std::vector<Piece> pieces_;
+};
+
 class Finder {
  public:
-  Finder(const Graph& graph, const BlockOptions& options)
-      : graph_(graph), options_(options), repeats_(graph, Repeats::Literals::kCount) {}
+  Finder(const GraphRef& program, const BlockOptions& options)
+      : options_(options),
+        repeats_(program, Repeats::Literals::kCount, [](const Op&) { return false; }) {}
 
   std::shared_ptr<const BlockPlan> find(const std::vector<bool>& donated);
 
@@ -35,9 +59,10 @@ class Finder {
   double products() const;
   Repeat cut(const Run& run) const;
   uint32_t middle(const Repeat& repeat) const;
+  static void take(const Repeat& repeat, std::vector<bool>& taken);
   void add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const;
+  bool add(const Run& run, Planner& planner, std::vector<bool>& taken) const;
 
-  const Graph& graph_;
   const BlockOptions& options_;
   const Repeats repeats_;
 };
@@ -45,10 +70,10 @@ class Finder {
 // The part of the work that matrix products do.
 double Finder::products() const {
   double all = 0, products = 0;
-  for (const Op& op : graph_.ops()) {
-    double work = seconds_of_work(op_cost(graph_, op));
+  for (uint32_t i = 0; i < repeats_.num_ops(); ++i) {
+    double work = seconds_of_work(repeats_.cost(i));
     all += work;
-    if (op.info == &op_named<"dot_general">()) products += work;
+    if (repeats_.graph().op(i).info == &op_named<"dot_general">()) products += work;
   }
   return all > 0 ? products / all : 0;
 }
@@ -72,23 +97,27 @@ Repeat Finder::cut(const Run& run) const {
 // reads is kept until it ends, and its own intermediate values beside that: shorter steps need
 // less memory.
 uint32_t Finder::middle(const Repeat& repeat) const {
-  uint32_t start = repeat.starts[0];
-  double whole = repeats_.seconds_of(start, start + repeat.length), least = -1;
+  // Of a copy in the midst: what the first one reads is the program's, and crosses no cut.
+  uint32_t start = repeat.starts[repeat.starts.size() / 2];
+  double whole = repeats_.seconds_of(start, start + repeat.length);
+  int64_t least = -1;
   uint32_t best = repeat.length;
   if (options_.min_seconds <= 0) return best;
+  std::vector<int64_t> crossing = repeats_.crossing(start, start + repeat.length, repeat.length);
   for (uint32_t at = options_.min_ops; at + options_.min_ops <= repeat.length; ++at) {
     double first = repeats_.seconds_of(start, start + at);
     if (std::min(first, whole - first) < std::max(options_.min_seconds, whole / 4)) continue;
-    double bytes = repeats_.crossing(start + at, repeat.length);
-    if (least < 0 || bytes < least) best = at, least = bytes;
+    if (least < 0 || crossing[at] < least) best = at, least = crossing[at];
   }
   return best;
 }
 
-// Adds copies that stand outside of the run, with other things between them; takes all ops.
+void Finder::take(const Repeat& repeat, std::vector<bool>& taken) {
+  for (uint32_t start : repeat.starts) std::fill_n(taken.begin() + start, repeat.length, true);
+}
+
+// Adds copies that stand outside of the run, with other things between them, and takes their ops.
 void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
-  auto take = [&](uint32_t start) { std::fill_n(taken.begin() + start, repeat.length, true); };
-  std::for_each(repeat.starts.begin(), repeat.starts.end(), take);
   uint32_t model = repeat.starts[0];
   for (uint32_t at = 0; at + repeat.length <= repeats_.num_ops(); ++at) {
     if (taken[at] || !repeats_.same_labels(model, at, repeat.length)) continue;
@@ -97,46 +126,28 @@ void Finder::add_elsewhere(Repeat& repeat, std::vector<bool>& taken) const {
         !repeats_.alike(model, at, repeat.length))
       continue;
     repeat.starts.push_back(at);
-    take(at);
+    std::fill_n(taken.begin() + at, repeat.length, true);
   }
   std::sort(repeat.starts.begin(), repeat.starts.end());
 }
 
-// Makes steps of pieces.
-class Planner {
- public:
-  Planner(const Graph& graph, const Repeats& repeats) : graph_(graph), repeats_(repeats) {}
-
-  // Pieces that are alike. Those of which a step would read and write too many arrays for what it
-  // takes are left out.
-  bool add(const Repeat& repeat, double max_seconds = 1e9);
-  void drop_last() { pieces_.pop_back(); }
-  std::shared_ptr<const BlockPlan> finish(const std::vector<bool>& donated);
-
- private:
-  void drop_unused();
-  std::vector<bool> crossing_values() const;
-  GraphRef build(const Piece& piece,
-                 const std::vector<std::pair<uint32_t, uint32_t>>& outputs) const;
-
-  const Graph& graph_;
-  const Repeats& repeats_;
-  std::vector<Piece> pieces_;
-};
-
-bool Planner::add(const Repeat& repeat, double max_seconds) {
+bool Planner::add(const Repeat& repeat, double max_seconds, const std::vector<bool>& taken) {
   Piece piece = repeats_.piece_of(repeat);
   repeats_.recompute(piece, [](uint32_t) { return true; });
-  // Arrays that go from one step to another: one module is given its own inputs and outputs, too.
+  // Arrays that go from one step to another because of this one: one module is given its own inputs
+  // and outputs, too.
   uint32_t start = repeat.starts[0], end = start + repeat.length;
   auto is_read_elsewhere = [&](uint32_t value) {
-    const std::vector<uint32_t>& users = repeats_.users(value);
-    return std::any_of(users.begin(), users.end(),
-                       [&](uint32_t user) { return user < start || user >= end; });
+    std::span<const uint32_t> users = repeats_.users(value);
+    return std::any_of(users.begin(), users.end(), [&](uint32_t user) {
+      return (user < start || user >= end) && !taken[user];
+    });
   };
   size_t arrays = 0;
-  for (const std::vector<uint32_t>& values : piece.inputs)
-    arrays += values[0] >= graph_.num_inputs() || is_read_elsewhere(values[0]);
+  for (const std::vector<uint32_t>& values : piece.inputs) {
+    const Op* maker = graph_.producer(Value{values[0]});
+    arrays += (maker && !taken[repeats_.index_of(*maker)]) || is_read_elsewhere(values[0]);
+  }
   for (uint32_t i = start; i < end; ++i)
     for (uint32_t r = 0; r < graph_.op(i).num_results; ++r)
       arrays += is_read_elsewhere(graph_.op(i).results_begin + r);
@@ -259,13 +270,13 @@ std::vector<bool> Planner::crossing_values() const {
   return crosses;
 }
 
-void set_peaks(BlockPlan& plan, const Graph& graph) {
+void set_peaks(BlockPlan& plan, const Repeats& repeats) {
   std::vector<int64_t> held = plan.held_bytes(), within;
   for (const BlockPlan::Block& block : plan.blocks) within.push_back(peak_of(*block.graph));
   for (size_t i = 0; i < held.size(); ++i)
     plan.peak = std::max(plan.peak, held[i] + within[plan.steps[i].block]);
-  plan.whole_peak = peak_of(graph);
-  plan.outer = outer_bytes(graph);
+  plan.whole_peak = repeats.peak();
+  plan.outer = outer_bytes(repeats.graph());
 }
 
 std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donated) {
@@ -323,53 +334,59 @@ std::shared_ptr<const BlockPlan> Planner::finish(const std::vector<bool>& donate
   }
   for (Value v : graph_.outputs()) plan->outputs.push_back(slots[v.id]);
   give_away(*plan, graph_.num_inputs(), donated);
-  set_peaks(*plan, graph_);
+  set_peaks(*plan, repeats_);
   return plan;
+}
+
+// Makes steps of a run, or of what is left if others have a part of it; false if it is refused as
+// costing too much.
+bool Finder::add(const Run& run, Planner& planner, std::vector<bool>& taken) const {
+  Run left = run;  // if it is in one piece
+  while (left.begin < left.end && taken[left.begin]) ++left.begin;
+  uint32_t end = left.begin;
+  while (end < left.end && !taken[end]) ++end;
+  left.end = end;
+  if (left.length() < 2 * left.period) return true;
+  Repeat repeat = cut(left);
+  if (repeat.starts.empty()) return true;
+  // Halves stand elsewhere on their own, too: of a layer that was edited one may be as it was.
+  auto add_parts = [&](std::vector<Repeat> parts) {
+    std::vector<bool> now = taken;
+    for (const Repeat& part : parts) take(part, now);
+    for (Repeat& part : parts) {
+      add_elsewhere(part, now);
+      double step = repeats_.seconds_of(part.starts[0], part.starts[0] + part.length);
+      if (planner.add(part, step * options_.max_overhead, taken)) continue;
+      planner.drop_last(static_cast<size_t>(&part - parts.data()));
+      return false;
+    }
+    taken = std::move(now);
+    return true;
+  };
+  Repeat first = repeat, second = repeat;
+  first.length = middle(repeat);
+  second.length -= first.length;
+  for (uint32_t& start : second.starts) start += first.length;
+  return (second.length > 0 && add_parts({first, second})) || add_parts({repeat});
 }
 
 std::shared_ptr<const BlockPlan> Finder::find(const std::vector<bool>& donated) {
   std::vector<Run> all = repeats_.runs();
   if (all.empty() || products() < options_.min_products) return nullptr;
 
-  Planner planner(graph_, repeats_);
+  Planner planner(repeats_);
   const uint32_t num_ops = repeats_.num_ops();
   std::vector<bool> taken(num_ops);
-  bool any = false;
-  for (const Run& run : all) {
-    // Of a run that others have a part of, what is left if it is in one piece.
-    Run left = run;
-    while (left.begin < left.end && taken[left.begin]) ++left.begin;
-    uint32_t end = left.begin;
-    while (end < left.end && !taken[end]) ++end;
-    left.end = end;
-    if (left.length() < 2 * left.period) continue;
-    Repeat repeat = cut(left);
-    if (repeat.starts.empty()) continue;
-    std::vector<bool> before = taken;
-    add_elsewhere(repeat, taken);
-    auto add = [&](const Repeat& r) {
-      double step = repeats_.seconds_of(r.starts[0], r.starts[0] + r.length);
-      return planner.add(r, step * options_.max_overhead);
-    };
-    Repeat first = repeat, second = repeat;
-    first.length = middle(repeat);
-    second.length -= first.length;
-    for (uint32_t& start : second.starts) start += first.length;
-    bool in_two = second.length > 0 && add(first);
-    if (in_two && !add(second)) {
-      planner.drop_last();
-      in_two = false;
-    }
-    if (in_two || add(repeat))
-      any = true;
-    else
-      taken = std::move(before);
+  // What was refused is asked again when there are more steps, to which arrays go anyway.
+  for (size_t before = 1; before != planner.num_pieces();) {
+    before = planner.num_pieces();
+    std::erase_if(all, [&](const Run& run) { return add(run, planner, taken); });
   }
-  if (!any) return nullptr;
+  if (planner.num_pieces() == 0) return nullptr;
   for (uint32_t i = 0; i < num_ops;) {
     uint32_t begin = i;
     while (i < num_ops && !taken[i]) ++i;
-    if (i > begin) planner.add({{begin}, i - begin});
+    if (i > begin) planner.add({{begin}, i - begin}, 1e9, taken);
     while (i < num_ops && taken[i]) ++i;
   }
   return planner.finish(donated);
@@ -412,8 +429,7 @@ std::shared_ptr<const BlockPlan> find_blocks(const GraphRef& graph, const BlockO
   for (Value v : graph->outputs())
     if (v.is_literal()) return nullptr;
   if (!is_portable(*graph)) return nullptr;
-  GraphRef ordered = reordered(graph, [](const Op&) { return false; });
-  return Finder(*ordered, options).find(donated);
+  return Finder(graph, options).find(donated);
 }
 
 }  // namespace weft

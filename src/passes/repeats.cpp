@@ -18,54 +18,149 @@ namespace {
 constexpr size_t kMaxPeriods = 64;  // tried
 constexpr size_t kMaxOuter = 512;   // values in front of a piece of which it may make its inputs
 
-}  // namespace
-
-bool Repeats::same(const Op& a, const Op& b) const {
+bool are_of_one_kind(const Graph& graph, const Op& a, const Op& b) {
   if (a.info != b.info || a.num_operands != b.num_operands || a.num_results != b.num_results)
     return false;
   if (!equal(a.attrs, b.attrs)) return false;
   for (uint32_t i = 0; i < a.num_operands; ++i) {
-    Value x = graph_.operand(a, i), y = graph_.operand(b, i);
-    if (x.is_literal() != y.is_literal() || graph_.type(x) != graph_.type(y)) return false;
-    if (literals_ == Literals::kCount && x.is_literal() &&
-        !(graph_.literal(x) == graph_.literal(y)))
-      return false;
+    Value x = graph.operand(a, i), y = graph.operand(b, i);
+    if (x.is_literal() != y.is_literal() || graph.type(x) != graph.type(y)) return false;
   }
   for (uint32_t i = 0; i < a.num_results; ++i)
-    if (graph_.result_types(a)[i] != graph_.result_types(b)[i]) return false;
+    if (graph.result_types(a)[i] != graph.result_types(b)[i]) return false;
   return true;
 }
 
-Repeats::Repeats(const Graph& graph, Literals literals)
-    : graph_(graph),
-      literals_(literals),
-      num_ops_(static_cast<uint32_t>(graph.ops().size())),
-      labels_(num_ops_),
-      last_use_(graph.num_values()),
-      users_(graph.num_values()),
-      seconds_{0} {
-  std::unordered_multimap<uint64_t, uint32_t> known;  // to the first op with the label
-  for (uint32_t i = 0; i < num_ops_; ++i) {
-    const Op& op = graph_.op(i);
-    uint64_t h = hash_combine(hash_pointer(op.info), hash(op.attrs));
-    for (Value v : graph_.operands(op)) {
-      h = hash_combine(h, hash_pointer(graph_.type(v)));
-      if (v.is_literal()) {
-        if (literals == Literals::kCount) h = hash_combine(h, graph_.literal(v).lo);
-        continue;
+// Of two ops of one kind.
+bool have_same_literals(const Graph& graph, const Op& a, const Op& b) {
+  for (uint32_t i = 0; i < a.num_operands; ++i)
+    if (Value x = graph.operand(a, i);
+        x.is_literal() && !(graph.literal(x) == graph.literal(graph.operand(b, i))))
+      return false;
+  return true;
+}
+
+// Both ways to cut a program ask for them, one after the other.
+std::shared_ptr<const OpLabels> labels_of(const Graph& graph) {
+  return graph.cached<OpLabels>("op_labels", [&] {
+    auto labels = std::make_shared<OpLabels>();
+    // The first op of each label by hash, which of those that literals tell apart has these in it.
+    std::unordered_multimap<uint64_t, uint32_t> kinds, exact;
+    auto find = [](auto& known, uint64_t hash, uint32_t op, auto&& is_same) {
+      auto [at, end] = known.equal_range(hash);
+      while (at != end && !is_same(at->second)) ++at;
+      if (at != end) return at->second;
+      known.emplace(hash, op);
+      return op;
+    };
+    for (uint32_t i = 0; i < graph.ops().size(); ++i) {
+      const Op& op = graph.op(i);
+      uint64_t h = hash_combine(hash_pointer(op.info), hash(op.attrs)), of_literals = 0;
+      bool has_literals = false;
+      for (Value v : graph.operands(op)) {
+        h = hash_combine(h, hash_pointer(graph.type(v)));
+        if (!v.is_literal()) continue;
+        has_literals = true;
+        of_literals = hash_combine(of_literals, graph.literal(v).lo);
       }
-      last_use_[v.id] = i;
-      if (users_[v.id].empty() || users_[v.id].back() != i) users_[v.id].push_back(i);
+      uint32_t kind = find(
+          kinds, h, i, [&](uint32_t other) { return are_of_one_kind(graph, graph.op(other), op); });
+      labels->kinds.push_back(kind);
+      labels->costs.push_back(kind == i ? op_cost(graph, op) : Cost(labels->costs[kind]));
+      auto is_same = [&](uint32_t other) {
+        return labels->kinds[other] == kind && have_same_literals(graph, graph.op(other), op);
+      };
+      labels->exact.push_back(
+          has_literals ? find(exact, hash_combine(of_literals, kind), i, is_same) : kind);
     }
-    auto [at, end] = known.equal_range(h);
-    while (at != end && !same(graph_.op(at->second), op)) ++at;
-    labels_[i] = at == end ? i : at->second;
-    if (at == end) known.emplace(h, i);
-    seconds_.push_back(seconds_.back() + seconds(op_cost(graph_, op)));
+    return labels;
+  });
+}
+
+// Where the op that comes at each place is in the graph.
+std::vector<uint32_t> order_of(const Graph& graph,
+                               const std::function<bool(const Op&)>& follows_operand) {
+  std::vector<bool> varies(graph.num_values());
+  std::fill_n(varies.begin(), graph.num_inputs(), true);
+  // Behind which op each stands, counted from 1; itself if it stays.
+  std::vector<uint32_t> place;
+  for (const Op& op : graph.ops()) {
+    auto number = static_cast<uint32_t>(place.size());
+    auto operands = graph.operands(op);
+    bool any = std::any_of(operands.begin(), operands.end(),
+                           [&](Value v) { return !v.is_literal() && varies[v.id]; });
+    std::fill_n(varies.begin() + op.results_begin, op.num_results, any);
+    bool follows = any && follows_operand(op);
+    const Op* maker = follows ? graph.producer(operands[0]) : nullptr;
+    if (maker)
+      place.push_back(place[static_cast<size_t>(maker - graph.ops().data())]);
+    else
+      place.push_back(any && !follows ? number + 1 : 0);
   }
+  std::vector<uint32_t> order(place.size());
+  std::iota(order.begin(), order.end(), 0u);
+  if (!std::is_sorted(place.begin(), place.end()))
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return place[a] < place[b]; });
+  return order;
+}
+
+GraphRef reordered(const GraphRef& graph, const std::vector<uint32_t>& order) {
+  if (std::is_sorted(order.begin(), order.end())) return graph;
+  GraphBuilder b;
+  ValueMap map(*graph, b);
+  std::vector<Value> inputs = copy_inputs(*graph, b, map);
+  for (uint32_t i : order) {
+    const Op& op = graph->op(i);
+    b.set_loc(op.loc);
+    map.set_results(op, copy_op(*graph, b, op, map(graph->operands(op))));
+  }
+  return finish_copy(*graph, b, map, inputs);
+}
+
+bool can_be_moved(const Op& op, const Cost& cost) {
+  const OpDef& d = def(*op.info);
+  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
+    return false;
+  return d.elementwise || cost.flops == 0;
+}
+
+}  // namespace
+
+Repeats::Repeats(const GraphRef& program, Literals literals,
+                 const std::function<bool(const Op&)>& follows_operand)
+    : known_(labels_of(*program)),
+      order_(order_of(*program, follows_operand)),
+      ordered_(reordered(program, order_)),
+      graph_(*ordered_),
+      num_ops_(static_cast<uint32_t>(graph_.ops().size())),
+      last_use_(graph_.num_values()),
+      users_begin_(graph_.num_values() + 1),
+      seconds_{0} {
+  const std::vector<uint32_t>& all = literals == Literals::kCount ? known_->exact : known_->kinds;
+  auto each_use = [&](auto&& f) {  // but the second use by one op
+    std::vector<uint32_t> before(graph_.num_values(), num_ops_);
+    for (uint32_t i = 0; i < num_ops_; ++i)
+      for (Value v : graph_.operands(graph_.op(i)))
+        if (!v.is_literal() && std::exchange(before[v.id], i) != i) f(v.id, i);
+  };
+  for (uint32_t i = 0; i < num_ops_; ++i) {
+    labels_.push_back(all[order_[i]]);
+    seconds_.push_back(seconds_.back() + seconds(cost(i)));
+  }
+  each_use([&](uint32_t value, uint32_t user) {
+    ++users_begin_[value + 1];
+    last_use_[value] = user;
+  });
+  std::partial_sum(users_begin_.begin(), users_begin_.end(), users_begin_.begin());
+  users_.resize(users_begin_.back());
+  std::vector<uint32_t> next(users_begin_.begin(), users_begin_.end() - 1);
+  each_use([&](uint32_t value, uint32_t user) { users_[next[value]++] = user; });
   for (Value v : graph_.outputs())
     if (!v.is_literal()) last_use_[v.id] = num_ops_;
 }
+
+bool Repeats::can_move(uint32_t op) const { return can_be_moved(graph_.op(op), cost(op)); }
 
 bool Repeats::same_labels(uint32_t a, uint32_t b, uint32_t length) const {
   return std::equal(labels_.begin() + a, labels_.begin() + a + length, labels_.begin() + b);
@@ -106,17 +201,32 @@ std::vector<Run> Repeats::runs() const {
   return found;
 }
 
-double Repeats::crossing(uint32_t at, uint32_t period) const {
-  double bytes = 0;
-  for (uint32_t i = at - std::min(at, period); i < at; ++i) {
+std::vector<int64_t> Repeats::crossing(uint32_t begin, uint32_t end, uint32_t period) const {
+  std::vector<int64_t> changes(end - begin + 1);                  // from one cut to the next
+  auto add = [&](uint32_t after, uint32_t last, int64_t bytes) {  // to cuts (after, last]
+    uint32_t from = std::max(after + 1, begin), to = std::min(last + 1, end);
+    if (from >= to) return;
+    changes[from - begin] += bytes;
+    changes[to - begin] -= bytes;
+  };
+  for (uint32_t i = begin - std::min(begin, period); i + 1 < end; ++i) {
     const Op& op = graph_.op(i);
     for (uint32_t r = 0; r < op.num_results; ++r) {
-      uint32_t last = last_use_[op.results_begin + r];
-      if (last >= at && last < at + period)
-        bytes += static_cast<double>(graph_.result_types(op)[r]->num_bytes());
+      uint32_t value = op.results_begin + r, before = i, last = last_use_[value];
+      int64_t bytes = graph_.result_types(op)[r]->num_bytes();
+      for (uint32_t user : users(value)) {
+        // The first user behind cuts (before, user] is this one.
+        uint32_t to = std::min(user, i + period);
+        add(std::max(before, user - std::min(user, period)), to, bytes);
+        add(std::max(before, last - std::min(last, period)), to, bytes);
+        before = user;
+        if (before >= i + period) break;
+      }
     }
   }
-  return bytes;
+  std::partial_sum(changes.begin(), changes.end(), changes.begin());
+  changes.pop_back();
+  return changes;
 }
 
 bool Repeats::alike(uint32_t a, uint32_t b, uint32_t length) const {
@@ -131,17 +241,22 @@ bool Repeats::alike(uint32_t a, uint32_t b, uint32_t length) const {
 }
 
 Repeat Repeats::cut(const Run& run, uint32_t length) const {
+  const uint32_t period = run.period;
+  uint32_t middle = run.begin + run.length() / period / 2 * period;
+  std::vector<int64_t> bytes = crossing(middle, middle + period, period);
+  uint32_t phases = std::min(period, run.length() - length + 1);
+  int64_t least = *std::min_element(bytes.begin(), bytes.begin() + phases);
+  std::unordered_multimap<uint32_t, uint32_t> equal;  // starts, by the first label
+  for (uint32_t i = run.begin; i < run.begin + phases; ++i)
+    if (bytes[i - run.begin] == least) equal.emplace(labels_[i], i);
+  uint32_t begin = num_ops_;
+  for (uint32_t at = 0; begin == num_ops_; ++at)
+    for (auto [i, end] = equal.equal_range(labels_[at]); i != end; ++i)
+      if (same_labels(at, i->second, period)) begin = std::min(begin, i->second);
+  uint32_t copies = (run.end - begin) / length, model = begin + copies / 2 * length;
   Repeat repeat{.length = length};
-  uint32_t slack = run.length() % length, best = run.begin;
-  double least = -1;
-  for (uint32_t at = run.begin; at <= run.begin + std::min(slack, run.period - 1); ++at) {
-    double bytes = crossing(at + run.period, run.period);
-    if (least < 0 || bytes < least) best = at, least = bytes;
-  }
-  uint32_t copies = (run.end - best) / length;
-  uint32_t model = best + copies / 2 * length;
   for (uint32_t i = 0; i < copies; ++i)
-    if (uint32_t start = best + i * length; alike(model, start, length))
+    if (uint32_t start = begin + i * length; alike(model, start, length))
       repeat.starts.push_back(start);
   return repeat;
 }
@@ -153,6 +268,7 @@ Piece Repeats::piece_of(const Repeat& repeat) const {
   uint32_t model = repeat.starts[0];
   for (uint32_t i = 0; i < repeat.length; ++i) {
     Piece::Entry& entry = piece.entries.emplace_back();
+    entry.ops.reserve(repeat.starts.size());
     for (uint32_t start : repeat.starts) entry.ops.push_back(start + i);
     for (uint32_t k = 0; k < graph_.op(model + i).num_operands; ++k) {
       Value v = graph_.operand(graph_.op(model + i), k);
@@ -207,7 +323,7 @@ std::vector<uint32_t> Repeats::made_by(const std::vector<uint32_t>& values) cons
     if (!op || labels_[index_of(*op)] != labels_[ops.empty() ? index_of(*op) : ops[0]]) return {};
     ops.push_back(index_of(*op));
   }
-  if (!can_move(graph_, graph_.op(ops[0]))) return {};
+  if (!can_move(ops[0])) return {};
   return ops;
 }
 
@@ -276,14 +392,15 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
     }
     bool is_input = value < graph_.num_inputs();
     uint32_t maker = is_input ? 0 : index_of(*graph_.producer(Value{value}));
-    bool is_written = last_use_[value] == graph_.ops().size(), is_exclusive = !is_written;
-    for (uint32_t user : users_[value]) {
+    bool is_output = last_use_[value] == num_ops_;
+    bool is_written = is_output, is_exclusive = !is_output;
+    for (uint32_t user : users(value)) {
       if ((user >= begin && user < end) || exclusive.count(user)) continue;
       is_exclusive = false;
       is_written = is_written || user >= maker + piece.num_own;
     }
     double bytes = static_cast<double>(graph_.type(Value{value})->num_bytes());
-    if (is_input) bytes = 0;  // the caller keeps it anyway
+    if (is_input || is_output) bytes = 0;  // the caller keeps it anyway
     double reading = is_written ? bytes : 2 * bytes;
     if (k < num_inputs) cut.add(kSource, needed(k), MinCut::kInfinite);
     if (o.ops.empty()) {
@@ -291,7 +408,7 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
       continue;
     }
     if (is_exclusive) exclusive.emplace(o.ops[model], k);
-    double work = is_exclusive ? 0 : seconds_of_work(op_cost(graph_, graph_.op(o.ops[0])));
+    double work = is_exclusive ? 0 : seconds_of_work(cost(o.ops[0]));
     cut.add(needed(k), made(k), reading);
     cut.add(made(k), kSink, work * kBytes + 1);
     for (const Source& source : o.operands)
@@ -344,47 +461,8 @@ std::vector<Values> Repeats::build(const Piece& piece, Builder& b, const Values&
   return results;
 }
 
-GraphRef reordered(const GraphRef& graph, const std::function<bool(const Op&)>& follows_operand) {
-  std::vector<bool> varies(graph->num_values());
-  std::fill_n(varies.begin(), graph->num_inputs(), true);
-  // Behind which op each stands, counted from 1; itself if it stays.
-  std::vector<uint32_t> place;
-  for (const Op& op : graph->ops()) {
-    auto number = static_cast<uint32_t>(place.size());
-    auto operands = graph->operands(op);
-    bool any = std::any_of(operands.begin(), operands.end(),
-                           [&](Value v) { return !v.is_literal() && varies[v.id]; });
-    std::fill_n(varies.begin() + op.results_begin, op.num_results, any);
-    const Op* maker = any && follows_operand(op) ? graph->producer(operands[0]) : nullptr;
-    if (maker)
-      place.push_back(place[static_cast<size_t>(maker - graph->ops().data())]);
-    else
-      place.push_back(any && !follows_operand(op) ? number + 1 : 0);
-  }
-  if (std::is_sorted(place.begin(), place.end())) return graph;
-  std::vector<uint32_t> order(place.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return place[a] < place[b]; });
-  GraphBuilder b;
-  ValueMap map(*graph, b);
-  std::vector<Value> inputs = copy_inputs(*graph, b, map);
-  for (uint32_t i : order) {
-    const Op& op = graph->op(i);
-    b.set_loc(op.loc);
-    map.set_results(op, copy_op(*graph, b, op, map(graph->operands(op))));
-  }
-  return finish_copy(*graph, b, map, inputs);
-}
-
-bool can_move(const Graph& graph, const Op& op) {
-  const OpDef& d = def(*op.info);
-  if (op.num_results != 1 || d.effects != kPure || (op.attrs && op.attrs->holds_graphs()))
-    return false;
-  return d.elementwise || op_cost(graph, op).flops == 0;
-}
-
-int64_t peak_of(const Graph& graph) {
+// `cost_of`: of an op of a number.
+static int64_t peak_of(const Graph& graph, auto&& cost_of) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
   std::vector<uint32_t> readers(graph.num_values()), last(graph.num_values());
   std::vector<bool> is_stored(graph.num_values()), is_output(graph.num_values());
@@ -394,10 +472,11 @@ int64_t peak_of(const Graph& graph) {
   for (uint32_t i = num_ops; i-- > 0;) {
     const Op& op = graph.op(i);
     uint32_t end = i;  // until which its operands are needed
-    bool is_fused = can_move(graph, op);
+    const Cost& cost = cost_of(i);
+    bool is_fused = can_be_moved(op, cost);
     for (uint32_t r = 0; r < op.num_results; ++r) {
       uint32_t v = op.results_begin + r;
-      bool is_dear = readers[v] > 1 && op_cost(graph, op).transcendentals > 0;
+      bool is_dear = readers[v] > 1 && cost.transcendentals > 0;
       is_stored[v] = is_stored[v] || !is_fused || is_dear;
       if (!is_stored[v]) end = std::max(end, last[v]);
     }
@@ -426,6 +505,14 @@ int64_t peak_of(const Graph& graph) {
     now -= freed[i];
   }
   return peak;
+}
+
+int64_t peak_of(const Graph& graph) {
+  return peak_of(graph, [&](uint32_t op) { return op_cost(graph, graph.op(op)); });
+}
+
+int64_t Repeats::peak() const {
+  return peak_of(graph_, [&](uint32_t op) -> const Cost& { return cost(op); });
 }
 
 int64_t outer_bytes(const Graph& graph) {

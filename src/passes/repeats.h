@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/graph.h"
@@ -49,16 +51,29 @@ struct Piece {
   size_t num_copies() const { return entries[0].ops.size(); }
 };
 
-// The order of a graph's ops, which repeats.
-//
-// Each op gets a label: what it is and the types of its operands, but not where these come from. A
-// run is a stretch in which each label is the one that stands a period before.
+// What each op of a graph is, with the types of its operands, but not where these come from: the
+// number of the first op that is the same.
+struct OpLabels {
+  std::vector<uint32_t> kinds;  // where scalar literals may differ
+  std::vector<uint32_t> exact;  // where they count
+  std::vector<Cost> costs;      // those of one kind have one cost
+};
+
+// The order of a graph's ops, which repeats. A run is a stretch in which the label of each op is
+// that of the op a period before.
 class Repeats {
  public:
   // Whether ops that differ in scalar literals are alike.
   enum class Literals : bool { kCount, kMayDiffer };
 
-  Repeats(const Graph& graph, Literals literals);
+  // Ops that depend on no input come in front of the others: of several layers that share what such
+  // ops make, the first one has them in its midst, and would be like no other. Ops for which
+  // follows_operand holds come behind the one that makes their only operand, or in front.
+  Repeats(const GraphRef& program, Literals literals,
+          const std::function<bool(const Op&)>& follows_operand);
+
+  // The program in that order.
+  const Graph& graph() const { return graph_; }
 
   // The longest first; of those that cover the same, the one of the shortest period.
   std::vector<Run> runs() const;
@@ -67,20 +82,28 @@ class Repeats {
   // Whether two stretches of the same labels take their operands from the same places, counted from
   // their starts.
   bool alike(uint32_t a, uint32_t b, uint32_t length) const;
-  // Bytes that are made within a period before a cut and read within one after it.
-  double crossing(uint32_t at, uint32_t period) const;
+  // Bytes that steps write and read at each of the cuts [begin, end), of what is made within a
+  // period before a cut and read within one after it. What is needed later too is only read: it is
+  // written wherever the cut is.
+  std::vector<int64_t> crossing(uint32_t begin, uint32_t end, uint32_t period) const;
   // The copies of `length` ops, a multiple of the period, from where the fewest bytes cross from
-  // one to the next; those that are not alike stay out.
+  // one to the next, though it be one copy less; of several such places, from the one whose period
+  // stands first in the program. Copies that are not alike stay out. Where the run ends does not
+  // matter: what repeats before and after an edit is cut as it was without the edit.
   Repeat cut(const Run& run, uint32_t length) const;
 
   double seconds_of(uint32_t begin, uint32_t end) const { return seconds_[end] - seconds_[begin]; }
   uint32_t num_ops() const { return num_ops_; }
   uint32_t index_of(const Op& op) const { return static_cast<uint32_t>(&op - graph_.ops().data()); }
 
-  // The op that reads a value last; num_ops() for outputs.
-  const std::vector<uint32_t>& last_use() const { return last_use_; }
   // The ops that read a value, in order.
-  const std::vector<uint32_t>& users(uint32_t value) const { return users_[value]; }
+  std::span<const uint32_t> users(uint32_t value) const {
+    return {users_.data() + users_begin_[value], users_.data() + users_begin_[value + 1]};
+  }
+  const Cost& cost(uint32_t op) const { return known_->costs[order_[op]]; }
+  // Whether an op may be made where its result is read: it is part of the kernels there.
+  bool can_move(uint32_t op) const;
+  int64_t peak() const;  // of the program: peak_of
 
   Piece piece_of(const Repeat& repeat) const;
   // Makes inputs of a piece anew in place of reading them, where that takes less. What a step
@@ -92,34 +115,27 @@ class Repeats {
   std::vector<Values> build(const Piece& piece, Builder& b, const Values& inputs) const;
 
  private:
-  bool same(const Op& a, const Op& b) const;
   // Where in [begin, end) a value is made, counted from the first result; -1 if it is not.
   int64_t inside(Value v, uint32_t begin, uint32_t end) const;
   bool is_one_literal(const std::vector<uint32_t>& ops, uint32_t operand) const;
   std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
 
+  const std::shared_ptr<const OpLabels> known_;  // of the program
+  const std::vector<uint32_t> order_;            // of each op, where it is in the program
+  const GraphRef ordered_;
   const Graph& graph_;
-  const Literals literals_;
   const uint32_t num_ops_;
   std::vector<uint32_t> labels_;
-  std::vector<uint32_t> last_use_;
-  std::vector<std::vector<uint32_t>> users_;
-  std::vector<double> seconds_;  // summed up over the ops before
+  std::vector<uint32_t> last_use_;             // per value; num_ops_ for outputs
+  std::vector<uint32_t> users_begin_, users_;  // those of value v from users_begin_[v] on
+  std::vector<double> seconds_;                // summed up over the ops before
 };
 
-// Whether an op may be made where its result is read: it is part of the kernels there.
-bool can_move(const Graph& graph, const Op& op);
 // The most bytes of intermediate values that are alive at once in one module, by estimate. XLA
 // makes what is cheap, or read by one kernel, within the kernels that read it, which then keep
 // alive what that is made of.
 int64_t peak_of(const Graph& graph);
 // Bytes of a program's inputs and outputs.
 int64_t outer_bytes(const Graph& graph);
-
-// The same program in another order. Ops that depend on no input stand in front of the others: of
-// several layers that share what such ops make, the first one has them in its midst, and would be
-// like no other. Ops for which follows_operand holds stand behind the one that makes their only
-// operand, or in front.
-GraphRef reordered(const GraphRef& graph, const std::function<bool(const Op&)>& follows_operand);
 
 }  // namespace weft

@@ -92,12 +92,13 @@ struct Loop {
 
 class Roller {
  public:
-  Roller(const Graph& graph, const RollOptions& options)
-      : graph_(graph),
-        options_(options),
-        repeats_(graph, Repeats::Literals::kMayDiffer),
+  Roller(const GraphRef& program, const RollOptions& options)
+      : options_(options),
+        repeats_(program, Repeats::Literals::kMayDiffer,
+                 [](const Op& op) { return is_slice(op) || is_reshape(op); }),
+        graph_(repeats_.graph()),
         loop_of_(repeats_.num_ops(), kNoLoop),
-        map_(graph, b_) {}
+        map_(graph_, b_) {}
 
   std::shared_ptr<const Rolled> run();
 
@@ -137,9 +138,9 @@ class Roller {
   static Val spread(Val x, int64_t first, int64_t step, int64_t count);
   void emit(Loop& loop);
 
-  const Graph& graph_;
   const RollOptions& options_;
   const Repeats repeats_;
+  const Graph& graph_;
   std::vector<uint32_t> loop_of_;  // per op
   std::vector<Loop> loops_;
   std::vector<bool> is_live_;  // ops outside of loops
@@ -309,8 +310,7 @@ bool Roller::is_ready(const Loop& loop) const {
 
 uint32_t Roller::kernels(const Loop& loop) const {
   uint32_t count = 0;
-  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
-    count += !can_move(graph_, graph_.op(i));
+  for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i) count += !repeats_.can_move(i);
   return count;
 }
 
@@ -324,7 +324,7 @@ bool Roller::set_unroll(Loop& loop) const {
   uint32_t all = loop.num_copies(), num_kernels = kernels(loop);
   double work = 0;
   for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
-    work += seconds_of_work(op_cost(graph_, graph_.op(i)));
+    work += seconds_of_work(repeats_.cost(i));
   // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
@@ -474,7 +474,7 @@ bool Roller::fits() const {
   }
   return static_cast<double>(bytes) <=
          static_cast<double>(options_.few_bytes) +
-             options_.max_growth * static_cast<double>(peak_of(graph_));
+             options_.max_growth * static_cast<double>(repeats_.peak());
 }
 
 // ---- The new program
@@ -679,8 +679,7 @@ std::shared_ptr<const Rolled> Roller::run() {
 
 std::shared_ptr<const Rolled> roll(const GraphRef& graph, const RollOptions& options) {
   if (graph->effects() != kPure || graph->ops().size() < options.min_ops) return nullptr;
-  GraphRef ordered = reordered(graph, [](const Op& op) { return is_slice(op) || is_reshape(op); });
-  return Roller(*ordered, options).run();
+  return Roller(graph, options).run();
 }
 
 GraphRef roll_pass(const GraphRef& graph, const PassOptions&, PassStats&) {

@@ -1,5 +1,8 @@
 // What is cut into blocks, and that the steps put together are the program.
 #include "weft/blocks.h"
+
+#include <algorithm>
+
 #include "check.h"
 #include "test_ops.h"
 #include "weft/build.h"
@@ -24,6 +27,29 @@ GraphRef layers(bool each_is_output) {
   }
   if (!each_is_output) outputs.push_back(x.value);
   return b.finish(outputs);
+}
+
+// Layers of two halves, each of which begins with a product, which stays in its step; in the first
+// half of layer `edited` there is an op more.
+GraphRef layers_of_halves(int edited) {
+  GraphBuilder b;
+  Value input = b.input(f32({8, 8})), weight = b.input(f32({8, 8}));
+  Val x{&b, input}, w{&b, weight};
+  const DotDims dims{{1}, {0}, {}, {}};
+  for (int i = 0; i < kLayers; ++i) {
+    Val y = dot_general(x, w, dims);
+    for (int k = 0; k < 12; ++k) y = k == 4 && i == edited ? cos(cos(y)) * y : cos(y) * y;
+    x = x + tanh(y);
+    Val z = dot_general(x, w, dims);
+    for (int k = 0; k < 12; ++k) z = sin(z) * z;
+    x = x + z;
+  }
+  return b.finish(Values{x.value});
+}
+
+bool has_block(const BlockPlan& plan, const Graph& graph) {
+  return std::any_of(plan.blocks.begin(), plan.blocks.end(),
+                     [&](const BlockPlan::Block& block) { return equal(*block.graph, graph); });
 }
 
 GraphRef put_together(const BlockPlan& plan, const Graph& graph) {
@@ -88,6 +114,39 @@ TEST(blocks_of_layers_with_other_things_between_them) {
   CHECK_EQ(plan->blocks.size(), size_t{2});
   CHECK_EQ(plan->blocks[0].num_steps, uint32_t{kLayers});
   CHECK(equal(*put_together(*plan, *graph), *graph));
+}
+
+TEST(blocks_of_layers_are_the_same_when_one_was_edited) {
+  auto base = find_blocks(layers_of_halves(-1));
+  CHECK(base);
+  CHECK_EQ(base->blocks.size(), size_t{1});
+  for (int edited : {1, 3, kLayers - 1}) {
+    GraphRef graph = layers_of_halves(edited);
+    auto plan = find_blocks(graph);
+    CHECK_EQ(plan->blocks.size(), size_t{2});
+    CHECK(has_block(*base, *plan->blocks[0].graph));
+    CHECK_EQ(plan->blocks[0].num_steps, uint32_t{kLayers - 1});
+    CHECK_EQ(plan->blocks[1].num_steps, 1u);
+    CHECK(equal(*put_together(*plan, *graph), *graph));
+  }
+}
+
+TEST(of_an_edited_layer_the_half_is_new_that_was_edited) {
+  BlockOptions in_two{.min_seconds = 1e-12};
+  auto base = find_blocks(layers_of_halves(-1), in_two);
+  CHECK(base);
+  CHECK_EQ(base->blocks.size(), size_t{2});
+  CHECK_EQ(base->steps.size(), size_t{2 * kLayers});
+  for (int edited : {0, 3, kLayers - 1}) {
+    GraphRef graph = layers_of_halves(edited);
+    auto plan = find_blocks(graph, in_two);
+    CHECK_EQ(plan->steps.size(), size_t{2 * kLayers});
+    CHECK_EQ(plan->blocks.size(), size_t{3});
+    auto is_known = [&](const BlockPlan::Block& block) { return has_block(*base, *block.graph); };
+    CHECK_EQ(std::count_if(plan->blocks.begin(), plan->blocks.end(), is_known), 2);
+    CHECK_EQ(plan->blocks[2].num_steps, 1u);
+    CHECK(equal(*put_together(*plan, *graph), *graph));
+  }
 }
 
 TEST(no_blocks_without_repetition) {
