@@ -66,7 +66,7 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
     std::vector<Operand> xs;
     for (size_t i = 0; i < call.operands.size(); ++i) {
       Value v = context->builder.input(passed_type(call, i));
-      if (explicit_axes_exist) set_split(*context, v, shown_split(places.input(i)));
+      if (types_tell_places) set_split(*context, v, shown_split(places.input(i)));
       tracers.push_back(Ref::steal(make_tracer(context, v, call.operands[i].weak)));
       xs.push_back(classify(tracers.back().get()));
     }
@@ -83,7 +83,8 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   CompileOptions options;
   options.places = places;
   for (size_t i = 0; i < splits.size(); ++i)
-    options.places.outputs.push_back(place_of_result(splits[i], graph->type(graph->outputs()[i])));
+    options.places.outputs.push_back(
+        place_of_result(splits[i], graph->type(graph->outputs()[i]), places.at->mesh()));
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;

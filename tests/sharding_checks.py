@@ -301,11 +301,17 @@ def memories():
             assert weft.device_put(there, place).sharding == place
             f = weft.jit(lambda x: (x * 2, x + 1), out_shardings=(other, None))
             twice, more = f(there)
-            assert twice.sharding == other and more.sharding == (there + 1).sharding == place
+            # That of the host is part of types, and results are in the memory of their operands.
+            follows = other if kind == "pinned_host" else place
+            assert twice.sharding == other and more.sharding == (there + 1).sharding == follows
             same(twice, HOST * 2)
-            same(there + weft.device_put(HOST, place), HOST * 2)
             loaded = f.lower(there).compile().runtime_executable()
-            assert loaded.get_output_memory_kinds() == [[kind, place.memory_kind]]
+            assert loaded.get_output_memory_kinds() == [[kind, follows.memory_kind]]
+            if follows is place:
+                same(there + weft.device_put(HOST, place), HOST * 2)
+            else:
+                with raises(ValueError, "[add] expected operands in one memory", "f32<host>[8,4]"):
+                    there + weft.device_put(HOST, place)
             given = weft.jit(lambda x: x * 2, donate_argnums=0, out_shardings=place)
             same(given(there), HOST * 2)
             assert there.is_deleted()
@@ -391,6 +397,31 @@ def spaces_of_memory():
     back = weft.device_put(there, weft.memory.Space.Device)
     assert back.sharding == a.sharding
     same(back, HOST)
+    host, device = weft.memory.Space.Host, weft.memory.Space.Device
+    assert weft.typeof(there).memory_space is host and weft.typeof(a).memory_space is device
+    assert str(weft.typeof(there)) == "float32<host>[8,4]"
+
+    def through(x, place):
+        x = weft.device_put(x * 2, place)
+        assert weft.typeof(x).memory_space is host
+        x = lax.scan(lambda c, row: (c + row, c), x[0] * 0, x)[1]
+        x = weft.jit(lambda x: wnp.where(x > 1e9, 0, x).reshape(-1))(x)
+        assert weft.typeof(x).memory_space is host
+        return x, wnp.sum(weft.device_put(x, device) ** 2)
+
+    expected = 2 * (np.cumsum(HOST, axis=0) - HOST).reshape(-1)
+    for x in (a, HOST, weft.device_put(HOST, weft.devices()[1])):
+        for place in (host, there.sharding if x is a else host):
+            moved, total = weft.jit(through, static_argnums=1)(x, place)
+            same(moved, expected)
+            assert moved.sharding.memory_kind == "pinned_host"
+            assert total.sharding.memory_kind == "device"
+            assert moved.devices() == total.devices()
+            slope = weft.jit(weft.grad(lambda x, p=place: through(x, p)[1]))(x)
+            assert slope.sharding.memory_kind == "device"
+            same(slope, weft.grad(lambda x: wnp.sum((2 * (wnp.cumsum(x, 0) - x)) ** 2))(HOST))
+    with raises(ValueError, "[add] expected operands in one memory", "sharding_checks.py"):
+        weft.jit(lambda x: weft.device_put(x, host) + x)(a)
 
 
 def programs_under_a_mesh():

@@ -185,15 +185,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
     committed to other devices is an error. In a function that is traced a sharding over a mesh is
-    that of `weft.lax.with_sharding_constraint`, and a device has no effect: the values are those of
-    one program.
+    that of `weft.lax.with_sharding_constraint`, of whose devices and those of a device only the
+    kind of memory counts: the values are those of one program.
 
     Args:
       x: a tree of arrays and numbers.
       device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, a
         `weft.memory.Space`, or None; or a tree of such, of which `x` may go on below. A Space moves
-        arrays to another memory of the devices that they are on; in a function that is traced it
-        has no effect.
+        arrays to another memory of the devices that they are on.
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
@@ -201,7 +200,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Raises ValueError for `donate` together with `may_alias`.
     """
     from weft._placement import placement_of
-    from weft.lax._sharding import constrained
+    from weft.lax._sharding import constrained, moved
 
     if donate and may_alias is not None:
         raise ValueError(f"device_put expected donate or may_alias={may_alias}, not both")
@@ -210,7 +209,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if place is None:
             return put(leaf, None)
         if isinstance(place, Space):
-            return put(leaf, _in_memory(leaf, place))
+            return _in_memory(leaf, place, put)
         return put(leaf, placement_of(place, "device_put", ValueError, np.shape(leaf)))
 
     def put(leaf, placement):
@@ -218,7 +217,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
-            return value if placement is None else constrained(value, placement)
+            return value if placement is None else moved(constrained(value, placement), placement)
         result = value if placement is None else _core.commit(value, placement)
         if may_alias is False and result is leaf:
             return _core.copy_array(result)
@@ -233,14 +232,17 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     return tree_map(lambda leaf: put(leaf, placement), x)
 
 
-def _in_memory(leaf, space):
-    """The core's sharding of an array in a memory; None where it stays as it is."""
+def _in_memory(leaf, space, put):
+    """put() of a value in a memory of the devices that it is on."""
+    from weft.lax._sharding import in_memory
+
+    if space is Space.Any:
+        return put(leaf, None)
     value = _core.explicit_asarray(leaf)
-    if space is Space.Any or isinstance(value, _core.Tracer):
-        return None
-    sharding = value.sharding
     kind = "pinned_host" if space is Space.Host else None
-    return sharding.with_memory_kind(kind)._placement
+    if isinstance(value, _core.Tracer):
+        return in_memory(value, kind)
+    return put(leaf, value.sharding.with_memory_kind(kind)._placement)
 
 
 def device_get(x):

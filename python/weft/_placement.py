@@ -94,7 +94,7 @@ def parts_of(array):
     out = []
     for (device, _, index), part in zip(indices, parts, strict=True):
         shape = tuple(len(range(*i.indices(n))) for i, n in zip(index, array.shape, strict=True))
-        own = devices.placement_of(device)
+        own = devices.placement_of(device, array._placement.memory)
         out.append(_core.wrap_buffer(part, shape, array.dtype, array.weak_type, own, True))
     return out
 
@@ -137,5 +137,6 @@ def from_parts(shape, dtype, placement, parts):
     for (device, _, _), part in zip(_core.shards(placement, shape, True), parts, strict=True):
         if not isinstance(part, _core.Array):
             part = _core.asarray(np.asarray(part))
-        held.append(_core.commit(part, devices.placement_of(device))._buffer)
+        own = devices.placement_of(device, placement.memory)
+        held.append(_core.commit(part, own)._buffer)
     return buffers.assemble(shape, dtype, placement, held)

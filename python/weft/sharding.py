@@ -456,13 +456,22 @@ class Sharding:
         """Which memory of the devices holds the array."""
         from weft.runtime.devices import device_at, memory_kinds
 
-        return self._core.memory or memory_kinds(device_at(self._core.mesh.devices[0]))[0]
+        devices = self._core.mesh.devices
+        default = None if not devices else memory_kinds(device_at(devices[0]))[0]
+        return self._core.memory or default
 
     def __eq__(self, other):
         return self._core is other._core if type(other) is type(self) else NotImplemented
 
     def __hash__(self):
         return hash(self._core)
+
+
+def _example_device(mesh):
+    """One of a mesh's devices; of an abstract one, one of those that programs run on."""
+    from weft.runtime.devices import devices
+
+    return devices()[0] if isinstance(mesh, AbstractMesh) else mesh.devices.flat[0]
 
 
 def _memory(kind, device, what):
@@ -554,7 +563,7 @@ class NamedSharding(Sharding):
                 )
         memory = ""
         if memory_kind is not None:
-            memory = _memory(memory_kind, mesh.devices.flat[0], "NamedSharding")
+            memory = _memory(memory_kind, _example_device(mesh), "NamedSharding")
         self.mesh, self.spec = mesh, spec
         self._core = _core.make_sharding(mesh._core, dims, sorted(spec.unreduced), memory)
 
@@ -581,7 +590,7 @@ class NamedSharding(Sharding):
         return self.update(memory_kind=kind)
 
     def __repr__(self):
-        kind = "" if isinstance(self.mesh, AbstractMesh) else f", memory_kind={self.memory_kind}"
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
 
     def __reduce__(self):

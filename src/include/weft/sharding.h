@@ -77,6 +77,10 @@ struct DimSharding {
   friend bool operator==(const DimSharding&, const DimSharding&) = default;
 };
 
+// The kind of memory that is part of what is known of each value, as explicit axes are: values in
+// it do not meet those in others.
+inline constexpr std::string_view kHostMemory = "pinned_host";
+
 struct ShardingParts {
   MeshRef mesh = nullptr;
   std::vector<DimSharding> dims = {};  // of the first dimensions; the others are not split
