@@ -139,6 +139,12 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       mismatch(by, by_type ? by_type : type, first, what(), type, s);
     }
   };
+  // From one device to another an array goes by itself, if that is what is asked for.
+  auto moves = [&](const Operand& x, ShardingRef own, size_t i) {
+    ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
+    return x.kind == OperandKind::kArray && wanted && is_trivial(wanted) && is_trivial(own) &&
+           wanted->memory() == own->memory();
+  };
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) join(inputs[i], xs[i].type, [&] { return cat("in_shardings, ", describe(i)); });
   for (ShardingRef s : outputs)
@@ -146,13 +152,14 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
   for (size_t i = 0; i < xs.size(); ++i) {
     if (xs[i].kind == OperandKind::kArray && as_array(xs[i].object)->deleted)
       check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
-    if (ShardingRef own = home(xs[i])) join(own, xs[i].type, [&] { return describe(i); });
+    ShardingRef own = home(xs[i]);
+    if (own && !moves(xs[i], own, i)) join(own, xs[i].type, [&] { return describe(i); });
   }
   if (!first) first = place_by_default();
   Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
-    if (ShardingRef own = home(xs[i])) {
+    if (ShardingRef own = home(xs[i]); own && !moves(xs[i], own, i)) {
       check_fit(own, xs[i].type, describe(i));
       if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,

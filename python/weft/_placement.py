@@ -46,8 +46,11 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
     Raises ValueError for what is none of these and for a spec of more entries than `shape` has, and
     `no_mesh` for a spec where no mesh is set.
     """
+    from weft.experimental.layout import Format
     from weft.runtime import devices
 
+    if isinstance(place, Format):
+        place = place._place(function, None if shape is None else len(shape))
     if isinstance(place, PartitionSpec):
         mesh = get_mesh()
         if mesh.empty:

@@ -13,7 +13,7 @@ from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype
-from weft.errors import ArgumentTypeError, TreeStructureError
+from weft.errors import ArgumentTypeError, ShardingError, TreeStructureError
 from weft.memory import Space
 from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
@@ -57,6 +57,8 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct expected a sharding or a PartitionSpec; got {sharding!r}"
             )
         self.shape = tuple(int(d) for d in shape)
+        if sharding is not None:
+            _check_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
         self._place = sharding
         self.weak_type = bool(weak_type)
@@ -111,6 +113,22 @@ class ShapeDtypeStruct:
 
     def _key(self):
         return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref)
+
+
+def _check_place(sharding, shape):
+    """Raises for a spec where no mesh is set, and for more axes than a shape has."""
+    from weft.sharding import PartitionSpec, get_abstract_mesh
+
+    spec = sharding if isinstance(sharding, PartitionSpec) else getattr(sharding, "spec", ())
+    if spec is sharding and get_abstract_mesh().empty:
+        raise TypeError(
+            f"ShapeDtypeStruct expected a mesh for {spec}: use a NamedSharding, or set a mesh with "
+            "weft.set_mesh"
+        )
+    if len(spec) > len(shape):
+        raise ShardingError(
+            f"ShapeDtypeStruct expected at least {len(spec)} dimensions for {sharding}; got {shape}"
+        )
 
 
 class AbstractValue(abc.ABC):  # noqa: B024
@@ -717,7 +735,7 @@ class Compiled(_Stage):
         from weft.experimental.layout import Format, Layout
 
         return [
-            Format(Layout(tuple(range(len(aval[0])))), sharding_of(place))
+            Format(Layout._of_arrays(len(aval[0])), sharding_of(place))
             for aval, place in zip(avals, placed, strict=True)
         ]
 
