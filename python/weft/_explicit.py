@@ -49,7 +49,7 @@ def _resharded(x, place, function):
 
 
 def _placement_on_mesh(place, function):
-    placement = None if place is None else placement_of(place, function, ValueError)
+    placement = None if place is None else placement_of(place, function, ShardingError)
     if placement is None or not placement.mesh.names:
         raise ShardingError(
             f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"
