@@ -1,5 +1,7 @@
 """Where arrays lie."""
 
+import functools
+
 from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
@@ -153,3 +155,15 @@ def split_as(sharding, function, make):
     from weft._explicit import sharded
 
     return sharded(sharding, function, make)
+
+
+def can_be_split(function):
+    """The function, with a result that is split as its parameter out_sharding= says."""
+
+    @functools.wraps(function)
+    def call(*args, out_sharding=None, **kwargs):
+        if out_sharding is None:
+            return function(*args, **kwargs)
+        return split_as(out_sharding, function.__name__, lambda: function(*args, **kwargs))
+
+    return call
