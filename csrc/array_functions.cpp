@@ -84,8 +84,11 @@ void bind_array_functions(nb::module_& m) {
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {
     Dims dims;
     for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
+    ShardingRef s = sharding_of(sharding.ptr());
+    if (!s) raise_error("OperandError", "shards expected a Sharding of the core");
+    if (std::string problem = misfit(s, dims); !problem.empty())
+      raise_error("ShardingError", problem);
     TypeRef type = make_type(DType::kBool, dims);
-    ShardingRef s = sharding_argument(sharding, type, "sharding");
     nb::list indices = nb::borrow<nb::list>(shard_indices(s, type, addressable_only).get()), out;
     size_t next = 0;
     for (int32_t number : place_of(s).devices->numbers) {
@@ -105,7 +108,7 @@ void bind_array_functions(nb::module_& m) {
     for (nb::handle d : shape) dims.push_back(nb::cast<int64_t>(d));
     ShardingRef s = sharding_of(sharding.ptr());
     if (!s) raise_error("OperandError", "misfit expected a Sharding of the core");
-    return misfit(s, make_type(DType::kBool, dims));
+    return misfit(s, dims);
   });
   m.def("live_arrays", [] { return nb::steal(live_arrays()); });
 }

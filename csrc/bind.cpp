@@ -315,6 +315,7 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
 Ref split_like(Ref value, ShardingRef split) {
   Operand x = classify(value.get());
   if (!split || split_of(x) == split) return value;
+  if (split->mesh()->axes().empty()) return value;
   if (x.kind == OperandKind::kArray)
     return split->mesh()->is_abstract() ? value : on_device(value, split);
   ContextRef c = context_for({&x, 1});

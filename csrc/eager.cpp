@@ -66,7 +66,7 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
     std::vector<Operand> xs;
     for (size_t i = 0; i < call.operands.size(); ++i) {
       Value v = context->builder.input(passed_type(call, i));
-      if (explicit_axes_exist) set_split(*context, v, shown_split(places.input(i)));
+      if (types_tell_places) set_split(*context, v, shown_split(places.input(i)));
       tracers.push_back(Ref::steal(make_tracer(context, v, call.operands[i].weak)));
       xs.push_back(classify(tracers.back().get()));
     }
@@ -83,7 +83,8 @@ ProgramRef build_program(const EagerCall& call, const Places& places, Build buil
   CompileOptions options;
   options.places = places;
   for (size_t i = 0; i < splits.size(); ++i)
-    options.places.outputs.push_back(place_of_result(splits[i], graph->type(graph->outputs()[i])));
+    options.places.outputs.push_back(
+        place_of_result(splits[i], graph->type(graph->outputs()[i]), places.at->mesh()));
   options.name = "eager";
   options.keep_unused = false;
   options.at_once = true;
@@ -138,6 +139,12 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       mismatch(by, by_type ? by_type : type, first, what(), type, s);
     }
   };
+  // From one device to another an array goes by itself, if that is what is asked for.
+  auto moves = [&](const Operand& x, ShardingRef own, size_t i) {
+    ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
+    return x.kind == OperandKind::kArray && wanted && is_trivial(wanted) && is_trivial(own) &&
+           wanted->memory() == own->memory();
+  };
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) join(inputs[i], xs[i].type, [&] { return cat("in_shardings, ", describe(i)); });
   for (ShardingRef s : outputs)
@@ -145,13 +152,14 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
   for (size_t i = 0; i < xs.size(); ++i) {
     if (xs[i].kind == OperandKind::kArray && as_array(xs[i].object)->deleted)
       check_live(as_array(xs[i].object), cat("a live array for ", describe(i)));
-    if (ShardingRef own = home(xs[i])) join(own, xs[i].type, [&] { return describe(i); });
+    ShardingRef own = home(xs[i]);
+    if (own && !moves(xs[i], own, i)) join(own, xs[i].type, [&] { return describe(i); });
   }
   if (!first) first = place_by_default();
   Placement p{{.at = replicated(first->mesh())}, true};
   for (size_t i = 0; i < xs.size(); ++i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
-    if (ShardingRef own = home(xs[i])) {
+    if (ShardingRef own = home(xs[i]); own && !moves(xs[i], own, i)) {
       check_fit(own, xs[i].type, describe(i));
       if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,

@@ -234,7 +234,13 @@ void Executable::set_results(PyObject* loaded) {
       }
       PyObject* found = PyList_GetItem(tiles.get(), static_cast<Py_ssize_t>(i));
       if (!found) throw PythonError{};
-      results.push_back(chosen(found, outputs[i]));
+      ShardingRef own = chosen(found, outputs[i]);
+      if (wanted && !wanted->memory().empty()) {
+        ShardingParts parts = own->parts();
+        parts.memory = wanted->memory();
+        own = make_sharding(std::move(parts));
+      }
+      results.push_back(own);
     }
   }
   Ref handlers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));

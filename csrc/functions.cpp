@@ -240,7 +240,7 @@ PyObject* promote_dtypes_inexact(PyObject*, PyObject* const* args, Py_ssize_t n)
 // How arrays of different shapes that are broadcast to one are split over explicit axes, if it is
 // in one way along each dimension; else null.
 ShardingRef joint_split(std::span<const Operand> xs, const Dims& shape) {
-  if (!explicit_axes_exist ||
+  if (!types_tell_places ||
       std::all_of(xs.begin(), xs.end(), [&](const Operand& x) { return x.type->shape() == shape; }))
     return nullptr;
   ShardingParts joint;

@@ -69,7 +69,8 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0,
           std::span(types).first(e.num_results()));
   for (size_t i = 0; i < e.splits.size(); ++i)
-    if (!made->outputs[i]) made->outputs[i] = place_of_result(e.splits[i], types[i]);
+    if (!made->outputs[i] && !e.splits[i]->mesh()->axes().empty())
+      made->outputs[i] = place_of_result(e.splits[i], types[i], e.splits[i]->mesh());
   for (size_t i = 0; i < types.size(); ++i)
     if (made->outputs[i]) check_fit(made->outputs[i], types[i], cat("result ", i, " of ", s.name));
   e.wanted = std::move(made);
@@ -169,11 +170,18 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
   if (s.at) return {{s.at}, true};
   if (!e.mesh) e.mesh = mesh_named_in(*e.graph);
   MeshRef mesh = *e.mesh;
-  if (!mesh && !e.splits.empty()) mesh = e.splits[0]->mesh();
+  bool has_axes = !e.splits.empty() && !e.splits[0]->mesh()->axes().empty();
+  if (!mesh && has_axes) mesh = e.splits[0]->mesh();
   if (!s.in_shardings && !s.out_shardings && e.splits.empty())
     return placement(operands, describe, mesh);
   const Entry::Wanted& wanted = wanted_of(s, e);
-  return placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
+  Placement p = placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
+  if (e.splits.empty() || has_axes) return p;
+  std::vector<TypeRef> types = e.graph->output_types();
+  for (size_t i = 0; i < e.splits.size(); ++i)
+    if (!p.places.outputs[i])
+      p.places.outputs[i] = place_of_result(e.splits[i], types[i], p.places.at->mesh());
+  return p;
 }
 
 static Entry::Target target_of(Places places, const CompileChoice& how) {

@@ -223,7 +223,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     sig.leaves.push_back(t);
     h = hash_combine(h, t);
   }
-  if (explicit_axes_exist) {
+  if (types_tell_places) {
     for (const Operand& x : call.operands) sig.splits.push_back(split_of(x));
     for (ShardingRef s : sig.splits) h = hash_combine(h, s ? s->hash() : 0);
   }

@@ -58,15 +58,16 @@ void bind_stages(nb::module_& m) {
       .def_prop_ro("in_tree", [](const TracedObject& t) { return or_none(t.entry->in_tree); })
       .def_prop_ro("out_tree", [](const TracedObject& t) { return or_none(t.entry->out_tree); })
       .def_prop_ro("out_avals", [](const TracedObject& t) { return output_avals(*t.entry); })
-      .def_prop_ro("out_splits",
-                   [](const TracedObject& t) {
-                     nb::list out;
-                     for (size_t i = 0; i < t.entry->num_results(); ++i)
-                       out.append(t.entry->splits.empty()
-                                      ? nb::none()
-                                      : take(sharding_object(t.entry->splits[i])));
-                     return out;
-                   })
+      .def_prop_ro(
+          "out_splits",
+          [](const TracedObject& t) {
+            nb::list out;
+            for (size_t i = 0; i < t.entry->num_results(); ++i)
+              out.append(t.entry->splits.empty() || t.entry->splits[i]->mesh()->axes().empty()
+                             ? nb::none()
+                             : take(sharding_object(t.entry->splits[i])));
+            return out;
+          })
       // What jit was given for the results, a list; None where it was given nothing.
       .def_prop_ro("out_shardings",
                    [](const TracedObject& t) {

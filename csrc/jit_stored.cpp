@@ -28,7 +28,8 @@ Ref described(const Call& call) {
 const char* reason_against(const Call& call) {
   if (!call.cells.empty()) return "refs are passed";
   if (!call.signature.axes.empty()) return "it is called within vmap or shard_map";
-  if (!call.signature.splits.empty()) return "there are meshes with explicit axes";
+  if (!call.signature.splits.empty())
+    return "there are meshes with explicit axes, or arrays in the memory of the host";
   if (kUserContext.of(call.signature.settings)) return "a context of the user's is set";
   return nullptr;
 }

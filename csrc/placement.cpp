@@ -57,7 +57,7 @@ void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
 }
 
 std::string describe(ShardingRef sharding) {
-  if (!is_trivial(sharding)) return cat(sharding);
+  if (!is_trivial(sharding) || sharding->mesh()->is_abstract()) return cat(sharding);
   const Device& d = device_table()[static_cast<size_t>(first_device(sharding))];
   return readable(Ref::checked(PyObject_Str(d.device.get())).get());
 }

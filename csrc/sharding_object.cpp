@@ -12,7 +12,8 @@ namespace nb = nanobind;
 
 namespace weft::py {
 
-bool explicit_axes_exist = false;
+bool types_tell_places = false;
+bool host_memory_is_used = false;
 
 MeshRef& mesh_that_is_set() {
   thread_local MeshRef mesh = nullptr;
@@ -62,13 +63,14 @@ nb::object new_mesh(const std::vector<std::string>& names, const std::vector<int
   std::vector<MeshAxis> axes;
   for (size_t i = 0; i < names.size(); ++i)
     axes.push_back({names[i], sizes[i], static_cast<AxisType>(types[i])});
-  for (const MeshAxis& axis : axes) explicit_axes_exist |= axis.type == AxisType::kExplicit;
+  for (const MeshAxis& axis : axes) types_tell_places |= axis.type == AxisType::kExplicit;
   return take(mesh_object(make_mesh(std::move(axes), std::move(devices))));
 }
 
 // `dims`: per dimension (names of axes, whether it is open).
 nb::object new_sharding(const MeshObject& mesh, nb::handle dims, nb::handle unreduced,
                         std::string memory) {
+  if (memory == kHostMemory) types_tell_places = host_memory_is_used = true;
   ShardingParts parts{.mesh = mesh.mesh, .memory = std::move(memory)};
   for (nb::handle dim : dims)
     parts.dims.push_back({to_axes(mesh.mesh, dim[0]), nb::cast<bool>(dim[1])});

@@ -8,8 +8,11 @@
 
 namespace weft::py {
 
-// Whether any mesh has axes of type kExplicit: as long as there is none, nobody looks for splits.
-extern bool explicit_axes_exist;
+// Whether any mesh has axes of type kExplicit or any sharding is in the memory of the host: as long
+// as there is none, nobody looks for what types say of places.
+extern bool types_tell_places;
+// Whether any sharding is in that memory, or a program moved a value there.
+extern bool host_memory_is_used;
 
 // The mesh that set_mesh set in this thread; null: none.
 MeshRef& mesh_that_is_set();

@@ -170,7 +170,7 @@ Values record(TraceContext& context, const OpInfo& op, std::span<const Value> op
               const AttrsRef& attrs) {
   context.builder.set_loc(context.locations ? current_loc() : kNoLoc);
   Values results = context.builder.add(op, operands, attrs);
-  if (explicit_axes_exist && !results.empty()) place_results(context, attrs, results);
+  if (types_tell_places && !results.empty()) place_results(context, attrs, results);
   return results;
 }
 
@@ -188,27 +188,48 @@ PyObject* set_current_mesh(PyObject*, PyObject* mesh) {
 PyObject* split_for_python(PyObject*, PyObject* o) {
   return guard([&] {
     ShardingRef split = split_of(classify_abstract(o));
-    return split ? sharding_object(split).release() : Py_NewRef(Py_None);
+    bool has_axes = split && !split->mesh()->axes().empty();
+    return has_axes ? sharding_object(split).release() : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* is_on_host(PyObject*, PyObject* o) {
+  return guard([&] {
+    ShardingRef split = split_of(classify_abstract(o));
+    return PyBool_FromLong(split && !split->memory().empty());
+  });
+}
+
+PyObject* watch_host_memory(PyObject*, PyObject*) {
+  return guard([&] {
+    types_tell_places = host_memory_is_used = true;
+    for (const ContextRef& c : context_stack())
+      if (!c->placements) begin_placements(*c);
+    return Py_NewRef(Py_None);
   });
 }
 
 PyMethodDef functions[] = {
+    {"watch_host_memory", watch_host_memory, METH_NOARGS,
+     "Programs that are traced, now and later, note which values are in the memory of the host."},
     {"set_current_mesh", set_current_mesh, METH_O, "The mesh of the code that runs, or None."},
     {"split_of", split_for_python, METH_O,
      "How a value is split over explicit axes, a Sharding; None if there are none."},
+    {"is_on_host", is_on_host, METH_O, "Whether a value is in the memory of the host."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 ShardingRef shown_split(ShardingRef sharding) {
   MeshRef mesh = sharding->mesh(), set = mesh_that_is_set();
-  if (mesh->axes().empty()) return nullptr;
-  if (set && !set->axes().empty()) mesh = set;
-  return mesh->has(AxisType::kExplicit) ? on_explicit_axes(sharding, mesh) : nullptr;
+  if (set && !set->axes().empty() && !mesh->axes().empty()) mesh = set;
+  if (mesh->has(AxisType::kExplicit)) return on_explicit_axes(sharding, mesh);
+  static MeshRef none = make_mesh({});
+  return sharding->memory() == kHostMemory ? on_explicit_axes(sharding, none) : nullptr;
 }
 
 ShardingRef split_of(const Operand& x) {
-  if (!explicit_axes_exist || !x.object) return nullptr;
+  if (!types_tell_places || !x.object) return nullptr;
   if (x.kind == OperandKind::kArray) return shown_split(as_array(x.object)->sharding);
   if (x.kind == OperandKind::kTracer) {
     TracerObject* t = as_tracer(x.object);
@@ -224,13 +245,21 @@ ShardingRef split_of(const Operand& x) {
                  : Ref();
   PyErr_Clear();
   ShardingRef found = core ? sharding_of(core.get()) : nullptr;
-  return found ? shown_split(found) : nullptr;
+  if (found) found = shown_split(found);
+  Ref space = Ref::steal(PyObject_GetAttrString(x.object, "memory_space"));
+  Ref name = space ? Ref::steal(PyObject_GetAttrString(space.get(), "name")) : Ref();
+  PyErr_Clear();
+  if (!name || !PyUnicode_Check(name.get()) || utf8(name.get()) != "Host") return found;
+  ShardingParts parts = found ? found->parts() : ShardingParts{.mesh = make_mesh({})};
+  parts.memory = kHostMemory;
+  return make_sharding(std::move(parts));
 }
 
 void set_split(TraceContext& context, Value v, ShardingRef split) {
   if (!split) return;
   if (!context.placements) context.placements = std::make_unique<Placements>(split->mesh());
   Placements& table = *context.placements;
+  table.adopt(split->mesh());
   table.follow(context.builder, v.id + 1, false);
   table.set(v, on_explicit_axes(split, table.mesh()));
 }
@@ -239,6 +268,8 @@ void begin_placements(TraceContext& context) {
   MeshRef mesh = mesh_that_is_set();
   if (mesh && mesh->has(AxisType::kExplicit))
     context.placements = std::make_unique<Placements>(mesh);
+  else if (host_memory_is_used)
+    context.placements = std::make_unique<Placements>(make_mesh({}));
 }
 
 std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value> values) {
@@ -246,7 +277,8 @@ std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value>
   Placements* table = context.placements.get();
   MeshRef set = mesh_that_is_set();
   bool hidden = set && !set->axes().empty() && !set->has(AxisType::kExplicit);
-  if (!table || hidden || table->mesh()->is_abstract()) return out;
+  bool has_axes = table && !table->mesh()->axes().empty();
+  if (!table || (has_axes && (hidden || table->mesh()->is_abstract()))) return out;
   for (Value v : values) {
     if (!v.is_literal()) table->follow(context.builder, v.id + 1, false);
     out.push_back(table->of(v));
@@ -255,10 +287,15 @@ std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value>
   return out;
 }
 
-ShardingRef place_of_result(ShardingRef split, TypeRef type) {
-  if (!split->mesh()->has(AxisType::kAuto)) return split;
+ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh) {
   ShardingParts parts = split->parts();
-  parts.dims.resize(type->shape().size());
+  if (parts.mesh->axes().empty()) {
+    if (parts.memory.empty()) return nullptr;
+    parts.mesh = mesh;
+  } else if (!parts.mesh->has(AxisType::kAuto)) {
+    return split;
+  }
+  if (parts.mesh->size() > 1) parts.dims.resize(type->shape().size());
   for (DimSharding& dim : parts.dims) dim.open = true;
   return make_sharding(std::move(parts));
 }

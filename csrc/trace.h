@@ -54,7 +54,8 @@ struct TraceContext {
   bool one_value = false;
   std::vector<Ref> known;
   std::vector<Ref> held;  // NumPy arrays whose addresses are keys of `captured`
-  // How values are split over the explicit axes of a mesh; null: there are none.
+  // How values are split over the explicit axes of a mesh, and which are in the memory of the host;
+  // null: there are none.
   std::unique_ptr<Placements> placements;
 };
 using ContextRef = std::shared_ptr<TraceContext>;
@@ -100,19 +101,22 @@ Value capture(TraceContext& context, PyObject* key, const Ref& object, TypeRef t
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
               const AttrsRef& attrs);
 
-// How a value is split over explicit axes, of the mesh that is set or else of its own; null if
-// there are none.
+// How a value is split over explicit axes, of the mesh that is set or else of its own, and whether
+// it is in the memory of the host (on a mesh without axes, where there are none that are explicit);
+// null if nothing is to be said.
 ShardingRef split_of(const Operand& x);
 // The same of an array or type with a sharding.
 ShardingRef shown_split(ShardingRef sharding);
 // Makes a value of the context one that is split so; null: nothing is known of it.
 void set_split(TraceContext& context, Value v, ShardingRef split);
-// Gives a new context its table, if the mesh that is set has explicit axes.
+// Gives a new context its table, if the mesh that is set has explicit axes or there are values in
+// the memory of the host.
 void begin_placements(TraceContext& context);
 // How values are split; empty if none of the context's is.
 std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value> values);
-// Where a program leaves a result that is split so: over axes of type kAuto as XLA likes.
-ShardingRef place_of_result(ShardingRef split, TypeRef type);
+// Where a program on a mesh leaves a result that is split so: over axes of type kAuto as XLA likes.
+// Null: nothing is said of that.
+ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh);
 
 // Lets go of what a context held for its trace, which has ended. Tracers that outlive the trace
 // keep their context, and the traced function may be what keeps them; they must not keep the

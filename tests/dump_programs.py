@@ -46,6 +46,8 @@ ON_MESHES = [
     f"out_specs=(sharding<['x'], ['y']; {_MESH}>, sharding<; {_MESH}>)] a w in (b, c) }}",
     "{ lambda ; a:f32[8,2]. let b:f32[8,2] = sharding_constraint["
     f"sharding=sharding<['x'], [?]; {_MESH}>] a c:f32[8,2] = sin b in (c,) }}",
+    "{ lambda ; a:f32[3]. let b:f32[3] = device_put[memory='pinned_host' source='device'] a "
+    "in (b,) }",
     "{ lambda ; a:f32[3] b:f32[3]. let c:f32[3] d:f32[3] = pullback[in_mask=(True,) "
     "jaxpr={ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } out_mask=(True,)] a b in (c, d) }",
     "{ lambda ; a:f32[3] b:f32[3]. let c:f32[3] d:f32[3] = pushforward[in_mask=(True,) "

@@ -292,7 +292,10 @@ NO_ROW = {
         ["pullback", "pushforward", "pvary", "shard_map", "vary_like"],
         "it is for programs on a mesh; test_shard_map.py covers it",
     ),
-    "sharding_constraint": "it is for programs on a mesh; test_sharding.py covers it",
+    **dict.fromkeys(
+        ["device_put", "sharding_constraint"],
+        "it is for programs on a mesh; test_sharding.py covers it",
+    ),
     "pure_callback": "its function is of Python; test_callback.py covers it",
     "inspect_sharding": "its function is of Python; test_seeing.py covers it",
     "io_callback": "its function is of Python; test_debug.py covers it",

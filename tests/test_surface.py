@@ -237,6 +237,8 @@ def unused_parameters():
             if not isinstance(tree, ast.FunctionDef):
                 continue
             used = {n.id for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+            if "can_be_split" in map(ast.unparse, tree.decorator_list):
+                used.add("out_sharding")
             arguments = tree.args
             for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
                 if each.arg not in used and not each.arg.startswith("_"):

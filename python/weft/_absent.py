@@ -61,7 +61,6 @@ REASONS = {
     "extend.source_info_util": _INSIDE,
     "extend.xla": _INSIDE,
     "interpreters": _INSIDE,
-    "lax.device_put_p": _SINGLE,
     "lax.precv": _SINGLE,
     "lax.psend": _SINGLE,
     "lax.ragged_all_to_all_p": _COMPOSED,

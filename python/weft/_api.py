@@ -14,6 +14,7 @@ from weft._recording import function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import named_after, public_function
 from weft.dtypes import is_key
+from weft.errors import ShardingError
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
@@ -185,15 +186,14 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Without a device, arrays stay where they are and other leaves go to the default device. With
     one, the result is committed to it: computations with it run there, and mixing it with arrays
     committed to other devices is an error. In a function that is traced a sharding over a mesh is
-    that of `weft.lax.with_sharding_constraint`, and a device has no effect: the values are those of
-    one program.
+    that of `weft.lax.with_sharding_constraint`, of whose devices and those of a device only the
+    kind of memory counts: the values are those of one program.
 
     Args:
       x: a tree of arrays and numbers.
       device: one of `weft.devices()`, a sharding, a PartitionSpec under `weft.set_mesh`, a
         `weft.memory.Space`, or None; or a tree of such, of which `x` may go on below. A Space moves
-        arrays to another memory of the devices that they are on; in a function that is traced it
-        has no effect.
+        arrays to another memory of the devices that they are on.
       src: ignored: an array knows where it is.
       donate: whether arrays that are copied to another device are deleted.
       may_alias: False for copies also of what is on the device already.
@@ -201,7 +201,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Raises ValueError for `donate` together with `may_alias`.
     """
     from weft._placement import placement_of
-    from weft.lax._sharding import constrained
+    from weft.lax._sharding import constrained, moved
 
     if donate and may_alias is not None:
         raise ValueError(f"device_put expected donate or may_alias={may_alias}, not both")
@@ -210,15 +210,15 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if place is None:
             return put(leaf, None)
         if isinstance(place, Space):
-            return put(leaf, _in_memory(leaf, place))
-        return put(leaf, placement_of(place, "device_put", ValueError, np.shape(leaf)))
+            return _in_memory(leaf, place, put)
+        return put(leaf, placement_of(place, "device_put", ShardingError, np.shape(leaf)))
 
     def put(leaf, placement):
         if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
-            return value if placement is None else constrained(value, placement)
+            return value if placement is None else moved(constrained(value, placement), placement)
         result = value if placement is None else _core.commit(value, placement)
         if may_alias is False and result is leaf:
             return _core.copy_array(result)
@@ -233,14 +233,17 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     return tree_map(lambda leaf: put(leaf, placement), x)
 
 
-def _in_memory(leaf, space):
-    """The core's sharding of an array in a memory; None where it stays as it is."""
+def _in_memory(leaf, space, put):
+    """put() of a value in a memory of the devices that it is on."""
+    from weft.lax._sharding import in_memory
+
+    if space is Space.Any:
+        return put(leaf, None)
     value = _core.explicit_asarray(leaf)
-    if space is Space.Any or isinstance(value, _core.Tracer):
-        return None
-    sharding = value.sharding
     kind = "pinned_host" if space is Space.Host else None
-    return sharding.with_memory_kind(kind)._placement
+    if isinstance(value, _core.Tracer):
+        return in_memory(value, kind)
+    return put(leaf, value.sharding.with_memory_kind(kind)._placement)
 
 
 def device_get(x):
@@ -351,14 +354,16 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(f"{function} expected a list of arrays; got {type(arrays).__name__}")
     if len(arrays) != count:
-        raise ValueError(f"{function} expected {count} arrays, one per device; got {len(arrays)}")
+        raise ShardingError(
+            f"{function} expected {count} arrays, one per device of {sharding}; got {len(arrays)}"
+        )
     if not all(isinstance(x, (_core.Array, _core.Tracer)) for x in arrays):
         raise TypeError(f"{function} expected arrays; got {list(map(type, arrays))}")
     if count > 1:
         by_device = {x.device: x for x in arrays}
         devices = [d for d, _, _ in _core.shards(sharding._placement, shape, True)]
         if set(by_device) != set(devices):
-            raise ValueError(
+            raise ShardingError(
                 f"{function} expected an array on each of {devices}; got some on {list(by_device)}"
             )
         arrays = [by_device[d] for d in devices]
@@ -407,27 +412,29 @@ def _from_local(sharding, local, shape, function):
     if shape is None:
         uneven = [i for i, held in enumerate(_zip(*by_process.values())) if not _are_even(held)]
         if uneven:
-            raise ValueError(
+            raise ShardingError(
                 f"{function} expected global_shape, as processes hold other numbers of blocks, or "
                 f"blocks in common, along dimensions {uneven} of {sharding}"
             )
         if any(
             n * len(held) and size * n % len(held) for size, n, held in _zip(local, blocks, own)
         ):
-            raise ValueError(
+            raise ShardingError(
                 f"{function} expected data that {[len(held) for held in own]} blocks divide, as "
                 f"{sharding} has for this process; got shape {local}"
             )
         shape = tuple(size * n // max(1, len(held)) for size, n, held in _zip(local, blocks, own))
     shape = tuple(shape)
     if len(shape) != len(local):
-        raise ValueError(f"{function} expected data of {len(shape)} dimensions; got shape {local}")
+        raise ShardingError(
+            f"{function} expected data of {len(shape)} dimensions; got shape {local}"
+        )
     sharding.check_compatible_aval(shape)
     places = []  # per dimension None: as in the array; else by number of block where it begins
     for i, (size, whole, n, held) in enumerate(_zip(local, shape, blocks, own)):
         part = whole // n
         if size != whole and size != part * len(held):
-            raise ValueError(
+            raise ShardingError(
                 f"{function} expected {whole} elements along dimension {i}, all of the array, or "
                 f"the {part * len(held)} that the devices of this process hold; got shape {local} "
                 f"for {shape}"
@@ -474,14 +481,19 @@ def _joined(shape, sharding, parts, dtype, function):
 
     parts = [x if isinstance(x, _core.Array) else np.asarray(x) for x in parts]
     if not parts and dtype is None:
-        raise ValueError(f"{function} expected dtype, as this process holds no part of the array")
+        raise ShardingError(
+            f"{function} expected dtype, as this process holds no part of the array"
+        )
     wanted = sharding.shard_shape(shape)
     kind = _core.canonical_dtype(parts[0].dtype if dtype is None else dtype)
     for part in parts:
         if part.shape != wanted:
-            raise ValueError(f"{function} expected parts of shape {wanted}; got {part.shape}")
+            raise ShardingError(
+                f"{function} expected parts of shape {wanted}, of {shape} on "
+                f"{sharding}; got {part.shape}"
+            )
         if _core.canonical_dtype(part.dtype) != kind:
-            raise ValueError(f"{function} expected parts of dtype {kind}; got {part.dtype}")
+            raise ShardingError(f"{function} expected parts of dtype {kind}; got {part.dtype}")
     return from_parts(shape, kind, sharding._placement, parts)
 
 
@@ -490,9 +502,9 @@ def _whole(shape, sharding, part, dtype, function):
     if not isinstance(array, (_core.Array, _core.Tracer)):
         raise TypeError(f"{function} expected an array; got {type(part).__name__}")
     if array.shape != shape:
-        raise ValueError(f"{function} expected a part of shape {shape}; got {array.shape}")
+        raise ShardingError(f"{function} expected a part of shape {shape}; got {array.shape}")
     if dtype is not None and array.dtype != _core.canonical_dtype(dtype):
-        raise ValueError(f"{function} expected parts of dtype {dtype}; got {array.dtype}")
+        raise ShardingError(f"{function} expected parts of dtype {dtype}; got {array.dtype}")
     return array
 
 

@@ -183,7 +183,17 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 def _pointer(self):
     from weft.runtime.buffers import pointer
 
+    if _sharding(self).num_devices > 1:
+        raise RuntimeError(
+            f"unsafe_buffer_pointer expected an array on one device; got one on {self.sharding}"
+        )
     return pointer(self)
+
+
+def _format_of(self):
+    from weft.experimental.layout import Format, Layout
+
+    return Format(Layout._of_arrays(self.ndim), self.sharding)
 
 
 def _dlpack_device(self):
@@ -341,6 +351,7 @@ _ARRAY = {
     "is_fully_addressable": property(lambda self: _sharding(self).is_fully_addressable),
     "is_fully_replicated": property(lambda self: self._placement.is_replicated),
     "sharding": property(_sharding, doc="Where the parts of the array lie."),
+    "format": property(_format_of, doc="Its sharding, and the order of its elements in memory."),
     "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
     "on_device_size_in_bytes": lambda self: self._buffer.on_device_size_in_bytes(),
     "unsafe_buffer_pointer": _pointer,
@@ -533,6 +544,7 @@ _TRACER |= {
     for name in (
         "addressable_shards",
         "committed",
+        "format",
         "global_shards",
         "is_fully_addressable",
         "is_fully_replicated",

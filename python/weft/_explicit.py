@@ -39,7 +39,7 @@ def reshard(xs, out_shardings):
 
 def _resharded(x, place, function):
     value = _core.asarray(x)
-    placement = _placement_on_mesh(place, function, value.shape)
+    placement = _placement_on_mesh(place, function)
     problem = _core.misfit(placement, value.shape)
     if problem:
         raise ShardingError(f"[{function}] {problem}")
@@ -48,8 +48,8 @@ def _resharded(x, place, function):
     return _core.commit(value, placement)
 
 
-def _placement_on_mesh(place, function, shape=None):
-    placement = None if place is None else placement_of(place, function, ValueError, shape)
+def _placement_on_mesh(place, function):
+    placement = None if place is None else placement_of(place, function, ShardingError)
     if placement is None or not placement.mesh.names:
         raise ShardingError(
             f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"

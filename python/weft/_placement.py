@@ -46,8 +46,11 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
     Raises ValueError for what is none of these and for a spec of more entries than `shape` has, and
     `no_mesh` for a spec where no mesh is set.
     """
+    from weft.experimental.layout import Format
     from weft.runtime import devices
 
+    if isinstance(place, Format):
+        place = place._place(function, None if shape is None else len(shape))
     if isinstance(place, PartitionSpec):
         mesh = get_mesh()
         if mesh.empty:
@@ -94,7 +97,7 @@ def parts_of(array):
     out = []
     for (device, _, index), part in zip(indices, parts, strict=True):
         shape = tuple(len(range(*i.indices(n))) for i, n in zip(index, array.shape, strict=True))
-        own = devices.placement_of(device)
+        own = devices.placement_of(device, array._placement.memory)
         out.append(_core.wrap_buffer(part, shape, array.dtype, array.weak_type, own, True))
     return out
 
@@ -137,5 +140,6 @@ def from_parts(shape, dtype, placement, parts):
     for (device, _, _), part in zip(_core.shards(placement, shape, True), parts, strict=True):
         if not isinstance(part, _core.Array):
             part = _core.asarray(np.asarray(part))
-        held.append(_core.commit(part, devices.placement_of(device))._buffer)
+        own = devices.placement_of(device, placement.memory)
+        held.append(_core.commit(part, own)._buffer)
     return buffers.assemble(shape, dtype, placement, held)

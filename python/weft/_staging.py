@@ -13,7 +13,8 @@ from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype
-from weft.errors import ArgumentTypeError, TreeStructureError
+from weft.errors import ArgumentTypeError, ShardingError, TreeStructureError
+from weft.memory import Space
 from weft.runtime.pytree import PyTreeDef, registry
 from weft.tree_util import keystr, tree_flatten_with_path
 
@@ -56,6 +57,8 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct expected a sharding or a PartitionSpec; got {sharding!r}"
             )
         self.shape = tuple(int(d) for d in shape)
+        if sharding is not None:
+            _check_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
         self._place = sharding
         self.weak_type = bool(weak_type)
@@ -112,6 +115,22 @@ class ShapeDtypeStruct:
         return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref)
 
 
+def _check_place(sharding, shape):
+    """Raises for a spec where no mesh is set, and for more axes than a shape has."""
+    from weft.sharding import PartitionSpec, get_abstract_mesh
+
+    spec = sharding if isinstance(sharding, PartitionSpec) else getattr(sharding, "spec", ())
+    if spec is sharding and get_abstract_mesh().empty:
+        raise TypeError(
+            f"ShapeDtypeStruct expected a mesh for {spec}: use a NamedSharding, or set a mesh with "
+            "weft.set_mesh"
+        )
+    if len(spec) > len(shape):
+        raise ShardingError(
+            f"ShapeDtypeStruct expected at least {len(spec)} dimensions for {sharding}; got {shape}"
+        )
+
+
 class AbstractValue(abc.ABC):  # noqa: B024
     """The class of the types of values: what `typeof` gives."""
 
@@ -120,14 +139,18 @@ class AbstractValue(abc.ABC):  # noqa: B024
 class ShapedArray(ShapeDtypeStruct):
     """The type of a value, as `typeof` tells it; prints as `float32[3,4]` (`~` when weak).
 
+    `memory_space` is a `weft.memory.Space`: that of the host for values in the memory
+    "pinned_host", which prints as `float32<host>[3,4]`, else that of devices.
+
     `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
     `float32[8@x,16@(y,z)]`; where no mesh has such axes, it is a NamedSharding on a mesh of none.
     """
 
-    __slots__ = ()
+    __slots__ = ("memory_space",)
     _dtype = staticmethod(as_dtype)  # a value made with 64-bit dtypes enabled keeps its own
 
-    def __init__(self, shape, dtype, *, sharding=None, **options):
+    def __init__(self, shape, dtype, *, sharding=None, memory_space=Space.Device, **options):
+        self.memory_space = memory_space
         mesh = getattr(sharding, "mesh", None)
         split = None if mesh is not None and mesh.empty else sharding
         super().__init__(shape, dtype, sharding=split, **options)
@@ -138,6 +161,14 @@ class ShapedArray(ShapeDtypeStruct):
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
+
+    def update(self, **changes):
+        """The same with shape, dtype, weak_type, sharding or memory_space replaced."""
+        return super().update(**{"memory_space": self.memory_space, **changes})
+
+    def _key(self):
+        elsewhere = () if self.memory_space is Space.Device else (self.memory_space,)
+        return (*super()._key(), *elsewhere)
 
     def strip_weak_type(self):
         """The same, not weak."""
@@ -152,11 +183,11 @@ class ShapedArray(ShapeDtypeStruct):
     to_ct_aval = to_tangent_aval
 
     def __str__(self):
-        return f"{'~' if self.weak_type else ''}{self._dtype_name()}[{self._dims()}]"
+        return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self._dtype_name()}[{self._dims()}]{weak})"
+        return f"ShapedArray({self.str_short()}{weak})"
 
     def str_short(self, short_dtypes=False):
         """The shape and dtype as `float32[3,4]`, or as `f32[3,4]` with `short_dtypes`."""
@@ -164,10 +195,13 @@ class ShapedArray(ShapeDtypeStruct):
         if short_dtypes and name != "float0":
             for long in ("float", "uint", "int", "complex"):
                 name = name.replace(long, long[0])
-        return f"{name}[{self._dims()}]"
+        return f"{name}{self._space()}[{self._dims()}]"
 
     def _dtype_name(self):
         return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
+
+    def _space(self):
+        return "" if self.memory_space is Space.Device else f"<{self.memory_space.name.lower()}>"
 
     def _dims(self):
         if self._place is None:
@@ -233,7 +267,9 @@ def typeof(x):
     if isinstance(x, ShapeDtypeStruct):
         return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
     shape, dtype, weak = _core.typeof(x)
-    return ShapedArray(shape, dtype, sharding=_split(x, len(shape)), weak_type=weak)
+    space = Space.Host if _core.is_on_host(x) else Space.Device
+    split = _split(x, len(shape))
+    return ShapedArray(shape, dtype, sharding=split, weak_type=weak, memory_space=space)
 
 
 def _split(x, ndim):
@@ -699,7 +735,7 @@ class Compiled(_Stage):
         from weft.experimental.layout import Format, Layout
 
         return [
-            Format(Layout(tuple(range(len(aval[0])))), sharding_of(place))
+            Format(Layout._of_arrays(len(aval[0])), sharding_of(place))
             for aval, place in zip(avals, placed, strict=True)
         ]
 

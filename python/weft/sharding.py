@@ -65,7 +65,8 @@ def _names(names, function):
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{function} expected names of axes, strings; got {name!r}")
+            error = ValueError if name is None else TypeError
+            raise error(f"{function} expected names of axes, strings; got {name!r}")
     return names
 
 
@@ -134,6 +135,8 @@ class Mesh(_Axes):
         """The devices, a NumPy array of the mesh's shape."""
         from weft.runtime.devices import device_at
 
+        if self.empty:
+            return np.empty((), dtype=object)
         grid = np.empty(len(self._core.devices), dtype=object)
         grid[:] = [device_at(i) for i in self._core.devices]
         return grid.reshape(self.axis_sizes)
@@ -143,7 +146,16 @@ class Mesh(_Axes):
     device_ids = property(
         lambda self: np.array([d.id for d in self.devices.flat]).reshape(self.axis_sizes)
     )
-    abstract_mesh = property(lambda self: AbstractMesh._of(self._core.abstract))
+
+    @property
+    def abstract_mesh(self):
+        """The same axes without devices."""
+        made = AbstractMesh._of(self._core.abstract)
+        if not self.empty:
+            first = self.devices.flat[0]
+            cores = getattr(first, "num_cores", None)
+            made.abstract_device = AbstractDevice(first.device_kind, cores, first.platform)
+        return made
 
     @property
     def local_devices(self):
@@ -181,13 +193,15 @@ class Mesh(_Axes):
         _set_stack(_stack.value[:-1])
 
     def __repr__(self):
-        return (
-            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
-            f"axis_types={self.axis_types})"
-        )
+        sizes = f"axis_sizes={self.axis_sizes}, axis_names={self.axis_names}"
+        types = "" if self.empty else f", axis_types={self.axis_types}"
+        return f"Mesh({sizes}{types})"
 
     def __reduce__(self):
         return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __deepcopy__(self, memo):
+        return self
 
 
 def _no_devices(self):
@@ -205,6 +219,14 @@ class AbstractDevice:
     num_cores: int | None
     platform: str
 
+    @property
+    def _text(self):
+        names = ("device_kind", "num_cores", "platform")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+
+    def __repr__(self):
+        return f"AbstractDevice({self._text})"
+
 
 class AbstractMesh(_Axes):
     """The axes of a mesh without devices.
@@ -212,7 +234,8 @@ class AbstractMesh(_Axes):
     Args:
       axis_sizes, axis_names: tuples of one length.
       axis_types: an AxisType, for all axes or one per axis; None is Auto for all.
-      abstract_device: ignored.
+      abstract_device: an AbstractDevice, what the devices are like, or None; it plays no part in
+        whether meshes are equal.
 
     What a mesh knows of its devices (devices, device_ids, local_devices, local_mesh,
     is_multi_process) raises ValueError.
@@ -225,11 +248,13 @@ class AbstractMesh(_Axes):
         if len(sizes) != len(names):
             raise ValueError(f"AbstractMesh expected a size per name; got {sizes} and {names}")
         self._core = _core.make_mesh(names, sizes, [_TYPES.index(t) for t in types], ())
+        self.abstract_device = abstract_device
 
     @classmethod
     def _of(cls, core):
         made = object.__new__(cls)
         made._core = core
+        made.abstract_device = None
         return made
 
     empty = property(lambda self: not self.axis_names)
@@ -243,7 +268,7 @@ class AbstractMesh(_Axes):
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
-            **kwargs,
+            **{"abstract_device": self.abstract_device, **kwargs},
         )
 
     def update_axis_types(self, name_to_type):
@@ -252,7 +277,12 @@ class AbstractMesh(_Axes):
         return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in pairs))
 
     def __repr__(self):
-        return str(self)
+        text = super().__str__()
+        return (
+            text if self.abstract_device is None else f"{text[:-1]}, {self.abstract_device._text})"
+        )
+
+    __str__ = __repr__
 
 
 class _Unconstrained:
@@ -383,17 +413,23 @@ class Sharding:
     """
 
     _core: _Any
-    num_devices = property(lambda self: len(self._core.mesh.devices))
-    is_fully_replicated = property(lambda self: self._core.is_replicated)
+    num_devices = property(lambda self: math.prod(self._core.mesh.sizes))
     is_fully_addressable = property(lambda self: self.addressable_devices == self.device_set)
     has_addressable_devices = property(lambda self: bool(self.addressable_devices))
     _placement = property(lambda self: self._core)
 
     @property
+    def is_fully_replicated(self):
+        """Whether every device has the whole array."""
+        return not self._core.unreduced and all(n == 1 for n in self._num_blocks(0))
+
+    @property
     def device_set(self):
-        """The devices, a set."""
+        """The devices, a set; ValueError where the mesh has none."""
         from weft.runtime.devices import device_at
 
+        if not self._core.mesh.devices:
+            _no_devices(self)
         return {device_at(i) for i in self._core.mesh.devices}
 
     @property
@@ -407,8 +443,8 @@ class Sharding:
         Raises ValueError if the sharding does not divide it.
         """
         shape = tuple(global_shape)
-        index = _core.shards(self._core, shape, False)[0][2]
-        return tuple(len(range(*i.indices(n))) for i, n in zip(index, shape, strict=True))
+        self._check_divides(shape)
+        return tuple(n // k for n, k in zip(shape, self._num_blocks(len(shape)), strict=True))
 
     def devices_indices_map(self, global_shape) -> dict[_Any, tuple[slice, ...]]:
         """By device, the index of what it holds of an array of a shape, a tuple of slices."""
@@ -447,7 +483,10 @@ class Sharding:
 
     def check_compatible_aval(self, aval_shape):
         """Raises ValueError for arrays of a shape that cannot be so split."""
-        problem = _core.misfit(self._core, tuple(aval_shape))
+        self._check_divides(tuple(aval_shape))
+
+    def _check_divides(self, shape):
+        problem = _core.misfit(self._core, shape)
         if problem:
             raise ShardingError(problem)
 
@@ -456,13 +495,22 @@ class Sharding:
         """Which memory of the devices holds the array."""
         from weft.runtime.devices import device_at, memory_kinds
 
-        return self._core.memory or memory_kinds(device_at(self._core.mesh.devices[0]))[0]
+        devices = self._core.mesh.devices
+        default = None if not devices else memory_kinds(device_at(devices[0]))[0]
+        return self._core.memory or default
 
     def __eq__(self, other):
         return self._core is other._core if type(other) is type(self) else NotImplemented
 
     def __hash__(self):
         return hash(self._core)
+
+
+def _example_device(mesh):
+    """One of a mesh's devices; of an abstract one, one of those that programs run on."""
+    from weft.runtime.devices import devices
+
+    return devices()[0] if isinstance(mesh, AbstractMesh) else mesh.devices.flat[0]
 
 
 def _memory(kind, device, what):
@@ -554,7 +602,7 @@ class NamedSharding(Sharding):
                 )
         memory = ""
         if memory_kind is not None:
-            memory = _memory(memory_kind, mesh.devices.flat[0], "NamedSharding")
+            memory = _memory(memory_kind, _example_device(mesh), "NamedSharding")
         self.mesh, self.spec = mesh, spec
         self._core = _core.make_sharding(mesh._core, dims, sorted(spec.unreduced), memory)
 
@@ -581,7 +629,7 @@ class NamedSharding(Sharding):
         return self.update(memory_kind=kind)
 
     def __repr__(self):
-        kind = "" if isinstance(self.mesh, AbstractMesh) else f", memory_kind={self.memory_kind}"
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
 
     def __reduce__(self):
@@ -608,6 +656,8 @@ def _seen(core) -> _Any:
 
 
 _NONE = AbstractMesh((), ())
+_NO_MESH = object.__new__(Mesh)
+_NO_MESH._core = _NONE._core
 # The meshes that the thread has set: what it traces depends on them.
 _stack: _Any = _UserContext(())
 
@@ -662,7 +712,7 @@ def get_mesh():
     for mesh in reversed(_stack.value):
         if isinstance(mesh, Mesh):
             return mesh
-    return _NONE
+    return _NO_MESH
 
 
 def get_abstract_mesh():

@@ -223,20 +223,32 @@ int64_t num_blocks(ShardingRef sharding, size_t i) {
   return n;
 }
 
-std::string misfit(ShardingRef sharding, TypeRef type) {
-  size_t rank = type->shape().size();
-  if (sharding->dims().size() > rank) {
+namespace {
+
+template <typename What>
+std::string misfit(ShardingRef sharding, const Dims& shape, const What& what) {
+  if (sharding->dims().size() > shape.size()) {
     return cat("expected an array of at least ", sharding->dims().size(), " dimensions for ",
-               sharding, "; got ", type);
+               sharding, "; got ", what);
   }
   for (size_t i = 0; i < sharding->dims().size(); ++i) {
     int64_t blocks = num_blocks(sharding, i);
-    if (type->shape()[i] % blocks) {
+    if (shape[i] % blocks) {
       return cat("expected dimension ", i, " to be divisible by the ", blocks, " parts of ",
-                 sharding, "; got ", type);
+                 sharding, "; got ", what);
     }
   }
   return "";
+}
+
+}  // namespace
+
+std::string misfit(ShardingRef sharding, TypeRef type) {
+  return misfit(sharding, type->shape(), type);
+}
+
+std::string misfit(ShardingRef sharding, const Dims& shape) {
+  return misfit(sharding, shape, cat("an array of shape ", shape));
 }
 
 TypeRef shard_type(ShardingRef sharding, TypeRef type) {

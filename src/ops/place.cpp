@@ -51,6 +51,15 @@ std::string operands_text(const PlaceCtx& c) {
   return t.take();
 }
 
+// The same in a memory; "device" is the default one, "".
+ShardingRef in_memory(ShardingRef sharding, std::string_view memory) {
+  if (memory == "device") memory = "";
+  if (sharding->memory() == memory) return sharding;
+  ShardingParts parts = sharding->parts();
+  parts.memory = memory;
+  return make_sharding(std::move(parts));
+}
+
 Split unsplit(TypeRef type) { return Split(type->shape().size()); }
 
 void place_by_graph(PlaceCtx& c) {
@@ -244,8 +253,9 @@ std::vector<ShardingRef> place_graph(const PlaceCtx& c, const GraphRef& graph,
 }
 
 void place_carry(PlaceCtx& c, ShardingRef in, ShardingRef out, size_t i) {
-  if (in == out) return c.out.push_back(in);
   TypeRef type = c.out_types[c.out.size()];
+  if (in == out || (type->num_elements() == 1 && in == in_memory(out, in->memory())))
+    return c.out.push_back(in);
   if (c.strict)
     fail(ErrorKind::kSharding, "[", c.op.name, "] expected a body that returns what it carries ",
          "split as it came in; got ", split_text(type, in), " in and ", split_text(type, out),
@@ -257,6 +267,9 @@ void place_carry(PlaceCtx& c, ShardingRef in, ShardingRef out, size_t i) {
 
 ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
   MeshRef own = sharding->mesh();
+  std::string memory(sharding->memory() == kHostMemory ? kHostMemory : "");
+  if (own->axes().empty() || mesh->axes().empty())
+    return in_memory(make_sharding({.mesh = mesh}), memory);
   auto same = [](const MeshAxis& a, const MeshAxis& b) {
     return a.name == b.name && a.size == b.size;
   };
@@ -271,13 +284,14 @@ ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
       if (mesh->axis(axis).type == AxisType::kExplicit) axes.push_back(axis);
     split.push_back(axes);
   }
-  return sharding_of(mesh, split);
+  return in_memory(sharding_of(mesh, split), memory);
 }
 
 std::string split_text(TypeRef type, ShardingRef sharding) {
   std::string text = cat(type);
   Text t;
-  t << std::string_view(text).substr(0, text.find('[') + 1);
+  t << std::string_view(text).substr(0, text.find('['));
+  t << (sharding->memory() == kHostMemory ? "<host>[" : "[");
   for (size_t i = 0; i < type->shape().size(); ++i) {
     t << (i ? "," : "") << type->shape()[i];
     const Dims& axes = sharding->dim(i).axes;
@@ -301,7 +315,15 @@ ShardingRef Placements::of(Value v) const {
 void Placements::set(Value v, ShardingRef sharding) {
   if (v.id >= of_.size()) of_.resize(v.id + 1, nullptr);
   of_[v.id] = sharding;
-  any_ |= !sharding->is_replicated();
+  any_ |= !sharding->is_replicated() || !sharding->memory().empty();
+}
+
+void Placements::adopt(MeshRef mesh) {
+  if (!mesh_->axes().empty() || mesh->axes().empty()) return;
+  mesh_ = mesh;
+  whole_ = make_sharding({.mesh = mesh});
+  for (ShardingRef& s : of_)
+    if (s) s = on_explicit_axes(s, mesh);
 }
 
 template <typename Ops>
@@ -314,9 +336,45 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   }
   for (uint32_t i = 0; i < op.num_results; ++i)
     out_types.push_back(ops.type(Value{op.results_begin + i}));
-  PlaceCtx c{def(*op.info), op.attrs, in_types, out_types, mesh_, in, strict, {}};
+  const OpDef& d = def(*op.info);
+  PlaceCtx c{d, op.attrs, in_types, out_types, mesh_, in, strict, {}};
   place(c);
-  for (uint32_t i = 0; i < op.num_results; ++i) set(Value{op.results_begin + i}, c.out[i]);
+  bool constant = true;
+  for (size_t i = 0; i < in.size(); ++i) constant &= goes_with_any(c, i, ops.operands(op)[i]);
+  bool by_graphs = d.call != CallKind::kNone || d.loop.parts ||
+                   (d.jvp_kind == JvpKind::kGraph && op.attrs && op.attrs->holds_graphs());
+  std::string memory = by_graphs ? "" : joint_memory(c, ops.operands(op));
+  for (uint32_t i = 0; i < op.num_results; ++i) {
+    Value v{op.results_begin + i};
+    set(v, in_memory(c.out[i], c.out[i]->memory().empty() ? memory : c.out[i]->memory()));
+    if (!constant) continue;
+    if (v.id >= constant_.size()) constant_.resize(v.id + 1);
+    constant_[v.id] = true;
+  }
+}
+
+// Constants, and what has one element or is made of such, are as good as in every memory.
+bool Placements::goes_with_any(const PlaceCtx& c, size_t operand, Value v) const {
+  return v.is_literal() || (v.id < constant_.size() && constant_[v.id]) ||
+         (c.in[operand]->memory().empty() && c.in_types[operand]->num_elements() == 1);
+}
+
+// Operands are in one memory.
+std::string Placements::joint_memory(const PlaceCtx& c, std::span<const Value> operands) const {
+  size_t known = operands.size();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::string& own = c.in[i]->memory();
+    if (goes_with_any(c, i, operands[i])) continue;
+    if (known == operands.size()) known = i;
+    if (own == c.in[known]->memory()) continue;
+    if (c.strict)
+      fail(ErrorKind::kValue, "[", c.op.name, "] expected operands in one memory; got ",
+           operands_text(c),
+           "\n  Bring one into the other's with weft.device_put(x, "
+           "weft.memory.Space.Device) or Space.Host.");
+    return "";
+  }
+  return known == operands.size() ? "" : c.in[known]->memory();
 }
 
 void Placements::follow(const GraphBuilder& builder, uint32_t end, bool strict) {

@@ -1,4 +1,5 @@
-// sharding_constraint: how a value is to be split over the devices of a mesh.
+// sharding_constraint: how a value is to be split over the devices of a mesh. device_put: in which
+// of their memories it is to be.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/place.h"
@@ -44,7 +45,40 @@ void check_not_manual(EmitCtx& c, ShardingRef sharding) {
 
 }  // namespace
 
+// Attributes `memory` and `source`: kinds of memory, "device" for the default one.
+void register_device_put(OpRegistry& r) {
+  OpDef op = unary({.name = "device_put",
+                    .doc = "The same values, in another memory of the devices.",
+                    .dtypes = kAnyElement,
+                    .attrs = {{"memory", AttrType::kString}, {"source", AttrType::kString}},
+                    .flops = 0});
+  op.place = [](PlaceCtx& c) {
+    ShardingParts parts = c.in[0]->parts();
+    parts.memory = c.attr().string("memory");
+    c.out.push_back(make_sharding(std::move(parts)));
+  };
+  // The memories of CPUs are one: what a program returns is all that tells them apart.
+  op.emit = [](EmitCtx& c) {
+    if (c.platform() == "cpu") return c.set_out(0, c.in(0));
+    std::string type = mlir_type(c.out_type());
+    c.set_out(0,
+              c.line(cat("stablehlo.custom_call @annotate_device_placement(", c.in(0),
+                         ") {backend_config = \"\", has_side_effect = true, "
+                         "mhlo.frontend_attributes = {_xla_buffer_placement = ",
+                         mlir_string(c.attr().string("memory")), "}} : (", type, ") -> ", type)));
+  };
+  op.elementwise = false;  // it is for whole arrays
+  r.add(linear(op, [](TransposeCtx& c) {
+    Val ct = c.ct();
+    AttrsRef back = AttrRecord::make(
+        c.op.name, c.op.attrs,
+        {{"memory", c.attr().string("source")}, {"source", c.attr().string("memory")}});
+    c.add(0, apply(c.op, {&ct, 1}, back)[0]);
+  }));
+}
+
 void register_sharding(OpRegistry& r) {
+  register_device_put(r);
   OpDef op = unary({.name = "sharding_constraint",
                     .doc = "The same values, split over a mesh as the sharding says.",
                     .dtypes = kAnyElement,
@@ -68,6 +102,7 @@ void register_sharding(OpRegistry& r) {
   op.place = [](PlaceCtx& c) {
     ShardingRef wanted = c.attr().sharding("sharding");
     ShardingParts parts = on_explicit_axes(wanted, c.mesh)->parts();
+    parts.memory.clear();  // it stays in its own
     for (size_t i = 0; i < wanted->dims().size(); ++i) {
       if (!wanted->dim(i).open || !wanted->dim(i).axes.empty()) continue;
       parts.dims.resize(std::max(parts.dims.size(), i + 1));

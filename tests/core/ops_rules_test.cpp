@@ -36,6 +36,7 @@ std::vector<AttrsRef> attrs_of(const OpDef& op) {
       {"round", {{{"rounding_method", int64_t{0}}}, {{"rounding_method", int64_t{1}}}}},
       {"integer_pow", {{{"y", int64_t{0}}}, {{"y", int64_t{1}}}, {{"y", int64_t{-3}}}}},
       {"name", {{{"name", std::string("n")}}}},
+      {"device_put", {{{"memory", std::string("pinned_host")}, {"source", std::string("device")}}}},
       {"pvary", {{{"axes", std::vector<std::string>{"i"}}}}},
       {"sharding_constraint", {{{"sharding", make_sharding({.mesh = make_mesh({{"x", 2}})})}}}},
       {"reduce_precision", {{{"exponent_bits", int64_t{5}}, {"mantissa_bits", int64_t{7}}}}},

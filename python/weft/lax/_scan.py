@@ -9,7 +9,7 @@ import numpy as np
 from weft import _checkpoint, _core
 from weft._arguments import from_whole_float, static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
-from weft._staging import ShapedArray, typeof
+from weft._staging import typeof
 from weft._tree_mismatch import structure_text
 from weft._vmap import vmap
 from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError, ShardingError
@@ -224,7 +224,7 @@ def _slice_type(x):
                 "\n  Bring it into another sharding first with weft.reshard."
             )
         split = split.with_spec(split.spec[1:])
-    return ShapedArray(whole.shape[1:], whole.dtype, sharding=split, weak_type=whole.weak_type)
+    return whole.update(shape=whole.shape[1:], sharding=split)
 
 
 def _check_result(body, tree, types):

@@ -1,5 +1,7 @@
 """Where arrays lie."""
 
+import functools
+
 from weft import _core
 from weft._placement import placement_of
 from weft._staging import typeof
@@ -97,6 +99,29 @@ def constrained(tracer, placement):
     return _core.bind("sharding_constraint", tracer, sharding=placement)
 
 
+def moved(tracer, placement):
+    """A traced value in the memory that a sharding names."""
+    return in_memory(tracer, placement.memory)
+
+
+def in_memory(value, kind):
+    """An Array or a tracer in a kind of memory of the devices that it is on.
+
+    In programs only that of the host is told from that of devices.
+    """
+    if isinstance(value, _core.Array):
+        return _core.commit(value, value.sharding.with_memory_kind(kind)._placement)
+    if kind == "pinned_host":
+        _core.watch_host_memory()
+    here, there = (
+        "pinned_host" if on_host else "device"
+        for on_host in (_core.is_on_host(value), kind == "pinned_host")
+    )
+    if here == there:
+        return value
+    return _core.bind("device_put", value, memory=there, source=here)
+
+
 def placed(x, device):
     """An array on a device, to which it is committed; as it is if that is None."""
     if device is None:
@@ -104,14 +129,19 @@ def placed(x, device):
     placement = placement_of(device, "device:")
     value = _core.asarray(x)
     if isinstance(value, _core.Tracer):
-        return constrained(value, placement)
+        return moved(constrained(value, placement), placement)
     return _core.commit(value, placement)
 
 
 def split_like(x, like):
-    """An array that is split over explicit axes as another one is, and varies as that does."""
+    """An array that is split over explicit axes as another one is, and varies as that does.
+
+    Its memory is that of the other one, too.
+    """
     if isinstance(like, _core.Tracer) and _core.varying_known():
         x = _core.bind("vary_like", x, like)
+    if _core.is_on_host(like):
+        x = in_memory(x, "pinned_host")
     split = _core.split_of(like)
     if split is None or split.is_replicated:
         return x
@@ -125,3 +155,15 @@ def split_as(sharding, function, make):
     from weft._explicit import sharded
 
     return sharded(sharding, function, make)
+
+
+def can_be_split(function):
+    """The function, with a result that is split as its parameter out_sharding= says."""
+
+    @functools.wraps(function)
+    def call(*args, out_sharding=None, **kwargs):
+        if out_sharding is None:
+            return function(*args, **kwargs)
+        return split_as(out_sharding, function.__name__, lambda: function(*args, **kwargs))
+
+    return call

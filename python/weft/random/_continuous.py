@@ -8,7 +8,7 @@ from weft._jit import composite
 from weft.dtypes import default_float, finfo, is_complex, is_float, real_dtype, requested_dtype
 from weft.errors import AttributeValueError, DTypeError
 from weft.lax._elementwise import bitcast_convert_type
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split, split_as
 from weft.numpy._select import choose
 from weft.random._keys import checked_key, random_bits, split
 from weft.random._parameters import checked
@@ -16,6 +16,7 @@ from weft.random._parameters import checked
 _NUMBERS = (int, float, np.generic)
 
 
+@can_be_split
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
     """Numbers evenly spread over minval <= x < maxval.
 
@@ -26,8 +27,6 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       minval, maxval: bounds, numbers or arrays that broadcast to the shape.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "uniform", lambda: uniform(key, shape, dtype, minval, maxval))
     shape = static_shape(shape, "uniform")
     key, options = checked("uniform", key, (minval, maxval), shape, dtype)
     return _uniform(key, minval, maxval, **options)
@@ -62,6 +61,7 @@ def _from_bits(key, shape, dtype):
     return _core.bind("sub", bitcast_convert_type(x, dtype), dtype.type(1))
 
 
+@can_be_split
 def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the normal distribution with mean 0 and variance 1.
 
@@ -73,8 +73,6 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
 
     Raises DTypeError for a dtype that is neither float nor complex.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "normal", lambda: normal(key, shape, dtype))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
     if not (is_float(dtype) or is_complex(dtype)):
         raise DTypeError(f"[normal] expected a float or complex dtype; got {dtype}")
@@ -98,6 +96,7 @@ def _real_normal(key, shape, dtype):
     return _core.bind("mul", dtype.type(np.sqrt(2)), _core.bind("erf_inv", u))
 
 
+@can_be_split
 def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the normal distribution of mean 0 and variance 1, between bounds.
 
@@ -108,12 +107,6 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding,
-            "truncated_normal",
-            lambda: truncated_normal(key, lower, upper, shape, dtype),
-        )
     bounds = lower, upper
     key, options = checked("truncated_normal", key, bounds, shape, dtype)
     return _truncated_normal(key, lower, upper, **options)
@@ -197,6 +190,7 @@ logistic = _standard(
 )
 
 
+@can_be_split
 def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     """Numbers of the Gumbel distribution: p(x) = exp(-(x + exp(-x))).
 
@@ -208,8 +202,6 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
         twice as large: 32 in float32. None is "low".
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "gumbel", lambda: gumbel(key, shape, dtype, mode))
     shape = static_shape(shape, "gumbel")
     key, options = checked("gumbel", key, (), shape, dtype)
     return _gumbel(key, is_fine=is_fine(mode, "gumbel"), **options)

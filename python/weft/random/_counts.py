@@ -7,7 +7,7 @@ from weft._arguments import shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_float, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.random._continuous import uniform_within
 from weft.random._keys import checked_key, split
 from weft.random._parameters import bounds_in, checked, integer_dtype, result_shape, spread
@@ -15,6 +15,7 @@ from weft.random._parameters import bounds_in, checked, integer_dtype, result_sh
 _F32 = np.dtype("float32")
 
 
+@can_be_split
 def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the Poisson distribution: p(k) = lam**k exp(-lam) / k!.
 
@@ -30,8 +31,6 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
       dtype: an integer dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "poisson", lambda: poisson(key, lam, shape, dtype))
     dtype = integer_dtype(dtype, "poisson")
     key = checked_key(key, "poisson")
     return _poisson(key, lam, shape=result_shape(shape, (lam,), "poisson"), dtype=dtype)

@@ -28,7 +28,7 @@ from weft.lax._creation import full
 from weft.lax._cumulative import cumsum
 from weft.lax._reduce import argmax
 from weft.lax._shape import reshape
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.lax._sort import sort_key_val, top_k
 from weft.numpy import _ufuncs as u
 from weft.numpy._select import choose
@@ -40,6 +40,7 @@ from weft.random._keys import checked_key, random_bits, split
 from weft.random._parameters import bounds_in, integer_dtype, result_shape, spread
 
 
+@can_be_split
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers evenly spread over minval <= x < maxval.
 
@@ -54,8 +55,6 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
     Raises DTypeError for a dtype that is no integer one.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "randint", lambda: randint(key, shape, minval, maxval, dtype))
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
     if not is_integer(dtype):
         raise DTypeError(f"[randint] expected an integer dtype; got {dtype}")
@@ -130,6 +129,7 @@ def _select(predicate, on_true, on_false):
     return _core.bind("select_n", predicate, on_false, on_true)
 
 
+@can_be_split
 def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     """Bools that are True with probability `p`.
 
@@ -142,8 +142,6 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
 
     Raises DTypeError for integers as `p`, AttributeValueError (a ValueError) for another mode.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "bernoulli", lambda: bernoulli(key, p, shape, mode))
     shape = result_shape(shape, (p,), "bernoulli")
     if not is_float(dtype_of(p)):
         raise DTypeError(f"[bernoulli] expected p to be of a float dtype; got {dtype_of(p)}")
@@ -163,6 +161,7 @@ def _bernoulli(key, p, *, shape, is_fine):
     return _core.bind("lt", low, _core.bind("sub", p, high))
 
 
+@can_be_split
 def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers that are 1 or -1, each with probability 1/2.
 
@@ -172,8 +171,6 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       dtype: dtype of the result, the default integer dtype if None.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "rademacher", lambda: rademacher(key, shape, dtype))
     dtype = default_int() if dtype is None else requested_dtype(dtype, "rademacher")
     key = checked_key(key, "rademacher")
     return _rademacher(key, shape=static_shape(shape, "rademacher"), dtype=dtype)
@@ -185,6 +182,7 @@ def _rademacher(key, *, shape, dtype):
     return _core.astype(2 * _core.astype(positive, dtype) - 1, dtype)
 
 
+@can_be_split
 def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of trials up to the first success: P(k) = p (1 - p)**(k - 1) for k >= 1.
 
@@ -197,8 +195,6 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
 
     Raises AttributeValueError (a ValueError) for complex `p`.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "geometric", lambda: geometric(key, p, shape, dtype))
     dtype = integer_dtype(dtype, "geometric")
     shape = result_shape(shape, (p,), "geometric")
     (p,) = _core.promote_dtypes_inexact(p)
@@ -215,6 +211,7 @@ def _geometric(key, p, *, shape, dtype):
     return _core.astype(u.floor(log / u.log1p(-p)) + 1, dtype)
 
 
+@can_be_split
 def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     """The elements of an array in random order along an axis.
 
@@ -227,8 +224,6 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
 
     Raises OperandError (a TypeError) for other than an array or an integer.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "permutation", lambda: permutation(key, x, axis, independent))
     key = checked_key(key, "permutation")
     if not shape_of(x):
         if not is_integer(dtype_of(x)):
@@ -266,6 +261,7 @@ def _shuffled(key, x, axis):
     return x
 
 
+@can_be_split
 def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
     """Indices along an axis, drawn with probabilities proportional to exp(logits).
 
@@ -285,12 +281,6 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     Raises AttributeValueError (a ValueError) for integers as logits, and for more draws without
     replacement than there are categories; ShapeError for a shape that does not fit.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding,
-            "categorical",
-            lambda: categorical(key, logits, axis, shape, replace, mode),
-        )
     key, fine = checked_key(key, "categorical"), is_fine(mode, "categorical")
     if not is_float(dtype_of(logits)):
         raise AttributeValueError(f"[categorical] expected float logits; got {dtype_of(logits)}")

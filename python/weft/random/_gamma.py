@@ -9,13 +9,14 @@ from weft._jit import composite
 from weft._vmap import vmap
 from weft.dtypes import finfo
 from weft.errors import ShapeError
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
 from weft.random._keys import checked_key, has_bits_of_lanes, split
 from weft.random._parameters import checked, float_dtype, shapes_in, spread
 
 
+@can_be_split
 def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the gamma distribution with scale 1: p(x) ~ x**(a - 1) exp(-x) for x >= 0.
 
@@ -31,20 +32,17 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "gamma", lambda: gamma(key, a, shape, dtype))
     key, options = checked("gamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=False, **options)
 
 
+@can_be_split
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     """Logarithms of `gamma`, exact also where that is too close to zero: for small `a`.
 
     Args:
       key, a, shape, dtype, out_sharding: as for `gamma`.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "loggamma", lambda: loggamma(key, a, shape, dtype))
     key, options = checked("loggamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=True, **options)
 
@@ -145,6 +143,7 @@ def _marsaglia_tsang(log_space, key, a):
     return jnp.log(d) + jnp.log(v) + boost
 
 
+@can_be_split
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the beta distribution: p(x) ~ x**(a - 1) (1 - x)**(b - 1) for 0 <= x <= 1.
 
@@ -158,8 +157,6 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "beta", lambda: beta(key, a, b, shape, dtype))
     key, options = checked("beta", key, (a, b), shape, dtype, lossless=True)
     return _beta(key, a, b, **options)
 
@@ -174,6 +171,7 @@ def _beta(key, a, b, *, shape, dtype):
     return first / (first + second)
 
 
+@can_be_split
 def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     """Vectors of the Dirichlet distribution: p(x) ~ prod(x**(alpha - 1)), where sum(x) = 1.
 
@@ -192,8 +190,6 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
 
     Raises ShapeError for an `alpha` without axes.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "dirichlet", lambda: dirichlet(key, alpha, shape, dtype))
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")
     own = shape_of(alpha)
     if not own:
@@ -211,6 +207,7 @@ def _dirichlet(key, alpha, *, shape, dtype):
     return parts / jnp.sum(parts, -1, keepdims=True)
 
 
+@can_be_split
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the chi-square distribution: p(x) ~ x**(df / 2 - 1) exp(-x / 2) for x > 0.
 
@@ -222,8 +219,6 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "chisquare", lambda: chisquare(key, df, shape, dtype))
     key, options = checked("chisquare", key, (df,), shape, dtype, lossless=True)
     return _chisquare(key, df, **options)
 
@@ -237,6 +232,7 @@ def _squares(key, df):
     return jnp.exp(gamma_samples(key, df / 2, log_space=True)) * 2
 
 
+@can_be_split
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of Fisher's F distribution, the ratio of two chi-square variates per degree.
 
@@ -250,8 +246,6 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "f", lambda: f(key, dfnum, dfden, shape, dtype))
     key, options = checked("f", key, (dfnum, dfden), shape, dtype, lossless=True)
     return _f(key, dfnum, dfden, **options)
 
@@ -263,6 +257,7 @@ def _f(key, dfnum, dfden, *, shape, dtype):
     return (_squares(keys[1], dfnum) / dfnum) / (_squares(keys[0], dfden) / dfden)
 
 
+@can_be_split
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of Student's t distribution: p(x) ~ (1 + x**2 / df)**(-(df + 1) / 2).
 
@@ -274,8 +269,6 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "t", lambda: t(key, df, shape, dtype))
     key, options = checked("t", key, (df,), shape, dtype, lossless=True)
     return _t(key, df, **options)
 
@@ -287,6 +280,7 @@ def _t(key, df, *, shape, dtype):
     return normal(keys[0], shape, dtype) * jnp.sqrt(half / gamma_samples(keys[1], half))
 
 
+@can_be_split
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the generalized normal distribution: p(x) ~ exp(-abs(x)**p).
 
@@ -297,10 +291,6 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
       dtype: a float dtype, which is promoted with that of `p`.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "generalized_normal", lambda: generalized_normal(key, p, shape, dtype)
-        )
     shape = static_shape(shape, "generalized_normal")
     key, options = checked("generalized_normal", key, (p,), shape, dtype)
     return _generalized_normal(key, p, **options)
@@ -314,6 +304,7 @@ def _generalized_normal(key, p, *, shape, dtype):
     return rademacher(keys[1], shape, dtype) * size**inverse
 
 
+@can_be_split
 def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     """Points evenly spread over the unit ball of the p-norm, where sum(abs(x)**p) <= 1.
 
@@ -331,8 +322,6 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     Returns:
       Array of shape (*shape, d).
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "ball", lambda: ball(key, d, p, shape, dtype))
     shape = static_shape(shape, "ball")
     whole = static_shape((*shape, static_int(d, "ball", "d")), "ball")
     key, options = checked("ball", key, (p,), whole, dtype)

@@ -25,7 +25,7 @@ from weft.dtypes import (
 )
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax._shape import reshape
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.random._implementations import (
     RBG_IMPL,
     THREEFRY,
@@ -339,6 +339,7 @@ def _fold_in(key, data):
     return rewrap(impl.fold_in(words, _core.astype(data, _U32)))
 
 
+@can_be_split
 def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """Random bits, as unsigned integers.
 
@@ -350,8 +351,6 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
 
     ValueError for another dtype. Those of 2 and 4 bits stand for uint8.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "bits", lambda: bits(key, shape, dtype))
     dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
     if is_key(dtype) or not issubdtype(dtype, np.unsignedinteger):
         raise AttributeValueError(f"[bits] expected an unsigned integer dtype; got {dtype}")

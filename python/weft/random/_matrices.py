@@ -6,7 +6,7 @@ from weft._jit import composite
 from weft.dtypes import default_float, is_complex, is_float, real_dtype, requested_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax._shape import common_shape
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.random._continuous import normal
 from weft.random._keys import checked_key
 from weft.random._parameters import float_dtype, shapes_in
@@ -14,6 +14,7 @@ from weft.random._parameters import float_dtype, shapes_in
 _METHODS = ("cholesky", "eigh", "svd")
 
 
+@can_be_split
 def multivariate_normal(
     key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None
 ):
@@ -39,12 +40,6 @@ def multivariate_normal(
     Raises AttributeValueError (a ValueError) for another method, ShapeError for a mean without axes
     or a covariance that does not fit it.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding,
-            "multivariate_normal",
-            lambda: multivariate_normal(key, mean, cov, shape, dtype, method),
-        )
     name = "multivariate_normal"
     key = checked_key(key, name)
     if dtype is None:
@@ -82,6 +77,7 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
     return mean + jnp.einsum("...ij,...j->...i", factor, normal(key, shape, dtype))
 
 
+@can_be_split
 def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
     """Orthogonal (of complex dtypes unitary) matrices, evenly distributed.
 
@@ -102,8 +98,6 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
     Raises AttributeValueError (a ValueError) for a dtype that is neither float nor complex.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "orthogonal", lambda: orthogonal(key, n, shape, dtype, m))
     key = checked_key(key, "orthogonal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "orthogonal")
     if not (is_float(dtype) or is_complex(dtype)):

@@ -14,13 +14,14 @@ from weft.dtypes import (
 )
 from weft.errors import AttributeValueError
 from weft.lax._shape import common_shape
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
 from weft.random._keys import checked_key, split
 from weft.random._parameters import checked, lossless_in, result_shape, spread
 
 
+@can_be_split
 def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the Cauchy distribution: p(x) ~ 1 / (x**2 + 1).
 
@@ -30,8 +31,6 @@ def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "cauchy", lambda: cauchy(key, shape, dtype))
     shape = static_shape(shape, "cauchy")
     key, options = checked("cauchy", key, (), shape, dtype)
     return _cauchy(key, **options)
@@ -43,6 +42,7 @@ def _cauchy(key, *, shape, dtype):
     return jnp.tan(dtype.type(np.pi) * (u - 0.5))
 
 
+@can_be_split
 def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):  # noqa: B008
     """Numbers whose logarithm has the normal distribution with mean 0.
 
@@ -58,8 +58,6 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
 
     Raises AttributeValueError (a ValueError) for another dtype.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "lognormal", lambda: lognormal(key, sigma, shape, dtype))
     key = checked_key(key, "lognormal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "lognormal")
     if not (is_float(dtype) or is_complex(dtype)):
@@ -73,6 +71,7 @@ def _lognormal(key, sigma, *, shape, dtype):
     return jnp.exp(normal(key, shape, dtype) * spread((sigma,), shape, dtype)[0])
 
 
+@can_be_split
 def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     """Numbers of the Maxwell distribution: p(x) ~ x**2 exp(-x**2 / 2) for x >= 0.
 
@@ -84,8 +83,6 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "maxwell", lambda: maxwell(key, shape, dtype))
     shape = static_shape(shape, "maxwell")
     key, options = checked("maxwell", key, (), shape, dtype)
     return _maxwell(key, **options)
@@ -124,6 +121,7 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     return rademacher(keys[1], shape, dtype) * x * scale + loc
 
 
+@can_be_split
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the Pareto distribution: p(x) = b / x**(b + 1) for x >= 1.
 
@@ -135,8 +133,6 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "pareto", lambda: pareto(key, b, shape, dtype))
     key, options = checked("pareto", key, (b,), shape, dtype, lossless=True)
     return _pareto(key, b, **options)
 
@@ -146,6 +142,7 @@ def _pareto(key, b, *, shape, dtype):
     return jnp.exp(exponential(key, shape, dtype) / spread((b,), shape, dtype)[0])
 
 
+@can_be_split
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the Rayleigh distribution: p(x) ~ x exp(-x**2 / (2 scale**2)) for x >= 0.
 
@@ -157,8 +154,6 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "rayleigh", lambda: rayleigh(key, scale, shape, dtype))
     key, options = checked("rayleigh", key, (scale,), shape, dtype, lossless=True)
     return _rayleigh(key, scale, **options)
 
@@ -169,6 +164,7 @@ def _rayleigh(key, scale, *, shape, dtype):
     return spread((scale,), shape, dtype)[0] * jnp.sqrt(log * -2)
 
 
+@can_be_split
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
     """Numbers whose density grows linearly from `left` to `mode`, and falls so to `right`.
 
@@ -180,10 +176,6 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "triangular", lambda: triangular(key, left, mode, right, shape, dtype)
-        )
     parameters = left, mode, right
     key, options = checked("triangular", key, parameters, shape, dtype, lossless=True)
     return _triangular(key, *parameters, **options)
@@ -199,6 +191,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
     return jnp.where(u < rise / width, rising, falling)
 
 
+@can_be_split
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
 
@@ -214,8 +207,6 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "wald", lambda: wald(key, mean, shape, dtype))
     key, options = checked("wald", key, (mean,), shape, dtype, lossless=True)
     return _wald(key, mean, **options)
 

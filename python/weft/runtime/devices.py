@@ -209,11 +209,11 @@ def make_sharding(device_list, blocks, order, memory):
     return _jax.GSPMDSharding(device_list, layout, memory_kind=memory)
 
 
-def placement_of(device):
-    """The core's sharding of what is whole on a device of the core's table."""
+def placement_of(device, memory=""):
+    """The core's sharding of what is whole in a memory of a device of the core's table."""
     start()
     return _core.make_sharding(
-        _core.make_mesh((), (), (), (_core.device_index(device),)), (), (), ""
+        _core.make_mesh((), (), (), (_core.device_index(device),)), (), (), memory
     )
 
 

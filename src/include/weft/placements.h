@@ -1,5 +1,6 @@
-// How the values of a program are split over the axes of type kExplicit of a mesh: a table beside
-// the program, filled by the rules of its ops (OpDef::place).
+// How the values of a program are split over the axes of type kExplicit of a mesh, and which are in
+// the memory of the host: a table beside the program, filled by the rules of its ops
+// (OpDef::place). Where no mesh has such axes, the table's has none at all.
 #pragma once
 
 #include <span>
@@ -13,10 +14,13 @@
 namespace weft {
 
 // A sharding as far as the explicit axes of a mesh of the same axes are concerned, on that mesh:
-// closed, in the default memory. Throws kSharding if the axes are others.
+// closed, in the memory of the host if it is there, else in the default one. A mesh without axes
+// goes with any. Throws kSharding if the axes are others.
 WEFT_API ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh);
-// "f32[8@x,16@(y,z)]"
+// "f32[8@x,16@(y,z)]", "f32<host>[8]"
 WEFT_API std::string split_text(TypeRef type, ShardingRef sharding);
+
+struct PlaceCtx;
 
 class WEFT_API Placements {
  public:
@@ -25,7 +29,9 @@ class WEFT_API Placements {
   // Of an input, or of a value that was followed. What nothing is known of is not split.
   ShardingRef of(Value v) const;
   void set(Value v, ShardingRef sharding);
-  // Whether any value is split.
+  // Moves from a mesh without axes to another one.
+  void adopt(MeshRef mesh);
+  // Whether any value is split, or in the memory of the host.
   bool any() const { return any_; }
   // Applies the rules to the ops that a builder or graph has got since, as far as those whose
   // results come before `end`. Throws kSharding if `strict` and a rule finds no answer.
@@ -35,12 +41,16 @@ class WEFT_API Placements {
                                              std::span<const ShardingRef> inputs);
 
  private:
+  bool goes_with_any(const PlaceCtx& c, size_t operand, Value v) const;
+  std::string joint_memory(const PlaceCtx& c, std::span<const Value> operands) const;
   template <typename Ops>
   void apply(const Ops& ops, const Op& op, bool strict);
 
   MeshRef mesh_;
   ShardingRef whole_;
   std::vector<ShardingRef> of_;  // null: not split
+  // Whether a value comes from what goes with any memory alone.
+  std::vector<bool> constant_;
   uint32_t next_ = 0;
   bool any_ = false;
 };

@@ -77,6 +77,10 @@ struct DimSharding {
   friend bool operator==(const DimSharding&, const DimSharding&) = default;
 };
 
+// The kind of memory that is part of what is known of each value, as explicit axes are: values in
+// it do not meet those in others.
+inline constexpr std::string_view kHostMemory = "pinned_host";
+
 struct ShardingParts {
   MeshRef mesh = nullptr;
   std::vector<DimSharding> dims = {};  // of the first dimensions; the others are not split
@@ -121,6 +125,7 @@ WEFT_API int64_t num_blocks(ShardingRef sharding, size_t i);
 // What stands between an array of this type and the sharding: "" if it can be so split; else what
 // was expected and what came, to be part of a message.
 WEFT_API std::string misfit(ShardingRef sharding, TypeRef type);
+WEFT_API std::string misfit(ShardingRef sharding, const Dims& shape);
 // The type of the part that a device holds. The array has to fit.
 WEFT_API TypeRef shard_type(ShardingRef sharding, TypeRef type);
 // Per dimension of an array of `rank`, the number of the block that a position of the mesh holds.
