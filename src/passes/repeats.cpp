@@ -158,6 +158,30 @@ Repeats::Repeats(const GraphRef& program, Literals literals,
   each_use([&](uint32_t value, uint32_t user) { users_[next[value]++] = user; });
   for (Value v : graph_.outputs())
     if (!v.is_literal()) last_use_[v.id] = num_ops_;
+  note_compared();
+}
+
+// What an op that only moves elements gives is compared as its operands are. With a literal, a
+// value is compared by its size, and no bit more or less counts.
+void Repeats::note_compared() {
+  is_compared_.resize(graph_.num_values());
+  for (uint32_t i = num_ops_; i-- > 0;) {
+    const Op& op = graph_.op(i);
+    std::span<const Value> operands = graph_.operands(op);
+    if (op.num_results != 1) continue;
+    bool is_comparison =
+        op.num_operands == 2 && !operands[0].is_literal() && !operands[1].is_literal() &&
+        graph_.type(graph_.result(op))->dtype() == DType::kBool && def(*op.info).elementwise;
+    bool is_moved = is_compared_[graph_.result(op).id] && is_exact(i);
+    if (!is_comparison && !is_moved) continue;
+    for (Value v : operands)
+      if (!v.is_literal()) is_compared_[v.id] = true;
+  }
+}
+
+// Whether it only moves elements.
+bool Repeats::is_exact(uint32_t op) const {
+  return cost(op).flops == 0 && cost(op).transcendentals == 0;
 }
 
 bool Repeats::can_move(uint32_t op) const { return can_be_moved(graph_.op(op), cost(op)); }
@@ -403,7 +427,9 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
     if (is_input || is_output) bytes = 0;  // the caller keeps it anyway
     double reading = is_written ? bytes : 2 * bytes;
     if (k < num_inputs) cut.add(kSource, needed(k), MinCut::kInfinite);
-    if (o.ops.empty()) {
+    bool is_compared =
+        std::any_of(o.values.begin(), o.values.end(), [&](uint32_t v) { return is_compared_[v]; });
+    if (o.ops.empty() || (is_compared && !is_exclusive && !is_exact(o.ops[model]))) {
       cut.add(needed(k), kSink, reading);
       continue;
     }

@@ -109,7 +109,8 @@ class Repeats {
   // Makes inputs of a piece anew in place of reading them, where that takes less. What a step
   // leaves behind for others is written, read and kept at every call; within one module XLA makes
   // values where they are read, and those again that are cheap. may_make(op): whether it may be
-  // made in the piece; of the copy in the midst.
+  // made in the piece; of the copy in the midst. What others read too is not made anew if it is
+  // compared with other values, bit by bit.
   void recompute(Piece& piece, const std::function<bool(uint32_t)>& may_make) const;
   // The ops of a piece, which must take `inputs`; per entry its results, none where it is not made.
   std::vector<Values> build(const Piece& piece, Builder& b, const Values& inputs) const;
@@ -117,6 +118,8 @@ class Repeats {
  private:
   // Where in [begin, end) a value is made, counted from the first result; -1 if it is not.
   int64_t inside(Value v, uint32_t begin, uint32_t end) const;
+  void note_compared();
+  bool is_exact(uint32_t op) const;
   bool is_one_literal(const std::vector<uint32_t>& ops, uint32_t operand) const;
   std::vector<uint32_t> made_by(const std::vector<uint32_t>& values) const;
 
@@ -129,6 +132,9 @@ class Repeats {
   std::vector<uint32_t> last_use_;             // per value; num_ops_ for outputs
   std::vector<uint32_t> users_begin_, users_;  // those of value v from users_begin_[v] on
   std::vector<double> seconds_;                // summed up over the ops before
+  // Values whose bits are compared with those of others, as the gradient of a maximum does. Made
+  // twice, in kernels that round otherwise, they would not be equal to what comes of them.
+  std::vector<bool> is_compared_;
 };
 
 // The most bytes of intermediate values that are alive at once in one module, by estimate. XLA

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "test_ops.h"
 #include "weft/build.h"
+#include "weft/op_def.h"
 
 using namespace weft;
 using namespace weft::test;
@@ -146,6 +147,37 @@ TEST(of_an_edited_layer_the_half_is_new_that_was_edited) {
     CHECK_EQ(std::count_if(plan->blocks.begin(), plan->blocks.end(), is_known), 2);
     CHECK_EQ(plan->blocks[2].num_steps, 1u);
     CHECK(equal(*put_together(*plan, *graph), *graph));
+  }
+}
+
+TEST(what_is_compared_with_what_came_of_it_is_made_once) {
+  // Forwards a maximum, backwards where it was. To make what it is of again is next to nothing.
+  for (bool is_compared : {false, true}) {
+    GraphBuilder b;
+    std::vector<Value> inputs, outputs;
+    for (int i = 0; i <= kLayers; ++i) inputs.push_back(b.input(f32({8})));
+    Val x{&b, inputs[0]};
+    std::vector<std::pair<Val, Val>> kept;
+    for (int i = 0; i < kLayers; ++i) {
+      Val y = x * Val{&b, inputs[static_cast<size_t>(i) + 1]}, most = reduce_max(y, {0});
+      kept.emplace_back(y, broadcast_in_dim(most, {8}, {}));
+      x = sin(x) + kept.back().second;
+      for (int k = 0; k < 16; ++k) x = cos(x);
+      outputs.push_back(x.value);
+    }
+    for (int i = kLayers; i-- > 0;) {
+      auto [y, most] = kept[static_cast<size_t>(i)];
+      x = is_compared ? select(eq(y, most), x, cos(x)) : select(gt(y, full(b, f32({}), 0.5)), x, y);
+      for (int k = 0; k < 16; ++k) x = sin(x);
+    }
+    outputs.push_back(x.value);
+    GraphRef graph = b.finish(outputs);
+    auto plan = find_blocks(graph);
+    CHECK(plan);
+    GraphRef all = put_together(*plan, *graph);
+    auto num_products = std::count_if(all->ops().begin(), all->ops().end(),
+                                      [](const Op& op) { return op.info == &op_named<"mul">(); });
+    CHECK_EQ(num_products > kLayers, !is_compared);
   }
 }
 
