@@ -115,6 +115,8 @@ inline constexpr Setting kExplainMisses{"explain_misses", 21, 1, false};
 // What the values that programs compute are looked at for: part of the keys of programs.
 inline constexpr Setting kDebugNans{"debug_nans", 23, 1, false};
 inline constexpr Setting kDebugInfs{"debug_infs", 24, 1, false};
+// Number of what is added to seeds; 0 for nothing.
+inline constexpr Setting kSeedOffset{"seed_offset", 25, 7, true};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
@@ -127,7 +129,7 @@ inline constexpr Setting kSettings[] = {kX64,           kStrictPromotion, kRankP
                                         kCheckLeaks,    kLogCompiles,     kExplainMisses,
                                         kKeyReuse,      kDebugNans,       kDebugInfs,
                                         kGuardToDevice, kGuardToHost,     kGuardBetweenDevices,
-                                        kUserContext};
+                                        kUserContext,   kSeedOffset};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

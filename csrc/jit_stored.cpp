@@ -31,6 +31,7 @@ const char* reason_against(const Call& call) {
   if (!call.signature.splits.empty())
     return "there are meshes with explicit axes, or arrays in the memory of the host";
   if (kUserContext.of(call.signature.settings)) return "a context of the user's is set";
+  if (kSeedOffset.of(call.signature.settings)) return "weft_random_seed_offset is set";
   return nullptr;
 }
 const char* reason_against(const Entry& e) {

@@ -36,6 +36,18 @@ def test_values():
     assert "callback=host_sin" in text and "result_avals=(f32[3],)" in text
 
 
+@pytest.mark.parametrize("call_host", [weft.pure_callback, weft.experimental.io_callback])
+def test_sharding_is_that_of_a_device(call_host):
+    def f(x, sharding):
+        return call_host(host_sin, S((3,), np.float32), x, sharding=sharding)
+
+    one = weft.sharding.SingleDeviceSharding(weft.devices()[0])
+    for g in (f, weft.jit(f, static_argnums=1)):
+        np.testing.assert_allclose(g(X, one), np.sin(X), rtol=1e-6)
+        with pytest.raises(NotImplementedError, match="expected sharding to be a SingleDevice"):
+            g(X, "cpu")
+
+
 def test_trees_and_dtypes():
     def host(pair, *, scale):
         return {"sum": pair[0] + pair[1] * scale, "n": np.int32(len(pair)), "empty": pair[0][:0]}

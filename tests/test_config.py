@@ -37,7 +37,13 @@ def test_names():
         ("weft_cpu_memory_kept", -1, ValueError),
         ("weft_cpu_memory_kept", 2**31, ValueError),
         ("weft_cpu_memory_kept", True, ValueError),
-        ("weft_platforms", 3, TypeError),
+        ("weft_platforms", 3, ValueError),
+        ("weft_numpy_dtype_promotion", None, TypeError),
+        ("weft_legacy_prng_key", "bogus", ValueError),
+        ("weft_optimization_level", "O9", ValueError),
+        ("weft_random_seed_offset", "a", ValueError),
+        ("weft_random_seed_offset", 1.5, ValueError),
+        ("weft_serialization_version", 2.5, ValueError),
     ],
 )
 def test_wrong_values(name, value, error):
@@ -45,6 +51,32 @@ def test_wrong_values(name, value, error):
     with pytest.raises(error, match=name):
         config.update(name, value)
     assert config.read(name) == before
+
+
+def test_names_of_jax_are_among_the_values():
+    assert "jax_enable_x64" in config.values and "jax_nonsense" not in config.values
+    assert config.values.get("jax_enable_x64") is False
+    names = Path(__file__).with_name("settings_of_jax.txt").read_text().split()
+    assert [name for name in names if name not in config.values] == []
+
+
+def test_seed_offset():
+    make = weft.jit(weft.random.key)
+    keys = weft.random.key(8), make(8), make(7)
+    config.update("jax_random_seed_offset", 5)
+    try:
+        assert config.jax_random_seed_offset == 5
+        shifted = weft.random.key(3), make(3), weft.random.key(np.int32(2))
+    finally:
+        config.update("jax_random_seed_offset", 0)
+    assert all(wnp.array_equal(a, b) for a, b in zip(keys, shifted, strict=True))
+    assert not wnp.array_equal(make(3), shifted[1])
+
+
+def test_transfer_guard_has_the_value_of_its_context():
+    with weft.transfer_guard("allow"):
+        assert config.jax_transfer_guard == "allow"
+    assert config.jax_transfer_guard is None
 
 
 def test_update_is_process_wide():

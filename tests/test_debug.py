@@ -429,9 +429,13 @@ def test_print(wrap, capsys):
     wrap(lambda x: weft.debug.print("{} {k[n]} {{}} {:{w}d}", x, 3, k={"n": 2}, w=4))(1.5)
     wrap(lambda x: weft.debug.print(ordered=True)("{x.shape}", x=x))(X)
     wrap(lambda: weft.debug.print("nothing"))()
+    wrap(lambda x: weft.debug.print("{!r} {!r:>40}", [x], x.astype("bfloat16")))(X)
     weft.effects_barrier()
     lines = capsys.readouterr().out.splitlines()
-    assert sorted(lines) == sorted(["x=[0. 1. 2.] 1.50 'a'", "1.5 2 {}    3", "(3,)", "nothing"])
+    reprs = "[Array([0., 1., 2.], dtype=float32)]         Array([0, 1, 2], dtype=bfloat16)"
+    assert sorted(lines) == sorted(
+        ["x=[0. 1. 2.] 1.50 'a'", "1.5 2 {}    3", "(3,)", "nothing", reprs]
+    )
 
 
 def test_print_checks_the_format(capsys):

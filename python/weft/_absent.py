@@ -28,6 +28,7 @@ REASONS = {
     "debug.OrderedDebugEffect": _NO_OBJECT,
     "errors": "it stands for an error that weft does not raise; weft.errors lists those it does",
     "experimental.EArray": _INSIDE,
+    "experimental.colocated_python": "hosts of other processes are reached by collectives only",
     "experimental.control_deps": _HINTS,
     "experimental.cur_qdd": _INSIDE,
     "experimental.jet": _INSIDE,

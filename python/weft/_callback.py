@@ -12,7 +12,7 @@ from weft._recording import check_leaves, function_name
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
 from weft.dtypes import is_key, x64_enabled
-from weft.errors import CallbackError, DTypeError
+from weft.errors import CallbackError, DTypeError, NotImplementedRuleError
 from weft.runtime.callback import (
     as_runtime_error,
     check_results,
@@ -82,7 +82,7 @@ class _FlatCallback:
         return leaves
 
 
-def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwargs):
+def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, **kwargs):
     """The result of a Python function on the host, also within compiled programs.
 
     The function must be pure: calls may be left out, shared or repeated. Programs with callbacks
@@ -93,6 +93,7 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
         `result_shape_dtypes` says.
       result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
       args, kwargs: trees of arrays.
+      sharding: None or a SingleDeviceSharding, without effect: all devices have the same host.
       vmap_method: how the call is made under vmap. "sequential": once per element, in a loop;
         "sequential_unrolled": once per element, each call an operation of its own.
         "expand_dims", "broadcast_all": one call on arrays with a leading axis for the mapped one,
@@ -110,6 +111,7 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
             f"vmap_method: expected one of {', '.join(map(repr, VMAP_METHODS))}; "
             f"got {vmap_method!r}"
         )
+    _check_sharding(sharding, "pure_callback")
     avals, out_tree = _promised(result_shape_dtypes)
     leaves, flat = _flat(callback, args, kwargs, out_tree, "pure_callback")
     if _is_recorded(leaves):
@@ -126,7 +128,7 @@ def pure_callback(callback, result_shape_dtypes, *args, vmap_method=None, **kwar
     return out_tree.unflatten(out)
 
 
-def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
+def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
     """The result of a Python function on the host that has effects, such as reading from a file.
 
     Each time the program gets there the function is called once, whether its result is used or
@@ -137,12 +139,14 @@ def io_callback(callback, result_shape_dtypes, *args, ordered=False, **kwargs):
         `result_shape_dtypes` says.
       result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
       args, kwargs: trees of arrays.
+      sharding: as for `pure_callback`.
       ordered: whether calls come in the order of the program, with other ordered ones.
 
     Returns a tree of arrays. Under vmap: one call per element; NotImplementedRuleError if ordered.
     Raises NotImplementedRuleError when differentiated, CallbackError if the function returns
     something else than was promised; errors of the function arrive as with `pure_callback`.
     """
+    _check_sharding(sharding, "io_callback")
     avals, out_tree = _promised(result_shape_dtypes)
     leaves, flat = _flat(callback, args, kwargs, out_tree, "io_callback")
     if _is_recorded(leaves, ordered):
@@ -222,6 +226,17 @@ def _is_array(x):
     except TypeError:
         return False
     return True
+
+
+def _check_sharding(sharding, op):
+    if sharding is None:
+        return
+    from weft.sharding import SingleDeviceSharding
+
+    if not isinstance(sharding, SingleDeviceSharding):
+        raise NotImplementedRuleError(
+            f"{op} expected sharding to be a SingleDeviceSharding or None; got {sharding!r}"
+        )
 
 
 def _promised(result_shape_dtypes):

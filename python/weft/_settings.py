@@ -1,6 +1,6 @@
 """The table of settings: default, meaning, check, spelling in the environment, where it is kept."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import _core
 
@@ -84,6 +84,28 @@ class _ConstantsKept:
         _core.set_max_constants_kept(value)
 
 
+class _SeedOffset:
+    """An integer of the process.
+
+    The core has a number for each that was set, which is part of the keys of traces.
+    """
+
+    _seen: ClassVar[list[int]] = [0]
+
+    @classmethod
+    def get(cls):
+        return cls._seen[_core.get_setting("seed_offset")]
+
+    @classmethod
+    def set_global(cls, value):
+        value = value or 0
+        if value not in cls._seen:
+            if len(cls._seen) == 128:
+                raise ValueError(f"expected at most 128 offsets in one process; got {value}")
+            cls._seen.append(value)
+        _core.set_global_setting("seed_offset", cls._seen.index(value))
+
+
 class Setting:
     """One setting: how it is read from the environment, checked, and where it is kept."""
 
@@ -111,8 +133,10 @@ def _check_bool(value):
 
 
 def _check_count(value):
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"expected a positive integer or None; got {value!r}")
+    if value is None:
+        return -1
+    if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != -1):
+        raise ValueError(f"expected a positive integer, or None or -1; got {value!r}")
     return value
 
 
@@ -130,13 +154,35 @@ def _check_limit(value):
 
 def _check_number(value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"expected a number; got {value!r}")
+        raise ValueError(f"expected a number; got {value!r}")
+    return value
+
+
+def _check_number_or_none(value):
+    return value if value is None else _check_number(value)
+
+
+def _check_integer_or_none(value):
+    if value is not None and not isinstance(value, int):
+        raise ValueError(f"expected an integer or None; got {value!r}")
+    return value
+
+
+def _check_offset(value):
+    if isinstance(value, bool) or not -(2**63) <= (_check_integer_or_none(value) or 0) < 2**63:
+        raise ValueError(f"expected an integer of at most 64 bits; got {value!r}")
     return value
 
 
 def _check_text(value):
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"expected a string or None; got {value!r}")
+        raise ValueError(f"expected a string or None; got {value!r}")
+    return value
+
+
+def _check_words(value):
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string; got {value!r}")
     return value
 
 
@@ -145,6 +191,17 @@ def _one_of(values):
         if (value is None or isinstance(value, str)) and value in values:
             return value
         raise ValueError(f"expected one of {', '.join(map(repr, values))}; got {value!r}")
+
+    return check
+
+
+def _enum_of(values):
+    """The same where JAX has a class for the values, and refuses others by their type."""
+
+    def check(value):
+        if not isinstance(value, str):
+            raise TypeError(f"expected one of {', '.join(map(repr, values))}; got {value!r}")
+        return _one_of(values)(value)
 
     return check
 
@@ -164,9 +221,9 @@ def _flag(doc, core):
     return Setting(False, doc, _check_bool, _parse_bool, Core(core, (False, True)))
 
 
-def _choice(values, doc, core):
+def _choice(values, doc, core, check=_one_of):
     """A setting that has one of a few values, the first by default."""
-    return Setting(values[0], doc, _one_of(values), str.strip, Core(core, values))
+    return Setting(values[0], doc, check(values), str.strip, Core(core, values))
 
 
 def _guard(what, core):
@@ -190,16 +247,16 @@ class _Guard(Core):
         return None if value == "allow" else value
 
 
-def _inert(default, why, values=None):
-    """A setting of JAX that is accepted and changes nothing."""
+def _inert(default, why, check=None):
+    """A setting of JAX that is accepted and changes nothing; `check`, if its default's is not."""
     doc = f"Accepted without effect: {why}."
-    if values is not None:
-        return Setting(default, doc, _one_of(values), str.strip)
     if isinstance(default, bool):
-        return Setting(default, doc, _check_bool, _parse_bool)
-    if isinstance(default, (int, float)):
-        return Setting(default, doc, _check_number, type(default))
-    return Setting(default, doc, _check_text, str)
+        return Setting(default, doc, check or _check_bool, _parse_bool)
+    if isinstance(default, int):
+        return Setting(default, doc, check or _check_integer_or_none, int)
+    if isinstance(default, float):
+        return Setting(default, doc, check or _check_number_or_none, float)
+    return Setting(default, doc, check or _check_text, str.strip)
 
 
 SETTINGS = {
@@ -227,6 +284,7 @@ SETTINGS = {
         "strict: operands of different dtypes are an error, except for Python numbers that the "
         "other dtype holds.",
         "strict_promotion",
+        _enum_of,
     ),
     "weft_default_matmul_precision": _choice(
         _PRECISIONS, "Precision of products and convolutions that name none.", "matmul_precision"
@@ -273,6 +331,7 @@ SETTINGS = {
         ("allow", "warn", "error"),
         "What happens where an untyped key is used: nothing, a UserWarning or a ValueError.",
         "legacy_keys",
+        _enum_of,
     ),
     "weft_enable_custom_prng": _flag(
         "Give typed keys also where untyped ones were asked for or given.", "custom_prng"
@@ -284,6 +343,13 @@ SETTINGS = {
         _check_bool,
         _parse_bool,
         Core("sequential", (True, False)),
+    ),
+    "weft_random_seed_offset": Setting(
+        0,
+        "An integer that is added to the seed of every key that is made.",
+        _check_offset,
+        int,
+        _SeedOffset,
     ),
     "weft_debug_key_reuse": _flag(
         "Raise KeyReuseError where a typed key is used that was used before; functions under `jit` "
@@ -298,8 +364,9 @@ SETTINGS = {
         "Raise FloatingPointError where a program gives an infinity.", "debug_infs"
     ),
     "weft_num_cpu_devices": Setting(
-        None,
-        "Number of CPU devices to make; None is one. Read when the client starts.",
+        -1,
+        "Number of CPU devices to make; -1 is one, or what XLA_FLAGS say. Read when the client "
+        "starts.",
         _check_count,
         int,
     ),
@@ -408,7 +475,14 @@ _INERT = {
     _PROCESSES: {
         "cpu_collectives_implementation": "gloo",
         "distributed_debug": False,
+        "cpu_get_global_topology_timeout_minutes": 5,
+        "cpu_get_local_topology_timeout_minutes": 2,
+        "cross_host_transfer_socket_address": "",
+        "cross_host_transfer_timeout_seconds": None,
+        "cross_host_transfer_transfer_size": None,
+        "cross_host_transport_addresses": "",
         "enable_preemption_service": True,
+        "force_dcn_cross_host_transfers": False,
         "enable_recoverability": False,
     },
     _SINGLE: {
@@ -418,8 +492,13 @@ _INERT = {
         "thread_guard": False,
         "use_shardy_partitioner": True,
         "auto_pcast": True,
+        "disable_vmap_shmap_error": False,
+        "disallow_mesh_context_manager": False,
+        "remove_custom_partitioning_ptr_from_cache_key": False,
+        "sort_devices_by_process_index": True,
     },
     _XLA: {
+        "compiler_detailed_logging_min_ops": 10,
         "compiler_enable_remat_pass": True,
         "disable_most_optimizations": False,
         "enable_pgle": False,
@@ -429,25 +508,66 @@ _INERT = {
         "optimization_level": "UNKNOWN",
         "pgle_aggregation_percentile": 90,
         "pgle_profiling_runs": 3,
+        "threefry_gpu_kernel_lowering": False,
         "xla_profile_version": 0,
+    },
+    "weft_platforms and the options of XLA choose devices": {
+        "backend_target": "",
+        "check_proxy_envs": True,
+        "cuda_visible_devices": "all",
+        "mock_gpu_topology": "",
+        "mock_num_gpu_processes": 0,
+        "oneapi_visible_devices": "all",
+        "pjrt_client_create_options": None,
+        "platform_name": "",
+        "rocm_visible_devices": "all",
+        "xla_backend": "",
+    },
+    "there is nothing of Pallas": {
+        "mosaic_allow_hlo": False,
+        "pallas_enable_debug_checks": False,
+        "pallas_poison_buffers": False,
+        "pallas_use_mosaic_gpu": True,
+        "pallas_verbose_errors": False,
+        "use_emit_pipeline_primitive": False,
+    },
+    "an exported function says itself of which version it is (docs/export.md)": {
+        "export_calling_convention_version": 10,
+        "export_ignore_forward_compatibility": False,
+        "serialization_version": 0,
+    },
+    "weft.experimental.checkify checks what it is told to": {
+        "error_checking_behavior_divide": "ignore",
+        "error_checking_behavior_nan": "ignore",
+        "error_checking_behavior_oob": "ignore",
     },
     _LOCATIONS: {
         "hlo_source_file_canonicalization_regex": None,
         "include_debug_info_in_dumps": True,
+        "send_traceback_to_runtime": "off",
+        "source_url_schema": None,
         "include_full_tracebacks_in_locations": True,
         "traceback_in_locations_limit": 100,
         "tracer_error_num_traceback_frames": 5,
     },
     _OTHER_WAY: {
         "allow_f16_reductions": True,
+        "bcoo_cusparse_lowering": False,
         "captured_constants_report_frames": 0,
         "captured_constants_warn_bytes": 2000000000,
         "custom_vjp3": False,
+        "debug_leaked_clients_on_clear_backends": False,
         "disable_bwd_checks": False,
+        "eager_constant_folding": False,
         "embedded_constants_max_bytes": 32,
         "experimental_unsafe_xla_runtime_errors": False,
+        "explicit_x64_dtypes": "warn",
+        "high_dynamic_range_gumbel": False,
+        "log_checkpoint_residuals": False,
         "mutable_array_checks": True,
         "pprint_use_color": True,
+        "ragged_dot_use_gpu_pallas_triton_lowering": False,
+        "ragged_dot_use_ragged_dot_instruction": True,
         "refs_to_pins": False,
         "remat3": False,
         "scan3": False,
@@ -456,7 +576,7 @@ _INERT = {
         "use_magma": "auto",
         "use_simplified_jaxpr_constants": False,
     },
-    "every program is checked as it is built": {"enable_checks": False},
+    "every program is checked as it is built": {"enable_checks": False, "check_vma": False},
     "there is nothing of jax2tf": {
         "jax2tf_associative_scan_reductions": False,
         "jax2tf_default_native_serialization": True,
@@ -471,9 +591,33 @@ _INERT = {
         "dump_ir_modes": "stablehlo",
     },
 }
+# Names of JAX that do not begin with "jax_".
+BARE = (
+    "check_vma",
+    "eager_constant_folding",
+    "jax2tf_associative_scan_reductions",
+    "jax2tf_default_native_serialization",
+    "mock_num_gpu_processes",
+)
+_LEVELS = _one_of(("UNKNOWN", "O0", "O1", "O2", "O3"))
+_CHECKS = {  # of values that are not of the type of the default, or not of any
+    "cpu_collectives_implementation": _one_of((None, "gloo", "mpi", "megascale")),
+    "cross_host_transfer_timeout_seconds": _check_number_or_none,
+    "cross_host_transfer_transfer_size": _check_number_or_none,
+    "debug_log_modules": _check_words,
+    "error_checking_behavior_divide": _one_of(("ignore", "raise")),
+    "error_checking_behavior_nan": _one_of(("ignore", "raise")),
+    "error_checking_behavior_oob": _one_of(("ignore", "raise")),
+    "explicit_x64_dtypes": _enum_of(("warn", "error", "allow")),
+    "logging_level": _one_of((None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+    "memory_fitting_level": _LEVELS,
+    "optimization_level": _LEVELS,
+    "send_traceback_to_runtime": _enum_of(("off", "on", "full")),
+    "use_magma": _one_of(("off", "on", "auto")),
+}
 for _why, _group in _INERT.items():
     for _name, _default in _group.items():
-        SETTINGS[f"weft_{_name}"] = _inert(_default, _why)
+        SETTINGS[f"weft_{_name}"] = _inert(_default, _why, _CHECKS.get(_name))
 SETTINGS["weft_array_garbage_collection_guard"] = _inert(
-    None, "arrays are in no cycles of their own", (None, "allow", "log", "fatal")
+    None, "arrays are in no cycles of their own", _one_of((None, "allow", "log", "fatal"))
 )

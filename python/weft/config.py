@@ -10,7 +10,7 @@ import threading
 from contextlib import ContextDecorator, contextmanager
 
 from weft import _core
-from weft._settings import SETTINGS as _SETTINGS
+from weft._settings import BARE as _BARE, SETTINGS as _SETTINGS
 from weft._surface import public as _public
 
 __all__ = [
@@ -58,9 +58,22 @@ class _Values(dict):
     """Settings by name, of which those that JAX gave them are read as well."""
 
     def __missing__(self, name):
-        if isinstance(name, str) and name.startswith("jax_"):
-            return self["weft_" + name.removeprefix("jax_")]
-        raise KeyError(name)
+        own = _own_name(name)
+        if own == name:
+            raise KeyError(name)
+        return self[own]
+
+    def __contains__(self, name):
+        return super().__contains__(_own_name(name))
+
+    def get(self, name, default=None):
+        return super().get(_own_name(name), default)
+
+
+def _own_name(name):
+    if isinstance(name, str) and (name.startswith("jax_") or name in _BARE):
+        return "weft_" + name.removeprefix("jax_")
+    return name
 
 
 class Config:
@@ -90,11 +103,11 @@ class Config:
     @staticmethod
     def _resolve(name):
         """The setting of a name; `jax_...` is accepted for `weft_...`."""
-        own = "weft_" + name.removeprefix("jax_") if name.startswith("jax_") else name
+        own = _own_name(name)
         if own not in _SETTINGS:
             import difflib  # for messages only
 
-            similar = difflib.get_close_matches(own, _SETTINGS, 1)
+            similar = difflib.get_close_matches(str(own), _SETTINGS, 1)
             hint = f". Did you mean {similar[0]!r}?" if similar else "; see config.describe()"
             raise AttributeError(f"no setting {name!r}{hint}")
         return own
@@ -447,6 +460,7 @@ def transfer_guard(new_val):
     raises TransferGuardError, a RuntimeError.
     """
     with (
+        _Override("weft_transfer_guard", new_val),
         transfer_guard_host_to_device(new_val),
         transfer_guard_device_to_device(new_val),
         transfer_guard_device_to_host(new_val),

@@ -11,6 +11,9 @@ import logging
 import string
 import typing
 
+import numpy as np
+
+from weft import tree
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._surface import public as _public
 
@@ -204,6 +207,14 @@ def _check_alone(name, args, kwargs):
         raise TypeError(f"debug.{name} expected a first argument; got None and others after it")
 
 
+class Array(np.ndarray):
+    """A NumPy array whose repr, which begins with the name of this class, is that of an array."""
+
+
+def _as_printed(x):
+    return x.view(Array) if type(x) is np.ndarray else x
+
+
 @dataclasses.dataclass(frozen=True)
 class _Printer:
     """Equal for equal texts: a program that is traced again is found again."""
@@ -212,14 +223,18 @@ class _Printer:
     __name__ = "print"
 
     def __call__(self, *args, **kwargs):
-        builtins.print(self.fmt.format(*args, **kwargs))
+        builtins.print(self._text(args, kwargs))
+
+    def _text(self, args, kwargs):
+        args, kwargs = tree.map(_as_printed, (args, kwargs))
+        return self.fmt.format(*args, **kwargs)
 
 
 class _Logger(_Printer):
     __name__ = "log"
 
     def __call__(self, *args, **kwargs):
-        logging.getLogger(__name__).info("%s", self.fmt.format(*args, **kwargs))
+        logging.getLogger(__name__).info("%s", self._text(args, kwargs))
 
 
 class _Uses(string.Formatter):

@@ -204,8 +204,9 @@ def _chosen(impl, dtype, function):
 
 def _seeded(seed, impl, function):
     """The words of a key."""
+    offset = setting("weft_random_seed_offset")
     if isinstance(seed, int):
-        seed = int(seed)
+        seed, offset = int(seed) + offset, 0
         if not -(2**63) <= seed < 2**63:
             raise OverflowError(f"[{function}] expected a seed of at most 64 bits; got {seed}")
         if impl is THREEFRY:
@@ -226,6 +227,8 @@ def _seeded(seed, impl, function):
             f"[{function}] expected one seed; got an array of shape {shape}. For several keys use "
             f"weft.vmap(weft.random.{function})"
         )
+    if offset:
+        seed = _core.asarray(seed) + offset
     return _seed(seed, impl=impl)
 
 

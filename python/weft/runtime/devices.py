@@ -73,7 +73,7 @@ def _make_cpu_client():
     memory.keep(config.weft_cpu_memory_kept)
     options = {"asynchronous": config.weft_cpu_enable_async_dispatch}
     # Without a count, XLA_FLAGS=--xla_force_host_platform_device_count=N is respected.
-    if config.weft_num_cpu_devices is not None:
+    if config.weft_num_cpu_devices != -1:
         options["num_devices"] = config.weft_num_cpu_devices
     joined = _joined()
     if joined is not None:
