@@ -109,7 +109,7 @@ _EFFORTS = {
 _COMPUTES = re.compile(
     r" = (stablehlo\.(?!constant|slice|reshape|broadcast_in_dim|transpose|concatenate|iota).*)"
 )
-_VALUE = re.compile(r"%\w+")
+_NAMES = re.compile(r"%\w+| loc\(.*\)")
 # Of these types the old emitters know less.
 _RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
 
@@ -119,13 +119,13 @@ def _choices(effort, text, once):
     last are never refused; `once`: none may be.
 
     It goes by the share of operations that compute and are unlike all others, but for their
-    operands: of the kernels that XLA will make, those are unlike others.
+    operands and lines: of the kernels that XLA will make, those are unlike others.
     """
     if not effort.extra:
         return [()]
     found = _COMPUTES.findall(text)
-    distinct = len({_VALUE.sub("", line) for line in found})
-    if not once and distinct >= 0.4 * len(found) and not _RARE_TYPES.search(text):
+    distinct = len({_NAMES.sub("", line) for line in found})
+    if not once and distinct >= 0.27 * len(found) and not _RARE_TYPES.search(text):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
 
     def share(operation):
