@@ -125,7 +125,7 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
     std::vector<bool> weak = recorded.weak;
     for (const Slot& value : values)
-      if (value.has_tangent()) weak.push_back(value.weak && dots.are_weak());
+      if (value.has_tangent()) weak.push_back(value.weak);
     Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
     point.keep_given(*made->graph, operands, results);

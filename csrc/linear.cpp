@@ -141,13 +141,18 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
         f.transform);
     Directions used;
     size_t next = 0;
+    // A strong value of a weak leaf was converted to on the way, and so is its cotangent on the way
+    // back; the cotangent of a weak value stays what it is.
+    bool are_weak = true;
     for (size_t i = 0; i < f.values.size(); ++i) {
       if (!f.values[i].has_tangent()) continue;
-      if (f.has_tangent[i]) used.operands.push_back(cotangents.operands[next]);
+      if (f.has_tangent[i]) {
+        const Operand& x = used.operands.emplace_back(cotangents.operands[next]);
+        are_weak = are_weak && (x.weak || !f.values[i].weak);
+      }
       ++next;
     }
     std::vector<bool> weak;
-    bool are_weak = used.are_weak();
     Mask inexact;
     for (const Slot& leaf : f.leaves) {
       inexact.push_back(leaf.has_tangent());

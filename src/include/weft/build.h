@@ -89,7 +89,8 @@ struct ScanParts {
   bool reverse = false;
   int64_t unroll = 1;
 };
-WEFT_API Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body, const ScanParts& parts);
+WEFT_API Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body,
+                        const ScanParts& parts);
 
 // Reductions.
 WEFT_API Vals optimization_barrier(std::span<const Val> xs);  // at least one
