@@ -66,7 +66,7 @@ _core.install(
 )
 
 
-def _tuple_of(value, kind):
+def _tuple_of(value, kind) -> tuple[Any, ...]:
     """An option given as one value or a sequence of them, as a tuple; None is empty."""
     if value is None:
         return ()

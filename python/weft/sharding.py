@@ -418,6 +418,10 @@ class Sharding:
     has_addressable_devices = property(lambda self: bool(self.addressable_devices))
     _placement = property(lambda self: self._core)
 
+    def with_memory_kind(self, kind):
+        """The same in another memory of the devices; NotImplementedError for a class without it."""
+        raise NotImplementedError(f"{type(self).__name__} has no with_memory_kind")
+
     @property
     def is_fully_replicated(self):
         """Whether every device has the whole array."""

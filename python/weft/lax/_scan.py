@@ -215,7 +215,7 @@ def _rematerialized(fun: Any, name: str) -> Any:
 
 
 def _slice_type(x):
-    whole = typeof(x)
+    whole: Any = typeof(x)
     split = whole._place
     if split is not None:
         if split.spec[0] is not None:
