@@ -19,6 +19,7 @@ NOT_IN_LAX = {
     "check",
     "debug_callback",
     "derivative",
+    "device_put",
     "eq_to",
     "ffi_call",
     "fusion",

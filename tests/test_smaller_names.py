@@ -230,7 +230,7 @@ def test_types_like_values():
 def test_formats_of_compiled_programs():
     compiled = weft.jit(lambda x, y: {"a": x @ y}).lower(wnp.ones((2, 3)), wnp.ones(3)).compile()
     place = compiled.input_shardings[0][0]
-    matrix, vector = Format(Layout((0, 1)), place), Format(Layout((0,)), place)
+    matrix, vector = (Format(Layout(axes, tiling=()), place) for axes in ((0, 1), (0,)))
     assert compiled.input_formats == ((matrix, vector), {})
     assert compiled.output_formats == {"a": vector}
     x = wnp.ones((2, 3))

@@ -141,7 +141,7 @@ def jitted(function: Callable[..., Any], static: list[str]) -> Any:
         return function
     numbers = tuple(int(s) for s in static if s.lstrip("-").isdecimal())
     names = tuple(s for s in static if not s.lstrip("-").isdecimal())
-    return jit(function, static_argnums=numbers, static_argnames=names)
+    return jit(function, static_argnums=numbers or None, static_argnames=names or None)
 
 
 def read_arguments(
