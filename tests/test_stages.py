@@ -141,6 +141,7 @@ def test_options_follow_what_repeats():
         effort.extra,
     ]
     assert choices(lambda x: wnp.sin(x + 1j)) == [effort.extra]
+    assert choices(lambda x: wnp.sin(wnp.ones((200, 200)) * x[0, 0]).sum()) == [effort.extra]
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
     assert choices(lambda x: weft.random.bits(weft.random.PRNGKey(x[0, 0].astype(int)))) == [()]

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import platform
 import re
@@ -112,6 +113,21 @@ _COMPUTES = re.compile(
 _NAMES = re.compile(r"%\w+| loc\(.*\)")
 # Of these types the old emitters know less.
 _RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
+# What they make slower kernels of, up to four times as slow, which is felt where arrays are large.
+_FUNCTIONS = re.compile(
+    r" = \"?stablehlo\.(?:atan2|cbrt|cosine|exponential|exponential_minus_one|gather|log"
+    r"|log_plus_one|logistic|power|select|sine|tan|tanh)\b.*"
+)
+_SHAPE = re.compile(r"tensor<(\d+(?:x\d+)*)x")
+_MANY_ELEMENTS = 1 << 15
+
+
+def _has_large_functions(text):
+    return any(
+        math.prod(map(int, shape.split("x"))) >= _MANY_ELEMENTS
+        for line in _FUNCTIONS.findall(text)
+        for shape in _SHAPE.findall(line)
+    )
 
 
 def _choices(effort, text, once):
@@ -125,7 +141,8 @@ def _choices(effort, text, once):
         return [()]
     found = _COMPUTES.findall(text)
     distinct = len({_NAMES.sub("", line) for line in found})
-    if not once and distinct >= 0.27 * len(found) and not _RARE_TYPES.search(text):
+    is_varied = distinct >= 0.27 * len(found)
+    if is_varied and not (once or _RARE_TYPES.search(text) or _has_large_functions(text)):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
 
     def share(operation):
