@@ -706,6 +706,11 @@ class Compiled(_Stage):
     def __init__(self, lowered, program):
         self._lowered = lowered
         self._program = program
+        # What every call needs; the properties look it up anew.
+        core = lowered._core
+        self._expected, self._made = lowered.in_tree, lowered.out_tree
+        self._consts = lowered._traced.consts
+        self._has_refs = bool(core.written or core.written_arguments)
 
     _core = property(lambda self: self._lowered._core)
 
@@ -758,25 +763,25 @@ class Compiled(_Stage):
         return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        traced = self._lowered._traced
         leaves, tree = registry.flatten((args, kwargs))
-        expected = self.in_tree
-        if tree != expected:
+        if tree != self._expected:
             raise TreeStructureError(
-                f"'{traced.fun_name}' was compiled for other arguments: for "
-                f"{explain_difference(expected, tree)}"
+                f"'{self._lowered._traced.fun_name}' was compiled for other arguments: for "
+                f"{explain_difference(self._expected, tree)}"
             )
-        core = traced._core
         values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
         try:
-            outputs = self._program.run([*traced.consts, *values])
+            outputs = self._program.run([*self._consts, *values])
         except ArgumentTypeError:
             self._check_types(leaves)
             raise
+        if not self._has_refs:
+            return self._made.unflatten(outputs)
+        core = self._core
         refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
         count = len(outputs) - len(refs)
         _core.set_refs(refs, outputs[count:])
-        return self.out_tree.unflatten(outputs[:count])
+        return self._made.unflatten(outputs[:count])
 
     def _check_types(self, leaves):
         """Raises for the first leaf that is not as compiled, by the name of the argument."""
