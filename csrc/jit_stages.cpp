@@ -224,13 +224,13 @@ void bind_stages(nb::module_& m) {
                      return out;
                    })
       .def("run", [](const ProgramObject& p, nb::list arrays) {
-        auto types = p.traced->input_types();
-        if (arrays.size() != types.size())
-          raise_error("ArgumentTypeError", "expected ", types.size(),
+        const Graph& traced = *p.traced;
+        if (arrays.size() != traced.num_inputs())
+          raise_error("ArgumentTypeError", "expected ", traced.num_inputs(),
                       " arrays for a compiled program; got ", arrays.size());
-        std::vector<Operand> operands;
+        SmallVector<Operand, 16> operands;
         for (nb::handle a : arrays) {
-          TypeRef type = types[operands.size()];
+          TypeRef type = traced.type(traced.input(static_cast<uint32_t>(operands.size())));
           Operand x = classify_operand(a.ptr(), "compiled program");
           if (x.kind == OperandKind::kTracer || x.type != type)
             raise_error("ArgumentTypeError", "expected an array of type ", type,
@@ -240,7 +240,8 @@ void bind_stages(nb::module_& m) {
         }
         Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
         std::vector<Ref> held;
-        std::vector<PyObject*> inputs;
+        held.reserve(operands.size());
+        SmallVector<PyObject*, 16> inputs;
         Outputs outputs;
         for (const Operand& x : operands) {
           ShardingRef at = p.program->places.input(inputs.size());
