@@ -193,6 +193,7 @@ def test_strict_promotion():
             lambda: X + np.ones(3, np.float16),
             lambda: wnp.result_type(np.int32, np.float32),
             lambda: wnp.where(True, whole, real),
+            lambda: wnp.power(X, wnp.arange(3)),
             lambda: X.at[0].set(whole),
             lambda: weft.jit(lambda x, y: x == y)(whole, real),
         ):

@@ -7,6 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import ndim_of, strong
 from weft._jit import composite
+from weft.config import config
 from weft.dtypes import dtype_of, is_complex, is_float, is_inexact, is_integer, itemsize_bits
 from weft.errors import AttributeValueError, DTypeError
 from weft.numpy import _ufuncs as u
@@ -128,7 +129,7 @@ def power(x1, x2, /):
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
-    if is_float(base) and is_integer(exponent):
+    if is_float(base) and is_integer(exponent) and config.weft_numpy_dtype_promotion != "strict":
         return _float_to_integer_power(x1, x2)
     power = _pow(x1, x2)
     weak_exponent = _core.typeof(x2)[2]
