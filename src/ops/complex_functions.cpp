@@ -99,11 +99,7 @@ Parts mend_inverse_tangent(Parts z, Parts result) {
 EmitRule emit_by_parts(std::string hlo, Val (*rule)(Val z)) {
   return [hlo = std::move(hlo), rule](EmitCtx& c) {
     if (!is_complex(c.in_type(0)->dtype())) return emit_elementwise(c, hlo);
-    GraphBuilder b;
-    Value z = b.input(c.in_type(0));
-    GraphRef graph = b.finish(Values{rule(Val{&b, z}).value});
-    std::string args[] = {c.in(0)};
-    c.set_out(0, c.inline_graph(*graph, args)[0]);
+    emit_as(c, [&](const Vals& xs) { return rule(xs[0]); });
   };
 }
 

@@ -140,20 +140,11 @@ Val concatenate_groups(const Vals& xs, int axis) {
 }
 
 void emit_concatenate(EmitCtx& c) {
-  if (gains_from_groups(c)) {
-    GraphBuilder b;
-    Vals xs;
-    std::vector<std::string> args;
-    for (size_t i = 0; i < c.in_types.size(); ++i) {
-      xs.push_back({&b, b.input(c.in_types[i])});
-      args.push_back(c.in(i));
-    }
-    int axis = static_cast<int>(c.attr().integer("dimension"));
-    Value all = concatenate_groups(xs, axis).value;
-    return c.set_out(0, c.inline_graph(*b.finish({&all, 1}), args)[0]);
-  }
-  emit_results(c, cat("stablehlo.concatenate ", operand_list(c),
-                      ", dim = ", c.attr().integer("dimension"), " : ", signature(c)));
+  int axis = static_cast<int>(c.attr().integer("dimension"));
+  if (gains_from_groups(c))
+    return emit_as(c, [&](const Vals& xs) { return concatenate_groups(xs, axis); });
+  emit_results(
+      c, cat("stablehlo.concatenate ", operand_list(c), ", dim = ", axis, " : ", signature(c)));
 }
 
 OpDef concatenate_op() {

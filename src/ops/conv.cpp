@@ -368,34 +368,27 @@ Val conv_in_pieces(Val lhs, Val rhs, const Conv& v, const AttrRecord& attrs, Typ
                    {.length = pieces, .num_consts = 2, .num_carry = 1})[0];
 }
 
-// Emits the graph that `write` makes of the operands.
-void emit_as(EmitCtx& c, const std::function<Val(Val lhs, Val rhs)>& write) {
-  GraphBuilder b;
-  Val lhs{&b, b.input(c.in_type(0))}, rhs{&b, b.input(c.in_type(1))};
-  Value result = write(lhs, rhs).value;
-  std::string args[] = {c.in(0), c.in(1)};
-  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
-}
-
 void emit_conv(EmitCtx& c) {
   TypeRef lhs = c.in_type(0), rhs = c.in_type(1), out = c.out_type();
   if (lhs->num_elements() == 0 || rhs->num_elements() == 0 || out->num_elements() == 0)
     return c.set_out(0, c.constant(zero(out->dtype()), out->shape()));
   if (is_complex(out->dtype()))
-    return emit_as(c, [&](Val x, Val w) {
-      return complex_conv(convert(x, out->dtype()), convert(w, out->dtype()),
+    return emit_as(c, [&](const Vals& xs) {
+      return complex_conv(convert(xs[0], out->dtype()), convert(xs[1], out->dtype()),
                           c.attr().with({{"preferred_element_type", std::monostate{}}}));
     });
   Conv v(c.attr());
   if (c.platform() == "cpu") {
     if (v.num_spatial() > 0 && has_one_place(v, lhs, rhs, out))
-      return emit_as(c, [&](Val x, Val w) { return conv_as_dot(x, w, v, c.attr(), out); });
-    if (int64_t pieces = num_pieces(v, lhs, rhs, out); pieces > 1)
       return emit_as(c,
-                     [&](Val x, Val w) { return conv_in_pieces(x, w, v, c.attr(), out, pieces); });
+                     [&](const Vals& xs) { return conv_as_dot(xs[0], xs[1], v, c.attr(), out); });
+    if (int64_t pieces = num_pieces(v, lhs, rhs, out); pieces > 1)
+      return emit_as(c, [&](const Vals& xs) {
+        return conv_in_pieces(xs[0], xs[1], v, c.attr(), out, pieces);
+      });
     ConvAxes last = features_last(lhs->rank());
     if (v.lhs != last || v.out != last || v.rhs != output_features_last(lhs->rank()))
-      return emit_as(c, [&](Val x, Val w) { return conv_in_order(x, w, v, c.attr()); });
+      return emit_as(c, [&](const Vals& xs) { return conv_in_order(xs[0], xs[1], v, c.attr()); });
   }
   emit_product(c, [&](std::string_view x, std::string_view y) {
     std::string_view precision = precision_name(c.attr());

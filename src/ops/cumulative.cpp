@@ -260,13 +260,11 @@ OpDef cumulative_op(Cumulative op) {
 void emit_cumlogsumexp(EmitCtx& c, const EmitRule& emit) {
   DType dtype = c.out_type()->dtype();
   if (info(dtype).bits >= 16) return emit(c);
-  GraphBuilder b;
-  Val x{&b, b.input(c.in_type(0))};
-  Val wide = apply1("cumlogsumexp", {convert(x, DType::kF32)},
-                    {{"axis", c.attr().at("axis")}, {"reverse", c.attr().at("reverse")}});
-  Value y = convert(wide, dtype).value;
-  std::string args[] = {c.in(0)};
-  c.set_out(0, c.inline_graph(*b.finish({&y, 1}), args)[0]);
+  emit_as(c, [&](const Vals& xs) {
+    Val wide = apply1("cumlogsumexp", {convert(xs[0], DType::kF32)},
+                      {{"axis", c.attr().at("axis")}, {"reverse", c.attr().at("reverse")}});
+    return convert(wide, dtype);
+  });
 }
 
 OpDef with_jvp(OpDef d, JvpArgRule rule) {

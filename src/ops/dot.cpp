@@ -174,13 +174,9 @@ Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
 
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
-  if (gains_from_terms(c, d)) {
-    GraphBuilder b;
-    Val x{&b, b.input(c.in_type(0))}, y{&b, b.input(c.in_type(1))};
-    Value sum = sum_of_outer_products(x, y, d, c.out_type()).value;
-    std::string args[] = {c.in(0), c.in(1)};
-    return c.set_out(0, c.inline_graph(*b.finish({&sum, 1}), args)[0]);
-  }
+  if (gains_from_terms(c, d))
+    return emit_as(
+        c, [&](const Vals& xs) { return sum_of_outer_products(xs[0], xs[1], d, c.out_type()); });
   emit_product(c, [&](std::string_view x, std::string_view y) {
     Text t;
     t << "stablehlo.dot_general " << x << ", " << y;

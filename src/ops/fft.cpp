@@ -114,14 +114,12 @@ void emit_fft(EmitCtx& c) {
     return;
   }
   const OpDef& op = op_named<"fft">();
-  GraphBuilder b;
-  Val x{&b, b.input(c.in_type(0))};
-  int last = x.rank() - 1, first = x.rank() - static_cast<int>(lengths.size());
-  Dims outer(lengths.begin(), lengths.end() - 1);
-  x = transform(op, move_axis(x, last, first), kIfft, outer);
-  Value y = transform(op, move_axis(x, first, last), kIrfft, {lengths.back()}).value;
-  std::string args[] = {c.in(0)};
-  c.set_out(0, c.inline_graph(*b.finish({&y, 1}), args)[0]);
+  emit_as(c, [&](const Vals& xs) {
+    int last = xs[0].rank() - 1, first = xs[0].rank() - static_cast<int>(lengths.size());
+    Dims outer(lengths.begin(), lengths.end() - 1);
+    Val x = transform(op, move_axis(xs[0], last, first), kIfft, outer);
+    return transform(op, move_axis(x, first, last), kIrfft, {lengths.back()});
+  });
 }
 
 OpDef fft_op() {

@@ -122,13 +122,11 @@ void emit_gather(EmitCtx& c) {
                         mlir_ints(c.attr().ints("slice_sizes")), "}> : ", signature(c)));
     return;
   }
-  GraphBuilder b;
-  Val x{&b, b.input(c.in_type(0))};
-  Val indices = convert(Val{&b, b.input(c.in_type(1))}, index);
-  Value result = a.mode == "fill" ? filled_gather(x, indices, c.attr()).value
-                                  : gather(x, indices, a, c.attr().ints("slice_sizes")).value;
-  std::string args[] = {c.in(0), c.in(1)};
-  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
+  emit_as(c, [&](const Vals& xs) {
+    Val indices = convert(xs[1], index);
+    return a.mode == "fill" ? filled_gather(xs[0], indices, c.attr())
+                            : gather(xs[0], indices, a, c.attr().ints("slice_sizes"));
+  });
 }
 
 OpDef gather_op() {

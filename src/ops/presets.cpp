@@ -151,6 +151,16 @@ std::string emit_op(EmitCtx& c, std::string_view hlo, std::span<const std::strin
   return c.line(line.view());
 }
 
+void emit_as(EmitCtx& c, const std::function<Val(const Vals& operands)>& write) {
+  GraphBuilder b;
+  Vals operands;
+  for (TypeRef type : c.in_types) operands.push_back({&b, b.input(type)});
+  Value result = write(operands).value;
+  std::vector<std::string> args;
+  for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
+  c.set_out(0, c.inline_graph(*b.finish({&result, 1}), args)[0]);
+}
+
 void emit_elementwise(EmitCtx& c, std::string_view hlo) {
   const Dims& shape = c.out_type()->shape();
   std::vector<std::string> operands;

@@ -119,18 +119,16 @@ Val jvp_extreme(const JvpArgCtx& c) {
 
 // XLA compares real numbers only.
 void emit_complex_extreme(EmitCtx& c, Val (*combine)(Val, Val), Literal (*identity)(DType)) {
-  TypeRef type = c.in_type(0), element = scalar_type(type->dtype());
-  GraphBuilder pair, whole;
+  DType dtype = c.in_type(0)->dtype();
+  TypeRef element = scalar_type(dtype);
+  GraphBuilder pair;
   Val left{&pair, pair.input(element)}, right{&pair, pair.input(element)};
   Value combined = combine(left, right).value;
-  Val x{&whole, whole.input(type)};
-  Val init{&whole, whole.literal(identity(type->dtype()))};
-  Value result =
-      apply1("reduce", {x, init},
-             {{"dimensions", c.attr().at("axes")}, {"jaxpr", pair.finish({&combined, 1})}})
-          .value;
-  std::string args[] = {c.in(0)};
-  c.set_out(0, c.inline_graph(*whole.finish({&result, 1}), args)[0]);
+  GraphRef graph = pair.finish({&combined, 1});
+  emit_as(c, [&](const Vals& xs) {
+    Val init{xs[0].builder, xs[0].builder->literal(identity(dtype))};
+    return apply1("reduce", {xs[0], init}, {{"dimensions", c.attr().at("axes")}, {"jaxpr", graph}});
+  });
 }
 
 OpDef reduce_extreme_op(std::string name, std::string doc, std::string hlo,

@@ -166,30 +166,27 @@ void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine) {
   DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
   bool has_dtype = index == c.in_type(1)->dtype();
   if (a.mode != "clip" && has_dtype && !a.index_map.empty()) return emit_plain(c, a, combine);
-  GraphBuilder b;
-  Val x{&b, b.input(c.in_type(0))};
-  Val indices = convert(Val{&b, b.input(c.in_type(1))}, index);
-  Val blocks{&b, b.input(updates)};
-  if (a.index_map.empty()) {
-    // XLA fails on index vectors without components, so there is an axis to index: one of size 1.
-    x = expand_dim(x, 0);
-    a = a.with_operand_axis(0);
-    a.dropped = inserted(a.dropped, 0, 0);
-    a.index_map = {0};
-    Dims shape = indices.shape();
-    shape.back() = 1;
-    indices = zeros(b, make_type(index, shape));
-  }
-  if (a.mode == "clip") {
-    Val largest = largest_starts(indices, a, x.shape(), window_sizes(a, x.type(), updates));
-    indices = min(max(indices, scalar_like(indices, 0)), largest);
-  }
-  a.mode = "promise_in_bounds";
-  const OpDef& same = registry().get(op);
-  Val result = apply(same, Vals{x, indices, blocks}, with_addressing(c.attr(), a))[0];
-  Value reshaped = reshape(result, c.out_type()->shape()).value;
-  std::string args[] = {c.in(0), c.in(1), c.in(2)};
-  c.set_out(0, c.inline_graph(*b.finish({&reshaped, 1}), args)[0]);
+  emit_as(c, [&](const Vals& xs) {
+    Val x = xs[0], indices = convert(xs[1], index);
+    if (a.index_map.empty()) {
+      // XLA fails on index vectors without components, so there is an axis to index: one of size 1.
+      x = expand_dim(x, 0);
+      a = a.with_operand_axis(0);
+      a.dropped = inserted(a.dropped, 0, 0);
+      a.index_map = {0};
+      Dims shape = indices.shape();
+      shape.back() = 1;
+      indices = zeros(*x.builder, make_type(index, shape));
+    }
+    if (a.mode == "clip") {
+      Val largest = largest_starts(indices, a, x.shape(), window_sizes(a, x.type(), updates));
+      indices = min(max(indices, scalar_like(indices, 0)), largest);
+    }
+    a.mode = "promise_in_bounds";
+    const OpDef& same = registry().get(op);
+    Val result = apply(same, Vals{x, indices, xs[2]}, with_addressing(c.attr(), a))[0];
+    return reshape(result, c.out_type()->shape());
+  });
 }
 
 // As the array is split; not along dimensions in which windows are placed.
