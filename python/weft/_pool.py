@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import Future
 
 from weft import _core
+from weft.runtime.compile import cores
 
 
 class _Pool:
@@ -26,7 +27,7 @@ class _Pool:
         future: Future = Future()
         with self._lock:
             self._waiting.append((future, work))
-            starts = self._running < len(os.sched_getaffinity(0))
+            starts = self._running < cores()
             self._running += starts
         if starts:
             try:
@@ -106,7 +107,7 @@ def in_parallel(work, count):
     others = []
     try:
         with contextlib.suppress(RuntimeError):  # no thread can be had: there is this one
-            for _ in range(min(count, len(os.sched_getaffinity(0))) - 1):
+            for _ in range(min(count, cores()) - 1):
                 others.append(submit(some))
         some()
     finally:

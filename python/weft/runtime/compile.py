@@ -92,6 +92,13 @@ class _Effort:
     extra: tuple = ()
 
 
+def cores():
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 # What compiles longer without calls that are faster; tools/bench/README.md has the figures.
 _UNROLLING = ("xla_cpu_disable_loop_unrolling", "true")
 _IDLE = (
@@ -99,12 +106,17 @@ _IDLE = (
     ("xla_cpu_disable_slp_vectorizer", "true"),
     _UNROLLING,
 )
+# Into how many modules LLVM gets the kernels, each of which costs some milliseconds: as many as can
+# be compiled at once. It would count before XLA_FLAGS.
+_PARTS = (("xla_cpu_parallel_codegen_split_count", min(cores(), 32)),)
+if _PARTS[0][0] in os.environ.get("XLA_FLAGS", ""):
+    _PARTS = ()
 # XLA's new emitters make each kernel by way of MLIR, and equal kernels once; the old ones make a
 # kernel in half the time, and all of them.
 _OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
 _EFFORTS = {
-    "fast_compile": _Effort((("xla_backend_optimization_level", 0),), _IDLE),
-    "balanced": _Effort((), _IDLE),
+    "fast_compile": _Effort((*_PARTS, ("xla_backend_optimization_level", 0)), _IDLE),
+    "balanced": _Effort(_PARTS, _IDLE),
     "fast_run": _Effort(),
 }
 _COMPUTES = re.compile(
@@ -321,10 +333,7 @@ def _machine():
         f"{os.path.getsize(library) if os.path.exists(library) else 0}",
         f"{platform.system()} {platform.machine()}",
     ]
-    if hasattr(os, "sched_getaffinity"):
-        told.append(f"cores: {len(os.sched_getaffinity(0))}")
-    else:
-        told.append(f"cores: {os.cpu_count()}")
+    told.append(f"cores: {cores()}")
     told += [f"{name}={os.environ.get(name)}" for name in ("NPROC", "PJRT_NPROC")]
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
