@@ -20,6 +20,7 @@
 #include "jit_traces.h"
 #include "linear.h"
 #include "location.h"
+#include "module_survey.h"
 #include "named_axes.h"
 #include "op_call.h"
 #include "operators.h"
@@ -104,6 +105,7 @@ NB_MODULE(_core, m) {
   bind_jaxpr_view(m);
   bind_compiler(m);
   bind_stages(m);
+  bind_module_survey(m);
   bind_checks(m);
   bind_state(m);
   bind_transforms(m);

@@ -6,7 +6,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft import stages
+from weft import _core, stages
 from weft.errors import JaxRuntimeError
 from weft.runtime import compile
 from weft.sharding import PartitionSpec as P, SingleDeviceSharding
@@ -145,8 +145,35 @@ def test_options_follow_what_repeats():
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
     assert choices(lambda x: weft.random.bits(weft.random.PRNGKey(x[0, 0].astype(int)))) == [()]
+    # Few kinds of operations, put together in many ways, make kernels that are unlike.
+    rng = np.random.default_rng(0)
+
+    def mixed(x):
+        for a, b in rng.integers(0, 8, (40, 2)):
+            x = wnp.where(x[a] > 0, x * x[b, a], x - x[b])
+        return x
+
+    assert choices(mixed)[0] == (*effort.extra, compile._OLD_EMITTERS)
     # Without reductions there is nothing to gain.
     assert choices(lambda x: sum(wnp.tanh(x * (x - 1)) * x for _ in range(40))) != [repeating]
+
+
+def test_survey_of_a_module():
+    def f(x, y):
+        for _ in range(3):
+            x = wnp.sin(x) * 2
+        return wnp.exp(y).sum() + x.reshape(4).sum()
+
+    def survey(*args):
+        return _core.survey_module(weft.jit(f).lower(*args).as_text(debug_info=True))
+
+    found = survey(np.ones((2, 2)), np.ones((128, 128), np.float32))
+    # Three sines, three products, an exponential, two sums of different shapes, and their sum.
+    assert (found.operations, found.distinct, found.unlike) == (10, 6, 10)
+    assert (found.reductions, found.shifts) == (2, 0)
+    assert (found.large_function_elements, found.has_rare_types) == (128 * 128, False)
+    assert survey(np.ones(4), np.ones(3, np.complex64)).has_rare_types
+    assert survey(np.ones(4), np.ones((127, 129))).large_function_elements == 0
 
 
 def test_what_the_old_emitters_do_not_know():

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import math
 import os
 import platform
 import re
@@ -119,52 +118,26 @@ _EFFORTS = {
     "balanced": _Effort(_PARTS, _IDLE),
     "fast_run": _Effort(),
 }
-_COMPUTES = re.compile(
-    r" = (stablehlo\.(?!constant|slice|reshape|broadcast_in_dim|transpose|concatenate|iota).*)"
-)
-_NAMES = re.compile(r"%\w+| loc\(.*\)")
-# Of these types the old emitters know less.
-_RARE_TYPES = re.compile(r"complex<|f[468]E|[x<]u?i[24]>")
-# What they make slower kernels of, up to four times as slow, which is felt where arrays are large.
-_FUNCTIONS = re.compile(
-    r" = \"?stablehlo\.(?:atan2|cbrt|cosine|exponential|exponential_minus_one|gather|log"
-    r"|log_plus_one|logistic|power|select|sine|tan|tanh)\b.*"
-)
-_SHAPE = re.compile(r"tensor<(\d+(?:x\d+)*)x")
-_MANY_ELEMENTS = 1 << 15
-
-
-def _has_large_functions(text):
-    return any(
-        math.prod(map(int, shape.split("x"))) >= _MANY_ELEMENTS
-        for line in _FUNCTIONS.findall(text)
-        for shape in _SHAPE.findall(line)
-    )
 
 
 def _choices(effort, text, once):
     """The entries of XLA's extra options to compile a module with, those to try first in front. The
-    last are never refused; `once`: none may be.
-
-    It goes by the share of operations that compute and are unlike all others, but for their
-    operands and lines: of the kernels that XLA will make, those are unlike others.
-    """
+    last are never refused; `once`: none may be."""
     if not effort.extra:
         return [()]
-    found = _COMPUTES.findall(text)
-    distinct = len({_NAMES.sub("", line) for line in found})
-    is_varied = distinct >= 0.27 * len(found)
-    if is_varied and not (once or _RARE_TYPES.search(text) or _has_large_functions(text)):
-        return [(*effort.extra, _OLD_EMITTERS), effort.extra]
-
-    def share(operation):
-        return sum(line.startswith(f"stablehlo.{operation}") for line in found) / len(found)
-
+    found = _core.survey_module(text)
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
-    if found and share("shift_") > 0.2:
+    if found.shifts > 0.2 * found.operations:
         return [()]
+    # Kernels of the old emitters are not vectorised where they write into what they read. This is
+    # felt where many values of functions are computed. And of rare types they know less.
+    is_varied = found.unlike >= 0.5 * found.operations
+    has_many_values = found.large_function_elements >= 1 << 15
+    if is_varied and not (once or found.has_rare_types or has_many_values):
+        return [(*effort.extra, _OLD_EMITTERS), effort.extra]
     # Reductions gain from it, and kernels that are made once and run many times cost little.
-    if distinct < 0.25 * len(found) and share("reduce(") > 0.05:
+    repeats = found.distinct < 0.25 * found.operations
+    if repeats and found.reductions > 0.05 * found.operations:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     return [effort.extra]
 
