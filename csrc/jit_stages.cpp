@@ -223,15 +223,20 @@ void bind_stages(nb::module_& m) {
                                                    : p.program->places.at)));
                      return out;
                    })
-      .def("run", [](const ProgramObject& p, nb::list arrays) {
+      // Arrays that the function closed over, then arguments: cells are the values that they hold.
+      .def("run", [](const ProgramObject& p, nb::list consts, nb::list leaves) {
         const Graph& traced = *p.traced;
-        if (arrays.size() != traced.num_inputs())
+        std::vector<Ref> values;
+        values.reserve(traced.num_inputs());
+        for (nb::handle x : consts) values.push_back(capture_value(ref(x)));
+        for (nb::handle x : leaves) values.push_back(capture_value(ref(x)));
+        if (values.size() != traced.num_inputs())
           raise_error("ArgumentTypeError", "expected ", traced.num_inputs(),
-                      " arrays for a compiled program; got ", arrays.size());
+                      " arrays for a compiled program; got ", values.size());
         SmallVector<Operand, 16> operands;
-        for (nb::handle a : arrays) {
+        for (const Ref& value : values) {
           TypeRef type = traced.type(traced.input(static_cast<uint32_t>(operands.size())));
-          Operand x = classify_operand(a.ptr(), "compiled program");
+          Operand x = classify_operand(value.get(), "compiled program");
           if (x.kind == OperandKind::kTracer || x.type != type)
             raise_error("ArgumentTypeError", "expected an array of type ", type,
                         " for a compiled program; got ", x.type,

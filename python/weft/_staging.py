@@ -769,9 +769,8 @@ class Compiled(_Stage):
                 f"'{self._lowered._traced.fun_name}' was compiled for other arguments: for "
                 f"{explain_difference(self._expected, tree)}"
             )
-        values = [x[...] if isinstance(x, _core.Ref) else x for x in leaves]
         try:
-            outputs = self._program.run([*self._consts, *values])
+            outputs = self._program.run(self._consts, leaves)
         except ArgumentTypeError:
             self._check_types(leaves)
             raise
