@@ -114,7 +114,16 @@ int set_attribute(PyObject* self, PyObject* key, PyObject* value) {
 
 PyObject* represent(PyObject* self) { return PyObject_Repr(as_public(self)->function); }
 
-PyObject* wrapped(PyObject* self, void*) { return Py_NewRef(as_public(self)->function); }
+PyObject* implementation(PyObject* self, void*) { return Py_NewRef(as_public(self)->function); }
+
+// What a transform made is a function around one of the user's, which is what they ask for.
+PyObject* wrapped(PyObject* self, void*) {
+  PyObject* function = as_public(self)->function;
+  PyObject* users = PyObject_GetAttrString(function, "__wrapped__");
+  if (users || !PyErr_ExceptionMatches(PyExc_AttributeError)) return users;
+  PyErr_Clear();
+  return Py_NewRef(function);
+}
 
 PyObject* reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("(O(O))", Py_TYPE(self), as_public(self)->function);
@@ -174,7 +183,8 @@ void init_public_function(PyObject* module, RunEntry run) {
        {Py_tp_repr, reinterpret_cast<void*>(represent)},
        {Py_tp_methods, methods},
        {Py_tp_doc, const_cast<char*>("A function of weft as its users see it.")}},
-      {{"__wrapped__", wrapped, nullptr, nullptr, nullptr}});
+      {{"__wrapped__", wrapped, nullptr, nullptr, nullptr},
+       {"implementation", implementation, nullptr, nullptr, nullptr}});
   check(PyModule_AddObjectRef(module, "PublicFunction", reinterpret_cast<PyObject*>(type)));
 }
 

@@ -249,10 +249,12 @@ def _in_memory(leaf, space, put):
 def device_get(x):
     """The tree with every array as a NumPy array, but for random keys; waits for the values.
 
-    Python's numbers and other leaves stay as they are.
+    Python's numbers, traced values and other leaves stay as they are.
     """
 
     def get(leaf):
+        if isinstance(leaf, _core.Tracer):
+            return leaf
         if not isinstance(leaf, _core.Array):
             return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
         return leaf if is_key(leaf.dtype) else _core.explicit_value(leaf)

@@ -247,6 +247,11 @@ def jvp(fun, primals, tangents, has_aux=False):
     check_callable(fun, "jvp")
     if not isinstance(tangents, (tuple, list)):
         raise TypeError(f"jvp expected a tuple of tangents; got {type(tangents).__name__}")
+    if isinstance(primals, (tuple, list)) and type(primals) is not type(tangents):
+        kinds = type(primals).__name__, type(tangents).__name__
+        raise TreeStructureError(
+            f"jvp expected primals and tangents of one structure; got a {kinds[0]} and a {kinds[1]}"
+        )
     names = _primal_names(fun, primals, "jvp")
     result = _core.jvp(fun, function_name(fun), tuple(primals), tuple(tangents), names, has_aux)
     return result if has_aux else result[:2]

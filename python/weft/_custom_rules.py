@@ -221,11 +221,12 @@ class _CustomFunction:
                 )
             return args
         bound = self._signature.bind(*args, **kwargs)
+        by_name = bound.kwargs
         bound.apply_defaults()
-        if bound.kwargs:
+        if by_name:
             raise ArgumentTypeError(
                 f"{self._kind}: expected arguments of '{self._name}' that have positions; got "
-                f"{', '.join(bound.kwargs)}, by name only"
+                f"{', '.join(by_name)}, by name only"
             )
         return bound.args
 
@@ -561,10 +562,12 @@ class custom_vjp(_CustomFunction):
             derivative, like that argument; None in place of an entry or of a part of it is zero.
           symbolic_zeros: `fwd` gets its arguments' leaves as CustomVJPPrimal objects, and `bwd` a
             SymbolicZero for every cotangent that is known to be zero.
-          optimize_remat: accepted for compatibility; has no effect.
+          optimize_remat: accepted for compatibility, but not with `symbolic_zeros`; has no effect.
         """
         check_callable(fwd, "defvjp")
         check_callable(bwd, "defvjp")
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("defvjp: expected symbolic_zeros or optimize_remat; got both")
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
         self._forget_rules()
 

@@ -184,8 +184,10 @@ class Reads:
             self._value((value.fget, value.fset, value.fdel))
         elif kind is np.ndarray and value.nbytes <= _SMALL and value.dtype.kind != "O":
             self._arrays.append((value, _content(value)))
-        elif kind in (_core.JitFunction, _core.PublicFunction):
+        elif kind is _core.JitFunction:
             self._value(value.__wrapped__)
+        elif kind is _core.PublicFunction:
+            self._value(value.implementation)
         elif isinstance(value, type):
             self._class(value)
         elif kind in (types.BuiltinFunctionType, types.MethodWrapperType):

@@ -297,7 +297,7 @@ class Signature(NamedTuple):
 def signature_of(fun):
     """The Signature of a function; None when it cannot be told."""
     if type(fun) is _core.PublicFunction:
-        fun = fun.__wrapped__
+        fun = fun.implementation
     if type(fun) is not types.FunctionType or "__wrapped__" in fun.__dict__:
         return _inspected_signature(fun)
     # The library's own functions go this way at import, where loading `inspect` would cost 10 ms.

@@ -1,5 +1,6 @@
 """vmap: a function of single examples as a function of batches."""
 
+import operator
 from typing import Any
 
 from weft import _core
@@ -111,6 +112,11 @@ def vmap(
     for axis in [None] if in_axes is None else registry.flatten(in_axes)[0]:
         if axis is not None and not _is_axis(axis):
             raise TypeError(f"vmap in_axes: expected ints or None; got {axis!r:.60}")
+    if axis_size is not None:
+        try:
+            axis_size = operator.index(axis_size)
+        except TypeError:
+            raise TypeError(f"vmap axis_size: expected an int; got {axis_size!r:.60}") from None
     name = function_name(fun)
 
     @public_function

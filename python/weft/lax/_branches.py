@@ -159,6 +159,8 @@ def _check_predicate(pred):
             f"[cond] expected a scalar pred; got {aval}\n"
             "  Reduce it (all, any), or choose by element with where."
         )
+    if aval.dtype.kind == "c":
+        raise ControlFlowTypeError(f"[cond] expected a bool or a real number as pred; got {aval}")
 
 
 def _check_index(index):

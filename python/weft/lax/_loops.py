@@ -32,6 +32,7 @@ from weft.lax._regions import (
 )
 from weft.lax._scan import scan
 from weft.runtime.pytree import registry
+from weft.tree_util import tree_map
 
 
 def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
@@ -60,7 +61,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
             raise AttributeValueError(f"[while_loop] expected max_steps >= 0; got {max_steps}")
     if runs_in_python():
         try:
-            val = init_val
+            val = tree_map(_core.asarray, init_val)
             steps = itertools.count() if max_steps is None else range(max_steps)
             for _ in steps:
                 if not cond_fun(val):
