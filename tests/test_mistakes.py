@@ -40,6 +40,8 @@ X = wnp.ones((2, 3))
 K = wnp.arange(3)
 Y = wnp.ones((4, 5))
 key = random.key(0)
+NO_FORWARD = weft.custom_vjp(lambda x: x)
+NO_FORWARD.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
 """
 HIDDEN = re.compile(
     r"PyTreeDef|_core\b|convert_element_type|select_n|broadcast_in_dim|[Ii]nternal error"
@@ -67,6 +69,21 @@ MISTAKES = [
     ("wnp.hstack([X, Y])", "ShapeError", ["[hstack]", "axis 1"]),
     ("wnp.where(X > 0, X, Y)", "ShapeError", ["[where]"]),
     ("wnp.where(X > 0, None, X)", "TypeError", ["'x'"]),
+    ("lax.select(True, 1.0, 2)", "DTypeError", ["[select]", "float32, int32"]),
+    ("lax.cumsum(3.0)", "AttributeValueError", ["[cumsum]", "an array with axes"]),
+    ("lax.cond(1j, X.sum, X.sum)", "ControlFlowTypeError", ["[cond]", "complex64"]),
+    ("weft.vjp(wnp.sin, X)[1](K)", "ShapeError", ["vjp", "the cotangent of result of 'sin'"]),
+    ('weft.vjp(wnp.sin, X)[1]("a")', "ArgumentTypeError", ["the cotangent of", "'a'"]),
+    ("weft.jvp(wnp.sin, (X,), [X])", "TreeStructureError", ["a tuple and a list"]),
+    ("vmap(lambda x: x, 0, (0,))(X)", "TreeStructureError", ["out_axes", "one array or number"]),
+    ("vmap(lambda x: x, 0, None)(X)", "AttributeValueError", ["out_axes", "mapped at axis 0"]),
+    ("vmap(lambda x: x, axis_size=2.5)", "TypeError", ["vmap axis_size", "2.5"]),
+    ('jit(wnp.sin, static_argnums="a")', "TypeError", ["static_argnums", "'a'"]),
+    ("weft.eval_shape(3, X)", "TypeError", ["eval_shape", "3"]),
+    ("weft.make_jaxpr(3)", "TypeError", ["make_jaxpr expected a function"]),
+    ("grad(wnp.sum, reduce_axes='i')", "NotImplementedError", ["reduce_axes", "'i'"]),
+    ("NO_FORWARD(X, X)", "ArgumentTypeError", ["custom_vjp", "too many positional"]),
+    ("weft.jacfwd(NO_FORWARD)(X)", "TypeError", ["[custom_vjp]", "reverse mode"]),
     ("jit(wnp.where)(X > 0)", "ConcretizationTypeError", ["[where]", "size=n"]),
     ("wnp.where(X > 0, X)", "TypeError", ["'y'"]),
     ("wnp.reshape(X, (4, 2))", "ShapeError", ["[reshape]", "shape (2, 3)"]),

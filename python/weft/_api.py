@@ -10,7 +10,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import axis_text
 from weft._jit import jit
-from weft._recording import function_name
+from weft._recording import check_callable, function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import named_after, public_function
 from weft.dtypes import is_key
@@ -31,6 +31,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
       axis_env: pairs of a name and a size, of axes over which `fun` is mapped.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
     """
+    check_callable(fun, "make_jaxpr")
     jitted: Any = jit(fun, static_argnums=static_argnums)
 
     axes = tuple((axis_text(name), operator.index(size)) for name, size in axis_env or ())
@@ -51,6 +52,7 @@ def eval_shape(fun, *args, **kwargs):
     What `fun` returns may have ShapeDtypeStructs in it. Of the arguments only types matter: objects
     with `shape` and `dtype` stand for arrays of these.
     """
+    check_callable(fun, "eval_shape")
     args, kwargs = tree_map(_typed, (args, kwargs), is_leaf=_has_type)
     if isinstance(fun, _core.JitFunction):
         return fun.eval_shape(*args, **kwargs)

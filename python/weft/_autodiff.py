@@ -17,6 +17,7 @@ from weft._surface import named_after, public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
 from weft.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     DTypeError,
     ShapeError,
@@ -130,7 +131,7 @@ def _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
     check_callable(fun, "grad")
     check_argnums(argnums)
     if reduce_axes:
-        raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
+        raise NotImplementedError(f"reduce_axes: expected (); got {reduce_axes!r}")
     name = function_name(fun)
     numbers = functools.cache(lambda count: positions(argnums, count, name))
 
@@ -196,6 +197,7 @@ def grad(fun, argnums: Any = 0, has_aux=False, holomorphic=False, allow_int=Fals
 
 def _check_tangent(shape, dtype, tangent, where, what):
     """Raises for a tangent that does not fit a primal of that type, named by `where`."""
+    kind = "tangent" if what in ("jvp", "linearize") else "cotangent"
     if not is_inexact(dtype):
         got = getattr(tangent, "dtype", None)
         # Cotangents of whole numbers and bools are not looked at.
@@ -203,12 +205,15 @@ def _check_tangent(shape, dtype, tangent, where, what):
         ignored = what == "vjp" and is_number and np.shape(tangent) == shape
         if got != float0 and not ignored:
             raise DTypeError(
-                f"{what}: expected a float0 tangent for {where} of dtype {dtype}; "
+                f"{what}: expected a float0 {kind} for {where} of dtype {dtype}; "
                 f"got {got or type(tangent).__name__}"
             )
         return
-    got = typeof(tangent)
-    expected = f"{what}: expected the tangent of {where} to be {ShapedArray(shape, dtype)}"
+    expected = f"{what}: expected the {kind} of {where} to be {ShapedArray(shape, dtype)}"
+    try:
+        got = typeof(tangent)
+    except TypeError:
+        raise ArgumentTypeError(f"{expected}; got {tangent!r:.60}") from None
     if got.shape != shape:
         raise ShapeError(f"{expected}; got {got}")
     if got.dtype != dtype:
@@ -339,7 +344,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """
     check_callable(fun, "vjp")
     if reduce_axes:
-        raise NotImplementedError("reduce_axes is not supported: collectives are not there yet")
+        raise NotImplementedError(f"reduce_axes: expected (); got {reduce_axes!r}")
     value, linear, aux = _linearized(fun, primals, has_aux, "vjp")
 
     vjp_fun = VJP(linear)
@@ -355,7 +360,7 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
-        raise NotImplementedError("reduce_axes is not supported: it must be empty")
+        raise NotImplementedError(f"reduce_axes: expected (); got {reduce_axes!r}")
     leaves, tree = registry.flatten(primals)
     point = [
         x

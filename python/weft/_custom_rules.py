@@ -220,7 +220,10 @@ class _CustomFunction:
                     f"signature is unknown; got {', '.join(kwargs)} by name"
                 )
             return args
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(f"{self._kind}: call of '{self._name}': {error}") from None
         by_name = bound.kwargs
         bound.apply_defaults()
         if by_name:

@@ -66,12 +66,12 @@ _core.install(
 )
 
 
-def _tuple_of(value, kind) -> tuple[Any, ...]:
+def _tuple_of(value, option) -> tuple[Any, ...]:
     """An option given as one value or a sequence of them, as a tuple; None is empty."""
     if value is None:
         return ()
     try:
-        if kind == "name":
+        if option.endswith("names"):
             return (value,) if isinstance(value, str) else tuple(value)
         return (
             (operator.index(value),)
@@ -79,8 +79,8 @@ def _tuple_of(value, kind) -> tuple[Any, ...]:
             else tuple(operator.index(v) for v in value)
         )
     except TypeError:
-        expected = "a name or a sequence of names" if kind == "name" else "an int or ints"
-        raise TypeError(f"jit: expected {expected}; got {value!r}") from None
+        expected = "a name or a sequence of names" if option.endswith("names") else "an int or ints"
+        raise TypeError(f"jit {option}: expected {expected}; got {value!r}") from None
 
 
 def _complete(fun, nums, names, which):
@@ -90,7 +90,7 @@ def _complete(fun, nums, names, which):
     ValueError for one that the function does not have.
     """
     both_given = nums is not None and names is not None
-    nums, names = _tuple_of(nums, "num"), _tuple_of(names, "name")
+    nums, names = _tuple_of(nums, f"{which}_argnums"), _tuple_of(names, f"{which}_argnames")
     if not nums and not names:
         return nums, names
     signature = signature_of(fun)

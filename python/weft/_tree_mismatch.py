@@ -4,6 +4,10 @@ from typing import Any
 
 from weft.runtime.pytree import registry
 
+LEAF = (
+    object()
+)  # what stands for an array or a number in a tree of which there is only the structure
+
 
 def _one_level(tree):
     try:
@@ -16,6 +20,8 @@ def _describe(tree, node):
     if tree is None:
         return "None"
     name = type(tree).__name__
+    if tree is LEAF:
+        return "one array or number"
     if node is None:
         return f"a leaf of type {name}"
     children, data = node
@@ -62,7 +68,7 @@ def explain_difference(expected, got):
     """The difference of two structures as text: `(*,); got (*, *)` and where they part."""
     text = f"{structure_text(expected)}; got {structure_text(got)}"
     try:
-        want, have = (t.unflatten([_LEAF] * t.num_leaves) for t in (expected, got))
+        want, have = (t.unflatten([LEAF] * t.num_leaves) for t in (expected, got))
         found = first_mismatch(want, have)
         if found is None:
             path, have, want = first_mismatch(have, want)
@@ -72,14 +78,7 @@ def explain_difference(expected, got):
         return text
     if path:
         text += f"\n  in {''.join(map(str, path))}: expected {want}, got {have}"
-    return text.replace("a leaf of type _Leaf", "one array or number")
-
-
-class _Leaf:
-    pass
-
-
-_LEAF = _Leaf()
+    return text
 
 
 def explain_mismatch(prefix, full, is_leaf=None):

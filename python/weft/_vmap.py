@@ -8,7 +8,7 @@ from weft._arguments import axis_text
 from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import named_after, public_function
-from weft._tree_mismatch import explain_mismatch
+from weft._tree_mismatch import LEAF, explain_mismatch
 from weft.errors import ArgumentTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
@@ -39,7 +39,11 @@ def _spread_axes(axes, tree_of, what):
     try:
         spread = tree_broadcast(prefix, tree_of)
     except (TypeError, ValueError) as error:
-        reason = explain_mismatch(prefix, tree_of) or str(error)
+        try:
+            structure = tree_map(lambda _: LEAF, tree_of)
+        except Exception:  # a class that cannot be made of placeholders
+            structure = tree_of
+        reason = explain_mismatch(prefix, structure) or str(error)
         raise TreeStructureError(
             f"{what}: expected axes in a prefix of the tree that they are for; {reason}\n"
             "  An int or None stands for all below it."

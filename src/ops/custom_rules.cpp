@@ -279,13 +279,13 @@ void transpose_custom(TransposeCtx& c) {
 
 // ---- custom_vjp_call
 
-[[noreturn]] void no_forward_mode(std::string_view op, const std::string& name) {
-  fail(ErrorKind::kType, "[", op, "] expected reverse mode for '", name,
+[[noreturn]] void no_forward_mode(const std::string& name) {
+  fail(ErrorKind::kType, "[custom_vjp] expected reverse mode for '", name,
        "', whose derivative custom_vjp gives; got forward mode (jvp, jacfwd, linearize)\n"
        "  Use grad, vjp or jacrev, or give the derivative with custom_jvp, which serves both.");
 }
 
-void jvp_custom_vjp(GraphJvpCtx& c) { no_forward_mode(c.op.name, c.attr().string("name")); }
+void jvp_custom_vjp(GraphJvpCtx& c) { no_forward_mode(c.attr().string("name")); }
 
 const OpDef& custom_lin() {
   static const OpDef& op = registry().get("custom_lin");
@@ -457,7 +457,7 @@ void register_custom_rules(OpRegistry& r) {
   lin.infer = [](const InferCtx& c) {
     return rule_of<CustomBackward>(c.op, c.attr())->out_types();
   };
-  lin.emit = [](EmitCtx& c) { no_forward_mode("custom_lin", c.attr().string("name")); };
+  lin.emit = [](EmitCtx& c) { no_forward_mode(c.attr().string("name")); };
   lin.cost = [](const CostCtx&) { return Cost{}; };
   r.add(std::move(lin));
 }

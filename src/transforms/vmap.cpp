@@ -45,8 +45,9 @@ class Mapper {
   // The value with its mapped axis at `dim`.
   Value moved(Value v, int dim, size_t output) {
     if (dim == kNotBatched) {
-      fail(ErrorKind::kValue, "vmap expected output ", output,
-           " not to depend on the mapped axis; got one mapped at axis ", dim_of(v));
+      fail(ErrorKind::kValue, "vmap out_axes: expected output ", output,
+           ", for which it has None, not to depend on the mapped axis; got one mapped at axis ",
+           dim_of(v));
     }
     Val x{&b_, values_(v)};
     if (dim_of(v) != kNotBatched) return move_axis(x, dim_of(v), dim).value;

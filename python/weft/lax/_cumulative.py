@@ -20,9 +20,9 @@ def _cumulative(op, summary, dtypes):
     def function(operand, axis=0, reverse=False):
         axis = static_int(axis, op, "the axis")
         if not 0 <= axis < ndim_of(operand):
-            raise AxisError(
-                f"[{op}] axis {axis} is out of bounds: expected 0 to {ndim_of(operand) - 1}"
-            )
+            last = ndim_of(operand) - 1
+            expected = "an array with axes" if last < 0 else f"0 to {last}"
+            raise AxisError(f"[{op}] axis {axis} is out of bounds: expected {expected}")
         if is_bool(dtype_of(operand)):
             raise DTypeError(f"[{op}] expected numbers; got dtype bool")
         return _core.bind(op, operand, axis=axis, reverse=bool(reverse))

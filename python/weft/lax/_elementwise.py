@@ -420,7 +420,7 @@ def select(pred, on_true, on_false):
     """
     if type(pred) is int:  # which would take the dtype of the cases
         pred = bool(pred)
-    _check_cases("select", pred, (on_false, on_true))
+    _check_cases("select", pred, (on_true, on_false))
     return _core.bind("select_n", pred, on_false, on_true)
 
 
