@@ -46,7 +46,12 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
 
 Operand classify_argument(PyObject* o, bool allow_abstract) {
   if (is_cell(o)) return classify_leaf(o);
-  return allow_abstract ? classify_abstract(o) : classify(o);
+  if (!allow_abstract) return classify(o);
+  Operand x = classify_abstract(o);
+  // What a type of 64 bits stands for arrives with 32 where 64-bit types are off.
+  if (x.kind == OperandKind::kInvalid && x.type)
+    x.type = make_type(canonicalize(x.type->dtype(), x64_enabled()), x.type->shape());
+  return x;
 }
 
 constexpr uint64_t kWeakBit = 1, kCellBit = 2;

@@ -189,6 +189,8 @@ def test_what_cannot_leave():
         export.export(weft.jit(lambda x: ref.__setitem__(..., x)))(1.0)
     with pytest.raises(ValueError, match="result of `jit`"):
         export.export(lambda x: x)
+    with pytest.raises(TypeError, match="platforms that are text"):
+        export.export(weft.jit(wnp.sin), platforms=(3,))
     with pytest.raises(NotImplementedError, match="rules of lowering"):
         export.export(function, _override_lowering_rules=[])
     call = weft.jit(lambda x: weft.ffi.ffi_call("foo", weft.ShapeDtypeStruct((2,), "float32"))(x))

@@ -144,6 +144,8 @@ CASES = lines(
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize=False)
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='greedy')
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize=[(0,1),(0,1)])
+    jnp.einsum_path('ij,jk,kl->il',x,x.T,x,optimize=False)[0]
+    jnp.einsum_path('ij,jk',x,x.T)[0]
     jnp.einsum('ij,jk->ik',x,x.T,precision='highest')
     jnp.einsum(' ij , jk -> ik ',x,x.T)
     jnp.einsum('aab,bb->a',u[:,:2,:],x.T[:,:1]*jnp.ones((3,3)))

@@ -21,6 +21,7 @@ from weft._staging import ShapeDtypeStruct, typeof
 from weft._tree_mismatch import explain_difference
 from weft.compiler import optimize
 from weft.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     DeviceMismatchError,
     DTypeError,
@@ -285,9 +286,9 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
       a function that takes the arguments of `fun_jit`, or ShapeDtypeStructs in their place, and
       returns an Exported.
 
-    Raises ValueError for other functions, and, of the function it returns, for functions of other
-    libraries that no DisabledSafetyCheck allows; NotImplementedError for what only this process can
-    do: host callbacks, refs.
+    Raises ValueError for other functions, TypeError for platforms that are no text, and, of the
+    function it returns, ValueError for functions of other libraries that no DisabledSafetyCheck
+    allows; NotImplementedError for what only this process can do: host callbacks, refs.
     """
     if _override_lowering_rules is not None:
         raise NotImplementedRuleError(
@@ -304,6 +305,8 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
     if isinstance(platforms, str):
         platforms = (platforms,)
     chosen = tuple(platforms) if platforms else (default_export_platform(),)
+    if not all(isinstance(platform, str) for platform in chosen):
+        raise ArgumentTypeError(f"export expected platforms that are text; got {platforms!r}")
     disabled = tuple(disabled_checks)
 
     def export_for(*args, **kwargs):

@@ -12,7 +12,7 @@ from weft import _core
 from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
-from weft.dtypes import as_dtype
+from weft.dtypes import as_dtype, canonicalize_dtype
 from weft.errors import ArgumentTypeError, ShardingError, TreeStructureError
 from weft.memory import Space
 from weft.runtime.pytree import PyTreeDef, registry
@@ -79,7 +79,7 @@ class ShapeDtypeStruct:
         """That of an array, number, ref or type."""
         described = isinstance(x, ShapeDtypeStruct)
         is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
-        aval = x if isinstance(x, AbstractRef) else typeof(x)
+        aval = x if described or isinstance(x, AbstractRef) else typeof(x)
         place = x._place if described else None
         return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
 
@@ -265,7 +265,8 @@ def typeof(x):
     if isinstance(x, _core.Ref):
         return AbstractRef(ShapedArray(x.shape, x.dtype, weak_type=x.weak_type))
     if isinstance(x, ShapeDtypeStruct):
-        return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type)
+        dtype = canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+        return ShapedArray(x.shape, dtype, weak_type=x.weak_type)
     shape, dtype, weak = _core.typeof(x)
     space = Space.Host if _core.is_on_host(x) else Space.Device
     split = _split(x, len(shape))

@@ -92,11 +92,17 @@ def einsum(
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
-    """The order in which `einsum` would multiply, and a description, as NumPy gives them."""
+    """The order in which `einsum` would multiply, a list of tuples of positions that its `optimize`
+    takes, and a description of it, text."""
     _, terms, output, shapes = _parse(subscripts, operands)
     formula, stand_ins = _for_numpy(terms, output, shapes)
-    kind = "greedy" if optimize == "auto" else optimize
-    return np.einsum_path(formula, *stand_ins, optimize=kind)
+    chosen = optimize
+    if optimize == "auto":
+        chosen = "greedy"
+    elif optimize is False:  # for which NumPy has all operands at once
+        chosen = ["einsum_path", *_path(terms, output, shapes, False)]
+    path, description = np.einsum_path(formula, *stand_ins, optimize=chosen)
+    return path[1:], description
 
 
 def _parse(subscripts, operands):
