@@ -41,9 +41,15 @@ void unlink(ArrayObject* a) {
   --live_count;
 }
 
+void leave_twins(ArrayObject* a) {
+  if (a->twins && --*a->twins == 0) delete a->twins;
+  a->twins = nullptr;
+}
+
 void dealloc(PyObject* self) {
   ArrayObject* a = as_array(self);
-  unlink(a);  // first: what weak references call may ask for all live arrays
+  leave_twins(a);
+  unlink(a);  // before the rest: what weak references call may ask for all live arrays
   if (a->weakrefs) PyObject_ClearWeakRefs(self);
   Py_XDECREF(a->buffer);
   PyTypeObject* type = Py_TYPE(self);
@@ -86,11 +92,8 @@ PyObject* block_until_ready(PyObject* self, PyObject*) {
 PyObject* delete_buffer(PyObject* self, PyObject*) {
   return guard([&] {
     ArrayObject* a = as_array(self);
-    if (!a->deleted) {
-      mark_deleted(a);
-      // Not jaxlib's own deletion, which ends the process if a DLPack capsule shares the memory.
-      Ref buffer = Ref::steal(std::exchange(a->buffer, Py_NewRef(Py_None)));
-    }
+    // Not jaxlib's own deletion, which ends the process if a DLPack capsule shares the memory.
+    if (!a->deleted) give_up(a);
     return Py_NewRef(Py_None);
   });
 }
@@ -208,12 +211,12 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, ShardingRef shar
   }
   a->buffer = buffer;
   a->type = type;
+  a->twins = nullptr;
   a->weakrefs = nullptr;
   a->sharding = sharding;
   a->weak = weak;
   a->committed = committed;
   a->shared = false;
-  a->of_call = false;
   a->deleted = false;
   a->deleted_at = kNoLoc;
   link(a);
@@ -380,9 +383,23 @@ void check_live(ArrayObject* a, std::string_view what) {
               " whose buffer was deleted or donated at ", loc_text(a->deleted_at));
 }
 
+Ref twin_of(ArrayObject* a, TypeRef type, bool weak, bool committed) {
+  Ref twin = Ref::steal(make_array(Py_NewRef(a->buffer), type, weak, a->sharding, committed));
+  if (!a->twins) a->twins = new size_t(1);
+  ++*a->twins;
+  as_array(twin.get())->twins = a->twins;
+  return twin;
+}
+
 void mark_deleted(ArrayObject* a) {
+  leave_twins(a);
   a->deleted = true;
   a->deleted_at = current_loc();
+}
+
+void give_up(ArrayObject* a) {
+  mark_deleted(a);
+  Ref buffer = Ref::steal(std::exchange(a->buffer, Py_NewRef(Py_None)));
 }
 
 Ref of_run(PyObject* result) {

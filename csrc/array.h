@@ -12,6 +12,7 @@ namespace weft::py {
 struct ArrayObject {
   PyObject_HEAD PyObject* buffer;  // jaxlib's array; None once it was deleted
   TypeRef type;
+  size_t* twins;  // how many arrays have this buffer, a number that they share; null: this one only
   PyObject* weakrefs;
   ArrayObject* prev;  // all live arrays, for live_arrays()
   ArrayObject* next;
@@ -19,7 +20,6 @@ struct ArrayObject {
   bool weak;       // weakly typed: made from a Python scalar
   bool committed;  // put there by name, or computed from such an array
   bool shared;     // a ref or the cache of scalars holds it: not for the caller to donate
-  bool of_call;    // made of data of the host for the call at hand, which alone holds it
   bool deleted;    // donated or deleted; the buffer is gone
   Loc deleted_at;
 };
@@ -81,8 +81,14 @@ Ref to_numpy(ArrayObject* a);
 Ref stored_value(ArrayObject* a);
 // Raises DeletedArrayError if the array is gone; `what` says which array it is.
 void check_live(ArrayObject* a, std::string_view what = "a live array");
+// Another array with the same buffer. Each is deleted by itself; before one is donated its buffer
+// has to be copied, as long as `has_twin`.
+Ref twin_of(ArrayObject* a, TypeRef type, bool weak, bool committed);
+inline bool has_twin(const ArrayObject* a) { return a->twins && *a->twins > 1; }
 // The buffer is gone as of the user's current line.
 void mark_deleted(ArrayObject* a);
+// The same, of a buffer that others may go on to use.
+void give_up(ArrayObject* a);
 
 // A list of the arrays whose buffers are held; a new reference.
 PyObject* live_arrays();

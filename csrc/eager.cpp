@@ -224,14 +224,12 @@ Ref on_device(Ref array, ShardingRef sharding) {
   options.places = {replicated(sharding->mesh()), {a->sharding}, {sharding}};
   Outputs out;
   PyObject* input = array.get();
-  run(*compile(graph, options, {a->weak}), {&input, 1}, a->committed, out);
+  run(*compile(graph, options, {a->weak}), {&input, 1}, a->committed, out, HandedThrough::kItself);
   return out.take(0);
 }
 
 Ref for_call(const Operand& x, ShardingRef sharding, std::optional<DType> dtype) {
-  Ref array = to_device(x, sharding, dtype);
-  if (x.kind == OperandKind::kNumpy) as_array(array.get())->of_call = true;
-  return on_device(std::move(array), sharding);
+  return on_device(to_device(x, sharding, dtype), sharding);
 }
 
 // The mesh that an op names, or one of a graph that it holds.
@@ -269,7 +267,7 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
     held.push_back(for_call(x, at, dtype));
     inputs.push_back(held.back().get());
   }
-  run(**program, {inputs.data(), inputs.size()}, where.committed, out);
+  run(**program, {inputs.data(), inputs.size()}, where.committed, out, HandedThrough::kItself);
 }
 
 Objects run_eagerly(const EagerCall& call, Build build) {

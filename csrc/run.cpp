@@ -18,40 +18,37 @@
 namespace weft::py {
 namespace {
 
-// An input that is also a result: the array itself, so that deleting either is seen by both, unless
-// it differs in more than its buffer or is not the user's. Its type differs where keys are made of
-// their words, or words of keys.
-Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed) {
+// An input that is also a result. Its type differs where keys are made of their words, or words of
+// keys.
+Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed, HandedThrough how) {
   check_live(a);
-  bool of_call = std::exchange(a->of_call, false);  // no longer: a result has it
-  if (a->type == type && a->weak == weak && a->committed == committed && !a->shared)
-    return Ref::borrow(reinterpret_cast<PyObject*>(a));
-  if (of_call)
-    return Ref::steal(make_array(Py_NewRef(a->buffer), type, weak, a->sharding, committed));
-  return copy_buffer(a, weak, committed, type);
+  bool is_same = a->type == type && a->weak == weak && a->committed == committed && !a->shared;
+  if (how == HandedThrough::kItself && is_same) return Ref::borrow(reinterpret_cast<PyObject*>(a));
+  return twin_of(a, type, weak, committed);
 }
 
-// The inputs with a copy in place of every donated array that is not the caller's to give away.
-// Raises for a buffer that is donated and passed twice.
+// The inputs with a copy in place of every donated array that is not the caller's to give away, or
+// whose buffer is not. Raises for an array that is donated and passed twice.
 std::span<PyObject* const> owned_donations(const Program& p, std::span<PyObject* const> inputs,
                                            std::vector<PyObject*>& owned,
                                            std::vector<Ref>& copies) {
   owned.assign(inputs.begin(), inputs.end());
   std::vector<bool> donated(inputs.size(), false);
-  for (uint32_t d : p.donated) {
-    donated[d] = true;
-    ArrayObject* a = as_array(owned[d]);
-    if (!a->shared) continue;
-    copies.push_back(copy_buffer(a, a->weak, a->committed));
-    owned[d] = copies.back().get();
-  }
+  for (uint32_t d : p.donated) donated[d] = true;
   std::unordered_map<PyObject*, size_t> passed;
-  for (size_t i = 0; i < owned.size(); ++i) {
-    check_live(as_array(owned[i]));
-    auto [first, added] = passed.try_emplace(as_array(owned[i])->buffer, i);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_live(as_array(inputs[i]));
+    if (as_array(inputs[i])->shared) continue;
+    auto [first, added] = passed.try_emplace(inputs[i], i);
     if (!added && (donated[i] || donated[first->second]))
       raise_error("DeletedArrayError", "expected a donated array to be passed once; got ",
-                  as_array(owned[i])->type, " as inputs ", first->second, " and ", i);
+                  as_array(inputs[i])->type, " as inputs ", first->second, " and ", i);
+  }
+  for (uint32_t d : p.donated) {
+    ArrayObject* a = as_array(owned[d]);
+    if (!a->shared && !has_twin(a)) continue;
+    copies.push_back(copy_buffer(a, a->weak, a->committed));
+    owned[d] = copies.back().get();
   }
   return owned;
 }
@@ -161,10 +158,7 @@ Ref execute(Executable& executable, PyObject* buffers) {
 
 // The same of a program in steps: as soon as no step needs what was donated, it is freed.
 Ref execute_steps(const Program& p, std::span<PyObject* const> inputs, Ref buffers) {
-  for (uint32_t d : p.donated) {
-    mark_deleted(as_array(inputs[d]));
-    Ref given = Ref::steal(std::exchange(as_array(inputs[d])->buffer, Py_NewRef(Py_None)));
-  }
+  for (uint32_t d : p.donated) give_up(as_array(inputs[d]));
   return run_steps(*p.steps, std::move(buffers), [](Executable& block, PyObject* arguments) {
     return execute(block, arguments);
   });
@@ -192,7 +186,8 @@ Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
 
 }  // namespace
 
-void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
+void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out,
+         HandedThrough how) {
   if (is_on(kNoExecution)) {
     PyErr_SetString(PyExc_RuntimeError,
                     "expected nothing to run, as no_execution is set; got a "
@@ -201,6 +196,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
   }
   std::vector<PyObject*> owned;
   std::vector<Ref> copies;
+  std::span<PyObject* const> given = inputs;
   if (!p.donated.empty()) inputs = owned_donations(p, inputs, owned, copies);
   Ref results;
   if (p.executable || p.steps) {
@@ -212,7 +208,12 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
                       Py_NewRef(PyList_GET_ITEM(made.get(), i)));
     results = p.executable ? execute(*p.executable, buffers.get())
                            : execute_steps(p, inputs, std::move(buffers));
-    for (uint32_t d : p.donated) mark_deleted(as_array(inputs[d]));
+    for (uint32_t d : p.donated) {
+      if (inputs[d] == given[d])
+        mark_deleted(as_array(inputs[d]));
+      else if (!as_array(given[d])->shared)
+        give_up(as_array(given[d]));
+    }
   }
   size_t first = out.size();
   out.reserve(first + p.outputs.size());
@@ -221,7 +222,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     int from = p.from_input[i];
     if (from >= 0) {
       out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
-                                   p.weak[i], committed));
+                                   p.weak[i], committed, how));
     } else {
       ShardingRef sharding =
           p.executable ? p.executable->result_sharding(static_cast<size_t>(next)) : p.places.at;

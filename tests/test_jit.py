@@ -148,6 +148,49 @@ def test_donated_scalars_stay_usable(how):
     np.testing.assert_array_equal(wnp.ones(3, wnp.float32) * value, kept)
 
 
+@pytest.mark.parametrize("how", ["jit", "compiled", "steps", "split"])
+def test_results_that_are_arguments_are_arrays_of_their_own(how):
+    """What becomes of one of them is nothing to the other, though no buffer is copied before it
+    has to be."""
+    x = wnp.arange(8.0)
+    if how == "split":
+        mesh = weft.make_mesh((len(weft.devices()),), ("d",))
+        x = weft.device_put(x, weft.NamedSharding(mesh, weft.P("d")))
+    how_cut = {"compile": "blocks"} if how == "steps" else {}
+    f = weft.jit(lambda x: (x, {"twice": x}, x + 1), **how_cut)
+    call = f.lower(x).compile() if how == "compiled" else f
+    a, nested, more = call(x)
+    b = nested["twice"]
+    assert len({id(x), id(a), id(b)}) == 3
+    if how != "split":
+        assert x.unsafe_buffer_pointer() == a.unsafe_buffer_pointer()
+    x.delete()
+    np.testing.assert_array_equal(a, np.arange(8))
+    # A step that donates one leaves the other, as a second copy of parameters is kept.
+    add = weft.jit(lambda x, y: x + y, donate_argnums=0)
+    np.testing.assert_array_equal(add(a, more), 2 * np.arange(8) + 1)
+    assert a.is_deleted() and not b.is_deleted()
+    with pytest.raises(weft.errors.DeletedArrayError):
+        a + 1
+    # The last one is given away for good.
+    last = b.unsafe_buffer_pointer() if how != "split" else None
+    result = add(b, more)
+    np.testing.assert_array_equal(result, 2 * np.arange(8) + 1)
+    assert b.is_deleted()
+    assert last is None or result.unsafe_buffer_pointer() == last
+
+
+def test_donated_arguments_that_are_results():
+    x = wnp.arange(3.0)
+    y, z = weft.jit(lambda x: (x, x * 2), donate_argnums=0)(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y + z, [0, 3, 6])
+    # Two arrays with one buffer, one of them donated.
+    y, z = weft.jit(lambda x: (x, x))(y)
+    np.testing.assert_array_equal(weft.jit(wnp.add, donate_argnums=0)(y, z), [0, 2, 4])
+    assert y.is_deleted() and not z.is_deleted()
+
+
 def test_a_donated_array_passed_twice_is_refused():
     x, y = weft.device_put(np.ones(8, np.float32)), weft.device_put(np.ones(8, np.float32))
     f = weft.jit(lambda a, b, c: (a + c, b), donate_argnums=2)
