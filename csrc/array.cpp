@@ -359,6 +359,10 @@ Ref copied(ArrayObject* a, ShardingRef sharding) {
 
 }  // namespace
 
+void look_at_made(const Ref& array, const char* what) {
+  Ref::checked(PyObject_CallFunction(hooks.look_at_made.get(), "Os", array.get(), what));
+}
+
 Ref copy_buffer(ArrayObject* a, bool weak, bool committed, TypeRef type) {
   check_live(a);
   Ref buffer = copied(a, a->sharding);

@@ -68,7 +68,9 @@ void bind_array_functions(nb::module_& m) {
   });
   m.def("copy_array", [](nb::handle array) {
     ArrayObject* a = array_argument(array.ptr(), "copy");
-    return take(copy_buffer(a, a->weak, a->committed));
+    Ref copy = copy_buffer(a, a->weak, a->committed);
+    if (debug_flags()) look_at_made(copy, "copy");
+    return take(std::move(copy));
   });
   // device_put of a NumPy array.
   m.def("put_explicitly", [](nb::handle host, nb::handle sharding) {

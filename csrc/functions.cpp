@@ -289,27 +289,39 @@ PyObject* broadcast_to_function(PyObject*, PyObject* const* args, Py_ssize_t n) 
   });
 }
 
+// An array that the user makes of an operand, for debug_nans and debug_infs: those of other arrays
+// come from programs, which are looked at where they run.
+Ref made(const Operand& x, Ref array) {
+  bool of_host = x.kind == OperandKind::kScalar || x.kind == OperandKind::kNumpy;
+  if (debug_flags() && of_host && is_array(array.get()))
+    look_at_made(array, "data of the host that became an array");
+  return array;
+}
+
 // astype(x, dtype, weak=False)
 PyObject* astype_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     if (n < 2 || n > 3) raise_error("OperandError", "astype expected (x, dtype, weak=False)");
     Operand x = classify_operand(args[0], "astype");
     bool weak = n == 3 && PyObject_IsTrue(args[2]) == 1;
-    return astype(x, to_dtype(args[1]), weak).release();
+    return made(x, astype(x, to_dtype(args[1]), weak)).release();
   });
 }
 
 PyObject* asarray(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     Operand x = classify_operand(o, "asarray");
-    return astype(x, x.type->dtype(), x.weak).release();
+    return made(x, astype(x, x.type->dtype(), x.weak)).release();
   });
 }
 
-// asarray(), as the user asked for it by name.
-PyObject* explicit_asarray(PyObject* module, PyObject* o) {
-  ExplicitTransfers by_name;
-  return asarray(module, o);
+// asarray(), where the user asked for a transfer by name.
+PyObject* explicit_asarray(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    ExplicitTransfers by_name;
+    Operand x = classify_operand(o, "asarray");
+    return astype(x, x.type->dtype(), x.weak).release();
+  });
 }
 
 PyObject* canonical_dtype(PyObject*, PyObject* o) {

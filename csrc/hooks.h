@@ -114,6 +114,8 @@ struct Hooks {
   // infinities are meant) of a program that gave one.
   Hook reject_check{"reject_check", Hook::kCallable};
   Hook reject_value{"reject_value", Hook::kCallable};
+  // (array, how it came about) -> None: raises for a NaN or an infinity that the settings mean.
+  Hook look_at_made{"look_at_made", Hook::kCallable};
 
   Hook leave{"leave", Hook::kCallable};  // (error, function): the error goes to the user's code
 

@@ -51,6 +51,14 @@ def bad_backward(x):
 bad_backward.defvjp(lambda x: (x, x), lambda x, ct: (lax.log(x) * ct,))
 
 
+WEIGHTS = {"in": np.ones((3, 4), np.float32), "out": np.ones((4, 2), np.float32)}
+
+
+def network(weights, x):
+    chances = weft.nn.softmax(weft.nn.relu(x @ weights["in"]) @ weights["out"])
+    return -wnp.mean(wnp.log(chances - chances))
+
+
 def test_names_op_line_pass_and_operands():
     message = message_of(weft.jit(logs), MINUS)
     assert message.startswith("invalid value (nan) encountered in log\n")
@@ -83,6 +91,15 @@ def test_backward_pass():
         (lambda x: lax.complex(x, x) / lax.complex(x, x), (ZEROS,), "div"),
         (lambda x: lax.div(x, x), (ZEROS.astype("bfloat16"),), "div"),
         (weft.grad(bad_backward), (np.float32(-1),), "log"),
+        (lambda x: lax.switch(1, [lax.neg, logs], x), (-MINUS,), "log"),
+        (lambda x: weft.grad(network)(WEIGHTS, x), (np.ones((5, 3), np.float32),), "add_any"),
+        (weft.grad(lambda x: wnp.where(x > 0, x * wnp.log(x), 0).sum()), (ZEROS,), "mul"),
+        (weft.grad(wnp.linalg.norm), (ZEROS,), "mul"),
+        (weft.hessian(lambda x: wnp.sqrt(x).sum()), (ZEROS,), "mul"),
+        (wnp.linalg.cholesky, (-np.eye(2, dtype=np.float32),), "cholesky"),
+        (wnp.linalg.solve, (np.zeros((2, 2), np.float32), ZEROS), "custom_linear_solve"),
+        (wnp.cumsum, (np.float32([np.inf, -np.inf]),), "cumsum"),
+        (wnp.mean, (ZEROS[:0],), "div"),
         (weft.linearize(lambda x: x * 1, np.float32(1))[1], (np.float32(np.nan),), "a result"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
@@ -115,6 +132,36 @@ def test_no_error_where_no_result_is_bad():
 def test_nan_of_an_argument():
     message = message_of(weft.jit(lambda x: x + 1), np.float32(np.nan))
     assert "no operation made it" in message
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: wnp.array([1.0, np.nan]), "data of the host"),
+        (lambda: wnp.asarray(np.float32([[np.nan]])), "data of the host"),
+        (lambda: wnp.full(3, np.nan), ""),
+        (lambda: wnp.float16(np.nan), "data of the host"),
+        (lambda: wnp.array([1j * np.nan]), "data of the host"),
+        (lambda: wnp.add(np.float32([1, np.nan]), 1), ""),
+        (
+            lambda: weft.pure_callback(lambda: np.float32("nan"), np.zeros((), np.float32)),
+            "pure_callback of '<lambda>'",
+        ),
+    ],
+)
+def test_what_is_made_outside_of_programs(make, what):
+    message = message_of(make)
+    assert what in message and "test_debug_nans.py" in message and "nan" in message
+    with weft.debug_nans(False):
+        assert np.isnan(np.asarray(make(), complex)).any()
+
+
+def test_numbers_of_the_host_are_let_through():
+    np.testing.assert_array_equal(wnp.linspace(0.0, 3.0, 1), [0])
+    assert wnp.array([1, 2]).sum() == 3
+    assert np.isinf(wnp.float16(1e6))
+    with weft.debug_infs(True), pytest.raises(FloatingPointError, match="inf"):
+        wnp.float16(1e6)
 
 
 def test_large_operands_are_summed_up():

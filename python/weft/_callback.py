@@ -282,6 +282,11 @@ def _called_at_once(flat, leaves, avals, ordered=False):
             raise
         raise raised from None
     results = check_results(flat, results, types, "", x64_enabled())
+    if _core.get_setting("debug_nans") or _core.get_setting("debug_infs"):
+        from weft._checks import look_at
+
+        for result in results:
+            look_at(result, f"{flat.op} of '{flat.__name__}'")
     return [_core.asarray(r) for r in results]
 
 

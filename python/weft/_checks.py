@@ -7,6 +7,7 @@ import numpy as np
 from weft import _core
 from weft._recording import call
 from weft.config import debug_infs, debug_nans
+from weft.dtypes import is_inexact
 from weft.errors import InvalidValueError
 
 _PASSES = {
@@ -49,6 +50,29 @@ def _source_of(graph, inputs, nans, infs):
     return site["kind"], lines
 
 
+def look_at_made(array, what):
+    """As `look_at`, for an array that no program gave."""
+    if is_inexact(array.dtype) and array.is_fully_addressable:
+        look_at(np.asarray(array), what)
+
+
+def look_at(value, what):
+    """Raises if a NumPy array holds a NaN or an infinity that the settings mean.
+
+    `what` says how it came about.
+    """
+    for kind, setting, is_bad in (("nan", "debug_nans", np.isnan), ("inf", "debug_infs", np.isinf)):
+        if _core.get_setting(setting) and is_inexact(value.dtype) and is_bad(_wide(value)).any():
+            lines = [f"invalid value ({kind}) encountered in {what}"]
+            place = _core.user_location()
+            lines += [f"  at {place}"] if place else []
+            raise InvalidValueError("\n".join([*lines, f"  value: {summary(value)}"]))
+
+
+def _wide(x):
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
 def summary(x):
     """An array in a line: type, and values if they are few, else range and first bad place."""
     head = f"{x.dtype}[{','.join(map(str, x.shape))}]"
@@ -56,7 +80,7 @@ def summary(x):
         return f"{head} = {' '.join(np.array2string(x, threshold=9).split())}"
     if not np.issubdtype(np.asarray(x).dtype, np.inexact) and x.dtype.kind != "V":
         return f"{head}, from {x.min()} to {x.max()}"
-    wide = x.astype(np.complex64 if x.dtype.kind == "c" else np.float64)
+    wide = _wide(x)
     finite = np.isfinite(wide)
     parts = [head]
     if finite.any() and x.dtype.kind != "c":

@@ -33,6 +33,12 @@ def _reject_value(*details):
     reject_value(*details)
 
 
+def _look_at_made(*details):
+    from weft._checks import look_at_made
+
+    look_at_made(*details)
+
+
 def _reject_check(*details):
     from weft._checks import reject_check
 
@@ -56,6 +62,7 @@ _core.install(
     resolve_shardings=_resolve_shardings,
     reject_value=_reject_value,
     reject_check=_reject_check,
+    look_at_made=_look_at_made,
     flatten=registry.flatten,
     flatten_one_level=registry.flatten_one_level,
     tree_type=PyTreeDef,

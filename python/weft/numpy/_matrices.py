@@ -66,7 +66,8 @@ def linspace(
     if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):
         values, step = np.linspace(start, stop, num, endpoint, retstep=True)
         values = np.floor(values) if is_integer(dtype) else values
-        values, step = _core.asarray(values.astype(dtype)), _core.astype(step, computed)
+        values = _core.asarray(values.astype(dtype))
+        step = _core.astype(step, computed) if retstep else None
     else:
         values = _linspace(
             start, stop, num=num, endpoint=bool(endpoint), computed=computed, dtype=dtype, axis=axis
