@@ -112,8 +112,8 @@ ShardingRef home(const Operand& x) {
   return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
-// Where a program runs that nothing else places: on the mesh that is set, if this process has all
-// of it, or the current device.
+}  // namespace
+
 ShardingRef place_by_default() {
   MeshRef set = mesh_that_is_set();
   bool counts = set && set->size() > 1 && !set->is_abstract() &&
@@ -122,6 +122,8 @@ ShardingRef place_by_default() {
                 });
   return counts ? replicated(set) : current_placement();
 }
+
+namespace {
 
 // Where an array on one device, or the places of all, is not enough.
 Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
@@ -163,8 +165,8 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       check_fit(own, xs[i].type, describe(i));
       if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,
-                    ") to be split as in_shardings says, ", wanted, "; got an array split as ", own,
-                    "\n  Move it with weft.device_put.");
+                    ") to be split as in_shardings says, ", shown(wanted),
+                    "; got an array split as ", shown(own), "\n  Move it with weft.device_put.");
       wanted = wanted ? wanted : own;
     }
     if (wanted) check_fit(wanted, xs[i].type, describe(i));

@@ -306,10 +306,15 @@ PyObject* asarray(PyObject*, PyObject* o) {
   });
 }
 
-// asarray(), as the user asked for it by name.
+// asarray(), as the user asked for it by name: not on the mesh that is set, if it is no array yet.
 PyObject* explicit_asarray(PyObject* module, PyObject* o) {
   ExplicitTransfers by_name;
-  return asarray(module, o);
+  return guard([&]() -> PyObject* {
+    Operand x = classify_operand(o, "asarray");
+    bool is_host = x.kind == OperandKind::kScalar || x.kind == OperandKind::kNumpy;
+    if (!is_host || context_for({&x, 1})) return asarray(module, o);
+    return on_default_place(x, x.type->dtype(), x.weak, current_placement()).release();
+  });
 }
 
 PyObject* canonical_dtype(PyObject*, PyObject* o) {

@@ -21,8 +21,8 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
     std::string_view name = spmd_axis_name.substr(0, length);
     added.axes.push_back(parts.mesh->find(name));
     if (added.axes.back() < 0)
-      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ", parts.mesh,
-           "; got '", name, "'");
+      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ",
+           shown(parts.mesh), "; got '", name, "'");
     spmd_axis_name.remove_prefix(std::min(length + 1, spmd_axis_name.size()));
   }
   parts.dims.insert(parts.dims.begin() + at, added);
@@ -35,12 +35,12 @@ void check_not_manual(EmitCtx& c, ShardingRef sharding) {
   if (!around) return;
   if (!same_grid(around, sharding->mesh()))
     fail(ErrorKind::kValue, "[sharding_constraint] expected the mesh of the shard_map around it, ",
-         around, "; got ", sharding->mesh());
+         shown(around), "; got ", shown(sharding->mesh()));
   for (const DimSharding& dim : sharding->dims())
     for (int64_t axis : dim.axes)
       if (around->axis(axis).type == AxisType::kManual)
         fail(ErrorKind::kValue, "[sharding_constraint] expected axes that are not manual in ",
-             around, "; got '", around->axis(axis).name, "' in ", sharding);
+             shown(around), "; got '", around->axis(axis).name, "' in ", shown(sharding));
 }
 
 }  // namespace
@@ -90,7 +90,8 @@ void register_sharding(OpRegistry& r) {
     if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
     for (int64_t axis : sharding->unreduced())
       if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
-        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ", sharding);
+        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ",
+               shown(sharding));
     return TypeRefs{c.operands[0]};
   };
   op.batch = [](BatchCtx& c) {
