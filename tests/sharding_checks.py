@@ -10,7 +10,7 @@ import weft
 import weft.numpy as wnp
 from weft import lax
 from weft.errors import DeviceMismatchError, ShardingError
-from weft.experimental import checkify, layout, mesh_utils
+from weft.experimental import checkify, layout, mesh_utils, shard_alike
 from weft.sharding import (
     AbstractMesh,
     AxisType,
@@ -551,6 +551,31 @@ def calls_that_are_wrong():
     assert put([HOST, None], split("x"))[1] is None
 
 
+def split_alike():
+    """What XLA knows of one value holds for the other, its gradient and its lanes."""
+    rows = split("x")
+
+    def f(x, y):
+        return shard_alike.shard_alike(x, y)
+
+    def alone(x, y):
+        return x, y
+
+    given = weft.device_put(HOST, rows), HOST
+    for function, expected in ((f, rows), (alone, split())):
+        x, y = weft.jit(function)(*given)
+        assert x.sharding == rows and y.sharding == expected, y.sharding
+        same(y, HOST)
+    slopes = weft.jit(weft.grad(lambda y, x: (f(x, y)[0] * f(x, y)[1]).sum(), argnums=(0, 1)))
+    for slope in slopes(HOST, given[0]):
+        same(slope, HOST)
+    lanes = weft.jit(weft.vmap(f, in_axes=(1, None), out_axes=1))(given[0], HOST[:, 0])
+    assert lanes[1].sharding == rows
+    same(lanes[1], np.broadcast_to(HOST[:, :1], HOST.shape))
+    with raises(ValueError, "(8, 4) and (3, 4)", ".py:"):
+        f(HOST, HOST[:3])
+
+
 def meshes_that_are_set():
     """What set_mesh does to values that nobody placed, and `with mesh:` does not."""
     explicit = MESH.update(axis_types=(AxisType.Explicit,) * 2)
@@ -746,5 +771,6 @@ if __name__ == "__main__":
     errors()
     calls_that_are_wrong()
     meshes_that_are_set()
+    split_alike()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

@@ -1,5 +1,5 @@
-// sharding_constraint: how a value is to be split over the devices of a mesh. device_put: in which
-// of their memories it is to be.
+// sharding_constraint: how a value is to be split over the devices of a mesh. shard_alike: that two
+// are to be split alike. device_put: in which of their memories a value is to be.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/place.h"
@@ -43,6 +43,54 @@ void check_not_manual(EmitCtx& c, ShardingRef sharding) {
              shown(around), "; got '", around->axis(axis).name, "' in ", shown(sharding));
 }
 
+// The values, split alike where both are there.
+Vals alike(const RuleCtx& c, std::span<const Value> values) {
+  Vals xs;
+  for (Value v : values) xs.push_back(v ? c.val(v) : Val{});
+  return xs[0] && xs[1] ? apply(c.op, xs, c.attrs) : xs;
+}
+
+OpDef shard_alike_op() {
+  OpDef d;
+  d.name = "shard_alike";
+  d.doc = "The operands; XLA, where it chooses how they are split, splits them alike.";
+  d.num_operands = 2;
+  d.multiple_results = true;
+  d.infer = [](const InferCtx& c) {
+    if (c.operands[0]->shape() != c.operands[1]->shape())
+      c.fail(ErrorKind::kShape, "expected operands of one shape; got ", c.operands[0], " and ",
+             c.operands[1]);
+    return TypeRefs(c.operands);
+  };
+  d.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.in) c.out.push_back(s);
+  };
+  d.jvp_kind = JvpKind::kCustom;
+  d.jvp = [](JvpCtx& c) { return alike(c, c.tangents); };
+  d.transpose = [](TransposeCtx& c) {
+    Vals cts = alike(c, c.cotangents);
+    for (size_t i = 0; i < cts.size(); ++i)
+      if (cts[i] && c.linear(i)) c.add(i, cts[i]);
+  };
+  d.batch = [](BatchCtx& c) {
+    int dim = c.dim(c.batched(0) ? 0 : 1);
+    c.apply(Vals{c.at(0, dim), c.at(1, dim)}, c.attrs, dim);
+  };
+  // A device's part of a value in a shard_map is not split any further.
+  d.emit = [](EmitCtx& c) {
+    int64_t group = c.channel();
+    for (size_t i = 0; i < c.size(); ++i) {
+      std::string x = c.in(i);
+      if (!c.manual_mesh())
+        c.line(cat("sdy.sharding_group ", x, " group_id=", group, " : ", mlir_type(c.in_type(i))),
+               0);
+      c.set_out(i, x);
+    }
+  };
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  return d;
+}
+
 }  // namespace
 
 // Attributes `memory` and `source`: kinds of memory, "device" for the default one.
@@ -79,6 +127,7 @@ void register_device_put(OpRegistry& r) {
 
 void register_sharding(OpRegistry& r) {
   register_device_put(r);
+  r.add(shard_alike_op());
   OpDef op = unary({.name = "sharding_constraint",
                     .doc = "The same values, split over a mesh as the sharding says.",
                     .dtypes = kAnyElement,
