@@ -42,7 +42,7 @@ def split_seen(split, ndim):
     found = _splits.get((split, ndim))
     if found is None:
         seen = _sharding._seen(split)
-        spec = PartitionSpec(*seen.spec, *[None] * (ndim - len(seen.spec)))
+        spec = seen.spec + (None,) * (ndim - len(seen.spec))
         found = _splits[split, ndim] = NamedSharding(seen.mesh.abstract_mesh, spec)
     return found
 

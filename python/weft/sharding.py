@@ -492,6 +492,8 @@ class Sharding:
             return False
         if self._core is other._core:
             return True
+        if set(self._core.unreduced) != set(other._core.unreduced):
+            return False
         if self.memory_kind != other.memory_kind or self.device_set != other.device_set:
             return False
         size = math.lcm(*self._core.mesh.sizes, *other._core.mesh.sizes)
@@ -672,7 +674,7 @@ def _seen(core) -> _Any:
         PartitionSpec.UNCONSTRAINED if is_open and not names else tuple(names)
         for names, is_open in core.dims
     ]
-    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=core.unreduced)
+    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=frozenset(core.unreduced))
     made._core = core
     return made
 
