@@ -217,7 +217,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         return put(leaf, placement_of(place, "device_put", np.shape(leaf)))
 
     def put(leaf, placement):
-        if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
+        is_host = isinstance(leaf, np.ndarray) and leaf.ndim
+        if is_host and placement is not None and not placement.unreduced:
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):

@@ -156,7 +156,7 @@ def from_parts(shape, dtype, placement, parts):
     held = []
     for (device, _, _), part in zip(_core.shards(placement, shape, True), parts, strict=True):
         if not isinstance(part, _core.Array):
-            part = _core.asarray(np.asarray(part))
+            part = _core.explicit_asarray(np.asarray(part))
         own = devices.placement_of(device, placement.memory)
         held.append(_core.commit(part, own)._buffer)
     return buffers.assemble(shape, dtype, placement, held)
