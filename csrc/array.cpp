@@ -134,6 +134,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 bool is_readable(ArrayObject* a) {
   const DeviceSet& devices = *place_of(a->sharding).devices;
+  if (!a->sharding->unreduced().empty()) return false;
   return devices.is_local ||
          (a->sharding->is_replicated() && PyList_GET_SIZE(devices.addressable.get()) > 0);
 }
@@ -420,8 +421,11 @@ Ref of_run(PyObject* result) {
 
 void check_readable(ArrayObject* a) {
   if (is_readable(a)) return;
+  if (!a->sharding->unreduced().empty())
+    raise_error("NotImplementedRuleError", "expected an array whose parts are added up; got a ",
+                a->type, " of ", shown(a->sharding), "\n  weft.reshard adds them up.");
   raise_error("NotAddressableError", "expected an array whose value this process has; got a ",
-              a->type, " of which other processes have parts, ", a->sharding,
+              a->type, " of which other processes have parts, ", shown(a->sharding),
               "\n  See its addressable_shards, or give it to multihost_utils.process_allgather.");
 }
 

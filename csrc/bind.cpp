@@ -326,6 +326,19 @@ Ref split_like(Ref value, ShardingRef split) {
   return Ref::steal(make_tracer(c, record(*c, op, {&v, 1}, attrs)[0], x.weak));
 }
 
+Ref on_default_place(const Operand& x, DType dtype, bool weak, ShardingRef at) {
+  guard_transfer(x);
+  Ref array;
+  if (x.kind == OperandKind::kScalar) {
+    // A number that is given a dtype by name has to fit it.
+    array = fresh_scalar(scalar_value(x, dtype, Wrapping::kNever), at, weak);
+  } else {
+    array = to_device(x, at);
+  }
+  as_array(array.get())->committed = !is_trivial(at);
+  return array;
+}
+
 Ref astype(const Operand& x, DType dtype, bool weak) {
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);
@@ -334,18 +347,15 @@ Ref astype(const Operand& x, DType dtype, bool weak) {
     raise_error("DTypeError", "expected a dtype of numbers or bools to convert to; got ",
                 numpy_name(dtype), "\n  weft.random.wrap_key_data makes keys of their words.");
   if (x.kind == OperandKind::kScalar) {
-    // A number that is given a dtype by name has to fit it.
+    if (!c) return on_default_place(x, dtype, weak, place_by_default());
     Literal value = scalar_value(x, dtype, Wrapping::kNever);
-    if (!c) {
-      guard_transfer(x);
-      return fresh_scalar(value, current_placement(), weak);
-    }
     return Ref::steal(make_tracer(c, c->builder.literal(value), weak));
   }
   if (!c) {
     if (x.type->dtype() == dtype) {
-      if (x.kind == OperandKind::kNumpy) guard_transfer(x);
-      Ref array = to_device(x, current_placement());
+      Ref array = x.kind == OperandKind::kNumpy
+                      ? on_default_place(x, dtype, false, place_by_default())
+                      : to_device(x, current_placement());
       ArrayObject* a = as_array(array.get());
       return a->weak == weak ? array : copy_buffer(a, weak, a->committed);
     }

@@ -39,6 +39,9 @@ Objects bind_graphs(const OpDef& op, std::span<const Operand> xs, const AttrsRef
 
 // A value as one that is split over explicit axes as another is (null: nothing is known of that).
 Ref split_like(Ref value, ShardingRef split);
+// A number or NumPy array as an Array, where values are that nobody placed: on a device, or,
+// committed, on a mesh.
+Ref on_default_place(const Operand& x, DType dtype, bool weak, ShardingRef at);
 // x converted to a dtype; x itself if it has it already (and the same weakness).
 Ref astype(const Operand& x, DType dtype, bool weak);
 // NumPy broadcasting to a shape.

@@ -246,7 +246,8 @@ class NamedMesh {
     if (!found_) found_ = mesh;
     if (place_of(replicated(found_)).devices != place_of(replicated(mesh)).devices)
       raise_error("DeviceMismatchError", "expected meshes of the same devices in one program; got ",
-                  found_, " and ", mesh, loc_ == kNoLoc ? "" : cat(" at ", loc_text(loc_)));
+                  shown(found_), " and ", shown(mesh),
+                  loc_ == kNoLoc ? "" : cat(" at ", loc_text(loc_)));
   }
   void add(const AttrRecord& attrs) {
     for (const Attr& value : attrs.values()) {

@@ -112,8 +112,8 @@ ShardingRef home(const Operand& x) {
   return x.kind == OperandKind::kInvalid ? abstract_home(x) : nullptr;
 }
 
-// Where a program runs that nothing else places: on the mesh that is set, if this process has all
-// of it, or the current device.
+}  // namespace
+
 ShardingRef place_by_default() {
   MeshRef set = mesh_that_is_set();
   bool counts = set && set->size() > 1 && !set->is_abstract() &&
@@ -122,6 +122,8 @@ ShardingRef place_by_default() {
                 });
   return counts ? replicated(set) : current_placement();
 }
+
+namespace {
 
 // Where an array on one device, or the places of all, is not enough.
 Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
@@ -163,8 +165,8 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       check_fit(own, xs[i].type, describe(i));
       if (wanted && !are_equivalent(wanted, own, xs[i].type))
         raise_error("DeviceMismatchError", "expected ", describe(i), " (", xs[i].type,
-                    ") to be split as in_shardings says, ", wanted, "; got an array split as ", own,
-                    "\n  Move it with weft.device_put.");
+                    ") to be split as in_shardings says, ", shown(wanted),
+                    "; got an array split as ", shown(own), "\n  Move it with weft.device_put.");
       wanted = wanted ? wanted : own;
     }
     if (wanted) check_fit(wanted, xs[i].type, describe(i));
@@ -209,6 +211,19 @@ Ref on_device(Ref array, ShardingRef sharding) {
   if (a->sharding == sharding) return array;
   check_fit(sharding, a->type, "device_put");
   const Place& to = place_of(sharding);
+  // What is yet to be added up, or to be taken apart, is so by a program on the devices of its
+  // mesh.
+  auto whole = [](ShardingRef s) {
+    ShardingParts parts = s->parts();
+    parts.unreduced.clear();
+    return make_sharding(std::move(parts));
+  };
+  if (place_of(a->sharding).devices != to.devices) {
+    if (!a->sharding->unreduced().empty())
+      return on_device(on_device(array, whole(a->sharding)), sharding);
+    if (!sharding->unreduced().empty())
+      return on_device(on_device(array, whole(sharding)), sharding);
+  }
   // CPU devices share the host's memory: small arrays are read and split in a third of the time in
   // which eight threads meet for a collective.
   constexpr int64_t kSmallBytes = 4 << 20;

@@ -36,6 +36,9 @@ struct Placement {
   Places places;
   bool committed;
 };
+// Where a program runs, and a value goes, that nothing else places: on the mesh that is set, if
+// this process has all of it, or the current device.
+ShardingRef place_by_default();
 // describe(i) names an operand in messages. With a mesh, that of the program, it runs there.
 using Describe = FunctionRef<std::string(size_t)>;
 Placement placement(std::span<const Operand> xs, Describe describe, MeshRef mesh = nullptr);

@@ -289,11 +289,14 @@ PyObject* broadcast_to_function(PyObject*, PyObject* const* args, Py_ssize_t n) 
   });
 }
 
+bool is_of_host(const Operand& x) {
+  return x.kind == OperandKind::kScalar || x.kind == OperandKind::kNumpy;
+}
+
 // An array that the user makes of an operand, for debug_nans and debug_infs: those of other arrays
 // come from programs, which are looked at where they run.
 Ref made(const Operand& x, Ref array) {
-  bool of_host = x.kind == OperandKind::kScalar || x.kind == OperandKind::kNumpy;
-  if (debug_flags() && of_host && is_array(array.get()))
+  if (debug_flags() && is_of_host(x) && is_array(array.get()))
     look_at_made(array, "data of the host that became an array");
   return array;
 }
@@ -315,11 +318,14 @@ PyObject* asarray(PyObject*, PyObject* o) {
   });
 }
 
-// asarray(), where the user asked for a transfer by name.
+// asarray(), where the user asked for a transfer by name: not on the mesh that is set, if it is no
+// array yet.
 PyObject* explicit_asarray(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     ExplicitTransfers by_name;
     Operand x = classify_operand(o, "asarray");
+    if (is_of_host(x) && !context_for({&x, 1}))
+      return on_default_place(x, x.type->dtype(), x.weak, current_placement()).release();
     return astype(x, x.type->dtype(), x.weak).release();
   });
 }

@@ -57,7 +57,7 @@ void check_fit(ShardingRef sharding, TypeRef type, std::string_view what) {
 }
 
 std::string describe(ShardingRef sharding) {
-  if (!is_trivial(sharding) || sharding->mesh()->is_abstract()) return cat(sharding);
+  if (!is_trivial(sharding) || sharding->mesh()->is_abstract()) return shown(sharding);
   const Device& d = device_table()[static_cast<size_t>(first_device(sharding))];
   return readable(Ref::checked(PyObject_Str(d.device.get())).get());
 }
@@ -103,7 +103,8 @@ Place& place_of(ShardingRef sharding) {
   if ((*places)[number]) return *(*places)[number];
   MeshRef mesh = sharding->mesh();
   if (mesh->is_abstract())
-    raise_error("ShardingError", "expected a mesh of devices; got the abstract one of ", sharding);
+    raise_error("ShardingError", "expected a mesh of devices; got the abstract one of ",
+                shown(sharding));
   auto made = std::make_unique<Place>();
   made->sharding = sharding;
   std::span<const int32_t> devices = mesh->devices();

@@ -55,7 +55,7 @@ PyObject* jaxlib_sharding(Place& place, size_t rank);
 bool are_equivalent(ShardingRef a, ShardingRef b, TypeRef type);
 // Raises ShardingError for a type that does not fit.
 void check_fit(ShardingRef sharding, TypeRef type, std::string_view what);
-// What a sharding that the user wrote means: "sharding<...>" on its devices.
+// A sharding in messages: P(...) on Mesh(...), or a device.
 std::string describe(ShardingRef sharding);
 
 // Which part of an array of this type each device of the set holds: a list of tuples of slices.

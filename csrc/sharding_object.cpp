@@ -50,7 +50,7 @@ Dims to_axes(MeshRef mesh, nb::handle names) {
     std::string text = nb::cast<std::string>(name);
     axes.push_back(mesh->find(text));
     if (axes.back() < 0)
-      raise_error("AttributeValueError", "expected axes of ", mesh, "; got '", text, "'");
+      raise_error("AttributeValueError", "expected axes of ", shown(mesh), "; got '", text, "'");
   }
   return axes;
 }
@@ -121,7 +121,8 @@ void bind_shardings(nb::module_& m) {
                    })
       .def_prop_ro("abstract",
                    [](const MeshObject& m) { return take(mesh_object(m.mesh->abstract())); })
-      .def("__repr__", [](const MeshObject& m) { return cat(m.mesh); });
+      .def("__repr__", [](const MeshObject& m) { return cat(m.mesh); })
+      .def("__str__", [](const MeshObject& m) { return shown(m.mesh); });
   nb::class_<ShardingObject>(m, "Sharding",
                              "Where the parts of an array lie; equal ones are the same.")
       .def_prop_ro("mesh",
@@ -147,7 +148,8 @@ void bind_shardings(nb::module_& m) {
           "All of an array on each device of the mesh.")
       .def_prop_ro("is_replicated",
                    [](const ShardingObject& s) { return s.sharding->is_replicated(); })
-      .def("__repr__", [](const ShardingObject& s) { return cat(s.sharding); });
+      .def("__repr__", [](const ShardingObject& s) { return cat(s.sharding); })
+      .def("__str__", [](const ShardingObject& s) { return shown(s.sharding); });
   m.def("make_mesh", &new_mesh, nb::arg("names"), nb::arg("sizes"), nb::arg("types"),
         nb::arg("devices"));
   m.def("make_sharding", &new_sharding, nb::arg("mesh"), nb::arg("dims"), nb::arg("unreduced"),

@@ -260,6 +260,35 @@ def modes():
     assert kinds == [("float32[8@y,16@x]", (AxisType.Explicit,) * 2)] * 2, kinds
 
 
+def unreduced():
+    """Sums that are not made yet: types of arrays, values, and what cannot be read."""
+    left, right = HOST.reshape(16, 8)[:, :8], HOST.reshape(8, 16)
+    with weft.set_mesh(MESH):
+        x, w = weft.reshard(left, P("x", "y")), weft.reshard(right, P("y", None))
+        part = P("x", unreduced={"y"})
+
+        def product(x, w):
+            return wnp.dot(x, w, out_sharding=part)
+
+        sums = product(x, w)
+        assert sums.sharding.spec == P("x", None, unreduced={"y"})
+        assert not sums.is_fully_replicated and "shape=(16, 16)" in repr(sums)
+        for read in (np.asarray, weft.device_get):
+            with raises(NotImplementedError, "added up", "unreduced={'y'}", ".py:"):
+                read(sums)
+        same(weft.reshard(sums, P("x")), left @ right)
+        same(weft.jit(lambda x, w: weft.reshard(product(x, w) * 2, P()))(x, w), left @ right * 2)
+        for value in (left, x, weft.device_put(left, weft.devices()[1])):
+            put = weft.device_put(value, NamedSharding(MESH, part))
+            same(weft.device_put(put, NamedSharding(MESH, P("x"))), left)
+            same(weft.device_put(put, weft.devices()[2]), left)
+        slope = weft.grad(lambda w: wnp.sum(weft.reshard(product(x, w), P("x")) ** 2))(w)
+        expected = weft.grad(lambda w: wnp.sum((left @ w) ** 2))(wnp.asarray(right))
+        same(slope, np.asarray(expected))
+    given, plain = (NamedSharding(MESH, s) for s in (part, P("x")))
+    assert not given.is_equivalent_to(plain, 1) and given != plain
+
+
 if __name__ == "__main__":
     count, bad = rows(int(sys.argv[1]))
     types()
@@ -267,5 +296,6 @@ if __name__ == "__main__":
     programs()
     parts()
     modes()
+    unreduced()
     assert not bad, "\n".join([f"{len(bad)} of {count} rows"] + bad[:40])
     print("ok")

@@ -4,6 +4,7 @@ import numpy as np
 from op_table import BOOL, FLOATS, INTS, SAMPLE, SAMPLE_NUMBERS, Arg, Row, bind, structural
 
 from weft import lax
+from weft.experimental.shard_alike import shard_alike
 
 
 def running(accumulate):
@@ -147,4 +148,6 @@ ROWS = [
     Row("create_token", lax.create_token, lambda: np.zeros(0, bool), ((),), dtypes=("bool",)),
     structural("optimization_barrier", lambda *xs: lax.optimization_barrier(xs), lambda *xs: xs,
                (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two),
+    structural("shard_alike", shard_alike, lambda *xs: xs, (2, 3), (2, 3), dtypes=SAMPLE,
+               diff=(0, 1), linear_in=((0, 1),), out=two),
 ]  # fmt: skip

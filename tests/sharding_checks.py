@@ -10,7 +10,7 @@ import weft
 import weft.numpy as wnp
 from weft import lax
 from weft.errors import DeviceMismatchError, ShardingError
-from weft.experimental import checkify, layout, mesh_utils
+from weft.experimental import checkify, layout, mesh_utils, shard_alike
 from weft.sharding import (
     AbstractMesh,
     AxisType,
@@ -217,7 +217,7 @@ def constraints():
         "divisible by the 4": (lambda x: constrain(x[:, :3], columns), HOST),
         "at least 2 dimensions": (lambda x: constrain(x[0], columns), HOST),
         "argument x": (lambda x: constrain(x, rows), weft.device_put(HOST, weft.devices()[1])),
-        "'x': 4; 0, 1, 2, 3": (
+        "'x': 4; devices 0 to 3": (
             lambda x: constrain(constrain(x, rows), split("x", mesh=four)),
             HOST,
         ),
@@ -466,7 +466,7 @@ def programs_under_a_mesh():
 def errors():
     a = weft.device_put(HOST, split("x"))
     for value in (HOST, weft.device_put(HOST, weft.devices()[0])):
-        with raises(ShardingError, "divisible by the 4", "f32[4,2]", "mesh<'x': 2, 'y': 4", ".py:"):
+        with raises(ShardingError, "divisible by the 4", "f32[4,2]", "Mesh('x': 2, 'y': 4", ".py:"):
             weft.device_put(value.reshape(4, 8)[:, :2], split(None, "y"))
     with raises(ShardingError, "at least 2 dimensions", "f32[4]"):
         weft.device_put(np.ones(4, np.float32), split("x", "y"))
@@ -488,9 +488,11 @@ def errors():
             P(**spec)
     with raises(ShardingError, "type Auto", "'x'"):
         NamedSharding(MESH, P(unreduced={"x"}))
-    with raises(DeviceMismatchError, "operand 0", "['x']", "operand 1", "cpu:1", ".py:"):
+    with raises(DeviceMismatchError, "operand 0", "P('x',) on Mesh(", "operand 1", "cpu:1", ".py:"):
         a + weft.device_put(HOST, weft.devices()[1])
-    with raises(DeviceMismatchError, "argument x of 'f'", "in_shardings", "['y']", "['x']"):
+    with raises(
+        DeviceMismatchError, "argument x of 'f'", "in_shardings", "P('y',) on", "P('x',) on"
+    ):
 
         def f(x):
             return x
@@ -500,6 +502,119 @@ def errors():
         weft.jit(lambda x: x[:3], out_shardings=split("x"))(a)
     with raises(ShardingError, "divisible"):
         weft.jit(lambda x: x, in_shardings=split("y"))(HOST[:3])
+
+
+def calls_that_are_wrong():
+    """The class that jax raises, and what the message has: what came, spec, mesh and line."""
+    devices = np.array(weft.devices()).reshape(2, 4)
+    types = (AxisType.Auto,)
+    put, constrain = weft.device_put, lax.with_sharding_constraint
+
+    def part(f, **changed):
+        specs = {"in_specs": P("x"), "out_specs": P("x"), **changed}
+        return lambda: weft.shard_map(f, mesh=MESH, **specs)(HOST)
+
+    def same(x):
+        return x
+
+    grid = "Mesh('x': 2, 'y': 4"
+    wrong = [
+        (ValueError, "8 devices; got (4, 4)", lambda: weft.make_mesh((4, 4), ("x", "y"))),
+        (ValueError, "at least 1; got (2, -4)", lambda: weft.make_mesh((2, -4), ("x", "y"))),
+        (TypeError, "tuple of sizes; got 8", lambda: weft.make_mesh(8, "x")),
+        (ValueError, "axis_types=(Auto,)", lambda: weft.make_mesh((2, 4), ("x", "y"), types)),
+        (TypeError, "AxisType for each", lambda: Mesh(devices, ("x", "y"), axis_types=(1, 2))),
+        (ValueError, "different names; got ('x', 'x')", lambda: Mesh(devices, ("x", "x"))),
+        (ValueError, "got devices of shape (2, 4)", lambda: Mesh(devices, ("x",))),
+        (ValueError, "'z' in P('z',)", lambda: split("z")),
+        (ValueError, "'x' twice in P(('x', 'y'), 'x')", lambda: split(("x", "y"), "x")),
+        (ValueError, "one of device, pinned_host", lambda: split("x").with_memory_kind("hbm")),
+        (ValueError, "not both; got donate=True", lambda: put(HOST, donate=True, may_alias=True)),
+        (ValueError, "at least 3 dimensions", lambda: put(HOST, split(None, None, "x"))),
+        (ValueError, grid, lambda: put(HOST[:3], split("x"))),
+        (ValueError, "set_mesh", lambda: put(HOST, P("x"))),
+        (RuntimeError, "set_mesh", lambda: constrain(HOST, P("x"))),
+        (RuntimeError, "set_mesh", lambda: weft.jit(same, in_shardings=P("x"))(HOST)),
+        (ValueError, "got both", lambda: weft.jit(same, device=devices[0, 0], in_shardings=P())),
+        (TypeError, "got CpuDevice(id=0)", lambda: weft.reshard(HOST, devices[0, 0])),
+        (ValueError, f"{grid}; devices 0 to 7); got 'z'", part(same, in_specs=P("z"))),
+        (ValueError, "a tuple of length 2", part(same, in_specs=(P("x"), P()))),
+        (ValueError, "got P('x',) in out_specs", part(lambda x: x.sum())),
+        (ValueError, "got ['z']", part(same, axis_names={"z"})),
+        (TypeError, "expected a set", part(same, axis_names="x")),
+        (NameError, "got 'z', where there are 'x', 'y'", part(lambda x: lax.psum(x, "z"))),
+        (ValueError, "got none", lambda: weft.shard_map(same, in_specs=P(), out_specs=P())(HOST)),
+    ]
+    for error, text, call in wrong:
+        with raises(error, text, "sharding_checks.py:"):
+            call()
+    assert put([HOST, None], split("x"))[1] is None
+
+
+def split_alike():
+    """What XLA knows of one value holds for the other, its gradient and its lanes."""
+    rows = split("x")
+
+    def f(x, y):
+        return shard_alike.shard_alike(x, y)
+
+    def alone(x, y):
+        return x, y
+
+    given = weft.device_put(HOST, rows), HOST
+    for function, expected in ((f, rows), (alone, split())):
+        x, y = weft.jit(function)(*given)
+        assert x.sharding == rows and y.sharding == expected, y.sharding
+        same(y, HOST)
+    slopes = weft.jit(weft.grad(lambda y, x: (f(x, y)[0] * f(x, y)[1]).sum(), argnums=(0, 1)))
+    for slope in slopes(HOST, given[0]):
+        same(slope, HOST)
+    lanes = weft.jit(weft.vmap(f, in_axes=(1, None), out_axes=1))(given[0], HOST[:, 0])
+    assert lanes[1].sharding == rows
+    same(lanes[1], np.broadcast_to(HOST[:, :1], HOST.shape))
+    with raises(ValueError, "(8, 4) and (3, 4)", ".py:"):
+        f(HOST, HOST[:3])
+
+
+def meshes_that_are_set():
+    """What set_mesh does to values that nobody placed, and `with mesh:` does not."""
+    explicit = MESH.update(axis_types=(AxisType.Explicit,) * 2)
+    makers = (
+        lambda: wnp.ones((8, 4)),
+        lambda: wnp.arange(8),
+        lambda: wnp.array(1.0),
+        lambda: wnp.asarray(HOST),
+        lambda: weft.random.key(0),
+        lambda: weft.random.uniform(weft.random.key(0), (3,)),
+        lambda: lax.full((2,), 1.0),
+    )
+    for make in makers:
+        before = make()
+        for mesh in (MESH, explicit):
+            with weft.set_mesh(mesh):
+                x = make()
+            assert x.sharding == split(mesh=mesh) and x.committed, x.sharding
+            if mesh is explicit:
+                assert x.sharding.spec == P(*[None] * x.ndim)
+        with MESH:
+            x = make()
+        assert x.sharding == before.sharding and not x.committed, x.sharding
+    with weft.set_mesh(MESH):
+        assert len(weft.device_put(HOST).devices()) == 1
+        assert weft.device_put(HOST, weft.devices()[1]).devices() == {weft.devices()[1]}
+        other = Mesh(np.array(weft.devices()), ("x",))
+        with raises(ValueError, "the mesh that is set", ".py:"):
+            weft.shard_map(lambda x: x, mesh=other, in_specs=P(), out_specs=P())(HOST)
+    with MESH:
+        assert get_mesh().empty and get_abstract_mesh().empty
+        assert lax.with_sharding_constraint(HOST, P("x")).sharding == split("x")
+        with raises(RuntimeError, "set_mesh", ".py:"):
+            weft.jit(lambda x: x, in_shardings=P("x"))(HOST)
+    for trace in (weft.jit, weft.vmap, lambda f: weft.grad(lambda x: f(x).sum())):
+        with raises(ValueError, "set_mesh expected", "traced", ".py:"):
+            trace(lambda x: (weft.set_mesh(MESH), x)[1])(HOST)
+        with raises(ValueError, "get_mesh expected", "get_abstract_mesh", ".py:"):
+            trace(lambda x: (get_mesh(), x)[1])(HOST)
 
 
 def _solve(x, w):
@@ -654,5 +769,8 @@ if __name__ == "__main__":
     spaces_of_memory()
     programs_under_a_mesh()
     errors()
+    calls_that_are_wrong()
+    meshes_that_are_set()
+    split_alike()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

@@ -3,21 +3,22 @@
 import contextlib
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from weft import _core
-from weft._arguments import axis_text
+from weft._arguments import axis_text, static_int
 from weft._jit import jit
 from weft._recording import check_callable, function_name
 from weft._staging import ShapeDtypeStruct
 from weft._surface import named_after, public_function
 from weft.dtypes import is_key
-from weft.errors import ShardingError
+from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
-from weft.tree_util import tree_broadcast, tree_leaves, tree_map
+from weft.tree_util import tree_leaves, tree_map
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
@@ -202,21 +203,24 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Raises ValueError for `donate` together with `may_alias`.
     """
-    from weft._placement import placement_of
+    from weft._placement import map_placed, placement_of
     from weft.lax._sharding import constrained, moved
 
     if donate and may_alias is not None:
-        raise ValueError(f"device_put expected donate or may_alias={may_alias}, not both")
+        raise AttributeValueError(
+            f"device_put expected donate or may_alias={may_alias}, not both; got donate={donate}"
+        )
 
     def put_on(leaf, place):
         if place is None:
             return put(leaf, None)
         if isinstance(place, Space):
             return _in_memory(leaf, place, put)
-        return put(leaf, placement_of(place, "device_put", ShardingError, np.shape(leaf)))
+        return put(leaf, placement_of(place, "device_put", np.shape(leaf)))
 
     def put(leaf, placement):
-        if placement is not None and isinstance(leaf, np.ndarray) and leaf.ndim:
+        is_host = isinstance(leaf, np.ndarray) and leaf.ndim
+        if is_host and placement is not None and not placement.unreduced:
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
@@ -229,8 +233,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         return result
 
     if device is not None and not isinstance(device, _devices.Device):
-        places = tree_broadcast(device, x, is_leaf=lambda place: place is None)
-        return tree_map(put_on, x, places)
+        return map_placed(put_on, x, device)
     placement = None if device is None else _devices.placement_of(device)
     return tree_map(lambda leaf: put(leaf, placement), x)
 
@@ -524,11 +527,18 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     """
     from weft.sharding import Mesh
 
-    sizes = tuple(axis_shapes)
+    if not isinstance(axis_shapes, Iterable) or isinstance(axis_shapes, str):
+        raise ArgumentTypeError(f"make_mesh expected a tuple of sizes; got {axis_shapes!r}")
+    sizes = tuple(static_int(n, "make_mesh", "each of axis_shapes") for n in axis_shapes)
+    if min(sizes, default=1) < 1:
+        raise ShardingError(f"make_mesh expected axis_shapes of at least 1; got {sizes}")
     found = list(_devices.devices() if devices is None else devices)
     count = math.prod(sizes)
     if count > len(found):
-        raise ValueError(f"make_mesh expected at most {len(found)} devices; got shape {sizes}")
+        raise ShardingError(
+            f"make_mesh expected axis_shapes of at most the {len(found)} devices; got {sizes}, "
+            f"which are {count}"
+        )
     grid = np.empty(count, dtype=object)
     grid[:] = found[:count]
     return Mesh(grid.reshape(sizes), axis_names, axis_types)

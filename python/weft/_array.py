@@ -205,7 +205,7 @@ def _dlpack_device(self):
 def _sharding(self):
     from weft._placement import sharding_of
 
-    return sharding_of(self._placement)
+    return sharding_of(self._placement, self.ndim)
 
 
 class Shard:

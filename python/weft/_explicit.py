@@ -3,19 +3,19 @@
 import functools
 
 from weft import _core
-from weft._placement import placement_of
+from weft._placement import map_placed, placement_of
 from weft._staging import typeof
 from weft._surface import named_after
-from weft.errors import ShardingError
+from weft.errors import ArgumentTypeError, ShardingError
 from weft.lax._sharding import axis_types_here
 from weft.sharding import (
     AxisType,
     NamedSharding,
     get_abstract_mesh,
-    get_mesh,
+    mesh_set,
     use_abstract_mesh,
 )
-from weft.tree_util import tree_broadcast, tree_map
+from weft.tree_util import tree_map
 
 __all__ = ["auto_axes", "explicit_axes", "reshard"]
 
@@ -33,8 +33,7 @@ def reshard(xs, out_shardings):
     Raises ValueError for None, for axes that the mesh does not have and for a sharding that an
     array does not fit.
     """
-    places = tree_broadcast(out_shardings, xs, is_leaf=lambda place: place is None)
-    return tree_map(lambda x, place: _resharded(x, place, "reshard"), xs, places)
+    return map_placed(lambda x, place: _resharded(x, place, "reshard"), xs, out_shardings)
 
 
 def _resharded(x, place, function):
@@ -49,9 +48,9 @@ def _resharded(x, place, function):
 
 
 def _placement_on_mesh(place, function):
-    placement = None if place is None else placement_of(place, function, ShardingError)
+    placement = None if place is None else placement_of(place, function)
     if placement is None or not placement.mesh.names:
-        raise ShardingError(
+        raise ArgumentTypeError(
             f"{function} expected a NamedSharding or a PartitionSpec; got {place!r}"
         )
     kinds = axis_types_here(placement.mesh)
@@ -74,7 +73,7 @@ def sharded(place, function, make):
     if isinstance(place, NamedSharding) and place.mesh.empty:  # that of a type without splits
         return make()
     _placement_on_mesh(place, function)  # raises for what is no sharding
-    mesh = place.mesh if isinstance(place, NamedSharding) else get_mesh()
+    mesh = place.mesh if isinstance(place, NamedSharding) else mesh_set()
     with _types(mesh, None, AxisType.Auto):
         results = make()
     return tree_map(lambda x: _resharded(x, place, function), results)
@@ -98,7 +97,9 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
     @named_after(f)
     def call(*args, out_sharding=out_sharding, **kwargs):
         if out_sharding is None:
-            raise TypeError("auto_axes expected out_sharding=: how the results are split; got none")
+            raise ArgumentTypeError(
+                "auto_axes expected out_sharding=: how the results are split; got none"
+            )
         with _types(_mesh_of("auto_axes", args), axes, AxisType.Auto):
             results = f(*args, **kwargs)
         return reshard(results, out_sharding)
@@ -124,7 +125,7 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
     @named_after(f)
     def call(*args, in_sharding=in_sharding, **kwargs):
         if in_sharding is None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 "explicit_axes expected in_sharding=: how arguments are split; got none"
             )
         with _types(_mesh_of("explicit_axes", args), axes, AxisType.Explicit):
@@ -140,7 +141,7 @@ def _mesh_of(function, args):
             for found in leaf if isinstance(leaf, list) else []:
                 if found is not None:
                     return found.mesh
-        raise ValueError(f"{function} expected a mesh that is set; use weft.set_mesh")
+        raise ShardingError(f"{function} expected a mesh that is set; use weft.set_mesh")
     return mesh
 
 
@@ -150,5 +151,5 @@ def _types(mesh, axes, kind):
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     unknown = set(names) - set(mesh.axis_names)
     if unknown:
-        raise ValueError(f"expected axes of {mesh}; got {sorted(map(str, unknown))}")
+        raise ShardingError(f"expected axes of {mesh}; got {sorted(map(str, unknown))}")
     return use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(names, kind)))

@@ -33,7 +33,7 @@ from weft.lax import with_sharding_constraint
 from weft.runtime import devices
 from weft.runtime.mlir import portable_module, portable_text
 from weft.runtime.pytree import PyTreeDef, registry
-from weft.sharding import Mesh, NamedSharding, get_mesh
+from weft.sharding import Mesh, NamedSharding, mesh_set
 from weft.tree_util import keystr, tree_flatten_with_path
 
 minimum_supported_calling_convention_version = 9
@@ -247,7 +247,7 @@ class Exported:
         of the mesh that is set, or the first there are, in their order."""
         places = [x.sharding for x in leaves if type(x) is _core.Array]
         meshes = [place.mesh for place in places if isinstance(place, NamedSharding)]
-        meshes += [mesh for mesh in [get_mesh()] if not mesh.empty]
+        meshes += [mesh for mesh in [mesh_set()] if not mesh.empty]
         found = list(meshes[0].devices.flat) if meshes else devices.devices()[: self.nr_devices]
         if len(found) != self.nr_devices:
             raise DeviceMismatchError(

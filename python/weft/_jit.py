@@ -22,6 +22,7 @@ from weft._staging import (
     signature_of,
 )
 from weft._surface import public_function
+from weft.errors import AttributeValueError
 from weft.runtime.pytree import PyTreeDef, registry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -173,7 +174,9 @@ _EFFORTS = ("fast_compile", "balanced", "fast_run")
 def _device_of(device, backend):
     """The number of the device that the parameters of jit name; -1 if they name none."""
     if device is not None and backend is not None:
-        raise ValueError(f"jit expected a device or a backend; got {device!r} and {backend!r}")
+        raise AttributeValueError(
+            f"jit expected a device or a backend; got {device!r} and {backend!r}"
+        )
     if device is None and backend is None:
         return -1
     from weft.runtime import devices
@@ -323,6 +326,11 @@ def jit(
       NonHashableStaticArgumentError: for a static argument without a hash.
       TypeError, ValueError: for positions or names that the function does not have.
     """
+    if not (device is backend is None or in_shardings is out_shardings is None):
+        raise AttributeValueError(
+            "jit expected a device, or in_shardings and out_shardings; got both: "
+            f"{backend if device is None else device!r} and {in_shardings!r}, {out_shardings!r}"
+        )
     if compile not in _CUTS:
         raise ValueError(
             f"compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got {compile!r}"

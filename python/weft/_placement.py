@@ -3,30 +3,37 @@
 import numpy as np
 
 from weft import _core, sharding as _sharding
-from weft.errors import AttributeValueError, ShardingError
+from weft.errors import AttributeValueError, MissingMeshError, ShardingError
 from weft.sharding import (
     NamedSharding,
     PartitionSpec,
-    get_abstract_mesh,
-    get_mesh,
+    mesh_of_specs,
+    mesh_set,
     set_mesh,
     use_mesh,
 )
-from weft.tree_util import tree_broadcast, tree_leaves
+from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 P = PartitionSpec
 
 __all__ = ["NamedSharding", "P", "set_mesh", "use_mesh"]
 
-_shardings = {}  # of the core -> as users see it
+_shardings = {}  # (of the core, dimensions) -> as users see it
 _splits = {}
 
 
-def sharding_of(placement):
-    """The sharding that users see of one of the core's; always the same object."""
-    found = _shardings.get(placement)
+def sharding_of(placement, ndim=0):
+    """The sharding that users see of one of the core's; always the same object.
+
+    Where it is part of types, that of an array has an entry for each of `ndim` dimensions.
+    """
+    found = _shardings.get((placement, ndim))
     if found is None:
-        found = _shardings[placement] = _sharding._seen(placement)
+        found = _sharding._seen(placement)
+        missing = ndim - len(placement.dims)
+        if missing > 0 and placement.mesh.names and found.mesh.explicit_axes:
+            found = found.with_spec(found.spec + (None,) * missing)
+        _shardings[placement, ndim] = found
     return found
 
 
@@ -35,16 +42,16 @@ def split_seen(split, ndim):
     found = _splits.get((split, ndim))
     if found is None:
         seen = _sharding._seen(split)
-        spec = PartitionSpec(*seen.spec, *[None] * (ndim - len(seen.spec)))
+        spec = seen.spec + (None,) * (ndim - len(seen.spec))
         found = _splits[split, ndim] = NamedSharding(seen.mesh.abstract_mesh, spec)
     return found
 
 
-def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape=None):
+def placement_of(place, function, shape=None, mesh_of=mesh_of_specs):
     """The core's sharding of a device, a sharding or, where a mesh is set, a PartitionSpec.
 
-    Raises ValueError for what is none of these and for a spec of more entries than `shape` has, and
-    `no_mesh` for a spec where no mesh is set.
+    Raises ValueError for what is none of these and for a spec of more entries than `shape` has,
+    MissingMeshError for a spec where no mesh is set.
     """
     from weft.experimental.layout import Format
     from weft.runtime import devices
@@ -52,17 +59,15 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
     if isinstance(place, Format):
         place = place._place(function, None if shape is None else len(shape))
     if isinstance(place, PartitionSpec):
-        mesh = get_mesh()
+        mesh = mesh_of()
         if mesh.empty:
-            mesh = get_abstract_mesh()  # that of a shard_map around the call
-        if mesh.empty:
-            raise no_mesh(
+            raise MissingMeshError(
                 f"{function} expected a mesh for {place!r}: use a NamedSharding, or set a mesh "
                 "with weft.set_mesh"
             )
         place = NamedSharding(mesh, place)
     elif isinstance(place, NamedSharding):
-        here = get_mesh()
+        here = mesh_set()
         if not here.empty and place.mesh == here.abstract_mesh:
             place = NamedSharding(here, place.spec)  # of a type: the devices are those that are set
     # Of entries that are None: others the core finds.
@@ -86,6 +91,18 @@ def placement_of(place, function, no_mesh: type[Exception] = RuntimeError, shape
             f"{function} expected one of weft.devices() or a sharding; got {place!r}"
         )
     return devices.placement_of(found[0])
+
+
+def map_placed(put, x, places):
+    """The tree of put(leaf, place); what stands in `places` for a tree is for all its leaves."""
+
+    def is_none(value):
+        return value is None
+
+    spread = tree_broadcast(places, x, is_leaf=is_none)
+    return tree_map(
+        lambda leaf, place: None if leaf is None else put(leaf, place), x, spread, is_leaf=is_none
+    )
 
 
 def parts_of(array):
@@ -139,7 +156,7 @@ def from_parts(shape, dtype, placement, parts):
     held = []
     for (device, _, _), part in zip(_core.shards(placement, shape, True), parts, strict=True):
         if not isinstance(part, _core.Array):
-            part = _core.asarray(np.asarray(part))
+            part = _core.explicit_asarray(np.asarray(part))
         own = devices.placement_of(device, placement.memory)
         held.append(_core.commit(part, own)._buffer)
     return buffers.assemble(shape, dtype, placement, held)

@@ -10,6 +10,7 @@ from weft._recording import check_callable, check_leaves, function_name, leaf_pa
 from weft._staging import ShapedArray, typeof
 from weft._surface import named_after, public_function
 from weft._tree_mismatch import explain_mismatch
+from weft.errors import ArgumentTypeError, ShardingError
 from weft.lax._regions import Body, regions
 from weft.lax._sharding import constrained
 from weft.runtime.pytree import registry
@@ -20,7 +21,7 @@ from weft.sharding import (
     NamedSharding,
     PartitionSpec,
     get_abstract_mesh,
-    get_mesh,
+    mesh_set,
     use_abstract_mesh,
 )
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
@@ -83,7 +84,7 @@ def shard_map(
         )
     check_callable(f, "shard_map")
     if not isinstance(axis_names, (set, frozenset)):
-        raise TypeError(f"shard_map expected a set for axis_names; got {axis_names!r}")
+        raise ArgumentTypeError(f"shard_map expected a set for axis_names; got {axis_names!r}")
     call = Call(f, in_specs, out_specs, mesh, axis_names, check_vma)
 
     @named_after(f)
@@ -120,14 +121,14 @@ def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
     if not isinstance(axis_name, str):
-        raise TypeError(f"smap expected the name of an axis, a string; got {axis_name!r}")
+        raise ArgumentTypeError(f"smap expected the name of an axis, a string; got {axis_name!r}")
 
     def spec(parameter):
         def of(axis):
             if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
-                raise TypeError(f"smap {parameter}: expected ints or None; got {axis!r}")
+                raise ArgumentTypeError(f"smap {parameter}: expected ints or None; got {axis!r}")
             if axis is not None and axis < 0:
-                raise ValueError(f"smap {parameter}: expected axes from 0 on; got {axis}")
+                raise ShardingError(f"smap {parameter}: expected axes from 0 on; got {axis}")
             return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
 
         return of
@@ -237,7 +238,7 @@ class Call:
         chosen = set(self.axis_names) or set(mesh.names) - set(AbstractMesh._of(mesh).manual_axes)
         unknown = chosen - set(mesh.names)
         if unknown:
-            raise ValueError(
+            raise ShardingError(
                 f"shard_map expected axis_names of {mesh}; got {sorted(map(str, unknown))}"
             )
         return tuple(name for name in mesh.names if name in chosen)
@@ -246,7 +247,7 @@ class Call:
         """One per leaf of the tree that `specs` is a prefix of."""
         for spec in tree_leaves(specs, is_leaf=is_spec):
             if not is_spec(spec):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"shard_map expected PartitionSpecs in a prefix of the tree for {what}; got "
                     f"{spec!r}"
                 )
@@ -260,7 +261,7 @@ class Call:
             found.append(_Spec(spec, mesh))
             for axis in found[-1].axes:
                 if axis not in axes:
-                    raise ValueError(
+                    raise ShardingError(
                         f"shard_map expected {what} over the manual axes {axes} of {mesh}; got "
                         f"{axis!r} in {spec!r}"
                     )
@@ -270,7 +271,7 @@ class Call:
         if not isinstance(spec, PartitionSpec) or not (spec.unreduced or spec.reduced):
             return
         if len(_explicit_axes(mesh)) < len(mesh.names):
-            raise ValueError(
+            raise ShardingError(
                 "shard_map expected a mesh whose axes are all explicit for unreduced and reduced "
                 f"axes; got {mesh}, and {spec!r} in {what}"
             )
@@ -281,14 +282,14 @@ class Call:
     def _reject_tree(self, what, specs, tree):
         marked = tree_map(lambda _: 0, specs, is_leaf=is_spec)
         reason = explain_mismatch(marked, tree) or "it has another structure"
-        raise ValueError(
+        raise ShardingError(
             f"shard_map expected {what} in a prefix of the tree that they are for; {reason}\n"
             "  A PartitionSpec stands for all below it."
         )
 
     def _check_rank(self, spec, kind, what, name):
         if len(spec.dims) > len(kind.shape):
-            raise ValueError(
+            raise ShardingError(
                 f"shard_map expected a spec of at most {len(kind.shape)} dimensions for {name} of "
                 f"'{self.name}', {kind}; got {spec} in {what}"
             )
@@ -300,7 +301,7 @@ class Call:
         for i, names in enumerate(spec.dims):
             parts = math.prod(mesh.sizes[mesh.names.index(n)] for n in names)
             if shape[i] % parts:
-                raise ValueError(
+                raise ShardingError(
                     f"shard_map expected dimension {i} of {name} of '{self.name}' to be divisible "
                     f"by {parts}, the size of {' times '.join(map(repr, names))} of {mesh}; got "
                     f"{kind}, and {spec} in in_specs"
@@ -319,7 +320,7 @@ class Call:
         wanted = [*spec.dims, *[()] * (len(dims) - len(spec.dims))]
         strict = len(_explicit_axes(mesh)) == len(mesh.names) == len(inside.manual_axes)
         if strict and dims != wanted:
-            raise ValueError(
+            raise ShardingError(
                 f"shard_map expected {name} of '{self.name}' to be split as in_specs says, as "
                 f"the axes of the mesh are explicit; got {kind}, and {spec} in in_specs\n"
                 "  Without in_specs arguments are taken as they are split; weft.reshard gives them "
@@ -332,7 +333,7 @@ class Call:
         """in_specs, where arguments say by their types how they are split."""
         explicit = _explicit_axes(mesh)
         if not explicit.issuperset(axes):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"shard_map expected in_specs, as not all axes of {mesh} are explicit; got none"
             )
         dims = map(_names_of, kinds)
@@ -343,7 +344,7 @@ class Call:
             extra = [axis for axis in axes if axis not in spec.axes]
             if extra:
                 listed = ", ".join(map(repr, extra))
-                raise ValueError(
+                raise ShardingError(
                     f"shard_map expected {path} of '{self.name}' to be the same along the axes "
                     f"that its spec does not name; got one that varies over {listed}, and {spec} "
                     "in out_specs\n"
@@ -389,7 +390,7 @@ class _Spec:
         self.axes = [name for names in self.dims for name in names]
         for name in self.axes:
             if name not in mesh.names:
-                raise ValueError(f"shard_map expected axes of {mesh}; got {name!r} in {spec!r}")
+                raise ShardingError(f"shard_map expected axes of {mesh}; got {name!r} in {spec!r}")
         self.sharding = _core.make_sharding(mesh, [(names, False) for names in self.dims], (), "")
 
     def __repr__(self):
@@ -408,12 +409,15 @@ def core_mesh(mesh):
     if mesh is None:
         # Within a shard_map that is its mesh, without devices.
         mesh = get_abstract_mesh()
-        if get_mesh().abstract_mesh == mesh:
-            mesh = get_mesh()
+        if mesh_set().abstract_mesh == mesh:
+            mesh = mesh_set()
         if mesh.empty:
-            raise ValueError(
+            raise ShardingError(
                 "shard_map expected a mesh; got none, and weft.set_mesh has set none either"
             )
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise TypeError(f"shard_map expected a Mesh or AbstractMesh; got {mesh!r}")
+        raise ArgumentTypeError(f"shard_map expected a Mesh or AbstractMesh; got {mesh!r}")
+    here = mesh_set()
+    if not here.empty and mesh.shape_tuple != here.shape_tuple:
+        raise ShardingError(f"shard_map expected the mesh that is set, {here}, or none; got {mesh}")
     return mesh._core

@@ -29,6 +29,7 @@ __all__ = [
     "JAXTypeError",
     "JaxRuntimeError",
     "KeyReuseError",
+    "MissingMeshError",
     "NonConcreteBooleanIndexError",
     "NonHashableStaticArgumentError",
     "NotAddressableError",
@@ -470,6 +471,18 @@ class ShardingError(WeftError, ValueError):
         s = NamedSharding(weft.make_mesh((4,), ("x",)), weft.P("x"))
         weft.device_put(jnp.ones(6), s)      # error: 6 is not divisible by 4
         weft.device_put(jnp.ones(8), s)
+    """
+
+
+class MissingMeshError(ShardingError, RuntimeError):
+    """A bare PartitionSpec where no mesh is set; also a RuntimeError.
+
+    Set the mesh that it is over, or name it::
+
+        weft.device_put(x, weft.P("x"))      # MissingMeshError
+        with weft.set_mesh(mesh):
+            weft.device_put(x, weft.P("x"))
+        weft.device_put(x, NamedSharding(mesh, weft.P("x")))
     """
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any as _Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from weft import _core
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft._user_context import UserContext as _UserContext
-from weft.errors import AttributeValueError, ShardingError
+from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 
 __all__ = [
     "AbstractDevice",
@@ -55,18 +56,28 @@ _TYPES = tuple(AxisType)  # in the order of the core
 def _axis_types(types, count, function):
     if types is None:
         return (AxisType.Auto,) * count
-    types = (types,) * count if isinstance(types, AxisType) else tuple(types)
+    each = (types,) * count if isinstance(types, AxisType) else types
+    types = _tuple(each, function, "axis_types")
     if len(types) != count or not all(isinstance(t, AxisType) for t in types):
-        raise ValueError(f"{function} expected an AxisType for each of {count} axes; got {types}")
+        raise ArgumentTypeError(
+            f"{function} expected an AxisType for each of {count} axes; got axis_types={types}"
+        )
     return types
 
 
+def _tuple(x, function, parameter):
+    if not isinstance(x, Iterable):
+        raise ArgumentTypeError(f"{function} expected a tuple for {parameter}; got {x!r}")
+    return tuple(x)
+
+
 def _names(names, function):
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = (names,) if isinstance(names, str) else _tuple(names, function, "axis_names")
     for name in names:
         if not isinstance(name, str):
-            error = ValueError if name is None else TypeError
-            raise error(f"{function} expected names of axes, strings; got {name!r}")
+            raise ArgumentTypeError(f"{function} expected names of axes, strings; got {name!r}")
+    if len(set(names)) < len(names):
+        raise ShardingError(f"{function} expected axes of different names; got {names}")
     return names
 
 
@@ -120,7 +131,7 @@ class Mesh(_Axes):
         grid = np.array(devices, dtype=object)
         names = _names(axis_names, "Mesh")
         if grid.ndim != len(names):
-            raise ValueError(
+            raise ShardingError(
                 f"Mesh expected an axis of devices for each of the names {names}; got devices of "
                 f"shape {grid.shape}"
             )
@@ -186,11 +197,11 @@ class Mesh(_Axes):
         )
 
     def __enter__(self):
-        _set_stack((*_stack.value, self))
+        _entered.set((*_entered.value, self))
         return self
 
     def __exit__(self, *exception):
-        _set_stack(_stack.value[:-1])
+        _entered.set(_entered.value[:-1])
 
     def __repr__(self):
         sizes = f"axis_sizes={self.axis_sizes}, axis_names={self.axis_names}"
@@ -205,7 +216,7 @@ class Mesh(_Axes):
 
 
 def _no_devices(self):
-    raise ValueError(f"expected a Mesh; got {self}, which has no devices")
+    raise ShardingError(f"expected a Mesh; got {self}, which has no devices")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,9 +255,9 @@ class AbstractMesh(_Axes):
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
         names = _names(axis_names, "AbstractMesh")
         types = _axis_types(axis_types, len(names), "AbstractMesh")
-        sizes = tuple(axis_sizes)
+        sizes = _tuple(axis_sizes, "AbstractMesh", "axis_sizes")
         if len(sizes) != len(names):
-            raise ValueError(f"AbstractMesh expected a size per name; got {sizes} and {names}")
+            raise ShardingError(f"AbstractMesh expected a size per name; got {sizes} and {names}")
         self._core = _core.make_mesh(names, sizes, [_TYPES.index(t) for t in types], ())
         self.abstract_device = abstract_device
 
@@ -387,12 +398,14 @@ def _check_sums(partitions, unreduced, reduced):
     used = {n for entry in partitions for n in (entry if isinstance(entry, tuple) else (entry,))}
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if not isinstance(axes, (set, frozenset)):
-            raise TypeError(f"PartitionSpec expected a set of axes for {name}; got {axes!r}")
+            raise ArgumentTypeError(
+                f"PartitionSpec expected a set of axes for {name}; got {axes!r}"
+            )
         if None in axes:
-            raise ValueError(f"PartitionSpec expected names of axes in {name}; got {set(axes)}")
+            raise ShardingError(f"PartitionSpec expected names of axes in {name}; got {set(axes)}")
         twice = axes & (used | (unreduced if axes is reduced else set()))
         if twice:
-            raise ValueError(
+            raise ShardingError(
                 f"PartitionSpec expected each axis once; got {sorted(map(str, twice))[0]!r} in "
                 f"{name} and elsewhere"
             )
@@ -479,6 +492,8 @@ class Sharding:
             return False
         if self._core is other._core:
             return True
+        if set(self._core.unreduced) != set(other._core.unreduced):
+            return False
         if self.memory_kind != other.memory_kind or self.device_set != other.device_set:
             return False
         size = math.lcm(*self._core.mesh.sizes, *other._core.mesh.sizes)
@@ -523,7 +538,7 @@ def _memory(kind, device, what):
 
     kinds = memory_kinds(device)
     if kind is not None and kind not in kinds:
-        raise ValueError(
+        raise ShardingError(
             f"{what} expected a memory of {device}, one of {', '.join(kinds)}; got {kind!r}"
         )
     return "" if kind in (None, kinds[0]) else kind
@@ -582,10 +597,10 @@ class NamedSharding(Sharding):
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         if not isinstance(mesh, (Mesh, AbstractMesh)):
-            raise TypeError(f"NamedSharding expected a Mesh; got {mesh!r}")
+            raise ArgumentTypeError(f"NamedSharding expected a Mesh; got {mesh!r}")
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"NamedSharding expected a PartitionSpec; got {spec!r}")
-        dims = []
+            raise ArgumentTypeError(f"NamedSharding expected a PartitionSpec; got {spec!r}")
+        dims: list[tuple[tuple, bool]] = []
         for entry in spec:
             if entry is PartitionSpec.UNCONSTRAINED:
                 dims.append(((), True))
@@ -593,10 +608,15 @@ class NamedSharding(Sharding):
             names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
             dims.append((names, False))
         sums = spec.unreduced | spec.reduced
-        for name in (*(n for names, _ in dims for n in names), *sums):
+        split = [n for names, _ in dims for n in names]
+        for name in (*split, *sums):
             if name not in mesh.axis_names:
                 raise ShardingError(
                     f"NamedSharding expected axes of the mesh, {mesh}; got {name!r} in {spec}"
+                )
+            if split.count(name) > 1:
+                raise ShardingError(
+                    f"NamedSharding expected each axis of {mesh} once; got {name!r} twice in {spec}"
                 )
         for name in sums:
             if mesh.axis_types[mesh.axis_names.index(name)] == AxisType.Auto:
@@ -654,7 +674,7 @@ def _seen(core) -> _Any:
         PartitionSpec.UNCONSTRAINED if is_open and not names else tuple(names)
         for names, is_open in core.dims
     ]
-    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=core.unreduced)
+    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=frozenset(core.unreduced))
     made._core = core
     return made
 
@@ -666,9 +686,13 @@ _NO_MESH._core = _NONE._core
 _stack: _Any = _UserContext(())
 
 
+# Those of `with mesh:`, older than set_mesh, which is for with_sharding_constraint alone.
+_entered: _Any = _UserContext(())
+
+
 def _set_stack(meshes):
     _stack.set(meshes)
-    last, whole = (meshes[-1], get_mesh()) if meshes else (_NONE, _NONE)
+    last, whole = (meshes[-1], mesh_set()) if meshes else (_NONE, _NONE)
     _core.set_current_mesh((whole if whole.abstract_mesh == last else last)._core)
 
 
@@ -677,9 +701,12 @@ class set_mesh:
 
     Args:
       mesh: a Mesh; None for none.
+
+    Raises ValueError in a function that is traced.
     """
 
     def __init__(self, mesh):
+        _check_not_traced("set_mesh")
         if mesh is not None and not isinstance(mesh, Mesh):
             raise AttributeValueError(f"set_mesh expected a Mesh; got {mesh!r}")
         self._before = _stack.value
@@ -697,7 +724,7 @@ class use_abstract_mesh:
 
     def __init__(self, mesh):
         if not isinstance(mesh, AbstractMesh):
-            raise TypeError(f"use_abstract_mesh expected an AbstractMesh; got {mesh!r}")
+            raise ArgumentTypeError(f"use_abstract_mesh expected an AbstractMesh; got {mesh!r}")
         self._mesh = mesh
 
     def __enter__(self):
@@ -711,12 +738,41 @@ class use_abstract_mesh:
 use_mesh = set_mesh
 
 
+def _check_not_traced(function):
+    if _core.in_context():
+        raise ShardingError(
+            f"{function} expected to be called outside of functions that are traced; got a call in "
+            "one\n  weft.sharding.get_abstract_mesh() tells the mesh there."
+        )
+
+
 def get_mesh():
-    """The mesh that `set_mesh` set; an empty one if there is none."""
+    """The mesh that `set_mesh` set; an empty one if there is none.
+
+    Raises ValueError in a function that is traced, where `get_abstract_mesh` tells it.
+    """
+    _check_not_traced("get_mesh")
+    return mesh_set()
+
+
+def mesh_set():
+    """get_mesh(), anywhere."""
     for mesh in reversed(_stack.value):
         if isinstance(mesh, Mesh):
             return mesh
     return _NO_MESH
+
+
+def mesh_of_specs():
+    """The mesh of bare PartitionSpecs: the one that is set, or of a shard_map around the call."""
+    mesh = mesh_set()
+    return get_abstract_mesh() if mesh.empty else mesh
+
+
+def mesh_of_constraints():
+    """The same in with_sharding_constraint, for which `with mesh:` sets one, too."""
+    mesh = mesh_of_specs()
+    return _entered.value[-1] if mesh.empty and _entered.value else mesh
 
 
 def get_abstract_mesh():

@@ -103,10 +103,10 @@ void check_parts(const ShardingParts& parts) {
   std::vector<bool> used(parts.mesh->axes().size());
   auto take = [&](int64_t axis) {
     if (axis < 0 || axis >= static_cast<int64_t>(used.size())) {
-      fail(ErrorKind::kValue, "expected axes of ", parts.mesh, "; got axis ", axis);
+      fail(ErrorKind::kValue, "expected axes of ", shown(parts.mesh), "; got axis ", axis);
     }
     if (used[static_cast<size_t>(axis)]) {
-      fail(ErrorKind::kValue, "expected a sharding that uses each axis of ", parts.mesh,
+      fail(ErrorKind::kValue, "expected a sharding that uses each axis of ", shown(parts.mesh),
            " once; got '", parts.mesh->axis(axis).name, "' twice");
     }
     used[static_cast<size_t>(axis)] = true;
@@ -229,13 +229,13 @@ template <typename What>
 std::string misfit(ShardingRef sharding, const Dims& shape, const What& what) {
   if (sharding->dims().size() > shape.size()) {
     return cat("expected an array of at least ", sharding->dims().size(), " dimensions for ",
-               sharding, "; got ", what);
+               shown(sharding), "; got ", what);
   }
   for (size_t i = 0; i < sharding->dims().size(); ++i) {
     int64_t blocks = num_blocks(sharding, i);
     if (shape[i] % blocks) {
       return cat("expected dimension ", i, " to be divisible by the ", blocks, " parts of ",
-                 sharding, "; got ", what);
+                 shown(sharding), "; got ", what);
     }
   }
   return "";
@@ -305,6 +305,60 @@ Text& operator<<(Text& out, ShardingRef sharding) {
     out.quoted(sharding->memory(), '\'') << "; ";
   }
   return out << sharding->mesh() << '>';
+}
+
+std::string shown(MeshRef mesh) {
+  if (!mesh) return "no mesh";
+  std::span<const int32_t> devices = mesh->devices();
+  Text out;
+  out << (devices.empty() ? "AbstractMesh(" : "Mesh(") << text_of(mesh->axes());
+  if (devices.empty()) return cat(out.take(), ')');
+  if (!mesh->axes().empty()) out << "; ";
+  bool in_a_row = devices.size() > 2;
+  for (size_t i = 1; i < devices.size(); ++i) in_a_row &= devices[i] == devices[i - 1] + 1;
+  if (in_a_row) return cat(out.take(), "devices ", devices.front(), " to ", devices.back(), ')');
+  const char* between = devices.size() == 1 ? "device " : "devices ";
+  for (int32_t device : devices) {
+    out << between << device;
+    between = ", ";
+  }
+  return cat(out.take(), ')');
+}
+
+std::string shown(ShardingRef sharding) {
+  if (!sharding) return "no sharding";
+  Text out;
+  auto name = [&](int64_t axis) { out.quoted(sharding->mesh()->axis(axis).name, '\''); };
+  auto names = [&](const Dims& axes, const char* begin, const char* end) {
+    const char* between = begin;
+    for (int64_t axis : axes) {
+      out << between;
+      name(axis);
+      between = ", ";
+    }
+    out << end;
+  };
+  out << "P(";
+  const char* between = "";
+  for (const DimSharding& dim : sharding->dims()) {
+    out << between;
+    between = ", ";
+    if (dim.axes.empty())
+      out << (dim.open ? "UNCONSTRAINED" : "None");
+    else if (dim.axes.size() == 1)
+      name(dim.axes[0]);
+    else
+      names(dim.axes, "(", ")");
+  }
+  if (!sharding->unreduced().empty()) {
+    out << between << "unreduced=";
+    names(sharding->unreduced(), "{", "}");
+  } else if (sharding->dims().size() == 1) {
+    out << ',';
+  }
+  out << ')';
+  if (!sharding->memory().empty()) out << " in the memory " << sharding->memory();
+  return cat(out.take(), " on ", shown(sharding->mesh()));
 }
 
 // ---- Reading

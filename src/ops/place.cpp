@@ -275,7 +275,7 @@ ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
   };
   if (own != mesh && !std::equal(own->axes().begin(), own->axes().end(), mesh->axes().begin(),
                                  mesh->axes().end(), same))
-    fail(ErrorKind::kSharding, "expected arrays and shardings on one mesh, ", mesh, "; got ",
+    fail(ErrorKind::kSharding, "expected arrays and shardings on one mesh, ", shown(mesh), "; got ",
          sharding);
   Split split;
   for (const DimSharding& dim : sharding->dims()) {

@@ -1,5 +1,5 @@
-// sharding_constraint: how a value is to be split over the devices of a mesh. device_put: in which
-// of their memories it is to be.
+// sharding_constraint: how a value is to be split over the devices of a mesh. shard_alike: that two
+// are to be split alike. device_put: in which of their memories a value is to be.
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/place.h"
@@ -21,8 +21,8 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
     std::string_view name = spmd_axis_name.substr(0, length);
     added.axes.push_back(parts.mesh->find(name));
     if (added.axes.back() < 0)
-      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ", parts.mesh,
-           "; got '", name, "'");
+      fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ",
+           shown(parts.mesh), "; got '", name, "'");
     spmd_axis_name.remove_prefix(std::min(length + 1, spmd_axis_name.size()));
   }
   parts.dims.insert(parts.dims.begin() + at, added);
@@ -35,12 +35,60 @@ void check_not_manual(EmitCtx& c, ShardingRef sharding) {
   if (!around) return;
   if (!same_grid(around, sharding->mesh()))
     fail(ErrorKind::kValue, "[sharding_constraint] expected the mesh of the shard_map around it, ",
-         around, "; got ", sharding->mesh());
+         shown(around), "; got ", shown(sharding->mesh()));
   for (const DimSharding& dim : sharding->dims())
     for (int64_t axis : dim.axes)
       if (around->axis(axis).type == AxisType::kManual)
         fail(ErrorKind::kValue, "[sharding_constraint] expected axes that are not manual in ",
-             around, "; got '", around->axis(axis).name, "' in ", sharding);
+             shown(around), "; got '", around->axis(axis).name, "' in ", shown(sharding));
+}
+
+// The values, split alike where both are there.
+Vals alike(const RuleCtx& c, std::span<const Value> values) {
+  Vals xs;
+  for (Value v : values) xs.push_back(v ? c.val(v) : Val{});
+  return xs[0] && xs[1] ? apply(c.op, xs, c.attrs) : xs;
+}
+
+OpDef shard_alike_op() {
+  OpDef d;
+  d.name = "shard_alike";
+  d.doc = "The operands; XLA, where it chooses how they are split, splits them alike.";
+  d.num_operands = 2;
+  d.multiple_results = true;
+  d.infer = [](const InferCtx& c) {
+    if (c.operands[0]->shape() != c.operands[1]->shape())
+      c.fail(ErrorKind::kShape, "expected operands of one shape; got ", c.operands[0], " and ",
+             c.operands[1]);
+    return TypeRefs(c.operands);
+  };
+  d.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.in) c.out.push_back(s);
+  };
+  d.jvp_kind = JvpKind::kCustom;
+  d.jvp = [](JvpCtx& c) { return alike(c, c.tangents); };
+  d.transpose = [](TransposeCtx& c) {
+    Vals cts = alike(c, c.cotangents);
+    for (size_t i = 0; i < cts.size(); ++i)
+      if (cts[i] && c.linear(i)) c.add(i, cts[i]);
+  };
+  d.batch = [](BatchCtx& c) {
+    int dim = c.dim(c.batched(0) ? 0 : 1);
+    c.apply(Vals{c.at(0, dim), c.at(1, dim)}, c.attrs, dim);
+  };
+  // A device's part of a value in a shard_map is not split any further.
+  d.emit = [](EmitCtx& c) {
+    int64_t group = c.channel();
+    for (size_t i = 0; i < c.size(); ++i) {
+      std::string x = c.in(i);
+      if (!c.manual_mesh())
+        c.line(cat("sdy.sharding_group ", x, " group_id=", group, " : ", mlir_type(c.in_type(i))),
+               0);
+      c.set_out(i, x);
+    }
+  };
+  d.cost = [](const CostCtx&) { return Cost{}; };
+  return d;
 }
 
 }  // namespace
@@ -79,6 +127,7 @@ void register_device_put(OpRegistry& r) {
 
 void register_sharding(OpRegistry& r) {
   register_device_put(r);
+  r.add(shard_alike_op());
   OpDef op = unary({.name = "sharding_constraint",
                     .doc = "The same values, split over a mesh as the sharding says.",
                     .dtypes = kAnyElement,
@@ -90,7 +139,8 @@ void register_sharding(OpRegistry& r) {
     if (!problem.empty()) c.fail(ErrorKind::kValue, problem);
     for (int64_t axis : sharding->unreduced())
       if (sharding->mesh()->axis(axis).type != AxisType::kExplicit)
-        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ", sharding);
+        c.fail(ErrorKind::kValue, "expected unreduced axes of type explicit; got ",
+               shown(sharding));
     return TypeRefs{c.operands[0]};
   };
   op.batch = [](BatchCtx& c) {

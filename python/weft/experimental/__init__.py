@@ -18,6 +18,7 @@ __all__ = [
     "rnn",
     "scheduling_groups",
     "serialize_executable",
+    "shard_alike",
     "shard_map",
     "xla_metadata",
 ]
@@ -38,6 +39,7 @@ __getattr__, __dir__ = _public(
         "weft.experimental.rnn": (),
         "weft.experimental.scheduling_groups": (),
         "weft.experimental.serialize_executable": (),
+        "weft.experimental.shard_alike": (),
         "weft.experimental.shard_map": (),
         "weft.experimental.xla_metadata": (),
     },

@@ -15,6 +15,7 @@ from weft.experimental import random as random
 from weft.experimental import rnn as rnn
 from weft.experimental import scheduling_groups as scheduling_groups
 from weft.experimental import serialize_executable as serialize_executable
+from weft.experimental import shard_alike as shard_alike
 from weft.experimental import shard_map as shard_map
 from weft.experimental import xla_metadata as xla_metadata
 

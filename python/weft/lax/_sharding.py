@@ -3,11 +3,10 @@
 import functools
 
 from weft import _core
-from weft._placement import placement_of
+from weft._placement import map_placed, placement_of
 from weft._staging import typeof
-from weft.errors import ShardingError
-from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh
-from weft.tree_util import tree_broadcast, tree_map
+from weft.errors import PreconditionError, ShardingError
+from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh, mesh_of_constraints
 
 
 def with_sharding_constraint(x, shardings):
@@ -31,14 +30,15 @@ def with_sharding_constraint(x, shardings):
 
     def put(leaf, place):
         value = _core.asarray(leaf)
-        placement = placement_of(place, "with_sharding_constraint", shape=value.shape)
+        placement = placement_of(
+            place, "with_sharding_constraint", value.shape, mesh_of_constraints
+        )
         placement = _with_explicit(value, placement)
         if isinstance(value, _core.Tracer):
             return _core.bind("sharding_constraint", value, sharding=placement)
         return _core.commit(value, placement)
 
-    places = tree_broadcast(shardings, x, is_leaf=lambda place: place is None)
-    return tree_map(put, x, places)
+    return map_placed(put, x, shardings)
 
 
 def axis_types_here(mesh):
@@ -81,7 +81,7 @@ def _with_explicit(x, placement):
         return placement
     own, wanted = ([axes for axes, _ in _entries(s, len(x.shape))] for s in (split, placement))
     if own != wanted:
-        raise AssertionError(
+        raise PreconditionError(
             "with_sharding_constraint expected a value that is split as it says, as the axes of "
             f"the mesh are explicit; got {typeof(x)} and {placement}\n  weft.reshard moves it."
         )

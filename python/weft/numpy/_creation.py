@@ -31,7 +31,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation
 from weft.lax._shape import reshape, stack
-from weft.lax._sharding import placed, split_as, split_like
+from weft.lax._sharding import can_be_split, placed, split_like
 
 _HOST_LIMIT = 1 << 16  # elements
 
@@ -41,6 +41,7 @@ def on_host(size):
     return size <= _HOST_LIMIT and not _core.in_trace()
 
 
+@can_be_split
 def array(
     object,
     dtype=None,
@@ -71,15 +72,9 @@ def array(
       ShapeError: if the sequences are nested irregularly.
       OverflowError: for a Python integer beyond the range of the dtype.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding,
-            "array",
-            lambda: array(object, dtype, *args, copy=copy, order=order, ndmin=ndmin, device=device),
-        )
     if args:
         warnings.warn(
-            "array: pass copy, order and ndmin by keyword", DeprecationWarning, stacklevel=3
+            "array: pass copy, order and ndmin by keyword", DeprecationWarning, stacklevel=4
         )
         copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
@@ -94,13 +89,10 @@ def array(
     return placed(result, device)
 
 
+@can_be_split
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """As `array`, but an array that has the dtype already is returned as it is."""
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "asarray", lambda: asarray(a, dtype, order, copy=copy, device=device)
-        )
-    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+    return array(a, dtype, copy=bool(copy), order=order, device=device)
 
 
 def _convert(object, dtype):
@@ -236,6 +228,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return share(x, device, copy)
 
 
+@can_be_split
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """An array with all elements equal to `fill_value`.
 
@@ -246,8 +239,6 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "full", lambda: full(shape, fill_value, dtype, device=device))
     shape = static_shape(shape, "full")
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
@@ -275,32 +266,29 @@ def _host_full(shape, value, dtype):
     return np.full(shape, np.asarray(value).astype(dtype), dtype)
 
 
+@can_be_split
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given.
 
     For the other arguments see `full`.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "zeros", lambda: zeros(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
     return placed(_filled(static_shape(shape, "zeros"), 0, dtype, False), device)
 
 
+@can_be_split
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of ones; float32 (or float64, where enabled) unless `dtype` is given.
 
     For the other arguments see `full`.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "ones", lambda: ones(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
     return placed(_filled(static_shape(shape, "ones"), 1, dtype, False), device)
 
 
+@can_be_split
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of unspecified values (zeros); see `zeros`."""
-    if out_sharding is not None:
-        return split_as(out_sharding, "empty", lambda: empty(shape, dtype, device=device))
     dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
     return placed(_filled(static_shape(shape, "empty"), 0, dtype, False), device)
 
@@ -317,38 +305,29 @@ def _like(function, a, fill_value, dtype, shape, device):
     return split_like(result, a) if device is None and shape == own_shape else result
 
 
+@can_be_split
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """As `full`, with the shape and dtype of `a` where they are not given."""
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "full_like", lambda: full_like(a, fill_value, dtype, shape, device=device)
-        )
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 
+@can_be_split
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of the shape and dtype of `a`, unless others are given.
 
     `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
     PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "zeros_like", lambda: zeros_like(a, dtype, shape, device=device)
-        )
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
+@can_be_split
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of the shape and dtype of `a`, unless others are given.
 
     `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
     PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "ones_like", lambda: ones_like(a, dtype, shape, device=device)
-        )
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
@@ -374,6 +353,7 @@ def static_number(x, function, name):
     return np.asarray(x).item()
 
 
+@can_be_split
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     """Evenly spaced numbers from `start` up to `stop` (excluded).
 
@@ -383,10 +363,6 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(
-            out_sharding, "arange", lambda: arange(start, stop, step, dtype, device=device)
-        )
     return placed(_arange(start, stop, step, dtype), device)
 
 

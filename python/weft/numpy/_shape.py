@@ -16,9 +16,10 @@ from weft._jit import composite
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._shape import broadcast_shapes as broadcast_shapes
-from weft.lax._sharding import split_as
+from weft.lax._sharding import can_be_split
 
 
+@can_be_split
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """The elements of `a` in another shape of the same size.
 
@@ -32,8 +33,6 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     Raises NotImplementedError for order "A", AttributeValueError (a ValueError) for another one,
     ShapeError for a shape of another size.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "reshape", lambda: reshape(a, shape, order, copy=copy))
     if order == "A":
         raise NotImplementedError("[reshape] expected order 'C' or 'F'; got 'A'")
     if order not in ("C", "F"):
@@ -67,13 +66,12 @@ def _reversed_axes(a):
     return lax_shape.transpose(a, range(ndim_of(a) - 1, -1, -1))
 
 
+@can_be_split
 def ravel(a, order="C", *, out_sharding=None):
     """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C").
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "ravel", lambda: ravel(a, order))
     return reshape(a, -1, "C" if order in ("A", "K") else order)
 
 
@@ -164,13 +162,12 @@ def expand_dims(a, axis):
     return lax_shape.expand_dims(a, static_ints(axis, "expand_dims", "the axes"))
 
 
+@can_be_split
 def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1, and along new leading axes, to the given shape.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
     """
-    if out_sharding is not None:
-        return split_as(out_sharding, "broadcast_to", lambda: broadcast_to(array, shape))
     return _core.broadcast_to(array, static_shape(shape, "broadcast_to"))
 
 

@@ -174,10 +174,12 @@ def device_at(index):
 
 
 def check_device(device, what):
-    """Raises TypeError unless `device` is one of weft.devices()."""
+    """Raises ArgumentTypeError unless `device` is one of weft.devices()."""
     start()
     if not any(device is d for _, d in _devices):
-        raise TypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
+        from weft.errors import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{what} expected a device, one of weft.devices(); got {device!r}")
 
 
 def memory_kinds(device):

@@ -136,5 +136,9 @@ WEFT_API Text& operator<<(Text& out, MeshRef mesh);
 // sharding<['x'], [], ['y', ?]; mesh<...>>, where ? marks an open dimension; before the mesh may
 // stand "unreduced ['x']; " and "memory 'pinned_host'; ".
 WEFT_API Text& operator<<(Text& out, ShardingRef sharding);
+// The same as users write them, for messages: Mesh('x': 2, 'y': explicit 4; devices 0 to 7), and
+// P('x', None, UNCONSTRAINED) on Mesh(...). No parsing finds these again.
+WEFT_API std::string shown(MeshRef mesh);
+WEFT_API std::string shown(ShardingRef sharding);
 
 }  // namespace weft
