@@ -104,6 +104,13 @@ bool are_varying_known() {
   return std::any_of(axes.begin(), axes.end(), [](const NamedAxis& a) { return a.varies; });
 }
 
+std::vector<std::string> axes_known_to_vary() {
+  std::vector<std::string> names;
+  for (const NamedAxis& a : named_axes())
+    if (a.varies) names.push_back(a.name);
+  return names;
+}
+
 void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace weft::py
