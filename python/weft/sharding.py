@@ -52,7 +52,7 @@ class AxisType(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """What the type of a value says of the manual axes of a mesh, within a shard_map: sets of names.
+    """What the type of a value says of the manual axes of a mesh in a shard_map: sets of names.
 
     Attributes: varying (those over which it may differ), unreduced (those over which it has yet to
     be summed up), reduced (those over which its cotangent has yet to be). It is the same over the
@@ -92,10 +92,12 @@ class ManualAxisType:
 
     def _short(self):
         """ "{V:x}", "{V:(x,y), U:z}"; nothing if it is empty."""
+        order = get_abstract_mesh().axis_names  # of the shard_map that is being traced
         parts = []
         for letter, names in zip("VUR", (self.varying, self.unreduced, self.reduced), strict=True):
             if names:
-                text = ",".join(sorted(map(str, names)))
+                named = [name for name in order if name in names]
+                text = ",".join(map(str, [*named, *sorted(map(str, names.difference(named)))]))
                 parts.append(f"{letter}:({text})" if len(names) > 1 else f"{letter}:{text}")
         return f"{{{', '.join(parts)}}}" if parts else ""
 
