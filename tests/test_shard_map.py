@@ -112,6 +112,8 @@ BAD = {
                  P("x"), P("x"), TypeError, r"result 0, f32.2,2. and f32.2,2.\{V:x\}"),
     "cast_again": (lambda x: lax.pcast(x, ("x", "y"), to="varying"), P("x"), P("x"), ValueError,
                    r"got a float32.2,2.\{V:x\}, which varies over 'x' already"),
+    "cast_unreduced": (lambda x: lax.pcast(x, "y", to="unreduced"), P("x"), P("x"), ValueError,
+                       "that varies over the axes"),
     "sum": (lambda x: lax.psum(x, ("x", "y")), P("x"), P(), ValueError, "the axes along which"),
     "mean": (lambda x: lax.pmean(x, ("x", "y")), P("x"), P(), ValueError, r"\{V:x\}"),
     "scatter": (lambda x: lax.psum_scatter(x[:1].repeat(8, 0), ("x", "y")),

@@ -148,8 +148,6 @@ def pcast(x, axis_name, *, to):
         raise AttributeValueError(
             f"[pcast] expected to='varying', 'reduced' or 'unreduced'; got {to!r}"
         )
-    if to != "varying":
-        raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
     names = _names(axis_name)
     if not names:
         return x
@@ -160,13 +158,20 @@ def pcast(x, axis_name, *, to):
     _checked_names(names, "pcast")
 
     def one(leaf):
-        over, _ = _known_to_vary(leaf, names)
-        if over:
+        over, others = _known_to_vary(leaf, names)
+        if to == "unreduced" and others:
+            raise AttributeValueError(
+                f"[pcast] expected a value that varies over the axes {names} for to='unreduced'; "
+                f"got a {typeof(leaf)}"
+            )
+        if to != "unreduced" and over:
             listed = ", ".join(map(repr, over))
             raise AttributeValueError(
                 f"[pcast] expected a value that is the same along the axes {names}; got a "
                 f"{typeof(leaf)}, which varies over {listed} already"
             )
+        if to != "varying":
+            raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
         return _core.bind("pvary", leaf, axes=names)
 
     return _map(one, x)
