@@ -233,6 +233,8 @@ def test_types_are_values():
         assert own.manual_axis_type == ManualAxisType(varying={"x"}) != plain.manual_axis_type
         assert own != plain and own.update(manual_axis_type=None) == plain
         like = weft.ShapeDtypeStruct.like(x)
+        for fun in (wnp.sin, weft.jit(wnp.sin)):
+            assert weft.eval_shape(fun, x).manual_axis_type == own.manual_axis_type
         assert like.manual_axis_type == own.manual_axis_type and "varying" in repr(like)
         return x
 
