@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import EVERYTHING
-from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
+from shard_map_checks import MESH, PROGRAMS, P, V, X, on_mesh
 
 import weft
 from weft import lax, numpy as wnp
@@ -246,6 +246,13 @@ def test_types_are_values():
     ):
         with pytest.raises(error, match="varying"):
             ManualAxisType(**sets)
+
+
+def test_why_it_is_traced_again():
+    f = weft.jit(lambda x: x * 2)
+    weft.make_jaxpr(on_mesh(lambda x: f(V) + f(x[0]), P("x"), P("x")))(X)
+    (reason,) = f.explain().events[-1].reasons
+    assert reason.endswith("variation over axes is {x}, before {}")
 
 
 def test_nothing_is_shown_unchecked():
