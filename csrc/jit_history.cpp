@@ -108,6 +108,23 @@ void compare(Miss& miss, const Signature& now, const Signature& before) {
   }
   if (now.axes != before.axes)
     miss.texts.push_back({"named axes", axes_text(now.axes), axes_text(before.axes)});
+  if (now.axes == before.axes && now.varying != before.varying) {
+    auto text = [&](const Signature& s) {
+      std::string sets;
+      for (size_t i = 0; s.varying && i < s.varying->size(); ++i) {
+        std::string names;
+        AxisSet bit = 1;
+        for (const NamedAxis& axis : s.axes) {
+          if (!axis.varies) continue;
+          if ((*s.varying)[i] & bit) names += cat(names.empty() ? "" : ",", axis.name);
+          bit <<= 1;
+        }
+        sets += cat(i ? ", " : "", "{", names, "}");
+      }
+      return s.varying ? sets : std::string("not known");
+    };
+    miss.texts.push_back({"variation over axes", text(now), text(before)});
+  }
   auto split = [](const Signature& s, size_t i) {
     return s.splits.empty() ? nullptr : s.splits[i];
   };

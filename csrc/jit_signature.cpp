@@ -130,11 +130,23 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
   return structure;
 }
 
+// A function that a user wrote can ask over which axes its arguments vary.
+void add_varying(Call& call, uint64_t& hash) {
+  SmallVector<AxisSet, 8> sets;
+  for (const Operand& x : call.operands) {
+    std::optional<AxisSet> set = varying_of(x);
+    if (!set) return;
+    sets.push_back(*set);
+    hash = hash_combine(hash, *set);
+  }
+  call.signature.varying = std::move(sets);
+}
+
 }  // namespace
 
 bool Signature::operator==(const Signature& o) const {
   if (hash != o.hash || settings != o.settings || !(leaves == o.leaves) || axes != o.axes ||
-      splits != o.splits)
+      splits != o.splits || varying != o.varying)
     return false;
   if (structure.get() != o.structure.get() &&
       (!structure || !o.structure || !same_value(structure.get(), o.structure.get())))
@@ -232,6 +244,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     for (const Operand& x : call.operands) sig.splits.push_back(split_of(x));
     for (ShardingRef s : sig.splits) h = hash_combine(h, s ? s->hash() : 0);
   }
+  if (!s.library && are_varying_known()) add_varying(call, h);
   sig.hash = h;
   if (call.cells.size() > 1) check_distinct(s, call);
   return call;

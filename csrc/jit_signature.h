@@ -2,6 +2,7 @@
 // program.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Signature {
   uint64_t settings = 0;             // those that change what is traced
   NamedAxes axes;                    // that the function may refer to
   std::vector<ShardingRef> splits;   // of the leaves over explicit axes; empty: there are none
+  // Over which axes of a shard_map the leaves vary; nothing where nobody will ask.
+  std::optional<SmallVector<AxisSet, 8>> varying;
   uint64_t hash = 0;
 
   // May run Python code (static values compare by their own equality).

@@ -123,6 +123,8 @@ std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
       if (!call.signature.splits.empty()) set_split(*context, v, call.signature.splits[v.id]);
       tracers.push_back(Ref::steal(make_tracer(context, v, x.weak)));
     }
+    context->varies_unknown = are_varying_known();
+    if (const auto& sets = call.signature.varying) begin_varying(*context, std::span(*sets));
     for (size_t i : call.cells) tracers[i] = make_cell(tracers[i], true);
     Ref result = call_function(s, call, tracers);
     std::vector<Ref> leaves;

@@ -73,11 +73,18 @@ PyObject* with_axes(PyObject*, PyObject* tuple) {
   });
 }
 
-PyObject* varying_known(PyObject*, PyObject*) { return PyBool_FromLong(are_varying_known()); }
+PyObject* varying_axes(PyObject*, PyObject*) {
+  return guard([&]() -> PyObject* {
+    Ref names = Ref::checked(PyList_New(0));
+    for (const std::string& axis : axes_known_to_vary())
+      check(PyList_Append(names.get(), Ref::checked(PyUnicode_FromString(axis.c_str())).get()));
+    return PyList_AsTuple(names.get());
+  });
+}
 
 PyMethodDef functions[] = {
-    {"varying_known", varying_known, METH_NOARGS,
-     "Whether it will be known which values vary: within a shard_map with check_vma."},
+    {"varying_axes", varying_axes, METH_NOARGS,
+     "The axes over which it is known which values vary: of shard_maps with check_vma around."},
     {"with_axes", with_axes, METH_VARARGS,
      "with_axes(((name, size), ...), varies, function) -> function(), within these axes."},
     {"axis_size", axis_size, METH_O, "axis_size(name) -> int: lanes of the mapped axis."},
@@ -102,6 +109,13 @@ NamedAxes with_named_axis(std::string_view name, int64_t size) {
 bool are_varying_known() {
   const NamedAxes& axes = named_axes();
   return std::any_of(axes.begin(), axes.end(), [](const NamedAxis& a) { return a.varies; });
+}
+
+std::vector<std::string> axes_known_to_vary() {
+  std::vector<std::string> names;
+  for (const NamedAxis& a : named_axes())
+    if (a.varies) names.push_back(a.name);
+  return names;
 }
 
 void init_named_axes(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }

@@ -35,8 +35,9 @@ class NamedAxesScope {
 // With one more axis inside of those that there are; `name` may be empty, for an axis without one.
 NamedAxes with_named_axis(std::string_view name, int64_t size);
 
-// Whether there is an axis of a mesh of which it is known which values vary over it.
+// Whether there is an axis of a mesh of which it is known which values vary over it; and all those.
 bool are_varying_known();
+std::vector<std::string> axes_known_to_vary();
 
 void init_named_axes(PyObject* module);
 

@@ -11,6 +11,7 @@
 #include "graph_object.h"
 #include "hooks.h"
 #include "lru_table.h"
+#include "named_axes.h"
 #include "operand.h"
 
 namespace weft::py {
@@ -63,6 +64,7 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
   if (describe != Py_None) context->describe = Ref::borrow(describe);
   context->num_args = static_cast<uint32_t>(num_args);
   begin_placements(*context);
+  context->varies_unknown = are_varying_known();
   return context;
 }
 
@@ -145,14 +147,16 @@ PyObject* trace_body_for_python(PyObject*, PyObject* const* args, Py_ssize_t n) 
     TypeRefs types;
     std::vector<bool> weak;
     std::vector<ShardingRef> splits;
+    std::vector<Ref> varies_as;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i) {
       Operand x = classify_type(PyList_GET_ITEM(inputs, i), "trace_body");
       types.push_back(x.type);
       weak.push_back(x.weak);
       splits.push_back(split_of(x));
+      varies_as.push_back(Ref::borrow(PyList_GET_ITEM(inputs, i)));
     }
-    return to_python(
-        trace_body(args[0], types, weak, readable(args[2]), args[3], readable(args[4]), splits));
+    return to_python(trace_body(args[0], types, weak, readable(args[2]), args[3], readable(args[4]),
+                                splits, {}, std::move(varies_as)));
   });
 }
 
@@ -264,7 +268,7 @@ bool same_places(const Graph& a, const Graph& b) {
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
                      std::string_view fixed, std::span<const ShardingRef> splits,
-                     std::span<const Ref> values) {
+                     std::span<const Ref> values, std::vector<Ref> varies_as) {
   ContextKind kind = values.empty() ? ContextKind::kStaged : ContextKind::kDeferred;
   ContextRef context = new_context(kind, name, describe, types.size());
   context->fixed_cells = std::string(fixed);
@@ -276,6 +280,7 @@ Recording trace_body(PyObject* function, std::span<const TypeRef> types,
     if (!splits.empty()) set_split(*context, v, splits[i]);
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i), make_tracer(context, v, weak[i]));
   }
+  if (varies_as.size() == types.size()) begin_varying(*context, std::move(varies_as));
   return run(context, calling(function, name), std::move(tracers));
 }
 
@@ -319,6 +324,7 @@ Recording record(Recorded function, std::span<const Operand> inputs,
     PyList_SET_ITEM(tracers.get(), static_cast<Py_ssize_t>(i),
                     make_tracer(context, v, inputs[i].weak));
   }
+  begin_varying(*context, context->inputs);
   bool eager = true;
   for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
   Recording out = run(context, function, std::move(tracers));

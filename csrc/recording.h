@@ -28,11 +28,13 @@ struct Recording {
 // function's in messages; `describe` maps the number of an input to its name there, or is None.
 // `fixed` says what the function is, if it must not write cells of outside. `splits` are those of
 // the inputs, for set_split(). With `values`, of the first inputs, null where unknown, the tracers
-// are those of a deferred context: Python can ask for what follows from these values.
+// are those of a deferred context: Python can ask for what follows from these values. `varies_as`
+// holds per input what it varies as over the axes of a shard_map around it; unset: that is not
+// known.
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
                      std::string_view fixed, std::span<const ShardingRef> splits = {},
-                     std::span<const Ref> values = {});
+                     std::span<const Ref> values = {}, std::vector<Ref> varies_as = {});
 
 // Makes results from a list of tracers.
 using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;

@@ -9,9 +9,11 @@
 #include <tuple>
 
 #include "array.h"
+#include "cell.h"
 #include "dtypes.h"
 #include "hooks.h"
 #include "location.h"
+#include "named_axes.h"
 #include "sharding_object.h"
 
 namespace weft::py {
@@ -150,6 +152,28 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   throw Error(ErrorKind::kInternal, "operand of an invalid kind");
 }
 
+// Tells the table of a context what is known of its inputs by now; false: it has none.
+static bool told_inputs(TraceContext& context) {
+  if (!context.varying) return false;
+  std::vector<Ref> objects = std::move(context.varies_as);
+  context.varies_as.clear();
+  auto tell = [&](Value input, const Ref& object) {
+    std::optional<AxisSet> set = varying_of(classify_abstract(object.get()));
+    if (set) context.varying->set(input, *set);
+    return set.has_value();
+  };
+  bool known = true;
+  for (uint32_t i = 0; known && i < objects.size(); ++i) known = tell(Value{i}, objects[i]);
+  for (; known && context.captures_told < context.captures.size(); ++context.captures_told) {
+    Ref value = capture_value(context.captures[context.captures_told]);
+    known = tell(context.capture_values[context.captures_told], value);
+  }
+  if (known) return true;
+  context.varying.reset();
+  context.varies_unknown = true;
+  return false;
+}
+
 // By the rules; ops that a user wrote have to follow them, where the axes are explicit.
 static void place_results(TraceContext& context, const AttrsRef& attrs, const Values& results) {
   if (!context.placements && attrs)
@@ -166,11 +190,19 @@ static void place_results(TraceContext& context, const AttrsRef& attrs, const Va
                              strict);
 }
 
+// What a loop carries, what branches give and the cotangents of rules is found wrong where it is
+// made. What is called was traced, and looked at, before.
+static void check_varying(TraceContext& context, const OpInfo& op, Value result) {
+  if (def(op).call == CallKind::kNone && told_inputs(context)) context.varying->of(result);
+}
+
 Values record(TraceContext& context, const OpInfo& op, std::span<const Value> operands,
               const AttrsRef& attrs) {
   context.builder.set_loc(context.locations ? current_loc() : kNoLoc);
   Values results = context.builder.add(op, operands, attrs);
   if (types_tell_places && !results.empty()) place_results(context, attrs, results);
+  if (context.varying && attrs && attrs->holds_graphs() && !results.empty())
+    check_varying(context, op, results[0]);
   return results;
 }
 
@@ -190,6 +222,22 @@ PyObject* split_for_python(PyObject*, PyObject* o) {
     ShardingRef split = split_of(classify_abstract(o));
     bool has_axes = split && !split->mesh()->axes().empty();
     return has_axes ? sharding_object(split).release() : Py_NewRef(Py_None);
+  });
+}
+
+// varying_of(x) -> the names of the axes, or None where it is not known, and within no shard_map.
+PyObject* varying_for_python(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    std::vector<std::string> axes = axes_known_to_vary();
+    if (axes.empty()) return Py_NewRef(Py_None);
+    std::optional<AxisSet> set = varying_of(classify_abstract(o));
+    if (!set) return Py_NewRef(Py_None);
+    Ref names = Ref::checked(PyList_New(0));
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (*set >> i & 1)
+        check(
+            PyList_Append(names.get(), Ref::checked(PyUnicode_FromString(axes[i].c_str())).get()));
+    return PyList_AsTuple(names.get());
   });
 }
 
@@ -215,6 +263,8 @@ PyMethodDef functions[] = {
     {"set_current_mesh", set_current_mesh, METH_O, "The mesh of the code that runs, or None."},
     {"split_of", split_for_python, METH_O,
      "How a value is split over explicit axes, a Sharding; None if there are none."},
+    {"varying_of", varying_for_python, METH_O,
+     "The axes of a shard_map over which a value varies, a tuple of names; None if not known."},
     {"is_on_host", is_on_host, METH_O, "Whether a value is in the memory of the host."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -300,6 +350,46 @@ ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh) {
   return make_sharding(std::move(parts));
 }
 
+// ---- Axes of a shard_map
+
+// Of a type, the names that typeof() found.
+static std::optional<AxisSet> varying_of_type(PyObject* type) {
+  Ref names = Ref::steal(PyObject_GetAttrString(type, "_varying"));
+  PyErr_Clear();
+  if (!names || !PyTuple_Check(names.get())) return std::nullopt;
+  std::vector<std::string> axes = axes_known_to_vary();
+  AxisSet set = 0;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names.get()); ++k)
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (utf8(PyTuple_GET_ITEM(names.get(), k)) == axes[i]) set |= AxisSet{1} << i;
+  return set;
+}
+
+std::optional<AxisSet> varying_of(const Operand& x) {
+  if (x.kind == OperandKind::kTracer) {
+    TracerObject* t = as_tracer(x.object);
+    TraceContext& context = *t->context;
+    if (!context.varying && !context.varies_unknown) return 0;
+    if (context.finished || !told_inputs(context)) return std::nullopt;
+    return context.varying->of(t->value);
+  }
+  if (x.kind != OperandKind::kInvalid) return 0;
+  return varying_of_type(x.object);
+}
+
+void begin_varying(TraceContext& context, std::vector<Ref> varies_as) {
+  begin_varying(context, std::span<const AxisSet>());
+  if (context.varying) context.varies_as = std::move(varies_as);
+}
+
+void begin_varying(TraceContext& context, std::span<const AxisSet> inputs) {
+  std::vector<std::string> axes = axes_known_to_vary();
+  if (axes.empty() || axes.size() > kMaxManualAxes) return;
+  context.varying = std::make_unique<Varying>(context.builder, std::move(axes));
+  context.varies_unknown = false;
+  for (uint32_t i = 0; i < inputs.size(); ++i) context.varying->set(Value{i}, inputs[i]);
+}
+
 ContextScope::ContextScope(ContextRef context) : depth_(context_stack().size()) {
   context_stack().push_back(std::move(context));
 }
@@ -344,6 +434,7 @@ void retire(const ContextRef& context) {
   c.inputs.clear();
   c.known.clear();
   c.held.clear();
+  c.varies_as.clear();
   c.captured.clear();
 }
 

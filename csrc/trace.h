@@ -11,6 +11,7 @@
 #include "operand.h"
 #include "type_slots.h"
 #include "weft/placements.h"
+#include "weft/varying.h"
 
 namespace weft::py {
 
@@ -57,6 +58,13 @@ struct TraceContext {
   // How values are split over the explicit axes of a mesh, and which are in the memory of the host;
   // null: there are none.
   std::unique_ptr<Placements> placements;
+  // Over which axes of a shard_map around it values vary, found when it is asked for; null: there
+  // are no such axes, or, where `varies_unknown`, nothing is known of the inputs.
+  std::unique_ptr<Varying> varying;
+  bool varies_unknown = false;
+  // Per input, what it varies as, until it is asked for; and how many captures were asked after.
+  std::vector<Ref> varies_as;
+  size_t captures_told = 0;
 };
 using ContextRef = std::shared_ptr<TraceContext>;
 
@@ -117,6 +125,14 @@ std::vector<ShardingRef> splits_of(TraceContext& context, std::span<const Value>
 // Where a program on a mesh leaves a result that is split so: over axes of type kAuto as XLA likes.
 // Null: nothing is said of that.
 ShardingRef place_of_result(ShardingRef split, TypeRef type, MeshRef mesh);
+
+// Over which of the axes a value varies that named_axes() marks as such that this is known of, in
+// their order; nothing where it is not known.
+std::optional<AxisSet> varying_of(const Operand& x);
+// Gives a new context within a shard_map its table. Input number i varies as the i-th object does,
+// or over the i-th set.
+void begin_varying(TraceContext& context, std::vector<Ref> varies_as);
+void begin_varying(TraceContext& context, std::span<const AxisSet> inputs);
 
 // Lets go of what a context held for its trace, which has ended. Tracers that outlive the trace
 // keep their context, and the traced function may be what keeps them; they must not keep the

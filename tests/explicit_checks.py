@@ -192,7 +192,7 @@ def parts():
             got = weft.jit(f)(x)
             assert got.sharding == x.sharding, got.sharding
             same(got, HOST * 2)
-        assert set(seen) == {f"float32[{8 // SIZES[0]},16@y]"}, seen
+        assert set(seen) == {f"float32[{8 // SIZES[0]},16@y]{{V:x}}"}, seen
         total = weft.smap(lambda a: weft.lax.psum(a, "y"), in_axes=1, out_axes=None, axis_name="y")
         same(total(x), HOST.reshape(8, SIZES[1], -1).sum(1))
         assert str(weft.typeof(x.flatten(out_sharding=P("x")))) == "float32[128@x]"

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import EVERYTHING
-from shard_map_checks import MESH, PROGRAMS, P, X, on_mesh
+from shard_map_checks import MESH, PROGRAMS, P, V, X, on_mesh
 
 import weft
-from weft import lax
+from weft import lax, numpy as wnp
+from weft.sharding import ManualAxisType
 
 RANDOM = "400" if EVERYTHING else "8"  # random programs
 
@@ -105,10 +106,18 @@ BAD = {
     "unbound": (lambda x: lax.psum(x, "q"), P("x"), P("x"), NameError, "'x', 'y'"),
     "cast": (lambda x: lax.pcast(x, "x", to="much"), P("x"), P("x"), ValueError, "'varying'"),
     "carry": (lambda x: lax.scan(lambda c, t: (c + t.sum(), None), 0.0, x)[0], P("x"), P(),
-              TypeError, "varies over 'x' only after the first"),
+              TypeError, r"carry 0, f32.., that an iteration makes f32..\{V:x\}"),
     "branches": (lambda x: lax.cond(lax.psum(x.sum(), "x") > 0, lambda: x,
                                       lambda: lax.psum(x, "x")),
-                 P("x"), P("x"), TypeError, "varies over 'x' in one of them only"),
+                 P("x"), P("x"), TypeError, r"result 0, f32.2,2. and f32.2,2.\{V:x\}"),
+    "cast_again": (lambda x: lax.pcast(x, ("x", "y"), to="varying"), P("x"), P("x"), ValueError,
+                   r"got a float32.2,2.\{V:x\}, which varies over 'x' already"),
+    "cast_unreduced": (lambda x: lax.pcast(x, "y", to="unreduced"), P("x"), P("x"), ValueError,
+                       "that varies over the axes"),
+    "sum": (lambda x: lax.psum(x, ("x", "y")), P("x"), P(), ValueError, "the axes along which"),
+    "mean": (lambda x: lax.pmean(x, ("x", "y")), P("x"), P(), ValueError, r"\{V:x\}"),
+    "scatter": (lambda x: lax.psum_scatter(x[:1].repeat(8, 0), ("x", "y")),
+                P("x"), P(), ValueError, r"\{V:x\}"),
     "string": (lambda x: x, "x", P("x"), TypeError, "got 'x'"),
     "unreduced": (lambda x: x, P("x"), P(unreduced={"x"}), ValueError, "all explicit"),
     "cotangent": (lambda x: weft.vjp(lambda x: lax.psum(x, "x"), x)[1](x)[0], P("x"), P("x"),
@@ -129,6 +138,142 @@ def test_what_is_refused(name):
         return
     with pytest.raises(error, match=message):
         weft.make_jaxpr(on_mesh(f, in_specs, out_specs))(X)
+
+
+# A function of x, of which a device has 2 of 8 rows, and of w, which is the same for all; and the
+# types of what it gives, as jax prints them.
+TYPES = {
+    "arguments": (lambda x, w: (x, w), "float32[2,2]{V:x} float32[2]"),
+    "meet": (lambda x, w: (x * w, w * 2, wnp.concatenate([x, w[None]])),
+             "float32[2,2]{V:x} float32[2] float32[3,2]{V:x}"),
+    "constants": (lambda x, w: (wnp.zeros(3), wnp.zeros_like(x), wnp.zeros_like(x, shape=(3,))),
+                  "float32[3] float32[2,2]{V:x} float32[3]{V:x}"),
+    "index": (lambda x, w: [lax.axis_index(axes) for axes in ("x", "y", ("y", "x"))],
+              "int32[]{V:x} int32[]{V:y} int32[]{V:(x,y)}"),
+    "casts": (lambda x, w: lax.pcast((x, w, 1.0), "y", to="varying"),
+              "float32[2,2]{V:(x,y)} float32[2]{V:y} ~float32[]{V:y}"),
+    "reduced": (lambda x, w: (lax.psum(x, "x"), lax.psum(x, "y"), lax.pmax(x, ("x", "y"))),
+                "float32[2,2] float32[2,2]{V:x} float32[2,2]"),
+    "gathered": (lambda x, w: (lax.all_gather(x, "x"), lax.all_gather(x, "y", to="invarying"),
+                               lax.all_gather(x, "x", to="invarying")),
+                 "float32[4,2,2]{V:x} float32[2,2,2]{V:x} float32[4,2,2]"),
+    "moved": (lambda x, w: (lax.ppermute(x, "y", [(0, 1)]), lax.psum_scatter(w, "y", tiled=True),
+                            lax.all_to_all(x, "y", 0, 1, tiled=True)),
+              "float32[2,2]{V:(x,y)} float32[1]{V:y} float32[1,4]{V:(x,y)}"),
+    "keys": (lambda x, w: weft.random.fold_in(weft.random.key(0), lax.axis_index("x")),
+             "key<fry>[]{V:x}"),
+    "gradients": (lambda x, w: weft.grad(lambda x, w: (x * w).sum(), (0, 1))(x, w),
+                  "float32[2,2]{V:x} float32[2]"),
+    "loops": (lambda x, w: (lax.scan(lambda c, t: (c + t, c), x[0], x), lax.map(wnp.sin, w),
+                            lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1, x)),
+              "float32[2]{V:x} float32[2,2]{V:x} float32[2] float32[2,2]{V:x}"),
+    "within_jit": (lambda x, w: _within(weft.jit, x, w), "float32[2,2]{V:x} float32[2]"),
+    "within_vmap": (lambda x, w: _within(weft.vmap, x, wnp.stack([w, w])),
+                    "float32[2]{V:x} float32[2]"),
+    "within_grad": (lambda x, w: _within(lambda f: weft.grad(lambda *a: f(*a).sum()), x, w),
+                    "float32[2,2]{V:x} float32[2]"),
+    "within_scan": (lambda x, w: _within(
+        lambda f: lambda x, w: lax.scan(lambda c, t: (f(c, t), None), x[0], w), x, w),
+        "float32[2]{V:x} float32[]"),
+    "closed_over": (lambda x, w: _within(lambda f: lambda x, w: weft.jit(lambda: f(x, w))(), x, w),
+                    "float32[2,2]{V:x} float32[2]"),
+    "traced_again": (lambda x, w: _traced_for(w, w, x[0], x[1]), "float32[2] float32[2]{V:x}"),
+    "ref": (lambda x, w: _of_ref(x, w), "float32[2]{V:x}"),
+    "nested": (lambda x, w: _within(lambda f: weft.shard_map(
+        f, in_specs=(P(None, "y"), P("y")), out_specs=P(None, "y"), axis_names={"y"}), x, w),
+        "float32[2,1]{V:(x,y)} float32[1]{V:y}"),
+}  # fmt: skip
+
+
+def _within(transform, x, w):
+    """The types of x and w in a function under a transform."""
+    seen = []
+
+    @transform
+    def f(x, w):
+        seen.extend(map(weft.typeof, (x, w)))
+        return x * w
+
+    f(x, w)
+    return seen
+
+
+def _traced_for(*xs):
+    """The types for which a jitted function is traced that is called with each of these."""
+    seen = []
+    f = weft.jit(lambda x: seen.append(weft.typeof(x)) or x)
+    for x in xs:
+        f(x)
+    return seen
+
+
+def _of_ref(x, w):
+    ref = weft.new_ref(w)
+    ref[...] = x[0]
+    return ref[...]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_within(name):
+    f, expected = TYPES[name]
+    axes = {"axis_names": {"x"}} if name == "nested" else {}
+
+    def shown(x, w):
+        leaves = weft.tree_util.tree_leaves(f(x, w))
+        types = [t if isinstance(t, weft.ShapeDtypeStruct) else weft.typeof(t) for t in leaves]
+        assert " ".join(map(str, types)) == expected
+        return x
+
+    weft.make_jaxpr(on_mesh(shown, (P("x"), P()), P("x"), **axes))(X, X[0])
+
+
+def test_types_are_values():
+    def f(x):
+        own, plain = weft.typeof(x), weft.typeof(wnp.ones(x.shape))
+        assert own.manual_axis_type == ManualAxisType(varying={"x"}) != plain.manual_axis_type
+        assert own != plain and own.update(manual_axis_type=None) == plain
+        like = weft.ShapeDtypeStruct.like(x)
+        for fun in (wnp.sin, weft.jit(wnp.sin)):
+            assert weft.eval_shape(fun, x).manual_axis_type == own.manual_axis_type
+        assert like.manual_axis_type == own.manual_axis_type and "varying" in repr(like)
+        return x
+
+    weft.make_jaxpr(on_mesh(f, P("x"), P("x")))(X)
+    assert weft.typeof(X).manual_axis_type.empty
+    for sets, error in (
+        ({"varying": "x"}, TypeError),
+        ({"varying": {0}, "reduced": {0}}, ValueError),
+    ):
+        with pytest.raises(error, match="varying"):
+            ManualAxisType(**sets)
+
+
+def test_why_it_is_traced_again():
+    f = weft.jit(lambda x: x * 2)
+    weft.make_jaxpr(on_mesh(lambda x: f(V) + f(x[0]), P("x"), P("x")))(X)
+    (reason,) = f.explain().events[-1].reasons
+    assert reason.endswith("variation over axes is {x}, before {}")
+
+
+def test_nothing_is_shown_unchecked():
+    seen = []
+    f = on_mesh(lambda x: seen.append(weft.typeof(x)) or x, P("x"), P("x"), check_vma=False)
+    weft.make_jaxpr(f)(X)
+    assert list(map(str, seen)) == ["float32[2,2]"]
+
+
+def test_loops_are_refused_where_they_stand():
+    reached = []
+
+    def f(x):
+        with pytest.raises(TypeError, match="carry 1"):
+            lax.fori_loop(0, 3, lambda i, c: c + x, wnp.zeros(x.shape))
+        reached.append(True)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        weft.make_jaxpr(on_mesh(f, P("x"), P("x")))(X)
+    assert reached
 
 
 BAD_PMAP = {

@@ -72,7 +72,6 @@ REASONS = {
     "numpy.float6_e2m3fn": _NO_TYPE,
     "numpy.float6_e3m2fn": _NO_TYPE,
     "random.random_gamma_p": _COMPOSED,
-    "sharding.ManualAxisType": "types do not say over which manual axes values vary",
     "stages.Traced.lojax": _INSIDE,
 }
 

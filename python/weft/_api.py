@@ -12,13 +12,13 @@ from weft import _core
 from weft._arguments import axis_text, static_int
 from weft._jit import jit
 from weft._recording import check_callable, function_name
-from weft._staging import ShapeDtypeStruct
+from weft._staging import ShapeDtypeStruct, typeof
 from weft._surface import named_after, public_function
 from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
-from weft.tree_util import tree_leaves, tree_map
+from weft.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_map
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
@@ -55,14 +55,26 @@ def eval_shape(fun, *args, **kwargs):
     """
     check_callable(fun, "eval_shape")
     args, kwargs = tree_map(_typed, (args, kwargs), is_leaf=_has_type)
-    if isinstance(fun, _core.JitFunction):
+    in_shard_map = bool(_core.varying_axes())
+    if isinstance(fun, _core.JitFunction) and not in_shard_map:
         return fun.eval_shape(*args, **kwargs)
+    manual = []
 
     @named_after(fun)
     def described(*args, **kwargs):
-        return tree_map(_value_of, fun(*args, **kwargs))
+        result = tree_map(_value_of, fun(*args, **kwargs))
+        if in_shard_map:
+            manual.extend(typeof(leaf).manual_axis_type for leaf in tree_leaves(result))
+        return result
 
-    return jit(described).eval_shape(*args, **kwargs)
+    types = jit(described).eval_shape(*args, **kwargs)
+    return types if not manual else _with_manual(types, manual)
+
+
+def _with_manual(types, manual):
+    leaves, tree = tree_flatten(types)
+    pairs = zip(leaves, manual, strict=True)
+    return tree.unflatten([leaf.update(manual_axis_type=own) for leaf, own in pairs])
 
 
 def _has_type(x):

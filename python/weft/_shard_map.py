@@ -17,6 +17,7 @@ from weft.runtime.pytree import registry
 from weft.sharding import (
     AbstractMesh,
     AxisType,
+    ManualAxisType,
     Mesh,
     NamedSharding,
     PartitionSpec,
@@ -308,7 +309,17 @@ class Call:
                 )
             shape[i] //= parts
         split = self._rest_of_split(kind, spec, mesh, inside, name)
-        return ShapedArray(tuple(shape), kind.dtype, sharding=split, weak_type=kind.weak_type)
+        manual = None
+        if self.check_vma:
+            outside = kind.manual_axis_type.varying
+            manual = ManualAxisType(varying=outside.union(*spec.dims))
+        return ShapedArray(
+            tuple(shape),
+            kind.dtype,
+            sharding=split,
+            weak_type=kind.weak_type,
+            manual_axis_type=manual,
+        )
 
     def _rest_of_split(self, kind, spec, mesh, inside, name):
         """How a device's part is split over axes of type Explicit that are not manual.

@@ -36,10 +36,11 @@ class ShapeDtypeStruct:
     narrow one while 64-bit types are off), weak_type (bool), sharding (None, or
     where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
     format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
-    that holds such an array, without effect on traces), manual_axis_type (None).
+    that holds such an array, without effect on traces), manual_axis_type (None, or a
+    weft.sharding.ManualAxisType: what is known of the manual axes of a shard_map).
     """
 
-    __slots__ = ("_place", "dtype", "is_ref", "shape", "weak_type")
+    __slots__ = ("_manual", "_place", "dtype", "is_ref", "shape", "weak_type")
     _dtype = staticmethod(_own_dtype)
 
     def __init__(
@@ -48,10 +49,13 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct expected a dtype; got None")
         if manual_axis_type is not None:
-            raise TypeError(
-                "ShapeDtypeStruct expected None for manual_axis_type, as there are no manual axes; "
-                f"got {manual_axis_type!r}"
-            )
+            from weft.sharding import ManualAxisType
+
+            if not isinstance(manual_axis_type, ManualAxisType):
+                raise TypeError(
+                    "ShapeDtypeStruct expected a weft.sharding.ManualAxisType for "
+                    f"manual_axis_type; got {manual_axis_type!r}"
+                )
         if isinstance(sharding, (str, int, float)):
             raise ValueError(
                 f"ShapeDtypeStruct expected a sharding or a PartitionSpec; got {sharding!r}"
@@ -61,18 +65,22 @@ class ShapeDtypeStruct:
             _check_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
         self._place = sharding
+        self._manual = manual_axis_type
         self.weak_type = bool(weak_type)
         self.is_ref = bool(is_ref)
 
     sharding = property(lambda self: self._place)
-    manual_axis_type = property(lambda self: None)
+    manual_axis_type = property(lambda self: self._manual)
+    # The axes over which it varies; None where that is not known.
+    _varying = property(lambda self: self._manual and tuple(self._manual.varying))
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
         """The same with shape, dtype or weak_type replaced."""
         own = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
-        return type(self)(**{"sharding": self._place, **own, **changes})
+        own |= {"sharding": self._place, "manual_axis_type": self._manual}
+        return type(self)(**{**own, **changes})
 
     @classmethod
     def like(cls, x):
@@ -81,7 +89,14 @@ class ShapeDtypeStruct:
         is_ref = x.is_ref if described else isinstance(x, (_core.Ref, AbstractRef))
         aval = x if described or isinstance(x, AbstractRef) else typeof(x)
         place = x._place if described else None
-        return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type, is_ref=is_ref)
+        return cls(
+            aval.shape,
+            aval.dtype,
+            sharding=place,
+            weak_type=aval.weak_type,
+            manual_axis_type=aval._manual,
+            is_ref=is_ref,
+        )
 
     @property
     def format(self):
@@ -101,7 +116,9 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         place = "" if self.sharding is None else f", sharding={self.sharding}"
         ref = ", is_ref=True" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak}{ref})"
+        manual = f", manual_axis_type={self._manual}" if self._manual else ""
+        text = f"shape={self.shape}, dtype={self.dtype.name}{place}{weak}{manual}{ref}"
+        return f"ShapeDtypeStruct({text})"
 
     def __eq__(self, other):
         if not isinstance(other, ShapeDtypeStruct):
@@ -112,7 +129,8 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self):
-        return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref)
+        manual = None if self._manual is None or self._manual.empty else self._manual
+        return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref, manual)
 
 
 def _check_place(sharding, shape):
@@ -144,6 +162,9 @@ class ShapedArray(ShapeDtypeStruct):
 
     `sharding` says how the value is split over the explicit axes of a mesh, and is printed as
     `float32[8@x,16@(y,z)]`; where no mesh has such axes, it is a NamedSharding on a mesh of none.
+
+    `manual_axis_type` says, within a shard_map with check_vma, over which of its axes the value
+    varies, and is printed as `float32[8]{V:x}`.
     """
 
     __slots__ = ("memory_space",)
@@ -159,11 +180,20 @@ class ShapedArray(ShapeDtypeStruct):
     def sharding(self):
         return _unsplit(self.ndim) if self._place is None else self._place
 
+    @property
+    def manual_axis_type(self):
+        if self._manual is not None:
+            return self._manual
+        from weft.sharding import ManualAxisType
+
+        return ManualAxisType()
+
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
 
     def update(self, **changes):
-        """The same with shape, dtype, weak_type, sharding or memory_space replaced."""
+        """The same with shape, dtype, weak_type, sharding, manual_axis_type or memory_space
+        replaced."""
         return super().update(**{"memory_space": self.memory_space, **changes})
 
     def _key(self):
@@ -195,7 +225,8 @@ class ShapedArray(ShapeDtypeStruct):
         if short_dtypes and name != "float0":
             for long in ("float", "uint", "int", "complex"):
                 name = name.replace(long, long[0])
-        return f"{name}{self._space()}[{self._dims()}]"
+        manual = "" if self._manual is None else self._manual._short()
+        return f"{name}{self._space()}[{self._dims()}]{manual}"
 
     def _dtype_name(self):
         return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
@@ -246,6 +277,8 @@ class AbstractRef(NamedTuple):
     shape = property(lambda self: self.inner_aval.shape)
     sharding = property(lambda self: self.inner_aval.sharding)
     _place = property(lambda self: self.inner_aval._place)
+    manual_axis_type = property(lambda self: self.inner_aval.manual_axis_type)
+    _manual = property(lambda self: self.inner_aval._manual)
     dtype = property(lambda self: self.inner_aval.dtype)
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
@@ -266,11 +299,25 @@ def typeof(x):
         return AbstractRef(ShapedArray(x.shape, x.dtype, weak_type=x.weak_type))
     if isinstance(x, ShapeDtypeStruct):
         dtype = canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        return ShapedArray(x.shape, dtype, weak_type=x.weak_type)
+        return ShapedArray(x.shape, dtype, weak_type=x.weak_type, manual_axis_type=x._manual)
     shape, dtype, weak = _core.typeof(x)
     space = Space.Host if _core.is_on_host(x) else Space.Device
-    split = _split(x, len(shape))
-    return ShapedArray(shape, dtype, sharding=split, weak_type=weak, memory_space=space)
+    return ShapedArray(
+        shape,
+        dtype,
+        sharding=_split(x, len(shape)),
+        weak_type=weak,
+        memory_space=space,
+        manual_axis_type=_manual(_core.varying_of(x)),
+    )
+
+
+def _manual(names):
+    if names is None:
+        return None
+    from weft.sharding import ManualAxisType
+
+    return ManualAxisType(varying=frozenset(names))
 
 
 def _split(x, ndim):

@@ -19,6 +19,7 @@ __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",
@@ -48,6 +49,58 @@ class AxisType(enum.Enum):
 
     def __repr__(self):
         return self.name
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """What the type of a value says of the manual axes of a mesh in a shard_map: sets of names.
+
+    Attributes: varying (those over which it may differ), unreduced (those over which it has yet to
+    be summed up), reduced (those over which its cotangent has yet to be). It is the same over the
+    others.
+
+    Raises TypeError for what is no set, and ValueError for an axis in two of them, unless these are
+    unreduced and reduced.
+    """
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            names = getattr(self, field.name)
+            if not isinstance(names, (set, frozenset)):
+                raise TypeError(f"ManualAxisType expected a set for {field.name}; got {names!r}")
+            object.__setattr__(self, field.name, frozenset(names))
+        for other in ("unreduced", "reduced"):
+            both = self.varying & getattr(self, other)
+            if both:
+                raise ValueError(
+                    f"ManualAxisType expected each axis once; got {sorted(map(str, both))} in "
+                    f"varying and in {other}"
+                )
+
+    empty = property(lambda self: not (self.varying or self.unreduced or self.reduced))
+
+    def update(self, **changes):
+        """The same with some of the sets replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def to_ct_mat(self):
+        """That of cotangents."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
+    def _short(self):
+        """ "{V:x}", "{V:(x,y), U:z}"; nothing if it is empty."""
+        order = get_abstract_mesh().axis_names  # of the shard_map that is being traced
+        parts = []
+        for letter, names in zip("VUR", (self.varying, self.unreduced, self.reduced), strict=True):
+            if names:
+                named = [name for name in order if name in names]
+                text = ",".join(map(str, [*named, *sorted(map(str, names.difference(named)))]))
+                parts.append(f"{letter}:({text})" if len(names) > 1 else f"{letter}:{text}")
+        return f"{{{', '.join(parts)}}}" if parts else ""
 
 
 _TYPES = tuple(AxisType)  # in the order of the core

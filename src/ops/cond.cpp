@@ -305,8 +305,8 @@ void batch_cond(BatchCtx& c) {
     axes << (axes.size() ? ", '" : "'") << axis << "'";
   fail(ErrorKind::kType,
        "[cond] expected branches whose results vary over the same axes of the mesh",
-       "; got result ", i, ", of type ", c.out_types[i], ", which varies over ", axes.view(),
-       " in one of them only\n  Cast that of the other with pcast(x, (", axes.view(),
+       "; got, as result ", i, ", ", c.text(c.out_types[i], one), " and ",
+       c.text(c.out_types[i], other), "\n  Cast the one that does not with pcast(x, (", axes.view(),
        ",), to='varying').");
 }
 

@@ -116,6 +116,13 @@ std::vector<std::string> ShardCtx::names_of(AxisSet set) const {
   return names;
 }
 
+std::string ShardCtx::text(TypeRef type, AxisSet set) const {
+  std::string names;
+  for (const std::string& name : names_of(set)) names += (names.empty() ? "" : ",") + name;
+  if (names.empty()) return cat(type);
+  return set & (set - 1) ? cat(type, "{V:(", names, ")}") : cat(type, "{V:", names, '}');
+}
+
 AxisSet ShardCtx::all() const {
   AxisSet set = 0;
   for (AxisSet s : varying) set |= s;

@@ -146,15 +146,15 @@ std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphR
       same = false;
       inputs[carries.first_input + i] |= grown;
       if (!casts_must_be_written(c)) continue;
+      TypeRef type = body->input_types()[carries.first_input + i];
       Text axes;
       for (const std::string& axis : c.names_of(grown))
         axes << (axes.size() ? ", '" : "'") << axis << "'";
-      fail(ErrorKind::kType, "[", c.op.name,
-           "] expected a carry to vary over the same axes of the ",
-           "mesh in all iterations; got carry ", i, ", of type ",
-           body->input_types()[carries.first_input + i], ", which varies over ", axes.view(),
-           " only after the first\n  Start from pcast(x, (", axes.view(),
-           ",), to='varying'), or take the psum or pmax over the axis in the body.");
+      fail(
+          ErrorKind::kType, "[", c.op.name, "] expected a carry to vary over the same axes of the ",
+          "mesh in all iterations; got carry ", i, ", ", c.text(type, options.at_least[i]),
+          ", that an iteration makes ", c.text(type, made->outputs[i]), "\n  Start from pcast(x, (",
+          axes.view(), ",), to='varying'), or take the psum or pmax over the axis in the body.");
     }
     if (same) return made;
   }

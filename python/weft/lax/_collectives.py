@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import axis_text, ndim_of, normalize_axis, shape_of, static_int
+from weft._staging import typeof
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -139,17 +140,64 @@ def pcast(x, axis_name, *, to):
       axis_name: name of a manual axis of the mesh, or several.
       to: "varying".
 
-    Raises ValueError for another `to`, UnboundAxisNameError (a NameError) for a name that nothing
-    around the call gives, NotImplementedError for to="reduced" and "unreduced".
+    Raises ValueError for another `to`, for a value that varies over one of the axes already, and
+    where nothing is mapped; UnboundAxisNameError (a NameError) for a name that nothing around the
+    call gives; NotImplementedError for to="reduced" and "unreduced".
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise AttributeValueError(
             f"[pcast] expected to='varying', 'reduced' or 'unreduced'; got {to!r}"
         )
-    if to != "varying":
-        raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
-    names, _ = _checked_names(axis_name, "pcast")
-    return _map(lambda leaf: _core.bind("pvary", leaf, axes=names), x)
+    names = _names(axis_name)
+    if not names:
+        return x
+    if not _core.named_axes():
+        raise AttributeValueError(
+            f"[pcast] expected a call within a shard_map; got one outside, with {axis_name!r}"
+        )
+    _checked_names(names, "pcast")
+
+    def one(leaf):
+        over, others = _known_to_vary(leaf, names)
+        if to == "unreduced" and others:
+            raise AttributeValueError(
+                f"[pcast] expected a value that varies over the axes {names} for to='unreduced'; "
+                f"got a {typeof(leaf)}"
+            )
+        if to != "unreduced" and over:
+            listed = ", ".join(map(repr, over))
+            raise AttributeValueError(
+                f"[pcast] expected a value that is the same along the axes {names}; got a "
+                f"{typeof(leaf)}, which varies over {listed} already"
+            )
+        if to != "varying":
+            raise NotImplementedRuleError(f"[pcast] expected to='varying'; got {to!r}")
+        return _core.bind("pvary", leaf, axes=names)
+
+    return _map(one, x)
+
+
+def _known_to_vary(x, names):
+    """Of the names those of axes over which it is known to vary, and of those over which not."""
+    known = _core.varying_axes()
+    over = _core.varying_of(x) if known else None
+    if over is None:
+        return [], []
+    return [n for n in names if n in over], [n for n in names if n in known and n not in over]
+
+
+def _check_alike(x, names, op):
+    """Raises where a sum is over axes over which it varies and such over which it does not."""
+    if len(names) < 2:
+        return
+    over, others = _known_to_vary(x, names)
+    if over and others:
+        cast = ", ".join(map(repr, others))
+        raise AttributeValueError(
+            f"[{op}] expected a value that varies over all of the axes {names}, or over none; got "
+            f"a {typeof(x)}\n  Cast it with lax.pcast(x, ({cast},), to='varying') first, or leave "
+            "out the axes along which it is the same."
+        )
 
 
 def _own_entry(table, names):
@@ -212,6 +260,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
     def one(leaf):
         leaf = _core.asarray(leaf)
+        _check_alike(leaf, names, "psum")
         return add(_core.astype(leaf, np.dtype("int32")) if leaf.dtype == np.bool_ else leaf)
 
     return tree.unflatten([one(leaf) for leaf in leaves])
@@ -415,6 +464,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
         at = normalize_axis(scatter_dimension, ndim_of(leaf), "psum_scatter")
         check = _check_divisible if tiled else _check_size
         check(leaf, at, lanes, "psum_scatter", "scatter_dimension")
+        _check_alike(leaf, names, "psum_scatter")
         if groups is not None and len(names) > 1:
             total = _group_rows(leaf, groups, size, names).sum(axis=0)
             blocks = move_axis(_split(total, at, (lanes,)), at, 0)

@@ -7,7 +7,7 @@ from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape
 from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_integer, is_key, requested_dtype
 from weft.errors import ShapeError
-from weft.lax._sharding import split_as, split_like
+from weft.lax._sharding import split_as, split_like, varying_like
 
 
 def iota(dtype, size):
@@ -79,7 +79,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
         result = full(shape, fill_value, own_dtype if dtype is None else dtype)
     else:
         result = full(shape, _core.astype(fill_value, own_dtype, weak))
-    return split_like(result, x) if shape == own_shape else result
+    return (split_like if shape == own_shape else varying_like)(result, x)
 
 
 def empty(shape, dtype, *, out_sharding=None):

@@ -84,7 +84,7 @@ def is_own_call():
 
     What its loops carry, and its branches give, may vary over different axes; users are told.
     """
-    if not _core.varying_known():
+    if not _core.varying_axes():
         return False
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") in _CONTROL_FLOW:

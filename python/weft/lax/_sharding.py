@@ -133,13 +133,19 @@ def placed(x, device):
     return _core.commit(value, placement)
 
 
+def varying_like(x, like):
+    """An array that varies over the axes of a shard_map as another one does, of whatever shape."""
+    if isinstance(like, _core.Tracer) and _core.varying_axes():
+        return _core.bind("vary_like", x, like)
+    return x
+
+
 def split_like(x, like):
     """An array that is split over explicit axes as another one is, and varies as that does.
 
     Its memory is that of the other one, too.
     """
-    if isinstance(like, _core.Tracer) and _core.varying_known():
-        x = _core.bind("vary_like", x, like)
+    x = varying_like(x, like)
     if _core.is_on_host(like):
         x = in_memory(x, "pinned_host")
     split = _core.split_of(like)

@@ -31,7 +31,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation
 from weft.lax._shape import reshape, stack
-from weft.lax._sharding import can_be_split, placed, split_like
+from weft.lax._sharding import can_be_split, placed, split_like, varying_like
 
 _HOST_LIMIT = 1 << 16  # elements
 
@@ -302,7 +302,9 @@ def _like(function, a, fill_value, dtype, shape, device):
     else:
         dtype, weak = requested_dtype(dtype, function), False
     result = placed(_filled(shape, fill_value, dtype, weak), device)
-    return split_like(result, a) if device is None and shape == own_shape else result
+    if device is not None:
+        return result
+    return (split_like if shape == own_shape else varying_like)(result, a)
 
 
 @can_be_split

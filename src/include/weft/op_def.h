@@ -375,6 +375,8 @@ struct ShardCtx : RuleCtx {
   AxisSet set_of(std::span<const std::string> names,
                  std::vector<std::string>* rest = nullptr) const;
   std::vector<std::string> names_of(AxisSet set) const;
+  // "f32[4]{V:x}", "f32[4]{V:(x,y)}": the type of a value that varies over these axes.
+  std::string text(TypeRef type, AxisSet set) const;
   // The axes over which any operand varies.
   AxisSet all() const;
   // Operand i, as one that varies over these axes too.
