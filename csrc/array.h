@@ -64,8 +64,8 @@ Ref numpy_scalar(const Literal& x);
 // the latter may reach a user or be donated, since deleting it must not delete it for others.
 Ref cached_scalar(const Literal& x, ShardingRef sharding);
 Ref fresh_scalar(const Literal& x, ShardingRef sharding, bool weak);
-// Where debug_nans or debug_infs is on: raises for an array that no program gave, if it holds such a
-// value. `what` says how it came about.
+// Where debug_nans or debug_infs is on: raises for an array that no program gave, if it holds such
+// a value. `what` says how it came about.
 void look_at_made(const Ref& array, const char* what);
 // A copy where it is; of another type, if one is given, whose buffers are the same.
 Ref copy_buffer(ArrayObject* a, bool weak, bool committed, TypeRef type = nullptr);

@@ -18,7 +18,7 @@ from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
-from weft.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_map
+from weft.tree_util import tree_flatten, tree_leaves, tree_map
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):

@@ -206,7 +206,8 @@ TEST(vmap_moves_outputs_where_asked) {
   options.out_dims = {kNotBatched, kAnyDim, kNotBatched};
   CHECK_EQ(vmap(g, options)->out_dims, (BatchDims{kNotBatched, 1, kNotBatched}));
   options.out_dims = {0, kNotBatched, 0};
-  CHECK_THROWS(kValue, "vmap out_axes: expected output 1, for which it has None, not to depend", vmap(g, options));
+  CHECK_THROWS(kValue, "vmap out_axes: expected output 1, for which it has None, not to depend",
+               vmap(g, options));
   options.in_dims = {2, 0};
   CHECK_THROWS(kValue, "vmap expected an axis for input 0 between 0 and 1; got 2",
                vmap(g, options));

@@ -18,5 +18,5 @@
 #include "weft/rebuild.h"       // IWYU pragma: export
 #include "weft/registry.h"      // IWYU pragma: export
 #include "weft/transforms.h"    // IWYU pragma: export
-#include "weft/varying.h"       // IWYU pragma: export
 #include "weft/type.h"          // IWYU pragma: export
+#include "weft/varying.h"       // IWYU pragma: export
