@@ -27,10 +27,12 @@ constexpr int64_t kLarge = 1 << 14;  // elements
 
 constexpr std::array<std::string_view, 7> kFree{
     "broadcast_in_dim", "concatenate", "constant", "iota", "reshape", "slice", "transpose"};
-constexpr std::array<std::string_view, 15> kFunctions{
-    "atan2",  "cbrt", "cosine",       "erf",      "exponential", "exponential_minus_one",
-    "gather", "log",  "log_plus_one", "logistic", "power",       "select",
-    "sine",   "tan",  "tanh"};
+// Whose kernels may be slow that the old emitters make: functions, where they are not vectorised,
+// and what has a branch for each element.
+constexpr std::array<std::string_view, 16> kSlow{
+    "atan2",  "cbrt", "concatenate",  "cosine",   "erf",   "exponential", "exponential_minus_one",
+    "gather", "log",  "log_plus_one", "logistic", "power", "select",      "sine",
+    "tan",    "tanh"};
 
 template <size_t N>
 bool is_among(std::string_view x, const std::array<std::string_view, N>& names) {
@@ -144,14 +146,14 @@ ModuleSurvey survey(std::string_view module) {
     for (std::string_view dialect : {"stablehlo.", "chlo."})
       if (operation.substr(quoted).starts_with(dialect))
         name = name_at(operation, quoted + dialect.size());
+    int64_t elements = is_among(name, kSlow) ? most_elements(operation) : 0;
+    if (elements >= kLarge) out.slow_elements += elements;
     bool computes = !is_among(name, kFree);
     function.add(line.substr(0, equals), operation, computes);
     if (!computes) continue;
     ++out.operations;
     out.shifts += name.starts_with("shift_");
     out.reductions += name == "reduce";
-    int64_t elements = is_among(name, kFunctions) ? most_elements(operation) : 0;
-    if (elements >= kLarge) out.large_function_elements += elements;
   }
   function.end(distinct, unlike);
   out.distinct = distinct.size();
@@ -166,7 +168,7 @@ void bind_module_survey(nb::module_& m) {
       .def_ro("unlike", &ModuleSurvey::unlike)
       .def_ro("shifts", &ModuleSurvey::shifts)
       .def_ro("reductions", &ModuleSurvey::reductions)
-      .def_ro("large_function_elements", &ModuleSurvey::large_function_elements)
+      .def_ro("slow_elements", &ModuleSurvey::slow_elements)
       .def_ro("has_rare_types", &ModuleSurvey::has_rare_types);
   m.def("survey_module", &survey);
 }

@@ -19,8 +19,8 @@ struct ModuleSurvey {
   size_t unlike = 0;
   size_t shifts = 0;
   size_t reductions = 0;
-  // Elements to which functions are applied in large arrays.
-  int64_t large_function_elements = 0;
+  // Elements of large arrays to which functions are applied, or which are put together.
+  int64_t slow_elements = 0;
   // Whether there are complex numbers, or types of 4 and 8 bits.
   bool has_rare_types = false;
 };

@@ -171,9 +171,9 @@ def test_survey_of_a_module():
     # Three sines, three products, an exponential, two sums of different shapes, and their sum.
     assert (found.operations, found.distinct, found.unlike) == (10, 6, 10)
     assert (found.reductions, found.shifts) == (2, 0)
-    assert (found.large_function_elements, found.has_rare_types) == (128 * 128, False)
+    assert (found.slow_elements, found.has_rare_types) == (128 * 128, False)
     assert survey(np.ones(4), np.ones(3, np.complex64)).has_rare_types
-    assert survey(np.ones(4), np.ones((127, 129))).large_function_elements == 0
+    assert survey(np.ones(4), np.ones((127, 129))).slow_elements == 0
 
 
 def test_what_the_old_emitters_do_not_know():

@@ -129,11 +129,12 @@ def _choices(effort, text, once):
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
     if found.shifts > 0.2 * found.operations:
         return [()]
-    # Kernels of the old emitters are not vectorised where they write into what they read. This is
-    # felt where many values of functions are computed. And of rare types they know less.
+    # Kernels of the old emitters are not vectorised where they write into what they read, nor where
+    # they put arrays together. This is felt where many values of functions are computed, and many
+    # moved. And of rare types they know less.
     is_varied = found.unlike >= 0.5 * found.operations
-    has_many_values = found.large_function_elements >= 1 << 15
-    if is_varied and not (once or found.has_rare_types or has_many_values):
+    is_slow = found.slow_elements >= 1 << 15
+    if is_varied and not (once or found.has_rare_types or is_slow):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
     # Reductions gain from it, and kernels that are made once and run many times cost little.
     repeats = found.distinct < 0.25 * found.operations
