@@ -9,6 +9,7 @@ from weft import _core, dtypes, lax, numpy as wnp, tree, tree_util
 
 # Operations without a function in weft.lax: internal ones, and those of other modules.
 NOT_IN_LAX = {
+    "shard_alike",  # of weft.experimental
     "add_any",
     "checkpoint",
     "constant",
