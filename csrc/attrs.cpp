@@ -223,7 +223,7 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
       return from_items(std::get<std::vector<GraphRef>>(attr),
                         [](const GraphRef& graph) { return closed_jaxpr(graph); });
     case AttrType::kAxisNames:
-      return from_items(std::get<std::vector<std::string>>(attr), to_str);
+      return to_tuple(std::get<std::vector<std::string>>(attr));
     case AttrType::kMesh:
       return mesh_object(std::get<MeshRef>(attr));
     case AttrType::kSharding:

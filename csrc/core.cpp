@@ -159,6 +159,17 @@ Ref to_tuple(std::span<const int64_t> xs) {
   return out;
 }
 
+Ref to_tuple(std::span<const std::string> xs) {
+  Ref out = Ref::checked(PyTuple_New(static_cast<Py_ssize_t>(xs.size())));
+  for (size_t i = 0; i < xs.size(); ++i) {
+    PyObject* item =
+        PyUnicode_FromStringAndSize(xs[i].data(), static_cast<Py_ssize_t>(xs[i].size()));
+    if (!item) throw PythonError{};
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return out;
+}
+
 int64_t to_int(PyObject* o) {
   Ref index = Ref::checked(PyNumber_Index(o));
   int64_t x = PyLong_AsLongLong(index.get());

@@ -176,6 +176,7 @@ std::string_view utf8(PyObject* str);
 std::string readable(PyObject* str);
 Ref to_text(const std::string& s);  // bytes that are no UTF-8 are replaced
 Ref to_tuple(std::span<const int64_t> xs);
+Ref to_tuple(std::span<const std::string> xs);
 // An index-like object as an int64; raises TypeError otherwise.
 int64_t to_int(PyObject* o);
 

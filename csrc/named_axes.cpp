@@ -74,12 +74,7 @@ PyObject* with_axes(PyObject*, PyObject* tuple) {
 }
 
 PyObject* varying_axes(PyObject*, PyObject*) {
-  return guard([&]() -> PyObject* {
-    Ref names = Ref::checked(PyList_New(0));
-    for (const std::string& axis : axes_known_to_vary())
-      check(PyList_Append(names.get(), Ref::checked(PyUnicode_FromString(axis.c_str())).get()));
-    return PyList_AsTuple(names.get());
-  });
+  return guard([] { return to_tuple(axes_known_to_vary()).release(); });
 }
 
 PyMethodDef functions[] = {

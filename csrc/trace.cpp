@@ -232,12 +232,10 @@ PyObject* varying_for_python(PyObject*, PyObject* o) {
     if (axes.empty()) return Py_NewRef(Py_None);
     std::optional<AxisSet> set = varying_of(classify_abstract(o));
     if (!set) return Py_NewRef(Py_None);
-    Ref names = Ref::checked(PyList_New(0));
+    std::vector<std::string> names;
     for (size_t i = 0; i < axes.size(); ++i)
-      if (*set >> i & 1)
-        check(
-            PyList_Append(names.get(), Ref::checked(PyUnicode_FromString(axes[i].c_str())).get()));
-    return PyList_AsTuple(names.get());
+      if (*set >> i & 1) names.push_back(axes[i]);
+    return to_tuple(names).release();
   });
 }
 

@@ -78,8 +78,9 @@ def _tuple_of(value, option) -> tuple[Any, ...]:
     """An option given as one value or a sequence of them, as a tuple; None is empty."""
     if value is None:
         return ()
+    of_names = option.endswith("names")
     try:
-        if option.endswith("names"):
+        if of_names:
             return (value,) if isinstance(value, str) else tuple(value)
         return (
             (operator.index(value),)
@@ -87,7 +88,7 @@ def _tuple_of(value, option) -> tuple[Any, ...]:
             else tuple(operator.index(v) for v in value)
         )
     except TypeError:
-        expected = "a name or a sequence of names" if option.endswith("names") else "an int or ints"
+        expected = "a name or a sequence of names" if of_names else "an int or ints"
         raise TypeError(f"jit {option}: expected {expected}; got {value!r}") from None
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from weft.runtime.pytree import registry
 
-LEAF = (
-    object()
-)  # what stands for an array or a number in a tree of which there is only the structure
+# What stands for an array or a number in a tree of which there is only the structure.
+LEAF = object()
 
 
 def _one_level(tree):

@@ -26,18 +26,8 @@ OpDef optimization_barrier_op() {
   OpDef d;
   d.name = "optimization_barrier";
   d.doc = "The operands; the compiler moves no computation from before to after, or back.";
-  d.multiple_results = true;
   d.infer = [](const InferCtx& c) { return TypeRefs(c.operands); };
-  d.place = [](PlaceCtx& c) {
-    for (ShardingRef s : c.in) c.out.push_back(s);
-  };
-  d.jvp_kind = JvpKind::kCustom;
-  d.jvp = [](JvpCtx& c) { return behind_barrier(c, c.tangents); };
-  d.transpose = [](TransposeCtx& c) {
-    Vals cts = behind_barrier(c, c.cotangents);
-    for (size_t i = 0; i < cts.size(); ++i)
-      if (cts[i] && c.linear(i)) c.add(i, cts[i]);
-  };
+  hands_on(d, behind_barrier);
   d.batch = [](BatchCtx& c) {
     Vals xs;
     for (Value v : c.operands) xs.push_back(c.val(v));

@@ -277,6 +277,21 @@ OpDef& linear(OpDef& def, TransposeRule transpose, std::vector<size_t> linear_ar
   return def;
 }
 
+OpDef& hands_on(OpDef& def, Vals (*again)(const RuleCtx& c, std::span<const Value> values)) {
+  def.multiple_results = true;
+  def.place = [](PlaceCtx& c) {
+    for (ShardingRef s : c.in) c.out.push_back(s);
+  };
+  def.jvp_kind = JvpKind::kCustom;
+  def.jvp = [again](JvpCtx& c) { return again(c, c.tangents); };
+  def.transpose = [again](TransposeCtx& c) {
+    Vals cts = again(c, c.cotangents);
+    for (size_t i = 0; i < cts.size(); ++i)
+      if (cts[i] && c.linear(i)) c.add(i, cts[i]);
+  };
+  return def;
+}
+
 OpDef reducer(Reducer r) {
   OpDef def;
   def.name = std::move(r.name);

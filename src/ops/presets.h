@@ -94,6 +94,9 @@ Literal extremum(const Literal& x, const Literal& y, bool largest);
 // The JvpKind::kZero and kLinear presets.
 OpDef& zero_tangent(OpDef& def);
 OpDef& linear(OpDef& def, TransposeRule transpose, std::vector<size_t> linear_args = {});
+// Placement and derivatives of an op whose results are its operands. `again` applies it to tangents
+// or cotangents, of which some may be missing.
+OpDef& hands_on(OpDef& def, Vals (*again)(const RuleCtx& c, std::span<const Value> values));
 
 // Reductions over `axes`, one operand: inference (drop axes), batching (shift axes), cost.
 struct Reducer {

@@ -55,23 +55,13 @@ OpDef shard_alike_op() {
   d.name = "shard_alike";
   d.doc = "The operands; XLA, where it chooses how they are split, splits them alike.";
   d.num_operands = 2;
-  d.multiple_results = true;
   d.infer = [](const InferCtx& c) {
     if (c.operands[0]->shape() != c.operands[1]->shape())
       c.fail(ErrorKind::kShape, "expected operands of one shape; got ", c.operands[0], " and ",
              c.operands[1]);
     return TypeRefs(c.operands);
   };
-  d.place = [](PlaceCtx& c) {
-    for (ShardingRef s : c.in) c.out.push_back(s);
-  };
-  d.jvp_kind = JvpKind::kCustom;
-  d.jvp = [](JvpCtx& c) { return alike(c, c.tangents); };
-  d.transpose = [](TransposeCtx& c) {
-    Vals cts = alike(c, c.cotangents);
-    for (size_t i = 0; i < cts.size(); ++i)
-      if (cts[i] && c.linear(i)) c.add(i, cts[i]);
-  };
+  hands_on(d, alike);
   d.batch = [](BatchCtx& c) {
     int dim = c.dim(c.batched(0) ? 0 : 1);
     c.apply(Vals{c.at(0, dim), c.at(1, dim)}, c.attrs, dim);
