@@ -297,10 +297,10 @@ Ref Executable::load() {
   }
   Ref split;  // what XLA tells of the values that are inspected
   if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
+  Ref barriers = Ref::checked(PyLong_FromLong(static_cast<long>(module.barriers)));
   Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
-      hooks.compile.get(), text_object.get(), devices.get(), functions.get(),
-      module.has_barriers ? Py_True : Py_False, targets.get(),
-      all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
+      hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
+      targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
       split ? split.get() : Py_None, key.get(), nullptr));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;

@@ -415,6 +415,23 @@ def test_checkpoint_in_a_body(size):
     np.testing.assert_allclose(weft.jit(weft.grad(loss(weft.checkpoint)))(x), expected, rtol=1e-5)
 
 
+def test_barriers_of_products_beside_small_loops():
+    """Loops of few bytes stay kernels beside products that are kept apart from a transpose."""
+    x = np.ones((128, 64), np.float32)
+
+    @weft.jit
+    def f(x, y):
+        grown = lax.fori_loop(0, 9, lambda i, c: c * 1.5, y)
+        return x.T @ x, grown
+
+    compiled = f.lower(x, np.ones(4, np.float32)).compile()
+    product, grown = compiled(x, np.ones(4, np.float32))
+    np.testing.assert_array_equal(product, np.full((64, 64), 128))
+    np.testing.assert_allclose(grown, np.full(4, 1.5**9), rtol=1e-6)
+    assert "optimization_barrier" in f.lower(x, np.ones(4, np.float32)).as_text()
+    assert "xla_cpu_small_call" in compiled.as_text()
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 20])
 def test_scan_in_checkpointed_segments(every, reverse):

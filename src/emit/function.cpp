@@ -43,6 +43,7 @@ bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
 }  // namespace
 
 std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
+  is_main_ = is_main;
   Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
   body.text.reserve(header.size() + 80 * graph.ops().size());
   body.text << "  " << header << " {\n";
@@ -131,9 +132,15 @@ uint32_t FunctionWriter::chain_of(std::string_view text) const {
   return longest;
 }
 
+// Loops may call the other functions.
+void FunctionWriter::note_barrier() {
+  bool is_outside = is_main_ && block_->indent == kFunctionIndent;
+  module_.note_barrier(is_outside ? Barriers::kOutsideOfLoops : Barriers::kAnywhere);
+}
+
 // Later lines use the value through a barrier.
 void FunctionWriter::cut_chain(Value v) {
-  module_.note_barrier();
+  note_barrier();
   std::string& name = frame_->names[v.id];
   name = line(cat("stablehlo.optimization_barrier ", name, " : ",
                   module_.type_text(frame_->graph->type(v))));

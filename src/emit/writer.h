@@ -50,8 +50,8 @@ class ModuleWriter {
   std::vector<Inspection>& inspections() { return inspections_; }
   std::vector<CallTarget>& targets() { return targets_; }
   void note_target(std::string_view name, Loc loc);
-  void note_barrier() { has_barriers_ = true; }
-  bool has_barriers() const { return has_barriers_; }
+  void note_barrier(Barriers where) { barriers_ = std::max(barriers_, where); }
+  Barriers barriers() const { return barriers_; }
   const std::string& type_text(TypeRef type);
   // The symbol of a mesh, "@mesh", declared when it is first asked for.
   const std::string& mesh(MeshRef mesh);
@@ -90,7 +90,7 @@ class ModuleWriter {
   std::vector<HostCallback> host_callbacks_;
   std::vector<Inspection> inspections_;
   std::vector<CallTarget> targets_;
-  bool has_barriers_ = false;
+  Barriers barriers_ = Barriers::kNone;
   std::unordered_map<TypeRef, std::string> types_;
   struct MeshSymbol {
     MeshRef mesh;
@@ -118,7 +118,7 @@ class FunctionWriter final : public EmitCtx {
 
   std::string in(size_t i) override;
   const Literal* literal(size_t i) const override;
-  void note_barrier() override { module_.note_barrier(); }
+  void note_barrier() override;
   std::string in_as(size_t i, const Dims& shape) override;
   std::string constant(const Literal& x, const Dims& shape) override;
   std::string line(std::string_view text, int num_results = 1) override;
@@ -192,6 +192,7 @@ class FunctionWriter final : public EmitCtx {
 
   ModuleWriter& module_;
   MeshRef manual_mesh_;
+  bool is_main_ = false;
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;

@@ -25,6 +25,17 @@ Dims free_axes(TypeRef type, const Dims& contract, const Dims& batch) {
   return other_axes(type->rank(), joined(contract, batch));
 }
 
+// Whether the contracting axes of a side come after its free ones, so that sums go along rows.
+bool is_in_rows(TypeRef type, const Dims& contract, const Dims& batch) {
+  const Dims& shape = type->shape();
+  Dims free = free_axes(type, contract, batch);
+  auto moves = [&](int64_t axis) { return shape[static_cast<size_t>(axis)] > 1; };
+  return std::none_of(contract.begin(), contract.end(), [&](int64_t summed) {
+    return moves(summed) && std::any_of(free.begin(), free.end(),
+                                        [&](int64_t kept) { return summed < kept && moves(kept); });
+  });
+}
+
 void check_dot_axes(const InferCtx& c, const DotDims& d) {
   TypeRef lhs = c.in(0), rhs = c.in(1);
   auto same_sizes = [&](std::string_view what, const Dims& xs, const Dims& ys, int c_count,
@@ -126,17 +137,21 @@ Val sum_dot_general(RuleCtx& c) {
   return apply(c.op, Vals{c.x(0), c.x(1)}, c.attrs->with({{"dimension_numbers", numbers}}))[0];
 }
 
+// Of floats of at least 32 bits, none of which is converted.
+bool is_plain_product(EmitCtx& c) {
+  DType dtype = c.out_type()->dtype();
+  return c.attr().is_none("precision") && c.in_type(0)->dtype() == dtype &&
+         c.in_type(1)->dtype() == dtype && contains(kFloats, dtype) && info(dtype).bits >= 32;
+}
+
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
 // sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
 // of more than two terms there must be something to gain.
 constexpr int64_t kAlwaysInTerms = 2, kMostTerms = 4, kManyElements = 1 << 13;
 
 bool gains_from_terms(EmitCtx& c, const DotDims& d) {
-  TypeRef lhs = c.in_type(0), rhs = c.in_type(1), out = c.out_type();
-  bool is_plain = c.attr().is_none("precision") && lhs->dtype() == out->dtype() &&
-                  rhs->dtype() == out->dtype() && contains(kFloats, out->dtype()) &&
-                  info(out->dtype()).bits >= 32;
-  if (c.platform() != "cpu" || !is_plain || d.lhs_batch.empty()) return false;
+  TypeRef lhs = c.in_type(0), out = c.out_type();
+  if (c.platform() != "cpu" || !is_plain_product(c) || d.lhs_batch.empty()) return false;
   int64_t terms = product(pick(lhs->shape(), d.lhs_contract));
   return terms > 1 && terms <= (out->num_elements() >= kManyElements ? kMostTerms : kAlwaysInTerms);
 }
@@ -172,11 +187,53 @@ Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
   return sum;
 }
 
+// Sums along leading axes of lhs, as in gradients of weights: XLA's fast kernels on CPU go along
+// rows of lhs, and what it has for other products takes up to three times as long. A transposed
+// copy is worth it where there is enough to multiply and lhs stays in the caches
+// (tools/bench/README.md).
+bool gains_from_rows(EmitCtx& c, const DotDims& d) {
+  TypeRef lhs = c.in_type(0), rhs = c.in_type(1);
+  if (c.platform() != "cpu" || c.has_several_devices() || !is_plain_product(c)) return false;
+  if (is_in_rows(lhs, d.lhs_contract, d.lhs_batch)) return false;
+  int64_t batch = product(pick(lhs->shape(), d.lhs_batch));
+  int64_t terms = product(pick(lhs->shape(), d.lhs_contract));
+  int64_t rows = product(pick(lhs->shape(), free_axes(lhs, d.lhs_contract, d.lhs_batch)));
+  int64_t columns = product(pick(rhs->shape(), free_axes(rhs, d.rhs_contract, d.rhs_batch)));
+  // Of floats, which do not overflow.
+  double products =
+      static_cast<double>(batch * terms) * static_cast<double>(rows) * static_cast<double>(columns);
+  if (batch > 1)
+    return products >= 1 << 16 && std::min({terms, rows, columns}) >= 16 && columns <= 64 &&
+           lhs->num_elements() + rhs->num_elements() <= 1 << 19;
+  return products >= (rows < columns ? 1 << 21 : 1 << 19) && columns > 1 &&
+         terms <= 64 * (rows + columns) && lhs->num_elements() <= 1 << 20;
+}
+
+// XLA would fold the transpose into the product again, and make what lhs is made of a second time,
+// in the other layout: hence the barriers.
+Val product_along_rows(Val x, Val y, const DotDims& d, const AttrRecord& attrs, DType dtype) {
+  Dims free = free_axes(x.type(), d.lhs_contract, d.lhs_batch);
+  x = transpose(optimization_barrier(Vals{x})[0],
+                joined(joined(d.lhs_batch, free), d.lhs_contract));
+  x = optimization_barrier(Vals{x})[0];
+  int num_batch = static_cast<int>(d.lhs_batch.size());
+  DotDims in_rows = d;
+  in_rows.lhs_batch = count_up(num_batch);
+  in_rows.lhs_contract.clear();
+  for (size_t i = 0; i < d.lhs_contract.size(); ++i)
+    in_rows.lhs_contract.push_back(num_batch + static_cast<int64_t>(free.size() + i));
+  return dot_general(x, y, in_rows, dtype, attrs.at("precision"));
+}
+
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
   if (gains_from_terms(c, d))
     return emit_as(
         c, [&](const Vals& xs) { return sum_of_outer_products(xs[0], xs[1], d, c.out_type()); });
+  if (gains_from_rows(c, d))
+    return emit_as(c, [&](const Vals& xs) {
+      return product_along_rows(xs[0], xs[1], d, c.attr(), c.out_type()->dtype());
+    });
   emit_product(c, [&](std::string_view x, std::string_view y) {
     Text t;
     t << "stablehlo.dot_general " << x << ", " << y;
@@ -231,6 +288,28 @@ void place_dot_general(PlaceCtx& c) {
   place_dims(c, to);
 }
 
+// XLA does the same, and then reads the operand across; here it is known in time
+// (emit_dot_general).
+Vals product_of_transpose(SimplifyCtx& c) {
+  std::vector<Dims> numbers = c.attr().ints_list("dimension_numbers");
+  if (!numbers[2].empty()) return {};
+  Val sides[] = {c.x(0), c.x(1)};
+  bool changes = false;
+  for (size_t i : {0, 1}) {
+    const Op* op = c.made_by<"transpose">(sides[i]);
+    if (!op) continue;
+    const Dims& permutation = op->attrs->ints("permutation");
+    Dims free = pick(permutation, free_axes(sides[i].type(), numbers[i], {}));
+    if (!std::is_sorted(free.begin(), free.end())) continue;
+    numbers[i] = pick(permutation, numbers[i]);
+    sides[i] = c.operand(*op, 0);
+    changes = true;
+  }
+  if (!changes) return {};
+  return apply(op_named<"dot_general">(), Vals{sides[0], sides[1]},
+               c.attrs->with({{"dimension_numbers", numbers}}));
+}
+
 OpDef dot_general_op() {
   OpDef d;
   d.name = "dot_general";
@@ -247,6 +326,9 @@ OpDef dot_general_op() {
   d.shares_unmapped = true;
   d.mapped_sum = sum_dot_general;
   d.emit = emit_dot_general;
+  d.simplify = {{"product_of_transpose",
+                 "dot_general(transpose(x), y) -> dot_general(x, y), where nothing is batched",
+                 product_of_transpose}};
   d.cost = cost_dot_general;
   return d;
 }
@@ -254,23 +336,32 @@ OpDef dot_general_op() {
 }  // namespace
 
 // XLA makes the transpose of a product in the layout that it has anyhow, and copies that into the
-// one that is asked for: results of vmap(grad) are written and read twice.
-Vals transpose_of_outer_product(SimplifyCtx& c) {
+// one that is asked for: results of vmap(grad) are written and read twice. Of products that are
+// summed up it takes one with the sides exchanged, also where that costs more: where the sums are
+// along the last axes of lhs and not of rhs, which then is read across.
+Vals transpose_of_product(SimplifyCtx& c) {
   const Op* op = c.made_by<"dot_general">(c.x(0));
   if (!op) return {};
   DotDims d = dot_dims(*op->attrs);
-  if (!d.lhs_contract.empty()) return {};
+  bool sums = !d.lhs_contract.empty();
+  if (sums && (!d.lhs_batch.empty() || !c.is_only_use(c.x(0)))) return {};
   const Dims& permutation = c.attr().ints("permutation");
   auto num_batch = static_cast<std::ptrdiff_t>(d.lhs_batch.size());
   Dims batch(permutation.begin(), permutation.begin() + num_batch);
   Dims free(permutation.begin() + num_batch, permutation.end());
   if (std::any_of(batch.begin(), batch.end(), [&](int64_t i) { return i >= num_batch; })) return {};
   Val sides[] = {c.operand(*op, 0), c.operand(*op, 1)};
-  std::vector<Dims> numbers = {{}, {}, pick(d.lhs_batch, batch), pick(d.rhs_batch, batch)};
+  std::vector<Dims> numbers = {d.lhs_contract, d.rhs_contract, pick(d.lhs_batch, batch),
+                               pick(d.rhs_batch, batch)};
   if (!std::is_sorted(free.begin(), free.end())) {
-    std::rotate(free.begin(), free.end() - (sides[0].type()->rank() - num_batch), free.end());
+    auto num_free = sides[0].type()->rank() - num_batch - std::ssize(d.lhs_contract);
+    std::rotate(free.begin(), free.end() - num_free, free.end());
     if (!std::is_sorted(free.begin(), free.end())) return {};
+    if (sums && is_in_rows(sides[0].type(), d.lhs_contract, d.lhs_batch) &&
+        !is_in_rows(sides[1].type(), d.rhs_contract, d.rhs_batch))
+      return {};
     std::swap(sides[0], sides[1]);
+    std::swap(numbers[0], numbers[1]);
     std::swap(numbers[2], numbers[3]);
   }
   return apply(op_named<"dot_general">(), Vals{sides[0], sides[1]},

@@ -32,6 +32,6 @@ std::vector<JvpArgRule> bilinear_jvp();
 
 // Of a transpose that only orders the batch axes of a product of which nothing is summed up, or
 // that takes the free axes of its right side before those of the left: that product.
-Vals transpose_of_outer_product(SimplifyCtx& c);
+Vals transpose_of_product(SimplifyCtx& c);
 
 }  // namespace weft

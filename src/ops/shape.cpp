@@ -320,9 +320,9 @@ OpDef transpose_op() {
       {"transpose_splat", "transpose(broadcast(s)) -> broadcast(s)", rearranged_splat},
       {"transpose_of_transpose", "transpose(transpose(x, p), q) -> transpose(x, p[q])",
        transpose_of_transpose},
-      {"transpose_of_outer_product",
-       "transpose(dot_general(x, y)) -> dot_general(y, x), where nothing is summed up",
-       transpose_of_outer_product},
+      {"transpose_of_product",
+       "transpose(dot_general(x, y)) -> dot_general(y, x), where that is as fast",
+       transpose_of_product},
   };
   d.cost = cost_bytes;
   return d;

@@ -176,7 +176,7 @@ def compile_text(
     text,
     indices,
     host_functions=(),
-    has_barriers=False,
+    barriers=0,
     targets=(),
     compiler_options=None,
     split=None,
@@ -187,12 +187,12 @@ def compile_text(
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
-    `has_barriers` says whether it has barriers that must stay. `targets` are the functions of other
-    libraries that it calls: (name, the user's line). `compiler_options` are the user's of XLA's,
-    pairs of name and value, or None; "optimize" is what `jit` was given. `split`, a list, gets
-    (number, tiles as of `output_tiles`) of each value of which the module wants to know how XLA
-    splits it. `key` is what of the module decides about its executable, as bytes; None for a module
-    that means something in this process only.
+    `barriers` says where it has some that must stay: nowhere (0), in the main function but not in its
+    loops (1), anywhere (2). `targets` are the functions of other libraries that it calls: (name, the
+    user's line). `compiler_options` are the user's of XLA's, pairs of name and value, or None;
+    "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of `output_tiles`) of
+    each value of which the module wants to know how XLA splits it. `key` is what of the module decides
+    about its executable, as bytes; None for a module that means something in this process only.
     """
     _maps.before_compile()
     placed = [devices.device_at(i) for i in indices]
@@ -202,11 +202,11 @@ def compile_text(
     if platform != "cpu":
         effort = _EFFORTS["fast_run"]
     asked = dict(effort.options) | asked
-    if platform == "cpu" and has_barriers:
+    if platform == "cpu" and barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
         # that small loops become cannot hold a barrier; XLA would abort the process.
-        passes = ["cse_barrier_expander", "small-while-loop-hoisting"]
+        passes = ["cse_barrier_expander", "small-while-loop-hoisting"][:barriers]
         passes += filter(None, [asked.get("xla_disable_hlo_passes")])
         asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.

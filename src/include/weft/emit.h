@@ -64,12 +64,15 @@ WEFT_API uint64_t expanded_ops(const Graph& graph);
 WEFT_API void check_expansion(const Graph& graph);
 
 // A module, and what whoever compiles it has to know.
+// Where a module has optimization barriers that the compiler must not drop.
+enum class Barriers : uint8_t { kNone, kOutsideOfLoops, kAnywhere };
+
 struct EmittedModule {
   std::string text;
   std::vector<HostCallback> callbacks;  // by number
   std::vector<Inspection> inspections;  // by number
   std::vector<CallTarget> targets;      // each once
-  bool has_barriers = false;            // the compiler must not drop its optimization barriers
+  Barriers barriers = Barriers::kNone;
 };
 
 // Throws kDepth for calls and regions too deep in each other.
