@@ -187,12 +187,13 @@ def compile_text(
 
     `host_functions` are those that the module calls, in the order of their numbers in it:
     (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
-    `barriers` says where it has some that must stay: nowhere (0), in the main function but not in its
-    loops (1), anywhere (2). `targets` are the functions of other libraries that it calls: (name, the
-    user's line). `compiler_options` are the user's of XLA's, pairs of name and value, or None;
-    "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of `output_tiles`) of
-    each value of which the module wants to know how XLA splits it. `key` is what of the module decides
-    about its executable, as bytes; None for a module that means something in this process only.
+    `barriers` says where it has some that must stay: nowhere (0), in the main function but not in
+    its loops (1), anywhere (2). `targets` are the functions of other libraries that it calls:
+    (name, the user's line). `compiler_options` are the user's of XLA's, pairs of name and value, or
+    None; "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of
+    `output_tiles`) of each value of which the module wants to know how XLA splits it. `key` is what
+    of the module decides about its executable, as bytes; None for a module that means something in
+    this process only.
     """
     _maps.before_compile()
     placed = [devices.device_at(i) for i in indices]
