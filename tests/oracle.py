@@ -6,6 +6,7 @@ raise too.
 """
 
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -42,7 +43,16 @@ n = jnp.array([3.0, jnp.nan, 1.0, jnp.inf, -0.0, 0.0, jnp.nan, -2.0])
 t = jnp.array([3, 1, 2, 3, 1])
 """
 
+# What later versions of jax than 0.10, which weft follows, do otherwise.
+CHANGED_LATER = {"meshgrid", "cross", "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d"}
+CHANGED_LATER |= {"hypot", "get_scaled_dot_general_config"}
+
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax not installed")
+
+
+def is_later_jax():
+    """Whether the jax that answers is of a later version than weft follows."""
+    return not importlib.metadata.version("jax").startswith("0.10.")
 
 
 def _outcome(expression, names):
@@ -122,6 +132,8 @@ def check(expressions, expression, x64=False):
     """Asserts that an expression of a table gives under weft what it gives under jax."""
     import weft
 
+    if is_later_jax() and expression.partition("(")[0].partition(".")[2] in CHANGED_LATER:
+        pytest.skip("changed in later versions of jax")
     expected = _expected(expressions, x64)[expression]
     with weft.enable_x64(x64):
         got = _outcome(expression, operands(x64)[0])

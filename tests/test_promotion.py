@@ -3,7 +3,7 @@
 import numpy as np
 import promotion
 import pytest
-from oracle import needs_jax
+from oracle import CHANGED_LATER, is_later_jax, needs_jax
 
 import weft
 import weft.numpy as wnp
@@ -15,6 +15,8 @@ import weft.numpy as wnp
 def test_types_of_results_are_those_of_jax(x64):
     with weft.enable_x64(x64):
         found, compared = promotion.differences(0.006, x64, seed=1)
+    if is_later_jax():
+        found = [f for f in found if f.partition("(")[0].rpartition(".")[2] not in CHANGED_LATER]
     assert not found, "\n".join(found)
     assert compared > 300
 
