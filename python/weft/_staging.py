@@ -225,14 +225,22 @@ class ShapedArray(ShapeDtypeStruct):
         if short_dtypes and name != "float0":
             for long in ("float", "uint", "int", "complex"):
                 name = name.replace(long, long[0])
-        manual = "" if self._manual is None else self._manual._short()
-        return f"{name}{self._space()}[{self._dims()}]{manual}"
+        return f"{name}{self._space()}[{self._dims()}]{self._axes()}"
 
     def _dtype_name(self):
         return self.dtype.name.replace("void", "float0")  # NumPy's name of float0
 
     def _space(self):
         return "" if self.memory_space is Space.Device else f"<{self.memory_space.name.lower()}>"
+
+    def _axes(self):
+        """Over which axes of meshes it varies, and sums are yet to be made: "{V:x, U:y}"."""
+        unreduced = frozenset() if self._place is None else self._place.spec.unreduced
+        if not unreduced:
+            return "" if self._manual is None else self._manual._short()
+        from weft.sharding import ManualAxisType
+
+        return (self._manual or ManualAxisType()).update(unreduced=unreduced)._short()
 
     def _dims(self):
         if self._place is None:

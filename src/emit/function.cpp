@@ -7,6 +7,7 @@
 #include "emit/writer.h"
 #include "ops/function.h"
 #include "ops/hlo_text.h"
+#include "ops/place.h"
 #include "weft/ffi.h"
 #include "weft/format.h"
 
@@ -44,6 +45,7 @@ bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
 
 std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
   is_main_ = is_main;
+  if (is_main) find_sums(graph);
   Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
   body.text.reserve(header.size() + 80 * graph.ops().size());
   body.text << "  " << header << " {\n";
@@ -55,6 +57,13 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
   if (is_ordered)
     token_ = is_main ? line(cat("stablehlo.create_token : ", kTokenType)) : fresh_argument();
   std::vector<std::string> outputs = write_ops(graph, args);
+  if (sums_)
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      ShardingRef wanted =
+          module_.options().outputs.empty() ? nullptr : module_.options().outputs[i];
+      if (wanted && !wanted->unreduced().empty())
+        outputs[i] = as_sums(outputs[i], graph.type(graph.outputs()[i]), wanted);
+    }
   for (const std::string& output : outputs)
     result_chain_ = std::max(result_chain_, chain_of(output));
   write_terminator("return", graph, outputs, is_ordered && !is_main);
@@ -115,6 +124,11 @@ void FunctionWriter::write_op(const Op& op) {
     }
     Value result = frame_->graph->result(op, i);
     if (chain_of(frame_->names[result.id]) >= kMaxChain) cut_chain(result);
+    if (frame_->graph != main_graph_ || op_def.sums == Sums::kPlaced) continue;
+    ShardingRef sums = sums_->of(result);
+    if (!sums->unreduced().empty())
+      frame_->names[result.id] =
+          as_sums(frame_->names[result.id], frame_->graph->type(result), sums);
   }
 }
 
@@ -130,6 +144,33 @@ uint32_t FunctionWriter::chain_of(std::string_view text) const {
     if (i > begin && number < chains_.size()) longest = std::max(longest, chains_[number]);
   }
   return longest;
+}
+
+// The compiler takes values for sums that are yet to be made only where it is told so of each.
+void FunctionWriter::find_sums(const Graph& graph) {
+  MeshRef mesh = nullptr;
+  auto look_at = [&](ShardingRef sharding) {
+    if (sharding && !sharding->unreduced().empty()) mesh = sharding->mesh();
+  };
+  const EmitOptions& options = module_.options();
+  for (ShardingRef s : options.inputs) look_at(s);
+  for (ShardingRef s : options.outputs) look_at(s);
+  for (const Op& op : graph.ops())
+    if (def(*op.info).sums == Sums::kPlaced) look_at(op.attrs->sharding("sharding"));
+  if (!mesh) return;
+  std::vector<ShardingRef> inputs;
+  for (size_t i = 0; i < graph.num_inputs(); ++i) {
+    ShardingRef given = options.inputs.empty() ? nullptr : options.inputs[i];
+    bool is_known = given && same_grid(given->mesh(), mesh);
+    inputs.push_back(is_known ? given : make_sharding({.mesh = mesh}));
+  }
+  main_graph_ = &graph;
+  sums_ = Placements::of_graph(graph, mesh, inputs);
+}
+
+std::string FunctionWriter::as_sums(std::string_view name, TypeRef type, ShardingRef sharding) {
+  return line(cat("sdy.sharding_constraint ", name, ' ', module_.sharding(sharding, type->rank()),
+                  " : ", module_.type_text(type)));
 }
 
 // Loops may call the other functions.

@@ -13,6 +13,7 @@
 #include "weft/emit.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"
+#include "weft/placements.h"
 
 namespace weft {
 
@@ -188,11 +189,16 @@ class FunctionWriter final : public EmitCtx {
   std::string typed_constant(const Literal& x, TypeRef type);
   uint32_t chain_of(std::string_view text) const;
   void cut_chain(Value v);
+  void find_sums(const Graph& graph);
+  std::string as_sums(std::string_view name, TypeRef type, ShardingRef sharding);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;
   MeshRef manual_mesh_;
   bool is_main_ = false;
+  // Of the main function's graph, where sums over axes of a mesh are yet to be made of some values.
+  const Graph* main_graph_ = nullptr;
+  std::optional<Placements> sums_;
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;

@@ -107,6 +107,7 @@ void register_convert_element_type(OpRegistry& r) {
        .attrs = {{"new_dtype", AttrType::kDType},
                  {"weak_type", AttrType::kBool, AttrSpec::kOptional, false}},
        .flops = 0});
+  op.sums = Sums::kHandedOn;
   op.infer = [](const InferCtx& c) -> TypeRefs {
     TypeRef out = with_dtype(c.in(0), c.attr().dtype("new_dtype"));
     if (out != c.in(0) && (is_key(c.in(0)->dtype()) || is_key(out->dtype())))
@@ -242,6 +243,7 @@ void register_copy(OpRegistry& r) {
                            [](SimplifyCtx& c) -> Vals { return {c.x(0)}; }, Phase::kFinal}},
              .flops = 0});
   stop.emit = [](EmitCtx& c) { c.set_out(0, c.in(0)); };
+  stop.sums = Sums::kHandedOn;
   r.add(zero_tangent(stop));
 }
 

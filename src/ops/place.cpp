@@ -284,11 +284,21 @@ ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
       if (mesh->axis(axis).type == AxisType::kExplicit) axes.push_back(axis);
     split.push_back(axes);
   }
-  return in_memory(sharding_of(mesh, split), memory);
+  ShardingParts parts = sharding_of(mesh, split)->parts();
+  for (int64_t axis : sharding->unreduced())
+    if (mesh->axis(axis).type == AxisType::kExplicit) parts.unreduced.push_back(axis);
+  parts.memory = memory;
+  return make_sharding(std::move(parts));
 }
 
 std::string split_text(TypeRef type, ShardingRef sharding) {
   std::string text = cat(type);
+  auto names = [&](const Dims& axes) {
+    Text t;
+    for (size_t i = 0; i < axes.size(); ++i)
+      t << (i ? "," : "") << sharding->mesh()->axis(axes[i]).name;
+    return axes.size() > 1 ? cat('(', t.view(), ')') : t.take();
+  };
   Text t;
   t << std::string_view(text).substr(0, text.find('['));
   t << (sharding->memory() == kHostMemory ? "<host>[" : "[");
@@ -296,12 +306,10 @@ std::string split_text(TypeRef type, ShardingRef sharding) {
     t << (i ? "," : "") << type->shape()[i];
     const Dims& axes = sharding->dim(i).axes;
     if (axes.empty()) continue;
-    t << (axes.size() > 1 ? "@(" : "@");
-    for (size_t j = 0; j < axes.size(); ++j)
-      t << (j ? "," : "") << sharding->mesh()->axis(axes[j]).name;
-    if (axes.size() > 1) t << ')';
+    t << '@' << names(axes);
   }
   t << ']';
+  if (!sharding->unreduced().empty()) t << "{U:" << names(sharding->unreduced()) << '}';
   return t.take();
 }
 
@@ -344,13 +352,44 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   bool by_graphs = d.call != CallKind::kNone || d.loop.parts ||
                    (d.jvp_kind == JvpKind::kGraph && op.attrs && op.attrs->holds_graphs());
   std::string memory = by_graphs ? "" : joint_memory(c, ops.operands(op));
+  bool hands_on_sums = !by_graphs && d.sums != Sums::kPlaced;
+  Dims sums = hands_on_sums ? joint_sums(c) : Dims();
   for (uint32_t i = 0; i < op.num_results; ++i) {
     Value v{op.results_begin + i};
-    set(v, in_memory(c.out[i], c.out[i]->memory().empty() ? memory : c.out[i]->memory()));
+    ShardingRef made = c.out[i];
+    if (!sums.empty()) {
+      ShardingParts parts = made->parts();
+      parts.unreduced = sums;
+      made = make_sharding(std::move(parts));
+    }
+    set(v, in_memory(made, made->memory().empty() ? memory : made->memory()));
     if (!constant) continue;
     if (v.id >= constant_.size()) constant_.resize(v.id + 1);
     constant_[v.id] = true;
   }
+}
+
+// The axes along which the sums that the operands stand for are not made yet. They stay so in what
+// is linear in all of them, and nothing else can be computed of their parts.
+Dims Placements::joint_sums(const PlaceCtx& c) const {
+  auto has_sums = [](ShardingRef s) { return !s->unreduced().empty(); };
+  auto first = std::find_if(c.in.begin(), c.in.end(), has_sums);
+  if (first == c.in.end()) return {};
+  if (c.op.sums == Sums::kHandedOn) return (*first)->unreduced();
+  bool is_linear = c.op.jvp_kind == JvpKind::kLinear || c.op.adds, alike = is_linear;
+  const std::vector<size_t>& args = c.op.linear_args;
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    bool counts = args.empty() || std::find(args.begin(), args.end(), i) != args.end();
+    alike &= c.in[i]->unreduced() == (counts ? (*first)->unreduced() : Dims());
+  }
+  if (alike) return (*first)->unreduced();
+  if (c.strict)
+    fail(is_linear || c.op.commutative || c.op.mapped_sum ? ErrorKind::kSharding
+                                                          : ErrorKind::kNotImplemented,
+         "[", c.op.name, "] expected operands whose sums over axes of the mesh are made",
+         is_linear ? ", or are yet to be made over the same axes" : "", "; got ", operands_text(c),
+         "\n  Make them first with weft.reshard, to a sharding without unreduced=.");
+  return {};
 }
 
 // Constants, and what has one element or is made of such, are as good as in every memory.
@@ -390,12 +429,19 @@ void Placements::follow(const GraphBuilder& builder, uint32_t end, bool strict) 
   }
 }
 
-std::vector<ShardingRef> Placements::of_outputs(const Graph& graph, MeshRef mesh,
-                                                std::span<const ShardingRef> inputs) {
+Placements Placements::of_graph(const Graph& graph, MeshRef mesh,
+                                std::span<const ShardingRef> inputs) {
   Placements table(mesh);
-  for (size_t i = 0; i < inputs.size(); ++i) table.set(Value{static_cast<uint32_t>(i)}, inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    table.set(Value{static_cast<uint32_t>(i)}, on_explicit_axes(inputs[i], mesh));
   for (const Op& op : graph.ops())
     if (op.num_results) table.apply(graph, op, false);
+  return table;
+}
+
+std::vector<ShardingRef> Placements::of_outputs(const Graph& graph, MeshRef mesh,
+                                                std::span<const ShardingRef> inputs) {
+  Placements table = of_graph(graph, mesh, inputs);
   std::vector<ShardingRef> out;
   for (Value v : graph.outputs()) out.push_back(table.of(v));
   return out;

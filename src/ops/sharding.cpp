@@ -159,9 +159,15 @@ void register_sharding(OpRegistry& r) {
                       c.sharding(sharding, c.out_type()->rank()), " : ", mlir_type(c.out_type()))));
   };
   op.elementwise = false;  // dimensions matter
+  op.sums = Sums::kPlaced;
   r.add(linear(op, [](TransposeCtx& c) {
+    // What is added up later has the cotangent of the sum, in each of its parts.
+    ShardingParts parts = c.attr().sharding("sharding")->parts();
+    parts.unreduced.clear();
     Val ct = c.ct();
-    c.add(0, apply(c.op, {&ct, 1}, c.attrs)[0]);
+    AttrsRef attrs =
+        AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", make_sharding(std::move(parts))}});
+    c.add(0, apply(c.op, {&ct, 1}, attrs)[0]);
   }));
 }
 

@@ -406,7 +406,7 @@ def select_n(which, *cases):
     if cases:
         _check_cases("select_n", which, cases)
     if is_integer(dtype_of(which)):
-        which = _core.astype(which, "int32")
+        which = _core.astype(which, "int32", True)  # the result is as weak as the cases
     return _core.bind("select_n", which, *cases)
 
 

@@ -264,13 +264,8 @@ def _check_bounds(lower, upper):
                 f"[fori_loop] expected integer scalars as bounds; got {types[0]} and {types[1]}"
             )
     strong = {aval.dtype for aval in types if not aval.weak_type}
-    # A number that is only known when the program runs does not change its sign.
-    traced = {
-        aval.dtype.kind
-        for aval, bound in zip(types, (lower, upper), strict=True)
-        if isinstance(bound, _core.Tracer)
-    }
-    if len(strong) > 1 or (strong and traced - {dtype.kind for dtype in strong}):
+    # A Python integer is a signed one.
+    if len(strong) > 1 or (strong and len({aval.dtype.kind for aval in types}) > 1):
         raise ControlFlowTypeError(
             f"[fori_loop] expected bounds of one dtype; got {types[0]} and {types[1]}"
         )

@@ -267,12 +267,12 @@ def map(f, xs, *, batch_size=None):
     Args:
       f: function of a slice of xs to a tree of arrays.
       xs: tree of arrays with leading axes of one length.
-      batch_size: how many slices are computed at a time, by `vmap`; None: one, without `vmap`.
+      batch_size: how many slices are computed at a time, by `vmap`; None or 0: one, without `vmap`.
 
     Raises what `scan` raises.
     """
     check_callable(f, "map")
-    if batch_size is None:
+    if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     try:
         batch_size = operator.index(batch_size)

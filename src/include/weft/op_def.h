@@ -460,6 +460,13 @@ using LiftRule = std::function<LiftedOp(const AttrsRef&)>;
 // How an op differentiates. kNone differentiates to an error that names the op.
 enum class JvpKind : uint8_t { kNone, kZero, kLinear, kArgs, kCustom, kGraph };
 
+// Which sums over axes of a mesh are yet to be made of an op's results (ShardingParts::unreduced).
+enum class Sums : uint8_t {
+  kOfLinear,  // those of the operands, if it is linear in all that have any; else there may be none
+  kHandedOn,  // those of the operand
+  kPlaced,    // as `place` says
+};
+
 // How passes may treat an op whose operands are the inputs of its only graph and whose results are
 // that graph's outputs.
 enum class CallKind : uint8_t {
@@ -501,6 +508,7 @@ struct OpDef : OpInfo {
   ShardRule shard;           // null: results vary over the axes over which any operand does
   // Null: as an element-wise op, if it is one; else operands must not be split.
   PlaceRule place;
+  Sums sums = Sums::kOfLinear;
   CheckRule check;  // null: nothing but results that are NaN or infinite
 
   // Names of the slots that are empty and could matter: what "the registry lacks" prints.

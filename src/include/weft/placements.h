@@ -17,7 +17,7 @@ namespace weft {
 // closed, in the memory of the host if it is there, else in the default one. A mesh without axes
 // goes with any. Throws kSharding if the axes are others.
 WEFT_API ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh);
-// "f32[8@x,16@(y,z)]", "f32<host>[8]"
+// "f32[8@x,16@(y,z)]", "f32<host>[8]", "f32[8]{U:x}"
 WEFT_API std::string split_text(TypeRef type, ShardingRef sharding);
 
 struct PlaceCtx;
@@ -36,12 +36,14 @@ class WEFT_API Placements {
   // Applies the rules to the ops that a builder or graph has got since, as far as those whose
   // results come before `end`. Throws kSharding if `strict` and a rule finds no answer.
   void follow(const GraphBuilder& builder, uint32_t end, bool strict);
-  // The same for a whole graph whose inputs are split so; returns its outputs'.
+  // The same for a whole graph whose inputs are split so.
+  static Placements of_graph(const Graph& graph, MeshRef mesh, std::span<const ShardingRef> inputs);
   static std::vector<ShardingRef> of_outputs(const Graph& graph, MeshRef mesh,
                                              std::span<const ShardingRef> inputs);
 
  private:
   bool goes_with_any(const PlaceCtx& c, size_t operand, Value v) const;
+  Dims joint_sums(const PlaceCtx& c) const;
   std::string joint_memory(const PlaceCtx& c, std::span<const Value> operands) const;
   template <typename Ops>
   void apply(const Ops& ops, const Op& op, bool strict);
