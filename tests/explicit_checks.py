@@ -13,6 +13,7 @@ from sharding_checks import raises, same
 
 import weft
 import weft.numpy as wnp
+from weft import lax
 from weft.errors import ShardingError, ShardingTypeError
 from weft.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
@@ -277,7 +278,31 @@ def unreduced():
             with raises(NotImplementedError, "added up", "unreduced={'y'}", ".py:"):
                 read(sums)
         same(weft.reshard(sums, P("x")), left @ right)
-        same(weft.jit(lambda x, w: weft.reshard(product(x, w) * 2, P()))(x, w), left @ right * 2)
+        twice = lambda c, _: (c + c, None)
+        for f, times in (
+            (lambda y: y + y, 2),
+            (lambda y: y.T.astype("int32").astype("float32").T, 1),
+            (lambda y: wnp.sum(y[None], 0), 1),
+            (lambda y: lax.cond(True, lambda y: y + y, lambda y: y, y), 2),
+            (lambda y: lax.scan(twice, y, length=2)[0], 4),
+            (lambda y: wnp.concatenate([y, y], 1)[:, 16:], 1),
+        ):
+            whole = lambda y, f=f: weft.reshard(f(y), P())
+            for g in (f, weft.jit(f)):
+                made = g(sums)
+                assert str(weft.typeof(made)) == "float32[16@x,16]{U:y}", weft.typeof(made)
+                same(weft.reshard(made, P()), left @ right * times)
+            same(weft.jit(whole)(sums), left @ right * times)
+        for f, error in (
+            (lambda y: y * 2, ShardingTypeError),
+            (lambda y: y + 1, ShardingTypeError),
+            (lambda y: y @ y, ShardingTypeError),
+            (wnp.sin, NotImplementedError),
+            (lambda y: wnp.max(y, 1), NotImplementedError),
+        ):
+            for g in (f, weft.jit(f)):
+                with raises(error, "sums over axes", "{U:y}", ".py:"):
+                    g(sums)
         for value in (left, x, weft.device_put(left, weft.devices()[1])):
             put = weft.device_put(value, NamedSharding(MESH, part))
             same(weft.device_put(put, NamedSharding(MESH, P("x"))), left)
