@@ -93,7 +93,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     if not is_integer(dtype_of(ind)):
         raise DTypeError(f"[put] expected integer positions; got {dtype_of(ind)}")
     if any(0 in shape_of(x) for x in (a, ind, v)):
-        return _core.asarray(a)
+        return _core.apart(a)
     return _put(a, ind, v, mode=mode)
 
 
@@ -224,7 +224,7 @@ def insert(arr, obj, values, axis=None):
             f"[insert] expected values with at most {ndim_of(arr)} axes; got {shape_of(values)}"
         )
     if 0 in shape_of(obj):
-        return _core.asarray(arr)
+        return _core.apart(arr)
     return _insert(arr, obj, values, axis=axis)
 
 
