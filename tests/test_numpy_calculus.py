@@ -58,6 +58,8 @@ CASES = lines(
     jnp.block([[x],[i8]])
     jnp.block(x)
     jnp.block([1,2])
+    jnp.block([x,[x]])
+    jnp.block([[x],x])
     jnp.iterable(x)
     jnp.iterable(1)
     """

@@ -280,7 +280,10 @@ def _correlations(c):
 
 def block(arrays):
     """Joins nested lists of arrays: the innermost along the last axis, the next along the one
-    before, and so on."""
+    before, and so on.
+
+    Raises AttributeValueError (a ValueError) for lists of different depths.
+    """
 
     def depth(x):
         return 1 + max(map(depth, x)) if isinstance(x, list) and x else int(isinstance(x, list))
@@ -292,6 +295,10 @@ def block(arrays):
     ndim = max(rank(arrays), levels)
 
     def joined(x, level):
+        if isinstance(x, list) == (level == levels):
+            raise AttributeValueError(
+                "[block] expected lists of arrays, or lists of lists, but not both in one list"
+            )
         if level == levels:
             return broadcast_to_rank(x, ndim)
         return concatenate([joined(part, level + 1) for part in x], level - levels)

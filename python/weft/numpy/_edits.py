@@ -131,7 +131,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
         raise DTypeError(f"[put_along_axis] expected integer indices; got {dtype_of(indices)}")
     mode = GatherScatterMode.from_any(mode).value
     if axis is None:
-        flat = _put_along_axis(ravel(arr), indices, values, axis=0, mode=mode)
+        flat = put_along_axis(ravel(arr), indices, values, 0, False, mode=mode)
         return reshape(flat, shape_of(arr))
     if ndim_of(arr) != ndim_of(indices):
         raise ShapeError(
