@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft.dtypes import (
     default_float,
     dtype_of,
+    is_inexact,
     is_integer,
     requested_dtype,
     to_inexact_dtype,
@@ -189,7 +190,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
     m = n if M is None else static_int(M, "eye", "M")
     if n < 0 or m < 0:
         raise AttributeValueError(f"[eye] expected non-negative sizes; got {n} and {m}")
-    if shape_of(k) or not is_integer(dtype_of(k)):
+    if shape_of(k) or is_inexact(dtype_of(k)):
         raise AttributeValueError(f"[eye] expected k to be an integer; got {k!r}")
     known = not isinstance(k, _core.Tracer)
     if known and on_host(n * m):
