@@ -71,6 +71,8 @@ def ravel(a, order="C", *, out_sharding=None):
     """The elements as a one-dimensional array; see `reshape` for `order`.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Raises NotImplementedError for orders "A" and "K".
     """
     if order == "K":
         raise NotImplementedError("[ravel] expected order 'C' or 'F'; got 'K'")
