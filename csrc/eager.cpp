@@ -239,7 +239,7 @@ Ref on_device(Ref array, ShardingRef sharding) {
   options.places = {replicated(sharding->mesh()), {a->sharding}, {sharding}};
   Outputs out;
   PyObject* input = array.get();
-  run(*compile(graph, options, {a->weak}), {&input, 1}, a->committed, out, HandedThrough::kItself);
+  run(*compile(graph, options, {a->weak}), {&input, 1}, a->committed, out);
   return out.take(0);
 }
 
@@ -282,7 +282,7 @@ static void run_call(const EagerCall& call, Build build, Outputs& out) {
     held.push_back(for_call(x, at, dtype));
     inputs.push_back(held.back().get());
   }
-  run(**program, {inputs.data(), inputs.size()}, where.committed, out, HandedThrough::kItself);
+  run(**program, {inputs.data(), inputs.size()}, where.committed, out);
 }
 
 Objects run_eagerly(const EagerCall& call, Build build) {

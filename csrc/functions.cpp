@@ -318,6 +318,14 @@ PyObject* asarray(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* apart(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    Operand x = classify_operand(o, "apart");
+    Ref same = made(x, astype(x, x.type->dtype(), x.weak));
+    return same.get() == o ? handed_on(o).release() : same.release();
+  });
+}
+
 // asarray(), where the user asked for a transfer by name: not on the mesh that is set, if it is no
 // array yet.
 PyObject* explicit_asarray(PyObject*, PyObject* o) {
@@ -362,6 +370,7 @@ PyMethodDef functions[] = {
     {"astype", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(astype_function)),
      METH_FASTCALL, "astype(x, dtype, weak=False)."},
     {"asarray", asarray, METH_O, "A number or NumPy array as an Array; arrays as they are."},
+    {"apart", apart, METH_O, "As asarray; of an array another one with the same buffer."},
     {"explicit_asarray", explicit_asarray, METH_O, "asarray() that no guard of transfers stops."},
     {"canonical_dtype", canonical_dtype, METH_O, "The NumPy dtype that a dtype-like names."},
     {nullptr, nullptr, 0, nullptr}};

@@ -139,7 +139,7 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
       inputs.push_back(held.back().get());
     }
   }
-  run(*program, {inputs.data(), inputs.size()}, where.committed, outputs, HandedThrough::kApart);
+  run(*program, {inputs.data(), inputs.size()}, where.committed, outputs);
 }
 
 // A cell that the function closes over must not be an argument as well.

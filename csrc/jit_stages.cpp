@@ -260,7 +260,7 @@ void bind_stages(nb::module_& m) {
           inputs.push_back(held.back().get());
         }
         bool committed = where.committed || !is_trivial(p.program->places.at);
-        run(*p.program, inputs, committed, outputs, HandedThrough::kApart);
+        run(*p.program, inputs, committed, outputs);
         nb::list out;
         for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
         return out;

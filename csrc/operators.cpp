@@ -97,13 +97,15 @@ WEFT_UNARY(negative, "neg")
 WEFT_UNARY(invert, "not")
 #undef WEFT_UNARY
 
+PyObject* unchanged(PyObject* x) {
+  return guard([&] { return handed_on(x).release(); });
+}
+
 PyObject* absolute(PyObject* x) {
   static const Elementwise f = function("abs", Promotion::kNumpy);
   DType dtype = classify(x).type->dtype();
-  return is_bool(dtype) || is_unsigned_int(dtype) ? Py_NewRef(x) : call(f, "absolute", {x});
+  return is_bool(dtype) || is_unsigned_int(dtype) ? unchanged(x) : call(f, "absolute", {x});
 }
-
-PyObject* positive(PyObject* x) { return Py_NewRef(x); }
 
 PyObject* floor_divide(PyObject* x, PyObject* y) { return call_python(hooks.floordiv, x, y); }
 PyObject* remainder(PyObject* x, PyObject* y) { return call_python(hooks.mod, x, y); }
@@ -209,7 +211,7 @@ TypeSlots operator_slots() {
   add_slot(Py_nb_lshift, left_shift);
   add_slot(Py_nb_rshift, shift_right);
   add_slot(Py_nb_negative, negative);
-  add_slot(Py_nb_positive, positive);
+  add_slot(Py_nb_positive, unchanged);
   add_slot(Py_nb_absolute, absolute);
   add_slot(Py_nb_invert, invert);
   add_slot(Py_tp_richcompare, compare);

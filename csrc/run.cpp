@@ -20,10 +20,8 @@ namespace {
 
 // An input that is also a result. Its type differs where keys are made of their words, or words of
 // keys.
-Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed, HandedThrough how) {
+Ref handed_through(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   check_live(a);
-  bool is_same = a->type == type && a->weak == weak && a->committed == committed && !a->shared;
-  if (how == HandedThrough::kItself && is_same) return Ref::borrow(reinterpret_cast<PyObject*>(a));
   return twin_of(a, type, weak, committed);
 }
 
@@ -186,8 +184,7 @@ Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
 
 }  // namespace
 
-void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out,
-         HandedThrough how) {
+void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
   if (is_on(kNoExecution)) {
     PyErr_SetString(PyExc_RuntimeError,
                     "expected nothing to run, as no_execution is set; got a "
@@ -222,7 +219,7 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
     int from = p.from_input[i];
     if (from >= 0) {
       out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
-                                   p.weak[i], committed, how));
+                                   p.weak[i], committed));
     } else {
       ShardingRef sharding =
           p.executable ? p.executable->result_sharding(static_cast<size_t>(next)) : p.places.at;

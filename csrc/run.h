@@ -30,13 +30,10 @@ class Outputs {
   SmallVector<PyObject*, 8> objects_;
 };
 
-// What a result is that is an input: what a user jitted gives arrays of their own, each of which
-// may be deleted or donated without the other; anything else may give what it got.
-enum class HandedThrough : uint8_t { kItself, kApart };
-
-// Runs; appends one Array per output to `out`. `inputs` are live Arrays of the right types.
-void run(const Program& program, std::span<PyObject* const> inputs, bool committed, Outputs& out,
-         HandedThrough how);
+// Runs; appends one Array per output to `out`. `inputs` are live Arrays of the right types. An
+// output that is an input is an array of its own: either may be deleted or donated without the
+// other.
+void run(const Program& program, std::span<PyObject* const> inputs, bool committed, Outputs& out);
 
 // What to wait for before the process ends. Runs of one thread end in order.
 struct LastRun {

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import operator
 import weakref
 
 import numpy as np
@@ -178,6 +179,27 @@ def test_results_that_are_arguments_are_arrays_of_their_own(how):
     np.testing.assert_array_equal(result, 2 * np.arange(8) + 1)
     assert b.is_deleted()
     assert last is None or result.unsafe_buffer_pointer() == last
+
+
+_NOTHING_TO_DO = [
+    wnp.ravel, wnp.squeeze, wnp.atleast_1d, wnp.real, wnp.conj, wnp.positive, wnp.block, wnp.clip,
+    weft.lax.stop_gradient, operator.pos, lambda x: x.T, lambda x: wnp.diff(x, n=0),
+    lambda x: x.reshape(8), lambda x: x[...], lambda x: wnp.round(x.astype(int)).astype(float),
+    lambda x: weft.lax.expand_dims(x, ()), lambda x: wnp.split(x, 1)[0], lambda x: x.at[...].get(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", _NOTHING_TO_DO)
+def test_results_of_functions_that_have_nothing_to_do_outlive_the_argument(function):
+    x, y = wnp.arange(8.0), wnp.arange(8.0)
+    of_deleted, of_donated = function(x), function(y)
+    x.delete()
+    np.testing.assert_array_equal(of_deleted, np.arange(8))
+    np.testing.assert_array_equal(weft.jit(lambda v: v + 1, donate_argnums=0)(y), np.arange(8) + 1)
+    assert y.is_deleted()
+    np.testing.assert_array_equal(of_donated, np.arange(8))
+    with pytest.raises(weft.errors.DeletedArrayError):
+        function(x)
 
 
 def test_donated_arguments_that_are_results():

@@ -194,6 +194,8 @@ CASES = lines(
     lax.broadcasted_iota('int32',(2,3),2)
     lax.full((2,3),1.5)
     lax.full((2,),1,'float32')
+    lax.full((2,),1j,'float32')
+    lax.full_like(x,1j)
     lax.full((2,),i8)
     lax.full_like(x,2)
     lax.full_like(x,2,'int8')

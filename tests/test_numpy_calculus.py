@@ -58,6 +58,8 @@ CASES = lines(
     jnp.block([[x],[i8]])
     jnp.block(x)
     jnp.block([1,2])
+    jnp.block([x[0],[x[0]]])
+    jnp.block([[x[0]],x[0]])
     jnp.iterable(x)
     jnp.iterable(1)
     """

@@ -146,6 +146,10 @@ CASES = lines(
     jnp.eye(2,3,-1,dtype='int8')
     jnp.eye(300)[5]
     jnp.eye(-1)
+    jnp.full_like(x,1j)
+    jnp.full_like(h,2j,dtype=complex)
+    lax.map(lambda k: jnp.eye(2,3,k=k,dtype=bool),jnp.array([0,-1]))
+    jnp.eye(3,k=1.5)
     jnp.identity(2)
     jnp.tri(3)
     jnp.tri(2,4,-1,dtype=bool)

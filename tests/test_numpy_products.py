@@ -98,6 +98,8 @@ CASES = lines(
     jnp.einsum('ji',x)
     jnp.einsum('ij->',x)
     jnp.einsum('ij->j',x)
+    jnp.einsum('ij->j',x>1)
+    jnp.einsum('ij->',x<0)
     jnp.einsum('ii',x[:,:2])
     jnp.einsum('ii->i',x[:,:2])
     jnp.einsum('iij->j',u[:,:2])

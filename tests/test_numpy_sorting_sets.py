@@ -468,6 +468,7 @@ CASES = lines(
     jnp.put_along_axis(x,jnp.array([[1],[2]]),jnp.array([[7],[8]]),axis=1,inplace=False)
     jnp.put_along_axis(x,jnp.array([[1,0,1]]),9,0,inplace=False)
     jnp.put_along_axis(x,jnp.array([1,0]),9,None,inplace=False)
+    jnp.put_along_axis(x,jnp.array([[1]]),9,None,inplace=False)
     jnp.put_along_axis(x,jnp.array([1,0]),9,1,inplace=False)
     jnp.put_along_axis(x,jnp.array([[1],[-1]]),9,1,inplace=False)
     jnp.put_along_axis(x,jnp.array([[1],[9]]),9,1,inplace=False)

@@ -100,6 +100,8 @@ def test_frompyfunc():
     same(f.accumulate(K, 1), np.subtract.accumulate(K, 1))
     same(f.outer(X[0], X[1]), np.subtract.outer(X[0], X[1]))
     same(f.reduceat(K[0], AT[:2]), np.subtract.reduceat(K[0], AT[:2]))
+    affine = wnp.frompyfunc(lambda x, y: x * y + 1, 2, 1, identity=2)  # reductions begin with it
+    assert affine.reduce(wnp.array([3, 4])) == 29 and affine.reduce(wnp.array([3]), initial=1) == 4
     both = wnp.frompyfunc(lambda x: (x + 1, x * 2), 1, 2)
     for got, wanted in zip(both(X), (X + 1, X * 2), strict=True):
         same(got, wanted)

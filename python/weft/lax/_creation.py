@@ -5,8 +5,8 @@ import numpy as np
 from weft import _core
 from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
 from weft._staging import ShapeDtypeStruct
-from weft.dtypes import dtype_of, is_integer, is_key, requested_dtype
-from weft.errors import ShapeError
+from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
+from weft.errors import DTypeError, ShapeError
 from weft.lax._sharding import split_as, split_like, varying_like
 
 
@@ -55,10 +55,17 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
         weak, dtype = dtype is None, dtype or dtype_of(fill_value)
         fill_value = _core.astype(np.asarray(fill_value).astype(dtype)[()], dtype, weak)
     elif dtype is not None:
-        fill_value = _core.astype(fill_value, dtype)
+        fill_value = _converted(fill_value, dtype, "full")
     if not shape:
         return _core.asarray(fill_value)
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
+
+
+def _converted(value, dtype, function, weak=False):
+    """A number that the dtype has a place for, in that."""
+    if type(value) is complex and not (is_complex(dtype) or is_bool(dtype)):
+        raise DTypeError(f"[{function}] expected a real number for dtype {dtype}; got {value}")
+    return _core.astype(value, dtype, weak)
 
 
 def full_of_keys(shape, fill_value, dtype):
@@ -78,7 +85,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     if dtype is not None or is_key(own_dtype):
         result = full(shape, fill_value, own_dtype if dtype is None else dtype)
     else:
-        result = full(shape, _core.astype(fill_value, own_dtype, weak))
+        result = full(shape, _converted(fill_value, own_dtype, "full_like", weak))
     return (split_like if shape == own_shape else varying_like)(result, x)
 
 

@@ -63,7 +63,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     shape = static_shape(shape, "broadcast_in_dim")
     dims = static_ints(broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions")
     if dims == tuple(range(len(shape))) and shape_of(operand) == shape:
-        return _core.asarray(operand)
+        return _core.apart(operand)
     order = sorted(range(len(dims)), key=dims.__getitem__)
     if len(dims) == ndim_of(operand) and order != list(range(len(dims))):
         operand, dims = transpose(operand, order), tuple(sorted(dims))
@@ -85,7 +85,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
 def broadcast_to_rank(x, rank):
     """Adds leading axes of size 1 until the array has at least `rank` dimensions."""
     missing = static_int(rank, "broadcast_to_rank", "rank") - ndim_of(x)
-    return broadcast(x, (1,) * missing) if missing > 0 else _core.asarray(x)
+    return broadcast(x, (1,) * missing) if missing > 0 else _core.apart(x)
 
 
 def broadcast_like(arr, like_arr):
@@ -108,7 +108,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         operand = transpose(operand, dimensions)
     new_sizes = static_shape(new_sizes, "reshape")
     if new_sizes == shape_of(operand):
-        return _core.asarray(operand)
+        return _core.apart(operand)
     return _core.bind("reshape", operand, new_sizes=new_sizes)
 
 
@@ -133,7 +133,7 @@ def squeeze(array, dimensions):
     """Drops the given axes, whose size must be 1."""
     dimensions = listed(dimensions, "squeeze", "dimensions")
     axes = tuple(sorted(normalize_axes(dimensions, ndim_of(array), "squeeze")))
-    return _core.bind("squeeze", array, dimensions=axes) if axes else _core.asarray(array)
+    return _core.bind("squeeze", array, dimensions=axes) if axes else _core.apart(array)
 
 
 def expand_dims(array, dimensions):
@@ -158,7 +158,7 @@ def transpose(operand, permutation):
     ndim = ndim_of(operand)
     permutation = counted_axes(permutation, "transpose")
     if permutation == tuple(range(ndim)):
-        return _core.asarray(operand)
+        return _core.apart(operand)
     return _core.bind("transpose", operand, permutation=permutation)
 
 
@@ -172,7 +172,7 @@ def move_axis(x, source, destination):
 def rev(operand, dimensions):
     """Reverses the order of the elements along the given axes, counted from the start."""
     axes = normalize_axes(counted_axes(dimensions, "rev"), ndim_of(operand), "rev")
-    return _core.bind("rev", operand, dimensions=axes) if axes else _core.asarray(operand)
+    return _core.bind("rev", operand, dimensions=axes) if axes else _core.apart(operand)
 
 
 def concatenate(operands, dimension):
@@ -191,7 +191,7 @@ def concatenate(operands, dimension):
     (dimension,) = counted_axes((dimension,), "concatenate")
     axis = normalize_axis(dimension, ndim_of(operands[0]), "concatenate")
     if len(operands) == 1:
-        return _core.asarray(operands[0])
+        return _core.apart(operands[0])
     return _core.bind("concatenate", *operands, dimension=axis)
 
 
@@ -215,7 +215,7 @@ def split(operand, sizes, axis=0):
     axis = normalize_axis(axis, ndim_of(operand), "split")
     sizes = static_shape(sizes, "split")
     if len(sizes) == 1 and sizes[0] == shape_of(operand)[axis]:
-        return [_core.asarray(operand)]
+        return [_core.apart(operand)]
     return list(_core.bind("split", operand, axis=axis, sizes=sizes))
 
 

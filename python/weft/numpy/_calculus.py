@@ -36,7 +36,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
         raise AttributeValueError(f"[diff] expected n to be at least 0; got {n}")
     axis = normalize_axis(axis, ndim_of(a), "diff")
     if n == 0:
-        return _core.asarray(a)
+        return _core.apart(a)
     return _diff(a, prepend, append, n=n, axis=axis)
 
 
@@ -112,10 +112,11 @@ def gradient(f, *varargs, axis=None, edge_order=None):
       An array of the shape of `f`; a list of them for several axes.
 
     Raises ShapeError for axes with fewer than two values and for spacings of other shapes,
-    AttributeValueError (a ValueError) for another number of spacings or another edge_order.
+    AttributeValueError (a ValueError) for another number of spacings, NotImplementedError for
+    another edge_order.
     """
     if edge_order not in (None, 1):
-        raise AttributeValueError(f"[gradient] expected edge_order 1 or None; got {edge_order}")
+        raise NotImplementedError(f"[gradient] expected edge_order 1 or None; got {edge_order}")
     axes = normalize_axes(axis, ndim_of(f), "gradient")
     if any(shape_of(f)[i] < 2 for i in axes):
         raise ShapeError(
@@ -279,7 +280,10 @@ def _correlations(c):
 
 def block(arrays):
     """Joins nested lists of arrays: the innermost along the last axis, the next along the one
-    before, and so on."""
+    before, and so on.
+
+    Raises AttributeValueError (a ValueError) for lists of different depths.
+    """
 
     def depth(x):
         return 1 + max(map(depth, x)) if isinstance(x, list) and x else int(isinstance(x, list))
@@ -291,6 +295,10 @@ def block(arrays):
     ndim = max(rank(arrays), levels)
 
     def joined(x, level):
+        if isinstance(x, list) == (level == levels):
+            raise AttributeValueError(
+                "[block] expected lists of arrays, or lists of lists, but not both in one list"
+            )
         if level == levels:
             return broadcast_to_rank(x, ndim)
         return concatenate([joined(part, level + 1) for part in x], level - levels)

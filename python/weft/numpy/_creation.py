@@ -242,14 +242,14 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     shape = static_shape(shape, "full")
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
-        if type(fill_value) is complex:
-            _check_number(fill_value, dtype)
     return placed(_filled(shape, fill_value, dtype, False), device)
 
 
 def _filled(shape, fill_value, dtype, weak):
     if dtype is None:
         _, dtype, weak = _core.typeof(fill_value)
+    elif type(fill_value) is complex:
+        _check_number(fill_value, dtype)
     if is_key(dtype):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))

@@ -93,7 +93,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     if not is_integer(dtype_of(ind)):
         raise DTypeError(f"[put] expected integer positions; got {dtype_of(ind)}")
     if any(0 in shape_of(x) for x in (a, ind, v)):
-        return _core.asarray(a)
+        return _core.apart(a)
     return _put(a, ind, v, mode=mode)
 
 
@@ -131,7 +131,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
         raise DTypeError(f"[put_along_axis] expected integer indices; got {dtype_of(indices)}")
     mode = GatherScatterMode.from_any(mode).value
     if axis is None:
-        flat = _put_along_axis(ravel(arr), indices, values, axis=0, mode=mode)
+        flat = put_along_axis(ravel(arr), indices, values, 0, False, mode=mode)
         return reshape(flat, shape_of(arr))
     if ndim_of(arr) != ndim_of(indices):
         raise ShapeError(
@@ -224,7 +224,7 @@ def insert(arr, obj, values, axis=None):
             f"[insert] expected values with at most {ndim_of(arr)} axes; got {shape_of(values)}"
         )
     if 0 in shape_of(obj):
-        return _core.asarray(arr)
+        return _core.apart(arr)
     return _insert(arr, obj, values, axis=axis)
 
 

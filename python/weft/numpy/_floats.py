@@ -60,7 +60,7 @@ def round(a, decimals=0, out=None):
         raise AttributeValueError("[round] expected an array of numbers; got dtype bool")
     if is_inexact(dtype):
         return _round_float(a, decimals=decimals)
-    return _core.asarray(a) if decimals >= 0 else _round_integer(a, unit=10**-decimals)
+    return _core.apart(a) if decimals >= 0 else _round_integer(a, unit=10**-decimals)
 
 
 around = round

@@ -352,7 +352,7 @@ def apply(x, index, function, mode=None, unique=False, ordered=False):
         return update("set", x, index, values, mode, unique, ordered)
     plan, operands = plan_of(shape, entries, place)
     if 0 in plan.result or 0 in shape:
-        return _core.asarray(x)
+        return _core.apart(x)
     return _apply(
         x,
         operands,

@@ -431,7 +431,7 @@ def roll(a, shift, axis=None):
         )
     for i in range(count):
         a = _roll_axis(a, shifts[i % len(shifts)], axes[i % len(axes)])
-    return _core.asarray(a)
+    return _core.apart(a)
 
 
 def _roll_axis(a, shift, axis):

@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft.dtypes import (
     default_float,
     dtype_of,
+    is_inexact,
     is_integer,
     requested_dtype,
     to_inexact_dtype,
@@ -181,16 +182,20 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
     With a device, the result is there; see `full`.
 
-    Raises AttributeValueError (a ValueError) for negative sizes.
+    Raises AttributeValueError (a ValueError) for negative sizes, and for a `k` that is no integer,
+    which may be traced.
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "eye")
     n = static_int(N, "eye", "N")
     m = n if M is None else static_int(M, "eye", "M")
     if n < 0 or m < 0:
         raise AttributeValueError(f"[eye] expected non-negative sizes; got {n} and {m}")
-    k = operator.index(k)
-    if on_host(n * m):
-        return placed(_core.asarray(np.eye(n, m, k).astype(dtype)), device)
+    if shape_of(k) or is_inexact(dtype_of(k)):
+        raise AttributeValueError(f"[eye] expected k to be an integer; got {k!r}")
+    known = not isinstance(k, _core.Tracer)
+    if known and on_host(n * m):
+        return placed(_core.asarray(np.eye(n, m, operator.index(k)).astype(dtype)), device)
+    k = operator.index(k) if known else _core.astype(k, _INT32)
     return placed(_core.astype(_triangle_mask(n, m, k, "eq"), dtype), device)
 
 
@@ -219,7 +224,9 @@ def _triangle_mask(n, m, k, comparison):
     """row + k compared with column, for an n by m matrix."""
     rows = broadcasted_iota(_INT32, (n, m), 0)
     columns = broadcasted_iota(_INT32, (n, m), 1)
-    if k:
+    if isinstance(k, _core.Tracer):
+        rows = _core.bind("add", rows, _core.broadcast_to(k, (n, m)))
+    elif k:
         rows = _core.bind("add", rows, k)
     return _core.bind(comparison, rows, columns)
 

@@ -143,7 +143,7 @@ def _pad(array, values, *, widths, mode, how):
         if low or high:
             ends = None if values is None else values[axis]
             array = _MODES[mode](array, axis, low, high, ends, how)
-    return _core.asarray(array)
+    return _core.apart(array)
 
 
 def _pad_constant(array, axis, low, high, ends, odd):

@@ -10,10 +10,10 @@ import math
 from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of
+from weft.dtypes import dtype_of, is_bool
 from weft.errors import ShapeError
 from weft.lax import _shape as lax_shape
-from weft.lax._reduce import reduce_sum
+from weft.lax._reduce import reduce_or, reduce_sum
 
 
 @functools.lru_cache(4096)
@@ -110,9 +110,10 @@ def _without_broadcast_axes(x, labels, other, other_labels):
 
 
 def sum_out(x, labels, needed):
-    """Sums over the axes whose labels are not needed."""
+    """Sums over the axes whose labels are not needed; of bools, whether any is true."""
     axes = [axis for axis, label in enumerate(labels) if label not in needed]
-    return reduce_sum(x, axes), tuple(label for label in labels if label in needed)
+    total = (reduce_or if is_bool(dtype_of(x)) else reduce_sum)(x, axes)
+    return total, tuple(label for label in labels if label in needed)
 
 
 def ordered(x, labels, out):

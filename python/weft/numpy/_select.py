@@ -9,6 +9,7 @@ from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_d
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._shape import common_shape
 from weft.numpy import _ufuncs as u
+from weft.numpy._creation import asarray
 
 
 @composite
@@ -82,7 +83,7 @@ def clip(arr=None, /, min=None, max=None):
         if x is not None and is_complex(dtype_of(x)):
             raise AttributeValueError(f"[clip] expected real arrays; got dtype {dtype_of(x)}")
     if min is None and max is None:
-        return _core.asarray(arr)
+        return _core.apart(arr)
     if min is None:
         return u.minimum(max, arr)
     if max is None:
@@ -137,15 +138,17 @@ def _all(x):
 def array_equal(a1, a2, equal_nan=False):
     """Whether two arrays have the same shape and equal elements. A bool array without axes.
 
-    With `equal_nan`, NaN equals NaN.
+    With `equal_nan`, NaN equals NaN. Lists are taken as arrays.
     """
+    a1, a2 = asarray(a1), asarray(a2)
     if _core.typeof(a1)[0] != _core.typeof(a2)[0]:
         return _core.asarray(False)
     return _array_equal(a1, a2, equal_nan=bool(equal_nan))
 
 
 def array_equiv(a1, a2):
-    """Whether two arrays are equal after broadcasting. A bool array without axes."""
+    """Whether two arrays, or lists, are equal after broadcasting. A bool array without axes."""
+    a1, a2 = asarray(a1), asarray(a2)
     try:
         common_shape([_core.typeof(a1)[0], _core.typeof(a2)[0]], "array_equiv")
     except ShapeError:
@@ -171,7 +174,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
       posinf, neginf: values for the infinities; None for the largest and smallest finite number.
     """
     if not is_inexact(dtype_of(x)):
-        return _core.asarray(x)
+        return _core.apart(x)
     return _nan_to_num(x, nan, posinf, neginf)
 
 

@@ -68,11 +68,15 @@ def _reversed_axes(a):
 
 @can_be_split
 def ravel(a, order="C", *, out_sharding=None):
-    """The elements as a one-dimensional array; see `reshape` for `order` ("A" and "K" mean "C").
+    """The elements as a one-dimensional array; see `reshape` for `order`.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Raises NotImplementedError for orders "A" and "K".
     """
-    return reshape(a, -1, "C" if order in ("A", "K") else order)
+    if order == "K":
+        raise NotImplementedError("[ravel] expected order 'C' or 'F'; got 'K'")
+    return reshape(a, -1, order)
 
 
 def transpose(a, axes=None):
@@ -178,7 +182,7 @@ def broadcast_arrays(*args):
 
 def atleast_1d(*arys):
     """Each argument with at least one axis; a list if there are several."""
-    return _each(arys, lambda x, shape: lax_shape.reshape(x, (1,)) if not shape else x)
+    return _each(arys, lambda x, shape: lax_shape.broadcast_to_rank(x, max(1, len(shape))))
 
 
 def atleast_2d(*arys):

@@ -7,7 +7,7 @@ from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of, static_int, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo, is_complex, real_dtype
+from weft.dtypes import default_int, dtype_of, finfo, is_complex, real_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
@@ -286,8 +286,8 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
         is less than n, or m at most n. The rank must be known then.
 
     Returns:
-      Tuple of x, `[n]` or `[n, k]`; the sums of the squares of a x - b, `[k]`; the rank of `a`,
-      int32; and the singular values of `a`.
+      Tuple of x, `[n]` or `[n, k]`; the sums of the squares of a x - b, `[k]`; the rank of `a`;
+      and the singular values of `a`.
 
     Raises ShapeError for operands of other shapes.
     """
@@ -312,7 +312,7 @@ def _lstsq(a, b, rcond):
     default = precision * max(m, n)
     if m == 0 or n == 0:
         x = _core.broadcast_to(_core.astype(0, dtype_of(a)), (n, shape_of(columns)[1]))
-        s, rank = _core.broadcast_to(_core.astype(0, dtype), (0,)), _core.astype(0, "int32")
+        s, rank = _core.broadcast_to(_core.astype(0, dtype), (0,)), _core.astype(0, default_int())
     else:
         if rcond is None:
             rcond = default
@@ -322,7 +322,7 @@ def _lstsq(a, b, rcond):
         present = u.logical_and(
             u.greater(s, 0), u.greater_equal(s, u.multiply(_core.astype(rcond, dtype), s[0]))
         )
-        rank = r.sum(present, dtype="int32")
+        rank = r.sum(present)
         inverses = choose(present, u.divide(1, choose(present, s, 1)), 0)
         x = matmul(adjoint(left), columns)
         x = matmul(adjoint(right), u.multiply(_core.astype(inverses, dtype_of(a))[:, None], x))

@@ -146,13 +146,13 @@ _conj = _unary("conj", "conj", "")
 
 def positive(x, /):
     """`x` itself, as an array."""
-    return _core.asarray(x)
+    return _core.apart(x)
 
 
 def absolute(x, /):
     """Absolute value: of the real dtype for complex `x`, otherwise of the dtype of `x`."""
     dtype = dtype_of(x)
-    return _core.asarray(x) if is_bool(dtype) or dtype.name.startswith("u") else _abs(x)
+    return _core.apart(x) if is_bool(dtype) or dtype.name.startswith("u") else _abs(x)
 
 
 abs = absolute
@@ -261,7 +261,7 @@ def _numbers(x, function):
     """An array, of anything but random keys."""
     if is_key(dtype_of(x)):
         raise DTypeError(f"[{function}] expected an array of numbers; got {dtype_of(x)}")
-    return _core.asarray(x)
+    return _core.apart(x)
 
 
 conjugate = conj

@@ -84,7 +84,7 @@ def _reduce(a, initial, where, *, ufunc, axis, dtype, keepdims):
     else:
         a, where = moveaxis(a, axis, 0), None if where is None else moveaxis(where, axis, 0)
     a, dtype = _elements(ufunc, a, dtype)
-    if initial is None and (where is not None or not shape_of(a)[0]):
+    if initial is None:
         initial = ufunc.identity
     first = a[0] if initial is None else _core.astype(initial, dtype)
     if initial is None:
