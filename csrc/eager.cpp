@@ -3,6 +3,8 @@
 
 #include "eager.h"
 
+#include <algorithm>
+
 #include "array.h"
 #include "compile.h"
 #include "lru_table.h"
@@ -125,6 +127,15 @@ ShardingRef place_by_default() {
 
 namespace {
 
+// Whether the two split alike, over the same devices in another order.
+bool is_reordered(ShardingRef a, ShardingRef b) {
+  std::span<const int32_t> of_a = a->mesh()->devices(), of_b = b->mesh()->devices();
+  auto sizes = [](const MeshAxis& x, const MeshAxis& y) { return x.size == y.size; };
+  return !std::ranges::equal(of_a, of_b) && std::ranges::is_permutation(of_a, of_b) &&
+         std::ranges::equal(a->dims(), b->dims()) && a->unreduced().empty() &&
+         b->unreduced().empty() && std::ranges::equal(a->mesh()->axes(), b->mesh()->axes(), sizes);
+}
+
 // Where an array on one device, or the places of all, is not enough.
 Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
                  const std::vector<ShardingRef>& inputs, const std::vector<ShardingRef>& outputs) {
@@ -141,11 +152,12 @@ Placement spread(std::span<const Operand> xs, Describe describe, MeshRef mesh,
       mismatch(by, by_type ? by_type : type, first, what(), type, s);
     }
   };
-  // From one device to another an array goes by itself, if that is what is asked for.
+  // If that is what is asked for, an array goes from one device to another by itself, and from a
+  // mesh to one of the same devices in another order.
   auto moves = [&](const Operand& x, ShardingRef own, size_t i) {
     ShardingRef wanted = i < inputs.size() ? inputs[i] : nullptr;
-    return x.kind == OperandKind::kArray && wanted && is_trivial(wanted) && is_trivial(own) &&
-           wanted->memory() == own->memory();
+    return x.kind == OperandKind::kArray && wanted && wanted->memory() == own->memory() &&
+           ((is_trivial(wanted) && is_trivial(own)) || is_reordered(wanted, own));
   };
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) join(inputs[i], xs[i].type, [&] { return cat("in_shardings, ", describe(i)); });

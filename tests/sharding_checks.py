@@ -1,5 +1,6 @@
 """What test_sharding.py runs in a process with eight CPU devices; its argument is a seed."""
 
+import contextlib
 import random
 import sys
 import threading
@@ -407,11 +408,22 @@ def descriptions():
     assert twice(a).sharding == split("y")
     with raises(ValueError, "the layout of arrays", "major_to_minor=(1, 0)", "sharding_checks.py"):
         weft.device_put(HOST, layout.Format(layout.Layout((1, 0)), split("x")))
-    # From one device to the one that in_shardings names, committed arrays go by themselves.
+    # From one device to the one that in_shardings names, and to the same devices in another order,
+    # committed arrays go by themselves.
     first, second = map(SingleDeviceSharding, weft.devices()[:2])
     moved = weft.jit(lambda x: x + 1, in_shardings=second)(weft.device_put(HOST, first))
     assert moved.sharding == second
     same(moved, HOST + 1)
+    back = Mesh(MESH.devices[::-1, ::-1], MESH.axis_names)
+    for given, error in ((P("x"), None), (P("y"), DeviceMismatchError)):
+        other = NamedSharding(back, given)
+        for donated in ((), 0):
+            a = weft.device_put(HOST, split("x"))
+            f = weft.jit(lambda x: x + 1, in_shardings=other, donate_argnums=donated)
+            with raises(error, "device_put") if error else contextlib.nullcontext():
+                moved = f(a)
+                assert moved.sharding == other, moved.sharding
+                same(moved, HOST + 1)
     with raises(ShardingError, "divisible by the 2 parts", "shape (7, 4)", "sharding_checks.py"):
         weft.make_array_from_callback((7, 4), split("x"), lambda i: HOST[:7][i])
 

@@ -57,12 +57,12 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
   if (is_ordered)
     token_ = is_main ? line(cat("stablehlo.create_token : ", kTokenType)) : fresh_argument();
   std::vector<std::string> outputs = write_ops(graph, args);
-  if (sums_)
+  if (sums_ && !module_.options().outputs.empty())
     for (size_t i = 0; i < outputs.size(); ++i) {
-      ShardingRef wanted =
-          module_.options().outputs.empty() ? nullptr : module_.options().outputs[i];
-      if (wanted && !wanted->unreduced().empty())
-        outputs[i] = as_sums(outputs[i], graph.type(graph.outputs()[i]), wanted);
+      Value v = graph.outputs()[i];
+      ShardingRef wanted = module_.options().outputs[i];
+      if (wanted && !(wanted->unreduced().empty() && sums_->of(v)->unreduced().empty()))
+        outputs[i] = constrained(outputs[i], graph.type(v), wanted);
     }
   for (const std::string& output : outputs)
     result_chain_ = std::max(result_chain_, chain_of(output));
@@ -128,7 +128,7 @@ void FunctionWriter::write_op(const Op& op) {
     ShardingRef sums = sums_->of(result);
     if (!sums->unreduced().empty())
       frame_->names[result.id] =
-          as_sums(frame_->names[result.id], frame_->graph->type(result), sums);
+          constrained(frame_->names[result.id], frame_->graph->type(result), sums);
   }
 }
 
@@ -168,7 +168,7 @@ void FunctionWriter::find_sums(const Graph& graph) {
   sums_ = Placements::of_graph(graph, mesh, inputs);
 }
 
-std::string FunctionWriter::as_sums(std::string_view name, TypeRef type, ShardingRef sharding) {
+std::string FunctionWriter::constrained(std::string_view name, TypeRef type, ShardingRef sharding) {
   return line(cat("sdy.sharding_constraint ", name, ' ', module_.sharding(sharding, type->rank()),
                   " : ", module_.type_text(type)));
 }
