@@ -63,7 +63,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
 
 def _converted(value, dtype, function, weak=False):
     """A number that the dtype has a place for, in that."""
-    if type(value) is complex and not (is_complex(dtype) or is_bool(dtype)):
+    if type(value) is complex and not (weak or is_complex(dtype) or is_bool(dtype)):
         raise DTypeError(f"[{function}] expected a real number for dtype {dtype}; got {value}")
     return _core.astype(value, dtype, weak)
 

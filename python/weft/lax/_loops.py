@@ -146,8 +146,9 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
 
     Args:
       lower, upper: integer scalars of one dtype, which the index has; a Python number takes the
-        other's. Where a bound does not fit that dtype, the index is an int64 (also in 32-bit
-        mode), or as wide as it takes. Both may be floats, for a `while_loop` that counts in them.
+        other's, which is signed. Where a bound does not fit that dtype, the index is an int64 (also
+        in 32-bit mode), or as wide as it takes. Both may be floats, for a `while_loop` that counts
+        in them.
       body_fun: function of the index and the loop's value to one of the same structure, shapes and
         dtypes.
       init_val: tree of arrays. A Python number takes the dtype that `body_fun` makes of it.
