@@ -55,17 +55,24 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
         weak, dtype = dtype is None, dtype or dtype_of(fill_value)
         fill_value = _core.astype(np.asarray(fill_value).astype(dtype)[()], dtype, weak)
     elif dtype is not None:
-        fill_value = _converted(fill_value, dtype, "full")
+        if type(fill_value) is complex:
+            check_number(fill_value, dtype, "full")
+        fill_value = _core.astype(fill_value, dtype)
     if not shape:
         return _core.asarray(fill_value)
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
 
 
-def _converted(value, dtype, function, weak=False):
-    """A number that the dtype has a place for, in that."""
-    if type(value) is complex and not (weak or is_complex(dtype) or is_bool(dtype)):
+def check_number(value, dtype, function="array"):
+    """What Python and NumPy say of numbers that the dtype has no place for.
+
+    TypeError for complex numbers as real ones, ValueError for NaN and OverflowError for infinities
+    and numbers beyond the range as integers.
+    """
+    if isinstance(value, complex) and not (is_complex(dtype) or is_bool(dtype)):
         raise DTypeError(f"[{function}] expected a real number for dtype {dtype}; got {value}")
-    return _core.astype(value, dtype, weak)
+    if isinstance(value, float) and is_integer(dtype):
+        _core.astype(int(value), dtype)
 
 
 def full_of_keys(shape, fill_value, dtype):
@@ -85,7 +92,9 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     if dtype is not None or is_key(own_dtype):
         result = full(shape, fill_value, own_dtype if dtype is None else dtype)
     else:
-        result = full(shape, _converted(fill_value, own_dtype, "full_like", weak))
+        if type(fill_value) is complex and not weak:
+            check_number(fill_value, own_dtype, "full_like")
+        result = full(shape, _core.astype(fill_value, own_dtype, weak))
     return (split_like if shape == own_shape else varying_like)(result, x)
 
 

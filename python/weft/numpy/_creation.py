@@ -103,7 +103,7 @@ def _convert(object, dtype):
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
         _check_numeric(np.asarray(object) if isinstance(object, np.generic) else object)
         if dtype is not None and type(object) in (float, complex):
-            _check_number(object, dtype)
+            lax_creation.check_number(object, dtype)
         return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if object is None:
         raise AttributeValueError("[array] expected numbers; got None")
@@ -116,18 +116,6 @@ def _convert(object, dtype):
     values = np.asarray(object)
     _check_numeric(values)
     return _core.asarray(values) if dtype is None else _core.astype(values, dtype)
-
-
-def _check_number(value, dtype):
-    """What Python and NumPy say of numbers that the dtype has no place for.
-
-    TypeError for complex numbers as real ones, ValueError for NaN and OverflowError for infinities
-    and numbers beyond the range as integers.
-    """
-    if isinstance(value, complex) and not (is_complex(dtype) or is_bool(dtype)):
-        raise DTypeError(f"[array] expected a real number for dtype {dtype}; got {value}")
-    if isinstance(value, float) and is_integer(dtype):
-        _core.astype(int(value), dtype)
 
 
 def _nan(value, dtype):
@@ -179,7 +167,7 @@ def _numpy_array(sequence, dtype):
                 f"{values.min()} to {values.max()}"
             )
     if values.dtype.kind in "fc" and values.size and not is_complex(target):
-        _check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
+        lax_creation.check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
     return values.astype(target)
 
 
@@ -248,8 +236,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 def _filled(shape, fill_value, dtype, weak):
     if dtype is None:
         _, dtype, weak = _core.typeof(fill_value)
-    elif type(fill_value) is complex:
-        _check_number(fill_value, dtype)
+    elif type(fill_value) is complex and not weak:
+        lax_creation.check_number(fill_value, dtype)
     if is_key(dtype):
         return lax_creation.full_of_keys(shape, fill_value, dtype)
     number = isinstance(fill_value, (bool, int, float, complex, np.generic))
