@@ -126,6 +126,7 @@ class _StandIns:
         core.ShapedArray = lambda shape, dtype, *_, **__: devices.Aval(shape, dtype)
 
     @staticmethod
+    @functools.cache  # devices last as long as the process
     def _sharding(device, **_):
         return _core.jaxlib_sharding(devices.placement_of(device), 0)
 
