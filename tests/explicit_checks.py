@@ -6,6 +6,7 @@ Rows are compared with what jax answers (explicit_rows.py); what differs is in D
 import functools
 import json
 import sys
+from importlib.metadata import version
 
 import numpy as np
 from explicit_rows import GOLDEN, GROUPS, NAMES, SIZES, answer, cases, dims_of, expressions
@@ -37,6 +38,8 @@ DIFFERENT = {
     "given: a.at[0].get(out_sharding=P('y'))": "out_sharding counts for slices too",
     "given: np.broadcast_to(a, (2, 8, 16), out_sharding=P('x', None, 'y'))": "as in lax",
 }
+
+IS_JAXLIB_0_10 = version("jaxlib").startswith("0.10.")
 
 
 def rows(step):
@@ -278,15 +281,17 @@ def unreduced():
             with raises(NotImplementedError, "added up", "unreduced={'y'}", ".py:"):
                 read(sums)
         same(weft.reshard(sums, P("x")), left @ right)
-        twice = lambda c, _: (c + c, None)
+        plain, twice = lambda y: y + y, lambda c, _: (c + c, None)
         for f, times in (
-            (lambda y: y + y, 2),
+            (plain, 2),
             (lambda y: y.T.astype("int32").astype("float32").T, 1),
             (lambda y: wnp.sum(y[None], 0), 1),
             (lambda y: lax.cond(True, lambda y: y + y, lambda y: y, y), 2),
             (lambda y: lax.scan(twice, y, length=2)[0], 4),
             (lambda y: wnp.concatenate([y, y], 1)[:, 16:], 1),
         ):
+            if times > 1 and f is not plain and not IS_JAXLIB_0_10:
+                continue  # docs/parallel.md
             whole = lambda y, f=f: weft.reshard(f(y), P())
             for g in (f, weft.jit(f)):
                 made = g(sums)
