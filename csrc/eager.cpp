@@ -225,16 +225,11 @@ Ref on_device(Ref array, ShardingRef sharding) {
   const Place& to = place_of(sharding);
   // What is yet to be added up, or to be taken apart, is so by a program on the devices of its
   // mesh.
-  auto whole = [](ShardingRef s) {
-    ShardingParts parts = s->parts();
-    parts.unreduced.clear();
-    return make_sharding(std::move(parts));
-  };
   if (place_of(a->sharding).devices != to.devices) {
     if (!a->sharding->unreduced().empty())
-      return on_device(on_device(array, whole(a->sharding)), sharding);
+      return on_device(on_device(array, with_unreduced(a->sharding, {})), sharding);
     if (!sharding->unreduced().empty())
-      return on_device(on_device(array, whole(sharding)), sharding);
+      return on_device(on_device(array, with_unreduced(sharding, {})), sharding);
   }
   // CPU devices share the host's memory: small arrays are read and split in a third of the time in
   // which eight threads meet for a collective.

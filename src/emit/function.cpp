@@ -62,7 +62,7 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
       Value v = graph.outputs()[i];
       ShardingRef wanted = module_.options().outputs[i];
       if (wanted && !(wanted->unreduced().empty() && sums_->of(v)->unreduced().empty()))
-        outputs[i] = constrained(outputs[i], graph.type(v), wanted);
+        outputs[i] = emit_constraint(*this, outputs[i], graph.type(v), wanted);
     }
   for (const std::string& output : outputs)
     result_chain_ = std::max(result_chain_, chain_of(output));
@@ -128,7 +128,7 @@ void FunctionWriter::write_op(const Op& op) {
     ShardingRef sums = sums_->of(result);
     if (!sums->unreduced().empty())
       frame_->names[result.id] =
-          constrained(frame_->names[result.id], frame_->graph->type(result), sums);
+          emit_constraint(*this, frame_->names[result.id], frame_->graph->type(result), sums);
   }
 }
 
@@ -162,15 +162,10 @@ void FunctionWriter::find_sums(const Graph& graph) {
   for (size_t i = 0; i < graph.num_inputs(); ++i) {
     ShardingRef given = options.inputs.empty() ? nullptr : options.inputs[i];
     bool is_known = given && same_grid(given->mesh(), mesh);
-    inputs.push_back(is_known ? given : make_sharding({.mesh = mesh}));
+    inputs.push_back(is_known ? on_explicit_axes(given, mesh) : make_sharding({.mesh = mesh}));
   }
   main_graph_ = &graph;
   sums_ = Placements::of_graph(graph, mesh, inputs);
-}
-
-std::string FunctionWriter::constrained(std::string_view name, TypeRef type, ShardingRef sharding) {
-  return line(cat("sdy.sharding_constraint ", name, ' ', module_.sharding(sharding, type->rank()),
-                  " : ", module_.type_text(type)));
 }
 
 // Loops may call the other functions.

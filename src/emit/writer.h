@@ -190,7 +190,6 @@ class FunctionWriter final : public EmitCtx {
   uint32_t chain_of(std::string_view text) const;
   void cut_chain(Value v);
   void find_sums(const Graph& graph);
-  std::string constrained(std::string_view name, TypeRef type, ShardingRef sharding);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;

@@ -213,6 +213,13 @@ ShardingRef make_sharding(ShardingParts parts) {
   return table.intern(std::move(parts));
 }
 
+ShardingRef with_unreduced(ShardingRef sharding, const Dims& axes) {
+  if (sharding->unreduced() == axes) return sharding;
+  ShardingParts parts = sharding->parts();
+  parts.unreduced = axes;
+  return make_sharding(std::move(parts));
+}
+
 ShardingRef device_sharding(int32_t device, std::string memory) {
   return make_sharding({.mesh = device_mesh(device), .memory = std::move(memory)});
 }

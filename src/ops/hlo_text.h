@@ -40,6 +40,13 @@ inline std::string signature(EmitCtx& c) {
   return signature(c.in_types, c.out_types, token, token);
 }
 
+// Has the compiler split a value so; the name of the result.
+inline std::string emit_constraint(EmitCtx& c, std::string_view x, TypeRef type,
+                                   ShardingRef sharding) {
+  return c.line(cat("sdy.sharding_constraint ", x, ' ', c.sharding(sharding, type->rank()), " : ",
+                    mlir_type(type)));
+}
+
 // "[0, 1]"
 inline std::string bracketed(std::span<const int64_t> xs) {
   Text t;

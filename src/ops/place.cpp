@@ -270,24 +270,19 @@ ShardingRef on_explicit_axes(ShardingRef sharding, MeshRef mesh) {
   std::string memory(sharding->memory() == kHostMemory ? kHostMemory : "");
   if (own->axes().empty() || mesh->axes().empty())
     return in_memory(make_sharding({.mesh = mesh}), memory);
-  auto same = [](const MeshAxis& a, const MeshAxis& b) {
-    return a.name == b.name && a.size == b.size;
-  };
-  if (own != mesh && !std::equal(own->axes().begin(), own->axes().end(), mesh->axes().begin(),
-                                 mesh->axes().end(), same))
+  if (own != mesh && !same_grid(own, mesh))
     fail(ErrorKind::kSharding, "expected arrays and shardings on one mesh, ", shown(mesh), "; got ",
          sharding);
-  Split split;
-  for (const DimSharding& dim : sharding->dims()) {
-    Dims axes;
-    for (int64_t axis : dim.axes)
-      if (mesh->axis(axis).type == AxisType::kExplicit) axes.push_back(axis);
-    split.push_back(axes);
-  }
-  ShardingParts parts = sharding_of(mesh, split)->parts();
-  for (int64_t axis : sharding->unreduced())
-    if (mesh->axis(axis).type == AxisType::kExplicit) parts.unreduced.push_back(axis);
-  parts.memory = memory;
+  auto explicit_ones = [&](const Dims& axes) {
+    Dims kept;
+    for (int64_t axis : axes)
+      if (mesh->axis(axis).type == AxisType::kExplicit) kept.push_back(axis);
+    return kept;
+  };
+  ShardingParts parts{
+      .mesh = mesh, .unreduced = explicit_ones(sharding->unreduced()), .memory = memory};
+  for (const DimSharding& dim : sharding->dims())
+    parts.dims.push_back({explicit_ones(dim.axes), false});
   return make_sharding(std::move(parts));
 }
 
@@ -356,12 +351,7 @@ void Placements::apply(const Ops& ops, const Op& op, bool strict) {
   Dims sums = hands_on_sums ? joint_sums(c) : Dims();
   for (uint32_t i = 0; i < op.num_results; ++i) {
     Value v{op.results_begin + i};
-    ShardingRef made = c.out[i];
-    if (!sums.empty()) {
-      ShardingParts parts = made->parts();
-      parts.unreduced = sums;
-      made = make_sharding(std::move(parts));
-    }
+    ShardingRef made = hands_on_sums ? with_unreduced(c.out[i], sums) : c.out[i];
     set(v, in_memory(made, made->memory().empty() ? memory : made->memory()));
     if (!constant) continue;
     if (v.id >= constant_.size()) constant_.resize(v.id + 1);
@@ -432,8 +422,7 @@ void Placements::follow(const GraphBuilder& builder, uint32_t end, bool strict) 
 Placements Placements::of_graph(const Graph& graph, MeshRef mesh,
                                 std::span<const ShardingRef> inputs) {
   Placements table(mesh);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    table.set(Value{static_cast<uint32_t>(i)}, on_explicit_axes(inputs[i], mesh));
+  for (size_t i = 0; i < inputs.size(); ++i) table.set(Value{static_cast<uint32_t>(i)}, inputs[i]);
   for (const Op& op : graph.ops())
     if (op.num_results) table.apply(graph, op, false);
   return table;

@@ -154,19 +154,15 @@ void register_sharding(OpRegistry& r) {
     ShardingRef sharding = c.attr().sharding("sharding");
     if (sharding->mesh()->size() == 1) return c.set_out(0, c.in(0));
     check_not_manual(c, sharding);
-    c.set_out(
-        0, c.line(cat("sdy.sharding_constraint ", c.in(0), ' ',
-                      c.sharding(sharding, c.out_type()->rank()), " : ", mlir_type(c.out_type()))));
+    c.set_out(0, emit_constraint(c, c.in(0), c.out_type(), sharding));
   };
   op.elementwise = false;  // dimensions matter
   op.sums = Sums::kPlaced;
   r.add(linear(op, [](TransposeCtx& c) {
     // What is added up later has the cotangent of the sum, in each of its parts.
-    ShardingParts parts = c.attr().sharding("sharding")->parts();
-    parts.unreduced.clear();
+    ShardingRef sharding = with_unreduced(c.attr().sharding("sharding"), {});
     Val ct = c.ct();
-    AttrsRef attrs =
-        AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", make_sharding(std::move(parts))}});
+    AttrsRef attrs = AttrRecord::make(c.op.name, c.op.attrs, {{"sharding", sharding}});
     c.add(0, apply(c.op, {&ct, 1}, attrs)[0]);
   }));
 }

@@ -119,6 +119,8 @@ class Sharding {
 // Throws kValue for an axis that the mesh does not have, or that is used twice.
 WEFT_API ShardingRef make_sharding(ShardingParts parts);
 WEFT_API ShardingRef device_sharding(int32_t device, std::string memory = {});
+// The same, where the parts are yet to be added along these axes.
+WEFT_API ShardingRef with_unreduced(ShardingRef sharding, const Dims& axes);
 
 // In how many blocks dimension i is split.
 WEFT_API int64_t num_blocks(ShardingRef sharding, size_t i);
