@@ -679,7 +679,8 @@ def described(seed, index, every):
 def bound_memory():
     with open("/proc/self/statm") as f:
         mapped = int(f.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + HEADROOM, mapped + HEADROOM))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + HEADROOM, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -701,6 +702,8 @@ def run_batch(seed, first, last):
         try:
             call_number(seed, index, every, cache)
             returned += 1
+        except MemoryError:
+            bound_memory()  # CPython loses the items of a tuple that it fails to enlarge
         except Exception as e:
             try:
                 wrong, text = judged(e), str(e)

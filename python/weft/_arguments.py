@@ -90,7 +90,8 @@ def static_ints(values, function, name):
     except TypeError:
         pass
     try:
-        return tuple(operator.index(value) for value in values)
+        # A list: CPython never frees the items of a tuple that it could not enlarge.
+        return tuple([operator.index(value) for value in values])
     except ConcretizationTypeError:
         raise
     except TypeError:
