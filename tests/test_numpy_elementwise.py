@@ -623,6 +623,15 @@ def test_subnormal_angles_count_as_zero():
     assert wnp.tanh(np.complex64(complex(np.inf, 1e-45))) == 1
 
 
+@pytest.mark.parametrize("angle", [0.0, -0.0, 0.5, 2.0, -2.0, 30.0, 1e30, np.inf, np.nan])
+def test_tanh_of_infinities_has_the_sign_of_the_angle(angle):
+    for size in (np.inf, -np.inf):
+        found = complex(wnp.tanh(np.complex64(complex(size, angle))))
+        assert found.real == np.sign(size) or not np.isfinite(angle)
+        if np.isfinite(angle):
+            assert found.imag == 0 and np.signbit(found.imag) == np.signbit(angle)
+
+
 def test_derivatives_where_formulas_divide_by_zero():
     np.testing.assert_allclose(weft.grad(weft.grad(wnp.sinc))(0.0), -(np.pi**2) / 3, rtol=1e-6)
     mantissa = weft.jit(weft.grad(lambda x: wnp.frexp(x)[0]))

@@ -150,6 +150,14 @@ Val mend_tangent(Val z, Val result) {
   return complex(select(is(a, 0), a, real(result)), select(is(b, 0), b * 0.0, imag(result)));
 }
 
+// At an infinity the standard of arrays in Python asks for a zero of the sign of the angle.
+Val mend_tanh(Val z, Val result) {
+  auto [a, b] = parts(z);
+  Val mended = mend_tangent(z, result);
+  Val is_flat = logical_and(is_infinite(a), is(b * 0.0, 0));
+  return complex(real(mended), select(is_flat, b * 0.0, imag(mended)));
+}
+
 Val mend_log(Val z, Val result) {
   auto [a, b] = parts(z);
   Val infinite = logical_or(is_infinite(a), is_infinite(b));

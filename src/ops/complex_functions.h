@@ -18,7 +18,8 @@ Val complex_sinh(Val z);
 Val complex_cosh(Val z);
 Val complex_exp(Val z);
 
-Val mend_tangent(Val z, Val result);  // tan and tanh
+Val mend_tangent(Val z, Val result);
+Val mend_tanh(Val z, Val result);
 Val mend_log(Val z, Val result);      // log and log1p
 Val mend_expm1(Val z, Val result);
 Val mend_asin(Val z, Val result);

@@ -100,10 +100,10 @@ void register_hyperbolic(OpRegistry& r) {
   r.add(function("cosh", "Hyperbolic cosine, elementwise.",
                  emit_by_parts("chlo.cosh", complex_cosh),
                  [](C c) { return c.t() * sinh(c.x(0)); }));
-  r.add(with_accuracy(function("tanh", "Hyperbolic tangent, elementwise.",
-                               emit_mended("stablehlo.tanh", mend_tangent),
-                               [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }),
-                      "stablehlo.tanh"));
+  r.add(with_accuracy(
+      function("tanh", "Hyperbolic tangent, elementwise.", emit_mended("stablehlo.tanh", mend_tanh),
+               [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }),
+      "stablehlo.tanh"));
   r.add(function("asinh", "Inverse hyperbolic sine, elementwise.",
                  emit_mended("chlo.asinh", mend_asinh),
                  [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
