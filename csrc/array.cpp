@@ -69,7 +69,8 @@ PyObject* get_device(PyObject* self, void*) {
   });
 }
 PyObject* get_placement(PyObject* self, void*) {
-  return guard([&] { return sharding_object(as_array(self)->sharding).release(); });
+  return guard(
+      [&] { return sharding_object(as_array(self)->sharding, as_array(self)->entries).release(); });
 }
 // jaxlib dies of some uses of one that was deleted.
 PyObject* get_buffer_object(PyObject* self, void*) {
@@ -215,6 +216,7 @@ PyObject* make_array(PyObject* buffer, TypeRef type, bool weak, ShardingRef shar
   a->twins = nullptr;
   a->weakrefs = nullptr;
   a->sharding = sharding;
+  a->entries = kAsNeeded;
   a->weak = weak;
   a->committed = committed;
   a->shared = false;
@@ -367,8 +369,10 @@ void look_at_made(const Ref& array, const char* what) {
 Ref copy_buffer(ArrayObject* a, bool weak, bool committed, TypeRef type) {
   check_live(a);
   Ref buffer = copied(a, a->sharding);
-  return Ref::steal(
-      make_array(buffer.release(), type ? type : a->type, weak, a->sharding, committed));
+  Ref copy =
+      Ref::steal(make_array(buffer.release(), type ? type : a->type, weak, a->sharding, committed));
+  as_array(copy.get())->entries = a->entries;
+  return copy;
 }
 
 Ref copy_to(ArrayObject* a, ShardingRef sharding, bool weak, bool committed) {
@@ -393,6 +397,7 @@ Ref twin_of(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   if (!a->twins) a->twins = new size_t(1);
   ++*a->twins;
   as_array(twin.get())->twins = a->twins;
+  as_array(twin.get())->entries = a->entries;
   return twin;
 }
 

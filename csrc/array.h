@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "placement.h"
+#include "sharding_object.h"
 #include "type_slots.h"
 
 namespace weft::py {
@@ -17,10 +18,11 @@ struct ArrayObject {
   ArrayObject* prev;  // all live arrays, for live_arrays()
   ArrayObject* next;
   ShardingRef sharding;
-  bool weak;       // weakly typed: made from a Python scalar
-  bool committed;  // put there by name, or computed from such an array
-  bool shared;     // a ref or the cache of scalars holds it: not for the caller to donate
-  bool deleted;    // donated or deleted; the buffer is gone
+  SpecEntries entries;  // of the spec of the sharding, as users see it
+  bool weak;            // weakly typed: made from a Python scalar
+  bool committed;       // put there by name, or computed from such an array
+  bool shared;          // a ref or the cache of scalars holds it: not for the caller to donate
+  bool deleted;         // donated or deleted; the buffer is gone
   Loc deleted_at;
 };
 

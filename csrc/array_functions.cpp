@@ -23,6 +23,12 @@ ShardingRef sharding_argument(nb::handle o, TypeRef type, const char* function) 
   return s;
 }
 
+// A new array, which was put where a user wrote.
+nb::object placed(PyObject* array, nb::handle sharding) {
+  as_array(array)->entries = entries_of(sharding.ptr());
+  return nb::steal(array);
+}
+
 }  // namespace
 
 void bind_array_functions(nb::module_& m) {
@@ -44,7 +50,7 @@ void bind_array_functions(nb::module_& m) {
                       Py_TYPE(host.ptr())->tp_name);
         ShardingRef to = sharding_argument(sharding, x.type, "put");
         guard_transfer(x);
-        return nb::steal(put(host_value(x).get(), x.type, weak, to, committed));
+        return placed(put(host_value(x).get(), x.type, weak, to, committed), sharding);
       },
       nb::arg("host"), nb::arg("weak"), nb::arg("sharding"), nb::arg("committed"));
   m.def("wrap_buffer", [](nb::object buffer, nb::tuple shape, nb::object dtype, bool weak,
@@ -59,7 +65,7 @@ void bind_array_functions(nb::module_& m) {
     if (!nb::object(buffer.attr("aval").attr("shape")).equal(nb::borrow(stored.get())))
       raise_error("OperandError", "[wrap_buffer] expected a buffer of shape ",
                   std::span<const int64_t>(buffer_type(type)->shape()));
-    return nb::steal(make_array(buffer.release().ptr(), type, weak, to, committed));
+    return placed(make_array(buffer.release().ptr(), type, weak, to, committed), sharding);
   });
   m.def("explicit_value", [](nb::handle array) {
     ExplicitTransfers by_name;
@@ -80,7 +86,7 @@ void bind_array_functions(nb::module_& m) {
     guard_transfer(x);
     Ref value = host_value(x);
     check_same(value.get(), to);
-    return nb::steal(put(value.get(), x.type, false, to, true));
+    return placed(put(value.get(), x.type, false, to, true), sharding);
   });
   // What each addressable device holds of an array of a shape: a list of (device, index).
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {

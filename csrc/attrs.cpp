@@ -229,7 +229,8 @@ Ref from_attr(const AttrSpec& spec, const Attr& attr) {
     case AttrType::kSharding:
       return sharding_object(std::get<ShardingRef>(attr));
     case AttrType::kShardings:
-      return from_items(std::get<std::vector<ShardingRef>>(attr), sharding_object);
+      return from_items(std::get<std::vector<ShardingRef>>(attr),
+                        [](ShardingRef s) { return sharding_object(s); });
     case AttrType::kConstant:
     case AttrType::kObject: {
       const ObjectRef& object = std::get<ObjectRef>(attr);

@@ -20,7 +20,8 @@ namespace {
 // ---- Whole or op by op
 
 // Compiling costs 15-20 ms a kernel; a place in the user's program that keeps coming with new
-// structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops.
+// structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops;
+// not where operands are split over explicit axes.
 constexpr size_t kMaxStructures = 3;
 // Whether this is one more than that many at a place; remembers the first ones.
 bool too_many_structures_at(Loc place, const Graph& graph) {
@@ -144,7 +145,10 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
       &what, AttrRecord::make("call_graph", graph_schema(), {{"graph", graph}}), {}, xs, {}};
   call.extra.add(Dims(weak.begin(), weak.end()));
   for (TypeRef t : graph->input_types()) call.scalar_dtypes.push_back(t->dtype());
-  if (!is_cached(call) && too_many_structures_at(current_loc(), *graph))
+  // Ops that a transform made need not say how their results are split, as those that a user wrote
+  // must. Which is which is known within a program only.
+  bool split = std::any_of(xs.begin(), xs.end(), [](const Operand& x) { return split_of(x); });
+  if (!split && !is_cached(call) && too_many_structures_at(current_loc(), *graph))
     return run_op_by_op(*graph, xs, weak);
   return run_eagerly(
       call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });

@@ -9,6 +9,7 @@
 
 #include "core.h"
 #include "in_flight.h"
+#include "sharding_object.h"
 
 namespace weft::py {
 
@@ -19,6 +20,7 @@ struct Places {
   ShardingRef at = nullptr;  // of all that is not given; its devices are those of the program
   std::vector<ShardingRef> inputs = {};   // empty: none is given
   std::vector<ShardingRef> outputs = {};  // empty or null: on several devices, as XLA chooses
+  std::vector<SpecEntries> entries = {};  // of the outputs as they were written; may be empty
 
   ShardingRef input(size_t i) const { return inputs.empty() ? at : inputs[i]; }
   friend bool operator==(const Places&, const Places&) = default;

@@ -43,6 +43,7 @@ struct Entry {
   // What jit was given, per graph input and output.
   struct Wanted {
     std::vector<ShardingRef> inputs, outputs;
+    std::vector<SpecEntries> entries;  // of the outputs
   };
   mutable std::unique_ptr<Wanted> wanted;
   mutable std::optional<MeshRef> mesh;  // that ops of the graph name

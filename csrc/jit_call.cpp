@@ -40,10 +40,11 @@ Ref assemble(const Entry& e, Outputs& outputs) {
   return Ref::checked(PyObject_CallMethodOneArg(e.out_tree.get(), name("unflatten"), list.get()));
 }
 
-// Per leaf of a tree, of these types, what is written for it.
-void resolve(const Ref& shardings, const Ref& tree, const char* parameter,
-             std::vector<ShardingRef>& out, size_t at, std::span<const TypeRef> types) {
-  if (!shardings) return;
+// Per leaf of a tree, of these types, what is written for it. Returns the entries of each.
+std::vector<SpecEntries> resolve(const Ref& shardings, const Ref& tree, const char* parameter,
+                                 std::vector<ShardingRef>& out, size_t at,
+                                 std::span<const TypeRef> types) {
+  if (!shardings) return {};
   size_t count = types.size();
   Ref own_tree = tree ? tree : Ref::borrow(Py_None);
   Ref shapes = Ref::checked(PyList_New(0));
@@ -54,8 +55,13 @@ void resolve(const Ref& shardings, const Ref& tree, const char* parameter,
   if (PyList_GET_SIZE(resolved.get()) != static_cast<Py_ssize_t>(count))
     raise_error("ShardingError", "expected ", parameter, " for ", count, " leaves; got ",
                 PyList_GET_SIZE(resolved.get()));
-  for (size_t i = 0; i < count; ++i)
-    out[at + i] = sharding_of(PyList_GET_ITEM(resolved.get(), static_cast<Py_ssize_t>(i)));
+  std::vector<SpecEntries> entries;
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* found = PyList_GET_ITEM(resolved.get(), static_cast<Py_ssize_t>(i));
+    out[at + i] = sharding_of(found);
+    entries.push_back(entries_of(found));
+  }
+  return entries;
 }
 
 const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
@@ -66,8 +72,8 @@ const Entry::Wanted& wanted_of(const JitState& s, const Entry& e) {
   std::vector<TypeRef> types = e.graph->output_types();
   resolve(s.in_shardings, e.in_tree, "in_shardings", made->inputs, e.captures.size(),
           e.graph->input_types().subspan(e.captures.size()));
-  resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0,
-          std::span(types).first(e.num_results()));
+  made->entries = resolve(s.out_shardings, e.out_tree, "out_shardings", made->outputs, 0,
+                          std::span(types).first(e.num_results()));
   for (size_t i = 0; i < e.splits.size(); ++i)
     if (!made->outputs[i] && !e.splits[i]->mesh()->axes().empty())
       made->outputs[i] = place_of_result(e.splits[i], types[i], e.splits[i]->mesh());
@@ -176,6 +182,7 @@ Placement placement_of(const JitState& s, const Entry& e, std::span<const Operan
     return placement(operands, describe, mesh);
   const Entry::Wanted& wanted = wanted_of(s, e);
   Placement p = placement(operands, describe, mesh, wanted.inputs, wanted.outputs);
+  p.places.entries = wanted.entries;
   if (e.splits.empty() || has_axes) return p;
   std::vector<TypeRef> types = e.graph->output_types();
   for (size_t i = 0; i < e.splits.size(); ++i)

@@ -215,12 +215,17 @@ void bind_stages(nb::module_& m) {
       .def_prop_ro("output_shardings",
                    [](const ProgramObject& p) {
                      nb::list out;
-                     size_t next = 0;
-                     for (int from : p.program->from_input)
-                       out.append(take(sharding_object(
+                     size_t next = 0, i = 0;
+                     const std::vector<SpecEntries>& entries = p.program->places.entries;
+                     for (int from : p.program->from_input) {
+                       ShardingRef sharding =
                            from >= 0 ? p.program->places.input(static_cast<size_t>(from))
                            : p.program->executable ? p.program->executable->result_sharding(next++)
-                                                   : p.program->places.at)));
+                                                   : p.program->places.at;
+                       SpecEntries written = i < entries.size() ? entries[i] : kAsNeeded;
+                       out.append(take(sharding_object(sharding, written)));
+                       ++i;
+                     }
                      return out;
                    })
       // Arrays that the function closed over, then arguments: cells are the values that they hold.
@@ -270,16 +275,27 @@ void bind_stages(nb::module_& m) {
     ArrayObject* a = array_argument(array.ptr(), "device_put");
     ShardingRef to = sharding_of(sharding.ptr());
     if (!to) raise_error("OperandError", "[device_put] expected a Sharding of the core");
-    if (a->sharding == to && a->committed) return nb::borrow(array);
+    SpecEntries entries = entries_of(sharding.ptr());
+    auto written = [&](Ref array) {
+      as_array(array.get())->entries = entries;
+      return take(std::move(array));
+    };
+    auto shown = [&](SpecEntries e) {
+      bool in_type = to->mesh()->has(AxisType::kExplicit);
+      return e != kAsNeeded ? e : in_type ? a->type->shape().size() : to->dims().size();
+    };
+    if (a->sharding == to && a->committed)
+      return shown(a->entries) == shown(entries) ? nb::borrow(array)
+                                                 : written(twin_of(a, a->type, a->weak, true));
     check_fit(to, a->type, "device_put");
-    if (a->sharding == to) return take(copy_buffer(a, a->weak, true));
+    if (a->sharding == to) return written(copy_buffer(a, a->weak, true));
     ExplicitTransfers by_name;
     guard_transfer(kGuardBetweenDevices, a->type);
     if (place_of(a->sharding).devices->is_local && !place_of(to).devices->is_local)
       check_same(stored_value(a).get(), to);
     Ref moved = on_device(ref(array), to);
     as_array(moved.get())->committed = true;
-    return take(std::move(moved));
+    return written(std::move(moved));
   });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
     auto [entry, where] = trace_entry(f.ptr(), args.ptr(), kwargs.ptr());

@@ -125,6 +125,25 @@ void look_at(const Observed& o, std::span<PyObject* const> inputs, const std::ve
   }
 }
 
+// A method of objects of one type, which is looked up once.
+class Method {
+ public:
+  explicit Method(const char* text) : name_(name(text)) {}
+  // The first of the arguments is the object.
+  PyObject* operator()(std::span<PyObject* const> args) {
+    if (Py_TYPE(args[0]) != type_) {
+      type_ = Py_TYPE(args[0]);
+      function_ = Ref::checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(type_), name_));
+    }
+    return PyObject_Vectorcall(function_.get(), args.data(), args.size(), nullptr);
+  }
+
+ private:
+  PyObject* name_;
+  PyTypeObject* type_ = nullptr;
+  Ref function_;
+};
+
 // Runs one module on a list of buffers; returns a list of buffers.
 Ref execute(Executable& executable, PyObject* buffers) {
   bool has_effects = executable.has_effects;
@@ -132,19 +151,17 @@ Ref execute(Executable& executable, PyObject* buffers) {
   std::optional<SplitRun> split;
   if (executable.shares_threads()) split.emplace(executable);
   executable.begin_run();
+  static auto* execute_sharded = new Method("execute_sharded");
+  static auto* consume = new Method("consume_with_handlers");
   PyObject* execute_args[] = {loaded.get(), buffers, Py_True};
   size_t num_args = has_effects ? 3 : 2;  // the last: with a token
-  static PyObject* const execute_sharded = name("execute_sharded");
-  static PyObject* const consume = name("consume_with_handlers");
-  Ref execution = of_run(PyObject_VectorcallMethod(
-      execute_sharded, execute_args, num_args | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  Ref execution = of_run((*execute_sharded)(std::span(execute_args).first(num_args)));
   if (has_effects) {
     Ref token = Ref::checked(PyObject_CallMethodNoArgs(execution.get(), name("consume_token")));
     Ref::checked(PyObject_CallOneArg(hooks.keep_token.get(), token.get()));
   }
   PyObject* consume_args[] = {execution.get(), executable.handlers()};
-  Ref results = of_run(PyObject_VectorcallMethod(consume, consume_args,
-                                                 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  Ref results = of_run((*consume)(consume_args));
   LastRun& last = last_run();
   last.any = true;
   int held = executable.smallest_output;
@@ -182,6 +199,39 @@ Ref constants(Prologue& p, std::span<PyObject* const> inputs) {
   return made;
 }
 
+// A result that is split as an input is has a spec of as many entries, those of the first such one.
+class EntriesOfInputs {
+ public:
+  EntriesOfInputs(const Program& p, std::span<PyObject* const> inputs) : p_(p), inputs_(inputs) {}
+
+  SpecEntries of(ShardingRef sharding, TypeRef type) {
+    for (;;) {
+      if (const Known* known = find(sharding, type->rank())) return known->entries;
+      if (next_ == p_.kept.size()) return kAsNeeded;
+      ArrayObject* a = as_array(inputs_[p_.kept[next_++]]);
+      if (!find(a->sharding, a->type->rank()))
+        known_.push_back({a->sharding, a->type->rank(), a->entries});
+    }
+  }
+
+ private:
+  struct Known {
+    ShardingRef sharding;
+    int rank;
+    SpecEntries entries;
+  };
+  const Known* find(ShardingRef sharding, int rank) const {
+    for (const Known& known : known_)
+      if (known.sharding == sharding && known.rank == rank) return &known;
+    return nullptr;
+  }
+
+  const Program& p_;
+  std::span<PyObject* const> inputs_;
+  std::vector<Known> known_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Outputs& out) {
@@ -212,21 +262,33 @@ void run(const Program& p, std::span<PyObject* const> inputs, bool committed, Ou
         give_up(as_array(given[d]));
     }
   }
+  EntriesOfInputs of_inputs(p, inputs);
   size_t first = out.size();
   out.reserve(first + p.outputs.size());
   Py_ssize_t next = 0;
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     int from = p.from_input[i];
+    Ref made;
     if (from >= 0) {
-      out.push_back(handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i],
-                                   p.weak[i], committed));
+      made = handed_through(as_array(inputs[static_cast<size_t>(from)]), p.outputs[i], p.weak[i],
+                            committed);
     } else {
       ShardingRef sharding =
           p.executable ? p.executable->result_sharding(static_cast<size_t>(next)) : p.places.at;
       PyObject* buffer = PyList_GET_ITEM(results.get(), next++);
-      out.push_back(
-          Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], sharding, committed)));
+      made =
+          Ref::steal(make_array(Py_NewRef(buffer), p.outputs[i], p.weak[i], sharding, committed));
     }
+    ArrayObject* a = as_array(made.get());
+    if (!is_trivial(a->sharding)) {
+      if (i < p.places.entries.size() && p.places.entries[i] != kAsNeeded)
+        a->entries = p.places.entries[i];
+      else if (a->sharding->mesh()->has(AxisType::kExplicit))
+        a->entries = kAsNeeded;
+      else if (from < 0)
+        a->entries = of_inputs.of(a->sharding, a->type);
+    }
+    out.push_back(std::move(made));
   }
   if (p.observed) look_at(*p.observed, inputs, out.take_from(first + p.observed->num_outputs));
 }

@@ -27,14 +27,15 @@ struct MeshObject {
 };
 struct ShardingObject {
   ShardingRef sharding;
+  SpecEntries entries;
 };
 
 // What is interned lives as long as the process, and so do the objects made of it.
 template <typename Object, typename Interned>
-Ref object_of(Interned interned) {
+Ref object_of(Interned interned, const Object& made) {
   static auto* objects = new std::unordered_map<Interned, Ref>;
   Ref& object = (*objects)[interned];
-  if (!object) object = Ref::steal(nb::cast(Object{interned}).release().ptr());
+  if (!object) object = Ref::steal(nb::cast(made).release().ptr());
   return object;
 }
 
@@ -75,13 +76,18 @@ nb::object new_sharding(const MeshObject& mesh, nb::handle dims, nb::handle unre
   for (nb::handle dim : dims)
     parts.dims.push_back({to_axes(mesh.mesh, dim[0]), nb::cast<bool>(dim[1])});
   parts.unreduced = to_axes(mesh.mesh, unreduced);
-  return take(sharding_object(make_sharding(std::move(parts))));
+  bool has_spec = !mesh.mesh->axes().empty() && parts.dims.size() < kAsNeeded;
+  SpecEntries entries = has_spec ? static_cast<SpecEntries>(parts.dims.size()) : kAsNeeded;
+  return take(sharding_object(make_sharding(std::move(parts)), entries));
 }
 
 }  // namespace
 
-Ref mesh_object(MeshRef mesh) { return object_of<MeshObject>(mesh); }
-Ref sharding_object(ShardingRef sharding) { return object_of<ShardingObject>(sharding); }
+Ref mesh_object(MeshRef mesh) { return object_of(mesh, MeshObject{mesh}); }
+Ref sharding_object(ShardingRef sharding, SpecEntries entries) {
+  uint64_t key = uint64_t{sharding->number()} << 8 | entries;
+  return object_of(key, ShardingObject{sharding, entries});
+}
 
 MeshRef mesh_of(PyObject* o) {
   MeshObject* object = nullptr;
@@ -90,6 +96,11 @@ MeshRef mesh_of(PyObject* o) {
 ShardingRef sharding_of(PyObject* o) {
   ShardingObject* object = nullptr;
   return nb::try_cast(nb::handle(o), object) && object ? object->sharding : nullptr;
+}
+
+SpecEntries entries_of(PyObject* o) {
+  ShardingObject* object = nullptr;
+  return nb::try_cast(nb::handle(o), object) && object ? object->entries : kAsNeeded;
 }
 
 void bind_shardings(nb::module_& m) {
@@ -124,7 +135,20 @@ void bind_shardings(nb::module_& m) {
       .def("__repr__", [](const MeshObject& m) { return cat(m.mesh); })
       .def("__str__", [](const MeshObject& m) { return shown(m.mesh); });
   nb::class_<ShardingObject>(m, "Sharding",
-                             "Where the parts of an array lie; equal ones are the same.")
+                             "Where the parts of an array lie. Equal ones are the same, unless "
+                             "they were written with another number of entries.")
+      .def("__eq__", [](const ShardingObject& s,
+                        nb::handle other) { return sharding_of(other.ptr()) == s.sharding; })
+      .def("__hash__", [](const ShardingObject& s) { return s.sharding->number(); })
+      .def_prop_ro(
+          "entries",
+          [](const ShardingObject& s) {
+            return s.entries == kAsNeeded ? nb::none() : nb::object(nb::int_(s.entries));
+          },
+          "How many entries the spec has that a user wrote; None if nobody did.")
+      .def_prop_ro(
+          "unwritten", [](const ShardingObject& s) { return take(sharding_object(s.sharding)); },
+          "The same that nobody wrote.")
       .def_prop_ro("mesh",
                    [](const ShardingObject& s) { return take(mesh_object(s.sharding->mesh())); })
       .def_prop_ro(

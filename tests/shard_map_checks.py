@@ -60,7 +60,7 @@ scan = on_mesh(scanned, WHOLE, (P(), P(None, "y")))
 
 def branches(w, x):
     def one(w):
-        return lax.pcast(w * 0 + 1, "y", to="varying")
+        return lax.pcast(w * 0 + 1, ("x", "y"), to="varying")
 
     y = lax.cond(lax.axis_index("x") > 1, lambda w: wnp.sum(w * x), one, w)
     return lax.psum(y, ("x", "y"))
@@ -72,6 +72,14 @@ def twice_as_steep(x):
 
 
 twice_as_steep.defvjp(lambda x: (twice_as_steep(x), x), lambda x, ct: (ct * 2 * wnp.cos(x),))
+
+
+@weft.custom_vjp
+def summed(x):
+    return lax.psum(x, "x")
+
+
+summed.defvjp(lambda x: (summed(x), x), lambda x, ct: (x * lax.pcast(ct, "x", to="varying"),))
 
 
 def inner(b):
@@ -233,6 +241,14 @@ PROGRAMS = {
         weft.grad(on_mesh(lambda w, x: lax.psum(wnp.sum(twice_as_steep(w * x)), ("x", "y")),
                           WHOLE, P())),
         (W, X), 2 * SLOPE,
+    ),
+    # Its cotangent varies over the axis that it sums over.
+    "grad_of_custom_sum": (
+        weft.grad(lambda x: on_mesh(summed, P("x"), P())(x).sum()), (X,), X,
+    ),
+    "vmap_of_grad_of_custom_sum": (
+        weft.vmap(weft.grad(lambda x: on_mesh(summed, P("x"), P())(x).sum())),
+        (np.stack([X, 2 * X]),), np.stack([X, 2 * X]),
     ),
     "grad_of_ppermute": (
         weft.grad(lambda x: (on_mesh(lambda a: lax.ppermute(a, "x", RING), P("x"), P("x"))(x)

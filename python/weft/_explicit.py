@@ -44,7 +44,7 @@ def _resharded(x, place, function):
         raise ShardingError(f"[{function}] {problem}")
     if isinstance(value, _core.Tracer):
         return _core.bind("sharding_constraint", value, sharding=placement)
-    return _core.commit(value, placement)
+    return _core.commit(value, placement.unwritten)  # as its type says it
 
 
 def _placement_on_mesh(place, function):

@@ -299,20 +299,28 @@ void batch_cond(BatchCtx& c) {
   for (size_t i = 0; i < n; ++i) c.result(results[i], out_dims[i]);
 }
 
-[[noreturn]] void fail_unlike(const ShardCtx& c, size_t i, AxisSet one, AxisSet other) {
-  Text axes;
-  for (const std::string& axis : c.names_of(one ^ other))
-    axes << (axes.size() ? ", '" : "'") << axis << "'";
-  fail(ErrorKind::kType,
-       "[cond] expected branches whose results vary over the same axes of the mesh",
-       "; got, as result ", i, ", ", c.text(c.out_types[i], one), " and ",
-       c.text(c.out_types[i], other), "\n  Cast the one that does not with pcast(x, (", axes.view(),
-       ",), to='varying').");
+// Over which axes the branches' results vary must not depend on which of them is taken.
+void check_alike(const ShardCtx& c) {
+  ShardOptions options{.axes = c.axes, .inputs = {}, .at_least = {}, .strict = true};
+  for (AxisSet set : c.varying.subspan(1)) options.inputs.push_back(set);
+  SmallVector<AxisSet, 8> first;
+  for (const GraphRef& graph : branches(c.attr())) {
+    SmallVector<AxisSet, 8> own = c.transforms->shard(graph, options)->outputs;
+    if (first.empty()) first = own;
+    for (size_t i = 0; i < own.size(); ++i)
+      if (own[i] != first[i])
+        fail(ErrorKind::kType,
+             "[cond] expected branches whose results vary over the same axes of the mesh; got, as ",
+             "result ", i, ", ", c.text(c.out_types[i], first[i]), " and ",
+             c.text(c.out_types[i], own[i]), "\n  Cast the one that does not with ",
+             cast_text(c, first[i] ^ own[i]), '.');
+  }
 }
 
 // Operands and results vary over the axes over which the index does, too: along these, devices take
 // different branches, and the sum of cotangents that a pvary stands for has to be outside of them.
 void shard_cond(ShardCtx& c) {
+  if (casts_must_be_written(c)) check_alike(c);
   AxisSet index = c.varying[0];
   ShardOptions options{.axes = c.axes, .inputs = {}, .at_least = {}, .strict = c.strict};
   Vals operands;
@@ -321,14 +329,10 @@ void shard_cond(ShardCtx& c) {
     operands.push_back(c.as(i, options.inputs.back()));
   }
   options.at_least = SmallVector<AxisSet, 8>(c.out_types.size(), index);
-  SmallVector<AxisSet, 8> first, all = options.at_least;
+  SmallVector<AxisSet, 8> all = options.at_least;
   for (const GraphRef& graph : branches(c.attr())) {
-    SmallVector<AxisSet, 8> own = c.transforms->shard(graph, options)->outputs;
-    if (first.empty()) first = own;
-    for (size_t i = 0; i < own.size(); ++i) {
-      if (own[i] != first[i] && casts_must_be_written(c)) fail_unlike(c, i, first[i], own[i]);
-      all[i] |= own[i];
-    }
+    auto made = c.transforms->shard(graph, options);
+    for (size_t i = 0; i < all.size(); ++i) all[i] |= made->outputs[i];
   }
   options.at_least = all;
   std::vector<GraphRef> graphs;

@@ -175,12 +175,9 @@ GraphRef sharded_rule(const Transforms& transforms, const GraphRef& graph,
   for (size_t i = 0; i < options.at_least.size(); ++i) {
     AxisSet extra = made->outputs[i] & ~options.at_least[i];
     if (!extra) continue;
-    Text axes;
-    for (size_t k = 0; k < options.axes.size(); ++k)
-      if (extra >> k & 1) axes << (axes.size() ? ", '" : "'") << options.axes[k] << "'";
     fail(ErrorKind::kValue, "expected ", what, " to give, as number ", i, ", a ",
          graph->output_types()[i], " that is the same along the axes of the mesh along which what ",
-         "it belongs to is; got one that varies over ", axes.view(),
+         "it belongs to is; got one that varies over ", axes_text(options.axes, extra),
          "\n  Take lax.psum or pmean over the axis in the rule.");
   }
   return made->graph;
@@ -216,6 +213,9 @@ struct ShardedBackward final : CustomBackward {
     return sharded_rule(*transforms, base->backward(cotangents), own, "the backward rule");
   }
   TypeRefs out_types() const override { return base->out_types(); }
+  const Sets* varying(const std::vector<std::string>& axes) const override {
+    return options.axes == axes ? &outputs : nullptr;
+  }
 };
 
 struct ShardedVjp final : Transformed<ShardedVjp, CustomVjp, ShardOptions> {
@@ -343,6 +343,9 @@ struct BatchedBackward final : CustomBackward {
     for (TypeRef& t : types) t = with_shape(t, inserted(t->shape(), 0, options.size));
     return types;
   }
+  const Sets* varying(const std::vector<std::string>& axes) const override {
+    return base->varying(axes);
+  }
 };
 
 std::shared_ptr<const CustomBackward> batched_backward(std::shared_ptr<const CustomBackward> base,
@@ -411,6 +414,14 @@ void batch_custom_lin(BatchCtx& c) {
   for (Value v : c.b.add_typed(c.op, c.operands, attrs, rule->out_types())) c.result(c.val(v), 0);
 }
 
+// What it gives varies as what it is the tangent of does, where that is known.
+void shard_custom_lin(ShardCtx& c) {
+  const auto* sets = rule_of<CustomBackward>(c)->varying(c.axes);
+  if (!sets) return c.apply(c.all());
+  c.results = c.b.add_typed(c.op, c.operands, c.attrs, c.out_types);
+  c.result_varying = *sets;
+}
+
 OpDef custom_call(std::string name, std::string doc) {
   OpDef d = call_op(std::move(name), std::move(doc), "call_jaxpr", CallKind::kWhole);
   std::vector<AttrSpec> attrs = d.attrs.specs();
@@ -454,6 +465,7 @@ void register_custom_rules(OpRegistry& r) {
   lin.graph_jvp = lin.graph_linearize = jvp_custom_vjp;
   lin.transpose = transpose_custom_lin;
   lin.batch = batch_custom_lin;
+  lin.shard = shard_custom_lin;
   lin.infer = [](const InferCtx& c) {
     return rule_of<CustomBackward>(c.op, c.attr())->out_types();
   };

@@ -115,12 +115,9 @@ void check_cotangents(const ShardCtx& c, const Derivative& d, ShardOptions optio
   for (size_t i = 0; i < d.outputs.size(); ++i) {
     AxisSet extra = with_cotangents.outputs[i] & ~made->outputs[i];
     if (!extra) continue;
-    Text axes;
-    for (const std::string& axis : c.names_of(extra))
-      axes << (axes.size() ? ", '" : "'") << axis << "'";
     fail(ErrorKind::kValue, "[", c.op.name, "] expected the cotangent of output ", i, ", ",
          d.output_types()[i], ", to be the same along the axes of the mesh along which the output ",
-         "is; got one that varies over ", axes.view());
+         "is; got one that varies over ", axes_text(c.axes, extra));
   }
 }
 

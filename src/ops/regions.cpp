@@ -132,29 +132,49 @@ bool casts_must_be_written(const ShardCtx& c) {
   return c.strict && !c.attr().boolean("auto_pcast");
 }
 
+std::string axes_text(const std::vector<std::string>& axes, AxisSet set) {
+  std::string names;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (set >> i & 1) names += cat(names.empty() ? "'" : ", '", axes[i], "'");
+  return names;
+}
+
+std::string cast_text(const ShardCtx& c, AxisSet set) {
+  return cat("pcast(x, (", axes_text(c.axes, set), ",), to='varying')");
+}
+
+namespace {
+
+[[noreturn]] void fail_carry(const ShardCtx& c, size_t i, TypeRef type, AxisSet before,
+                             AxisSet after) {
+  AxisSet grown = after & ~before;
+  std::string to_do = grown ? cat("Start from ", cast_text(c, grown),
+                                  ", or take the psum or pmax over the axis in the body.")
+                            : cat("Let the body give ", cast_text(c, before & ~after), '.');
+  fail(ErrorKind::kType, "[", c.op.name, "] expected a carry to vary over the same axes of the ",
+       "mesh in all iterations; got carry ", i, ", ", c.text(type, before),
+       ", that an iteration makes ", c.text(type, after), "\n  ", to_do);
+}
+
+}  // namespace
+
 std::shared_ptr<const ShardedGraph> sharded_body(const ShardCtx& c, const GraphRef& body,
                                                  SmallVector<AxisSet, 8>& inputs, Carries carries) {
+  bool written = casts_must_be_written(c);
   for (;;) {
     ShardOptions options{.axes = c.axes, .inputs = inputs, .at_least = {}, .strict = c.strict};
     options.at_least = SmallVector<AxisSet, 8>(body->outputs().size(), 0);
-    for (size_t i = 0; i < carries.num; ++i) options.at_least[i] = inputs[carries.first_input + i];
+    for (size_t i = 0; i < carries.num && !written; ++i)
+      options.at_least[i] = inputs[carries.first_input + i];
     auto made = c.transforms->shard(body, options);
     bool same = true;
     for (size_t i = 0; i < carries.num; ++i) {
-      AxisSet grown = made->outputs[i] & ~options.at_least[i];
-      if (!grown) continue;
+      AxisSet& own = inputs[carries.first_input + i];
+      if (made->outputs[i] == own) continue;
+      if (written)
+        fail_carry(c, i, body->input_types()[carries.first_input + i], own, made->outputs[i]);
+      own |= made->outputs[i];
       same = false;
-      inputs[carries.first_input + i] |= grown;
-      if (!casts_must_be_written(c)) continue;
-      TypeRef type = body->input_types()[carries.first_input + i];
-      Text axes;
-      for (const std::string& axis : c.names_of(grown))
-        axes << (axes.size() ? ", '" : "'") << axis << "'";
-      fail(
-          ErrorKind::kType, "[", c.op.name, "] expected a carry to vary over the same axes of the ",
-          "mesh in all iterations; got carry ", i, ", ", c.text(type, options.at_least[i]),
-          ", that an iteration makes ", c.text(type, made->outputs[i]), "\n  Start from pcast(x, (",
-          axes.view(), ",), to='varying'), or take the psum or pmax over the axis in the body.");
     }
     if (same) return made;
   }

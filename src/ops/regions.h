@@ -129,6 +129,9 @@ inline AttrSpec auto_pcast_attr() {
   return {"auto_pcast", AttrType::kBool, AttrSpec::kHideDefault | AttrSpec::kForDerivatives, false};
 }
 bool casts_must_be_written(const ShardCtx& c);
+// For errors: "'x', 'y'", the axes of a set, and how a user writes a cast to them.
+std::string axes_text(const std::vector<std::string>& axes, AxisSet set);
+std::string cast_text(const ShardCtx& c, AxisSet set);
 
 // The body of a loop, as `shard` makes it; its carries vary over the same axes in all iterations.
 // What its inputs have to vary over for that is added to `inputs`; throws kType instead where casts

@@ -167,12 +167,10 @@ GraphRef body_of(const RuleCtx& c, const Map& m) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     AxisSet missing = made->outputs[i] & ~wanted[i];
     if (!missing) continue;
-    Text axes;
-    for (const std::string& name : m.names_of(missing))
-      axes << (axes.size() ? ", '" : "'") << name << "'";
     fail(ErrorKind::kValue, "[shard_map] expected output ", i,
          " to be the same along the axes that ",
-         "its spec does not name; got one that varies over ", axes.view(), " and ", m.out[i],
+         "its spec does not name; got one that varies over ", axes_text(m.axes, missing), " and ",
+         m.out[i],
          "\n  Name the axis in out_specs, take psum, pmax or pmin over it, or, if all devices give "
          "the same nevertheless, set check_vma=False.");
   }

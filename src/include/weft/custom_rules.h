@@ -43,6 +43,10 @@ struct CustomBackward : IdentityObject {
   virtual GraphRef backward(const Mask& cotangents) const = 0;
   // The types of the function's float and complex outputs.
   virtual TypeRefs out_types() const = 0;
+  // Per float or complex output over which of a mesh's axes it varies; null: not known.
+  virtual const SmallVector<AxisSet, 8>* varying(const std::vector<std::string>& /*axes*/) const {
+    return nullptr;
+  }
   std::string text() const override { return "backward"; }
 };
 
