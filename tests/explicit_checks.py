@@ -151,6 +151,11 @@ def programs():
             expected = weft.tree.leaves(plain(HOST, HOST.T / 100))
             for got, wanted in zip((value, dx, dw), expected, strict=True):
                 same(got, np.asarray(wanted))
+        left = weft.device_put(HOST, split("x"))
+        for n in range(1, 6):  # of unsplit values the later ones run op by op
+            slope = weft.grad(lambda w, n=n: ((left @ w) ** n).sum())(HOST.T / 1000)
+            expected = weft.grad(lambda w, n=n: ((HOST @ w) ** n).sum())(HOST.T / 1000)
+            same(slope, np.asarray(expected))
         rows = weft.device_put(HOST, split(None, "y"))
         carry = weft.device_put(HOST[0], split("y"))
 

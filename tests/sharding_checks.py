@@ -1,6 +1,8 @@
 """What test_sharding.py runs in a process with eight CPU devices; its argument is a seed."""
 
 import contextlib
+import copy
+import pickle
 import random
 import sys
 import threading
@@ -56,6 +58,13 @@ def values_of_python():
     assert MESH.shape == {"x": 2, "y": 4} and MESH.devices.shape == (2, 4) and MESH.size == 8
     assert MESH == weft.make_mesh((2, 4), ("x", "y")) and hash(MESH) is not None
     assert MESH.abstract_mesh == AbstractMesh((2, 4), ("x", "y"))
+    for value in (
+        MESH.abstract_mesh,
+        NamedSharding(MESH.abstract_mesh, P("x", None)),
+        P("x", None),
+    ):
+        for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+            assert again == value and repr(again) == repr(value)
     explicit = MESH.update(axis_types=(AxisType.Explicit,) * 2)
     assert explicit != MESH and explicit.are_all_axes_explicit
     assert (
@@ -502,6 +511,9 @@ def errors():
         NamedSharding(MESH, P(unreduced={"x"}))
     with raises(DeviceMismatchError, "operand 0", "P('x',) on Mesh(", "operand 1", "cpu:1", ".py:"):
         a + weft.device_put(HOST, weft.devices()[1])
+    for here in (a, weft.device_put(HOST, weft.devices()[1])):
+        with raises(DeviceMismatchError, "committed to", "Mesh(device 0)", ".py:"):
+            lax.with_sharding_constraint(here, weft.devices()[0])
     with raises(
         DeviceMismatchError, "argument x of 'f'", "in_shardings", "P('y',) on", "P('x',) on"
     ):
@@ -529,6 +541,10 @@ def calls_that_are_wrong():
     def same(x):
         return x
 
+    from_local = weft.make_array_from_process_local_data
+    from_parts = weft.make_array_from_single_device_arrays
+    from_callback = weft.make_array_from_callback
+    keys = weft.random.split(weft.random.key(0), 8)
     grid = "Mesh('x': 2, 'y': 4"
     wrong = [
         (ValueError, "8 devices; got (4, 4)", lambda: weft.make_mesh((4, 4), ("x", "y"))),
@@ -543,6 +559,19 @@ def calls_that_are_wrong():
         (ValueError, "one of device, pinned_host", lambda: split("x").with_memory_kind("hbm")),
         (ValueError, "not both; got donate=True", lambda: put(HOST, donate=True, may_alias=True)),
         (ValueError, "at least 3 dimensions", lambda: put(HOST, split(None, None, "x"))),
+        (ValueError, "names per dimension; got (('x',),)", lambda: P((("x",),))),
+        (TypeError, "per dimension; got {'x'}", lambda: P({"x"})),
+        (TypeError, "expected a sharding; got P('x',)", lambda: from_local(P("x"), HOST)),
+        (TypeError, "got float", lambda: from_parts((8, 4), split("x"), [1.0] * 8)),
+        (TypeError, "got key<fry>", lambda: from_callback((8,), split("x"), lambda i: keys[i])),
+        (TypeError, "integers; got 4.5", lambda: from_callback(4.5, split("x"), lambda i: HOST)),
+        (
+            ValueError,
+            "argument 0 is both",
+            lambda: weft.jit(same, static_argnums=0, donate_argnums=0),
+        ),
+        (ValueError, "parameters; got 3", lambda: weft.jit(same, donate_argnums=3)),
+        (ValueError, "no parameter 'q'", lambda: weft.jit(same, donate_argnames="q")),
         (ValueError, grid, lambda: put(HOST[:3], split("x"))),
         (ValueError, "set_mesh", lambda: put(HOST, P("x"))),
         (RuntimeError, "set_mesh", lambda: constrain(HOST, P("x"))),
@@ -586,6 +615,51 @@ def split_alike():
     same(lanes[1], np.broadcast_to(HOST[:, :1], HOST.shape))
     with raises(ValueError, "(8, 4) and (3, 4)", ".py:"):
         f(HOST, HOST[:3])
+
+
+def specs_as_written():
+    """Specs have as many entries as were written; those of results as the first input's."""
+    long, short, whole = split("x", None), split("x"), split(None, None)
+    a, b = weft.device_put(HOST, long), weft.device_put(HOST, short)
+
+    def spec(x):
+        return x.sharding.spec
+
+    twice = weft.jit(lambda x: x * 2)
+    for x in (a, a * 2, twice(a), a + b, weft.grad(lambda x: (x * x).sum())(a), wnp.zeros_like(a)):
+        assert spec(x) == P("x", None)
+    for x in (b, twice(b), b + a, a.sum(1), a.reshape(8, 2, 2), weft.device_put(a, short)):
+        assert spec(x) == P("x")
+    assert spec(weft.device_put(HOST, whole) * 2) == P(None, None) and spec(a.T) == P(None, "x")
+    out = weft.jit(lambda x: (x, x * 2), out_shardings=(short, long))
+    assert [spec(x) for x in out(HOST)] == [P("x"), P("x", None)]
+    assert [s.spec for s in out.lower(HOST).compile().output_shardings] == [P("x"), P("x", None)]
+    rows = a.sum(1)
+    assert weft.device_put(rows, short) is rows and weft.device_put(a, long) is a
+    x = weft.device_put(b, long)  # the same buffer
+    assert spec(x) == P("x", None) and spec(b) == P("x") and x.sharding == b.sharding
+    assert twice._cache_size() == 1
+    b.delete()
+    same(x, HOST)
+    explicit = MESH.update(axis_types=(AxisType.Explicit,) * 2)
+    x = weft.device_put(HOST, split("x", mesh=explicit))
+    assert spec(x) == P("x") and spec(twice(x)) == spec(x * 2) == P("x", None)
+
+
+def like_others():
+    """New arrays are where a committed one is; of another shape, if it is whole everywhere."""
+    device = weft.devices()[3]
+    for place in (split("x"), split("y", "x"), split(), weft.device_put(1, device).sharding):
+        x = weft.device_put(HOST, place)
+        for made in (wnp.zeros_like(x), wnp.ones_like(x, "i4"), lax.full_like(x, 2.5)):
+            assert made.sharding == place and made.committed, made.sharding
+        other = wnp.empty_like(x, shape=(3,))
+        if place.is_fully_replicated:
+            assert other.devices() == x.devices() and other.committed
+        else:
+            assert other.devices() == {weft.devices()[0]} and not other.committed
+    assert not wnp.full_like(weft.device_put(HOST, split("x")), HOST).committed
+    assert not wnp.zeros_like(HOST).committed and not wnp.zeros_like(wnp.ones(3)).committed
 
 
 def meshes_that_are_set():
@@ -783,6 +857,8 @@ if __name__ == "__main__":
     errors()
     calls_that_are_wrong()
     meshes_that_are_set()
+    specs_as_written()
+    like_others()
     split_alike()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

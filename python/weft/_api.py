@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft._arguments import axis_text, static_int
+from weft._arguments import axis_text, static_int, static_shape
 from weft._jit import jit
 from weft._recording import check_callable, function_name
 from weft._staging import ShapeDtypeStruct, typeof
@@ -121,7 +121,7 @@ def local_devices(process_index=None, backend=None, host_id=None):
     if wanted is None:
         wanted = _devices.devices(backend)[0].client.process_index()
     if wanted not in process_indices(backend):
-        raise ValueError(f"local_devices: there is no process {wanted!r}")
+        raise AttributeValueError(f"local_devices: there is no process {wanted!r}")
     return [d for d in devices(backend) if d.process_index == wanted]
 
 
@@ -345,7 +345,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     Raises ValueError for a part of another shape or dtype, TypeError for what is no sharding.
     """
     function = "make_array_from_callback"
-    shape, made, parts = tuple(shape), {}, []
+    shape, made, parts = static_shape(shape, function), {}, []
     for index in _local_indices(sharding, shape, function):
         key = tuple((i.start, i.stop) for i in index)
         if key not in made:
@@ -368,16 +368,20 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     TypeError for what is no list of arrays.
     """
     function = "make_array_from_single_device_arrays"
-    shape = tuple(shape)
+    shape = static_shape(shape, function)
     count = len(_local_indices(sharding, shape, function))
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{function} expected a list of arrays; got {type(arrays).__name__}")
+        raise ArgumentTypeError(
+            f"{function} expected a list of arrays; got {type(arrays).__name__}"
+        )
     if len(arrays) != count:
         raise ShardingError(
             f"{function} expected {count} arrays, one per device of {sharding}; got {len(arrays)}"
         )
     if not all(isinstance(x, (_core.Array, _core.Tracer)) for x in arrays):
-        raise TypeError(f"{function} expected arrays; got {list(map(type, arrays))}")
+        raise ArgumentTypeError(
+            f"{function} expected arrays; got {', '.join(type(x).__name__ for x in arrays)}"
+        )
     if count > 1:
         by_device = {x.device: x for x in arrays}
         devices = [d for d, _, _ in _core.shards(sharding._placement, shape, True)]
@@ -443,7 +447,7 @@ def _from_local(sharding, local, shape, function):
                 f"{sharding} has for this process; got shape {local}"
             )
         shape = tuple(size * n // max(1, len(held)) for size, n, held in _zip(local, blocks, own))
-    shape = tuple(shape)
+    shape = static_shape(shape, function)
     if len(shape) != len(local):
         raise ShardingError(
             f"{function} expected data of {len(shape)} dimensions; got shape {local}"
@@ -485,7 +489,7 @@ def _require_sharding(sharding, function):
     from weft.sharding import Sharding
 
     if not isinstance(sharding, Sharding):
-        raise TypeError(f"{function} expected a sharding; got {sharding!r}")
+        raise ArgumentTypeError(f"{function} expected a sharding; got {sharding!r}")
 
 
 def _local_indices(sharding, shape, function):
@@ -505,6 +509,11 @@ def _joined(shape, sharding, parts, dtype, function):
         )
     wanted = sharding.shard_shape(shape)
     kind = _core.canonical_dtype(parts[0].dtype if dtype is None else dtype)
+    if is_key(kind):
+        raise ArgumentTypeError(
+            f"{function} expected parts of numbers; got {kind}\n  Join the parts of "
+            "weft.random.key_data, and make keys of them with weft.random.wrap_key_data."
+        )
     for part in parts:
         if part.shape != wanted:
             raise ShardingError(
@@ -519,7 +528,7 @@ def _joined(shape, sharding, parts, dtype, function):
 def _whole(shape, sharding, part, dtype, function):
     array = device_put(part, sharding)
     if not isinstance(array, (_core.Array, _core.Tracer)):
-        raise TypeError(f"{function} expected an array; got {type(part).__name__}")
+        raise ArgumentTypeError(f"{function} expected an array; got {type(part).__name__}")
     if array.shape != shape:
         raise ShardingError(f"{function} expected a part of shape {shape}; got {array.shape}")
     if dtype is not None and array.dtype != _core.canonical_dtype(dtype):

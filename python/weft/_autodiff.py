@@ -43,7 +43,7 @@ def check_argnums(argnums):
         for n in argnums if isinstance(argnums, (tuple, list)) else [argnums]:
             operator.index(n)
     except TypeError:
-        raise TypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
+        raise ArgumentTypeError(f"argnums: expected an int or ints; got {argnums!r}") from None
 
 
 def positions(argnums, count, name):
@@ -232,7 +232,7 @@ _core.install(check_tangent=_check_tangent, reject_structure=_reject_structure)
 def _primal_names(fun, primals, what):
     """Names the leaves of the primals in messages."""
     if not isinstance(primals, (tuple, list)):
-        raise TypeError(f"{what} expected a tuple of primals; got {type(primals).__name__}")
+        raise ArgumentTypeError(f"{what} expected a tuple of primals; got {type(primals).__name__}")
     return lambda i: name_argument(fun, registry.flatten((tuple(primals), {}))[1], i)
 
 
@@ -251,7 +251,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     """
     check_callable(fun, "jvp")
     if not isinstance(tangents, (tuple, list)):
-        raise TypeError(f"jvp expected a tuple of tangents; got {type(tangents).__name__}")
+        raise ArgumentTypeError(f"jvp expected a tuple of tangents; got {type(tangents).__name__}")
     if isinstance(primals, (tuple, list)) and type(primals) is not type(tangents):
         kinds = type(primals).__name__, type(tangents).__name__
         raise TreeStructureError(

@@ -22,7 +22,7 @@ from weft._staging import (
     signature_of,
 )
 from weft._surface import public_function
-from weft.errors import AttributeValueError
+from weft.errors import ArgumentTypeError, AttributeValueError
 from weft.runtime.pytree import PyTreeDef, registry
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -89,7 +89,7 @@ def _tuple_of(value, option) -> tuple[Any, ...]:
         )
     except TypeError:
         expected = "a name or a sequence of names" if of_names else "an int or ints"
-        raise TypeError(f"jit {option}: expected {expected}; got {value!r}") from None
+        raise ArgumentTypeError(f"jit {option}: expected {expected}; got {value!r}") from None
 
 
 def _complete(fun, nums, names, which):
@@ -109,15 +109,15 @@ def _complete(fun, nums, names, which):
     known = {*positional, *signature.keyword_only}
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
-            raise ValueError(
+            raise AttributeValueError(
                 f"{which}_argnums: {_function_name(fun)} has {len(positional)} positional "
                 f"parameters; got {n}"
             )
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{which}_argnames: expected names; got {name!r}")
+            raise ArgumentTypeError(f"{which}_argnames: expected names; got {name!r}")
         if not keywords and name not in known:
-            raise ValueError(
+            raise AttributeValueError(
                 f"{which}_argnames: {_function_name(fun)} has no parameter {name!r}; there are "
                 f"{', '.join([*positional, *signature.keyword_only]) or 'none'}"
             )
@@ -195,10 +195,10 @@ def options_of_compiler(options, optimize="balanced"):
     if not options:
         return effort or None
     if not isinstance(options, dict):
-        raise TypeError(f"compiler_options: expected a dict; got {type(options).__name__}")
+        raise ArgumentTypeError(f"compiler_options: expected a dict; got {type(options).__name__}")
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
-            raise TypeError(
+            raise ArgumentTypeError(
                 "compiler_options: expected names with texts, bools or numbers; got "
                 f"{name!r}: {value!r}"
             )
@@ -221,14 +221,14 @@ def _make(
     compile="auto",
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
-        raise TypeError(f"jit expected a function; got {fun!r}")
+        raise ArgumentTypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
-        raise TypeError(f"jit expected a function; got the generator function {fun!r}")
+        raise ArgumentTypeError(f"jit expected a function; got the generator function {fun!r}")
     statics = _complete(fun, static_argnums, static_argnames, "static")
     donated = _complete(fun, donate_argnums, donate_argnames, "donate")
     both = set(statics[0]) & set(donated[0])
     if both:
-        raise ValueError(f"jit: argument {min(both)} is both static and donated")
+        raise AttributeValueError(f"jit: argument {min(both)} is both static and donated")
     named = fun
     while isinstance(named, functools.partial):
         named = named.func
@@ -333,11 +333,11 @@ def jit(
             f"{backend if device is None else device!r} and {in_shardings!r}, {out_shardings!r}"
         )
     if compile not in _CUTS:
-        raise ValueError(
+        raise AttributeValueError(
             f"compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got {compile!r}"
         )
     if optimize not in _EFFORTS:
-        raise ValueError(
+        raise AttributeValueError(
             f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"
         )
     options = (

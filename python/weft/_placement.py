@@ -25,15 +25,19 @@ _splits = {}
 def sharding_of(placement, ndim=0):
     """The sharding that users see of one of the core's; always the same object.
 
-    Where it is part of types, that of an array has an entry for each of `ndim` dimensions.
+    Its spec has as many entries as the one that was written; where none was, as many as it needs,
+    and if it is part of types, that of an array one for each of `ndim` dimensions.
     """
-    found = _shardings.get((placement, ndim))
+    entries = placement.entries
+    found = _shardings.get((placement, ndim, entries))
     if found is None:
         found = _sharding._seen(placement)
-        missing = ndim - len(placement.dims)
-        if missing > 0 and placement.mesh.names and found.mesh.explicit_axes:
+        if entries is None and placement.mesh.names and found.mesh.explicit_axes:
+            entries = ndim
+        missing = (entries or 0) - len(placement.dims)
+        if missing > 0:
             found = found.with_spec(found.spec + (None,) * missing)
-        _shardings[placement, ndim] = found
+        _shardings[placement, ndim, placement.entries] = found
     return found
 
 

@@ -85,7 +85,9 @@ def _positions(numbers, parameter):
     try:
         return tuple(sorted(operator.index(n) for n in numbers))
     except TypeError:
-        raise TypeError(f"pmap {parameter}: expected an int or ints; got {numbers!r}") from None
+        raise ArgumentTypeError(
+            f"pmap {parameter}: expected an int or ints; got {numbers!r}"
+        ) from None
 
 
 class _Pmap:
@@ -106,11 +108,13 @@ class _Pmap:
 
         devices = list(devices)
         if not devices:
-            raise ValueError("pmap expected devices, or None for those there are; got none")
+            raise AttributeValueError(
+                "pmap expected devices, or None for those there are; got none"
+            )
         for i, device in enumerate(devices):
             check_device(device, "pmap")
             if device in devices[:i]:
-                raise ValueError(f"pmap expected distinct devices; got {device} twice")
+                raise AttributeValueError(f"pmap expected distinct devices; got {device} twice")
         return devices
 
     def __call__(self, args, kwargs):
@@ -255,9 +259,11 @@ def _checked_axes(axes, parameter):
         if axis is _SAME:
             continue
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-            raise TypeError(f"pmap {parameter}: expected ints, None or trees of them; got {axis!r}")
+            raise ArgumentTypeError(
+                f"pmap {parameter}: expected ints, None or trees of them; got {axis!r}"
+            )
         if operator.index(axis) < 0:
-            raise ValueError(f"pmap {parameter}: expected axes from 0 on; got {axis}")
+            raise AttributeValueError(f"pmap {parameter}: expected axes from 0 on; got {axis}")
     return axes
 
 

@@ -51,7 +51,7 @@ def _spread_axes(axes, tree_of, what):
     found = [None if axis is _UNMAPPED else axis for axis in tree_leaves(spread)]
     for axis in found:
         if axis is not None and not _is_axis(axis):
-            raise TypeError(f"{what}: expected ints or None; got {axis!r}")
+            raise ArgumentTypeError(f"{what}: expected ints or None; got {axis!r}")
     return found
 
 
@@ -115,12 +115,14 @@ def vmap(
     # What the arguments leave open is checked at the call.
     for axis in [None] if in_axes is None else registry.flatten(in_axes)[0]:
         if axis is not None and not _is_axis(axis):
-            raise TypeError(f"vmap in_axes: expected ints or None; got {axis!r:.60}")
+            raise ArgumentTypeError(f"vmap in_axes: expected ints or None; got {axis!r:.60}")
     if axis_size is not None:
         try:
             axis_size = operator.index(axis_size)
         except TypeError:
-            raise TypeError(f"vmap axis_size: expected an int; got {axis_size!r:.60}") from None
+            raise ArgumentTypeError(
+                f"vmap axis_size: expected an int; got {axis_size!r:.60}"
+            ) from None
     name = function_name(fun)
 
     @public_function

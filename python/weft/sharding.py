@@ -71,12 +71,14 @@ class ManualAxisType:
         for field in dataclasses.fields(self):
             names = getattr(self, field.name)
             if not isinstance(names, (set, frozenset)):
-                raise TypeError(f"ManualAxisType expected a set for {field.name}; got {names!r}")
+                raise ArgumentTypeError(
+                    f"ManualAxisType expected a set for {field.name}; got {names!r}"
+                )
             object.__setattr__(self, field.name, frozenset(names))
         for other in ("unreduced", "reduced"):
             both = self.varying & getattr(self, other)
             if both:
-                raise ValueError(
+                raise AttributeValueError(
                     f"ManualAxisType expected each axis once; got {sorted(map(str, both))} in "
                     f"varying and in {other}"
                 )
@@ -255,6 +257,7 @@ class Mesh(_Axes):
 
     def __exit__(self, *exception):
         _entered.set(_entered.value[:-1])
+        return False
 
     def __repr__(self):
         sizes = f"axis_sizes={self.axis_sizes}, axis_names={self.axis_names}"
@@ -340,6 +343,13 @@ class AbstractMesh(_Axes):
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in pairs))
 
+    def __reduce__(self):
+        make = functools.partial(AbstractMesh, abstract_device=self.abstract_device)
+        return make, (self.axis_sizes, self.axis_names, self.axis_types)
+
+    def __deepcopy__(self, memo):
+        return self
+
     def __repr__(self):
         text = super().__str__()
         return (
@@ -368,8 +378,8 @@ class PartitionSpec:
       unreduced: a set of axes along which the parts are yet to be added up.
       reduced: a set of axes; kept, without effect.
 
-    Raises TypeError for what is no set, ValueError for None among them and for an axis that is in
-    two of the three.
+    Raises TypeError for what is no set and for an entry that no name can be, ValueError for a tuple
+    within a tuple, None in a set and an axis that is in two of the three.
     """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
@@ -467,7 +477,15 @@ def _check_sums(partitions, unreduced, reduced):
 def _entry(x):
     """A tuple of one name is that name, of none None."""
     if isinstance(x, (tuple, list)):
+        if any(isinstance(name, (tuple, list)) for name in x):
+            raise ShardingError(
+                f"PartitionSpec expected a name or a tuple of names per dimension; got {x!r}"
+            )
         return None if not x else x[0] if len(x) == 1 else tuple(x)
+    if x is not None and x.__hash__ is None:
+        raise ArgumentTypeError(
+            f"PartitionSpec expected None, a name or a tuple of names per dimension; got {x!r}"
+        )
     return x
 
 
@@ -543,7 +561,7 @@ class Sharding:
         """Whether two shardings place arrays of `ndim` axes alike."""
         if not isinstance(other, Sharding):
             return False
-        if self._core is other._core:
+        if self._core == other._core:
             return True
         if set(self._core.unreduced) != set(other._core.unreduced):
             return False
@@ -572,7 +590,7 @@ class Sharding:
         return self._core.memory or default
 
     def __eq__(self, other):
-        return self._core is other._core if type(other) is type(self) else NotImplemented
+        return self._core == other._core if type(other) is type(self) else NotImplemented
 
     def __hash__(self):
         return hash(self._core)

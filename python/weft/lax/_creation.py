@@ -7,7 +7,7 @@ from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape
 from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
-from weft.lax._sharding import split_as, split_like, varying_like
+from weft.lax._sharding import placed_like, split_as
 
 
 def iota(dtype, size):
@@ -95,7 +95,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
         if type(fill_value) is complex and not weak:
             check_number(fill_value, own_dtype, "full_like")
         result = full(shape, _core.astype(fill_value, own_dtype, weak))
-    return (split_like if shape == own_shape else varying_like)(result, x)
+    return placed_like(result, x)
 
 
 def empty(shape, dtype, *, out_sharding=None):

@@ -209,7 +209,7 @@ def promoted_carry(leaves, results):
     """The leaves of a carry, converted so that the results of the body can follow them.
 
     A weakly typed leaf (a Python number) of which the body makes another dtype takes the one that
-    both promote to. Returns (leaves, whether one changed).
+    both promote to, and is weakly typed no more. Returns (leaves, whether one changed).
     """
     out, changed = [], False
     for leaf, result in zip(leaves, results, strict=True):
@@ -217,8 +217,7 @@ def promoted_carry(leaves, results):
         if own.weak_type and own.dtype != result.dtype:
             like = _NUMBERS.get(result.dtype.kind) if result.weak_type else result.dtype
             dtype = _core.result_type(leaf, result.dtype if like is None else like)[0]
-            if dtype != own.dtype:
-                leaf, changed = _core.astype(leaf, dtype), True
+            leaf, changed = _core.astype(leaf, dtype), True
         out.append(leaf)
     return out, changed
 

@@ -5,7 +5,7 @@ import functools
 from weft import _core
 from weft._placement import map_placed, placement_of
 from weft._staging import typeof
-from weft.errors import PreconditionError, ShardingError
+from weft.errors import DeviceMismatchError, PreconditionError, ShardingError
 from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh, mesh_of_constraints
 
 
@@ -14,8 +14,8 @@ def with_sharding_constraint(x, shardings):
 
     Values of a function that is traced are split so where the program runs, which is on the devices
     of the mesh; dimensions whose entry is `PartitionSpec.UNCONSTRAINED` as XLA likes. Cotangents
-    are split like the values, and under vmap the mapped axis as XLA likes. Other arrays are moved,
-    as by `weft.device_put`.
+    are split like the values, and under vmap the mapped axis as XLA likes. Other arrays are moved
+    over the devices that they are committed to.
 
     Args:
       x: tree of arrays.
@@ -24,8 +24,9 @@ def with_sharding_constraint(x, shardings):
 
     Raises:
       ValueError: for a sharding that an array does not fit, and for axes that a shard_map around
-        the call has taken. DeviceMismatchError, when the program is called, for a mesh of other
-        devices than its arguments are committed to.
+        the call has taken. DeviceMismatchError, also a ValueError, for a mesh of other devices, or
+        in another order, than an array is committed to, or the arguments of the program when it
+        is called.
     """
 
     def put(leaf, place):
@@ -36,6 +37,11 @@ def with_sharding_constraint(x, shardings):
         placement = _with_explicit(value, placement)
         if isinstance(value, _core.Tracer):
             return _core.bind("sharding_constraint", value, sharding=placement)
+        if value.committed and value._placement.mesh.devices != placement.mesh.devices:
+            raise DeviceMismatchError(
+                "with_sharding_constraint expected the devices that the array is committed to, of "
+                f"{value._placement}; got {placement}\n  weft.device_put moves it."
+            )
         return _core.commit(value, placement)
 
     return map_placed(put, x, shardings)
@@ -140,12 +146,21 @@ def varying_like(x, like):
     return x
 
 
-def split_like(x, like):
-    """An array that is split over explicit axes as another one is, and varies as that does.
+def placed_like(x, like):
+    """A new array, of whatever shape, where another one is.
 
-    Its memory is that of the other one, too.
+    That is on the devices that hold a committed one, split alike if the shapes are the same or it
+    is not split at all. Like a traced one of the same shape it is split over explicit axes, and in
+    the memory of the host; it varies over the axes of a shard_map as that does, whatever its shape.
     """
     x = varying_like(x, like)
+    is_same_shape = tuple(x.shape) == tuple(getattr(like, "shape", ()))
+    if isinstance(like, _core.Array) and not isinstance(x, _core.Tracer):
+        if like.committed and (is_same_shape or like.sharding.is_fully_replicated):
+            return _core.commit(x, like.sharding._placement)
+        return x
+    if not is_same_shape:
+        return x
     if _core.is_on_host(like):
         x = in_memory(x, "pinned_host")
     split = _core.split_of(like)

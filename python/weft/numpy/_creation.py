@@ -31,7 +31,7 @@ from weft.errors import (
 )
 from weft.lax import _creation as lax_creation
 from weft.lax._shape import reshape, stack
-from weft.lax._sharding import can_be_split, placed, split_like, varying_like
+from weft.lax._sharding import can_be_split, placed, placed_like, varying_like
 
 _HOST_LIMIT = 1 << 16  # elements
 
@@ -289,10 +289,10 @@ def _like(function, a, fill_value, dtype, shape, device):
         dtype = own_dtype
     else:
         dtype, weak = requested_dtype(dtype, function), False
-    result = placed(_filled(shape, fill_value, dtype, weak), device)
+    result = _filled(shape, fill_value, dtype, weak)
     if device is not None:
-        return result
-    return (split_like if shape == own_shape else varying_like)(result, a)
+        return placed(result, device)
+    return varying_like(result, a) if shape_of(fill_value) else placed_like(result, a)
 
 
 @can_be_split
