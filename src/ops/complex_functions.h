@@ -20,7 +20,7 @@ Val complex_exp(Val z);
 
 Val mend_tangent(Val z, Val result);
 Val mend_tanh(Val z, Val result);
-Val mend_log(Val z, Val result);      // log and log1p
+Val mend_log(Val z, Val result);  // log and log1p
 Val mend_expm1(Val z, Val result);
 Val mend_asin(Val z, Val result);
 Val mend_asinh(Val z, Val result);
