@@ -157,7 +157,7 @@ def placed_like(x, like):
     is_same_shape = tuple(x.shape) == tuple(getattr(like, "shape", ()))
     if isinstance(like, _core.Array) and not isinstance(x, _core.Tracer):
         if like.committed and (is_same_shape or like.sharding.is_fully_replicated):
-            return _core.commit(x, like._placement)
+            return _core.commit(x, like.sharding._placement)
         return x
     if not is_same_shape:
         return x
