@@ -304,7 +304,21 @@ void LayoutMemo::remember(LayoutRef layout) {
   layouts_.pop_back();
 }
 
+Structure LayoutMemo::shared(Structure structure) {
+  // Comparing may run Python code, which may change what is remembered.
+  for (const Structure& known : std::vector<Structure>(structures_))
+    if (known.hash == structure.hash && same_value(known.object.get(), structure.object.get()))
+      return known;
+  structures_.push_back(structure);
+  if (structures_.size() <= kMaxStructures) return structure;
+  Structure oldest = std::move(structures_.front());
+  structures_.erase(structures_.begin());
+  return structure;
+}
+
 int LayoutMemo::traverse(visitproc visit, void* arg) const {
+  for (const Structure& s : structures_)
+    if (int stop = visit(s.object.get(), arg)) return stop;
   // One that a call holds as well is none of ours alone.
   for (const LayoutRef& layout : layouts_)
     if (layout.use_count() == 1)

@@ -98,22 +98,33 @@ class Layout {
 };
 using LayoutRef = std::shared_ptr<const Layout>;
 
-// The layouts of a function's last calls.
+// The layouts of a function's last calls, and their structures.
 class LayoutMemo {
  public:
   // The layout under which the arguments were taken apart; null if none fits.
   LayoutRef flatten(const Arguments& args, Flat& out);
   void remember(LayoutRef layout);
+  // The object that stands for a structure: that of an equal one before, or else its own. May run
+  // Python code.
+  Structure shared(Structure structure);
   // Functions called with ever new trees stop paying for remembering them.
   bool learns() const { return attempts_ < kMaxAttempts; }
-  std::vector<LayoutRef> take() { return std::exchange(layouts_, {}); }
+  // What it remembers, so that it dies when this is whole again.
+  LayoutMemo take() {
+    LayoutMemo out;
+    std::swap(out.layouts_, layouts_);
+    std::swap(out.structures_, structures_);
+    return out;
+  }
   int traverse(visitproc visit, void* arg) const;
 
  private:
   static constexpr size_t kMaxLayouts = 4;
+  static constexpr size_t kMaxStructures = 16;
   static constexpr int kMaxAttempts = 64;
 
-  std::vector<LayoutRef> layouts_;  // the last used first
+  std::vector<LayoutRef> layouts_;     // the last used first
+  std::vector<Structure> structures_;  // the oldest first
   int attempts_ = 0;
 };
 

@@ -122,6 +122,7 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
   Structure structure{Ref::checked(PyTuple_Pack(2, tree, statics.keys.get())), 0};
   structure.hash = hash_value(structure.object.get());
   LayoutMemo& memo = s.traces().layouts;
+  structure = memo.shared(std::move(structure));
   if (!allow_abstract && memo.learns()) {
     LayoutRef layout = Layout::make(args, statics, structure);
     bool complete = layout && layout->num_leaves() == out.leaves.size();

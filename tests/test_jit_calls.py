@@ -460,6 +460,46 @@ def test_arguments_that_look_alike():
         f([1.0, SubList([1.0])])
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_calls_compare_structures_as_often_whatever_was_lowered_before(lower):
+    compared = []
+
+    class Named:
+        def __init__(self, name):
+            self.name = name
+
+        def __hash__(self):
+            return hash(self.name)
+
+        def __eq__(self, other):
+            compared.append(self.name)
+            return type(other) is Named and self.name == other.name
+
+    @weft.tree_util.register_pytree_node_class
+    class Node:
+        def __init__(self, x):
+            self.x = x
+
+        def tree_flatten(self):
+            return (self.x,), Named("node")
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    f = weft.jit(lambda node: node.x * 2)
+    if lower:
+        f.lower(Node(weft.ShapeDtypeStruct((), "float32"))).compile()
+        f.lower(Node(np.float32(1))).compile()
+    x = wnp.float32(1)
+    for _ in range(2):
+        f(Node(x))
+    compared.clear()
+    assert f(Node(x)) == 2
+    # With that of the call before; with those of signatures they are one object.
+    assert compared == ["node"]
+
+
 def test_nodes_that_change_while_they_are_flattened():
     @weft.tree_util.register_pytree_node_class
     class Changing:
