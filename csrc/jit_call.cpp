@@ -132,6 +132,13 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
              Outputs& outputs) {
   Placement where = placement_of(s, e, operands);
   ProgramRef program = program_for(e, where.places, s.keep_unused, s.how);
+  run_on(*program, operands, where, outputs);
+}
+
+}  // namespace
+
+void run_on(const Program& program, std::span<const Operand> operands, const Placement& where,
+            Outputs& outputs) {
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
   inputs.reserve(operands.size());
@@ -145,31 +152,28 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
       inputs.push_back(held.back().get());
     }
   }
-  run(*program, {inputs.data(), inputs.size()}, where.committed, outputs);
+  run(program, {inputs.data(), inputs.size()}, where.committed, outputs);
 }
 
-// A cell that the function closes over must not be an argument as well.
-void check_closed_over(const JitState& s, const Entry& e, const Call& call) {
-  std::vector<PyObject*> cells;
-  for (size_t i : call.cells) cells.push_back(call.leaves[i]);
+void check_cells(const Entry& e, std::span<PyObject* const> cells, Describe describe) {
+  if (cells.empty()) return;
   std::unordered_set<PyObject*> closed_over;
   for (const Ref& w : e.written) closed_over.insert(w.get());
   for (const Ref& c : e.captures)
     if (is_cell(c.get())) closed_over.insert(c.get());
-  cells.insert(cells.end(), closed_over.begin(), closed_over.end());
-  check_aliases(cells, [&](size_t i) {
-    return i < call.cells.size() ? describe_leaf(s, e.in_tree.get(), call.cells[i])
-                                 : cat("one that '", s.name, "' closes over");
+  std::vector<PyObject*> all(cells.begin(), cells.end());
+  all.insert(all.end(), closed_over.begin(), closed_over.end());
+  check_aliases(all, [&](size_t i) {
+    return i < cells.size() ? describe(i) : cat("one that '", e.name, "' closes over");
   });
 }
 
-void write_cells(const Entry& e, const Call& call, Outputs& outputs) {
+Ref results_of(const Entry& e, std::span<PyObject* const> leaves, Outputs& outputs) {
   size_t next = e.num_results();
   for (const Ref& cell : e.written) set_cell(as_cell(cell.get()), outputs.take(next++));
-  for (size_t i : e.written_arguments) set_cell(as_cell(call.leaves[i]), outputs.take(next++));
+  for (size_t i : e.written_arguments) set_cell(as_cell(leaves[i]), outputs.take(next++));
+  return assemble(e, outputs);
 }
-
-}  // namespace
 
 Placement placement_of(const JitState& s, const Entry& e, std::span<const Operand> operands) {
   auto describe = [&](size_t i) { return describe_input(s, e, i); };
@@ -257,7 +261,12 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const Co
 }
 
 Ref call_entry(const JitState& s, const Entry& entry, const Call& call) {
-  if (!call.cells.empty()) check_closed_over(s, entry, call);
+  if (!call.cells.empty()) {
+    SmallVector<PyObject*, 8> cells;
+    for (size_t i : call.cells) cells.push_back(call.leaves[i]);
+    check_cells(entry, cells,
+                [&](size_t i) { return describe_leaf(s, entry.in_tree.get(), call.cells[i]); });
+  }
   std::span<const Operand> operands = call.operands;
   std::vector<Ref> captures;
   std::vector<Operand> with_captures;
@@ -273,8 +282,7 @@ Ref call_entry(const JitState& s, const Entry& entry, const Call& call) {
   } else {
     execute(s, entry, operands, outputs);
   }
-  write_cells(entry, call, outputs);
-  return assemble(entry, outputs);
+  return results_of(entry, call.leaves, outputs);
 }
 
 }  // namespace weft::py

@@ -11,6 +11,7 @@
 #include "eager.h"
 #include "graph_object.h"
 #include "jit.h"
+#include "jit_compiled.h"
 #include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
@@ -31,7 +32,7 @@ struct PlacesObject {
 };
 struct ProgramObject {
   ProgramRef program;
-  GraphRef traced;  // whose inputs have the types of the arguments
+  EntryRef entry;
 };
 
 Ref ref(nb::handle h) { return Ref::borrow(h.ptr()); }
@@ -133,8 +134,7 @@ void bind_stages(nb::module_& m) {
              nb::object compiler_options, const nb::str& cut) {
             CompileChoice how{compiler_options_number(compiler_options.ptr()),
                               cut_named(cut.ptr())};
-            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how),
-                                 t.entry->graph};
+            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how), t.entry};
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
           nb::arg("compile"));
@@ -143,6 +143,9 @@ void bind_stages(nb::module_& m) {
         return take(sharding_object(p.places.input(i)));
       });
   nb::class_<ProgramObject>(m, "Program", "A traced function compiled for a device.")
+      .def_prop_ro(
+          "function",
+          [](const ProgramObject& p) { return take(make_compiled_function(p.entry, p.program)); })
       .def_prop_ro("graph",
                    [](const ProgramObject& p) { return GraphObject{p.program->optimized}; })
       .def_prop_ro("loaded",
@@ -212,62 +215,19 @@ void bind_stages(nb::module_& m) {
                        out.append(take(sharding_object(p.program->places.input(i))));
                      return out;
                    })
-      .def_prop_ro("output_shardings",
-                   [](const ProgramObject& p) {
-                     nb::list out;
-                     size_t next = 0, i = 0;
-                     const std::vector<SpecEntries>& entries = p.program->places.entries;
-                     for (int from : p.program->from_input) {
-                       ShardingRef sharding =
-                           from >= 0 ? p.program->places.input(static_cast<size_t>(from))
-                           : p.program->executable ? p.program->executable->result_sharding(next++)
-                                                   : p.program->places.at;
-                       SpecEntries written = i < entries.size() ? entries[i] : kAsNeeded;
-                       out.append(take(sharding_object(sharding, written)));
-                       ++i;
-                     }
-                     return out;
-                   })
-      // Arrays that the function closed over, then arguments: cells are the values that they hold.
-      .def("run", [](const ProgramObject& p, nb::list consts, nb::list leaves) {
-        const Graph& traced = *p.traced;
-        std::vector<Ref> values;
-        values.reserve(traced.num_inputs());
-        for (nb::handle x : consts) values.push_back(capture_value(ref(x)));
-        for (nb::handle x : leaves) values.push_back(capture_value(ref(x)));
-        if (values.size() != traced.num_inputs())
-          raise_error("ArgumentTypeError", "expected ", traced.num_inputs(),
-                      " arrays for a compiled program; got ", values.size());
-        SmallVector<Operand, 16> operands;
-        for (const Ref& value : values) {
-          TypeRef type = traced.type(traced.input(static_cast<uint32_t>(operands.size())));
-          Operand x = classify_operand(value.get(), "compiled program");
-          if (x.kind == OperandKind::kTracer || x.type != type)
-            raise_error("ArgumentTypeError", "expected an array of type ", type,
-                        " for a compiled program; got ", x.type,
-                        x.kind == OperandKind::kTracer ? ", traced" : "");
-          operands.push_back(x);
-        }
-        Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
-        std::vector<Ref> held;
-        held.reserve(operands.size());
-        SmallVector<PyObject*, 16> inputs;
-        Outputs outputs;
-        for (const Operand& x : operands) {
-          ShardingRef at = p.program->places.input(inputs.size());
-          bool is_committed = x.kind == OperandKind::kArray && as_array(x.object)->committed;
-          if (is_committed && !are_equivalent(as_array(x.object)->sharding, at, x.type))
-            raise_error("DeviceMismatchError", "expected argument ", inputs.size(), " (", x.type,
-                        ") where the program was compiled for it, ", describe(at),
-                        "; got an array committed to ", describe(as_array(x.object)->sharding),
-                        "\n  Move it with weft.device_put.");
-          held.push_back(for_call(x, at));
-          inputs.push_back(held.back().get());
-        }
-        bool committed = where.committed || !is_trivial(p.program->places.at);
-        run(*p.program, inputs, committed, outputs);
+      .def_prop_ro("output_shardings", [](const ProgramObject& p) {
         nb::list out;
-        for (size_t i = 0; i < outputs.size(); ++i) out.append(take(outputs.take(i)));
+        size_t next = 0, i = 0;
+        const std::vector<SpecEntries>& entries = p.program->places.entries;
+        for (int from : p.program->from_input) {
+          ShardingRef sharding = from >= 0 ? p.program->places.input(static_cast<size_t>(from))
+                                 : p.program->executable
+                                     ? p.program->executable->result_sharding(next++)
+                                     : p.program->places.at;
+          SpecEntries written = i < entries.size() ? entries[i] : kAsNeeded;
+          out.append(take(sharding_object(sharding, written)));
+          ++i;
+        }
         return out;
       });
   // The array as it is split by a sharding, committed to it.

@@ -16,6 +16,7 @@
 #include "hooks.h"
 #include "jaxpr_view.h"
 #include "jit.h"
+#include "jit_compiled.h"
 #include "jit_stages.h"
 #include "jit_traces.h"
 #include "linear.h"
@@ -94,6 +95,7 @@ NB_MODULE(_core, m) {
   init_cell_functions(m.ptr());
   init_traces(m.ptr());
   init_jit(m.ptr());
+  init_compiled_function();
   init_recording(m.ptr());
   init_deferred(m.ptr());
   init_derivative(m.ptr());

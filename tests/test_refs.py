@@ -359,8 +359,15 @@ def test_lowered_and_compiled_programs():
     assert weft.eval_shape(f, ref, 1.0).shape == ()
     assert "f32[3]" in str(weft.make_jaxpr(f)(ref, 1.0))
     assert values(ref) == [0, 1, 2]
-    assert float(lowered.compile()(ref, 5.0)) == 2
+    compiled = lowered.compile()
+    assert float(compiled(ref, 5.0)) == 2
     assert values(ref) == [5, 1, 2] and values(closed) == [0, 6, 2]
+    # A ref that is closed over has its value of each call, not of the trace.
+    closed[1] = 10
+    compiled(ref, 1.0)
+    assert values(ref) == [1, 1, 2] and values(closed) == [0, 11, 2]
+    with pytest.raises(ValueError, match="every ref once.*ref 0 of the arguments.*'f' closes over"):
+        compiled(closed, 1.0)
 
 
 def test_nested_functions_write_through():

@@ -1,6 +1,9 @@
 """Traced, lowered and compiled functions: what they tell; the parameters of jit that say where and
 how a program runs."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -82,6 +85,48 @@ def test_compiled_functions_take_what_they_were_compiled_for():
     for transform in (weft.jit, weft.vmap, lambda f: weft.grad(lambda x: f(x).sum())):
         with pytest.raises(TypeError, match="compiled"):
             transform(lambda x: compiled(x, k=2.0))(wnp.ones(3))
+
+
+def test_calls_of_compiled_functions_nested_as_before_and_otherwise():
+    def f(tree, *rest, scale, shift):
+        (a, b), c = tree["pair"], tree["c"]
+        return {"sum": (a + b + c + sum(rest)) * scale + shift}
+
+    def arguments(value, **named):
+        return ({"pair": (value, value), "c": [value][0]}, value), named
+
+    args, named = arguments(wnp.float32(1), scale=2.0, shift=1.0)
+    compiled = weft.jit(f).lower(*args, **named).compile()
+    for i in range(4):
+        args, named = arguments(np.float32(i), shift=1.0, scale=2.0)
+        assert float(compiled(*args, **named)["sum"]) == 8 * i + 1
+        args, named = arguments(wnp.float32(i), scale=2.0, shift=1.0)
+        assert float(compiled(*args, **named)["sum"]) == 8 * i + 1
+        for wrong in [args[:1], (*args, 1.0), ({"pair": [1.0, 1.0], "c": 1.0}, 1.0)]:
+            with pytest.raises(ValueError, match="'f' was compiled for other arguments"):
+                compiled(*wrong, **named)
+        with pytest.raises(ValueError, match="compiled for other arguments"):
+            compiled(*args, scale=2.0)
+        with pytest.raises(TypeError, match=r"for argument tree\['c'\] of 'f', as compiled"):
+            compiled({"pair": (1.0, 1.0), "c": wnp.ones(2)}, 1.0, **named)
+        with pytest.raises(TypeError, match="expected an array or a number; got str"):
+            compiled({"pair": (1.0, 1.0), "c": "x"}, 1.0, **named)
+
+
+def test_a_compiled_function_is_collected():
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.compiled = weft.jit(lambda x: [v + 1 for v in x]).lower([1.0, 2.0]).compile()
+    holder.compiled([1.0, 2.0])
+    function = holder.compiled._function
+    function_of_holder = weakref.ref(holder)
+    holder.compiled.holder = holder
+    assert gc.is_tracked(function)
+    del holder, function
+    gc.collect()
+    assert function_of_holder() is None
 
 
 def test_options_of_the_compiler():

@@ -762,11 +762,7 @@ class Compiled(_Stage):
     def __init__(self, lowered, program):
         self._lowered = lowered
         self._program = program
-        # What every call needs; the properties look it up anew.
-        core = lowered._core
-        self._expected, self._made = lowered.in_tree, lowered.out_tree
-        self._consts = lowered._traced.consts
-        self._has_refs = bool(core.written or core.written_arguments)
+        self._function = program.function  # what calls need
 
     _core = property(lambda self: self._lowered._core)
 
@@ -819,27 +815,21 @@ class Compiled(_Stage):
         return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._function(*args, **kwargs)
+        except (ArgumentTypeError, TreeStructureError):
+            self._check_arguments(args, kwargs)
+            raise
+
+    def _check_arguments(self, args, kwargs):
+        """Raises for arguments that are not nested as compiled, and for the first leaf that is of
+        another type, by the name of the argument."""
         leaves, tree = registry.flatten((args, kwargs))
-        if tree != self._expected:
+        if tree != self.in_tree:
             raise TreeStructureError(
                 f"'{self._lowered._traced.fun_name}' was compiled for other arguments: for "
-                f"{explain_difference(self._expected, tree)}"
-            )
-        try:
-            outputs = self._program.run(self._consts, leaves)
-        except ArgumentTypeError:
-            self._check_types(leaves)
-            raise
-        if not self._has_refs:
-            return self._made.unflatten(outputs)
-        core = self._core
-        refs = [*core.written, *(leaves[i] for i in core.written_arguments)]
-        count = len(outputs) - len(refs)
-        _core.set_refs(refs, outputs[count:])
-        return self._made.unflatten(outputs[:count])
-
-    def _check_types(self, leaves):
-        """Raises for the first leaf that is not as compiled, by the name of the argument."""
+                f"{explain_difference(self.in_tree, tree)}"
+            ) from None
         traced = self._lowered._traced
         fun = traced._function.__wrapped__
         types = traced.graph.in_types[traced.graph.num_consts :]
