@@ -125,6 +125,8 @@ TABLE = lines(
     jnp.polyfit(x[0,:0],x[1,:0],1)
     jnp.polyfit(x[0],x[1],1,rcond=0.1)
     jnp.roots(jnp.array([1.,-3.,2.]))
+    jnp.roots(jnp.asarray(1.5))
+    jnp.roots(x[0,:1])
     jnp.roots(jnp.array([0.,1.,-3.,2.]))
     jnp.roots(jnp.array([1.,-3.,2.,0.,0.]))
     jnp.roots(jnp.array([0,0,2,-6,4]))

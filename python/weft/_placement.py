@@ -85,7 +85,7 @@ def placement_of(place, function, shape=None, mesh_of=mesh_of_specs):
             f"{place.spec} on {place.mesh}; got one of shape {tuple(shape)}"
         )
     placement = getattr(place, "_placement", None)
-    if placement is not None:
+    if placement is not None and not isinstance(place, _core.Array):
         return placement
     if isinstance(place, devices.Device):
         return devices.placement_of(place)

@@ -207,9 +207,9 @@ def issubdtype(arg1, arg2):
 
     As `numpy.issubdtype`, with bfloat16 and the 8-bit and 4-bit floats under `floating`, and the
     2-bit and 4-bit integers under `signedinteger` and `unsignedinteger`. None is float64, as it is
-    in NumPy.
+    in NumPy, an array its dtype.
     """
-    arg1, arg2 = (np.float64 if arg is None else arg for arg in (arg1, arg2))
+    arg1, arg2 = _dtype_meant(arg1), _dtype_meant(arg2)
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and _is_abstract(arg1):
         return _is_abstract(arg2) and issubclass(arg1, arg2)
     dtype = as_dtype(arg1)
@@ -222,6 +222,13 @@ def issubdtype(arg1, arg2):
     if _is_abstract(arg2):
         return issubclass(_ABSTRACT_CLASS[dtype], arg2)
     return dtype == as_dtype(arg2)
+
+
+def _dtype_meant(x: Any) -> Any:
+    """What NumPy takes in place of a dtype, as one: None is float64, an array its dtype."""
+    if x is None:
+        return np.float64
+    return x.dtype if isinstance(x, (_core.Array, _core.Tracer)) else x
 
 
 def _is_abstract(cls):
@@ -249,7 +256,7 @@ _KINDS = {
 def isdtype(dtype, kind):
     """Whether `dtype` is of a kind: "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric", a dtype, or a tuple of these. None is float64,
-    as it is in NumPy.
+    as it is in NumPy, an array its dtype.
 
     Raises ValueError for another name, TypeError for what can be no kind.
     """
@@ -257,21 +264,20 @@ def isdtype(dtype, kind):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return any(issubdtype(dtype, cls) for cls in _KINDS[kind])
-    if isinstance(kind, list):
-        raise TypeError(f"isdtype: expected a dtype, a name or a tuple of them; got {kind!r}")
+    dtype, meant = as_dtype(_dtype_meant(dtype)), _dtype_meant(kind)
     try:
-        dtype, kind = (as_dtype(np.float64 if x is None else x) for x in (dtype, kind))
-        return dtype == kind
+        if not isinstance(meant, list) and not _is_abstract(meant):
+            return dtype == as_dtype(meant)
     except TypeError:
-        raise ValueError(
-            f"isdtype: expected a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}"
-        ) from None
+        pass
+    error = ValueError if isinstance(kind, str) else TypeError
+    raise error(f"isdtype: expected a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}")
 
 
 def _promotion_argument(x):
     if isinstance(x, type) and x in _PYTHON_SCALARS:
         return _PYTHON_SCALARS[x]
-    return as_dtype(x.dtype if isinstance(x, (_core.Array, _core.Tracer)) else x)
+    return as_dtype(_dtype_meant(x))
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
@@ -281,7 +287,6 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     dtype; None is float64, as it is in NumPy. `TypePromotionError` where there is no implicit
     promotion.
     """
-    a, b = (np.float64 if each is None else each for each in (a, b))
     pair = _promotion_argument(a), _promotion_argument(b)
     is_wide = any(not isinstance(x, np.dtype) or x in _NARROW for x in pair)
     if not is_wide or x64_enabled():

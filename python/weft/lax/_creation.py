@@ -117,7 +117,7 @@ def dtype(x):
 
 
 def shape_as_value(shape):
-    """A shape as an array of one axis: int32, or int64 if a size needs it."""
+    """A shape as a NumPy array of one axis: int32, or int64 if a size needs it."""
     shape = static_shape(shape, "shape_as_value")
     wide = any(size > np.iinfo(np.int32).max for size in shape)
-    return _core.asarray(np.array(shape, np.int64 if wide else np.int32))
+    return np.array(shape, np.int64 if wide else np.int32)

@@ -98,7 +98,7 @@ def nonzero(a, *, size=None, fill_value=None):
       a: array with at least one axis.
       size: how many to return, which tracing needs; None for as many as there are.
       fill_value: what stands in the place of those that are missing: a number, or a tuple with one
-        for each axis; 0 by default.
+        for each axis; 0 by default. The results have a dtype that holds it.
 
     Returns:
       A tuple of index arrays, one for each axis.
@@ -125,7 +125,9 @@ def _positions(function, a, size, fill_value):
     size = known_size(size, function, a)
     if size is None:
         found = (known(a, function, "") != 0).nonzero()
-        return tuple(_core.asarray(each.astype(default_int())) for each in found)
+        size = len(found[0])
+        if fill_value is None or size == 0:
+            return tuple(_core.asarray(each.astype(default_int())) for each in found)
     return tuple(_nonzero(a, None if fill_value is None else fills, size=size))
 
 
@@ -139,7 +141,7 @@ def _nonzero(a, fills, *, size):
         results.append(remainder(at, n) if n else at)
         stride *= n
     results.reverse()
-    if fills is None or 0 in shape:
+    if fills is None or size == 0 or 0 in shape:
         return results
     there = less(iota(default_int(), size), count)
     return [choose(there, at, fill) for at, fill in zip(results, fills, strict=True)]

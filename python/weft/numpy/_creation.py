@@ -194,10 +194,9 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
     """A one-dimensional array from an object with the buffer protocol, such as bytes.
 
     `dtype` is that of the elements, of which `count` are read, all if it is -1, from byte `offset`
-    on.
+    on. Elements of 64 bits become such of 32 where these are off: the default is read as float64.
     """
-    dtype = np.dtype(dtype) if dtype is not float else default_float()
-    return array(np.frombuffer(buffer, dtype, count, offset))
+    return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
 
 
 def from_dlpack(x, /, *, device=None, copy=None):

@@ -9,6 +9,7 @@ from weft import _core
 from weft._arguments import ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import (
+    default_float,
     dtype_of,
     finfo,
     highest_value,
@@ -190,13 +191,11 @@ def angle(z, deg=False):
 
 @composite(static_argnames=("deg",))
 def _angle(z, *, deg):
-    given, ndim = dtype_of(z), ndim_of(z)
-    (z,) = _core.promote_dtypes_inexact(z)
+    # As in jax, what is real has the default dtype, but for arrays of floats with axes.
+    if not (is_complex(dtype_of(z)) or (is_float(dtype_of(z)) and ndim_of(z) > 0)):
+        z = _core.astype(z, default_float())
     result = u.arctan2(u.imag(z), u.real(z))
-    result = rad2deg(result) if deg else result
-    # As in jax, whose real scalars come out strongly typed.
-    keeps_weak = is_complex(given) or (is_float(given) and ndim > 0)
-    return result if keeps_weak else strong(result)
+    return rad2deg(result) if deg else result
 
 
 def sign(x, /):

@@ -91,7 +91,7 @@ def _counts(at, weights, length, dtype):
 def _bin_option(function, bins):
     """The number of bins, or an array of their borders."""
     if isinstance(bins, str):
-        raise NotImplementedError(f"[{function}] expected a number of bins; got {bins!r}")
+        raise TypeError(f"[{function}] expected a number of bins or borders; got {bins!r}")
     if ndim_of(bins) == 0:
         count = static_int(bins, function, "bins")
         if count < 0:

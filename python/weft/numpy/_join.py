@@ -18,7 +18,7 @@ from weft._arguments import (
 from weft._array import Array
 from weft._jit import composite
 from weft._staging import typeof
-from weft.dtypes import is_integer, requested_dtype
+from weft.dtypes import is_bool, is_integer, requested_dtype
 from weft.errors import (
     AttributeValueError,
     ConcretizationTypeError,
@@ -276,10 +276,11 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
 
     Args:
       a: array or number.
-      repeats: how often, an integer; or one for each element along the axis.
+      repeats: how often, an integer or bool; or one for each element along the axis.
       axis: the axis; None repeats the elements of the flattened array.
       total_repeat_length: the size of the result along the axis, with which `repeats` may be
-        traced; what is beyond it is cut off, and what is missing repeats the last element.
+        traced; what is beyond it is cut off, and what is missing repeats the last element,
+        if there is one.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises:
@@ -298,9 +299,9 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     if total_repeat_length is not None:
         length = static_int(total_repeat_length, "repeat", "total_repeat_length")
         _check_repeats(repeats, shape_of(repeats), _core.typeof(repeats)[1], size)
-        if length < 0 or (length and not size):
+        if length < 0:
             raise AttributeValueError(
-                f"[repeat] expected a total_repeat_length for {size} elements; got {length}"
+                f"[repeat] expected a total_repeat_length of 0 or more; got {length}"
             )
         return _repeat_to(a, repeats, axis=axis, length=length)
     try:
@@ -327,7 +328,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
 
 
 def _check_repeats(repeats, shape, dtype, size):
-    if not is_integer(dtype):
+    if not (is_integer(dtype) or is_bool(dtype)):
         raise DTypeError(f"[repeat] expected integer repeats; got dtype {dtype}")
     if math.prod(shape) != 1 and shape not in ((), (size,)):
         raise ShapeError(f"[repeat] expected a number of repeats, or {size} of them; got {repeats}")
@@ -341,7 +342,7 @@ def _repeat(a, *, count, axis):
 @composite(static_argnames=("axis", "length"))
 def _repeat_to(a, repeats, *, axis, length):
     size = shape_of(a)[axis]
-    if not length:
+    if not length or not size:  # of no elements none is repeated
         return sliced(a, 0, 0, axis=axis)
     repeats = _core.astype(repeats, "int32")
     repeats = _core.broadcast_to(ravel(repeats), (size,))

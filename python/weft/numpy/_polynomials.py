@@ -306,7 +306,7 @@ def roots(p, *, strip_zeros=True):
     if ndim_of(p) > 1:
         raise ShapeError(f"[roots] expected a vector of coefficients; got shape {shape_of(p)}")
     p = flattened(p)
-    if strip_zeros:
+    if strip_zeros and shape_of(p)[0] > 1:
         p = _without_leading_zeros(p)
     return _roots(p, stripped=bool(strip_zeros))
 
@@ -315,7 +315,7 @@ def roots(p, *, strip_zeros=True):
 def _roots(p, *, stripped):
     (p,) = _core.promote_dtypes_inexact(p)
     count = shape_of(p)[0] - 1
-    complex_dtype = _core.result_type(p, _core.astype(0, "complex64"))[0]
+    complex_dtype = _core.result_type(strong(p), _core.astype(0, "complex64"))[0]
     if count < 1:
         return _zeros(0, complex_dtype)
     places = broadcasted_iota("int32", (count + 1,), 0)
