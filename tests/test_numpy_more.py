@@ -188,6 +188,8 @@ TABLE = lines(
     jnp.i0(h.astype('float16'))
     jnp.i0(2.)
     jnp.gcd(k,4)
+    jnp.gcd(b,0)
+    jnp.lcm(b,3)
     jnp.gcd(k,i8)
     jnp.gcd(-12,18)
     jnp.gcd(0,0)

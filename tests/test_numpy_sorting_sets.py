@@ -193,6 +193,8 @@ CASES = lines(
     jnp.unique_values(n)
     jnp.unique_values(t,size=6,fill_value=2)
     jnp.union1d(t,i8)
+    jnp.union1d(i8,1j)
+    jnp.union1d(2,1)
     jnp.union1d(t,x,size=8)
     jnp.union1d(t,x,size=8,fill_value=-1)
     jnp.union1d(t,i8,size=2)

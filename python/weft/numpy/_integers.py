@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError
@@ -17,12 +17,14 @@ from weft.numpy._shape import moveaxis
 
 
 def _integers(function, x1, x2):
+    weak = _core.typeof(x1)[2] and _core.typeof(x2)[2]
     x1, x2 = _core.promote_dtypes(x1, x2)
     if not is_integer(dtype_of(x1)):
         raise AttributeValueError(
             f"[{function}] expected arrays of integers; got dtype {dtype_of(x1)}"
         )
-    return _core.broadcast_arrays(x1, x2)
+    # A bool beside a Python integer makes no weak type here.
+    return _core.broadcast_arrays(*(x if weak else strong(x) for x in (x1, x2)))
 
 
 @composite

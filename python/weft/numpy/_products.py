@@ -8,7 +8,7 @@ import functools
 import math
 
 from weft import _core
-from weft._arguments import shape_of
+from weft._arguments import shape_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import ShapeError
@@ -51,7 +51,8 @@ def dot_general(lhs, rhs, numbers, precision, dtype):
 
 
 def product(function, lhs, lhs_labels, rhs, rhs_labels, out, precision=None, dtype=None):
-    """The product of two arrays; labels are distinct within each operand.
+    """The product of two arrays; labels are distinct within each operand. One for which a dtype was
+    asked is not weakly typed.
 
     Axes of size 1 broadcast against axes of the same label and another size.
     """
@@ -73,10 +74,12 @@ def product(function, lhs, lhs_labels, rhs, rhs_labels, out, precision=None, dty
         numbers, labels, swap = _plan(lhs_labels, rhs_labels, out)
         if labels == out:
             pair = (rhs, lhs) if swap else (lhs, rhs)
-            return dot_general(*pair, numbers, precision, dtype)
-    return _product(
+            result = dot_general(*pair, numbers, precision, dtype)
+            return result if dtype is None else strong(result)
+    result = _product(
         lhs, rhs, labels=(lhs_labels, rhs_labels, out), precision=precision, dtype=dtype
     )
+    return result if dtype is None else strong(result)
 
 
 @composite(static_argnames=("labels", "precision", "dtype"))

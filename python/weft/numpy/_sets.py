@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, weak_as
+from weft._arguments import ndim_of, normalize_axis, shape_of, strong, weak_as
 from weft._jit import composite
 from weft.dtypes import default_int, dtype_of, is_inexact
 from weft.errors import AttributeValueError
@@ -203,7 +203,9 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
 
 @composite
 def _joined(ar1, ar2):
-    return concatenate([flattened(x) for x in _core.promote_dtypes(ar1, ar2)], 0)
+    weak = _core.typeof(ar1)[2] and _core.typeof(ar2)[2]
+    joined = concatenate([flattened(x) for x in _core.promote_dtypes(ar1, ar2)], 0)
+    return joined if weak else strong(joined)
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
