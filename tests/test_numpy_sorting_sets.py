@@ -85,7 +85,6 @@ CASES = lines(
     jnp.nonzero(x,fill_value=.5)
     jnp.nonzero(x,fill_value=jnp.float32(.5))
     jnp.nonzero(x,size=0,fill_value=.5)
-    jnp.argwhere(x,fill_value=3.)
     jnp.nonzero(x,size=8)
     jnp.nonzero(x,size=8,fill_value=-1)
     jnp.nonzero(x,size=8,fill_value=(7,8))
