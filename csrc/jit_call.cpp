@@ -132,18 +132,18 @@ void execute(const JitState& s, const Entry& e, std::span<const Operand> operand
              Outputs& outputs) {
   Placement where = placement_of(s, e, operands);
   ProgramRef program = program_for(e, where.places, s.keep_unused, s.how);
-  run_on(*program, operands, where, outputs);
+  run_on(*program, operands, where.places, where.committed, outputs);
 }
 
 }  // namespace
 
-void run_on(const Program& program, std::span<const Operand> operands, const Placement& where,
-            Outputs& outputs) {
+void run_on(const Program& program, std::span<const Operand> operands, const Places& places,
+            bool committed, Outputs& outputs) {
   std::vector<Ref> held;
   SmallVector<PyObject*, 16> inputs;
   inputs.reserve(operands.size());
   for (const Operand& x : operands) {
-    ShardingRef at = where.places.input(inputs.size());
+    ShardingRef at = places.input(inputs.size());
     if (x.kind == OperandKind::kArray && as_array(x.object)->sharding == at) {
       inputs.push_back(x.object);
     } else {
@@ -152,7 +152,7 @@ void run_on(const Program& program, std::span<const Operand> operands, const Pla
       inputs.push_back(held.back().get());
     }
   }
-  run(program, {inputs.data(), inputs.size()}, where.committed, outputs);
+  run(program, {inputs.data(), inputs.size()}, committed, outputs);
 }
 
 void check_cells(const Entry& e, std::span<PyObject* const> cells, Describe describe) {

@@ -16,8 +16,8 @@ Ref call_entry(const JitState& s, const Entry& entry, const Call& call);
 // names one of the arguments' by its number.
 void check_cells(const Entry& entry, std::span<PyObject* const> cells, Describe describe);
 // Moves operands where the program takes them, and runs it.
-void run_on(const Program& program, std::span<const Operand> operands, const Placement& where,
-            Outputs& outputs);
+void run_on(const Program& program, std::span<const Operand> operands, const Places& places,
+            bool committed, Outputs& outputs);
 // What the outputs are to the caller, whose arguments have these leaves; writes cells.
 Ref results_of(const Entry& entry, std::span<PyObject* const> leaves, Outputs& outputs);
 

@@ -130,7 +130,7 @@ Ref call(CompiledState& s, const Arguments& args) {
   Placement where = placement(operands, [](size_t i) { return cat("argument ", i); });
   bool committed = where.committed || !is_trivial(program->places.at);
   Outputs outputs;
-  run_on(*program, operands, {program->places, committed}, outputs);
+  run_on(*program, operands, program->places, committed, outputs);
   return results_of(*entry, flat.leaves, outputs);
 }
 
