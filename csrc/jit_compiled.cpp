@@ -52,24 +52,15 @@ void append_leaf(PyObject* leaf, Flat& out) {
 
 // By the registry of trees.
 void flatten_new(CompiledState& s, const Arguments& args, Flat& out) {
-  Ref positional = Ref::checked(PyTuple_New(args.num_positional));
-  for (Py_ssize_t i = 0; i < args.num_positional; ++i)
-    PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args.values[i]));
-  Ref named = Ref::checked(PyDict_New());
-  for (Py_ssize_t i = 0; i < args.num_named(); ++i)
-    check(PyDict_SetItem(named.get(), args.name(i), args.named(i)));
-  Ref all = Ref::checked(PyTuple_Pack(2, positional.get(), named.get()));
+  Ref all = packed(args, [](Py_ssize_t) { return false; });
   Ref flat = Ref::checked(PyObject_CallOneArg(hooks.flatten.get(), all.get()));
   if (!same_value(PyTuple_GET_ITEM(flat.get(), 1), s.structure.tree()))
     raise_other_structure(*s.entry);
   PyObject* leaves = PyTuple_GET_ITEM(flat.get(), 0);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(leaves); ++i)
     append_leaf(PyList_GET_ITEM(leaves, i), out);
-  if (!s.layouts.learns()) return;
   StaticArguments none{{}, Ref::borrow(s.structure.static_keys())};
-  LayoutRef layout = Layout::make(args, none, s.structure);
-  bool complete = layout && layout->num_leaves() == out.leaves.size();
-  s.layouts.remember(complete ? layout : nullptr);
+  s.layouts.learn(args, none, s.structure, out.leaves.size());
 }
 
 void flatten(CompiledState& s, const Arguments& args, Flat& out) {
@@ -104,7 +95,7 @@ void check_operand(const Program& program, const Operand& x, TypeRef type, size_
   if (x.kind != OperandKind::kArray) return;
   const ArrayObject* array = as_array(x.object);
   ShardingRef at = program.places.input(i);
-  if (array->committed && array->sharding != at && !are_equivalent(array->sharding, at, type))
+  if (array->committed && !are_equivalent(array->sharding, at, type))
     raise_error("DeviceMismatchError", "expected argument ", i, " (", type,
                 ") where the program was compiled for it, ", describe(at),
                 "; got an array committed to ", describe(array->sharding),

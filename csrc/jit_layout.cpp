@@ -278,6 +278,18 @@ int Layout::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
+Ref packed(const Arguments& args, FunctionRef<bool(Py_ssize_t)> is_left_out) {
+  Ref positional = Ref::checked(PyList_New(0));
+  for (Py_ssize_t i = 0; i < args.num_positional; ++i)
+    if (!is_left_out(i)) check(PyList_Append(positional.get(), args.values[i]));
+  Ref keyword = Ref::checked(PyDict_New());
+  for (Py_ssize_t i = 0; i < args.num_named(); ++i)
+    if (!is_left_out(args.num_positional + i))
+      check(PyDict_SetItem(keyword.get(), args.name(i), args.named(i)));
+  Ref tuple = Ref::checked(PyList_AsTuple(positional.get()));
+  return Ref::checked(PyTuple_Pack(2, tuple.get(), keyword.get()));
+}
+
 // ---- Remembering
 
 LayoutRef LayoutMemo::flatten(const Arguments& args, Flat& out) {
@@ -295,9 +307,12 @@ LayoutRef LayoutMemo::flatten(const Arguments& args, Flat& out) {
   return nullptr;
 }
 
-void LayoutMemo::remember(LayoutRef layout) {
+void LayoutMemo::learn(const Arguments& args, const StaticArguments& statics,
+                       const Structure& structure, size_t num_leaves) {
+  if (attempts_ >= kMaxAttempts) return;
+  LayoutRef layout = Layout::make(args, statics, structure);
   ++attempts_;
-  if (!layout) return;
+  if (!layout || layout->num_leaves() != num_leaves) return;
   layouts_.insert(layouts_.begin(), std::move(layout));
   if (layouts_.size() <= kMaxLayouts) return;
   LayoutRef oldest = std::move(layouts_.back());  // what it holds dies when the list is whole again

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core.h"
+#include "function_ref.h"
 #include "operand.h"
 
 namespace weft::py {
@@ -31,6 +32,9 @@ struct Arguments {
   PyObject* name(Py_ssize_t i) const { return PyTuple_GET_ITEM(names, i); }
   PyObject* named(Py_ssize_t i) const { return values[num_positional + i]; }
 };
+
+// (args, kwargs) as a function is called with them, but for those at places that are left out.
+Ref packed(const Arguments& args, FunctionRef<bool(Py_ssize_t)> is_left_out);
 
 // Which arguments are static, in the order of their values in Flat: positional ones first, then
 // others by name.
@@ -103,12 +107,13 @@ class LayoutMemo {
  public:
   // The layout under which the arguments were taken apart; null if none fits.
   LayoutRef flatten(const Arguments& args, Flat& out);
-  void remember(LayoutRef layout);
+  // Remembers how arguments are nested that the registry took apart into so many leaves, if it can
+  // be. Functions called with ever new trees stop paying for it.
+  void learn(const Arguments& args, const StaticArguments& statics, const Structure& structure,
+             size_t num_leaves);
   // The object that stands for a structure: that of an equal one before, or else its own. May run
   // Python code.
   Structure shared(Structure structure);
-  // Functions called with ever new trees stop paying for remembering them.
-  bool learns() const { return attempts_ < kMaxAttempts; }
   // What it remembers, so that it dies when this is whole again.
   LayoutMemo take() {
     LayoutMemo out;

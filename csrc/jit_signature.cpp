@@ -123,11 +123,7 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
   structure.hash = hash_value(structure.object.get());
   LayoutMemo& memo = s.traces().layouts;
   structure = memo.shared(std::move(structure));
-  if (!allow_abstract && memo.learns()) {
-    LayoutRef layout = Layout::make(args, statics, structure);
-    bool complete = layout && layout->num_leaves() == out.leaves.size();
-    memo.remember(complete ? layout : nullptr);
-  }
+  if (!allow_abstract) memo.learn(args, statics, structure, out.leaves.size());
   return structure;
 }
 
@@ -182,15 +178,7 @@ std::string describe_leaf(const JitState& s, PyObject* tree, size_t i) {
 }
 
 Ref dynamic_arguments(const JitState& s, const Arguments& args) {
-  Ref positional = Ref::checked(PyList_New(0));
-  for (Py_ssize_t i = 0; i < args.num_positional; ++i)
-    if (!is_static(s, args, i)) check(PyList_Append(positional.get(), args.values[i]));
-  Ref keyword = Ref::checked(PyDict_New());
-  for (Py_ssize_t i = 0; i < args.num_named(); ++i)
-    if (!is_static(s, args, args.num_positional + i))
-      check(PyDict_SetItem(keyword.get(), args.name(i), args.named(i)));
-  Ref tuple = Ref::checked(PyList_AsTuple(positional.get()));
-  return Ref::checked(PyTuple_Pack(2, tuple.get(), keyword.get()));
+  return packed(args, [&](Py_ssize_t i) { return is_static(s, args, i); });
 }
 
 std::string leaf_text(uint64_t leaf) {
