@@ -62,7 +62,7 @@ Axis normal(Axis axis, int64_t rank, FunctionRef<Ref()> of, const char* option) 
   reject(hooks.reject_axis, {given.get(), axes.get(), of().get(), name.get()});
 }
 
-// The axes of the leaves of all arguments.
+// The axes of the leaves of all arguments. Leaves without one may be any objects.
 std::vector<Axis> argument_axes(const Point& point, const Function& f, PyObject* in_axes,
                                 const CallArguments& arguments) {
   constexpr const char* kOption = "vmap in_axes";
@@ -82,10 +82,13 @@ std::vector<Axis> argument_axes(const Point& point, const Function& f, PyObject*
     spread(in_axes, count, [&] { return Ref::borrow(arguments.args); }, kOption, out);
   }
   out.resize(point.leaves.size(), 0);  // keyword arguments
-  for (size_t i = 0; i < out.size(); ++i)
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i]) continue;
+    check_leaf(point, f, i);
     out[i] = normal(
         out[i], point.leaves.operands[i].type->rank(), [&] { return describe_leaf(f, i); },
         kOption);
+  }
   return out;
 }
 
@@ -148,7 +151,6 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     Point point = point_at(arguments);
     if (PyDict_GET_SIZE(kwargs)) point.trees.push_back(flatten_tree(kwargs, point.leaves));
     read_cells(point, f);
-    check_leaves(point, f);
     std::vector<Axis> axes = argument_axes(point, f, in_axes, arguments);
     int64_t size = mapped_size(point, f, axes, axis_size);
     std::vector<Axis> input_axes;

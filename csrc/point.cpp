@@ -176,10 +176,13 @@ void check_cells(const Point& point, const Function& f, const Mask& out_mask) {
                   "\n  Write weft.lax.stop_gradient(value), or return the value.");
 }
 
+void check_leaf(const Point& point, const Function& f, size_t i) {
+  if (point.leaves.operands[i].kind == OperandKind::kInvalid)
+    reject(hooks.reject_leaf, {point.leaves.objects[i].get(), describe_leaf(f, i).get()});
+}
+
 void check_leaves(const Point& point, const Function& f) {
-  for (size_t i = 0; i < point.leaves.size(); ++i)
-    if (point.leaves.operands[i].kind == OperandKind::kInvalid)
-      reject(hooks.reject_leaf, {point.leaves.objects[i].get(), describe_leaf(f, i).get()});
+  for (size_t i = 0; i < point.leaves.size(); ++i) check_leaf(point, f, i);
 }
 
 Point differentiable_point(const CallArguments& arguments, const Function& f) {

@@ -79,7 +79,8 @@ void read_cells(Point& point, const Function& f);
 // Raises if a derivative would have to go through a cell of outside: if the output that holds its
 // last value has a tangent.
 void check_cells(const Point& point, const Function& f, const Mask& out_mask);
-// Raises for a leaf that is no array or number.
+// Raises if a leaf is no array or number.
+void check_leaf(const Point& point, const Function& f, size_t i);
 void check_leaves(const Point& point, const Function& f);
 // Records the function with the leaves in `point.chosen` as inputs, mapped along `axes` (one per
 // input; empty where nothing is mapped). `fixed` as for record().

@@ -442,6 +442,15 @@ def test_registries(wrap):
     assert batching.primitive_batchers[double] is rule
     close(wrap(weft.vmap(double.bind))(X), 2 * X)
     del batching.primitive_batchers[double]
+
+    def sized(size, axis_name, trace_type, args, dims):
+        assert (size, axis_name, trace_type, dims) == (len(X), None, None, (0,))
+        return double.bind(args[0]), 0
+
+    batching.axis_primitive_batchers[double] = sized
+    assert double in batching.primitive_batchers
+    close(wrap(weft.vmap(double.bind))(X), 2 * X)
+    del batching.axis_primitive_batchers[double]
     with pytest.raises(KeyError):
         batching.primitive_batchers[double]
     with pytest.raises(TypeError, match="built in"):

@@ -358,6 +358,26 @@ def test_eval_shape_runs_nothing():
     assert (out[1].shape, out[1].dtype) == ((), np.bool_)
 
 
+def test_eval_shape_takes_nodes_apart_that_look_like_arrays():
+    @weft.tree_util.register_pytree_node_class
+    class Labelled:
+        def __init__(self, values, label):
+            self.values, self.label = values, label
+            self.shape, self.dtype = (), np.dtype("int8")
+
+        def tree_flatten(self):
+            return (self.values,), self.label
+
+        @classmethod
+        def tree_unflatten(cls, label, children):
+            return cls(*children, label)
+
+    out = weft.eval_shape(
+        lambda d: Labelled(d[0].values * 2, d[0].label + "b"), {0: Labelled(F, "a")}
+    )
+    assert out.label == "ab" and out.values == weft.ShapeDtypeStruct((2, 3), "float32")
+
+
 def test_make_jaxpr_with_shape():
     jaxpr, shape = weft.make_jaxpr(lambda x: {"a": x + 1}, return_shape=True)(F)
     assert shape == {"a": weft.ShapeDtypeStruct((2, 3), "float32")}

@@ -71,6 +71,27 @@ PROGRAMS = {
             caught = "negative" in str(error)
         result = [bool(value < first), float(guarded(jnp.float32(2))), caught]
     """,
+    "equinox_filter_jvp": """
+        import equinox as eqx
+
+        def f(x):
+            value, slope = eqx.filter_jvp(lambda y: (y ** 3, "text"), (x,), (1.0,))
+            return value[0], slope[0], value[1] == "text" and slope[1] is None
+
+        result = [float(v) for v in f(2.0)]
+        result += jax.vmap(jax.grad(lambda x: f(x)[1]))(jnp.arange(3.0)).tolist()
+    """,
+    "lineax": """
+        import lineax as lx
+
+        def solve(a, b):
+            return lx.linear_solve(lx.MatrixLinearOperator(a), b, lx.LU()).value
+
+        a = jnp.array([[[2.0, 0.0], [0.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]]])
+        result = jax.vmap(solve, in_axes=(0, None))(a, jnp.array([2.0, 4.0])).tolist()
+        slopes = jax.vmap(jax.grad(lambda b: solve(a[0], b).sum()))
+        result += jax.jit(slopes)(jnp.ones((1, 2))).tolist()
+    """,
     "diffrax": """
         import diffrax
         term = diffrax.ODETerm(lambda t, y, rate: -rate * y)
@@ -90,6 +111,8 @@ EXPECTED = {
     "optax": [0.3506, 40],
     "optax_lbfgs": [1.0, 1.0, 1.0],
     "equinox": [True, 2.0, True],
+    "equinox_filter_jvp": [8.0, 12.0, 1.0, 0.0, 6.0, 12.0],
+    "lineax": [[1.0, 1.0], [4.0, 2.0], [0.5, 0.25]],
     "diffrax": [1.82, -1.82],  # 3 exp(-0.5), and its derivative
 }
 

@@ -512,6 +512,33 @@ def test_vmap_axes():
     assert weft.vmap(lambda x: x * 2)(np.zeros((0, 3), "f")).shape == (0, 3)
 
 
+def test_what_is_not_mapped_may_be_any_object():
+    class Opaque: ...
+
+    call = lambda x, how: how["f"](x) + how["c"]
+    how = {"f": wnp.sin, "c": 2.0}
+    wanted = np.sin(X[:, 0]) + 2
+    close(weft.vmap(call, in_axes=(0, None))(X[:, 0], how), wanted)
+    close(weft.jit(lambda x: weft.vmap(call, in_axes=(0, None))(x, how))(X[:, 0]), wanted)
+    each = {"f": wnp.sin, "c": X[:, 1]}
+    close(
+        weft.vmap(call, in_axes=(0, {"f": None, "c": 0}))(X[:, 0], each),
+        np.sin(X[:, 0]) + X[:, 1],
+    )
+    slope = weft.vmap(weft.grad(lambda x, f: f(x)), in_axes=(0, None))
+    close(slope(X[:, 0], wnp.sin), np.cos(X[:, 0]))
+    for thing in ("text", Opaque(), np.array(["text"])):
+        close(weft.vmap(lambda x, _: x * 2, in_axes=(0, None))(X, thing), X * 2)
+    with pytest.raises(errors.ArgumentTypeError, match=r"argument how\['f'\] of 'named_call'"):
+        weft.vmap(named_call, in_axes=0)(X[:, 0], each)
+    with pytest.raises(errors.ArgumentTypeError, match=r"result\[1\] of .*'text'"):
+        weft.vmap(lambda x, y: (x, y), in_axes=(0, None), out_axes=(0, None))(X, "text")
+
+
+def named_call(x, how):
+    return how["f"](x) + how["c"]
+
+
 ERRORS = [
     (lambda: weft.grad(lambda x: x)(X), errors.ShapeError, "scalar"),
     (lambda: weft.grad(lambda x: 2)(1.0), errors.DTypeError, "floating-point result"),

@@ -54,7 +54,7 @@ def eval_shape(fun, *args, **kwargs):
     with `shape` and `dtype` stand for arrays of these.
     """
     check_callable(fun, "eval_shape")
-    args, kwargs = tree_map(_typed, (args, kwargs), is_leaf=_has_type)
+    args, kwargs = tree_map(_typed, (args, kwargs))
     in_shard_map = bool(_core.varying_axes())
     if isinstance(fun, _core.JitFunction) and not in_shard_map:
         return fun.eval_shape(*args, **kwargs)

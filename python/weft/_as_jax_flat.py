@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from weft import _core
 from weft._api import make_jaxpr
+from weft._jit import complete
 from weft._staging import ShapeDtypeStruct
 from weft.extend.core.primitives import jit_p
 from weft.runtime.pytree import registry
@@ -43,6 +44,15 @@ def flatten_fun_nokwargs(fun, in_tree):
     return _flattened(fun, in_tree, lambda *args: fun.call_wrapped(*args))
 
 
+def infer_argnums_and_argnames(signature, argnums, argnames):
+    """Positions and names that name the same parameters of an inspect.Signature, from either."""
+
+    def function(*args, **kwargs): ...
+
+    function.__signature__ = signature
+    return complete(function, argnums, argnames, "arg")
+
+
 def _flattened(fun, in_tree, call):
     trees = []
 
@@ -52,6 +62,12 @@ def _flattened(fun, in_tree, call):
         return out
 
     return WrappedFun(flat), lambda: trees[-1]
+
+
+class Trace:
+    """What all tracers belong to; libraries ask whether two of them are of one `main`."""
+
+    main = None
 
 
 class PartialVal(NamedTuple):

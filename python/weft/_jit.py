@@ -92,7 +92,7 @@ def _tuple_of(value, option) -> tuple[Any, ...]:
         raise ArgumentTypeError(f"jit {option}: expected {expected}; got {value!r}") from None
 
 
-def _complete(fun, nums, names, which):
+def complete(fun, nums, names, which):
     """Positions and names that name the same arguments, as far as the signature tells.
 
     Where both are given, arguments are named as they are passed, and nothing is added. Raises
@@ -224,8 +224,8 @@ def _make(
         raise ArgumentTypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
         raise ArgumentTypeError(f"jit expected a function; got the generator function {fun!r}")
-    statics = _complete(fun, static_argnums, static_argnames, "static")
-    donated = _complete(fun, donate_argnums, donate_argnames, "donate")
+    statics = complete(fun, static_argnums, static_argnames, "static")
+    donated = complete(fun, donate_argnums, donate_argnames, "donate")
     both = set(statics[0]) & set(donated[0])
     if both:
         raise AttributeValueError(f"jit: argument {min(both)} is both static and donated")

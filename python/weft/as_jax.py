@@ -12,6 +12,8 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
+
 from weft import _as_jax_flat as flat, _core
 from weft._staging import AbstractRef, AbstractValue, ShapedArray, typeof
 from weft.dtypes import extended, float0, promote_types
@@ -49,7 +51,11 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "safe_map": lambda f, *rows: list(map(f, *rows)),
         "shaped_abstractify": typeof,
     },
-    "jax.core": {"get_opaque_trace_state": get_opaque_trace_state, "Trace": flat.Named},
+    "jax.core": {
+        "get_opaque_trace_state": get_opaque_trace_state,
+        "pytype_aval_mappings": {np.ndarray: _itself},
+        "Trace": flat.Named,
+    },
     "jax.experimental": {"cur_qdd": _inside_of_jax},
     "jax.experimental.hijax": {
         "AbstractValue": AbstractValue,
@@ -65,11 +71,12 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "is_undefined_primal": lambda x: False,
         "register_hitype": lambda cls, to_type: None,
     },
-    "jax.experimental.sparse": {"BCOO": _Unused},
+    "jax.experimental.sparse": {"BCOO": _Unused, "sparsify": _inside_of_jax},
     "jax.extend.core": {
         "DropVar": _Unused,
         "Effect": flat.Named,
         "TraceTag": _inside_of_jax,
+        "find_top_trace": lambda xs: flat.Trace,
         "set_current_trace": _inside_of_jax,
         "take_current_trace": _inside_of_jax,
     },
@@ -81,15 +88,16 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "wrap_init": flat.wrap_init,
     },
     "jax.extend.source_info_util": {"register_exclusion": lambda path: None},
-    "jax.interpreters.ad": {"JVPTracer": _Unused},
-    "jax.interpreters.batching": {"axis_primitive_batchers": {}},
+    "jax.interpreters.ad": {"JVPTracer": _core.Tracer},
     "jax.interpreters.mlir": {"emit_python_callback": _inside_of_jax},
     "jax.interpreters.partial_eval": {
         "PartialVal": flat.PartialVal,
         "trace_to_jaxpr_nounits": flat.trace_to_jaxpr_nounits,
     },
+    "jax.interpreters.xla": {"canonicalize_dtype_handlers": {np.ndarray: _itself}},
     "jax._src": {},
     "jax._src.ad_util": {"stop_gradient_p": Primitive("stop_gradient")},
+    "jax._src.api_util": {"infer_argnums_and_argnames": flat.infer_argnums_and_argnames},
     "jax._src.checkify": {name: getattr(checkify, name) for name in checkify.__all__},
     "jax._src.compiler": {},
     "jax._src.core": {
@@ -174,6 +182,7 @@ def _install():
             "  Import weft.as_jax first."
         )
     if present is None:
+        _core.Tracer._trace = flat.Trace
         sys.meta_path.insert(0, _Finder())
         importlib.import_module("jax")
 

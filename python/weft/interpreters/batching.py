@@ -6,6 +6,7 @@ from weft.interpreters._rules import Rules
 from weft.lax._shape import move_axis
 
 __all__ = [
+    "axis_primitive_batchers",
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",
@@ -20,6 +21,23 @@ __getattr__, __dir__ = _public(__name__, __all__)
 
 not_mapped = None
 primitive_batchers = Rules("batching", lambda p, rule: p.def_batching(rule))
+
+
+def _mapped_size(args, dims):
+    return next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not not_mapped)
+
+
+def _define_with_size(p, rule):
+    p.def_batching(
+        lambda args, dims, **params: rule(
+            _mapped_size(args, dims), None, None, args, dims, **params
+        )
+    )
+
+
+# Of rules that take the size of the mapped axis, its name and a kind of trace first; the latter two
+# are None.
+axis_primitive_batchers = Rules("batching", _define_with_size)
 
 
 def moveaxis(x, source, destination):
@@ -54,8 +72,7 @@ def defbroadcasting(prim):
 def _def_elementwise(prim, size_of_unmapped):
     def rule(args, dims, **params):
         to = next(d for d in dims if d is not not_mapped)
-        size = next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not not_mapped)
-        size = size_of_unmapped(size)
+        size = size_of_unmapped(_mapped_size(args, dims))
         aligned = [
             broadcast(a, size, to) if d is not_mapped else moveaxis(a, d, to)
             for a, d in zip(args, dims, strict=True)
