@@ -32,9 +32,9 @@ from weft.errors import (
 from weft.lax import with_sharding_constraint
 from weft.runtime import devices
 from weft.runtime.mlir import portable_module, portable_text
-from weft.runtime.pytree import PyTreeDef, registry
+from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
 from weft.sharding import Mesh, NamedSharding, mesh_set
-from weft.tree_util import keystr, tree_flatten_with_path
+from weft.tree_util import keystr
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -195,8 +195,7 @@ class Exported:
         got = typeof(leaf)
         if got.shape == aval.shape and got.dtype == aval.dtype:
             return
-        numbered = self.in_tree.unflatten(range(self.in_tree.num_leaves))
-        path = tree_flatten_with_path(numbered)[0][i][0]
+        path = leaf_paths(self.in_tree)[i]
         where = f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])} of {self.fun_name!r}"
         if got.shape != aval.shape:
             raise ShapeError(

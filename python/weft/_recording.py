@@ -5,7 +5,8 @@ import numpy as np
 from weft import _core
 from weft._staging import describe_argument
 from weft.errors import ArgumentTypeError, ForeignArrayError, RefError
-from weft.tree_util import keystr, tree_flatten_with_path
+from weft.runtime import pytree
+from weft.tree_util import keystr
 
 
 def call(graph, operands, weak=()):
@@ -21,8 +22,7 @@ def function_name(fun):
 
 def leaf_paths(tree):
     """The key path of every leaf of a tree definition, as text: ["[0]['w']", ...]."""
-    numbered = tree.unflatten(range(tree.num_leaves))
-    return [keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]]
+    return [keystr(path) for path in pytree.leaf_paths(tree)]
 
 
 check_leaves = _core.check_leaves  # (leaves, describe)

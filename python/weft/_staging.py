@@ -15,8 +15,8 @@ from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype, canonicalize_dtype
 from weft.errors import ArgumentTypeError, ShardingError, TreeStructureError
 from weft.memory import Space
-from weft.runtime.pytree import PyTreeDef, registry
-from weft.tree_util import keystr, tree_flatten_with_path
+from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
+from weft.tree_util import keystr
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -210,7 +210,7 @@ class ShapedArray(ShapeDtypeStruct):
 
         return self.update(dtype=primal_dtype_to_tangent_dtype(self.dtype))
 
-    to_ct_aval = to_tangent_aval
+    to_ct_aval = at_least_vspace = to_tangent_aval
 
     def __str__(self):
         return f"{'~' if self.weak_type else ''}{self.str_short()}"
@@ -405,12 +405,11 @@ def describe_argument(fun, in_tree, static_argnums, leaf):
     """Names the leaf-th array argument of a call, for messages: "argument x['w'] of 'f'"."""
     if in_tree is None:
         return f"argument {_positional_name(fun, leaf)} of {_function_name(fun)}"
-    numbered = in_tree.unflatten(range(in_tree.num_leaves))
-    path = tree_flatten_with_path(numbered)[0][leaf][0]
+    path = leaf_paths(in_tree)[leaf]
     if path[0].idx == 1:  # keyword arguments
         return f"argument {path[1].key}{keystr(path[2:])} of {_function_name(fun)}"
     dynamic = path[1].idx
-    count = len(numbered[0]) + len(static_argnums)
+    count = len(in_tree.children()[0].children()) + len(static_argnums)
     static = {n % count for n in static_argnums}
     position = [i for i in range(count) if i not in static][dynamic]
     name = _positional_name(fun, position)
@@ -427,8 +426,7 @@ def describe_output(fun, out_tree, leaf):
     """Names the leaf-th result of a function, for messages."""
     path = ""
     if out_tree is not None:
-        numbered = out_tree.unflatten(range(out_tree.num_leaves))
-        path = keystr(tree_flatten_with_path(numbered)[0][leaf][0])
+        path = keystr(leaf_paths(out_tree)[leaf])
     return f"result{path} of {_function_name(fun)}"
 
 
@@ -436,8 +434,7 @@ def _result_paths(core):
     refs = ["ref"] * (len(core.written) + len(core.written_arguments))
     if core.out_tree is None:
         return ["result", *refs]
-    numbered = core.out_tree.unflatten(range(core.out_tree.num_leaves))
-    return ["result" + keystr(path) for path, _ in tree_flatten_with_path(numbered)[0]] + refs
+    return ["result" + keystr(path) for path in leaf_paths(core.out_tree)] + refs
 
 
 class ArgInfo:

@@ -63,13 +63,17 @@ class _AbsentModules:
         return
 
 
+# What a function insists on of its attributes.
+_KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
+
+
 def named_after(fun):
-    """`functools.wraps` for callables of users, whose `__name__` may be no text."""
-    texts = ("__name__", "__qualname__")
+    """`functools.wraps` for callables of users, whose attributes may be of other kinds than those
+    of functions."""
     assigned = [
         name
         for name in functools.WRAPPER_ASSIGNMENTS
-        if name not in texts or isinstance(getattr(fun, name, None), str)
+        if isinstance(getattr(fun, name, None), _KINDS.get(name, object))
     ]
     return functools.wraps(fun, assigned=assigned)
 

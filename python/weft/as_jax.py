@@ -21,6 +21,7 @@ from weft.errors import TypePromotionError
 from weft.experimental import checkify
 from weft.extend.core import Primitive, get_opaque_trace_state
 from weft.flatten_util import ravel_pytree
+from weft.numpy import _namespace
 from weft.runtime.callback import effects_barrier
 
 _VERSION = (0, 10, 2)  # the one whose names and behaviour weft has
@@ -129,6 +130,10 @@ _STAND_INS: dict[str, dict[str, Any]] = {
 }
 
 
+# Of the names with underscores around them, those that are for users.
+_OPEN = ("__all__", "__array_api_version__", "__array_namespace_info__")
+
+
 class _Renamed(types.ModuleType):
     """A module of weft under the name that it has in JAX; or stand-ins alone."""
 
@@ -143,7 +148,8 @@ class _Renamed(types.ModuleType):
     def __getattr__(self, name):
         if (full_name := f"{self.__name__}.{name}") in _STAND_INS:
             return importlib.import_module(full_name)
-        if (name.startswith("__") and name != "__all__") or self._own is None:
+        is_machinery = name.startswith("__") and name not in _OPEN
+        if is_machinery or self._own is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         found = getattr(self._own, name)
         if isinstance(found, types.ModuleType) and found.__name__.startswith("weft."):
@@ -183,6 +189,7 @@ def _install():
         )
     if present is None:
         _core.Tracer._trace = flat.Trace
+        _namespace.module_name = "jax.numpy"
         sys.meta_path.insert(0, _Finder())
         importlib.import_module("jax")
 

@@ -19,7 +19,10 @@ class Primitive:
     Attributes:
       name: as in printed programs.
       multiple_results: whether results are a list; set it before use.
+      call_primitive: False: those that call functions have these as parameters.
     """
+
+    call_primitive = False
 
     def __init__(self, name):
         self._set_up(str(name), False)

@@ -1,6 +1,6 @@
 """What libraries that follow the Python array API standard ask of a namespace."""
 
-import sys
+import importlib
 
 import numpy as np
 
@@ -19,12 +19,15 @@ _NAMES = (
 )
 
 
+module_name = "weft.numpy"  # weft.as_jax gives it the name that libraries know
+
+
 def array_namespace(self, /, *, api_version=None):
     """weft.numpy, which follows the Python array API standard.
 
     Raises AttributeValueError for another version of the standard than 2024.12 (or None).
     """
-    namespace = sys.modules["weft.numpy"]
+    namespace = importlib.import_module(module_name)
     version = namespace.__array_api_version__
     if api_version not in (None, version):
         raise AttributeValueError(f"expected api_version {version!r} or None; got {api_version!r}")

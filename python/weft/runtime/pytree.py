@@ -134,6 +134,38 @@ registry.register_node(
 )
 
 
+def leaf_paths(tree):
+    """The path of every leaf of a PyTreeDef, a tuple of keys each.
+
+    Classes tell keys of their objects only; those whose objects cannot be made of numbers, or are
+    taken apart otherwise then, get the numbers of the children.
+    """
+    numbers = list(range(tree.num_leaves))
+    try:
+        found = registry.flatten_with_path(tree.unflatten(numbers))[0]
+        if [leaf for _, leaf in found] == numbers:
+            return [path for path, _ in found]
+    except Exception:  # what a class of the user raises
+        pass
+    return list(_paths_by_nodes(tree, ()))
+
+
+def _paths_by_nodes(tree, path):
+    node = tree.node_data()
+    if node is None:
+        if tree.num_leaves:  # none of None
+            yield path
+        return
+    kind, data = node
+    children = tree.children()
+    if kind is dict:
+        keys = map(DictKey, data)
+    else:
+        keys = map(SequenceKey if kind in (tuple, list) else FlattenedIndexKey, range(len(children)))
+    for key, child in zip(keys, children, strict=True):
+        yield from _paths_by_nodes(child, (*path, key))
+
+
 def all_leaves(values):
     """Whether no element of `values` is a node of the registry."""
     return _pytree.all_leaves(registry, values)
