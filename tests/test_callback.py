@@ -12,7 +12,7 @@ S = weft.ShapeDtypeStruct
 
 
 def host_sin(x):
-    assert type(x) is np.ndarray
+    assert isinstance(x, weft.Array) and x.device.platform == "cpu"
     return np.sin(x)
 
 
@@ -69,11 +69,11 @@ def test_dtypes_go_through(dtype):
 
 
 def test_64_bits_are_narrowed_as_elsewhere():
-    out = weft.jit(lambda x: weft.pure_callback(lambda a: a.astype(np.float64), x, x))(X)
+    out = weft.jit(lambda x: weft.pure_callback(lambda a: np.asarray(a, np.float64), x, x))(X)
     assert out.dtype == np.float32
     assert weft.jit(lambda: weft.pure_callback(lambda: 2.5, S((), np.float32)))() == 2.5
     with weft.enable_x64(True):
-        f = weft.jit(lambda x: weft.pure_callback(lambda a: a.astype(np.float64), x, x))
+        f = weft.jit(lambda x: weft.pure_callback(lambda a: np.asarray(a, np.float64), x, x))
         with pytest.raises(RuntimeError, match=r"float32\[3\], as promised; got float64\[3\]"):
             f(X).block_until_ready()
 
@@ -94,7 +94,7 @@ def test_arguments_are_read_only(wrap):
         return a
 
     x = X.copy()
-    with pytest.raises((RuntimeError, ValueError), match="read-only"):
+    with pytest.raises(TypeError, match="immutable"):
         wrap(lambda x: weft.pure_callback(host, x, x))(x).block_until_ready()
     np.testing.assert_array_equal(x, X)
 

@@ -415,7 +415,7 @@ def test_arguments():
     f(X)
     weft.effects_barrier()
     [(pair, flag, name, nothing)] = got
-    assert type(pair["x"]) is np.ndarray and not pair["x"].flags.writeable
+    assert isinstance(pair["x"], weft.Array)
     np.testing.assert_array_equal(pair["x"], X)
     assert (int(pair["n"]), bool(flag), name, nothing) == (3, True, "net", None)
 
@@ -784,7 +784,7 @@ def test_breakpoint():
         lambda stop, x: lax.fori_loop(0, 2, lambda i, c: stop(token=c) + x, x), static_argnums=0
     )
     result, shown = at_breakpoint(["p c", "c", "p (c, x)", "c"], looped, 1.0)
-    assert result == 3.0 and "array(1., dtype=float32)" in shown and "array(2." in "".join(shown)
+    assert result == 3.0 and "Array(1., dtype=float32)" in shown and "Array(2." in "".join(shown)
     with pytest.raises(bdb.BdbQuit, match="ended at a breakpoint"):
         at_breakpoint(["q"], lambda stop, x: weft.jit(lambda x: (stop(), x)[1])(x), 1.0)
 

@@ -288,3 +288,19 @@ def test_the_least_uniform_number_is_inside_of_its_range():
     assert np.isclose(random.gumbel(key, (1000,))[i], -np.log(-np.log(tiny)))
     for draw in (random.normal, random.laplace, random.logistic, random.cauchy):
         assert np.isfinite(draw(key, (1000,))[i])
+
+
+def test_a_uniform_number_has_the_axes_of_bounds_of_one_element():
+    key, row, column = random.key(0), jnp.zeros(1), jnp.ones((1, 1))
+    number = random.uniform(key)
+    for bounds, shape in (
+        ((row, 1.0), (1,)),
+        ((0.0, column), (1, 1)),
+        ((column - 1, row + 1), (1, 1)),
+    ):
+        assert (random.uniform(key, (), "float32", *bounds) == number.reshape(shape)).all()
+    mapped = weft.vmap(random.uniform, in_axes=(0, None, None, 0, 0))
+    drawn = mapped(random.split(key, 3), (), "float32", jnp.zeros((3, 1)), jnp.ones((3, 1)))
+    assert drawn.shape == (3, 1)
+    with pytest.raises(ValueError, match=r"broadcast to the shape \(\); got shape \(3,\)"):
+        random.uniform(key, (), "float32", jnp.zeros(3), 1.0)

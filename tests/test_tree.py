@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+import weft
 from weft import tree, tree_util
 from weft.errors import TreeStructureError
 
@@ -264,3 +265,42 @@ def test_registry_is_separate_from_the_default_one():
     from jaxlib import _jax
 
     assert tree_util.default_registry is not _jax.pytree.default_registry()
+
+
+class TakesArraysOnly:
+    """Has the leaves that are arrays when it is taken apart, as classes that pickle the rest do."""
+
+    def __init__(self, *values):
+        self.values = values
+
+
+tree_util.register_pytree_node(
+    TakesArraysOnly,
+    lambda t: ([x for x in t.values if hasattr(x, "dtype")], len(t.values)),
+    lambda _, children: TakesArraysOnly(*children),
+)
+
+
+def test_arguments_are_named_whose_class_takes_numbers_apart_otherwise():
+    value = {"a": TakesArraysOnly(weft.numpy.float32(2), weft.numpy.float32(3))}
+
+    @weft.jit
+    def refused(t):
+        return bool(t["a"].values[1])
+
+    with pytest.raises(TypeError, match=r"argument t\['a'\]\[<flat index 1>\] of 'refused'"):
+        refused(value)
+
+
+class AnnotatedOtherwise:
+    __annotations__ = ("not", "a", "dict")
+    __name__ = 3
+
+    def __call__(self, x):
+        return x * 2
+
+
+@pytest.mark.parametrize("transform", [weft.vmap, weft.jit, weft.grad, weft.checkpoint])
+def test_callables_whose_attributes_are_not_those_of_functions(transform):
+    x = weft.numpy.float32(3) if transform is weft.grad else weft.numpy.ones(2) * 3
+    assert (transform(AnnotatedOtherwise())(x) == (2 if transform is weft.grad else 6)).all()

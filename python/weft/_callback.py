@@ -1,8 +1,8 @@
 """Functions on the host within programs: pure_callback, io_callback, and what weft.debug stands on.
 
 A function of trees becomes one of lists of arrays (`_FlatCallback`), an attribute of the op that
-stands for the call. With nothing being traced the function is called at once. Of typed random keys
-the function gets the words.
+stands for the call. With nothing being traced the function is called at once. The function gets
+arrays of weft on this process's first CPU, of typed random keys the words.
 """
 
 import numpy as np
@@ -20,6 +20,7 @@ from weft.runtime.callback import (
     host_argument,
     inside_callback,
 )
+from weft.runtime.devices import own_cpu, placement_of
 from weft.runtime.pytree import registry
 
 VMAP_METHODS = (
@@ -65,7 +66,8 @@ class _FlatCallback:
         return self._hash
 
     def __call__(self, *arrays):
-        leaves = list(arrays)
+        cpu = placement_of(own_cpu())
+        leaves = [_core.put(x, False, cpu, True) for x in arrays]
         for i, value in self.static:
             leaves.insert(i, value)
         args, kwargs = self.in_tree.unflatten(leaves)
@@ -89,8 +91,8 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     run on CPU only.
 
     Args:
-      callback: takes NumPy arrays in place of the arrays of `args` and `kwargs`, returns what
-        `result_shape_dtypes` says.
+      callback: takes arrays on the CPU in place of those of `args` and `kwargs`, returns arrays, of
+        weft or of NumPy, that are what `result_shape_dtypes` says.
       result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
       args, kwargs: trees of arrays.
       sharding: None or a SingleDeviceSharding, without effect: all devices have the same host.
@@ -135,8 +137,8 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
     not. Programs with callbacks run on CPU only.
 
     Args:
-      callback: takes NumPy arrays in place of the arrays of `args` and `kwargs`, returns what
-        `result_shape_dtypes` says.
+      callback: takes arrays on the CPU in place of those of `args` and `kwargs`, returns arrays, of
+        weft or of NumPy, that are what `result_shape_dtypes` says.
       result_shape_dtypes: a tree of ShapeDtypeStruct, or of arrays that have the shapes and dtypes.
       args, kwargs: trees of arrays.
       sharding: as for `pure_callback`.

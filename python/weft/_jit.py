@@ -232,7 +232,9 @@ def _make(
     named = fun
     while isinstance(named, functools.partial):
         named = named.func
-    name = getattr(named, "__name__", None) or type(fun).__name__
+    name = getattr(named, "__name__", None)
+    if not (name and isinstance(name, str)):
+        name = type(fun).__name__
     options = (*statics, *donated, bool(inline), bool(keep_unused), library)
     target = (device, compiler_options, in_shardings, out_shardings)
     # Trees of shardings have no hash, and jit functions that name them are made once.

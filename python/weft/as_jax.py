@@ -188,7 +188,8 @@ def _install():
             "  Import weft.as_jax first."
         )
     if present is None:
-        _core.Tracer._trace = flat.Trace
+        tracer: Any = _core.Tracer
+        tracer._trace = flat.Trace
         _namespace.module_name = "jax.numpy"
         sys.meta_path.insert(0, _Finder())
         importlib.import_module("jax")

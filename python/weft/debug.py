@@ -11,9 +11,6 @@ import logging
 import string
 import typing
 
-import numpy as np
-
-from weft import tree
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._surface import public as _public
 
@@ -39,7 +36,7 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     on CPU only.
 
     Args:
-      callback: takes NumPy arrays in place of the arrays among `args` and `kwargs`, and anything
+      callback: takes arrays on the CPU in place of those among `args` and `kwargs`, and anything
         else as it is. Programs that call equal functions are the same program, so that a function
         defined once costs less than a new lambda per call.
       args, kwargs: trees of arrays and other values.
@@ -207,14 +204,6 @@ def _check_alone(name, args, kwargs):
         raise TypeError(f"debug.{name} expected a first argument; got None and others after it")
 
 
-class Array(np.ndarray):
-    """A NumPy array whose repr, which begins with the name of this class, is that of an array."""
-
-
-def _as_printed(x):
-    return x.view(Array) if type(x) is np.ndarray else x
-
-
 @dataclasses.dataclass(frozen=True)
 class _Printer:
     """Equal for equal texts: a program that is traced again is found again."""
@@ -226,7 +215,6 @@ class _Printer:
         builtins.print(self._text(args, kwargs))
 
     def _text(self, args, kwargs):
-        args, kwargs = tree.map(_as_printed, (args, kwargs))
         return self.fmt.format(*args, **kwargs)
 
 

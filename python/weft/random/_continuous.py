@@ -24,12 +24,18 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       key: a key.
       shape: shape of the result.
       dtype: a float dtype.
-      minval, maxval: bounds, numbers or arrays that broadcast to the shape.
+      minval, maxval: bounds, numbers or arrays that broadcast to the shape. Where that is (), they
+        may be arrays of one element, whose axes the result has.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
     shape = static_shape(shape, "uniform")
-    key, options = checked("uniform", key, (minval, maxval), shape, dtype)
+    key, options = checked("uniform", key, (minval, maxval), shape or _axes(minval, maxval), dtype)
     return _uniform(key, minval, maxval, **options)
+
+
+def _axes(*bounds):
+    shapes = [shape_of(bound) for bound in bounds]
+    return max(shapes, key=len) if {size for shape in shapes for size in shape} <= {1} else ()
 
 
 @composite(static_argnames=("shape", "dtype"))

@@ -161,7 +161,9 @@ def _paths_by_nodes(tree, path):
     if kind is dict:
         keys = map(DictKey, data)
     else:
-        keys = map(SequenceKey if kind in (tuple, list) else FlattenedIndexKey, range(len(children)))
+        keys = map(
+            SequenceKey if kind in (tuple, list) else FlattenedIndexKey, range(len(children))
+        )
     for key, child in zip(keys, children, strict=True):
         yield from _paths_by_nodes(child, (*path, key))
 
