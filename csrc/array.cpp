@@ -5,6 +5,8 @@
 
 #include <structmember.h>
 
+#include <string_view>
+
 #include "cache_key.h"
 #include "dtypes.h"
 #include "hooks.h"
@@ -112,6 +114,17 @@ PyObject* value(PyObject* self, PyObject*) {
   });
 }
 
+// A format of jaxlib's with native codes, which memoryview can index; the sizes are the same as the
+// standard ones. Of the two codes for 64 bits NumPy's int64 has the first, which other extension
+// modules insist on.
+const char* native_format(const char* format) {
+  if (*format == '=') ++format;
+  std::string_view code = format;
+  if (sizeof(long) == sizeof(long long) && code == "q") return "l";
+  if (sizeof(long) == sizeof(long long) && code == "Q") return "L";
+  return format;
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   return guard_int([&] {
@@ -127,8 +140,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       throw PythonError{};
     }
     check(PyObject_GetBuffer(a->buffer, view, flags));
-    // Native codes, which memoryview can index; the sizes are the same as the standard ones.
-    if (view->format && view->format[0] == '=') ++view->format;
+    if (view->format) view->format = const_cast<char*>(native_format(view->format));
     return 0;
   });
 }

@@ -208,3 +208,16 @@ def test_the_state_of_traces():
     weft.jit(lambda x: inside.append(state()))(1.0)
     weft.grad(lambda x: (inside.append(state()), x)[1])(1.0)
     assert outside == state() and outside not in inside
+
+
+def test_the_namespace_of_arrays_is_the_one_that_libraries_know():
+    code = """
+import weft.as_jax, jax, jax.numpy as jnp
+x = jnp.ones(3)
+assert x.__array_namespace__() is jnp and jnp.__name__ == "jax.numpy"
+assert jax.jit(lambda x: x.__array_namespace__().sin(x))(x).shape == (3,)
+assert jnp.__array_namespace_info__().capabilities()["boolean indexing"]
+assert jnp.__array_api_version__ == "2024.12" and not hasattr(jnp, "__file__")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr

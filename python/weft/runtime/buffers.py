@@ -50,7 +50,9 @@ def to_numpy(buffer, dtype, shape, indices=()):
     if indices != ():
         return _assembled(buffer, dtype, shape, indices)
     try:
-        return np.asarray(memoryview(buffer))
+        # The dtype of jaxlib's format for 64 bits is equal to NumPy's int64 and not the same, for
+        # other extension modules at least.
+        return np.asarray(memoryview(buffer)).view(dtype)
     except BufferError:
         return _to_numpy_otherwise(buffer, dtype, shape)
 
