@@ -88,6 +88,12 @@ void bind_array_functions(nb::module_& m) {
     check_same(value.get(), to);
     return placed(put(value.get(), x.type, false, to, true), sharding);
   });
+  // What a program passes to a function on the host, as an array there, which is no transfer.
+  m.def("host_argument", [](nb::handle host, nb::handle sharding) {
+    Operand x = classify_operand(host.ptr(), "host_argument");
+    ShardingRef to = sharding_argument(sharding, x.type, "host_argument");
+    return nb::steal(put(host_value(x).get(), x.type, false, to, true));
+  });
   // What each addressable device holds of an array of a shape: a list of (device, index).
   m.def("shards", [](nb::handle sharding, nb::tuple shape, bool addressable_only) {
     Dims dims;

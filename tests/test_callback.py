@@ -87,6 +87,13 @@ def test_arguments_may_be_kept_and_are_not_aliased():
         np.testing.assert_array_equal(a, 2 * (X + i))
 
 
+def test_arguments_are_no_transfers():
+    f, x = weft.jit(call), weft.device_put(X)
+    with weft.transfer_guard("disallow_explicit"):
+        y = f(x)
+    np.testing.assert_allclose(y, np.sin(X), rtol=1e-6)
+
+
 @pytest.mark.parametrize("wrap", [weft.jit, lambda f: f], ids=["jit", "eager"])
 def test_arguments_are_read_only(wrap):
     def host(a):

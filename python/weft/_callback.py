@@ -67,7 +67,7 @@ class _FlatCallback:
 
     def __call__(self, *arrays):
         cpu = placement_of(own_cpu())
-        leaves = [_core.put(x, False, cpu, True) for x in arrays]
+        leaves = [_core.host_argument(x, cpu) for x in arrays]
         for i, value in self.static:
             leaves.insert(i, value)
         args, kwargs = self.in_tree.unflatten(leaves)
