@@ -3,7 +3,6 @@
 // turns exceptions into Python errors.
 #pragma once
 
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <optional>
