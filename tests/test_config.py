@@ -387,4 +387,4 @@ def test_settings_of_the_allocator_in_the_environment_count(monkeypatch):
     monkeypatch.setenv("GLIBC_TUNABLES", "")
     memory.keep(2**20)
     memory.keep(0)
-    assert [size for _, size in calls] == [2**20] * 2
+    assert [size for _, size in calls if size > 2**10] == [2**20] * 2
