@@ -69,12 +69,13 @@ struct Module {
   std::vector<int> aliases;
   std::string name;
   int xla_options;
+  bool own_kernels = false;
 };
 
 Key key_of(const Module& m) {
   Key key{m.graph, {}};
   const Places& places = m.places;
-  key.words.add({word(places.at), m.xla_options});
+  key.words.add({word(places.at), m.xla_options, m.own_kernels});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
@@ -97,7 +98,7 @@ ExecutableRef executable_for(const Module& module) {
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
   auto made = std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
-                                           module.xla_options);
+                                           module.xla_options, module.own_kernels);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
@@ -179,6 +180,14 @@ GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
     // A loop lets more be made at once than its iterations did.
     return run_passes(made->graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
   });
+}
+
+// XLA tells what a kernel of weft's own costs to nobody, and fuses nothing with it: it is for
+// operations that run on their own, without jit.
+bool is_for_own_kernel(const Graph& graph, const CompileOptions& options) {
+  const Place& place = place_of(options.places.at);
+  return options.at_once && place.on_one_device() && place.devices->platform == "cpu" &&
+         is_kernel_call(graph);
 }
 
 struct TakenConstants {
@@ -362,7 +371,11 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
       modules.push_back(
           {of, std::move(at), std::move(donations), std::move(name), options.how.xla_options});
     };
-    if (!plan) add(s.graph, std::move(part), std::move(aliases), options.name);
+    if (!plan) {
+      bool own_kernels = is_for_own_kernel(*s.graph, options);
+      add(s.graph, std::move(part), std::move(aliases), options.name);
+      modules.back().own_kernels = own_kernels;
+    }
     for (size_t i = 0; plan && i < plan->blocks.size(); ++i)
       add(plan->blocks[i].graph, {.at = places.at}, plan->blocks[i].aliases,
           cat(options.name, "_block_", i));

@@ -110,6 +110,7 @@ EmittedModule emit(const Executable& e) {
   EmitOptions options = emit_options(e.places, e.graph->num_inputs(), e.aliases);
   options.module_name = "jit_" + e.name;
   options.locations = true;
+  options.own_kernels = e.own_kernels;
   return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
 
@@ -166,12 +167,13 @@ int compiler_options_number(PyObject* options) {
 }
 
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
-                       std::string name_, int compiler_options_)
+                       std::string name_, int compiler_options_, bool own_kernels_)
     : graph(std::move(graph_)),
       places(std::move(layout_)),
       aliases(std::move(aliases_)),
       name(std::move(name_)),
       compiler_options(compiler_options_),
+      own_kernels(own_kernels_),
       outputs(graph->output_types()),
       has_effects(graph->effects() != kPure) {
   constexpr int64_t kSmallBytes = 1 << 16;

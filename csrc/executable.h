@@ -37,9 +37,9 @@ struct Origin {
 class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
-  // for XLA's dumps and profiles.
+  // for XLA's dumps and profiles. `own_kernels`: see EmitOptions.
   Executable(GraphRef graph, Places places, std::vector<int> aliases, std::string name,
-             int compiler_options);
+             int compiler_options, bool own_kernels);
   ~Executable();
   Executable(const Executable&) = delete;
 
@@ -71,6 +71,7 @@ class Executable {
   const std::vector<int> aliases;
   const std::string name;
   const int compiler_options;
+  const bool own_kernels;
   const std::vector<TypeRef> outputs;
   const bool has_effects;
   int smallest_output = -1;  // if it is small enough to be held on to; see last_run()

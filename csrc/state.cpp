@@ -218,6 +218,13 @@ void bind_state(nb::module_& m) {
     clear_eager_cache();
     clear_executable_cache();
   });
+  // (name, capsule of the handler) of weft's own kernels for CPU.
+  m.def("kernels", [] {
+    nb::list all;
+    for (const Kernel& k : kernels())
+      all.append(nb::make_tuple(k.name, nb::capsule(k.handler, "xla._CUSTOM_CALL_TARGET")));
+    return all;
+  });
   m.def("recursion_left", [] { return recursion_left(); });
   // "file.py:12 (f)", or "" outside of any user code.
   m.def("user_location", [] {

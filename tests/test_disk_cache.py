@@ -668,3 +668,21 @@ def test_about_is_text(on):
     weft.jit(f)(X)
     ((_, _, about, _),) = Store(str(on)).entries()
     assert about["name"] and json.dumps(about)
+
+
+def test_kernels_of_weft_are_found(run_python, tmp_path):
+    """A process that did not compile what calls one of weft's own kernels has it."""
+    code = """
+        import numpy as np
+        import weft
+        import weft.numpy as wnp
+
+        a = wnp.asarray(np.eye(3, dtype=np.float32))
+        assert ((a @ a) == a).all()
+        stats = weft.compiler.cache_stats()
+        print(stats["compiles"], stats["disk_hits"])
+    """
+    env = {"WEFT_ENABLE_COMPILATION_CACHE": "1", "WEFT_CACHE_DIR": str(tmp_path)}
+    compiled, found = map(int, run_python(code, **env).split())
+    assert compiled > 0 and found == 0
+    assert run_python(code, **env).split() == ["0", str(compiled)]

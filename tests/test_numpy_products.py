@@ -4,8 +4,12 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax, sampled
+
+import weft
+import weft.numpy as wnp
 
 CASES = lines(
     """
@@ -203,3 +207,29 @@ def test_as_jax(case):
 @pytest.mark.parametrize("case", sampled(CASES, 3))
 def test_staged(case):
     check_staged(case)
+
+
+# Those of few elements are weft's own kernel where they run un-jitted: rows, terms, columns.
+SMALL = [(1, 1, 1), (3, 5, 2), (17, 16, 33), (32, 32, 32), (2, 256, 3), (64, 2, 64), (33, 32, 32)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", SMALL, ids=str)
+def test_small_products(sizes, dtype):
+    rows, terms, columns = sizes
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(rows, terms)), rng.normal(size=(terms, columns))
+    tolerance = {"rtol": 1e-5, "atol": 1e-4} if dtype == "float32" else {"rtol": 1e-12}
+    with weft.enable_x64(True):
+        a, b = wnp.asarray(x, dtype), wnp.asarray(y, dtype)
+        results = [a @ b, wnp.dot(a, b), wnp.einsum("ij,jk", a, b)]
+        sums = (((0,), (1,)), ((), ()))
+        results.append(weft.lax.dot_general(a.T, b.T, sums))
+        results += [wnp.stack([a @ c for c in b.T], 1), wnp.stack([r @ b for r in a])]
+        for result in results:
+            assert result.dtype == dtype
+            np.testing.assert_allclose(result, x @ y, **tolerance)
+        # Under jit it is XLA's, and what people see of it: text, cost.
+        compiled = weft.jit(wnp.matmul).lower(a, b).compile()
+        np.testing.assert_allclose(compiled(a, b), a @ b, **tolerance)
+        assert "weft_" not in compiled.as_text()

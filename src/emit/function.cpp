@@ -109,7 +109,13 @@ void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
   line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
-  if (op_def.emit) {
+  std::optional<KernelCall> kernel;
+  if (module_.options().own_kernels && op_def.kernel)
+    kernel = op_def.kernel({in_types, out_types, attrs, {}});
+  if (kernel) {
+    emit_ffi_call(
+        *this, {.target = std::string(kernel->name), .attributes = std::move(kernel->attributes)});
+  } else if (op_def.emit) {
     op_def.emit(*this);
   } else if (op_def.decompose) {
     write_decomposed(op_def);

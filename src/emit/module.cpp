@@ -348,6 +348,16 @@ void check_expansion(const Graph& graph) {
        count == UINT64_MAX ? "2**64 or more" : std::to_string(count), calls);
 }
 
+bool is_kernel_call(const Graph& graph) {
+  if (graph.ops().size() != 1) return false;
+  const Op& op = graph.ops()[0];
+  const OpDef& op_def = def(*op.info);
+  if (!op_def.kernel) return false;
+  TypeRefs in_types;
+  for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
+  return op_def.kernel({in_types, graph.result_types(op), op.attrs.get(), {}}).has_value();
+}
+
 EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
   if (graph.depth() > kMaxEmittedDepth + 1) {
     fail(ErrorKind::kDepth, "expected functions, loops and branches at most ", kMaxEmittedDepth,

@@ -6,6 +6,7 @@
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/products.h"
+#include "weft/kernels.h"
 
 namespace weft {
 namespace {
@@ -138,10 +139,13 @@ Val sum_dot_general(RuleCtx& c) {
 }
 
 // Of floats of at least 32 bits, none of which is converted.
+bool is_plain_product(TypeRef lhs, TypeRef rhs, TypeRef out, const AttrRecord& attrs) {
+  DType dtype = out->dtype();
+  return attrs.is_none("precision") && lhs->dtype() == dtype && rhs->dtype() == dtype &&
+         contains(kFloats, dtype) && info(dtype).bits >= 32;
+}
 bool is_plain_product(EmitCtx& c) {
-  DType dtype = c.out_type()->dtype();
-  return c.attr().is_none("precision") && c.in_type(0)->dtype() == dtype &&
-         c.in_type(1)->dtype() == dtype && contains(kFloats, dtype) && info(dtype).bits >= 32;
+  return is_plain_product(c.in_type(0), c.in_type(1), c.out_type(), c.attr());
 }
 
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
@@ -246,6 +250,21 @@ void emit_dot_general(EmitCtx& c) {
   });
 }
 
+// Of two matrices, or vectors.
+std::optional<KernelCall> kernel_of_dot_general(const CostCtx& c) {
+  TypeRef lhs = c.in_types[0], rhs = c.in_types[1];
+  DotDims d = dot_dims(*c.attrs);
+  if (!is_plain_product(lhs, rhs, c.out_types[0], *c.attrs) || !d.lhs_batch.empty() ||
+      d.lhs_contract.size() != 1 || lhs->rank() > 2 || rhs->rank() > 2)
+    return {};
+  int64_t terms = lhs->shape()[static_cast<size_t>(d.lhs_contract[0])];
+  if (terms == 0 ||
+      !is_small_product(lhs->num_elements() / terms, terms, rhs->num_elements() / terms))
+    return {};
+  return KernelCall{kSmallProduct, cat("lhs_contract = ", d.lhs_contract[0],
+                                       " : i64, rhs_contract = ", d.rhs_contract[0], " : i64")};
+}
+
 Cost cost_dot_general(const CostCtx& c) {
   Cost cost = cost_bytes(c);
   Dims contracted = pick(c.in_types[0]->shape(), c.attrs->ints_list("dimension_numbers")[0]);
@@ -326,6 +345,7 @@ OpDef dot_general_op() {
   d.shares_unmapped = true;
   d.mapped_sum = sum_dot_general;
   d.emit = emit_dot_general;
+  d.kernel = kernel_of_dot_general;
   d.simplify = {{"product_of_transpose",
                  "dot_general(transpose(x), y) -> dot_general(x, y), where nothing is batched",
                  product_of_transpose}};

@@ -293,7 +293,7 @@ def _leaves_no_trace(options, overrides, targets, platform):
         return False
     if any(name.startswith("xla_dump") for name, _ in overrides):
         return False
-    return all(ffi.is_of_jaxlib(name, platform) for name, _ in targets)
+    return all(ffi.is_ours(name, platform) for name, _ in targets)
 
 
 @functools.cache

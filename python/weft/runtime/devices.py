@@ -68,7 +68,7 @@ def started():
 def _make_cpu_client():
     from jaxlib import xla_client
 
-    from weft.runtime import memory
+    from weft.runtime import ffi, memory
 
     memory.keep(config.weft_cpu_memory_kept)
     options = {"asynchronous": config.weft_cpu_enable_async_dispatch}
@@ -78,7 +78,9 @@ def _make_cpu_client():
     joined = _joined()
     if joined is not None:
         options |= joined.client_options()
-    return xla_client.make_cpu_client(**options)
+    client = xla_client.make_cpu_client(**options)
+    ffi.register_own_kernels()
+    return client
 
 
 def _make_cuda_client():

@@ -6,6 +6,7 @@ the process if they run before SciPy's functions were looked up. So `prepare` se
 
 import contextlib
 import ctypes
+import functools
 import os
 import sys
 import threading
@@ -13,6 +14,7 @@ import threading
 import jaxlib
 from jaxlib import _jax, xla_client
 
+from weft import _core
 from weft.errors import AttributeValueError
 from weft.runtime import cuda
 
@@ -42,9 +44,9 @@ def prepare(platform, targets):
     return lambda: [load.result() for load in loads]
 
 
-def is_of_jaxlib(name, platform):
-    """Whether a target is one of jaxlib's kernels, which mean the same in every process."""
-    return _library_of(name, platform) is not None
+def is_ours(name, platform):
+    """Whether a target is a kernel of jaxlib's or weft's, which means the same in every process."""
+    return name in _own_kernels() or _library_of(name, platform) is not None
 
 
 def _is_registered(name, platform):
@@ -119,6 +121,17 @@ def _load_cuda():
     cuda.register_kernels()
     done.set_result(None)
     return done
+
+
+@functools.cache
+def _own_kernels():
+    return dict(_core.kernels())
+
+
+def register_own_kernels():
+    """Registers weft's own kernels with a client for CPUs that has started."""
+    typed = 1
+    register_all({"cpu": [(name, handler, typed) for name, handler in _own_kernels().items()]})
 
 
 def _in_background(f):

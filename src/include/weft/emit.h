@@ -38,6 +38,9 @@ struct EmitOptions {
   // number in the attribute `index`; and those called for each part. Empty: it has none.
   std::string host_call_target;
   std::string partitioned_host_call_target;
+  // Whether ops are to be calls of weft's own kernels, where there is one: the runtime must have
+  // them.
+  bool own_kernels = false;
   bool locations = false;
   // Per input of the graph: index of the output that may take its buffer, -1 for none, or
   // kDonor to let XLA choose. Empty: no donation.
@@ -74,6 +77,9 @@ struct EmittedModule {
   std::vector<CallTarget> targets;      // each once
   Barriers barriers = Barriers::kNone;
 };
+
+// Whether a graph is one op, for which there is a kernel of weft's own on CPU.
+WEFT_API bool is_kernel_call(const Graph& graph);
 
 // Throws kDepth for calls and regions too deep in each other.
 WEFT_API EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options = {});

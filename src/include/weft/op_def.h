@@ -313,6 +313,14 @@ struct CostCtx {
 };
 using CostRule = std::function<Cost(const CostCtx&)>;
 
+// A call of a function of weft/kernels.h that computes all results of an op from its operands.
+struct KernelCall {
+  std::string_view name;
+  std::string attributes;  // as of FfiCall
+};
+// nullopt: there is none for operands of these types.
+using KernelRule = std::function<std::optional<KernelCall>(const CostCtx&)>;
+
 // What gets through an op that holds graphs, found on masks before any of its graphs is
 // transformed.
 enum class Flow : uint8_t {
@@ -490,6 +498,9 @@ struct OpDef : OpInfo {
   TransposeRule transpose;
   BatchRule batch;
   EmitRule emit;
+  // In place of emit, where the runtime has weft's kernels. An op whose time is that of a call
+  // gains.
+  KernelRule kernel;
   // In place of emit: the op written in terms of others, emitted inline.
   std::function<Vals(RuleCtx&)> decompose;
   FoldRule fold;

@@ -13,6 +13,7 @@
 #include "weft/format.h"        // IWYU pragma: export
 #include "weft/graph.h"         // IWYU pragma: export
 #include "weft/held.h"          // IWYU pragma: export
+#include "weft/kernels.h"       // IWYU pragma: export
 #include "weft/op_def.h"        // IWYU pragma: export
 #include "weft/passes.h"        // IWYU pragma: export
 #include "weft/rebuild.h"       // IWYU pragma: export
