@@ -10,6 +10,7 @@
 #include "kernels/ffi_abi.h"
 #include "weft/emit.h"
 #include "weft/format.h"
+#include "weft/registry.h"
 
 using namespace weft;
 
