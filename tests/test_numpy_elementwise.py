@@ -206,6 +206,7 @@ CASES = lines(
     True&b
     jnp.float_power(h,2)
     jnp.spacing(jnp.array([1.,-1.,1e10]))
+    jnp.spacing(jnp.array([0.,-0.,1e-38,-1e-33,1e-31,jnp.inf,jnp.nan]))
     jnp.where(x>2,x,-x)
     jnp.where(b[:,None],x,k)
     jnp.where(k%2,x,0)
@@ -644,3 +645,23 @@ def test_derivatives_where_formulas_divide_by_zero():
     np.testing.assert_allclose(nanvar, [2 / 3, 0, 2 / 3, -4 / 3], rtol=1e-6)
     with pytest.raises(NotImplementedError, match="nextafter"):
         weft.grad(wnp.nextafter)(1.0, 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_spacing_is_that_of_numpy(dtype):
+    """Also where it is subnormal, which a difference loses on CPU, and where it overflows."""
+    info = np.finfo(dtype)
+    with weft.enable_x64(True):
+        # numpy.spacing of float16 is wrong for negative powers of two.
+        powers = 2.0 ** np.arange(info.minexp - info.nmant, info.maxexp)
+        x = np.concatenate([powers, 1.5 * powers, [0, info.max, np.inf, np.nan]]).astype(dtype)
+        with np.errstate(all="ignore"):
+            want = np.spacing(x)
+        made = np.asarray(wnp.spacing(x))
+        assert made.dtype == dtype
+        np.testing.assert_array_equal(
+            made.view(f"u{info.bits // 8}")[:-2], want.view(f"u{info.bits // 8}")[:-2]
+        )
+        assert np.isnan(made[-2:]).all()
+        finite = x[:-2]
+        np.testing.assert_array_equal(np.asarray(wnp.spacing(-finite)), -want[:-2])

@@ -80,6 +80,10 @@ TABLE = lines(
     jnp.polyadd(k[0],x[1])
     jnp.polyadd(w,x[0])
     jnp.polyadd(x,x)
+    jnp.polyadd(x[:1],x)
+    jnp.polysub(x,x[:1])
+    jnp.polyadd(x,x[0])
+    jnp.polyadd(x,x[:,:2])
     jnp.polysub(k[0],k[1])
     jnp.polysub(x[0],x[1,:1])
     jnp.polyder(x[1])
@@ -230,6 +234,12 @@ TABLE = lines(
     jnp.ix_(x[0],k[0])
     jnp.ix_()
     jnp.r_[1:4]
+    jnp.r_['r',[1,2,3],[4,5,6]]
+    jnp.r_['c',[1,2,3],4.]
+    jnp.r_['r',x,x]
+    jnp.r_['c',x,x[0]]
+    jnp.c_['r',[1,2],[3,4]]
+    jnp.c_['c',[1,2],[3,4]]
     jnp.r_[1:4,0,5]
     jnp.r_[x,x]
     jnp.r_[-1:1:5j]

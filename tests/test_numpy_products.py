@@ -233,3 +233,9 @@ def test_small_products(sizes, dtype):
         compiled = weft.jit(wnp.matmul).lower(a, b).compile()
         np.testing.assert_allclose(compiled(a, b), a @ b, **tolerance)
         assert "weft_" not in compiled.as_text()
+
+
+def test_einsum_path_names_the_labels_of_the_user():
+    x, y = wnp.ones((2, 3)), wnp.ones((3, 4))
+    assert "qr,rs,st->qt" in wnp.einsum_path("qr,rs,st->qt", x, y, y.T)[1]
+    assert "aq,qs->as" in wnp.einsum_path("...q,qs->...s", x, y)[1]

@@ -699,9 +699,9 @@ class Lowered(_Stage):
 
         figures = compiler.analyze(self)
         return {
-            "flops": figures.flops,
-            "transcendentals": figures.transcendentals,
-            "bytes accessed": figures.bytes,
+            "flops": float(figures.flops),
+            "transcendentals": float(figures.transcendentals),
+            "bytes accessed": float(figures.bytes),
         }
 
     def __repr__(self):

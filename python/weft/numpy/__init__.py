@@ -35,7 +35,6 @@ from weft.numpy._creation import (
     empty_like,
     from_dlpack,
     frombuffer,
-    fromfunction,
     full,
     full_like,
     indices,
@@ -854,7 +853,7 @@ _LATER = {
         "i0",
         "kaiser",
     ),
-    "weft.numpy._vectorize": ("apply_along_axis", "apply_over_axes", "vectorize"),
+    "weft.numpy._vectorize": ("apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"),
     "weft.numpy.fft": (),
     "weft.numpy.linalg": (),
 }

@@ -416,17 +416,6 @@ def indices(dimensions, dtype=None, sparse=False):
     return stack(grids) if grids else zeros((0,), dtype)
 
 
-def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """`function` applied to the arrays of indices along each axis of `shape`.
-
-    `dtype` is that of the indices, the default integer for None.
-    """
-    shape = static_shape(shape, "fromfunction")
-    dtype = default_int() if dtype is None else requested_dtype(dtype, "fromfunction")
-    grids = [lax_creation.broadcasted_iota(dtype, shape, axis) for axis in range(len(shape))]
-    return function(*grids, **kwargs)
-
-
 def iscomplexobj(x):
     """Whether the dtype of `x` is complex: its own, or that of the array that NumPy makes of it.
 
@@ -443,7 +432,7 @@ def isrealobj(x):
 
 def isscalar(element):
     """Whether `element` is a number, or an array without axes."""
-    if isinstance(element, (_core.Array, _core.Tracer)):
+    if isinstance(element, (_core.Array, _core.Tracer, np.ndarray)):
         return element.ndim == 0
     return np.isscalar(element)
 

@@ -214,9 +214,12 @@ def _check(terms, output, shapes):
 
 
 def _for_numpy(terms, output, shapes):
-    """The formula in letters only, and arrays of the shapes that take no memory."""
+    """The formula in letters only, those of the user where they are, and arrays of the shapes that
+    take no memory."""
     labels = dict.fromkeys(label for term in terms for label in term)
-    letters = dict(zip(labels, string.ascii_letters, strict=False))
+    others = (letter for letter in string.ascii_letters if letter not in labels)
+    is_letter = lambda x: isinstance(x, str) and x in string.ascii_letters
+    letters = {x: x if is_letter(x) else next(others) for x in labels}
     formula = ",".join("".join(letters[x] for x in term) for term in terms)
     stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
     return f"{formula}->{''.join(letters[x] for x in output)}", stand_ins

@@ -303,8 +303,17 @@ def ldexp(x1, x2, /):
 
 @composite
 def spacing(x, /):
-    """Distance from x to the next float away from zero."""
+    """Distance from x to the next float away from zero, with the sign of x."""
     _refuse_complex("spacing", x)
     (x,) = _core.promote_dtypes_inexact(x)
-    outward = copysign(math.inf, x)
-    return strong(u.subtract(u.nextafter(x, outward), x))
+    following = u.nextafter(x, copysign(math.inf, x))
+    # From bits, as a difference that is subnormal is taken for zero.
+    info = finfo(dtype_of(x))
+    bits = _bits(x)
+    field = u.bitwise_and(u._shift_right_logical(bits, info.nmant), 2**info.nexp - 1)
+    normal = u.left_shift(u.subtract(field, info.nmant), info.nmant)
+    subnormal = u.left_shift(1, u.maximum(u.subtract(field, 1), 0))
+    unit = choose(u.greater(field, info.nmant), normal, subnormal)
+    sign = u.bitwise_and(bits, iinfo(dtype_of(bits)).min)
+    distance = _from_bits(u.bitwise_or(sign, unit), dtype_of(x))
+    return strong(choose(u.isfinite(following), distance, u.subtract(following, x)))

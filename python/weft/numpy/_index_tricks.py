@@ -29,17 +29,19 @@ def _joined(key, axis, ndmin, position):
     Axes that a part lacks are put before its own ones, or at `position` among them.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
-    if parts and isinstance(parts[0], str):
+    shape = None
+    if parts and isinstance(parts[0], str) and parts[0] in ("r", "c"):
+        shape = {"r": (1, -1), "c": (-1, 1)}[parts.pop(0)]
+    elif parts and isinstance(parts[0], str):
         axis, ndmin, position = _directive(parts.pop(0), axis, ndmin, position)
     if not parts:
         raise AttributeValueError("expected at least one array to join; got none")
-    return concatenate([_part(part, ndmin, position) for part in parts], axis)
+    joined = concatenate([_part(part, ndmin, position) for part in parts], axis)
+    return joined if shape is None or ndim_of(joined) > 1 else reshape(joined, shape)
 
 
 def _directive(text, axis, ndmin, position):
-    """(axis, ndmin, position) of a text such as "0,2,1", which may end early; "r" or "c"."""
-    if text in ("r", "c"):
-        return axis, 2, 0 if text == "c" else position
+    """(axis, ndmin, position) of a text such as "0,2,1", which may end early."""
     try:
         numbers = [int(each) for each in text.split(",")]
     except ValueError:
@@ -84,7 +86,8 @@ r_ = _Joined(
     A part is an array, a number, a sequence, or a slice, which stands for the numbers from its
     start to its end (with an imaginary step `nj`, for n numbers up to the end). A text as the first
     part, "axis,ndmin,position", says along which axis to join, how many axes each part is to have
-    at least, and where among these its own are put.
+    at least, and where among these its own are put; "r" and "c" make a row and a column of a
+    vector that results.
     """,
     0,
     1,

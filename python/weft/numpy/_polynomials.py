@@ -31,8 +31,8 @@ def _require_vectors(function, **arrays):
             )
 
 
-def _zeros(count, dtype):
-    return _core.broadcast_to(_core.astype(0, dtype), (count,))
+def _zeros(shape, dtype):
+    return _core.broadcast_to(_core.astype(0, dtype), shape)
 
 
 def _without_leading_zeros(p):
@@ -70,7 +70,7 @@ def _poly(zeros):
     if not shape_of(zeros)[0]:
         return _core.astype(1, dtype_of(zeros))
     result = _core.broadcast_to(_core.astype(1, dtype_of(zeros)), (1,))
-    nothing = _zeros(1, dtype_of(zeros))
+    nothing = _zeros((1,), dtype_of(zeros))
     for i in range(shape_of(zeros)[0]):
         shifted = concatenate((nothing, u.multiply(result, zeros[i])), 0)
         result = u.subtract(concatenate((result, nothing), 0), shifted)
@@ -81,9 +81,12 @@ def _sum(function, a1, a2, combine):
     for x in (a1, a2):
         if ndim_of(x) < 1:
             raise AxisError(f"[{function}] expected vectors; got shape {shape_of(x)}")
-    if ndim_of(a1) == ndim_of(a2) == 1:
-        return _aligned(a1, a2, combine=combine)
-    return combine(a1, a2)
+    if ndim_of(a1) != ndim_of(a2):
+        raise ShapeError(
+            f"[{function}] expected as many axes of both; got shapes {shape_of(a1)} and "
+            f"{shape_of(a2)}"
+        )
+    return _aligned(a1, a2, combine=combine)
 
 
 @composite(static_argnames=("combine",))
@@ -92,19 +95,20 @@ def _aligned(a1, a2, *, combine):
     longest = max(shape_of(a1)[0], shape_of(a2)[0])
 
     def extended(x):
-        return concatenate((_zeros(longest - shape_of(x)[0], dtype_of(x)), x), 0)
+        length, *rest = shape_of(x)
+        return concatenate((_zeros((longest - length, *rest), dtype_of(x)), x), 0)
 
     _, dtype, weak = _core.typeof(a1)
     return _core.astype(combine(extended(a1), extended(a2)), dtype, weak)
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials."""
+    """The sum of two polynomials; with more axes, of several that have theirs along the first."""
     return _sum("polyadd", a1, a2, u.add)
 
 
 def polysub(a1, a2):
-    """The difference of two polynomials."""
+    """The difference of two polynomials; with more axes, as `polyadd`."""
     return _sum("polysub", a1, a2, u.subtract)
 
 
@@ -120,7 +124,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
         a1, a2 = _without_leading_zeros(a1), _without_leading_zeros(a2)
     empty = [x for x in (a1, a2) if not shape_of(x)[0]]
     if empty:
-        a1, a2 = (_zeros(1, dtype_of(x)) if not shape_of(x)[0] else x for x in (a1, a2))
+        a1, a2 = (_zeros((1,), dtype_of(x)) if not shape_of(x)[0] else x for x in (a1, a2))
     return convolve(a1, a2)
 
 
@@ -148,7 +152,7 @@ def _polydiv(x, y):
     m, n = shape_of(x)[0], shape_of(y)[0]
     steps = max(m - n + 1, 0)
     if not steps:
-        return _zeros(1, dtype_of(x)), x
+        return _zeros((1,), dtype_of(x)), x
     quotient = []
     for i in range(steps):
         digit = u.divide(x[i], y[0])
@@ -317,7 +321,7 @@ def _roots(p, *, stripped):
     count = shape_of(p)[0] - 1
     complex_dtype = _core.result_type(strong(p), _core.astype(0, "complex64"))[0]
     if count < 1:
-        return _zeros(0, complex_dtype)
+        return _zeros((0,), complex_dtype)
     places = broadcasted_iota("int32", (count + 1,), 0)
     leading = r.min(choose(u.not_equal(p, 0), places, count + 1))
     if not stripped:

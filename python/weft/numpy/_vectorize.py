@@ -1,13 +1,16 @@
 """Functions of vectors or numbers applied to all of those in arrays: over vmap."""
 
+import functools
 import re
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of
+from weft._arguments import ndim_of, normalize_axis, shape_of, static_shape
 from weft._recording import check_callable
 from weft._surface import named_after
 from weft._vmap import vmap
+from weft.dtypes import default_int, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
+from weft.lax._creation import iota
 from weft.lax._shape import common_shape
 from weft.numpy._creation import array
 from weft.numpy._shape import expand_dims, moveaxis, reshape
@@ -28,6 +31,25 @@ def _parsed(signature):
         [tuple(filter(None, each[1:-1].split(","))) for each in re.findall(_LIST, side or "")]
         for side in match.groups()
     ]
+
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """`function` of the indices of each element of an array of `shape`.
+
+    Args:
+      function: takes as many numbers as `shape` has sizes, and `kwargs` as they are; it is mapped
+        over the indices by vmap, so that it sees numbers. What it returns gets the axes of `shape`
+        in front.
+      shape: the sizes.
+      dtype: that of the indices, the default integer for None.
+    """
+    check_callable(function, "fromfunction")
+    shape = static_shape(shape, "fromfunction")
+    dtype = default_int() if dtype is None else requested_dtype(dtype, "fromfunction")
+    mapped = functools.partial(function, **kwargs) if kwargs else function
+    for axis in reversed(range(len(shape))):
+        mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(shape))))
+    return mapped(*(iota(dtype, size) for size in shape))
 
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):

@@ -20,13 +20,15 @@ __all__ = [
 ]
 __getattr__, __dir__ = _public(__name__, __all__)
 
-_LARGE = 100
+# Means from which the expansion is as exact as the dtype is
+_LARGE, _LARGE_IN_FLOAT32 = 100, 20
 # Of the powers of 1 / mu, the highest first
 _EXPANSION = [-1375 / 1008, -863 / 2520, -9 / 80, -19 / 360, -1 / 24, -1 / 12, 0]
 
 
 def _entropy(mu):
-    large = mu > _LARGE
+    least = _LARGE if mu.dtype.itemsize > 4 else _LARGE_IN_FLOAT32
+    large = mu > least
     small = jnp.where(large | ~(mu > 0), 1, mu)
 
     def add(k, total):
@@ -35,7 +37,7 @@ def _entropy(mu):
         return total - jnp.exp(value) * value
 
     by_sum = lax.fori_loop(0, 230, add, jnp.zeros_like(mu))
-    top = jnp.where(large, mu, _LARGE)
+    top = jnp.where(large, mu, least)
     inverse = jnp.where(jnp.isinf(top), 0, 1 / top)
     by_expansion = 0.5 * jnp.log(2 * math.pi * math.e * top) + horner(inverse, _EXPANSION)
     value = jnp.where(large, by_expansion, jnp.where(mu == 0, 0, by_sum))
@@ -69,8 +71,8 @@ def cdf(k, mu, loc=0):
 def entropy(mu, loc=0):
     """The entropy, in nats. `loc` has no effect: it moves the distribution.
 
-    By summation, for means above 100 by the expansion of R. J. Evans and J. Boersma, "The entropy
-    of a Poisson distribution", SIAM Review 30 (1988).
+    By summation, for means above 100 (in float32 above 20) by the expansion of R. J. Evans and
+    J. Boersma, "The entropy of a Poisson distribution", SIAM Review 30 (1988).
     """
     mu, loc = reals("poisson.entropy", mu, loc)
     return computed(_entropy, mu)
