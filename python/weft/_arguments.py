@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft.dtypes import canonicalize_dtype
+from weft.dtypes import canonicalize_dtype, is_bool, is_integer
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -41,6 +41,14 @@ def weak_as(x, like):
     """An array, marked as weakly typed if `like` is."""
     _, dtype, weak = _core.typeof(like)
     return _core.astype(x, dtype, True) if weak else x
+
+
+def wrapped(x, dtype):
+    """A Python integer as NumPy converts it to integers or bools: what they have no place for
+    wraps around. Other values, and those for other dtypes, as they are."""
+    if type(x) is int and (is_integer(dtype) or is_bool(dtype)):
+        return np.asarray(x).astype(dtype)[()]
+    return x
 
 
 def shape_of(x):

@@ -3,7 +3,14 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import counted_axes, normalize_axis, shape_of, static_shape, type_of
+from weft._arguments import (
+    counted_axes,
+    normalize_axis,
+    shape_of,
+    static_shape,
+    type_of,
+    wrapped,
+)
 from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
@@ -49,15 +56,15 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
         raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
     if is_key(dtype):
         return full_of_keys(shape, fill_value, dtype)
+    weak = dtype is None and type(fill_value) is int
     if dtype is not None:
         dtype = requested_dtype(dtype, "full")
-    if type(fill_value) is int and (dtype is None or is_integer(dtype)):  # wraps around
-        weak, dtype = dtype is None, dtype or dtype_of(fill_value)
-        fill_value = _core.astype(np.asarray(fill_value).astype(dtype)[()], dtype, weak)
-    elif dtype is not None:
         if type(fill_value) is complex:
             check_number(fill_value, dtype, "full")
-        fill_value = _core.astype(fill_value, dtype)
+    elif weak:
+        dtype = dtype_of(fill_value)
+    if dtype is not None:
+        fill_value = _core.astype(wrapped(fill_value, dtype), dtype, weak)
     if not shape:
         return _core.asarray(fill_value)
     return _core.bind("broadcast_in_dim", fill_value, shape=shape, broadcast_dimensions=())
@@ -94,7 +101,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     else:
         if type(fill_value) is complex and not weak:
             check_number(fill_value, own_dtype, "full_like")
-        result = full(shape, _core.astype(fill_value, own_dtype, weak))
+        result = full(shape, _core.astype(wrapped(fill_value, own_dtype), own_dtype, weak))
     return placed_like(result, x)
 
 

@@ -9,7 +9,7 @@ import builtins
 import enum
 
 from weft import _core
-from weft._arguments import check_one_dtype, shape_of, static_int
+from weft._arguments import check_one_dtype, shape_of, static_int, weak_as, wrapped
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
@@ -328,7 +328,7 @@ def convert_element_type(operand, new_dtype):
     """The array with elements converted to `new_dtype`; the result is never weakly typed.
 
     Floats are rounded towards zero when they become integers, complex numbers lose their imaginary
-    part, and anything but zero becomes True.
+    part, and anything but zero becomes True. Integers that the dtype has no place for wrap around.
 
     Raises DTypeError for a complex Python number and a real dtype.
     """
@@ -337,7 +337,7 @@ def convert_element_type(operand, new_dtype):
         raise DTypeError(
             f"[convert_element_type] expected a real number for {dtype}; got {operand}"
         )
-    return _core.astype(operand, dtype)
+    return _core.astype(wrapped(operand, dtype), dtype)
 
 
 def bitcast_convert_type(operand, new_dtype):
@@ -405,8 +405,11 @@ def select_n(which, *cases):
     """
     if cases:
         _check_cases("select_n", which, cases)
-    if is_integer(dtype_of(which)):
-        which = _core.astype(which, "int32", True)  # the result is as weak as the cases
+    if cases and is_integer(dtype_of(which)):
+        # The result has the dtype of the cases, and is as weak as they are.
+        dtype = dtype_of(cases[0])
+        which = _core.astype(which, "int32", not is_bool(dtype))
+        cases = [weak_as(x, x) for x in cases]
     return _core.bind("select_n", which, *cases)
 
 

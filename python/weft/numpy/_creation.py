@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axes, shape_of, static_shape, type_of
+from weft._arguments import normalize_axes, shape_of, static_shape, type_of, wrapped
 from weft.dtypes import (
     default_float,
     default_int,
@@ -243,7 +243,7 @@ def _filled(shape, fill_value, dtype, weak):
     rounds = isinstance(fill_value, float) and is_integer(dtype)  # as XLA does it
     if number and not rounds and on_host(math.prod(shape)):
         return _core.astype(_host_full(shape, fill_value, dtype), dtype, weak)
-    fill_value = _core.astype(fill_value, dtype, weak)
+    fill_value = _core.astype(wrapped(fill_value, dtype), dtype, weak)
     if shape_of(fill_value):
         return _core.broadcast_to(fill_value, shape)
     return lax_creation.full(shape, fill_value)
