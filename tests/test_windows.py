@@ -82,6 +82,8 @@ CASES = lines(
     lax.reduce_window({X},-jnp.inf,lax.max,(1,2,3),(1,)*3,"SAME_LOWER",(1,)*3,(1,2,1))
     lax.reduce_window({X},jnp.inf,lax.min,(2,2,1),(1,1,2),[(0,1),(2,0),(0,0)],(1,1,2))
     lax.reduce_window({X},1.,lax.mul,(1,2,2))
+    lax.reduce_window({X},0.,lax.add,(2,2,3),(2,2,2),"SAME",(3,2,2),(1,2,1))
+    lax.reduce_window({X},-jnp.inf,lax.max,(1,2,3),(1,2,3),"SAME_LOWER",(1,3,2))
     lax.reduce_window({X}.astype("int32"),0,lax.bitwise_or,(1,1,2))
     lax.reduce_window({X}.astype("int32"),-1,lax.bitwise_and,(1,1,2),(1,)*3,"SAME",(1,)*3,(1,)*3)
     lax.reduce_window({X}>9,False,lax.bitwise_or,(1,1,2),(1,)*3,"SAME",(1,)*3,(1,)*3)

@@ -154,8 +154,9 @@ def reduce_window(
         enter, is not specified. It may not close over arrays.
       window_dimensions: a positive integer for each axis.
       window_strides: the steps of the window along each axis; None for 1.
-      padding: "VALID", "SAME", "SAME_LOWER" (see `padtype_to_pads`), or a pair (low, high) of
-        places before and behind the array for each axis, which may be negative.
+      padding: "VALID", "SAME", "SAME_LOWER" (see `padtype_to_pads`, which gets the shape of the
+        array without dilation), or a pair (low, high) of places before and behind the array for
+        each axis, which may be negative.
       base_dilation, window_dilation: so many places apart stand the elements of the array, and of
         the window, along each axis; None for 1.
 
@@ -171,9 +172,7 @@ def reduce_window(
     base = per_dimension(base_dilation, count, function, "base_dilation")
     dilation = per_dimension(window_dilation, count, function, "window_dilation")
     if isinstance(padding, str):
-        padding = pads_of(
-            padding, dilated(shape, base), dilated(window, dilation), strides, function
-        )
+        padding = pads_of(padding, shape, dilated(window, dilation), strides, function)
     attrs = {
         "window_dimensions": window,
         "window_strides": strides,
