@@ -280,6 +280,24 @@ def test_while_has_forward_mode_only():
     assert weft.grad(lambda x: lax.while_loop(lambda v: v < 3, lambda v: v + 1, 0) * x)(2.0) == 3
 
 
+def test_what_a_while_body_returns_as_it_was_has_a_reverse_mode():
+    def f(x, y):
+        stop = lambda s: s[0] < 3
+        return lax.while_loop(stop, lambda s: (s[0] + 1, s[1], s[2] * s[1]), (0, x, y))
+
+    assert weft.grad(lambda x: f(x, 2.0)[1] ** 2)(3.0) == 6
+    pull = weft.vjp(lambda x: f(x, lax.stop_gradient(x))[1], 3.0)[1]
+    assert weft.vmap(pull)(np.ones(2, np.float32))[0].tolist() == [1, 1]
+    assert weft.linear_transpose(lambda x: f(x, 2.0)[1], 3.0)(5.0) == (5,)
+
+    step = lambda s: (s[0] + 1, s[1])
+    lanes = weft.vmap(lambda n, x: lax.while_loop(lambda s: s[0] < n, step, (0, x))[1])
+    xs = np.float32([1, 2])
+    assert weft.grad(lambda x: (lanes(np.arange(2), x) ** 2).sum())(xs).tolist() == [2, 4]
+    with pytest.raises(NotImplementedError, match="no reverse-mode derivative"):
+        weft.grad(lambda x: f(x, 2.0)[2])(3.0)
+
+
 def test_vmap_of_a_condition_with_lanes():
     f = lambda n, x: lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2), (0, x))
     counts, xs = weft.vmap(f)(np.array([0, 3, 1]), np.array([1, 1, 5]))

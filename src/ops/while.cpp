@@ -154,7 +154,7 @@ void jvp_while(GraphJvpCtx& c) {
 }
 
 // How often the body runs is not known beforehand, so nothing can be kept for a linear loop: that
-// one computes the values again, along with the tangents. It has no transpose.
+// one computes the values again, along with the tangents. What changes in it has no transpose.
 void linearize_while(GraphJvpCtx& c) {
   c.results = c.b.add_typed(c.op, c.operands, c.attrs, c.out_types);
   Mask out_mask;
@@ -163,13 +163,19 @@ void linearize_while(GraphJvpCtx& c) {
       scattered(out_mask, std::span<const Value>(results).subspan(c.out_types.size()));
 }
 
-void transpose_while(TransposeCtx&) {
-  fail(
-      ErrorKind::kNotImplemented,
-      "[while] while_loop has no reverse-mode derivative, for nothing bounds what it would have to "
-      "keep\n  Give it max_steps, use scan or fori_loop with Python numbers as bounds, or forward "
-      "mode "
-      "(jvp, jacfwd).");
+// What the body returns as it was does not depend on how often it runs.
+void transpose_while(TransposeCtx& c) {
+  While w(c.attr());
+  for (size_t i = 0; i < w.num_carry(); ++i) {
+    if (!c.has_ct(i)) continue;
+    if (!w.is_fixed(i))
+      fail(
+          ErrorKind::kNotImplemented,
+          "[while] while_loop has no reverse-mode derivative, for nothing bounds what it would "
+          "have to keep\n  Give it max_steps, use scan or fori_loop with Python numbers as bounds, "
+          "or forward mode (jvp, jacfwd).");
+    c.add(w.in[kCarry].begin + i, c.ct(i));
+  }
 }
 
 // Lanes that stop at different times: the loop runs while any lane is live, and the others keep
@@ -193,7 +199,7 @@ void batch_by_lanes(BatchCtx& c, const While& w, const Mask& carry_mask, const V
     Vals old(read.rest());
     Vals next = inlined(b, body.graph, joined({body_consts, old}));
     for (size_t i = 0; i < next.size(); ++i)
-      if (carry_mask[i])
+      if (carry_mask[i] && !w.is_fixed(i))
         next[i] = select(broadcast_in_dim(live, next[i].shape(), {0}), next[i], old[i]);
     return joined({live_lanes(b, cond_consts, next), next});
   });
