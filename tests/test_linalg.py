@@ -135,6 +135,24 @@ def test_triangular_solve_with_vectors_and_mapped_right_sides(left_side):
     assert_close(weft.vmap(solve)(matrices)[1], 2 * (want.T if left_side else want), 1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_triangular_solve_of_halves(dtype):
+    a, b = wnp.asarray(S, dtype), wnp.asarray(R.T, dtype)
+    solve = lambda a, b: linalg.triangular_solve(a, b, left_side=True, lower=True)
+    x = solve(a, b)
+    assert x.dtype == dtype
+    want = np.linalg.solve(np.tril(S), R.T)
+    assert_close(x.astype(np.float32), want, 0.05)
+    assert_close(weft.vmap(solve)(a[None], b[None])[0].astype(np.float32), want, 0.05)
+    exact = weft.grad(lambda a, b: solve(a, b).sum(), (0, 1))(S, R.T)
+    for ours, theirs in zip(
+        weft.grad(lambda a, b: solve(a, b).sum(), (0, 1))(a, b), exact, strict=True
+    ):
+        assert_close(ours.astype(np.float32), theirs, 0.1)
+    with pytest.raises(errors.NotImplementedRuleError, match="expected float16, bfloat16, float32"):
+        solve(wnp.asarray(S, "float8_e5m2"), wnp.asarray(R.T, "float8_e5m2"))
+
+
 def test_cholesky_update_and_symmetric_product():
     r, w = np.linalg.cholesky(S).T, R[0]
     updated = np.asarray(linalg.cholesky_update(r, w))

@@ -14,19 +14,24 @@ namespace linalg {
 
 // ---- Types
 
-TypeRef check_matrices(const InferCtx& c, size_t i) {
+bool has_solvers(DType d) {
+  return d == DType::kF32 || d == DType::kF64 || d == DType::kC64 || d == DType::kC128;
+}
+
+TypeRef check_matrices(const InferCtx& c, size_t i, bool halves) {
   TypeRef t = c.in(i);
   DType d = t->dtype();
-  if (d != DType::kF32 && d != DType::kF64 && d != DType::kC64 && d != DType::kC128)
-    c.fail(is_float(d) ? ErrorKind::kNotImplemented : ErrorKind::kDtype,
-           "expected float32, float64, complex64 or complex128; got ", operand_types(c));
+  if (!has_solvers(d) && !(halves && (d == DType::kF16 || d == DType::kBF16)))
+    c.fail(is_float(d) ? ErrorKind::kNotImplemented : ErrorKind::kDtype, "expected ",
+           halves ? "float16, bfloat16, " : "", "float32, float64, complex64 or complex128; got ",
+           operand_types(c));
   if (t->rank() < 2)
     c.fail(ErrorKind::kShape, "expected matrices: 2 axes or more; got ", operand_types(c));
   return t;
 }
 
-TypeRef check_square(const InferCtx& c, size_t i) {
-  TypeRef t = check_matrices(c, i);
+TypeRef check_square(const InferCtx& c, size_t i, bool halves) {
+  TypeRef t = check_matrices(c, i, halves);
   if (rows_of(t) != columns_of(t))
     c.fail(ErrorKind::kShape, "expected square matrices: [..., n, n]; got ", operand_types(c));
   return t;

@@ -29,9 +29,12 @@ inline TypeRef with_axes(const Dims& batch, DType dtype, std::initializer_list<i
   return make_type(dtype, shape);
 }
 
-// Operand i, found to hold matrices (square ones) of a dtype that solvers take.
-TypeRef check_matrices(const InferCtx& c, size_t i = 0);
-TypeRef check_square(const InferCtx& c, size_t i = 0);
+// Whether LAPACK and its like on GPUs have solvers of a dtype.
+bool has_solvers(DType d);
+// Operand i, found to hold matrices (square ones) of a dtype that solvers take; with `halves`, also
+// of float16 and bfloat16.
+TypeRef check_matrices(const InferCtx& c, size_t i = 0, bool halves = false);
+TypeRef check_square(const InferCtx& c, size_t i = 0, bool halves = false);
 // Operand i, found to be of the dtype and the batch axes of operand 0, `axes` after these.
 TypeRef check_beside(const InferCtx& c, size_t i, std::string_view what,
                      std::initializer_list<int64_t> axes);
