@@ -37,3 +37,18 @@ def test_a_branch_is_as_weak_as_the_first():
         assert weft.lax.switch(1, branches).weak_type == (branches[0] is weak)
     assert weft.lax.cond(wnp.array(True), strong, weak).weak_type
     assert not weft.lax.cond(wnp.array(True), weak, strong).weak_type
+
+
+def test_a_choice_among_python_numbers_is_of_their_default_dtype():
+    for wide in (False, True):
+        with weft.enable_x64(wide):
+            for which in (1, np.int8(1), wnp.int32(1)):
+                chosen = weft.lax.select_n(which, 1, 2)
+                assert chosen.dtype == (np.int64 if wide else np.int32) and chosen.weak_type
+
+
+def test_products_of_signed_integers_and_uint64_wrap_around():
+    with weft.enable_x64(True):
+        x, y = np.array([[-1, 2]], np.int8), np.array([[3], [1]], np.uint64)
+        for product in (weft.lax.dot(x, y), weft.lax.dot(y.T, x.T)):
+            assert product.dtype == np.uint64 and product.item() == 2**64 - 1

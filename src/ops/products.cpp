@@ -132,13 +132,17 @@ ComputeTypes types_of_algorithm(const Algorithm& a, ComputeTypes t) {
 
 // XLA takes equal dtypes as they are if it may accumulate their products in the dtype of the
 // result. (Its own conversion of operands of less than a byte fails on some platforms, and it
-// multiplies none of two bits.)
+// multiplies none of two bits.) Integers are those of the result, whatever wraps around on the way;
+// beside uint64 the signed ones have no integer dtype in common.
 ComputeTypes compute_types(ComputeTypes t) {
   bool widens = info(t.lhs).bits < info(t.out).bits && kind(t.lhs) == kind(t.out);
   if (t.lhs == t.rhs && info(t.lhs).bits >= 8 && (t.lhs == t.out || widens)) return t;
-  std::optional<PromotionType> common = promote({t.lhs}, {t.rhs});
-  if (common) common = promote({common->dtype}, {t.out});
-  DType dtype = common ? common->dtype : t.out;
+  DType dtype = t.out;
+  if (!is_integer(dtype)) {
+    std::optional<PromotionType> common = promote({t.lhs}, {t.rhs});
+    if (common) common = promote({common->dtype}, {t.out});
+    if (common) dtype = common->dtype;
+  }
   if (is_integer(dtype) && info(dtype).bits < 4) dtype = DType::kI32;
   return {dtype, dtype, dtype};
 }
