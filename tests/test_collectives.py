@@ -26,6 +26,7 @@ _ONE_AXIS = {
     "psum_tree": "lax.psum({'a': x, 'b': [x[0], x > 2]}, 'i')",
     "psum_of_unmapped": "x + lax.psum(np.ones((4, 6)) * 2, 'i')",
     "psum_of_number": "x * lax.psum(1, 'i') + lax.psum(2.5, ('i',))",
+    "psum_of_bool": "lax.psum(True, 'i')",
     "psum_of_int": "lax.psum(np.int8(100) + x.astype('int8'), 'i')",
     "pmean": "lax.pmean((x, np.sin(x[0])), 'i')",
     "pmax": "lax.pmax(np.sin(x * 7), 'i')",

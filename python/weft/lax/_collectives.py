@@ -15,6 +15,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import axis_text, ndim_of, normalize_axis, shape_of, static_int
 from weft._staging import typeof
+from weft.dtypes import dtype_of, is_bool
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -251,6 +252,8 @@ def psum(x, axis_name, *, axis_index_groups=None):
     names = _names(axis_name)
     size = _checked_names(names, "psum")[1] if names else 1
     leaves, tree = registry.flatten(x)
+    int32 = np.dtype("int32")
+    leaves = [_core.astype(leaf, int32) if is_bool(dtype_of(leaf)) else leaf for leaf in leaves]
     is_traced = any(isinstance(leaf, _core.Tracer) for leaf in leaves)
     groups = _checked_groups(axis_index_groups, size, "psum")
     if not is_traced and (groups is None or len({len(group) for group in groups}) == 1):
@@ -261,7 +264,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
     def one(leaf):
         leaf = _core.asarray(leaf)
         _check_alike(leaf, names, "psum")
-        return add(_core.astype(leaf, np.dtype("int32")) if leaf.dtype == np.bool_ else leaf)
+        return add(leaf)
 
     return tree.unflatten([one(leaf) for leaf in leaves])
 
