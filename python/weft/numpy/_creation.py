@@ -156,9 +156,7 @@ def _numpy_array(sequence, dtype):
     if values.dtype == object:
         raise DTypeError("[array] expected numbers; got other objects or too large integers")
     _check_numeric(values)
-    target = _core.canonical_dtype(values.dtype) if dtype is None else dtype
-    if values.size == 0 and dtype is None:
-        target = default_float()
+    target = _common_dtype(sequence, values) if dtype is None else dtype
     if is_integer(target) and values.dtype.kind in "iu" and target.itemsize < values.itemsize:
         limits = np.iinfo(target) if target.kind in "iu" else None
         if limits and (values.min() < limits.min or values.max() > limits.max):
@@ -169,6 +167,31 @@ def _numpy_array(sequence, dtype):
     if values.dtype.kind in "fc" and values.size and not is_complex(target):
         lax_creation.check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
     return values.astype(target)
+
+
+def _common_dtype(sequence, values):
+    """What nested sequences, which NumPy makes `values` of, promote to: Python's numbers give way
+    to those that have a dtype."""
+    dtypes, plain = set(), {}
+    _collect_kinds(sequence, dtypes, plain)
+    if dtypes:
+        return _core.result_type(*dtypes, *plain.values())[0]
+    return _core.canonical_dtype(values.dtype) if plain else default_float()
+
+
+def _collect_kinds(sequence, dtypes, plain):
+    """Adds the dtypes of the elements of nested sequences, and of Python's numbers one per type."""
+    for kind in set(map(type, sequence)):
+        elements = (x for x in sequence if type(x) is kind)
+        if issubclass(kind, np.generic):
+            dtypes.add(next(elements).dtype)
+        elif issubclass(kind, np.ndarray):
+            dtypes.update(x.dtype for x in elements)
+        elif issubclass(kind, (list, tuple)):
+            for x in elements:
+                _collect_kinds(x, dtypes, plain)
+        else:
+            plain[kind] = next(elements)
 
 
 def _stacked(sequence, dtype):
