@@ -229,6 +229,14 @@ def test_register_dataclass_forms():
     tree_util.register_dataclass(Cached, ["value"], [], drop_fields=["cache"])
     assert tree.map(lambda x: x + 1, Cached(1, 5)) == Cached(2, 0)
 
+    @dataclasses.dataclass
+    class Counted:
+        value: int
+        count: int = dataclasses.field(init=False, default=0)
+
+    with pytest.raises(ValueError, match="count"):
+        tree_util.register_dataclass(Counted)
+
     class NoDataclass:
         def __init__(self, a, b):
             self.a, self.b = a, b

@@ -429,7 +429,7 @@ def register_dataclass(
                 "register_dataclass: data_fields and meta_fields are needed for a class that is "
                 f"not a dataclass; got {nodetype}"
             )
-        kept = [f for f in init_fields if f.name not in drop_fields]
+        kept = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
         meta_fields = [f.name for f in kept if f.metadata.get("static", False)]
         data_fields = [f.name for f in kept if f.name not in meta_fields]
     _check_fields(nodetype, init_fields, list(data_fields), list(meta_fields), set(drop_fields))
