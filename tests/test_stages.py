@@ -10,7 +10,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import _core, stages
-from weft.errors import JaxRuntimeError
+from weft.errors import ArgumentTypeError, JaxRuntimeError, TreeStructureError
 from weft.runtime import compile
 from weft.sharding import PartitionSpec as P, SingleDeviceSharding
 
@@ -52,6 +52,14 @@ def test_plain_arguments_have_trees_too():
     assert lowered.out_tree == weft.tree.structure(0)
     assert lowered.donate_argnums == () and not lowered.args_info[0][1].donated
     assert lowered.compile()(1.0, 2) == 3
+
+
+def test_what_a_traced_function_refuses(traced):
+    assert traced(wnp.ones((2, 3)), 2.0, k=3)["a"][0, 0] == 7
+    with pytest.raises(TreeStructureError, match="traced for other arguments"):
+        traced(wnp.ones((2, 3)), 2.0)
+    with pytest.raises(ArgumentTypeError, match="float32"):
+        traced(wnp.ones((2, 4)), 2.0, k=3)
 
 
 def test_programs_in_the_forms_of_jaxlib(traced):

@@ -600,6 +600,19 @@ class Traced(_Stage):
             )
         return Lowered(self, "".join(names))
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result, also for traced arguments: of the types that it was traced for,
+        without static ones."""
+        leaves, tree = registry.flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TreeStructureError(
+                f"'{self.fun_name}' was traced for other arguments: for "
+                f"{explain_difference(self.in_tree, tree)}"
+            )
+        from weft.extend._jaxpr import jaxpr_as_fun  # which stands on this module
+
+        return self.out_tree.unflatten(jaxpr_as_fun(self.jaxpr)(*leaves))
+
     def __repr__(self):
         return f"<Traced {self.fun_name}>"
 
