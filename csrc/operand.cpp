@@ -27,11 +27,25 @@ const NumpyClasses& numpy_classes() {
   return classes;
 }
 
+// numpy.ma.MaskedArray, which no operation would see the mask of.
+bool is_masked(PyObject* o) {
+  if (Py_TYPE(o) == numpy_classes().ndarray) return false;
+  static PyObject* masked = [] {
+    Ref module = Ref::checked(PyImport_ImportModule("numpy.ma"));
+    return Ref::checked(PyObject_GetAttrString(module.get(), "MaskedArray")).release();
+  }();
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(masked));
+}
+
 Operand python_scalar(PyObject* o, DType wide, bool weak) {
   return {o, OperandKind::kScalar, scalar_type(canonicalize(wide, x64_enabled())), weak};
 }
 
 Operand numpy_operand(PyObject* o) {
+  if (is_masked(o))
+    raise_error("AttributeValueError",
+                "expected an array without a mask; got a numpy.ma.MaskedArray, whose mask would be "
+                "lost\n  Pass x.filled(value), or x.data and numpy.ma.getmaskarray(x).");
   Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
   std::optional<DType> d = from_numpy_dtype(dtype.get());
   if (!d) return {o, OperandKind::kInvalid, nullptr, false};

@@ -20,7 +20,8 @@ struct Operand {
   bool weak = false;
 };
 
-// Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported.
+// Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported or
+// it is a masked array of NumPy's.
 Operand classify(PyObject* o);
 // classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
 Operand classify_abstract(PyObject* o);

@@ -11,7 +11,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public_function
-from weft.dtypes import is_key
+from weft.dtypes import is_inexact, is_key
 from weft.errors import (
     ConcretizationTypeError,
     ShapeError,
@@ -262,7 +262,7 @@ def _addressable_data(self, index):
     """The Array that is the index-th of `addressable_shards`."""
     shards = _shards(self)
     if not -len(shards) <= operator.index(index) < len(shards):
-        raise IndexError(f"addressable_data expected an index of {len(shards)}; got {index}")
+        raise IndexError(f"addressable_data expected an index below {len(shards)}; got {index}")
     return shards[index].data
 
 
@@ -446,6 +446,15 @@ def _traced_bool(self):
     return _one_traced_bool(self)
 
 
+_refuse_array = _refuse(TracerArrayConversionError, "a NumPy array", _NUMPY)
+
+
+def _traced_array(self, dtype=None, copy=None):
+    # What is computed of a NumPy array has no derivative; that of integers is none anyway.
+    value = None if is_inexact(self.dtype) else _core.concrete_value(self)
+    return _refuse_array(self) if value is None else _array(value, dtype, copy)
+
+
 _TRACER = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
@@ -455,7 +464,7 @@ _TRACER = {
     "__float__": _on_demand(ConcretizationTypeError, "a float", _NUMBER, float),
     "__complex__": _on_demand(ConcretizationTypeError, "a complex number", _NUMBER, complex),
     "__index__": _on_demand(TracerIntegerConversionError, "an int", _INDEX, operator.index),
-    "__array__": _refuse(TracerArrayConversionError, "a NumPy array", _NUMPY),
+    "__array__": _traced_array,
     "__reduce__": _refuse(ConcretizationTypeError, "a pickle", _NUMBER),
     "tolist": _on_demand(ConcretizationTypeError, "a list", _NUMBER, lambda value: value.tolist()),
     "item": _on_demand(ConcretizationTypeError, "a number", _NUMBER, _item),

@@ -149,7 +149,18 @@ class _PrimitiveName(str):
 def _policy_object(policy):
     if policy is None or isinstance(policy, Policy):
         return policy and policy._object
-    return _core.save_policy(lambda name, params: bool(policy(_PrimitiveName(name), **params)))
+    return _core.save_policy(
+        lambda name, params: _saves(policy, policy(_PrimitiveName(name), **params))
+    )
+
+
+def _saves(policy, decision):
+    if not isinstance(decision, (bool, _Decision, Offloadable)):
+        raise TypeError(
+            f"checkpoint expected the policy '{function_name(policy)}' to return a bool, Saveable, "
+            f"Recompute or an Offloadable; got {decision!r}"
+        )
+    return bool(decision)
 
 
 def checkpoint(
@@ -174,8 +185,8 @@ def checkpoint(
 
     Derivatives are those of `fun`; memory is traded for time.
 
-    Raises TypeError for a policy that is no function, and at the call AttributeValueError for
-    static_argnums beyond the arguments.
+    Raises TypeError for a policy that is no function, and at the call for one that returns no
+    decision, and AttributeValueError for static_argnums beyond the arguments.
     """
     if fun is None:
         return functools.partial(

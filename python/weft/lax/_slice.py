@@ -233,7 +233,8 @@ def _starts(function, operand, start_indices, allow_negative):
                 )
             # Within the dtype's range the value is as good as any beyond the array.
             wrapped_start = static + shape[axis] if static < 0 and allow else static
-            start = dtype.type(min(max(wrapped_start, 0), np.iinfo(dtype).max))
+            limits = np.iinfo(dtype)
+            start = dtype.type(min(max(wrapped_start, limits.min), limits.max))
             # A NumPy scalar is no wider than the settings allow, but the starts that are arrays may
             # be.
             starts[axis] = _core.astype(start, dtype) if dtype.itemsize == 8 else start

@@ -22,6 +22,9 @@ class ScalarType(type):
     def __hash__(cls):
         return hash(cls.dtype.type)
 
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, cls.dtype.type)
+
     def __repr__(cls):
         return f"<scalar type weft.numpy.{cls.__name__}>"
 
