@@ -489,6 +489,52 @@ def test_reuse_is_found():
         with pytest.raises(KeyReuseError):
             weft.jit(lambda k: random.normal(k) + random.uniform(k))(random.key(0))
     random.normal(key), random.normal(key)
+    made_outside = random.key(0), random.split(random.key(6))[0]
+    with weft.debug_key_reuse(True):
+        for key in made_outside:
+            random.normal(key)
+            with pytest.raises(KeyReuseError):
+                random.normal(key)
+
+
+def test_a_clone_is_used_for_itself():
+    with weft.debug_key_reuse(True):
+        key = random.key(7)
+        copy = random.clone(key)
+        random.normal(copy)
+        random.normal(key)
+        with pytest.raises(KeyReuseError):
+            random.normal(copy)
+
+
+ONCE = [
+    lambda k: random.choice(k, 3),
+    lambda k: random.choice(k, 3, (2,), replace=False),
+    lambda k: random.gamma(k, 1.0),
+    lambda k: random.beta(k, 1.0, 2.0),
+    lambda k: random.categorical(k, jnp.ones(3)),
+    lambda k: random.multivariate_normal(k, jnp.ones(2), jnp.eye(2)),
+    lambda k: random.dirichlet(k, jnp.ones(2)),
+    lambda k: random.poisson(k, 3.0),
+    lambda k: random.binomial(k, 3, 0.5),
+    lambda k: random.t(k, 3.0),
+    lambda k: random.permutation(k, 3),
+    lambda k: random.truncated_normal(k, 0.0, 1.0),
+    lambda k: random.orthogonal(k, 2),
+    lambda k: random.ball(k, 2),
+    lambda k: random.rademacher(k),
+    lambda k: weft.nn.initializers.glorot_normal()(k, (2, 2)),
+]
+
+
+@pytest.mark.parametrize("draw", ONCE)
+def test_what_functions_do_with_their_key_is_one_use(draw):
+    with weft.debug_key_reuse(True):
+        for run in (draw, weft.jit(draw)):
+            key = random.key(3)
+            run(key)
+            with pytest.raises(KeyReuseError):
+                random.bits(key)
 
 
 def test_reuse_in_loops_is_found():

@@ -140,9 +140,12 @@ def _reject_untyped(function):
     warnings.warn(text, stacklevel=5)
 
 
+used_words = set()  # (dtype, bytes), of keys that were used where weft_debug_key_reuse was on
+
+
 def _fresh(keys):
     """Keys that were made just now."""
-    if setting("weft_debug_key_reuse") and is_key(dtype_of(keys)):
+    if used_words and is_key(dtype_of(keys)):
         from weft.random import _reuse
 
         _reuse.note_new(keys)
@@ -278,7 +281,7 @@ def clone(key):
 
     Any other array or number is copied.
     """
-    made = _fresh(_core.asarray(key).copy())
+    made = _core.asarray(key).copy()
     if setting("weft_debug_key_reuse") and is_key(dtype_of(made)):
         from weft.random import _reuse
 
@@ -300,7 +303,7 @@ def split(key, num=2):
 
 def _as_given(key, new):
     """New keys as they are for users: typed only if `key` is, and of the same implementation."""
-    if are_plain():
+    if are_plain() and not used_words:
         return new
     made, given = dtype_of(new), dtype_of(key)
     if made == given and (is_key(given) or not setting("weft_enable_custom_prng")):

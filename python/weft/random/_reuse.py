@@ -13,12 +13,13 @@ import numpy as np
 from weft import _core
 from weft._surface import named_after
 from weft.errors import KeyReuseError
-from weft.random._keys import unwrapped
+from weft.random._keys import unwrapped, used_words
 from weft.tree_util import tree_leaves
 
 _objects = {}  # id -> weak reference, for as long as the array lives
-_words = set()  # (dtype, bytes)
-_clones = {}  # id -> a reference to an array made by `clone`, not used so far
+# id -> a reference to an array made by `clone`, not used so far, and those of its words that are
+# used when it is, as they were before.
+_clones = {}
 _whole = {}  # id -> a traced key of one lane of vmap, and the array that has those of all lanes
 
 
@@ -32,12 +33,11 @@ def note_use(key, function, frame):
         return
     while id(key) in _whole:
         key = _whole[id(key)][1]
-    marks = set(_marks(key))
     known = _objects.get(id(key))
-    clone = _clones.pop(id(key), None)
-    if clone is not None and clone() is key:
-        marks -= _words
-    if (known is not None and known() is key) or marks & _words:
+    clone, before = _clones.pop(id(key), (None, None))
+    is_clone = clone is not None and clone() is key
+    marks = before if is_clone else set(_marks(key))
+    if (known is not None and known() is key) or (marks & used_words and not is_clone):
         raise KeyReuseError(
             f"[{function}] expected a key that was not used before; got one whose bits were drawn, "
             "or that was split\n  Make new keys of it first, with weft.random.split, or take "
@@ -46,7 +46,7 @@ def note_use(key, function, frame):
     if isinstance(key, _core.Array):
         at = id(key)
         _objects[at] = weakref.ref(key, lambda _: _objects.pop(at, None))
-    _words.update(marks)
+    used_words.update(marks)
 
 
 def of_lanes(fun, args, kwargs):
@@ -72,7 +72,7 @@ def _is_within_another(frame):
     public = (vars(module).get(name) for name in module.__all__)
     codes = {inspect.unwrap(f).__code__ for f in public if callable(f)}
     found = 0
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("weft.random."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("weft."):
         found += frame.f_code in codes
         frame = frame.f_back
     return found > 1
@@ -80,14 +80,17 @@ def _is_within_another(frame):
 
 def note_new(keys):
     """The keys are new ones, which may be used."""
-    _words.difference_update(_marks(keys))
+    used_words.difference_update(_marks(keys))
 
 
 def note_clone(key):
-    """The key may be used once, whatever becomes of the one that it is a copy of."""
+    """The key may be used once, whatever becomes of the one that it is a copy of; and so may its
+    elements."""
+    before = used_words & set(_marks(key))
+    used_words.difference_update(before)
     if isinstance(key, _core.Array):
         at = id(key)
-        _clones[at] = weakref.ref(key, lambda _: _clones.pop(at, None))
+        _clones[at] = weakref.ref(key, lambda _: _clones.pop(at, None)), before
 
 
 def _marks(keys):
