@@ -47,6 +47,7 @@ def _names(package):
         "cd": "custom_derivatives",
         "exp": "experimental",
         "errors": "errors",
+        "ode": "experimental.ode",
     }
     for short, name in modules.items():
         names[short] = importlib.import_module(f"{package}.{name}")

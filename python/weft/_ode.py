@@ -121,7 +121,7 @@ def _solve(func, options, y0, times, args):
 
     def going(state, target):
         count, _, _, t, dt, _, _ = state
-        return (t < target) & (count < mxstep) & (dt > 0)
+        return (t < target) & (_core.astype(count, dtype_of(mxstep)) < mxstep) & (dt > 0)
 
     def advance(state):
         count, y, slope, t, dt, last, polynomial = state

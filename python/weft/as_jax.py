@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import _as_jax_flat as flat, _core
 from weft._staging import AbstractRef, AbstractValue, ShapedArray, typeof
-from weft.dtypes import extended, float0, promote_types
+from weft.dtypes import extended, float0, to_complex_dtype
 from weft.errors import TypePromotionError
 from weft.experimental import checkify
 from weft.extend.core import Primitive, get_opaque_trace_state
@@ -112,7 +112,7 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "TypePromotionError": TypePromotionError,
         "extended": extended,
         "float0": float0,
-        "to_complex_dtype": lambda dtype: promote_types(dtype, "complex64"),
+        "to_complex_dtype": to_complex_dtype,
     },
     "jax._src.earray": {},
     "jax._src.flatten_util": {"ravel_pytree": ravel_pytree},

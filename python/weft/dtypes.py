@@ -364,6 +364,18 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype("float64" if dtype.itemsize == 8 else "float32")
 
 
+def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype that numbers of `dtype` become, also where promotion is strict."""
+    if is_complex(dtype):
+        return dtype
+    return np.dtype("complex128" if dtype == np.float64 else "complex64")
+
+
+def to_wide_dtype(dtype: Any) -> np.dtype[Any]:
+    """`dtype` itself if it is complex or float64, else float32, also where promotion is strict."""
+    return dtype if is_complex(dtype) or dtype == np.float64 else np.dtype("float32")
+
+
 def real_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of the real part: float32 for complex64, float64 for complex128."""
     return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype

@@ -4,7 +4,7 @@ import enum
 
 from weft import _core
 from weft._arguments import listed, static_ints
-from weft.dtypes import dtype_of, is_complex, promote_types, to_inexact_dtype
+from weft.dtypes import dtype_of, is_complex, to_complex_dtype, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError
 
 
@@ -61,7 +61,7 @@ def fft(x, fft_type, fft_lengths):
             raise DTypeError(f"[fft] expected real numbers for RFFT; got {dtype.name}")
         dtype = to_inexact_dtype(dtype)
     else:
-        dtype = promote_types(to_inexact_dtype(dtype), "complex64")
+        dtype = to_complex_dtype(to_inexact_dtype(dtype))
     x = _core.astype(x, dtype)
     if not lengths:
         return x

@@ -10,9 +10,9 @@ from weft.dtypes import (
     default_float,
     dtype_of,
     is_complex,
-    promote_types,
     real_dtype,
     requested_dtype,
+    to_complex_dtype,
     to_inexact_dtype,
 )
 from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
@@ -89,7 +89,7 @@ def transform(function, kind, a, s, axes, norm):
 def _transform(a, *, kind, lengths, axes, norm):
     dtype = to_inexact_dtype(dtype_of(a))
     if kind is not FftType.RFFT:
-        dtype = promote_types(dtype, "complex64")
+        dtype = to_complex_dtype(dtype)
     a = _core.astype(a, dtype)
     if not lengths:
         return a

@@ -7,7 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int, strong
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo
+from weft.dtypes import dtype_of, finfo, to_complex_dtype
 from weft.errors import AttributeValueError, AxisError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.lax._creation import broadcasted_iota
@@ -276,12 +276,15 @@ def _polyfit(x, y, rcond, w, *, deg, scaled):
         rows = u.multiply(rows, w[:, None])
         values = u.multiply(values, w[:, None] if ndim_of(y) == 2 else w)
     scale = u.sqrt(r.sum(u.multiply(rows, u.conj(rows)), 0))
-    c, residuals, rank, s = lstsq(u.divide(rows, scale), values, rcond)
+    rows = u.divide(rows, scale[None])
+    c, residuals, rank, s = lstsq(rows, values, rcond)
     c = u.divide(c, scale[:, None] if ndim_of(c) == 2 else scale)
-    base = u.divide(inv(_gram(u.divide(rows, scale))), u.multiply(scale[:, None], scale))
+    base = u.divide(inv(_gram(rows)), u.multiply(scale[:, None], scale[None]))
     if scaled:
         factor = u.divide(residuals, shape_of(x)[0] - (deg + 1))
-        base = u.multiply(base if ndim_of(y) == 1 else base[..., None], factor)
+        base = u.multiply(
+            base if ndim_of(y) == 1 else base[..., None], factor[(None,) * ndim_of(y)]
+        )
     return c, residuals, rank, s, base
 
 
@@ -319,7 +322,7 @@ def roots(p, *, strip_zeros=True):
 def _roots(p, *, stripped):
     (p,) = _core.promote_dtypes_inexact(p)
     count = shape_of(p)[0] - 1
-    complex_dtype = _core.result_type(strong(p), _core.astype(0, "complex64"))[0]
+    complex_dtype = to_complex_dtype(dtype_of(p))
     if count < 1:
         return _zeros((0,), complex_dtype)
     places = broadcasted_iota("int32", (count + 1,), 0)

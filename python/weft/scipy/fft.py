@@ -8,7 +8,7 @@ from weft import _core, numpy as jnp
 from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, static_ints
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.dtypes import dtype_of, is_complex, promote_types
+from weft.dtypes import dtype_of, is_complex, to_complex_dtype, to_wide_dtype
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.numpy._fft import _of_size
 
@@ -94,7 +94,7 @@ def _transform(function, x, type, s, axes, norm):
 @composite(static_argnames=("inverse", "lengths", "axes", "ortho"))
 def _over_axes(x, *, inverse, lengths, axes, ortho):
     (x,) = _core.promote_dtypes_inexact(x)
-    x = x.astype(promote_types(dtype_of(x), "float32"))
+    x = x.astype(to_wide_dtype(dtype_of(x)))
     for axis, n in zip(axes, lengths, strict=True):
         x = jnp.moveaxis(_of_size(x, axis, n), axis, -1)
         if is_complex(dtype_of(x)):
@@ -107,7 +107,7 @@ def _over_axes(x, *, inverse, lengths, axes, ortho):
 
 def _along_last(x, inverse, ortho):
     n, dtype = shape_of(x)[-1], dtype_of(x)
-    wide = promote_types(dtype, "complex64")
+    wide = to_complex_dtype(dtype)
     turn = jnp.asarray(np.exp(-0.5j * np.pi * np.arange(n) / n), dtype=wide)
     # An orthonormal transform is the plain one times these.
     scale = np.full(n, math.sqrt(1 / (2 * n)))
@@ -122,7 +122,7 @@ def _along_last(x, inverse, ortho):
         x = x / jnp.asarray(scale, dtype=dtype)
     # Of a real array the spectrum is the transform minus i times the transform reversed.
     reverse = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :0:-1]], -1)
-    spectrum = (x - 1j * reverse) * jnp.conj(turn) / 2
+    spectrum = (x.astype(wide) - 1j * reverse.astype(wide)) * jnp.conj(turn) / 2
     return jnp.fft.ifft(spectrum).real[..., np.argsort(places)]
 
 

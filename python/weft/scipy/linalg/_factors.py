@@ -3,7 +3,7 @@
 from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, shape_of, weak_as
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, is_inexact, promote_types, real_dtype
+from weft.dtypes import dtype_of, is_complex, is_inexact, real_dtype, to_complex_dtype
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.numpy import _decompositions as decompositions
@@ -364,7 +364,7 @@ def _schur(a, *, output):
     require_matrices("schur", a, square=True)
     a = _core.asarray(a)
     if output == "complex" and not is_complex(dtype_of(a)):
-        a = a.astype(promote_types(dtype_of(a), "complex64"))
+        a = a.astype(to_complex_dtype(dtype_of(a)))
     return lax_linalg.schur(a)
 
 
@@ -392,7 +392,7 @@ def rsf2csf(T, Z, check_finite=True):
 @composite
 def _rsf2csf(T, Z):
     T, Z = _core.promote_dtypes_inexact(T, Z)
-    dtype = promote_types(dtype_of(T), "complex64")
+    dtype = to_complex_dtype(dtype_of(T))
     function = jnp.vectorize(_rotated, signature="(n,n),(n,n)->(n,n),(n,n)")
     return function(T.astype(dtype), Z.astype(dtype))
 
@@ -402,7 +402,7 @@ def complex_schur(a):
     t, z = lax_linalg.schur(a)
     if is_complex(dtype_of(a)):
         return t, z
-    dtype = promote_types(dtype_of(a), "complex64")
+    dtype = to_complex_dtype(dtype_of(a))
     return _rotated(t.astype(dtype), z.astype(dtype))
 
 

@@ -6,7 +6,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_int
 from weft._autodiff import jvp
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo, is_inexact, itemsize_bits, promote_types, real_dtype
+from weft.dtypes import dtype_of, finfo, is_inexact, itemsize_bits, real_dtype, to_complex_dtype
 from weft.errors import DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.numpy._decompositions import adjoint, require_matrices
@@ -210,7 +210,7 @@ def sqrtm(A, blocksize=1):
 def _sqrtm(a):
     require_matrices("sqrtm", a, square=True)
     (a,) = _core.promote_dtypes_inexact(a)
-    a = a.astype(promote_types(dtype_of(a), "complex64"))
+    a = a.astype(to_complex_dtype(dtype_of(a)))
     return jnp.vectorize(_root, signature="(n,n)->(n,n)")(a)
 
 

@@ -3,7 +3,7 @@
 from weft import _core, lax, numpy as jnp
 from weft._arguments import ndim_of, shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, promote_types
+from weft.dtypes import dtype_of, is_complex, to_complex_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax import linalg as lax_linalg
 from weft.numpy import _solvers as solvers
@@ -294,7 +294,7 @@ def _unique(x, sums, tol, dtype):
 
 def _sylvester_by_schur(a, b, c, tol):
     dtype = dtype_of(c)
-    wide = promote_types(dtype, "complex64")
+    wide = to_complex_dtype(dtype)
     (r, u), (s, v) = complex_schur(a), complex_schur(b)
     f = adjoint(u) @ c.astype(wide) @ v
     m, n = shape_of(c)

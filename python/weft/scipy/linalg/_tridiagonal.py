@@ -112,7 +112,7 @@ def _eigenvalues(d, e, tol, *, first, last):
             count, q = state
             q = row[0] - x - row[1] / q
             q = jnp.where(jnp.abs(q) < least, -least, q)
-            return (count + (q < 0), q), None
+            return (count + (q < 0).astype(count.dtype), q), None
 
         start = jnp.zeros(shape_of(x), "int32"), jnp.ones(shape_of(x), dtype)
         return lax.scan(pivot, start, rows)[0][0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft import _core, numpy as jnp
+from weft import _core, lax, numpy as jnp
 from weft._arguments import (
     ndim_of,
     normalize_axis,
@@ -12,7 +12,14 @@ from weft._arguments import (
     weak_as,
 )
 from weft._jit import composite
-from weft.dtypes import default_float, dtype_of, is_complex, promote_types, real_dtype
+from weft.dtypes import (
+    default_float,
+    dtype_of,
+    is_complex,
+    real_dtype,
+    to_complex_dtype,
+    to_wide_dtype,
+)
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.scipy.signal._windows import window_of
 
@@ -168,7 +175,7 @@ def _frequencies(fs, nfft, onesided, dtype):
 
 def _inexact(x):
     (x,) = _core.promote_dtypes_inexact(x)
-    return x.astype(promote_types(dtype_of(x), "float32"))
+    return x.astype(to_wide_dtype(dtype_of(x)))
 
 
 def stft(
@@ -220,7 +227,7 @@ def stft(
     trend = _detrending("stft", detrend)
     if size is None:
         empty = jnp.zeros(shape_of(x), default_float())
-        return empty, empty, empty.astype(promote_types(default_float(), "complex64"))
+        return empty, empty, empty.astype(to_complex_dtype(default_float()))
     return _stft(
         x,
         fs,
@@ -250,7 +257,7 @@ def _stft(x, fs, window, *, nperseg, noverlap, nfft, trend, onesided, boundary, 
         missing = -(shape_of(x)[-1] - nperseg) % step % nperseg
         x = jnp.pad(x, [(0, 0)] * (ndim_of(x) - 1) + [(0, missing)])
     spectra = _segments(x, window, nperseg, noverlap, nfft, trend, onesided)
-    spectra = spectra / jnp.abs(jnp.sum(window))
+    spectra = spectra / jnp.abs(jnp.sum(window)).astype(dtype_of(spectra))
     start = nperseg / 2 if boundary is None else nperseg / 2 - nperseg / 2
     times = jnp.asarray(np.arange(shape_of(spectra)[-2]) * step + start, dtype=dtype)
     spectra = jnp.moveaxis(jnp.matrix_transpose(spectra), -2, axis)
@@ -307,7 +314,7 @@ def csd(
     trend = _detrending("csd", detrend)
     if not some:
         empty = jnp.zeros(shape_of(given[-1]), default_float())
-        return empty, empty if y is None else empty.astype(promote_types(empty.dtype, np.complex64))
+        return empty, empty if y is None else empty.astype(to_complex_dtype(empty.dtype))
     return _csd(
         x,
         y,
@@ -354,15 +361,16 @@ def _csd(
     density = jnp.conj(spectra[0]) * spectra[-1]
     density = jnp.real(density) if y is None else density
     if scaling == "density":
-        density = density / (fs * jnp.sum(jnp.square(window)))
+        norm = fs * jnp.sum(jnp.square(window))
     else:
-        density = density / jnp.square(jnp.sum(window))
+        norm = jnp.square(jnp.sum(window))
+    density = density / norm.astype(dtype_of(density))
     if onesided:  # negative frequencies count as well; 0 and the highest one have none
         twice = np.full(shape_of(density)[-1], 2.0)
         twice[0] = 1
         if nfft % 2 == 0:
             twice[-1] = 1
-        density = density * jnp.asarray(twice, dtype=dtype)
+        density = density * jnp.asarray(twice, dtype=dtype_of(density))
     density = _averaged(density, average)
     return _frequencies(fs, nfft, onesided, dtype), jnp.moveaxis(density, -1, axis)
 
@@ -372,7 +380,7 @@ def _averaged(x, average):
     if average == "mean":
         return jnp.mean(x, -2)
     if is_complex(dtype_of(x)):
-        middle = jnp.median(jnp.real(x), -2) + 1j * jnp.median(jnp.imag(x), -2)
+        middle = lax.complex(jnp.median(jnp.real(x), -2), jnp.median(jnp.imag(x), -2))
     else:
         middle = jnp.median(x, -2)
     # The median of as many squares of normal variables as there are segments (Allen et al., 2012).
@@ -488,7 +496,7 @@ def istft(
 def _istft(spectra, fs, window, *, nperseg, noverlap, nfft, onesided, trimmed, axes, dtype):
     (spectra,) = _core.promote_dtypes_inexact(spectra)
     spectra = jnp.moveaxis(spectra, axes, (-2, -1))
-    spectra = spectra.astype(promote_types(dtype_of(spectra), "complex64"))
+    spectra = spectra.astype(to_complex_dtype(dtype_of(spectra)))
     dtype = real_dtype(dtype_of(spectra)) if dtype is None else dtype
     window = jnp.asarray(window, dtype=dtype)
     parts = jnp.fft.irfft(spectra, nfft) if onesided else jnp.fft.ifft(spectra, nfft)
