@@ -40,8 +40,8 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
     Forward-mode derivatives and `vmap` work; under `vmap` with a condition that differs between
     lanes, the loop runs until no lane is left, and lanes that have stopped keep their value. A
-    reverse-mode derivative has to keep something of every step, and needs a bound: `max_steps`, or
-    use `scan`, or `fori_loop` with bounds that are known.
+    reverse-mode derivative of what changes has to keep something of every step, and needs a bound:
+    `max_steps`, or use `scan`, or `fori_loop` with bounds that are known.
 
     Args:
       cond_fun: function from the loop's value to a bool scalar.

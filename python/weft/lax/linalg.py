@@ -1,8 +1,8 @@
 """Linear algebra: decompositions of matrices, and systems of linear equations.
 
 Matrices lie in the last two axes of arrays; axes before these count matrices. Dtypes are float32,
-float64, complex64 and complex128. Where a solver fails on a matrix, the results for it are nan.
-LAPACK does the work on CPU.
+float64, complex64 and complex128, of `triangular_solve` also float16 and bfloat16. Where a solver
+fails on a matrix, the results for it are nan. LAPACK does the work on CPU.
 """
 
 import enum
