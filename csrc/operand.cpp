@@ -27,14 +27,20 @@ const NumpyClasses& numpy_classes() {
   return classes;
 }
 
-// numpy.ma.MaskedArray, which no operation would see the mask of.
+// numpy.ma.MaskedArray, which no operation would see the mask of. NumPy loads the module when it is
+// first used; before that there is none.
 bool is_masked(PyObject* o) {
-  if (Py_TYPE(o) == numpy_classes().ndarray) return false;
-  static PyObject* masked = [] {
-    Ref module = Ref::checked(PyImport_ImportModule("numpy.ma"));
-    return Ref::checked(PyObject_GetAttrString(module.get(), "MaskedArray")).release();
-  }();
-  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(masked));
+  if (Py_TYPE(o) == numpy_classes().ndarray || !PyObject_TypeCheck(o, numpy_classes().ndarray))
+    return false;
+  Ref module = Ref::steal(PyImport_GetModule(name("numpy.ma")));
+  if (!module) {
+    if (PyErr_Occurred()) throw PythonError{};
+    return false;
+  }
+  Ref masked = Ref::checked(PyObject_GetAttrString(module.get(), "MaskedArray"));
+  int is = PyObject_IsInstance(o, masked.get());
+  if (is < 0) throw PythonError{};
+  return is == 1;
 }
 
 Operand python_scalar(PyObject* o, DType wide, bool weak) {
