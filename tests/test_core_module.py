@@ -64,7 +64,10 @@ def test_no_call_of_the_module_kills_the_process(seed):
 def test_what_is_asked_of_a_deleted_array():
     x = weft.numpy.ones(3)
     x.delete()
-    assert not x.is_ready() and str(x) == "<deleted array>"
+    assert not x.is_ready() and "<deleted>" in repr(x)
+    for text in (str, format):
+        with pytest.raises(weft.errors.DeletedArrayError):
+            text(x)
     for method in ("unsafe_buffer_pointer", "on_device_size_in_bytes", "__dlpack__", "copy"):
         with pytest.raises(weft.errors.DeletedArrayError):
             getattr(x, method)()

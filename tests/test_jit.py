@@ -323,6 +323,7 @@ def test_stages():
     assert traced.fun_name == "<lambda>"
     lowered = traced.lower()
     assert "stablehlo.add" in lowered.as_text()
+    assert all(type(figure) is float for figure in lowered.cost_analysis().values())
     assert lowered.as_text("hlo").startswith("HloModule")
     compiled = lowered.compile()
     assert "HloModule" in compiled.as_text()

@@ -84,8 +84,6 @@ def _repr(self):
 
 
 def _str(self):
-    if self.is_deleted():
-        return "<deleted array>"
     return _repr(self) if is_key(self.dtype) or not self._is_readable else str(self._value())
 
 
