@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t kMostTerms = 256, kMostProducts = 1 << 15;
 
-// Columns are computed in groups of one vector, rows in groups of four.
-constexpr int64_t kVectorBytes = 64, kRows = 4;
+// Columns are computed in groups of one vector, rows in groups that fill the processor's registers:
+// a sum waits four cycles for its next term, and two terms can start in each.
+constexpr int64_t kVectorBytes = 64, kFewRows = 4, kManyRows = 8;
 
 // Where an operand's elements are: how far apart those of neighbouring rows (of lhs) or columns (of
 // rhs) are, and those of neighbouring terms of a sum.
@@ -27,7 +28,7 @@ struct Side {
   int64_t size, step, term_step;
 };
 
-template <typename T>
+template <int64_t kRows, typename T>
 [[gnu::always_inline]] inline void multiply(const Side<T>& lhs, const Side<T>& rhs, int64_t terms,
                                             T* out) {
   constexpr int64_t kWidth = kVectorBytes / static_cast<int64_t>(sizeof(T));
@@ -56,9 +57,18 @@ template <typename T>
         std::memcpy(&y, panel + t * panel_step, sizeof(y));
         for (int64_t i = 0; i < kRows; ++i) sums[i] += x[i][t * lhs.term_step] * y;
       }
-      for (int64_t i = 0; i < std::min(kRows, lhs.size - row); ++i)
-        std::memcpy(out + (row + i) * rhs.size + column, &sums[i],
-                    static_cast<size_t>(width) * sizeof(T));
+      // Of a known number of steps, and of copies: sums that have addresses would not be in
+      // registers.
+      for (int64_t i = 0; i < kRows; ++i) {
+        if (row + i >= lhs.size) break;
+        Vector sum = sums[i];
+        T* to = out + (row + i) * rhs.size + column;
+        if (width == kWidth) {
+          std::memcpy(to, &sum, sizeof(sum));
+        } else {
+          std::memcpy(to, &sum, static_cast<size_t>(width) * sizeof(T));
+        }
+      }
     }
   }
 }
@@ -68,20 +78,20 @@ using Multiply = void(const Side<T>&, const Side<T>&, int64_t, T*);
 
 template <typename T>
 void multiply_anywhere(const Side<T>& lhs, const Side<T>& rhs, int64_t terms, T* out) {
-  multiply(lhs, rhs, terms, out);
+  multiply<kFewRows>(lhs, rhs, terms, out);
 }
 
 #ifdef WEFT_X86
 template <typename T>
 [[gnu::target("avx2,fma")]] void multiply_avx2(const Side<T>& lhs, const Side<T>& rhs,
                                                int64_t terms, T* out) {
-  multiply(lhs, rhs, terms, out);
+  multiply<kFewRows>(lhs, rhs, terms, out);
 }
 
 template <typename T>
 [[gnu::target("avx512f,fma")]] void multiply_avx512(const Side<T>& lhs, const Side<T>& rhs,
                                                     int64_t terms, T* out) {
-  multiply(lhs, rhs, terms, out);
+  multiply<kManyRows>(lhs, rhs, terms, out);
 }
 #endif
 
