@@ -372,9 +372,8 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
           {of, std::move(at), std::move(donations), std::move(name), options.how.xla_options});
     };
     if (!plan) {
-      bool own_kernels = is_for_own_kernel(*s.graph, options);
       add(s.graph, std::move(part), std::move(aliases), options.name);
-      modules.back().own_kernels = own_kernels;
+      modules.back().own_kernels = is_for_own_kernel(*s.graph, options);
     }
     for (size_t i = 0; plan && i < plan->blocks.size(); ++i)
       add(plan->blocks[i].graph, {.at = places.at}, plan->blocks[i].aliases,
