@@ -210,6 +210,10 @@ bool evaluate(TraceContext& c, Value v) {
 
 // ---- For Python
 
+PyObject* carries_derivative_function(PyObject*, PyObject* o) {
+  return guard([&] { return PyBool_FromLong(carries_derivative(o)); });
+}
+
 // call_graph(graph, operands, weak) -> list of results.
 PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
@@ -246,6 +250,8 @@ PyMethodDef functions[] = {
      METH_FASTCALL, "call_graph(graph, operands, weak) -> list of results."},
     {"concrete_value", concrete_value_function, METH_O,
      "The value of a tracer of an un-jitted derivative; None if it has no single value."},
+    {"carries_derivative", carries_derivative_function, METH_O,
+     "Whether an un-jitted derivative goes through an object."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -285,6 +291,18 @@ Ref concrete_value(TracerObject* t) {
     return cached_scalar(*c.builder.as_literal(t->value), current_placement());
   if (!evaluate(c, t->value)) return Ref();
   return c.known[t->value.id];
+}
+
+bool carries_derivative(PyObject* o) {
+  if (!is_tracer(o)) return false;
+  TraceContext& c = *as_tracer(o)->context;
+  return has_tangent(c.builder, as_tracer(o)->value, [&](Value input) {
+    if (input.id < c.inputs.size())
+      return c.is_differentiated || carries_derivative(c.inputs[input.id].get());
+    auto at = std::find(c.capture_values.begin(), c.capture_values.end(), input);
+    if (at == c.capture_values.end()) return false;
+    return carries_derivative(c.captures[static_cast<size_t>(at - c.capture_values.begin())].get());
+  });
 }
 
 void init_deferred(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }

@@ -12,6 +12,8 @@ namespace weft::py {
 // The value of a tracer of a deferred context whose inputs are known, so that Python can branch on
 // it; null if it stands for more than one value.
 Ref concrete_value(TracerObject* t);
+// Whether a derivative goes through an object, as far as transforms are un-jitted.
+bool carries_derivative(PyObject* o);
 
 // Results of a graph on operands, in the context they belong to: run at once, or recorded where
 // operands are tracers. `weak` says which results are weak; those beyond its end are not.

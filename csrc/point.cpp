@@ -187,6 +187,7 @@ void check_leaves(const Point& point, const Function& f) {
 
 Point differentiable_point(const CallArguments& arguments, const Function& f) {
   Point point = point_at(arguments);
+  point.is_differentiated = true;
   check_leaves(point, f);
   for (const Operand& x : point.leaves.operands)
     point.chosen.push_back(is_inexact(x.type->dtype()));
@@ -219,8 +220,8 @@ void record_at(Point& point, const Function& f, const CallArguments& arguments,
     }
     return results;
   };
-  point.recorded =
-      record(recorded, point.inputs, axes, readable(f.name), f.describe, numbers, fixed);
+  point.recorded = record(recorded, point.inputs, axes, readable(f.name), f.describe, numbers,
+                          fixed, point.is_differentiated);
 }
 
 Ref assemble(std::span<const Tree> trees, const Mask& chosen, std::span<PyObject* const> found,

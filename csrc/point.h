@@ -40,6 +40,7 @@ struct Point {
   std::vector<Tree> trees;  // of the arguments at the positions
   Leaves leaves;            // of all of them
   Mask chosen;              // per leaf: whether it is an input of the graph
+  bool is_differentiated = false;
   std::vector<Operand> inputs;
   // Its outputs are the leaves of the value, those of aux, and what cells hold: those among the
   // chosen leaves that were written, at these places, and those of outside.

@@ -299,10 +299,12 @@ static ShardingRef lane_of(ShardingRef split, size_t axis, ShardingRef& mapped) 
 
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
-                 PyObject* describe, std::span<const uint32_t> numbers, std::string_view fixed) {
+                 PyObject* describe, std::span<const uint32_t> numbers, std::string_view fixed,
+                 bool is_differentiated) {
   auto context = new_context(ContextKind::kDeferred, name, describe, inputs.size());
   context->arg_numbers.assign(numbers.begin(), numbers.end());
   context->one_value = axes.empty();
+  context->is_differentiated = is_differentiated;
   context->fixed_cells = std::string(axes.empty() ? fixed : kMapped);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(inputs.size())));
   ShardingRef mapped = nullptr;

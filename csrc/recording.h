@@ -41,11 +41,12 @@ using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;
 // Records a function of these inputs, which must stay alive, on tracers of a deferred context.
 // `axes` holds per input the mapped axis, if any; empty where nothing is mapped. `name` and
 // `describe` as for trace_body(); `numbers` are those that `describe` knows the inputs by, unless
-// they are their own; `fixed` as for trace_body(), where nothing is mapped.
+// they are their own; `fixed` as for trace_body(), where nothing is mapped. `is_differentiated`:
+// for the sake of a derivative by the inputs.
 Recording record(Recorded function, std::span<const Operand> inputs,
                  std::span<const std::optional<int64_t>> axes, std::string_view name,
                  PyObject* describe, std::span<const uint32_t> numbers = {},
-                 std::string_view fixed = {});
+                 std::string_view fixed = {}, bool is_differentiated = false);
 
 // A leaf of a tree as an operand; kInvalid if it is no array or number, or of a dtype that weft has
 // not. A cell has a type nevertheless.

@@ -53,6 +53,7 @@ struct TraceContext {
   // (not so under vmap), and the values computed on demand so far, by value id.
   std::vector<Ref> inputs;
   bool one_value = false;
+  bool is_differentiated = false;  // recorded for the sake of a derivative by the arguments
   std::vector<Ref> known;
   std::vector<Ref> held;  // NumPy arrays whose addresses are keys of `captured`
   // How values are split over the explicit axes of a mesh, and which are in the memory of the host;

@@ -1,6 +1,7 @@
 """grad, jvp, vjp, linearize, vmap and their compositions through the public API."""
 
 import gc
+import math
 import sys
 import weakref
 
@@ -97,6 +98,42 @@ def test_python_control_flow_under_grad():
 
     for x, power in ((2.0, 7), (3.0, 5), (10.0, 2)):
         assert float(weft.grad(f)(x)) == pytest.approx(power * x ** (power - 1), rel=1e-5)
+
+
+LOSING = {
+    "float": float,
+    "complex": complex,
+    "tolist": lambda x: x.tolist(),
+    "math": math.sin,
+    "numpy": lambda x: float(np.asarray(x)),
+}
+CONSTANT = {
+    "stopped": weft.lax.stop_gradient,
+    "step": wnp.floor,
+    "jitted": lambda x: weft.jit(lambda x: (x, weft.lax.stop_gradient(x)))(x)[1],
+    "integer": lambda x: x.astype(int).astype(float),
+    "of an outer derivative": lambda x: weft.grad(lambda y: y * weft.lax.stop_gradient(x))(x),
+}
+
+
+@pytest.mark.parametrize("convert", LOSING.values(), ids=LOSING)
+def test_numbers_of_pythons_are_made_only_of_what_has_no_derivative(convert):
+    for made in CONSTANT.values():
+        value = np.float32(np.real(convert(made(np.float32(2)))))
+        for transform in (weft.grad, weft.jacfwd, lambda f: lambda x: weft.vjp(f, x)[1](1.0)[0]):
+            assert (
+                float(transform(lambda x, made=made: x * np.real(convert(made(x))))(2.0)) == value
+            )
+    inputs = {
+        "argument": lambda x: x,
+        "result": lambda x: wnp.sin(x) + 1,
+        "jitted": lambda x: weft.jit(lambda x: (x, weft.lax.stop_gradient(x)))(x)[0],
+        "checkpoint": weft.checkpoint(lambda x: x * 2),
+        "inner": lambda x: weft.grad(lambda y: convert(x) * y)(1.0),
+    }
+    for made in inputs.values():
+        with pytest.raises(errors.ConcretizationTypeError, match="that no derivative goes through"):
+            weft.grad(lambda x, made=made: x * np.real(convert(made(x))))(2.0)
 
 
 def newton_square_root(c):

@@ -11,7 +11,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public_function
-from weft.dtypes import is_inexact, is_key
+from weft.dtypes import is_key
 from weft.errors import (
     ConcretizationTypeError,
     ShapeError,
@@ -368,9 +368,25 @@ def _on_demand(error, wanted, hint, convert):
     """A conversion that works where the tracer has one value: under un-jitted derivatives."""
     refuse = _refuse(error, wanted, hint)
 
-    def conversion(self, *args):
+    def conversion(self, *args, **kwargs):
         value = _core.concrete_value(self)
-        return refuse(self) if value is None else convert(value, *args)
+        return refuse(self) if value is None else convert(value, *args, **kwargs)
+
+    return conversion
+
+
+def _if_constant(error, wanted, hint, convert):
+    """The same, for what would silently lose the derivative that goes through the tracer."""
+    converted = _on_demand(error, wanted, hint, convert)
+
+    def conversion(self, *args, **kwargs):
+        if _core.carries_derivative(self):
+            raise error(
+                f"expected a value that no derivative goes through to make {wanted}; got "
+                f"{self._origin}, which is being differentiated\n"
+                f"  {hint} If it is meant to be a constant, take weft.lax.stop_gradient of it."
+            )
+        return converted(self, *args, **kwargs)
 
     return conversion
 
@@ -444,27 +460,20 @@ def _traced_bool(self):
     return _one_traced_bool(self)
 
 
-_refuse_array = _refuse(TracerArrayConversionError, "a NumPy array", _NUMPY)
-
-
-def _traced_array(self, dtype=None, copy=None):
-    # What is computed of a NumPy array has no derivative; that of integers is none anyway.
-    value = None if is_inexact(self.dtype) else _core.concrete_value(self)
-    return _refuse_array(self) if value is None else _array(value, dtype, copy)
-
-
 _TRACER = {
     "__repr__": _tracer_repr,
     "__str__": _tracer_repr,
     "__format__": _format_traced,
     "__bool__": _traced_bool,
     "__int__": _on_demand(ConcretizationTypeError, "an int", _NUMBER, int),
-    "__float__": _on_demand(ConcretizationTypeError, "a float", _NUMBER, float),
-    "__complex__": _on_demand(ConcretizationTypeError, "a complex number", _NUMBER, complex),
+    "__float__": _if_constant(ConcretizationTypeError, "a float", _NUMBER, float),
+    "__complex__": _if_constant(ConcretizationTypeError, "a complex number", _NUMBER, complex),
     "__index__": _on_demand(TracerIntegerConversionError, "an int", _INDEX, operator.index),
-    "__array__": _traced_array,
+    "__array__": _if_constant(TracerArrayConversionError, "a NumPy array", _NUMPY, _array),
     "__reduce__": _refuse(ConcretizationTypeError, "a pickle", _NUMBER),
-    "tolist": _on_demand(ConcretizationTypeError, "a list", _NUMBER, lambda value: value.tolist()),
+    "tolist": _if_constant(
+        ConcretizationTypeError, "a list", _NUMBER, lambda value: value.tolist()
+    ),
     "item": _on_demand(ConcretizationTypeError, "a number", _NUMBER, _item),
     "__copy__": lambda self: self,
     "__deepcopy__": lambda self, memo: self,

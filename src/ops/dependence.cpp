@@ -2,6 +2,7 @@
 #include "ops/dependence.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -202,6 +203,11 @@ class Backward : public Walk {
   }
 };
 
+// Whether a tangent of an operand may get into the results of an op; a flow rule says of which.
+bool may_take_tangent(const OpDef& d, size_t operand) {
+  return d.flow || takes(d, operand, Flow::kTangents);
+}
+
 // What was found about a graph. One entry among what is kept on it, however many masks are asked
 // for.
 struct FlowMemo {
@@ -211,6 +217,40 @@ struct FlowMemo {
 };
 
 }  // namespace
+
+bool has_tangent(const Builder& builder, Value v, const std::function<bool(Value)>& input_has) {
+  auto may_have = [&](Value x) { return !x.is_literal() && is_differentiable(builder.type(x)); };
+  // The ops that it may come through, by their first results, and which of their results have one.
+  // Operands are made before results.
+  std::map<uint32_t, Mask> found;
+  std::vector<Value> pending{v};
+  while (!pending.empty()) {
+    Value x = pending.back();
+    pending.pop_back();
+    const Op* op = may_have(x) ? builder.producer(x) : nullptr;
+    if (!op || !found.try_emplace(op->results_begin).second) continue;
+    std::span<const Value> xs = builder.operands(*op);
+    for (size_t i = 0; i < xs.size(); ++i)
+      if (may_take_tangent(def(*op->info), i)) pending.push_back(xs[i]);
+  }
+  auto has = [&](Value x) -> bool {
+    if (!may_have(x)) return false;
+    const Op* op = builder.producer(x);
+    return op ? found.at(op->results_begin)[x.id - op->results_begin] : input_has(x);
+  };
+  for (auto& [first, results] : found) {
+    const Op& op = *builder.producer(Value{first});
+    std::span<const Value> xs = builder.operands(op);
+    Mask operands;
+    for (size_t i = 0; i < xs.size(); ++i)
+      operands.push_back(may_take_tangent(def(*op.info), i) && has(xs[i]));
+    bool any = std::find(operands.begin(), operands.end(), true) != operands.end();
+    results = def(*op.info).flow
+                  ? flowed(*op.info, op.attrs, Flow::kTangents, operands, op.num_results).results
+                  : Mask(op.num_results, any);
+  }
+  return has(v);
+}
 
 void FlowCtx::through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carries carries) {
   bool forwards = flow != Flow::kNeeds;

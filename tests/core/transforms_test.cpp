@@ -213,6 +213,29 @@ TEST(vmap_moves_outputs_where_asked) {
                vmap(g, options));
 }
 
+TEST(a_value_being_built_has_a_tangent_where_its_derivative_is_not_zero) {
+  GraphRef g = parse(
+      "{ lambda ; x:f32[3] y:f32[3]. let c:f32[3] = mul x y d:f32[3] e:f32[3] = jit[ name=f "
+      "jaxpr={ "
+      "lambda ; a:f32[3] b:f32[3]. let c:f32[3] = mul a a in (c, b) } ] x y f:f32[3] = floor x "
+      "h:f32[3] = mul f y i:i32[3] = convert_element_type[new_dtype=i32] x "
+      "j:f32[3] = convert_element_type[new_dtype=f32] i in (x, y, c, d, e, f, h, i, j, 1.0:f32[]) "
+      "}");
+  GraphBuilder b;
+  Values inputs{b.input(g->input_types()[0]), b.input(g->input_types()[1])};
+  Values outputs = b.inline_graph(*g, inputs);
+  auto has = [&](Value of) {
+    Mask mask;
+    for (Value v : outputs)
+      mask.push_back(has_tangent(b, v, [&](Value input) { return input == of; }));
+    return mask;
+  };
+  CHECK_EQ(has(inputs[0]),
+           (Mask{true, false, true, true, false, false, false, false, false, false}));
+  CHECK_EQ(has(inputs[0]), jvp(g, {.in_mask = {true, false}})->out_mask);
+  CHECK_EQ(has(inputs[1]), jvp(g, {.in_mask = {false, true}})->out_mask);
+}
+
 TEST(locations_are_kept) {
   GraphBuilder b;
   Loc loc = make_loc("f.py", 3, "f");
@@ -235,4 +258,8 @@ TEST(long_chains) {
   verify(*jvp(g, {.in_mask = {true}})->graph);
   verify(*vjp(gradient, {.in_mask = {true, true}})->graph);
   verify(*vmap(gradient, {.in_dims = {0, 0}, .size = 3})->graph);
+  GraphBuilder b;
+  Values last = b.inline_graph(*g, Values{b.input(parse_type("f32[8]"))});
+  CHECK(has_tangent(b, last[0], [](Value) { return true; }));
+  CHECK(!has_tangent(b, last[0], [](Value) { return false; }));
 }

@@ -3,6 +3,7 @@
 // results are kept on the graph they came from, so a function called 48 times is transformed once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "weft/graph.h"
 
 namespace weft {
+
+class Builder;
 
 // One entry per input, output, operand or result.
 using Mask = SmallVector<bool, 8>;
@@ -99,6 +102,11 @@ struct ShardedGraph {
 
 // Outputs that depend on any of the masked inputs; looks through calls. Kept on the graph.
 WEFT_API std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs);
+
+// Whether a value that a builder knows has a tangent, if those of its inputs have one of which
+// `input_has` says so.
+WEFT_API bool has_tangent(const Builder& builder, Value v,
+                          const std::function<bool(Value)>& input_has);
 
 // The graph without what gives no values and is there for its effects alone: the calls of
 // debug_callback, also in graphs that it holds. Where values are computed a second time, callbacks
