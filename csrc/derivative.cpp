@@ -84,7 +84,7 @@ PyObject* gradient(PyObject*, PyObject* tuple) {
     for (size_t i = num_outputs; i < results.size(); ++i)
       results[i] = split_like(results[i], split_of(point.inputs[i - num_outputs]));
     point.write_cells(results);
-    point.keep_given(*made->graph, operands, std::span(results).first(num_outputs));
+    point.keep_given(*made->graph, operands, std::span(results).first(num_outputs), false);
 
     std::vector<PyObject*> found;
     for (size_t i = num_outputs; i < results.size(); ++i) found.push_back(results[i].get());
@@ -128,7 +128,7 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
       if (value.has_tangent()) weak.push_back(value.weak);
     Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
-    point.keep_given(*made->graph, operands, results);
+    point.keep_given(*made->graph, operands, results, true);
 
     Objects found;
     size_t next = wanted.size();
@@ -232,7 +232,7 @@ PyObject* jacobian_function(PyObject*, PyObject* tuple) {
     }
     std::vector<Ref> all(num_values);
     all.insert(all.end(), results.begin(), results.begin() + static_cast<ptrdiff_t>(num_aux));
-    point.keep_given(*recorded.graph, operands, all);
+    point.keep_given(*recorded.graph, operands, all, wanted.forward);
     Ref value = unflatten(point.value, rows), aux = point.aux_of(all);
     return PyTuple_Pack(2, value.get(), aux.get());
   });

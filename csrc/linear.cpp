@@ -213,7 +213,8 @@ PyObject* linearize_function(PyObject*, PyObject* tuple) {
                                              : results[r.index]);
     const Mask& has_tangent = made.out_mask();
     linear->has_tangent = Mask(std::span(has_tangent).first(linear->values.size()));
-    point.keep_given(*made.forward(), operands, std::span(results).first(point.returned.size()));
+    point.keep_given(*made.forward(), operands, std::span(results).first(point.returned.size()),
+                     !is_vjp);
     Ref value = point.value_of(results), aux = point.aux_of(results);
     return PyTuple_Pack(3, value.get(), make_object(std::move(linear)).get(), aux.get());
   });

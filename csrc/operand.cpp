@@ -67,6 +67,12 @@ Operand numpy_operand(PyObject* o) {
 
 }  // namespace
 
+bool has_own_dtype(const Operand& x) {
+  Ref dtype = Ref::steal(PyObject_GetAttr(x.object, name("dtype")));
+  if (!dtype) PyErr_Clear();  // a number of Python's, which has none
+  return !dtype || from_numpy_dtype(dtype.get()) == x.type->dtype();
+}
+
 Operand classify(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   if (type == array_type) return {o, OperandKind::kArray, as_array(o)->type, as_array(o)->weak};

@@ -23,6 +23,9 @@ struct Operand {
 // Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported or
 // it is a masked array of NumPy's.
 Operand classify(PyObject* o);
+// Whether a number or NumPy array is of the dtype that it takes part with: not if that has fewer
+// bits.
+bool has_own_dtype(const Operand& x);
 // classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
 Operand classify_abstract(PyObject* o);
 // The sharding of what classify_abstract() made of a ShapeDtypeStruct; null if it has none, or one

@@ -118,11 +118,13 @@ std::vector<Slot> Point::value_slots() const {
   return out;
 }
 
-void Point::keep_given(const Graph& graph, std::span<const Operand> xs,
-                       std::span<Ref> results) const {
-  keep_inputs(graph, xs, results);
+void Point::keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
+                       bool wide) const {
+  keep_inputs(graph, xs, results, wide);
   for (size_t i = 0; i < returned.size(); ++i)
-    if (returned[i]) results[i] = returned[i];
+    if (returned[i] &&
+        (wide || i >= value.num_leaves || has_own_dtype(classify(returned[i].get()))))
+      results[i] = returned[i];
 }
 
 Ref Point::value_of(std::span<const Ref> results) const {
@@ -270,13 +272,14 @@ bool Directions::are_weak() const {
   return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return x.weak; });
 }
 
-void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results) {
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
+                 bool wide) {
   for (size_t i = 0; i < results.size(); ++i) {
     Value v = graph.outputs()[i];
     if (v.is_literal() || v.id >= xs.size()) continue;
-    OperandKind kind = xs[v.id].kind;
-    if (kind == OperandKind::kScalar || kind == OperandKind::kNumpy)
-      results[i] = Ref::borrow(xs[v.id].object);
+    const Operand& x = xs[v.id];
+    bool is_host = x.kind == OperandKind::kScalar || x.kind == OperandKind::kNumpy;
+    if (is_host && (wide || has_own_dtype(x))) results[i] = Ref::borrow(x.object);
   }
 }
 

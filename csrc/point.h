@@ -58,8 +58,10 @@ struct Point {
   std::vector<Slot> leaf_slots() const;
   std::vector<Slot> value_slots() const;
   // Puts what is no array in the place of the results that are just that: numbers that the function
-  // returns, and those among its inputs, as they came.
-  void keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results) const;
+  // returns, and those among its inputs, as they came. With `wide` also what has more bits than the
+  // result; reverse mode has values of the types that their cotangents have.
+  void keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
+                  bool wide) const;
   // The value, and the second of the pair that the function returned (None without aux), from the
   // graph's results.
   Ref value_of(std::span<const Ref> results) const;
@@ -101,8 +103,10 @@ struct Directions {
   // Whether nothing among them would make a strong type of a weak one.
   bool are_weak() const;
 };
-// Of results that are inputs of their graph: those that are no arrays, as they came.
-void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results);
+// Of results that are inputs of their graph: those that are no arrays, as they came. `wide` as for
+// Point::keep_given().
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
+                 bool wide = true);
 // Those of `slots` that are inexact, from a tree's leaves or from a tuple of `trees`. `describe`
 // names a slot, `transform` who asks, in the error that one which does not fit raises.
 Directions directions(std::span<const Slot> slots, const Leaves& given,

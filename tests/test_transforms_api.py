@@ -706,6 +706,23 @@ def test_a_wrong_derivative_is_found():
         check_grads(lambda x: x * weft.lax.stop_gradient(x), (np.float32(2.0),), 1)
 
 
+def test_reverse_mode_gives_numpy_values_in_the_dtypes_that_cotangents_have():
+    wide, numbers = np.ones(3), np.arange(3)
+    value, back = weft.vjp(lambda x, n: {"x": x, "n": n}, wide, numbers)
+    assert (value["x"].dtype, value["n"].dtype) == (np.float32, np.int32)
+    back({"x": value["x"], "n": np.zeros(3, weft.float0)})
+    (_, aux), _ = weft.value_and_grad(lambda x: (x.sum(), (x, wide)), has_aux=True)(wide)
+    assert [x.dtype for x in aux] == [np.float32, np.float64]
+    assert weft.jacrev(lambda x: (x, x), has_aux=True)(wide)[1].dtype == np.float32
+    assert weft.value_and_grad(lambda x: x)(np.float64(3))[0].dtype == np.float32
+    assert weft.jvp(lambda x: x, (wide,), (wide,))[0] is wide
+    assert weft.linearize(lambda x: x, wide)[0] is wide
+    same = np.ones(3, np.float32)
+    assert weft.vjp(lambda x: x, same)[0] is same
+    with weft.enable_x64():
+        assert weft.vjp(lambda x: x, wide)[0] is wide
+
+
 def test_tangents_are_weakly_typed_as_their_values_are():
     def f(x):
         return -x, 2 * x, x * np.float32(2.0)
