@@ -382,7 +382,7 @@ def test_rules_are_traced_where_they_were_given():
     [
         (lambda x: lax.psum(x, "k"), UnboundAxisNameError, "got 'k', where there are 'i'"),
         (lambda x: lax.axis_index("k"), NameError, "vmap\\(f, axis_name='k'\\)"),
-        (lambda x: lax.psum(x, 0), UnboundAxisNameError, "got '<int 0>'"),
+        (lambda x: lax.all_gather(x, 0), UnboundAxisNameError, "got '<int 0>'"),
         (lambda x: lax.psum(x, {}), ArgumentTypeError, "another hashable object"),
         (lambda x: lax.all_gather(x, ()), AttributeValueError, "the name of a mapped axis"),
         (lambda x: lax.psum(x, ("i", "i")), AttributeValueError, "distinct names"),
@@ -438,3 +438,17 @@ def test_programs_with_free_names_are_not_compiled():
     graph = parse("{ lambda ; a:f32[]. let b:f32[] = psum[axes=('i',)] a in (b,) }")
     with pytest.raises(AttributeValueError, match="bound by vmap.*got axis 'i'"):
         graph(1.0)
+
+
+def test_reductions_over_axes_of_the_array_too():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    mapped = lambda f: np.asarray(weft.vmap(f, axis_name="i")(x))
+    assert mapped(lambda v: lax.psum(v, ("i", 0))).tolist() == [66, 66, 66]
+    assert mapped(lambda v: lax.pmax(v, (-1, "i"))).tolist() == [11, 11, 11]
+    assert mapped(lambda v: lax.pmin(v, 0)).tolist() == [0, 4, 8]
+    assert lax.psum(x, (0, 1)) == 66  # also where nothing is mapped
+    assert weft.grad(lambda v: lax.psum(v, (0, 1)))(x).tolist() == np.ones((3, 4)).tolist()
+    assert lax.psum(x > 5, 1).dtype == np.int32
+    assert lax.psum(x.astype(np.uint8), 1).dtype == np.uint8
+    with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+        lax.psum(x, 2)

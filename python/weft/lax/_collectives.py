@@ -13,7 +13,14 @@ import operator
 import numpy as np
 
 from weft import _core
-from weft._arguments import axis_text, ndim_of, normalize_axis, shape_of, static_int
+from weft._arguments import (
+    axis_text,
+    ndim_of,
+    normalize_axes,
+    normalize_axis,
+    shape_of,
+    static_int,
+)
 from weft._staging import typeof
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import (
@@ -26,6 +33,13 @@ from weft.lax._creation import full_like, iota
 from weft.lax._elementwise import select
 from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, squeeze
 from weft.runtime.pytree import registry
+
+
+def _apart(axis_name):
+    """The names among names and numbers of axes, and the numbers: axes of the array itself."""
+    given = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    numbers = tuple(axis for axis in given if isinstance(axis, int))
+    return (tuple(axis for axis in given if axis not in numbers) if numbers else axis_name), numbers
 
 
 def _names(axis_name):
@@ -225,8 +239,20 @@ def _group_rows(x, groups, size, names):
 # ---- Reductions
 
 
+def _along(x, axes, op):
+    """An array reduced along axes of its own."""
+    if not axes:
+        return x
+    axes = normalize_axes(axes, ndim_of(x), op)
+    return _core.bind(f"reduce_{op[1:]}", _core.asarray(x), axes=axes)
+
+
 def _reduction(op, reduce, axis_name, groups):
     """The function that reduces one array; over no axis, it leaves it as it is."""
+    axis_name, own_axes = _apart(axis_name)
+    if own_axes:
+        over_lanes = _reduction(op, reduce, axis_name, groups)
+        return lambda x: over_lanes(_along(x, own_axes, op))
     if _names(axis_name) == ():
         return lambda x: x
     names, size = _checked_names(axis_name, op)
@@ -243,17 +269,20 @@ def psum(x, axis_name, *, axis_index_groups=None):
     Args:
       x: array or tree of arrays; bools count as int32. A number, or an array that no transform is
         at work on, is the same in all lanes: of the number 1 the sum is the int axis_size(...).
-      axis_name: the name of an axis that a vmap around the call gives, or a tuple of them.
+      axis_name: the name of an axis that a vmap around the call gives, or a tuple of them. An int
+        is an axis of `x` itself, which is summed up as well.
       axis_index_groups: lists that hold each lane once; the sum is then over the lane's own group.
 
     Returns the sums, of the shapes of `x`. Raises UnboundAxisNameError for a name of no axis, and
     AttributeValueError for groups that are none.
     """
+    axis_name, own_axes = _apart(axis_name)
     names = _names(axis_name)
     size = _checked_names(names, "psum")[1] if names else 1
     leaves, tree = registry.flatten(x)
     int32 = np.dtype("int32")
     leaves = [_core.astype(leaf, int32) if is_bool(dtype_of(leaf)) else leaf for leaf in leaves]
+    leaves = [_along(leaf, own_axes, "psum") for leaf in leaves]
     is_traced = any(isinstance(leaf, _core.Tracer) for leaf in leaves)
     groups = _checked_groups(axis_index_groups, size, "psum")
     if not is_traced and (groups is None or len({len(group) for group in groups}) == 1):
