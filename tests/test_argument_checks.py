@@ -59,6 +59,9 @@ VALUES = {
     "lax.full((2,), 300, 'uint8')": ([44, 44], "uint8"),
     "lax.full((2,), 2**40)": ([0, 0], "int32"),
     "lax.pow(x, 2)": (X**2, "float32"),
+    # A known integer as exponent has no say in the dtype.
+    "k.astype('int8') ** jnp.int32(2)": (X**2, "int8"),
+    "jnp.power(k.astype('uint8'), np.int32(2))": (X**2, "uint8"),
     "lax.select_n(jnp.uint8(1), k, k + 1)": (X + 1, "int32"),
     "lax.dynamic_slice_in_dim(k, jnp.uint8(1), 1, 1)": ([[1], [4]], "int32"),
 }
@@ -93,6 +96,7 @@ ERRORS = {
     "lax.sin(2**40)": OverflowError,
     "x + 2**40": OverflowError,
     "x[2**40]": OverflowError,
+    "k ** jnp.int32(-1)": TypeError,
     # No negative axes, no integer for a sequence of one.
     "lax.transpose(x, (-1, 0))": TypeError,
     "lax.rev(x, 0)": TypeError,

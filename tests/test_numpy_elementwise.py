@@ -160,6 +160,8 @@ CASES = lines(
     jnp.power(u8,3)
     jnp.power(2,i8)
     jnp.power(k,jnp.array(2))
+    jnp.power(wi[None],wi[None])
+    jnp.power(b,wi[None])
     x**np.int32(2)
     x**jnp.int32(2)
     x**h

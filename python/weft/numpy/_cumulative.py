@@ -20,9 +20,9 @@ _KINDS = {"cumsum": (lax_cumulative.cumsum, 0), "cumprod": (lax_cumulative.cumpr
 
 def _running(function, kind, a, axis, dtype, skips_nan=False, starts=False):
     if axis is not None:
-        # As in jax, a number has one axis here, and an array without axes has none.
-        is_number = isinstance(a, (bool, int, float, complex, np.generic))
-        axis = normalize_axis(axis, 1 if is_number else ndim_of(a), function)
+        # As in jax, a number of Python has one axis here, and an array without axes has none.
+        shape, _, weak = _core.typeof(a)
+        axis = normalize_axis(axis, 1 if weak and not shape else len(shape), function)
     if dtype is not None:
         dtype = requested_dtype(dtype, function)
     else:
@@ -88,7 +88,8 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     Args:
       x: array with at least one axis.
       axis: the axis; it may be None for one-dimensional arrays.
-      dtype: dtype of the result and of the additions; else that of `x`, widened for integers.
+      dtype: dtype of the result and of the additions; else that of `x`, which for sums is widened
+        for integers, and for bools is the default integer dtype.
       include_initial: whether the result begins with the sum of no elements, 0.
     """
     return _standard("cumulative_sum", "cumsum", x, axis, dtype, include_initial)
@@ -107,6 +108,6 @@ def _standard(function, kind, x, axis, dtype, include_initial):
             f"{axis} and shape {shape_of(x)}"
         )
     axis = 0 if axis is None else axis
-    if dtype is None:
+    if dtype is None and kind == "cumsum":
         dtype = sum_dtype(function, x, None, True)
     return _running(function, kind, x, axis, dtype, starts=bool(include_initial))

@@ -115,17 +115,15 @@ def _floor_remainder(function, x1, x2):
 def power(x1, x2, /):
     """x1 to the power x2.
 
-    An integer of Python or NumPy as exponent is applied by repeated multiplication, is
-    differentiated as the polynomial it is, and the result has the dtype of the base. For arrays of
-    integers the result is an integer, which wraps around, and is rounded towards zero where an
-    exponent is negative (0 for a zero base); a negative integer of Python or NumPy needs a
-    floating-point base.
+    A known integer as exponent, of Python or an array without axes, is applied by repeated
+    multiplication, is differentiated as the polynomial it is, and the result has the dtype of the
+    base; a negative one needs a floating-point base. For arrays of integers the result is an
+    integer, which wraps around, and is rounded towards zero where an exponent is negative (0 for a
+    zero base).
     """
-    if type(x2) in (int, bool) and -(2**31) < x2 < 2**31:
-        return _integer_power(x1, int(x2))
-    known = isinstance(x2, np.integer) or (isinstance(x2, np.ndarray) and x2.ndim == 0)
-    if known and is_integer(x2.dtype) and -(2**31) < x2 < 2**31:  # as a Python integer
-        return _integer_power(x1, int(x2))
+    exponent = _known_integer(x2)
+    if exponent is not None and -(2**31) < exponent < 2**31:
+        return _integer_power(x1, exponent)
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
@@ -137,6 +135,14 @@ def power(x1, x2, /):
 
 
 pow = power
+
+
+def _known_integer(x):
+    """The integer that a number, or an array without axes, is known to be; else None."""
+    if type(x) in (int, bool):
+        return int(x)
+    known = isinstance(x, (np.integer, np.ndarray, _core.Array)) and x.ndim == 0
+    return int(x) if known and is_integer(x.dtype) else None
 
 
 def _integer_power(x, y):
@@ -161,7 +167,6 @@ def _integer_array_power(x1, x2):
     base, exponent = u.as_numbers(x1, x2)
     if is_inexact(dtype_of(base)):  # that is what a signed and the widest unsigned dtype have
         return _pow(base, exponent)
-    weak = _core.typeof(base)[2] and _core.typeof(exponent)[2]
     base, exponent = strong(base), strong(exponent)
     inverted = u.less(exponent, 0)
     result, square = choose(_odd(exponent), base, 1), base
@@ -173,8 +178,7 @@ def _integer_array_power(x1, x2):
         result = choose(_odd(exponent), u.multiply(result, square), result)
     # With a negative exponent, 1 and -1 are their own inverses.
     own_inverse = u.equal(u.multiply(base, base), 1)
-    result = choose(u.logical_and(inverted, u.logical_not(own_inverse)), 0, result)
-    return _core.astype(result, dtype_of(result), weak)
+    return choose(u.logical_and(inverted, u.logical_not(own_inverse)), 0, result)
 
 
 def _odd(x):

@@ -8,7 +8,7 @@ from weft import _core
 from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
-from weft.errors import AttributeValueError, ShapeError
+from weft.errors import ArgumentTypeError, AttributeValueError, ShapeError
 from weft.lax import _shape as lax_shape
 from weft.lax._slice import sliced
 from weft.numpy import _ufuncs as u
@@ -120,17 +120,23 @@ def _pairs(value, ndim, name):
     """`value`, given for all axes and ends, for all axes, or for each, as pairs for each axis."""
     if _is_scalar(value):
         return ((value, value),) * ndim
-    rows = [list(row) if isinstance(row, (list, tuple, np.ndarray)) else row for row in value]
-    if rows and not any(isinstance(row, list) for row in rows):
-        rows = [rows] * ndim if len(rows) <= 2 else [[row] for row in rows]
-    if len(rows) == 1:
-        rows = rows * ndim
-    rows = [row * 2 if len(row) == 1 else row for row in rows]
-    if len(rows) != ndim or any(len(row) != 2 for row in rows):
+    rows = [row if _is_scalar(row) else list(row) for row in value]
+    lengths = {None if _is_scalar(row) else len(row) for row in rows}
+    if len(lengths) > 1:
+        raise ArgumentTypeError(f"[pad] expected {name} with rows of one length; got {value}")
+    if lengths <= {None}:
+        rows = [rows * 2 if len(rows) == 1 else rows]
+    elif lengths == {1} and name == "constant_values":  # as in jax, only there
+        rows = [row * 2 for row in rows]
+    fits = len(rows) in (1, ndim) and all(
+        len(row) == 2 and all(map(_is_scalar, row)) for row in rows
+    )
+    if not fits:
         raise AttributeValueError(
             f"[pad] expected {name} as a value, a pair, or a pair for each of {ndim} axes; "
             f"got {value}"
         )
+    rows = rows * ndim if len(rows) == 1 else rows
     return tuple(map(tuple, rows))
 
 
@@ -139,11 +145,12 @@ def _pad(array, values, *, widths, mode, how):
     if widths and mode == "constant" and not isinstance(values, tuple):
         value = _core.astype(values, *_core.typeof(array)[1:])
         return lax_shape.pad(array, value, [(low, high, 0) for low, high in widths])
+    _, dtype, weak = _core.typeof(array)
     for axis, (low, high) in enumerate(widths):
         if low or high:
             ends = None if values is None else values[axis]
             array = _MODES[mode](array, axis, low, high, ends, how)
-    return _core.apart(array)
+    return _core.apart(_core.astype(array, dtype, weak))
 
 
 def _pad_constant(array, axis, low, high, ends, odd):

@@ -35,9 +35,9 @@ def _zeros(shape, dtype):
     return _core.broadcast_to(_core.astype(0, dtype), shape)
 
 
-def _without_leading_zeros(p):
-    """The coefficients from the first that is not zero on; they must be known."""
-    known = [bool(each) for each in u.not_equal(p, 0).tolist()]
+def _without_leading_zeros(p, tolerance=0.0):
+    """The coefficients from the first on that is above `tolerance`, or NaN; they must be known."""
+    known = u.logical_not(u.less_equal(u.absolute(p), tolerance)).tolist()
     return p[known.index(True) if True in known else len(known) :]
 
 
@@ -120,7 +120,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
       trim_leading_zeros: whether leading zeros of both are left out; their values must be known.
     """
     _require_vectors("polymul", a1=a1, a2=a2)
-    if trim_leading_zeros and shape_of(a1)[0] > 1 and shape_of(a2)[0] > 1:
+    if trim_leading_zeros:
         a1, a2 = _without_leading_zeros(a1), _without_leading_zeros(a2)
     empty = [x for x in (a1, a2) if not shape_of(x)[0]]
     if empty:
@@ -133,8 +133,8 @@ def polydiv(u, v, *, trim_leading_zeros=False):
 
     Args:
       u, v: vectors of coefficients.
-      trim_leading_zeros: whether leading zeros of the remainder are left out; its values must be
-        known.
+      trim_leading_zeros: whether leading coefficients of the remainder are left out that are zero
+        up to rounding, the root of the precision; its values must be known.
 
     Returns:
       Pair of the quotient and of the remainder, which has as many coefficients as `u`.
@@ -142,7 +142,7 @@ def polydiv(u, v, *, trim_leading_zeros=False):
     _require_vectors("polydiv", u=u, v=v)
     quotient, remainder = _polydiv(u, v)
     if trim_leading_zeros:
-        remainder = _without_leading_zeros(remainder)
+        remainder = _without_leading_zeros(remainder, math.sqrt(finfo(dtype_of(remainder)).eps))
     return quotient, remainder
 
 
