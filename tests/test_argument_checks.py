@@ -58,6 +58,12 @@ VALUES = {
     "random.clone(jnp.zeros(2))": ([0, 0], "float32"),
     "lax.full((2,), 300, 'uint8')": ([44, 44], "uint8"),
     "lax.full((2,), 2**40)": ([0, 0], "int32"),
+    # As in NumPy, a copy of a masked array has no mask.
+    "jnp.array(np.ma.array([1, 2], mask=[True, False]))": ([1, 2], "int32"),
+    "jnp.copy(np.ma.array([1.5, 2], mask=True))": ([1.5, 2], "float32"),
+    "jnp.array(np.array([1.5, 2], '>f8'), 'float32')": ([1.5, 2], "float32"),
+    "jnp.array([2**64], float)": ([2.0**64], "float32"),
+    "jnp.array([-(2**70), 1.5, 2j])": ([-(2.0**70), 1.5, 2j], "complex64"),
     "lax.pow(x, 2)": (X**2, "float32"),
     # A known integer as exponent has no say in the dtype.
     "k.astype('int8') ** jnp.int32(2)": (X**2, "int8"),
@@ -95,6 +101,10 @@ ERRORS = {
     "lax.convert_element_type(1j, float)": TypeError,
     "lax.sin(2**40)": OverflowError,
     "x + 2**40": OverflowError,
+    "jnp.array([2**64])": OverflowError,
+    "jnp.array([2**64, 1.5], int)": OverflowError,
+    "jnp.asarray(np.ma.array([1, 2], mask=True))": ValueError,
+    "jnp.asarray(np.array([1.5], '>f4'))": TypeError,
     "x[2**40]": OverflowError,
     "k ** jnp.int32(-1)": TypeError,
     # No negative axes, no integer for a sequence of one.

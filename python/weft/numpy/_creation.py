@@ -81,6 +81,8 @@ def array(
         raise NotImplementedError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
     if dtype is not None:
         dtype = requested_dtype(dtype, "array")
+    if isinstance(object, np.ndarray):
+        object = _plain(object, dtype, copy)
     result = _convert(object, dtype)
     if copy and result is object and isinstance(result, _core.Array):
         result = _core.copy_array(result)
@@ -93,6 +95,16 @@ def array(
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """As `array`, but an array that has the dtype already is returned as it is."""
     return array(a, dtype, copy=bool(copy), order=order, device=device)
+
+
+def _plain(object, dtype, copy):
+    """An array of NumPy's, as NumPy and jax take it: a copy leaves a mask behind, and a dtype that
+    is asked for is converted to from any order of bytes."""
+    if copy and type(object) is not np.ndarray:
+        object = np.asarray(object)
+    if dtype is not None and not object.dtype.isnative:
+        object = object.astype(object.dtype.newbyteorder("="))
+    return object
 
 
 def _convert(object, dtype):
@@ -154,7 +166,7 @@ def _numpy_array(sequence, dtype):
             f"[array] expected sequences nested to the same depth and length; got {error}"
         ) from None
     if values.dtype == object:
-        raise DTypeError("[array] expected numbers; got other objects or too large integers")
+        values = _with_wide_integers(values, dtype)
     _check_numeric(values)
     target = _common_dtype(sequence, values) if dtype is None else dtype
     if is_integer(target) and values.dtype.kind in "iu" and target.itemsize < values.itemsize:
@@ -167,6 +179,16 @@ def _numpy_array(sequence, dtype):
     if values.dtype.kind in "fc" and values.size and not is_complex(target):
         lax_creation.check_number(values.flat[np.argmin(np.isfinite(values))].item(), target)
     return values.astype(target)
+
+
+def _with_wide_integers(values, dtype):
+    """Numbers, some of them integers of more than 64 bits, as floats or complex numbers."""
+    kinds = set(map(type, values.flat))
+    if not kinds <= {bool, int, float, complex}:
+        raise DTypeError("[array] expected numbers; got other objects")
+    if kinds <= {bool, int} if dtype is None else is_integer(dtype):
+        raise OverflowError("[array] expected integers of at most 64 bits; got larger ones")
+    return values.astype(complex if complex in kinds else float)
 
 
 def _common_dtype(sequence, values):
@@ -209,7 +231,8 @@ def copy(a, order=None):
 
     `order` is ignored but for "K" and "C", which it must be. OperandError (a TypeError) for lists.
     """
-    _core.typeof(a)
+    if not isinstance(a, np.ndarray):
+        _core.typeof(a)
     return array(a, order=order)
 
 

@@ -91,7 +91,8 @@ def _counts(at, weights, length, dtype):
 def _bin_option(function, bins):
     """The number of bins, or an array of their borders."""
     if isinstance(bins, str):
-        raise TypeError(f"[{function}] expected a number of bins or borders; got {bins!r}")
+        kind = NotImplementedError if function == "histogram_bin_edges" else TypeError  # as in jax
+        raise kind(f"[{function}] expected a number of bins or borders; got {bins!r}")
     if ndim_of(bins) == 0:
         count = static_int(bins, function, "bins")
         if count < 0:
@@ -291,7 +292,9 @@ def _grid_histogram(sample, weights, borders, ranges, *, counts, density):
         for values, *options in zip(samples, borders, ranges, counts, strict=True)
     ]
     result = _binned(samples, edges, weights)
-    return (_density(result, edges) if density else result), edges
+    if density:
+        result = _core.astype(_density(result, edges), dtype_of(sample))
+    return result, edges
 
 
 def histogram2d(x, y, bins: Any = 10, range=None, weights=None, density=None):

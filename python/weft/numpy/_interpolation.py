@@ -34,7 +34,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         effect.
 
     Raises ShapeError unless `xp` and `fp` are vectors of one size, AttributeValueError (a
-    ValueError) for complex `x` or `xp` and for other texts than 'extrapolate'.
+    ValueError) for complex `x` or `xp`, for other texts than 'extrapolate', and for a period that
+    has axes.
     """
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != _EXTRAPOLATE:
@@ -48,6 +49,10 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         )
     if any(is_complex(dtype_of(each)) for each in (x, xp)):
         raise AttributeValueError("[interp] expected real x and xp; got complex numbers")
+    if period is not None and ndim_of(period):
+        raise AttributeValueError(
+            f"[interp] expected period to be a number; got shape {shape_of(period)}"
+        )
     prolonged = (isinstance(left, str), isinstance(right, str))
     left, right = (None if isinstance(each, str) else each for each in (left, right))
     return _interp(x, xp, fp, left, right, period, prolonged=prolonged)

@@ -10,6 +10,7 @@ from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, stron
 from weft._jit import composite
 from weft.dtypes import (
     default_float,
+    default_int,
     dtype_of,
     is_inexact,
     is_integer,
@@ -192,10 +193,12 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
         raise AttributeValueError(f"[eye] expected non-negative sizes; got {n} and {m}")
     if shape_of(k) or is_inexact(dtype_of(k)):
         raise AttributeValueError(f"[eye] expected k to be an integer; got {k!r}")
-    known = not isinstance(k, _core.Tracer)
-    if known and on_host(n * m):
-        return placed(_core.asarray(np.eye(n, m, operator.index(k)).astype(dtype)), device)
-    k = operator.index(k) if known else _core.astype(k, _INT32)
+    if isinstance(k, _core.Tracer):
+        k = _core.astype(k, _INT32)
+    else:
+        k = min(max(operator.index(k), -n), m)  # beyond the matrix there are none
+        if on_host(n * m):
+            return placed(_core.asarray(np.eye(n, m, k).astype(dtype)), device)
     return placed(_core.astype(_triangle_mask(n, m, k, "eq"), dtype), device)
 
 
@@ -210,14 +213,26 @@ def identity(n, dtype=None):
 def tri(N, M=None, k=0, dtype=None):
     """An N by M matrix with ones on and below diagonal `k`, zeros above; float32 by default.
 
-    `dtype` is that of the result, the default float dtype if None.
+    `dtype` is that of the result, the default float dtype if None. Raises OverflowError for a `k`
+    beyond the default integer dtype.
     """
     dtype = requested_dtype("float32" if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
     m = n if M is None else static_int(M, "tri", "M")
+    k = _within(k, n, m)
     if on_host(n * m):
-        return _core.asarray(np.tri(n, m, operator.index(k)).astype(dtype))
-    return _core.astype(_triangle_mask(n, m, operator.index(k), "ge"), dtype)
+        return _core.asarray(np.tri(n, m, k).astype(dtype))
+    return _core.astype(_triangle_mask(n, m, k, "ge"), dtype)
+
+
+def _within(k, n, m):
+    """The number of a diagonal, or of the nearest one at an n by m matrix; OverflowError for one
+    beyond the default integer dtype, as in jax."""
+    k = operator.index(k)
+    dtype = default_int()
+    if not np.iinfo(dtype).min <= k <= np.iinfo(dtype).max:
+        raise OverflowError(f"expected the number of a diagonal in the range of {dtype}; got {k}")
+    return min(max(k, -n - 1), m)
 
 
 def _triangle_mask(n, m, k, comparison):
@@ -250,7 +265,7 @@ def _triangle(function, m, k):
 @composite(static_argnames=("k", "comparison"))
 def _masked_triangle(m, *, k, comparison):
     rows, columns = shape_of(m)[-2:]
-    mask = _triangle_mask(rows, columns, k, comparison)
+    mask = _triangle_mask(rows, columns, _within(k, rows, columns), comparison)
     return choose(mask, m, _core.astype(0, dtype_of(m)))
 
 
@@ -368,7 +383,14 @@ def _indices_of(triangle, n, k, m):
 
 
 def diag_indices(n, ndim=2):
-    """The index arrays of the main diagonal of an array with `ndim` axes of size `n`."""
+    """The index arrays of the main diagonal of an array with `ndim` axes of size `n`.
+
+    Raises AttributeValueError (a ValueError) for negative numbers.
+    """
+    if n < 0 or ndim < 0:
+        raise AttributeValueError(
+            f"[diag_indices] expected non-negative numbers; got n={n} and ndim={ndim}"
+        )
     return (_core.asarray(np.arange(operator.index(n))),) * ndim
 
 
