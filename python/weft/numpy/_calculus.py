@@ -197,6 +197,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
       fweights: how often each observation was made, a vector of integers.
       aweights: how much each observation counts, a vector.
       dtype: dtype of the result, a float or complex one.
+
+    Raises RuntimeError for weights of another number than that of the observations.
     """
     return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
@@ -217,7 +219,7 @@ def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     count = ((1, 1, *shape)[-1] if rows else shape[0],)
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and shape_of(weights) != count:
-            raise ShapeError(
+            raise RuntimeError(  # as in NumPy
                 f"[{function}] expected {name} of shape {count}, one for each observation; got "
                 f"{shape_of(weights)}"
             )

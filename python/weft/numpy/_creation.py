@@ -404,11 +404,11 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
 def _arange(start, stop, step, dtype):
     given = [x for x in (start, stop, step) if x is not None]
     for x in given:
-        _core.typeof(x)  # a name of a dtype would promote too
+        # Here the type of a value: a name of a dtype would promote too.
+        if is_complex(_core.typeof(x)[1]):
+            raise AttributeValueError("[arange] expected real numbers; got complex ones")
     if dtype is None:
         dtype = _core.result_type(*given)[0]
-        if is_complex(dtype):
-            raise AttributeValueError("[arange] expected real numbers; got complex ones")
     else:
         dtype = requested_dtype(dtype, "arange")
     if is_bool(dtype):

@@ -82,8 +82,9 @@ def linspace(
 
 @composite(static_argnames=("intervals", "dtype"))
 def _spacing(start, stop, *, intervals, dtype):
-    span = _core.astype(u.subtract(stop, start), dtype)
-    return u.divide(span, intervals if intervals > 0 else math.nan)
+    if intervals < 1:
+        return _core.astype(math.nan, dtype)
+    return u.divide(u.subtract(_core.astype(stop, dtype), _core.astype(start, dtype)), intervals)
 
 
 @composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"))
@@ -148,7 +149,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
     Args:
       xi: the coordinates along each axis; scalars count as one coordinate.
-      copy: ignored, arrays never change.
+      copy: must be true.
       sparse: whether to leave axes of size 1 unbroadcast.
       indexing: "ij" for axes in the order of the arguments, "xy" for the first two exchanged.
 
@@ -156,8 +157,10 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
       A list of as many arrays.
 
     Raises ShapeError for arrays that are no vectors, AttributeValueError (a ValueError) for another
-    `indexing`.
+    `indexing` or `copy`.
     """
+    if not copy:
+        raise AttributeValueError(f"[meshgrid] expected copy to be True; got {copy!r}")
     if indexing not in ("xy", "ij"):
         raise AttributeValueError(f"[meshgrid] expected indexing 'xy' or 'ij'; got {indexing!r}")
     if any(ndim_of(x) != 1 for x in xi):
@@ -350,11 +353,13 @@ def vander(x, N=None, increasing=False):
     """The matrix of the powers 0 to N - 1 of a one-dimensional array, highest power first.
 
     The powers fall from left to right, or rise where `increasing`. Raises ShapeError for an array
-    that is no vector.
+    that is no vector, AttributeValueError (a ValueError) for a negative N.
     """
     if ndim_of(x) != 1:
         raise ShapeError(f"[vander] expected a one-dimensional array; got shape {shape_of(x)}")
     count = shape_of(x)[0] if N is None else static_int(N, "vander", "N")
+    if count < 0:
+        raise AttributeValueError(f"[vander] expected N of at least 0; got {count}")
     return _vander(x, count=count, increasing=bool(increasing))
 
 

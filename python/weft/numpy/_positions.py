@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from weft import _core
 from weft._arguments import static_ints, strong
 from weft._jit import composite
@@ -20,15 +22,18 @@ def unravel_index(indices, shape):
       shape: the shape of the array.
 
     Returns:
-      A tuple of arrays of the shape and dtype of `indices`, one for each axis.
+      A tuple of arrays of the shape of `indices`, one for each axis, of the dtype that `indices`
+      and the size of the axis promote to.
 
     Raises DTypeError for indices that are no integers.
     """
-    shape = static_ints(shape, "unravel_index", "the shape")
+    sizes = static_ints(shape, "unravel_index", "the shape")
     dtype = dtype_of(indices)
     if not is_integer(dtype) and not is_bool(dtype):
         raise DTypeError(f"[unravel_index] expected integers; got dtype {dtype}")
-    return tuple(_unravel_index(indices, shape=shape))
+    given = tuple(shape) if np.ndim(shape) else (shape,)
+    axes = zip(_unravel_index(indices, shape=sizes), given, strict=True)
+    return tuple(_core.astype(at, *_core.result_type(indices, size)) for at, size in axes)
 
 
 @composite(static_argnames=("shape",))

@@ -79,6 +79,7 @@ def take_along_axis(
       indices: array of integers with as many axes; sizes other than along `axis` agree, or are 1.
       axis: the axis; None takes from the flattened array.
       mode: what to do about indices out of bounds, as in `x.at[...].get`; "fill" by default.
+        "one_hot" is "fill" with zeros, whatever `fill_value` is.
       fill_value: for mode "fill"; see `take`.
       wrap_negative_indices: whether negative indices count from the end, as they do by default;
         else they are out of bounds.
@@ -101,6 +102,8 @@ def take_along_axis(
             f"[take_along_axis] expected indices of the shape {shape} of the array, but for axis "
             f"{axis}; got {wanted}"
         )
+    if mode == "one_hot":
+        mode, fill_value = "fill", 0
     mode = GatherScatterMode.from_any(mode).value
     fill_value = indexing.known_fill(fill_value)
     wrap = wrap_negative_indices is None or bool(wrap_negative_indices)
