@@ -204,3 +204,11 @@ def test_calls_under_traces_and_without_programs():
     same(weft.vmap(lambda v: wnp.mean(v) + wnp.mean(x))(x), X.mean(1) + X.mean())
     with weft.disable_jit():
         same(wnp.sum(x, axis=0), X.sum(0))
+
+
+def test_logical_functions_ask_what_is_not_zero():
+    c = wnp.array([1j, 2, 0, 3])
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        f, theirs = getattr(wnp, name), getattr(np, name)
+        np.testing.assert_array_equal(f.accumulate(c), theirs.accumulate(np.asarray(c)))
+        assert f.reduce(wnp.zeros((2, 0)), axis=1, dtype="uint8").tolist() == [f.identity] * 2

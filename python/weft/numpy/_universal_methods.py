@@ -106,7 +106,7 @@ def _elements(ufunc, a, dtype):
     if dtype is None:
         one = np.zeros((), dtype_of(a))
         dtype = dtype_of(ufunc(_core.asarray(one), _core.asarray(one)))
-    return _core.astype(a, dtype), dtype
+    return (as_bool(a) if is_bool(dtype) else _core.astype(a, dtype)), dtype
 
 
 def _kept(ufunc, combined, dtype):
@@ -306,20 +306,20 @@ def _of_bits(name):
 def _reduce_bits(a, initial, where, *, name, axes, dtype, keepdims):
     op, function, identity, logical = _BITS[name]
     shape = shape_of(a)
+    working = np.dtype(bool) if logical else dtype
 
     def converted(x):
-        x = as_bool(x) if logical or is_bool(dtype) else x
-        return _core.astype(x, dtype)
+        return as_bool(x) if is_bool(working) else _core.astype(x, working)
 
     a = converted(a)
     if where is not None:
-        neutral = converted(identity(dtype))
+        neutral = converted(identity(working))
         a = _core.broadcast_to(choose(where, a, neutral), shape)
     if axes:
         a = _core.bind(op, a, axes=axes)
     if initial is not None:
         a = function(converted(initial), a)
-    return reductions.restore_axes(a, shape, axes, keepdims)
+    return reductions.restore_axes(_core.astype(a, dtype), shape, axes, keepdims)
 
 
 bitwise_and_reduce, logical_and_reduce = _of_bits("bitwise_and"), _of_bits("logical_and")
