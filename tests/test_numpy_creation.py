@@ -124,6 +124,10 @@ CASES = lines(
     jnp.arange(100000)[-1]
     jnp.arange(x)
     jnp.linspace(0,1,5)
+    jnp.linspace(h[0],h[1]*1.1,5,dtype='float32',retstep=True)
+    jnp.linspace(x[0],x[1],3,dtype='float16',retstep=True)
+    jnp.logspace(np.float16(5),np.float16(.1),3,dtype='float32')
+    jnp.geomspace(h[0]+1,h[1],3,dtype='float32')
     jnp.linspace(jnp.uint8(5),i8,3,retstep=True)
     jnp.linspace(jnp.int8(100),jnp.int8(-100),3,retstep=True)
     jnp.linspace(b,b[::-1],3,retstep=True)

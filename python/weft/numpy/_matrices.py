@@ -57,14 +57,14 @@ def linspace(
       num: how many.
       endpoint: whether `stop` is the last of them, or the one after the last.
       retstep: whether to return also the distance between two, as a pair.
-      dtype: dtype of the result; else the float dtype that `start` and `stop` promote to.
+      dtype: dtype of the result, in which, or in the float dtype of whose precision, it is
+        computed; else the float dtype that `start` and `stop` promote to.
       axis: axis of the result along which the numbers stand, if `start` and `stop` have axes.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
     """
     num = _count(num, "linspace")
-    _ = shape_of(start), shape_of(stop)  # a name of a dtype would promote too
-    computed = to_inexact_dtype(_core.result_type(start, stop)[0])
-    dtype = computed if dtype is None else requested_dtype(dtype, "linspace")
+    dtype = _requested_or_inexact("linspace", start, stop, dtype)
+    computed = to_inexact_dtype(dtype)
     if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS) and on_host(num):
         values, step = np.linspace(start, stop, num, endpoint, retstep=True)
         values = np.floor(values) if is_integer(dtype) else values
@@ -78,6 +78,14 @@ def linspace(
             step = _spacing(start, stop, intervals=num - bool(endpoint), dtype=computed)
     values = placed(values, device)
     return (values, step) if retstep else values
+
+
+def _requested_or_inexact(function, start, stop, dtype):
+    """The dtype that is asked for, else the inexact one that both ends promote to."""
+    _ = shape_of(start), shape_of(stop)  # a name of a dtype would promote too
+    if dtype is not None:
+        return requested_dtype(dtype, function)
+    return to_inexact_dtype(_core.result_type(start, stop)[0])
 
 
 @composite(static_argnames=("intervals", "dtype"))
@@ -112,10 +120,9 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
     `endpoint`, `dtype` and `axis` are those of `linspace`.
     """
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    result = power(base, exponents)
-    dtype = dtype_of(exponents) if dtype is None else requested_dtype(dtype, "logspace")
-    return _core.astype(result, dtype)
+    dtype = _requested_or_inexact("logspace", start, stop, dtype)
+    exponents = linspace(start, stop, num, endpoint, dtype=to_inexact_dtype(dtype), axis=axis)
+    return _core.astype(power(base, exponents), dtype)
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
@@ -124,15 +131,13 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     The two have the same sign and are not zero; NaN otherwise. See `linspace` for the arguments.
     """
     num = _count(num, "geomspace")
-    computed = to_inexact_dtype(_core.result_type(start, stop)[0])
-    dtype = computed if dtype is None else requested_dtype(dtype, "geomspace")
-    return _geomspace(
-        start, stop, num=num, endpoint=bool(endpoint), computed=computed, dtype=dtype, axis=axis
-    )
+    dtype = _requested_or_inexact("geomspace", start, stop, dtype)
+    return _geomspace(start, stop, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
 
 
-@composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"))
-def _geomspace(start, stop, *, num, endpoint, computed, dtype, axis):
+@composite(static_argnames=("num", "endpoint", "dtype", "axis"))
+def _geomspace(start, stop, *, num, endpoint, dtype, axis):
+    computed = to_inexact_dtype(dtype)
     start, stop = _core.broadcast_arrays(
         _core.astype(start, computed), _core.astype(stop, computed)
     )
