@@ -386,6 +386,7 @@ LINALG = lines(
     jnp.linalg.vecdot(x,m)
     jnp.linalg.vecdot(x,x[0])
     jnp.linalg.vector_norm(x)
+    jnp.linalg.vector_norm(k[:0],axis=0,ord=jnp.inf)
     jnp.linalg.vector_norm(x,axis=1)
     jnp.linalg.vector_norm(x,axis=(0,1))
     jnp.linalg.vector_norm(u,axis=(0,2),keepdims=True)

@@ -13,11 +13,10 @@ from weft.numpy._shape import reshape, transpose
 
 
 def _range(part):
-    """The numbers that a slice stands for; an imaginary step counts them."""
+    """The numbers that a slice stands for; an imaginary step counts them. Without an end they are
+    those of `arange`: from 0 to the start."""
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
-    if part.stop is None:
-        raise AttributeValueError(f"expected a slice with an end; got {part}")
     if isinstance(step, complex):
         return linspace(start, part.stop, int(abs(step)))
     return arange(start, part.stop, step)
@@ -118,7 +117,7 @@ class _Grid:
 
     def __getitem__(self, key):
         grids, single = _grids(key, False)
-        return grids if single else stack(grids) if grids else array([])
+        return grids if single else stack(grids) if grids else array([], int)
 
 
 class _OpenGrid:

@@ -124,7 +124,9 @@ def _integer_vector(x, *, ord, axes, keepdims):
     sizes = u.absolute(x)
     if ord == 1:
         return r.sum(sizes, axes, keepdims=keepdims)
-    return (r.max if ord > 0 else r.min)(sizes, axes, keepdims=keepdims)
+    if ord > 0:
+        return r.max(sizes, axes, keepdims=keepdims, initial=0)
+    return r.min(sizes, axes, keepdims=keepdims)
 
 
 def _squares(x):
