@@ -541,6 +541,29 @@ def test_a_rule_that_mixes_values_and_tangents():
         weft.grad(f)(1.0)
 
 
+def test_traced_arguments_of_nondiff_argnums_are_constants():
+    """Also where the rule runs after the trace that they belong to, as under a vmap."""
+    scale = weft.custom_jvp(lambda by, x: by["a"] * x, nondiff_argnums=(0,))
+    scale.defjvp(lambda by, p, t: (scale(by, *p), 10 * by["a"] * t[0]))
+
+    def f(a, x):
+        return scale({"a": a}, x)
+
+    assert weft.grad(f, (0, 1))(2.0, 3.0) == (0, 20)
+    assert weft.grad(lambda x: f(x, x))(2.0) == 20
+    assert weft.grad(lambda a: weft.grad(f, 1)(a, 2.0))(3.0) == 0
+    xs = wnp.arange(3.0)
+    assert weft.vmap(weft.grad(f, 1))(xs, xs).tolist() == [0, 10, 20]
+    for wrap in (lambda g: g, weft.jit):
+        assert wrap(weft.grad(lambda x: weft.vmap(f, (0, None))(xs, x).sum()))(2.0) == 30
+        assert weft.grad(wrap(lambda x: weft.vmap(f, (0, None))(xs, x).sum()))(2.0) == 30
+    # Which arguments are traced is part of what calls of a kept rule share.
+    g = weft.custom_jvp(lambda a, b, x: a * x, nondiff_argnums=(0, 1))
+    g.defjvp(lambda a, b, p, t: (g(a, b, *p), (a - b) * t[0]))
+    assert weft.grad(lambda x: g(x, 5.0, x))(2.0) == -3
+    assert weft.grad(lambda x: g(5.0, x, x))(2.0) == 3
+
+
 def test_methods_and_partial_application():
     class Model:
         @weft.custom_jvp

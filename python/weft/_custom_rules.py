@@ -107,6 +107,13 @@ def _is_zero(x):
     return x is None or isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0
 
 
+def _is_traced(x):
+    """Whether a tree has traced leaves, and none that are no arrays or numbers."""
+    leaves = tree_leaves(x)
+    arrays = all(isinstance(x, (*_NUMBERS, np.ndarray)) or hasattr(x, "aval") for x in leaves)
+    return arrays and any(isinstance(x, _core.Tracer) for x in leaves)
+
+
 def _checked(x, aval, where, converts=False):
     """x as an array of the type `aval`; `where()` says who made it and for what.
 
@@ -146,8 +153,13 @@ class _CustomFunction:
     def _rule(self, one: Any, known: Any) -> Any:
         raise NotImplementedError
 
-    def _check_nondiff(self, args):
-        pass
+    def _staged(self, args):
+        """Arguments of these, by position, that are operands though they have no derivative."""
+        raise NotImplementedError
+
+    def _fixed(self, count):
+        """The positions of `nondiff_argnums` in a call with so many arguments."""
+        return {n % count for n in self.nondiff_argnums}
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
@@ -242,9 +254,11 @@ class _CustomFunction:
                     f"{self._kind}: '{self._name}' was called with {len(args)} arguments; got "
                     f"nondiff_argnums={self.nondiff_argnums}"
                 )
-        fixed = {n % len(args) for n in self.nondiff_argnums}
+        fixed = self._fixed(len(args))
+        staged = self._staged({i: args[i] for i in fixed})
+        fixed -= staged.keys()
+        args = tuple(staged.get(i, x) for i, x in enumerate(args))
         positions = tuple(i for i in range(len(args)) if i not in fixed)
-        self._check_nondiff([args[i] for i in fixed])
         where = argument_names(self.fun, args, {}, positions)
 
         def rule(types):
@@ -366,7 +380,8 @@ class _Call:
             return None
         # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
         nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        return (_core.traced_settings(), _core.named_axes(), *self.types.key, *nondiff)
+        settings = (_core.traced_settings(), _core.named_axes())
+        return (*settings, self.positions, *self.types.key, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -374,6 +389,13 @@ class _Call:
         for i, x in zip(self.positions, diff, strict=True):
             args[i] = x
         return args
+
+    def split(self, leaves):
+        """The arguments of `nondiff_argnums`, and a tuple of the others; of these leaves."""
+        args = self.full(self.tree.unflatten(leaves))
+        fixed = self.custom._fixed(len(args))
+        others = tuple(x for i, x in enumerate(args) if i not in fixed)
+        return [args[i] for i in sorted(fixed)], others
 
     def where(self, i):
         """Names leaf i of the arguments that have a derivative."""
@@ -415,7 +437,7 @@ class custom_jvp(_CustomFunction):
     Args:
       fun: a function of arrays or trees of arrays.
       nondiff_argnums: positions of arguments that are no arrays or have no derivative; the rule
-        gets them first.
+        gets them first. Derivatives with respect to arrays among them are zero.
       nondiff_argnames: the same by name.
 
     Set the rule with `defjvp` or `defjvps`. Calls that no derivative is taken of run `fun`.
@@ -485,6 +507,13 @@ class custom_jvp(_CustomFunction):
 
         self.defjvp(jvp, symbolic_zeros=True)
 
+    def _staged(self, args):
+        # The rule may run when the trace that they belong to has ended, as one of vmap has.
+        def constant(leaf):
+            return _core.bind("stop_gradient", leaf)
+
+        return {i: tree_map(constant, x) for i, x in args.items() if _is_traced(x)}
+
     def _check_rule(self):
         if self.jvp is None:
             raise AttributeError(f"'{self._name}' has no jvp rule: set one with defjvp")
@@ -503,9 +532,9 @@ class custom_jvp(_CustomFunction):
                     next(given) if m else _zero(aval, symbolic)
                     for m, aval in zip(mask, one.avals, strict=True)
                 ]
-                result = jvp(
-                    *one.nondiff, one.tree.unflatten(primals), one.tree.unflatten(tangents)
-                )
+                nondiff, primals = one.split(primals)
+                _, tangents = one.split(tangents)
+                result = jvp(*nondiff, primals, tangents)
                 value, tangent = _pair(result, name, "result, tangent")
                 outputs = one.results(value, name)
                 leaves, tree = registry.flatten(tangent)
@@ -578,7 +607,7 @@ class custom_vjp(_CustomFunction):
         if self.fwd is None:
             raise AttributeError(f"'{self._name}' has no vjp rule: set one with defvjp")
 
-    def _check_nondiff(self, args):
+    def _staged(self, args):
         for x in tree_leaves(args):
             if isinstance(x, _core.Tracer):
                 raise UnexpectedTracerError(
@@ -587,6 +616,7 @@ class custom_vjp(_CustomFunction):
                     "  Pass it as an argument with a derivative, for which the backward rule may "
                     "return None."
                 )
+        return {}
 
     def _rule(self, one, known):
         fwd, symbolic = self.fwd, self.symbolic_zeros
