@@ -15,6 +15,7 @@ import weft
 from weft import dtypes, lax, numpy as jnp, random
 from weft.errors import DTypeError, KeyReuseError, TypePromotionError
 from weft.extend import random as extended
+from weft.random._implementations import counters
 
 GOLDEN = Path(__file__).parent / "golden" / "random_keys.json"
 IMPLS = ("threefry2x32", "rbg", "unsafe_rbg")
@@ -447,6 +448,20 @@ def test_default_implementation():
     assert weft.config.jax_default_prng_impl == "threefry2x32"
     with pytest.raises(ValueError, match="expected one of"):
         weft.config.update("jax_default_prng_impl", "nope")
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32", "rbg"])
+def test_arrays_of_more_elements_than_a_word_counts(impl):
+    def draw(seed):
+        return random.normal(random.key(seed, impl=impl), (10**6, 10**6))
+
+    assert weft.eval_shape(draw, 0).shape == (10**6, 10**6)
+    weft.jit(draw).lower(0)
+
+
+def test_counters_of_more_elements_than_a_word_counts():
+    last = weft.jit(lambda: [word[2**32 - 1 :] for word in counters(2**32 + 2)])()
+    np.testing.assert_array_equal(last, [[0, 1, 1], [2**32 - 1, 0, 1]])
 
 
 def test_untyped_keys_may_be_refused():

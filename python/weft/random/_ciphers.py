@@ -11,10 +11,8 @@ import numpy as np
 
 from weft import _core
 from weft._jit import composite
-from weft.dtypes import dtype_of
-from weft.errors import AttributeValueError
 from weft.lax._shape import reshape
-from weft.random._implementations import PRNGImpl, stacked
+from weft.random._implementations import PRNGImpl, counters, high_and_low, stacked
 
 _U32 = np.dtype("uint32")
 _ZERO = np.uint32(0)
@@ -106,15 +104,6 @@ def _threefry4x32(key, counter):
     return tuple(x)
 
 
-def _words(seed):
-    """The high and the low word of an integer; the high one of a narrow integer is 0."""
-    dtype = dtype_of(seed)
-    high = _ZERO
-    if dtype.itemsize == 8:
-        high = _core.astype(_core.bind("shift_right_logical", seed, dtype.type(32)), _U32)
-    return high, _core.astype(seed, _U32)
-
-
 def _implementation(cipher, words, lanes, name, tag, *, seeds_key=False, folds=False):
     """An implementation whose keys have a number of words, of a cipher of `lanes` words.
 
@@ -127,7 +116,7 @@ def _implementation(cipher, words, lanes, name, tag, *, seeds_key=False, folds=F
         return tuple(key[i] for i in range(words))
 
     def seed(number):
-        pair = _words(number)
+        pair = high_and_low(number)
         if seeds_key:
             drawn = cipher((*pair, *zeros), (_ZERO,) * lanes)
         else:
@@ -136,12 +125,8 @@ def _implementation(cipher, words, lanes, name, tag, *, seeds_key=False, folds=F
 
     def counted(key, shape, place):
         size = math.prod(shape)
-        if size > 2**32:
-            raise AttributeValueError(
-                f"[random] expected a shape of at most 2**32 elements; got {shape}"
-            )
-        count = _core.bind("iota", dtype=_U32, shape=(size,), dimension=0)
-        drawn = cipher(key_of(key), place(_core.broadcast_to(_ZERO, (size,)), count))
+        high, low = counters(size)
+        drawn = cipher(key_of(key), place(_core.broadcast_to(high, (size,)), low))
         return [reshape(word, shape) for word in drawn]
 
     # New keys and elements of arrays come from counters in different words.

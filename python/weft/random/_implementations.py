@@ -54,16 +54,28 @@ def stacked(*words):
     return _core.bind("concatenate", *words, dimension=len(shape))
 
 
+def high_and_low(numbers):
+    """The high and the low words of integers; the high one of narrow integers is 0, one for all."""
+    dtype = dtype_of(numbers)
+    high = np.uint32(0)
+    if dtype.itemsize == 8:
+        # Made of a narrow number: the counters are wide where 64-bit dtypes are off, too.
+        pair = _core.broadcast_arrays(numbers, _core.astype(np.uint32(32), dtype))
+        high = _core.astype(_core.bind("shift_right_logical", *pair), _U32)
+    return high, _core.astype(numbers, _U32)
+
+
+def counters(size):
+    """The high and the low words of the numbers below `size`."""
+    dtype = _U32 if size <= 2**32 else np.dtype("uint64")
+    return high_and_low(_core.bind("iota", dtype=dtype, shape=(size,), dimension=0))
+
+
 # ---- threefry2x32
 
 
 def _fry_seed(seed):
-    dtype = dtype_of(seed)
-    high = np.uint32(0)
-    if dtype.itemsize == 8:
-        shifted = _core.bind("shift_right_logical", seed, dtype.type(32))
-        high = _core.astype(shifted, _U32)
-    return stacked(high, _core.astype(seed, _U32))
+    return stacked(*high_and_low(seed))
 
 
 def _fry_split(words, shape):
@@ -89,14 +101,8 @@ def _threefry(words, high, low):
 
 def _counted(words, shape):
     """Two words of random bits for each element of a shape."""
-    size = math.prod(shape)
-    if size > 2**32:
-        raise AttributeValueError(
-            f"[random] expected a shape of at most 2**32 elements; got {shape}"
-        )
-    count = _core.bind("iota", dtype=_U32, shape=(size,), dimension=0)
     # Flat until here: XLA takes long for operations on arrays of many axes.
-    return tuple(reshape(word, shape) for word in _threefry(words, np.uint32(0), count))
+    return tuple(reshape(word, shape) for word in _threefry(words, *counters(math.prod(shape))))
 
 
 def sequential_words(words, count):
