@@ -89,6 +89,12 @@ def test_trees_and_other_dtypes():
     assert jet(lambda x: x, (1.0,), ((),)) == (1.0, [])
 
 
+def test_arguments_in_a_tree_of_results():
+    """The numbers themselves come back, whose terms are numbers as well."""
+    value, terms = jet(lambda x: {"a": x}, (1.0,), ((2.0, 0.5),))
+    assert value == {"a": 1.0} and terms == {"a": [2.0, 0.5]}
+
+
 def test_work_grows_with_a_power_of_the_order():
     def num_ops(order):
         f = weft.jit(lambda x: jet(lambda x: wnp.sin(x) * wnp.exp(x), (x,), ((1.0,) * order,)))

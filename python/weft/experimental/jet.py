@@ -89,7 +89,7 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
             results[i] = constants[i]
         if is_inexact(_core.typeof(traced)[1]):
             scaled = [_scaled(next(t), factorial_scaled, k) for k, t in enumerate(moved, 1)]
-            terms.append([_core.astype(t, t.dtype, weak[i]) for t in scaled])
+            terms.append([_core.astype(t, _core.typeof(t)[1], weak[i]) for t in scaled])
         else:
             terms.append([wnp.full(wnp.shape(y), 0.0)] * order)
     return tree_unflatten(out_tree, results), tree_unflatten(out_tree, terms)
