@@ -322,3 +322,14 @@ def test_entropy_of_poisson_is_as_exact_as_its_dtype():
     np.testing.assert_allclose(made, want, rtol=4e-6)
     with weft.enable_x64(True):
         np.testing.assert_allclose(stats.poisson.entropy(mu), want, rtol=1e-12)
+
+
+def test_densities_of_parameters_that_are_none_are_nan_in_optimised_code(run_python):
+    code = """
+        import numpy as np
+        from weft.scipy import stats
+        x = np.array([0.5, 1.0, 2.0], np.float32)
+        calls = [(stats.vonmises, (-1.0,)), (stats.wrapcauchy, (2.0,)), (stats.truncnorm, (2.0, 1.0))]
+        print([bool(np.isnan(d.pdf(x, *p)).all()) for d, p in calls])
+    """
+    assert run_python(code, XLA_FLAGS="").strip() == "[True, True, True]"

@@ -1,5 +1,7 @@
 """What the algorithms of special functions share: promotion, working precision, polynomials."""
 
+import math
+
 import numpy as np
 
 from weft import _core, numpy as jnp
@@ -31,6 +33,12 @@ def listed(*xs):
 def strong_array(x):
     """`x`, strongly typed if it has axes."""
     return _core.astype(x, x.dtype) if x.ndim else x
+
+
+def exp_or_nan(x, valid):
+    """e**x, NaN where it is not valid. The other way around, for a `valid` that is one for all, XLA
+    on CPU takes the exponential of a NaN that it knows, which gives anything."""
+    return jnp.where(valid, jnp.exp(x), math.nan)
 
 
 def sample(function, x, *parameters):

@@ -11,7 +11,7 @@ from weft._arguments import strong
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import exp_or_nan, reals
 from weft.scipy.stats import norm
 
 __all__ = [
@@ -53,20 +53,25 @@ def _safe(a, b):
     return jnp.where(valid, a, -1), jnp.where(valid, b, 1), valid
 
 
+def _log_density(function, x, a, b, loc, scale):
+    """The logarithm of the density, and for which parameters it is one."""
+    y, a, b, scale = _standardized(function, x, a, b, loc, scale)
+    a, b, valid = _safe(a, b)
+    value = norm.logpdf(y) - _log_mass(a, b) - jnp.log(scale)
+    return jnp.where((y < a) | (y > b), -math.inf, value), valid
+
+
 @composite
 def logpdf(x, a, b, loc=0, scale=1):
     """Logarithm of the density at x."""
-    y, a, b, scale = _standardized("logpdf", x, a, b, loc, scale)
-    a, b, valid = _safe(a, b)
-    value = norm.logpdf(y) - _log_mass(a, b) - jnp.log(scale)
-    value = jnp.where((y < a) | (y > b), -math.inf, value)
+    value, valid = _log_density("logpdf", x, a, b, loc, scale)
     return strong(jnp.where(valid, value, math.nan))
 
 
 @composite
 def pdf(x, a, b, loc=0, scale=1):
     """The density at x."""
-    return jnp.exp(logpdf(x, a, b, loc, scale))
+    return strong(exp_or_nan(*_log_density("pdf", x, a, b, loc, scale)))
 
 
 def _log_lower(y, lowest, highest):

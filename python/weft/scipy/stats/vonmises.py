@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import exp_or_nan, reals
 
 __all__ = [
     "logpdf",
@@ -19,18 +19,23 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+def _log_density(function, x, kappa):
+    """The logarithm of the density, and for which parameters it is one."""
+    x, kappa = reals(f"vonmises.{function}", x, kappa)
+    return kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa)), kappa > 0
+
+
 @composite
 def logpdf(x, kappa):
     """Logarithm of the density at x."""
-    x, kappa = reals("vonmises.logpdf", x, kappa)
-    value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa))
-    return jnp.where(kappa > 0, value, math.nan)
+    value, valid = _log_density("logpdf", x, kappa)
+    return jnp.where(valid, value, math.nan)
 
 
 @composite
 def pdf(x, kappa):
     """The density at x."""
-    return jnp.exp(logpdf(x, kappa))
+    return exp_or_nan(*_log_density("pdf", x, kappa))
 
 
 _open_to_users(__name__)

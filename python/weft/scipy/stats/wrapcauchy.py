@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import exp_or_nan, reals
 
 __all__ = [
     "logpdf",
@@ -18,19 +18,25 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
+def _log_density(function, x, c):
+    """The logarithm of the density, and for which parameters it is one."""
+    x, c = reals(f"wrapcauchy.{function}", x, c)
+    value = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log1p(c * (c - 2 * jnp.cos(x)))
+    value = jnp.where((x >= 0) & (x <= 2 * math.pi), value, -math.inf)
+    return value, (c > 0) & (c < 1)
+
+
 @composite
 def logpdf(x, c):
     """Logarithm of the density at x."""
-    x, c = reals("wrapcauchy.logpdf", x, c)
-    value = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log1p(c * (c - 2 * jnp.cos(x)))
-    value = jnp.where((x >= 0) & (x <= 2 * math.pi), value, -math.inf)
-    return jnp.where((c > 0) & (c < 1), value, math.nan)
+    value, valid = _log_density("logpdf", x, c)
+    return jnp.where(valid, value, math.nan)
 
 
 @composite
 def pdf(x, c):
     """The density at x."""
-    return jnp.exp(logpdf(x, c))
+    return exp_or_nan(*_log_density("pdf", x, c))
 
 
 _open_to_users(__name__)
