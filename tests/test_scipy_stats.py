@@ -329,7 +329,7 @@ def test_densities_of_parameters_that_are_none_are_nan_in_optimised_code(run_pyt
         import numpy as np
         from weft.scipy import stats
         x = np.array([0.5, 1.0, 2.0], np.float32)
-        calls = [(stats.vonmises, (-1.0,)), (stats.wrapcauchy, (2.0,)), (stats.truncnorm, (2.0, 1.0))]
+        calls = [(stats.vonmises, [-1]), (stats.wrapcauchy, [2]), (stats.truncnorm, [2, 1])]
         print([bool(np.isnan(d.pdf(x, *p)).all()) for d, p in calls])
     """
     assert run_python(code, XLA_FLAGS="").strip() == "[True, True, True]"
