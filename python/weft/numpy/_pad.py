@@ -1,6 +1,7 @@
 """`pad`: adds elements at the ends of axes, by constants or from the array itself."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def _pairs(value, ndim, name):
     """`value`, given for all axes and ends, for all axes, or for each, as pairs for each axis."""
     if _is_scalar(value):
         return ((value, value),) * ndim
-    rows = [row if _is_scalar(row) else list(row) for row in value]
+    rows: list[Any] = [row if _is_scalar(row) else list(row) for row in value]
     lengths = {None if _is_scalar(row) else len(row) for row in rows}
     if len(lengths) > 1:
         raise ArgumentTypeError(f"[pad] expected {name} with rows of one length; got {value}")
