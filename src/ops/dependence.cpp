@@ -245,9 +245,8 @@ bool has_tangent(const Builder& builder, Value v, const std::function<bool(Value
     for (size_t i = 0; i < xs.size(); ++i)
       operands.push_back(may_take_tangent(def(*op.info), i) && has(xs[i]));
     bool any = std::find(operands.begin(), operands.end(), true) != operands.end();
-    results = def(*op.info).flow
-                  ? flowed(*op.info, op.attrs, Flow::kTangents, operands, op.num_results).results
-                  : Mask(op.num_results, any);
+    results = any ? flowed(*op.info, op.attrs, Flow::kTangents, operands, op.num_results).results
+                  : Mask(op.num_results, false);
   }
   return has(v);
 }
