@@ -446,6 +446,8 @@ def test_reductions_over_axes_of_the_array_too():
     assert mapped(lambda v: lax.psum(v, ("i", 0))).tolist() == [66, 66, 66]
     assert mapped(lambda v: lax.pmax(v, (-1, "i"))).tolist() == [11, 11, 11]
     assert mapped(lambda v: lax.pmin(v, 0)).tolist() == [0, 4, 8]
+    by_number = weft.vmap(lambda v: lax.psum(v, (0.0, 0)), axis_name=0.0)  # a name, and an axis
+    assert by_number(x).tolist() == [66, 66, 66]
     assert lax.psum(x, (0, 1)) == 66  # also where nothing is mapped
     assert weft.grad(lambda v: lax.psum(v, (0, 1)))(x).tolist() == np.ones((3, 4)).tolist()
     assert lax.psum(x > 5, 1).dtype == np.int32

@@ -35,16 +35,19 @@ from weft.lax._shape import broadcast_in_dim, expand_dims, move_axis, reshape, s
 from weft.runtime.pytree import registry
 
 
-def _apart(axis_name):
-    """The names among names and numbers of axes, and the numbers: axes of the array itself."""
-    given = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    numbers = tuple(axis for axis in given if isinstance(axis, int))
-    return (tuple(axis for axis in given if axis not in numbers) if numbers else axis_name), numbers
+def _listed(axis_name):
+    return axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
 def _names(axis_name):
-    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    return tuple(map(axis_text, names))
+    return tuple(map(axis_text, _listed(axis_name)))
+
+
+def _apart(axis_name):
+    """The names among names and ints, and the ints: axes of the array itself."""
+    given = _listed(axis_name)
+    names = tuple(axis for axis in given if not isinstance(axis, int))
+    return names, tuple(axis for axis in given if isinstance(axis, int))
 
 
 def _checked_names(axis_name, op):
@@ -248,11 +251,14 @@ def _along(x, axes, op):
 
 
 def _reduction(op, reduce, axis_name, groups):
-    """The function that reduces one array; over no axis, it leaves it as it is."""
-    axis_name, own_axes = _apart(axis_name)
-    if own_axes:
-        over_lanes = _reduction(op, reduce, axis_name, groups)
-        return lambda x: over_lanes(_along(x, own_axes, op))
+    """The function that reduces one array, along axes of its own and then over lanes."""
+    names, own_axes = _apart(axis_name)
+    over_lanes = _over_lanes(op, reduce, names, groups)
+    return lambda x: over_lanes(_along(x, own_axes, op))
+
+
+def _over_lanes(op, reduce, axis_name, groups):
+    """The function that reduces one array over lanes; over no axis, it leaves it as it is."""
     if _names(axis_name) == ():
         return lambda x: x
     names, size = _checked_names(axis_name, op)
@@ -288,7 +294,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
     if not is_traced and (groups is None or len({len(group) for group in groups}) == 1):
         lanes = size if groups is None else len(groups[0])
         return tree.unflatten([leaf * lanes for leaf in leaves])
-    add = _reduction("psum", lambda rows: rows.sum(axis=0), axis_name, groups)
+    add = _over_lanes("psum", lambda rows: rows.sum(axis=0), axis_name, groups)
 
     def one(leaf):
         leaf = _core.asarray(leaf)
