@@ -255,9 +255,9 @@ class _CustomFunction:
                     f"nondiff_argnums={self.nondiff_argnums}"
                 )
         fixed = self._fixed(len(args))
-        staged = self._staged({i: args[i] for i in fixed})
-        fixed -= staged.keys()
-        args = tuple(staged.get(i, x) for i, x in enumerate(args))
+        if fixed and (staged := self._staged({i: args[i] for i in fixed})):
+            fixed -= staged.keys()
+            args = tuple(staged.get(i, x) for i, x in enumerate(args))
         positions = tuple(i for i in range(len(args)) if i not in fixed)
         where = argument_names(self.fun, args, {}, positions)
 

@@ -271,14 +271,14 @@ def kept(mask, a, fill, size, axis=0):
     """
     at, count = first_true(mask, size)
     there = less(iota(default_int(), size), count)
+    zero = _core.astype(0, dtype_of(a))
     if shape_of(a)[axis]:
         result = indexing.getitem(a, (*(slice(None),) * axis, at))
     else:
         shape = tuple(size if i == axis else n for i, n in enumerate(shape_of(a)))
-        result = _core.broadcast_to(_core.astype(0, dtype_of(a)), shape)
+        result = _core.broadcast_to(zero, shape)
     if fill is None:
         first = sliced(result, 0, 1, axis=axis) if size else result
-        zero = _core.astype(0, dtype_of(a))
         fill = choose(reductions.any(mask), first, zero)
     there = expand_dims(there, [i for i in range(ndim_of(a)) if i != axis])
     result = choose(there, result, _core.astype(fill, dtype_of(a)))
