@@ -210,7 +210,7 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; ++i) {
       Operand x = classify(args[i]);
       if (x.kind == OperandKind::kInvalid)
-        x = {args[i], x.kind, scalar_type(canonicalize(to_dtype(args[i]), x64_enabled())), false};
+        x = {args[i], scalar_type(canonicalize(to_dtype(args[i]), x64_enabled())), x.kind, false};
       xs.push_back(x);
     }
     if (xs.empty()) raise_error("OperandError", "result_type expected at least one argument");

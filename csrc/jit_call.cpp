@@ -31,8 +31,7 @@ const AttrsRef& call_attrs(const Entry& e) {
 
 Ref assemble(const Entry& e, Outputs& outputs) {
   if (!e.out_tree) return outputs.take(0);
-  if (e.result_tree.is_known())
-    return e.result_tree.build([&](size_t i) { return outputs.take(i); });
+  if (e.result_tree.is_known()) return e.result_tree.build(outputs);
   size_t count = e.num_results();
   Ref list = Ref::checked(PyList_New(static_cast<Py_ssize_t>(count)));
   for (size_t i = 0; i < count; ++i)

@@ -44,7 +44,7 @@ bool is_masked(PyObject* o) {
 }
 
 Operand python_scalar(PyObject* o, DType wide, bool weak) {
-  return {o, OperandKind::kScalar, scalar_type(canonicalize(wide, x64_enabled())), weak};
+  return {o, scalar_type(canonicalize(wide, x64_enabled())), OperandKind::kScalar, weak};
 }
 
 Operand numpy_operand(PyObject* o) {
@@ -54,7 +54,7 @@ Operand numpy_operand(PyObject* o) {
                 "lost\n  Pass x.filled(value), or x.data and numpy.ma.getmaskarray(x).");
   Ref dtype = Ref::checked(PyObject_GetAttr(o, name("dtype")));
   std::optional<DType> d = from_numpy_dtype(dtype.get());
-  if (!d) return {o, OperandKind::kInvalid, nullptr, false};
+  if (!d) return {o, nullptr, OperandKind::kInvalid, false};
   Ref shape = Ref::checked(PyObject_GetAttr(o, name("shape")));
   Dims dims;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i)
@@ -62,7 +62,7 @@ Operand numpy_operand(PyObject* o) {
   TypeRef type = make_type(canonicalize(*d, x64_enabled()), dims);
   // Elements of float0 have no value that a literal could hold.
   bool scalar = dims.empty() && *d != DType::kFloat0;
-  return {o, scalar ? OperandKind::kScalar : OperandKind::kNumpy, type, false};
+  return {o, type, scalar ? OperandKind::kScalar : OperandKind::kNumpy, false};
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ bool has_own_dtype(const Operand& x) {
 
 Operand classify(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  if (type == array_type) return {o, OperandKind::kArray, as_array(o)->type, as_array(o)->weak};
-  if (type == tracer_type) return {o, OperandKind::kTracer, as_tracer(o)->type, as_tracer(o)->weak};
+  if (type == array_type) return {o, as_array(o)->type, OperandKind::kArray, as_array(o)->weak};
+  if (type == tracer_type) return {o, as_tracer(o)->type, OperandKind::kTracer, as_tracer(o)->weak};
   // bool never takes part in weak promotion: it is the bottom of the lattice either way.
   if (type == &PyFloat_Type) return python_scalar(o, DType::kF64, true);
   if (type == &PyLong_Type) return python_scalar(o, DType::kI64, true);
@@ -89,7 +89,7 @@ Operand classify(PyObject* o) {
   if (PyLong_Check(o)) return python_scalar(o, DType::kI64, true);
   if (PyFloat_Check(o)) return python_scalar(o, DType::kF64, true);
   if (PyComplex_Check(o)) return python_scalar(o, DType::kC128, true);
-  return {o, OperandKind::kInvalid, nullptr, false};
+  return {o, nullptr, OperandKind::kInvalid, false};
 }
 
 Operand classify_abstract(PyObject* o) {

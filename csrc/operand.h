@@ -15,8 +15,8 @@ enum class OperandKind : uint8_t {
 
 struct Operand {
   PyObject* object = nullptr;  // borrowed
+  TypeRef type = nullptr;      // canonical dtype
   OperandKind kind = OperandKind::kInvalid;
-  TypeRef type = nullptr;  // canonical dtype
   bool weak = false;
 };
 

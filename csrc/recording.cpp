@@ -341,7 +341,7 @@ void Recording::write(std::span<const Ref> results) const {
 }
 
 Operand classify_leaf(PyObject* leaf) {
-  if (is_cell(leaf)) return {leaf, OperandKind::kInvalid, as_cell(leaf)->type, as_cell(leaf)->weak};
+  if (is_cell(leaf)) return {leaf, as_cell(leaf)->type, OperandKind::kInvalid, as_cell(leaf)->weak};
   try {
     return classify(leaf);
   } catch (...) {

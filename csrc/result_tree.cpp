@@ -51,28 +51,31 @@ bool ResultTree::describe_dict(PyObject* o, int depth, uint32_t& num_leaves) {
   return true;
 }
 
-Ref ResultTree::build(FunctionRef<Ref(size_t)> leaf) const {
+Ref ResultTree::build(Outputs& leaves) const {
   size_t at = 0;
-  return build_node(at, leaf);
+  return build_next(at, leaves);
 }
 
-Ref ResultTree::build_node(size_t& at, FunctionRef<Ref(size_t)> leaf) const {
+inline Ref ResultTree::build_next(size_t& at, Outputs& leaves) const {
   const Node& node = nodes_[at++];
+  return node.kind == Kind::kLeaf ? leaves.take(node.count) : build_inner(node, at, leaves);
+}
+
+Ref ResultTree::build_inner(const Node& node, size_t& at, Outputs& leaves) const {
   switch (node.kind) {
     case Kind::kLeaf:
-      return leaf(node.count);
     case Kind::kNone:
       break;
     case Kind::kTuple: {
       Ref tuple = Ref::checked(PyTuple_New(node.count));
       for (uint32_t i = 0; i < node.count; ++i)
-        PyTuple_SET_ITEM(tuple.get(), i, build_node(at, leaf).release());
+        PyTuple_SET_ITEM(tuple.get(), i, build_next(at, leaves).release());
       return tuple;
     }
     case Kind::kList: {
       Ref list = Ref::checked(PyList_New(node.count));
       for (uint32_t i = 0; i < node.count; ++i)
-        PyList_SET_ITEM(list.get(), i, build_node(at, leaf).release());
+        PyList_SET_ITEM(list.get(), i, build_next(at, leaves).release());
       return list;
     }
     case Kind::kDict: {
@@ -80,7 +83,7 @@ Ref ResultTree::build_node(size_t& at, FunctionRef<Ref(size_t)> leaf) const {
       Ref dict = Ref::checked(PyDict_Copy(objects_[node.object].get()));
       for (uint32_t i = 0; i < node.count; ++i)
         check(PyDict_SetItem(dict.get(), objects_[node.object + 1 + i].get(),
-                             build_node(at, leaf).get()));
+                             build_next(at, leaves).get()));
       return dict;
     }
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core.h"
-#include "function_ref.h"
+#include "run.h"
 
 namespace weft::py {
 
@@ -16,8 +16,8 @@ class ResultTree {
   // Nested like `tree`, if it has no other nodes.
   explicit ResultTree(PyObject* tree);
   bool is_known() const { return !nodes_.empty(); }
-  // The tree with the leaves that `leaf` gives for their numbers in the registry's order.
-  Ref build(FunctionRef<Ref(size_t)> leaf) const;
+  // The tree of these leaves, which are in the registry's order and its from then on.
+  Ref build(Outputs& leaves) const;
 
  private:
   enum class Kind : uint8_t { kLeaf, kNone, kTuple, kList, kDict };
@@ -30,7 +30,8 @@ class ResultTree {
 
   bool describe(PyObject* o, int depth, uint32_t& num_leaves);
   bool describe_dict(PyObject* o, int depth, uint32_t& num_leaves);
-  Ref build_node(size_t& at, FunctionRef<Ref(size_t)> leaf) const;
+  Ref build_next(size_t& at, Outputs& leaves) const;
+  Ref build_inner(const Node& node, size_t& at, Outputs& leaves) const;
 
   std::vector<Node> nodes_;
   std::vector<Ref> objects_;  // strings, and dicts of None by strings
