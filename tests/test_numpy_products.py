@@ -31,6 +31,8 @@ CASES = lines(
     jnp.dot(w,w,preferred_element_type='float32')
     jnp.dot(i8*1.,i8*1.,preferred_element_type='float32')
     jnp.vdot(i8*1.,i8,preferred_element_type='float32')
+    jnp.dot(i8*1.,i8*1.,preferred_element_type='int16')
+    jnp.dot(i8,i8,preferred_element_type='bool')
     jnp.dot(x,x.T,precision='highest')
     jnp.dot(x,x.T,precision=lax.Precision.HIGH)
     jnp.dot(x,x.T,precision='bogus')
@@ -55,6 +57,7 @@ CASES = lines(
     jnp.matmul(k,x.T)
     jnp.matmul(i8,i8,preferred_element_type='int32')
     jnp.matmul(h,h.T,preferred_element_type='float32')
+    jnp.matmul(k,k.T.astype('float32'),preferred_element_type='int32')
     x@k.T
     np.ones((2,2))@x
     jnp.matvec(x,x[0])
@@ -239,3 +242,16 @@ def test_einsum_path_names_the_labels_of_the_user():
     x, y = wnp.ones((2, 3)), wnp.ones((3, 4))
     assert "qr,rs,st->qt" in wnp.einsum_path("qr,rs,st->qt", x, y, y.T)[1]
     assert "aq,qs->as" in wnp.einsum_path("...q,qs->...s", x, y)[1]
+
+
+def test_a_real_product_of_complex_operands():
+    x = np.array([[1 + 2j, 3], [0.5j, 4 - 1j]], np.complex64)
+    real = {"preferred_element_type": "float32"}
+    for run in [lambda f: f, weft.jit]:
+        for result in [
+            run(lambda x: wnp.matmul(x, x, **real))(x),
+            run(lambda x: wnp.einsum("ij,jk->ik", x, x, **real))(x),
+            run(lambda x: wnp.dot(x, wnp.eye(2), **real))(x @ x),
+        ]:
+            assert result.dtype == "float32"
+            np.testing.assert_allclose(result, (x @ x).real, rtol=1e-6)

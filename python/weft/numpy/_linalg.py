@@ -48,7 +48,7 @@ def _plain_product(a, b):
     numbers = _PLAIN.get((len(a_shape), len(b_shape)))
     if numbers is None or a_dtype != b_dtype or a_shape[-1] != b_shape[0]:
         return None
-    return dot_general(a, b, numbers, None, a_dtype)
+    return dot_general(a, b, numbers, None, None)
 
 
 def _axes(x, name):

@@ -12,6 +12,7 @@ from weft._arguments import shape_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import ShapeError
+from weft.lax import _dot as lax_dot
 from weft.lax import _shape as lax_shape
 from weft.lax._reduce import reduce_or, reduce_sum
 
@@ -39,14 +40,16 @@ def _plan(lhs, rhs, out):
 
 
 def dot_general(lhs, rhs, numbers, precision, dtype):
-    """The operation, with the dtype of the operands as the one to sum up in."""
+    """The operation, with the dtype of the operands as the one to sum up in unless one is asked."""
+    if dtype is not None:
+        return lax_dot.dot_general(lhs, rhs, numbers, precision, dtype)
     return _core.bind(
         "dot_general",
         lhs,
         rhs,
         dimension_numbers=numbers,
         precision=precision,
-        preferred_element_type=dtype_of(lhs) if dtype is None else dtype,
+        preferred_element_type=dtype_of(lhs),
     )
 
 
