@@ -196,10 +196,11 @@ bool Layout::match(Ref owned, size_t& at, Flat& out) const {
   PyObject* o = owned.get();
   switch (node.kind) {
     case Kind::kLeaf: {
-      Operand x = classify_leaf(o);
+      // Of arrays, the most by far, it is made where it stays.
+      Operand& x = out.operands[node.count];
+      x = is_array(o) ? array_operand(o) : classify_leaf(o);
       if (!is_sure_leaf(x)) return false;
       out.leaves[node.count] = o;
-      out.operands[node.count] = x;
       out.owned[node.count] = std::move(owned);
       return true;
     }

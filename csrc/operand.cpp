@@ -75,7 +75,7 @@ bool has_own_dtype(const Operand& x) {
 
 Operand classify(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  if (type == array_type) return {o, as_array(o)->type, OperandKind::kArray, as_array(o)->weak};
+  if (type == array_type) return array_operand(o);
   if (type == tracer_type) return {o, as_tracer(o)->type, OperandKind::kTracer, as_tracer(o)->weak};
   // bool never takes part in weak promotion: it is the bottom of the lattice either way.
   if (type == &PyFloat_Type) return python_scalar(o, DType::kF64, true);

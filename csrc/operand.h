@@ -1,6 +1,7 @@
 // What may stand as an operand: arrays, tracers, NumPy arrays and scalars, Python scalars.
 #pragma once
 
+#include "array.h"
 #include "core.h"
 
 namespace weft::py {
@@ -20,6 +21,10 @@ struct Operand {
   bool weak = false;
 };
 
+// Of an object that is known to be an array.
+inline Operand array_operand(PyObject* o) {
+  return {o, as_array(o)->type, OperandKind::kArray, as_array(o)->weak};
+}
 // Never raises for an object of an unsupported class (kInvalid) unless its dtype is unsupported or
 // it is a masked array of NumPy's.
 Operand classify(PyObject* o);
