@@ -89,6 +89,8 @@ TABLE = lines(
     jnp.polysub(x,x[:1])
     jnp.polyadd(x,x[0])
     jnp.polyadd(x,x[:,:2])
+    jnp.polyadd(x[:,:2],x[0,:1])
+    jnp.polysub(x[0,:1],x)
     jnp.polysub(k[0],k[1])
     jnp.polysub(x[0],x[1,:1])
     jnp.polyder(x[1])

@@ -264,6 +264,14 @@ def test_rotations_as_scipy():
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9, err_msg=f"result {i}")
 
 
+def test_rotations_of_many_factors_stay_of_norm_one():
+    step = Rotation.from_rotvec(wnp.array([0.1, 0.2, 0.3]))
+    total = step
+    for _ in range(200):
+        total = total * step
+    assert abs(np.linalg.norm(total.as_quat()) - 1) < 3e-7
+
+
 def test_rotations_are_trees():
     r = Rotation.from_rotvec(wnp.array([0.1, 0.2, 0.3]))
     assert weft.tree.leaves(r)[0] is r.quat and r.single

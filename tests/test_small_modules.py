@@ -225,6 +225,18 @@ def test_derivatives_of_custom_vmap(product):
     assert weft.vmap(weft.grad(reverse))(X, X + 1).tolist() == [1, 2, 3]
 
 
+def test_rules_of_a_wrapped_function_are_set_on_the_one_around_it():
+    double = weft.custom_vjp(custom_batching.custom_vmap(lambda x: 2 * x))
+    double.def_vmap(lambda size, batched, x: (2 * x + 1, True))
+    double.defvjp(lambda x: (double(x), None), lambda _, g: (g * 3,))
+    assert weft.vmap(double)(X).tolist() == [1, 3, 5] and weft.grad(double)(1.0) == 3
+    outer = custom_batching.custom_vmap(weft.custom_jvp(lambda x: 2 * x))
+    outer.def_vmap(lambda size, batched, x: (2 * x + 1, True))
+    outer.defjvp(lambda x, t: (2 * x[0], 5 * t[0]))
+    assert weft.jvp(outer, (1.0,), (1.0,))[1] == 5 and weft.vmap(outer)(X).tolist() == [1, 3, 5]
+    assert not hasattr(weft.custom_vjp(lambda x: x), "def_vmap")
+
+
 def test_mistakes_with_custom_vmap(product):
     bare = custom_batching.custom_vmap(lambda x: x)
     with pytest.raises(AttributeError, match="def_vmap"):

@@ -6,14 +6,13 @@ that it does not matter which of vmap and jvp comes first.
 The primitive takes and gives random keys as their words.
 """
 
-import functools
 import inspect
 from typing import Any
 
 from weft import _core
 from weft._arguments import shape_of
 from weft._autodiff import jvp
-from weft._custom_rules import _pair, _zero
+from weft._custom_rules import _pair, _zero, wrap
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
@@ -202,8 +201,7 @@ class custom_vmap:
 
     def __init__(self, fun):
         check_callable(fun, "custom_vmap")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
+        wrap(self, fun)
         self.vmap_rule = None
         try:
             self._signature = inspect.signature(fun)

@@ -140,6 +140,15 @@ def _pair(result, rule, expected):
     return result
 
 
+def wrap(outer, fun):
+    """Makes a function with rules stand for `fun`, the rules of which can be set on it as well."""
+    functools.update_wrapper(outer, fun)
+    outer.fun = fun
+    for name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
+        if hasattr(fun, name) and not hasattr(outer, name):
+            setattr(outer, name, getattr(fun, name))
+
+
 class _CustomFunction:
     """A function with a rule: arguments by position, those that have no derivative apart."""
 
@@ -163,8 +172,7 @@ class _CustomFunction:
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
+        wrap(self, fun)
         self._name = function_name(fun)
         try:
             self._signature = inspect.signature(fun)

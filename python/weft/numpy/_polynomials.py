@@ -81,21 +81,17 @@ def _sum(function, a1, a2, combine):
     for x in (a1, a2):
         if ndim_of(x) < 1:
             raise AxisError(f"[{function}] expected vectors; got shape {shape_of(x)}")
-    if ndim_of(a1) != ndim_of(a2):
-        raise ShapeError(
-            f"[{function}] expected as many axes of both; got shapes {shape_of(a1)} and "
-            f"{shape_of(a2)}"
-        )
     return _aligned(a1, a2, combine=combine)
 
 
 @composite(static_argnames=("combine",))
 def _aligned(a1, a2, *, combine):
     a1, a2 = _core.promote_dtypes(a1, a2)
-    longest = max(shape_of(a1)[0], shape_of(a2)[0])
+    longest, *rest = shape_of(a1 if shape_of(a1)[0] >= shape_of(a2)[0] else a2)
 
     def extended(x):
-        length, *rest = shape_of(x)
+        length = shape_of(x)[0]
+        x = _core.broadcast_to(x, (length, *rest))
         return concatenate((_zeros((longest - length, *rest), dtype_of(x)), x), 0)
 
     _, dtype, weak = _core.typeof(a1)
@@ -103,7 +99,10 @@ def _aligned(a1, a2, *, combine):
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials; with more axes, of several that have theirs along the first."""
+    """The sum of two polynomials; with more axes, of several that have theirs along the first.
+
+    The shorter one is broadcast to the shape that the other has but for the length.
+    """
     return _sum("polyadd", a1, a2, u.add)
 
 

@@ -12,8 +12,7 @@ from weft._arguments import shape_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import ShapeError
-from weft.lax import _dot as lax_dot
-from weft.lax import _shape as lax_shape
+from weft.lax import _dot as lax_dot, _shape as lax_shape
 from weft.lax._reduce import reduce_or, reduce_sum
 
 

@@ -128,7 +128,7 @@ class Rotation(NamedTuple):
         """The rotation `other` followed by this one; sequences broadcast."""
         if not isinstance(other, Rotation):
             raise OperandError(f"[Rotation] expected a Rotation; got {other!r:.60}")
-        return Rotation(_products(self.quat, other.quat))
+        return Rotation(_normalized(_products(self.quat, other.quat)))
 
     def apply(self, vectors, inverse=False):
         """Vectors `[..., 3]` rotated; those of a sequence broadcast.
