@@ -99,6 +99,8 @@ grad(lambda a: random.poisson(key, a, (9,)).astype(D).sum())(jnp.array(3., D))
 OTHERS = """
 random.poisson(key, jnp.array([jnp.nan, -1., 0., jnp.inf, 1e9, 1e20, 10., 9.999]))
 random.poisson(key, 300, (3,), "uint8")
+random.binomial(key, 50, .3, (6,), "float16")
+random.binomial(key, 9, jnp.array([.3, .8], "float16"), (5, 2), "float32")
 random.binomial(key, jnp.array([jnp.nan, -1., 0., jnp.inf, 1e9, 5.5]), .8)
 random.binomial(key, 20, jnp.array([jnp.nan, -1., 0., jnp.inf, 1., 1.5, .5]))
 random.multinomial(key, 10, jnp.array([[0, 2, 1], [0, 0, 0]]), dtype=int)

@@ -112,7 +112,8 @@ def binomial(key, n, p, shape=None, dtype=None):
 
 @composite(static_argnames=("shape", "dtype"))
 def _binomial(key, n, p, *, shape, dtype):
-    n, p = lax.stop_gradient(spread((n, p), shape, dtype))
+    (p,) = _core.promote_dtypes_inexact(p)  # whatever the dtype of the result
+    n, p = lax.stop_gradient(spread((n, p), shape, dtype_of(p)))
     rare = p < 0.5
     q = jnp.where(rare, p, 1 - p)
     bad_n = jnp.isnan(n) | (n < 0)
@@ -123,7 +124,8 @@ def _binomial(key, n, p, *, shape, dtype):
     trials = jnp.floor(n)
     few = _geometric_count(key, jnp.where(small, trials, 0), q)
     many = _binomial_by_rejection(key, jnp.where(small, 1e4, trials), jnp.where(small, 0.5, q))
-    count = jnp.where(small, few, many)
+    count = _core.astype(jnp.where(small, few, many), dtype)
+    trials = _core.astype(trials, dtype)
     count = jnp.where(bad_q | bad_n, jnp.nan, jnp.where(endless, jnp.inf, count))
     return jnp.where(rare | bad_n | jnp.isnan(p) | endless, count, trials - count)
 
