@@ -202,6 +202,7 @@ class custom_vmap:
     def __init__(self, fun):
         check_callable(fun, "custom_vmap")
         wrap(self, fun)
+        self.fun = fun
         self.vmap_rule = None
         try:
             self._signature = inspect.signature(fun)

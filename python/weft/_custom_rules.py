@@ -143,7 +143,6 @@ def _pair(result, rule, expected):
 def wrap(outer, fun):
     """Makes a function with rules stand for `fun`, the rules of which can be set on it as well."""
     functools.update_wrapper(outer, fun)
-    outer.fun = fun
     for name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
         if hasattr(fun, name) and not hasattr(outer, name):
             setattr(outer, name, getattr(fun, name))
@@ -173,6 +172,7 @@ class _CustomFunction:
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         check_callable(fun, self._kind)
         wrap(self, fun)
+        self.fun = fun
         self._name = function_name(fun)
         try:
             self._signature = inspect.signature(fun)
