@@ -267,6 +267,9 @@ def test_partial():
         tree_util.Partial(functools.partial(divmod, 8), 2)
     )
     assert pickle.loads(pickle.dumps(opaque))() == (3, 1)
+    plain = functools.partial(divmod, 7)
+    assert tree_util.Partial(plain, 2).func == plain == tree_util.Partial(plain, 2).func
+    assert tree_util.Partial(plain, 2).func != functools.partial(divmod, 8)
 
 
 def test_registry_is_separate_from_the_default_one():

@@ -469,7 +469,10 @@ def register_static(cls):
 
 
 class _StaticFunction:
-    """A `functools.partial` kept as one opaque callable, equal to others of the same parts."""
+    """A `functools.partial` kept as one opaque callable, equal to it and to those of equal parts.
+
+    Its hash is that of the parts, unlike that of a `functools.partial`.
+    """
 
     def __init__(self, wrapped):
         self.wrapped = wrapped
@@ -481,7 +484,9 @@ class _StaticFunction:
         return self.wrapped(*args, **kwargs)
 
     def __eq__(self, other):
-        return isinstance(other, _StaticFunction) and self._parts() == other._parts()
+        if isinstance(other, _StaticFunction):
+            return self._parts() == other._parts()
+        return other is self.wrapped
 
     def __hash__(self):
         return hash(self._parts())
