@@ -70,6 +70,11 @@ VALUES = {
     "jnp.power(k.astype('uint8'), np.int32(2))": (X**2, "uint8"),
     "lax.select_n(jnp.uint8(1), k, k + 1)": (X + 1, "int32"),
     "lax.dynamic_slice_in_dim(k, jnp.uint8(1), 1, 1)": ([[1], [4]], "int32"),
+    "jnp.repeat(3, 2, axis=0)": ([3, 3], "int32"),
+    "jnp.float32(2.5).repeat(np.array([2]), axis=-1)": ([2.5, 2.5], "float32"),
+    "x.astype(dtype='int8', copy=True)": (X, "int8"),
+    "x.astype('int8', True, weft.devices()[0])": (X, "int8"),
+    "x.to_device(device=weft.devices()[0])": (X, "float32"),
 }
 
 DTYPES = {
@@ -123,6 +128,15 @@ ERRORS = {
     "e[0]": IndexError,
     "e.at[0].get(mode='fill')": IndexError,
     "jnp.take(e, 0)": IndexError,
+    "x[np.array([0, 1], object)]": TypeError,
+    "x.at[np.array(['a'])].set(0)": TypeError,
+    "x.at[np.datetime64('2020-01-01')].get()": TypeError,
+    "x.at[9].get(mode='fill', fill_value=[1.0])": ValueError,
+    "jnp.take(x, 9, fill_value=jnp.ones(1))": ValueError,
+    "x.at[9].get(mode='fill', fill_value='a')": TypeError,
+    "x.at[9].get(mode='fill', fill_value=1j)": TypeError,
+    "k.at[9].get(mode='fill', fill_value=1j)": TypeError,
+    "jnp.repeat(3, 2, axis=1)": ValueError,
     "jnp.roll(x, jnp.array([[1]]))": ValueError,
     "jnp.copy([1])": TypeError,
     "jnp.trunc(key)": TypeError,

@@ -13,7 +13,7 @@ from weft._arguments import normalize_axes, shape_of, static_ints, static_shape
 from weft._jit import jit
 from weft._staging import ShapedArray
 from weft.dtypes import dtype_of, is_complex, is_inexact, is_integer
-from weft.errors import AttributeValueError, ConcretizationTypeError, ShapeError
+from weft.errors import AttributeValueError, ConcretizationTypeError, DTypeError, ShapeError
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -139,7 +139,10 @@ def gather(
 
 def _as_float(value: Any, dtype):
     """The value in a dtype, as a float if one holds it; and whether one does."""
-    value = np.asarray(value).astype(dtype)[()]
+    value = np.asarray(value)
+    if value.dtype.kind == "c" and not is_complex(dtype):
+        raise DTypeError(f"[gather] expected a real fill_value for dtype {dtype}; got {value}")
+    value = value.astype(dtype)[()]
     if is_complex(dtype):
         return (float(value.real), True) if value.imag == 0 else (value, False)
     number = float(value)

@@ -122,7 +122,8 @@ def _checked(item):
     except ForeignArrayError:
         raise
     except OperandError:
-        error = OperandError if isinstance(item, Sequence) else JAXIndexError
+        of_elements = isinstance(item, (Sequence, np.ndarray, np.generic))
+        error = OperandError if of_elements else JAXIndexError
         raise error(
             f"[index] expected integers, slices, '...', None or arrays; got {item!r:.60}"
         ) from None

@@ -8,7 +8,7 @@ from weft import _core
 from weft._arguments import shape_of
 from weft._jit import composite
 from weft.dtypes import canonicalize_dtype, default_int, dtype_of, is_bool, is_complex
-from weft.errors import IndexOutOfBoundsError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
 from weft.lax._creation import full
 from weft.lax._gather import (
     GatherDimensionNumbers,
@@ -80,6 +80,12 @@ def known_fill(value):
     value = np.asarray(value)
     if value.dtype.kind == "V":
         value = value.astype(np.float32)
+    if value.ndim:
+        raise AttributeValueError(
+            f"[get] expected a number as fill_value; got an array of shape {value.shape}"
+        )
+    if value.dtype.kind not in "biufc":
+        raise DTypeError(f"[get] expected a number as fill_value; got {value.item()!r:.60}")
     value = value.item()
     return None if value != value else value
 

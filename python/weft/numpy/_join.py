@@ -277,7 +277,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     Args:
       a: array or number.
       repeats: how often, an integer or bool; or one for each element along the axis.
-      axis: the axis; None repeats the elements of the flattened array.
+      axis: the axis; None repeats the elements of the flattened array. A number has one axis.
       total_repeat_length: the size of the result along the axis, with which `repeats` may be
         traced; what is beyond it is cut off, and what is missing repeats the last element,
         if there is one.
@@ -292,8 +292,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
             "repeat",
             lambda: repeat(a, repeats, axis, total_repeat_length=total_repeat_length),
         )
-    if axis is None:
-        a, axis = ravel(a), 0
+    if axis is None or not ndim_of(a):
+        a, axis = ravel(a), axis or 0
     axis = normalize_axis(axis, ndim_of(a), "repeat")
     size = shape_of(a)[axis]
     if total_repeat_length is not None:

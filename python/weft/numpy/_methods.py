@@ -45,7 +45,12 @@ def astype(x, dtype, /, *, copy=False, device=None):
     return placed(_core.astype(x, dtype), device)
 
 
-def to_device(self, device, /, *, stream=None):
+def _astype(self, dtype, copy=False, device=None):
+    """The array converted to a dtype; see weft.numpy.astype."""
+    return astype(self, dtype, copy=copy, device=device)
+
+
+def to_device(self, device, *, stream=None):
     """The array on a device; `stream` must be None."""
     if stream is not None:
         raise NotImplementedError("[to_device] expected stream to be None: programs run in order")
@@ -166,7 +171,7 @@ METHODS = {
     "argmin": reductions.argmin,
     "argpartition": _later(_SORTING, "argpartition"),
     "argsort": _later(_SORTING, "argsort"),
-    "astype": astype,
+    "astype": _astype,
     "at": property(IndexedView),
     "choose": _later(_CHOICES, "choose"),
     "clip": select.clip,
