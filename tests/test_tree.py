@@ -119,6 +119,7 @@ def test_map_and_reduce():
     assert tree.reduce_associative(min, [], identity=0) == 0
     assert tree.all({"a": True, "b": 1}) and tree.all(()) and not tree.all([1, 0])
     assert tree.broadcast((1, 2), ([3, 4], 5)) == ([1, 1], 2)
+    assert tree.broadcast([1, None], [[None, 3], 4], lambda t: t is None) == [[None, 1], None]
 
 
 def test_transpose():

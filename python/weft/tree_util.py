@@ -262,12 +262,12 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 
     `prefix_tree` must be a prefix of `full_tree`; else `TreeStructureError`.
 
-    `is_leaf` is that of `tree_flatten`.
+    `is_leaf` is that of `tree_flatten`, for `prefix_tree`.
     """
     leaves, treedef = registry.flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to("tree_broadcast", treedef, prefix_tree, full_tree, is_leaf, 2)
     return treedef.unflatten(
-        tree_map(lambda _, leaf=leaf: leaf, subtree, is_leaf=is_leaf)
+        tree_map(lambda _, leaf=leaf: leaf, subtree)
         for leaf, subtree in zip(leaves, subtrees, strict=True)
     )
 
