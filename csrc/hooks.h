@@ -136,6 +136,7 @@ struct Hooks {
   Hook divmod{"divmod", Hook::kCallable};
   Hook pow{"pow", Hook::kCallable};
   Hook matmul{"matmul", Hook::kCallable};
+  Hook lshift{"lshift", Hook::kCallable};
   Hook rshift{"rshift", Hook::kCallable};
   Hook getitem{"getitem", Hook::kCallable};
   Hook update{"update", Hook::kCallable};  // (kind, array, index, values) -> array

@@ -142,13 +142,15 @@ Ref foreign_array(PyObject* o) {
   return array;
 }
 
+bool is_of_numpy(PyObject* o) {
+  return PyObject_TypeCheck(o, numpy_classes().ndarray) ||
+         PyObject_TypeCheck(o, numpy_classes().generic);
+}
+
 std::string way_to_array(PyObject* o) {
   if (is_cell(o)) return "\n  Read its value with ref[...].";
   if (PyList_Check(o) || PyTuple_Check(o)) return "\n  Convert it with weft.numpy.array.";
-  const NumpyClasses& numpy = numpy_classes();
-  bool of_numpy = PyType_IsSubtype(Py_TYPE(o), numpy.ndarray) ||
-                  PyType_IsSubtype(Py_TYPE(o), numpy.generic);  // of a dtype that weft lacks
-  if (!PyType_Check(o) && !of_numpy)
+  if (!PyType_Check(o) && !is_of_numpy(o))  // those of NumPy are of a dtype that weft lacks
     for (const char* protocol : {"__jax_array__", "__array__", "__dlpack__"})
       if (PyObject_HasAttrString(o, protocol)) return "\n  Convert it with weft.numpy.asarray.";
   return "";

@@ -43,6 +43,8 @@ Operand classify_operand(PyObject* o, std::string_view op);
 // The array that an object of another library gives as its `__jax_array__`; null if it has none.
 Ref foreign_array(PyObject* o);
 bool is_foreign_array(PyObject* o);
+// Whether it is an array or scalar of NumPy's, of any dtype.
+bool is_of_numpy(PyObject* o);
 // How to make an array of an object that is none, as the end of a message; empty if there is no
 // way.
 std::string way_to_array(PyObject* o);

@@ -28,6 +28,8 @@ void operator_fails(const char* function) {
   if (named) error_leaves(named.get());
 }
 
+// Of operands that are no arrays, another class may know what to do with them. NumPy would answer
+// with arrays of its own about those of its dtypes that weft lacks: they are mistakes.
 PyObject* call(const Elementwise& f, const char* function,
                std::initializer_list<PyObject*> objects) {
   PyObject* result = guard([&]() -> PyObject* {
@@ -37,8 +39,8 @@ PyObject* call(const Elementwise& f, const char* function,
       xs.push_back(classify(o));
       if (xs.back().kind != OperandKind::kInvalid) continue;
       foreign = foreign_array(o);
-      if (!foreign) return Py_NewRef(Py_NotImplemented);
-      xs.back() = classify(foreign.get());
+      if (!foreign && !is_of_numpy(o)) return Py_NewRef(Py_NotImplemented);
+      xs.back() = classify_operand(foreign ? foreign.get() : o, function);
     }
     return elementwise(f, xs, nullptr).release();
   });
@@ -52,8 +54,10 @@ PyObject* call_python(const Hook& function, PyObject* x, PyObject* y) {
     for (PyObject** o : {&x, &y}) {
       if (classify(*o).kind != OperandKind::kInvalid) continue;
       foreign = foreign_array(*o);
-      if (!foreign) return Py_NewRef(Py_NotImplemented);
-      *o = foreign.get();
+      if (foreign)
+        *o = foreign.get();
+      else if (!is_of_numpy(*o))
+        return Py_NewRef(Py_NotImplemented);
     }
     return PyObject_CallFunctionObjArgs(function.get(), x, y, nullptr);
   });
@@ -71,7 +75,6 @@ WEFT_BINARY(divide, "div", Promotion::kInexact)
 WEFT_BINARY(bitwise_and, "and", Promotion::kNumpy)
 WEFT_BINARY(bitwise_or, "or", Promotion::kNumpy)
 WEFT_BINARY(bitwise_xor, "xor", Promotion::kNumpy)
-WEFT_BINARY(left_shift, "shift_left", Promotion::kNumpy)
 #undef WEFT_BINARY
 
 PyObject* multiply(PyObject* x, PyObject* y) {
@@ -111,7 +114,8 @@ PyObject* floor_divide(PyObject* x, PyObject* y) { return call_python(hooks.floo
 PyObject* remainder(PyObject* x, PyObject* y) { return call_python(hooks.mod, x, y); }
 PyObject* divmod(PyObject* x, PyObject* y) { return call_python(hooks.divmod, x, y); }
 PyObject* matmul(PyObject* x, PyObject* y) { return call_python(hooks.matmul, x, y); }
-PyObject* shift_right(PyObject* x, PyObject* y) { return call_python(hooks.rshift, x, y); }
+PyObject* left_shift(PyObject* x, PyObject* y) { return call_python(hooks.lshift, x, y); }
+PyObject* right_shift(PyObject* x, PyObject* y) { return call_python(hooks.rshift, x, y); }
 PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
   if (modulus != Py_None) {
     PyErr_SetString(PyExc_TypeError, "pow() with a modulus is not defined for arrays");
@@ -209,7 +213,7 @@ TypeSlots operator_slots() {
   add_slot(Py_nb_or, bitwise_or);
   add_slot(Py_nb_xor, bitwise_xor);
   add_slot(Py_nb_lshift, left_shift);
-  add_slot(Py_nb_rshift, shift_right);
+  add_slot(Py_nb_rshift, right_shift);
   add_slot(Py_nb_negative, negative);
   add_slot(Py_nb_positive, unchanged);
   add_slot(Py_nb_absolute, absolute);

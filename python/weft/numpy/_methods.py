@@ -217,6 +217,7 @@ OPERATORS = {
     "divmod": powers.divmod,
     "pow": powers.power,
     "matmul": linalg.matmul,
+    "lshift": ufuncs.left_shift,
     "rshift": ufuncs.right_shift,
     "getitem": indexing.getitem,
     "update": indexing.update,
