@@ -339,6 +339,11 @@ Ref on_default_place(const Operand& x, DType dtype, bool weak, ShardingRef at) {
   return array;
 }
 
+Ref apart_from(PyObject* x) {
+  if (!is_tracer(x) || as_tracer(x)->context->kind != ContextKind::kDeferred) return handed_on(x);
+  return Ref::steal(make_tracer(as_tracer(x)->owner, as_tracer(x)->value, as_tracer(x)->weak));
+}
+
 Ref astype(const Operand& x, DType dtype, bool weak) {
   bool is_value = x.kind == OperandKind::kArray || x.kind == OperandKind::kTracer;
   if (is_value && x.type->dtype() == dtype && x.weak == weak) return Ref::borrow(x.object);

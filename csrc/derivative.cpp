@@ -124,8 +124,11 @@ PyObject* jvp_function(PyObject*, PyObject* tuple) {
     std::vector<Operand> operands = point.graph_operands();
     operands.insert(operands.end(), dots.operands.begin(), dots.operands.end());
     std::vector<bool> weak = recorded.weak;
-    for (const Slot& value : values)
-      if (value.has_tangent()) weak.push_back(value.weak);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!wanted[i]) continue;
+      weak.push_back(values[i].weak);
+      point.recorded.as_came.push_back(recorded.as_came[i]);  // a tangent is as its value
+    }
     Objects results = call_graph(made->graph, operands, weak);
     point.write_cells(results);
     point.keep_given(*made->graph, operands, results, true);

@@ -301,20 +301,25 @@ Ref made(const Operand& x, Ref array) {
   return array;
 }
 
+// What was made of an argument, which tracers tell from the argument itself.
+Ref as_result(PyObject* o, Ref made) {
+  return made.get() == o && is_tracer(o) ? apart_from(o) : std::move(made);
+}
+
 // astype(x, dtype, weak=False)
 PyObject* astype_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     if (n < 2 || n > 3) raise_error("OperandError", "astype expected (x, dtype, weak=False)");
     Operand x = classify_operand(args[0], "astype");
     bool weak = n == 3 && PyObject_IsTrue(args[2]) == 1;
-    return made(x, astype(x, to_dtype(args[1]), weak)).release();
+    return as_result(args[0], made(x, astype(x, to_dtype(args[1]), weak))).release();
   });
 }
 
 PyObject* asarray(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     Operand x = classify_operand(o, "asarray");
-    return made(x, astype(x, x.type->dtype(), x.weak)).release();
+    return as_result(o, made(x, astype(x, x.type->dtype(), x.weak))).release();
   });
 }
 
@@ -322,7 +327,7 @@ PyObject* apart(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     Operand x = classify_operand(o, "apart");
     Ref same = made(x, astype(x, x.type->dtype(), x.weak));
-    return same.get() == o ? handed_on(o).release() : same.release();
+    return same.get() == o ? apart_from(o).release() : same.release();
   });
 }
 

@@ -120,7 +120,7 @@ std::vector<Slot> Point::value_slots() const {
 
 void Point::keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
                        bool wide) const {
-  keep_inputs(graph, xs, results, wide);
+  keep_inputs(graph, xs, results, wide, &recorded.as_came);
   for (size_t i = 0; i < returned.size(); ++i)
     if (returned[i] &&
         (wide || i >= value.num_leaves || has_own_dtype(classify(returned[i].get()))))
@@ -273,8 +273,9 @@ bool Directions::are_weak() const {
 }
 
 void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
-                 bool wide) {
+                 bool wide, const std::vector<bool>* as_came) {
   for (size_t i = 0; i < results.size(); ++i) {
+    if (as_came && !(*as_came)[i]) continue;
     Value v = graph.outputs()[i];
     if (v.is_literal() || v.id >= xs.size()) continue;
     const Operand& x = xs[v.id];

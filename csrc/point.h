@@ -104,9 +104,9 @@ struct Directions {
   bool are_weak() const;
 };
 // Of results that are inputs of their graph: those that are no arrays, as they came. `wide` as for
-// Point::keep_given().
+// Point::keep_given(); `as_came` is that of Recording, null for all.
 void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
-                 bool wide = true);
+                 bool wide = true, const std::vector<bool>* as_came = nullptr);
 // Those of `slots` that are inexact, from a tree's leaves or from a tuple of `trees`. `describe`
 // names a slot, `transform` who asks, in the error that one which does not fit raises.
 Directions directions(std::span<const Slot> slots, const Leaves& given,

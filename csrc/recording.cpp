@@ -72,6 +72,13 @@ constexpr std::string_view kMapped =
     "a function under vmap, whose lanes would all write it (pass the ref as an argument, mapped)";
 
 // Calls the function inside the context and freezes the graph.
+// Whether a result is one of the tracers, those of the first values, itself.
+bool is_one_of(PyObject* tracers, PyObject* result) {
+  if (!is_tracer(result) || as_tracer(result)->value.is_literal()) return false;
+  auto i = static_cast<Py_ssize_t>(as_tracer(result)->value.id);
+  return i < PyList_GET_SIZE(tracers) && PyList_GET_ITEM(tracers, i) == result;
+}
+
 Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   Recording out;
   std::vector<Value> outputs;
@@ -82,12 +89,14 @@ Recording run(const ContextRef& context, Recorded function, Ref tracers) {
       context_for({&x, 1});  // raises for a tracer of a finished trace
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       out.weak.push_back(x.weak);
+      out.as_came.push_back(is_one_of(tracers.get(), result.get()));
     }
     for (const OuterCell& o : context->cells) {
       if (!o.written) continue;
       Operand x = classify(o.value.get());
       outputs.push_back(value_in(*context, x, x.type->dtype()));
       out.weak.push_back(x.weak);
+      out.as_came.push_back(true);
       out.written.push_back(o.cell);
     }
   }

@@ -17,6 +17,7 @@ struct Recording {
   std::vector<Ref> captures;  // what the function closed over: arrays, tracers of outer contexts,
                               // and cells, if the context was a staged one
   std::vector<bool> weak;     // per output
+  std::vector<bool> as_came;  // per output: it is one of the function's arguments, untouched
   std::vector<Ref> written;   // cells of outside; their values are the last outputs
 
   size_t num_results() const { return weak.size() - written.size(); }

@@ -109,7 +109,7 @@ def _plain(object, dtype, copy):
 
 def _convert(object, dtype):
     if isinstance(object, (_core.Array, _core.Tracer)):
-        return object if dtype is None else _core.astype(object, dtype)
+        return _core.asarray(object) if dtype is None else _core.astype(object, dtype)
     if type(object) is float and object != object and (dtype is None or is_float(dtype)):
         return _nan(object, dtype)
     if isinstance(object, (bool, int, float, complex, np.ndarray, np.generic)):
