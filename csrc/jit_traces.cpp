@@ -31,11 +31,12 @@ std::unordered_set<Traces*>& all_traces() {
 }
 
 // The place of an entry that holds objects of users; the entry is dropped with it.
-class Place {
+class EntryPlace {
  public:
-  Place(Traces* traces, const EntryRef& entry) : traces_(traces), entry_(entry) {}
-  Place(Place&& o) noexcept : traces_(std::exchange(o.traces_, nullptr)), entry_(o.entry_) {}
-  ~Place() {
+  EntryPlace(Traces* traces, const EntryRef& entry) : traces_(traces), entry_(entry) {}
+  EntryPlace(EntryPlace&& o) noexcept
+      : traces_(std::exchange(o.traces_, nullptr)), entry_(o.entry_) {}
+  ~EntryPlace() {
     EntryRef entry = entry_.lock();
     if (traces_ && entry && all_traces().contains(traces_)) traces_->forget(*entry);
   }
@@ -44,13 +45,13 @@ class Place {
   Traces* traces_;
   std::weak_ptr<const Entry> entry_;
 };
-using Places = LruTable<const Entry*, Place>;
+using EntryPlaces = LruTable<const Entry*, EntryPlace>;
 
-Places& places() {
-  static auto* all = new Places("entries_holding_objects", Traces::kMaxHoldingObjects);
+EntryPlaces& places() {
+  static auto* all = new EntryPlaces("entries_holding_objects", Traces::kMaxHoldingObjects);
   return *all;
 }
-Places::Handle find_place(const Entry* entry) {
+EntryPlaces::Handle find_place(const Entry* entry) {
   return places().find(hash_pointer(entry), [&](const Entry* e) { return e == entry; });
 }
 
@@ -91,7 +92,7 @@ bool Traces::has_hash(uint64_t hash) const {
 
 void Traces::add(Signature signature, EntryRef entry, uint64_t jit) {
   if (entry->holds_objects && !find_place(entry.get()))
-    places().insert(hash_pointer(entry.get()), entry.get(), Place(this, entry));
+    places().insert(hash_pointer(entry.get()), entry.get(), EntryPlace(this, entry));
   auto known = entries_.find(signature.hash, [&](const Signature& k) { return k == signature; });
   if (known) {
     *known = {std::move(entry), jit};

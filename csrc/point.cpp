@@ -272,8 +272,8 @@ bool Directions::are_weak() const {
   return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return x.weak; });
 }
 
-void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
-                 bool wide, const std::vector<bool>* as_came) {
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results, bool wide,
+                 const std::vector<bool>* as_came) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (as_came && !(*as_came)[i]) continue;
     Value v = graph.outputs()[i];

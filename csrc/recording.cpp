@@ -71,7 +71,6 @@ std::shared_ptr<TraceContext> new_context(ContextKind kind, std::string_view nam
 constexpr std::string_view kMapped =
     "a function under vmap, whose lanes would all write it (pass the ref as an argument, mapped)";
 
-// Calls the function inside the context and freezes the graph.
 // Whether a result is one of the tracers, those of the first values, itself.
 bool is_one_of(PyObject* tracers, PyObject* result) {
   if (!is_tracer(result) || as_tracer(result)->value.is_literal()) return false;
@@ -79,6 +78,7 @@ bool is_one_of(PyObject* tracers, PyObject* result) {
   return i < PyList_GET_SIZE(tracers) && PyList_GET_ITEM(tracers, i) == result;
 }
 
+// Calls the function inside the context and freezes the graph.
 Recording run(const ContextRef& context, Recorded function, Ref tracers) {
   Recording out;
   std::vector<Value> outputs;

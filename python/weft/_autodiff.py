@@ -208,6 +208,11 @@ def _check_tangent(shape, dtype, tangent, where, what):
                 f"{what}: expected a float0 {kind} for {where} of dtype {dtype}; "
                 f"got {got or type(tangent).__name__}"
             )
+        if np.shape(tangent) != shape:
+            raise ShapeError(
+                f"{what}: expected the float0 {kind} of {where} to have shape {shape}; "
+                f"got {np.shape(tangent)}"
+            )
         return
     expected = f"{what}: expected the {kind} of {where} to be {ShapedArray(shape, dtype)}"
     try:

@@ -112,10 +112,16 @@ def vmap(
     named = "" if axis_name is None else axis_text(axis_name)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    # What the arguments leave open is checked at the call.
-    for axis in [None] if in_axes is None else registry.flatten(in_axes)[0]:
-        if axis is not None and not _is_axis(axis):
-            raise ArgumentTypeError(f"vmap in_axes: expected ints or None; got {axis!r:.60}")
+    if not (in_axes is None or isinstance(in_axes, tuple) or _is_axis(in_axes)):
+        raise ArgumentTypeError(
+            f"vmap in_axes: expected an int, None, or a tuple of entries, one per positional "
+            f"argument; got {in_axes!r:.60}"
+        )
+    # What the arguments and results leave open is checked at the call.
+    for what, axes in ("in_axes", in_axes), ("out_axes", out_axes):
+        for axis in registry.flatten((axes,))[0]:
+            if axis is not None and not _is_axis(axis):
+                raise ArgumentTypeError(f"vmap {what}: expected ints or None; got {axis!r:.60}")
     if axis_size is not None:
         try:
             axis_size = operator.index(axis_size)
