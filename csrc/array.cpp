@@ -413,13 +413,6 @@ Ref twin_of(ArrayObject* a, TypeRef type, bool weak, bool committed) {
   return twin;
 }
 
-Ref handed_on(PyObject* x) {
-  if (!is_array(x)) return Ref::borrow(x);
-  ArrayObject* a = as_array(x);
-  check_live(a);
-  return twin_of(a, a->type, a->weak, a->committed);
-}
-
 void mark_deleted(ArrayObject* a) {
   leave_twins(a);
   a->deleted = true;

@@ -89,10 +89,6 @@ void check_live(ArrayObject* a, std::string_view what = "a live array");
 // Another array with the same buffer. Each is deleted by itself; before one is donated its buffer
 // has to be copied, as long as `has_twin`.
 Ref twin_of(ArrayObject* a, TypeRef type, bool weak, bool committed);
-
-// What functions give of an argument with which they have nothing to do: a twin of an array, so
-// that either may be deleted or donated without the other; anything else itself.
-Ref handed_on(PyObject* x);
 inline bool has_twin(const ArrayObject* a) { return a->twins && *a->twins > 1; }
 // The buffer is gone as of the user's current line.
 void mark_deleted(ArrayObject* a);

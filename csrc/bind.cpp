@@ -339,8 +339,13 @@ Ref on_default_place(const Operand& x, DType dtype, bool weak, ShardingRef at) {
   return array;
 }
 
-Ref apart_from(PyObject* x) {
-  if (!is_tracer(x) || as_tracer(x)->context->kind != ContextKind::kDeferred) return handed_on(x);
+Ref handed_on(PyObject* x) {
+  if (is_array(x)) {
+    ArrayObject* a = as_array(x);
+    check_live(a);
+    return twin_of(a, a->type, a->weak, a->committed);
+  }
+  if (!is_tracer(x) || as_tracer(x)->context->kind != ContextKind::kDeferred) return Ref::borrow(x);
   return Ref::steal(make_tracer(as_tracer(x)->owner, as_tracer(x)->value, as_tracer(x)->weak));
 }
 

@@ -44,9 +44,10 @@ Ref split_like(Ref value, ShardingRef split);
 Ref on_default_place(const Operand& x, DType dtype, bool weak, ShardingRef at);
 // x converted to a dtype; x itself if it has it already (and the same weakness).
 Ref astype(const Operand& x, DType dtype, bool weak);
-// handed_on(), and another tracer where un-jitted transforms tell results from arguments
-// (Recording::as_came).
-Ref apart_from(PyObject* x);
+// What functions give of an argument with which they have nothing to do: a twin of an array, so
+// that either may be deleted or donated without the other; another tracer where un-jitted
+// transforms tell results from arguments (Recording::as_came); anything else itself.
+Ref handed_on(PyObject* x);
 // NumPy broadcasting to a shape.
 Ref broadcast_to(const Operand& x, const Dims& shape);
 // The common dtype of the operands under a policy.

@@ -303,7 +303,7 @@ Ref made(const Operand& x, Ref array) {
 
 // What was made of an argument, which tracers tell from the argument itself.
 Ref as_result(PyObject* o, Ref made) {
-  return made.get() == o && is_tracer(o) ? apart_from(o) : std::move(made);
+  return made.get() == o && is_tracer(o) ? handed_on(o) : std::move(made);
 }
 
 // astype(x, dtype, weak=False)
@@ -327,7 +327,7 @@ PyObject* apart(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     Operand x = classify_operand(o, "apart");
     Ref same = made(x, astype(x, x.type->dtype(), x.weak));
-    return same.get() == o ? apart_from(o).release() : same.release();
+    return same.get() == o ? handed_on(o).release() : same.release();
   });
 }
 

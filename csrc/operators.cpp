@@ -101,7 +101,7 @@ WEFT_UNARY(invert, "not")
 #undef WEFT_UNARY
 
 PyObject* unchanged(PyObject* x) {
-  return guard([&] { return apart_from(x).release(); });
+  return guard([&] { return handed_on(x).release(); });
 }
 
 PyObject* absolute(PyObject* x) {
