@@ -471,6 +471,9 @@ Ref stored_value(ArrayObject* a) {
 
 Ref result_handler(TypeRef type, ShardingRef sharding) {
   static auto* handlers = new LruTable<CacheKey, Ref>("result_handlers", kMaxTypes);
+  // jaxlib copies the shape into the memory of each array that it makes, and asks for it only where
+  // an array is in parts.
+  if (place_of(sharding).on_one_device()) type = scalar_type(type->dtype());
   CacheKey key;
   key.add({word(type), word(sharding)});
   uint64_t hash = key.hash();
