@@ -230,11 +230,17 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
       throw PythonError{};
     CallArguments arguments = all_arguments(primals);
     Point point = differentiable_point(arguments, f);
+    bool has_floats = true;
     for (size_t i = 0; i < point.leaves.size(); ++i) {
       TypeRef type = point.leaves.operands[i].type;
       if (is_bool(type->dtype()))
         raise_error("DTypeError", "linear_transpose expected numbers as arguments; got ", type,
                     " for ", readable(describe_leaf(f, i).get()));
+      if (i && is_inexact(type->dtype()) != has_floats)
+        raise_error("DTypeError", "linear_transpose expected ", has_floats ? "floats" : "integers",
+                    ", as the first argument has them; got ", type, " for ",
+                    readable(describe_leaf(f, i).get()));
+      has_floats = is_inexact(type->dtype());
       point.chosen[i] = true;
     }
     record_at(point, f, arguments);
@@ -250,6 +256,9 @@ PyObject* linear_transpose(PyObject*, PyObject* tuple) {
       if (is_bool(value.type->dtype()))
         raise_error("DTypeError", "linear_transpose expected numbers as results of '",
                     readable(f.name), "'; got ", value.type);
+      if (is_inexact(value.type->dtype()) != has_floats)
+        raise_error("DTypeError", "linear_transpose expected '", readable(f.name), "' to map ",
+                    has_floats ? "floats to floats" : "integers to integers", "; got ", value.type);
       value.is_linear = true;
       linear->has_tangent.push_back(true);
     }

@@ -980,7 +980,7 @@ ERRORS = {
         lambda: lax.associative_scan(lambda a, b: (a + b).astype(int), np.ones(5, np.float32)),
     ),
     "associative_scan, result of another tree": (
-        errors.ControlFlowTypeError,
+        errors.TreeStructureError,
         ("[associative_scan]", "got a tuple of length 2"),
         lambda: lax.associative_scan(lambda a, b: (a, b), np.ones(5, np.float32)),
     ),

@@ -177,7 +177,8 @@ def checkpoint(
     Args:
       fun: a function of arrays or trees of arrays. Without it, checkpoint(...) is a decorator.
       prevent_cse: keeps the compiler from finding the second computation equal to the first and
-        keeping its values after all.
+        keeping its values after all. A bool, or a tuple of one for each argument: where any is
+        True, all is kept apart.
       policy: which values to keep all the same: one of `checkpoint_policies`, or a function
         policy(primitive, *types, **params) -> bool.
       static_argnums, static_argnames: positions and names of arguments that are no arrays.
@@ -185,8 +186,8 @@ def checkpoint(
 
     Derivatives are those of `fun`; memory is traded for time.
 
-    Raises TypeError for a policy that is no function, and at the call for one that returns no
-    decision, and AttributeValueError for static_argnums beyond the arguments.
+    Raises TypeError for a prevent_cse that is no bool, for a policy that is no function, and at the
+    call for one that returns no decision, and AttributeValueError for static_argnums beyond the arguments.
     """
     if fun is None:
         return functools.partial(
@@ -201,6 +202,9 @@ def checkpoint(
             "checkpoint expected no `concrete`; name arguments that are no arrays in static_argnums"
         )
     check_callable(fun, "checkpoint")
+    each = prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,)
+    if not all(isinstance(x, bool) for x in each):
+        raise TypeError(f"checkpoint expected prevent_cse to be a bool or bools; got {prevent_cse!r}")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint expected a policy to be a function; got {policy!r}")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -231,7 +235,7 @@ def checkpoint(
         by_name = {key: kwargs.pop(key) for key in names & kwargs.keys()}
         whole = functools.partial(fun, **by_name) if by_name else fun
         return _core.checkpoint(
-            whole, name, args, kwargs, positions, where, saves, bool(prevent_cse)
+            whole, name, args, kwargs, positions, where, saves, any(each)
         )
 
     return rematerialized

@@ -6,7 +6,7 @@ from weft import _core
 from weft._arguments import normalize_axis
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
-from weft.errors import ShapeError
+from weft.errors import ShapeError, TreeStructureError
 from weft.lax._regions import check_same_tree, check_same_types
 from weft.lax._scan import scan
 from weft.lax._shape import broadcast_in_dim, concatenate, reshape, rev, transpose
@@ -35,8 +35,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     Returns a tree like `elems`.
 
-    Raises ShapeError if lengths differ, ControlFlowTypeError if `fn` returns other types,
-    AttributeValueError for an axis out of bounds.
+    Raises ShapeError if lengths differ, TreeStructureError if `fn` returns another tree,
+    ControlFlowTypeError if it returns other types, AttributeValueError for an axis out of bounds.
     """
     check_callable(fn, "associative_scan")
     leaves, tree = registry.flatten(elems)
@@ -117,7 +117,7 @@ class _Prefixes:
         message = f"[associative_scan] expected '{name}' to return what it takes"
         types = [typeof(x) for x in xs]
         got = registry.flatten(result)[1].unflatten([typeof(x) for x in leaves])
-        check_same_tree(self.tree.unflatten(types), got, message, "result")
+        check_same_tree(self.tree.unflatten(types), got, message, "result", TreeStructureError)
         check_same_types(self.tree, types, [typeof(x) for x in leaves], message, "result")
         return leaves
 

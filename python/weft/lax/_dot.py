@@ -271,11 +271,22 @@ def dot_general(
                     f"operands; got {preferred_element_type} for {own[0]} and {own[1]}"
                 )
         elif is_bool(preferred_element_type) or is_integer(preferred_element_type):
+            if all(map(is_bool, own)):
+                return dot_general(
+                    *(_core.astype(x, preferred_element_type) for x in (lhs, rhs)),
+                    dimension_numbers,
+                    precision,
+                )
             # Summed up as it is, and converted then.
             result = dot_general(lhs, rhs, dimension_numbers, precision)
             result = real(result) if is_complex(dtype_of(result)) else result
             return _core.astype(result, preferred_element_type)
         elif any(map(is_complex, own)) and not is_complex(preferred_element_type):
+            if 2 * preferred_element_type.itemsize < max(each.itemsize for each in own):
+                raise DTypeError(
+                    "[dot_general] expected a preferred_element_type no narrower than the parts of "
+                    f"the operands; got {preferred_element_type} for {own[0]} and {own[1]}"
+                )
             result = dot_general(lhs, rhs, dimension_numbers, precision)
             return _core.astype(real(result), preferred_element_type)
     return _core.bind(

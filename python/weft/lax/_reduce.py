@@ -130,11 +130,9 @@ class Reduction:
         if not match or match[1] not in _IDENTITIES or isinstance(init, _core.Tracer):
             return None
         shape, own, _ = _core.typeof(init)
-        dtype = dtype_of(self.arrays[0])
         if shape:
             return None
-        identities = (_IDENTITIES[match[1]](each) for each in (own, dtype))
-        return match[1] if any(np.asarray(init) == each for each in identities) else None
+        return match[1] if np.asarray(init) == _IDENTITIES[match[1]](own) else None
 
 
 def reduce(operands, init_values, computation, dimensions, out_sharding=None):

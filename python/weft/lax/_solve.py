@@ -6,7 +6,7 @@ from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
 from weft.dtypes import is_inexact
-from weft.errors import ControlFlowTypeError, DTypeError, ShapeError
+from weft.errors import ControlFlowTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.lax._regions import Body, check_same_tree, check_same_types, plain, regions
 from weft.runtime.pytree import registry
 
@@ -32,8 +32,9 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     Returns x, with has_aux (x, aux). aux has no derivative.
 
     Raises ShapeError or ControlFlowTypeError if a function returns other shapes, or another
-    structure or dtype than `b` has; DTypeError for `transpose_solve` with a `b` of integers. A
-    derivative in reverse mode without `transpose_solve` raises TypeError.
+    structure or dtype than `b` has; TreeStructureError if `solve` returns no pair, with has_aux;
+    DTypeError for `transpose_solve` with a `b` of integers. A derivative in reverse mode without
+    `transpose_solve` raises TypeError.
     """
     what = "custom_linear_solve"
     given = {"matvec": matvec, "solve": solve}
@@ -94,7 +95,8 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     Returns x, with has_aux (x, aux). aux has no derivative.
 
     Raises ControlFlowTypeError if a function returns another structure, shape or dtype than
-    `initial_guess` has; DTypeError for an `initial_guess` of integers.
+    `initial_guess` has; TreeStructureError if `solve` returns no pair, with has_aux; DTypeError for
+    an `initial_guess` of integers.
     """
     what, like = "custom_root", "initial_guess"
     _check_functions(what, {"f": f, "solve": solve, "tangent_solve": tangent_solve})
@@ -184,7 +186,7 @@ def _solver(function, argument, tree, leaves, has_aux, what, name, like, of_shap
             solution = registry.flatten(result)[1]
             return result
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
-            raise ControlFlowTypeError(
+            raise TreeStructureError(
                 f"[{what}] expected {name} ('{function_name(function)}') to return a pair "
                 f"(x, aux), as has_aux says; got {result!r:.60}"
             )

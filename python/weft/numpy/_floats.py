@@ -19,10 +19,11 @@ from weft.dtypes import (
     is_float,
     is_inexact,
     is_integer,
+    is_integer,
     itemsize_bits,
     lowest_value,
 )
-from weft.errors import AttributeValueError
+from weft.errors import AttributeValueError, DTypeError
 from weft.numpy import _ufuncs as u
 from weft.numpy._division_powers import rad2deg, require_real
 from weft.numpy._reductions import reject_out
@@ -51,7 +52,8 @@ def round(a, decimals=0, out=None):
       decimals: number of places after the point, negative for places before it.
       out: not supported, must be None.
 
-    Raises NotImplementedError for `out`, AttributeValueError (a ValueError) for bools.
+    Raises NotImplementedError for `out`, AttributeValueError (a ValueError) for bools, DTypeError
+    for random keys.
     """
     if out is not None:
         raise NotImplementedError("[round] arrays are immutable: out must be None")
@@ -61,6 +63,8 @@ def round(a, decimals=0, out=None):
         raise AttributeValueError("[round] expected an array of numbers; got dtype bool")
     if is_inexact(dtype):
         return _round_float(a, decimals=decimals)
+    if not is_integer(dtype):
+        raise DTypeError(f"[round] expected an array of numbers; got dtype {dtype}")
     return _core.apart(a) if decimals >= 0 else _round_integer(a, unit=10**-decimals)
 
 
