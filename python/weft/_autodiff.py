@@ -361,7 +361,8 @@ def linear_transpose(fun, *primals, reduce_axes=()):
 
     `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
     like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
-    results that are bools, and for floats among integers. `reduce_axes` is there for compatibility and must be empty.
+    results that are bools, and for floats among integers. `reduce_axes` is there for compatibility
+    and must be empty.
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:

@@ -187,7 +187,8 @@ def checkpoint(
     Derivatives are those of `fun`; memory is traded for time.
 
     Raises TypeError for a prevent_cse that is no bool, for a policy that is no function, and at the
-    call for one that returns no decision, and AttributeValueError for static_argnums beyond the arguments.
+    call for one that returns no decision, and AttributeValueError for static_argnums beyond the
+    arguments.
     """
     if fun is None:
         return functools.partial(
@@ -204,7 +205,9 @@ def checkpoint(
     check_callable(fun, "checkpoint")
     each = prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,)
     if not all(isinstance(x, bool) for x in each):
-        raise TypeError(f"checkpoint expected prevent_cse to be a bool or bools; got {prevent_cse!r}")
+        raise TypeError(
+            f"checkpoint expected prevent_cse to be a bool or bools; got {prevent_cse!r}"
+        )
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint expected a policy to be a function; got {policy!r}")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -234,9 +237,7 @@ def checkpoint(
 
         by_name = {key: kwargs.pop(key) for key in names & kwargs.keys()}
         whole = functools.partial(fun, **by_name) if by_name else fun
-        return _core.checkpoint(
-            whole, name, args, kwargs, positions, where, saves, any(each)
-        )
+        return _core.checkpoint(whole, name, args, kwargs, positions, where, saves, any(each))
 
     return rematerialized
 

@@ -19,7 +19,6 @@ from weft.dtypes import (
     is_float,
     is_inexact,
     is_integer,
-    is_integer,
     itemsize_bits,
     lowest_value,
 )
