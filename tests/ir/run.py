@@ -14,11 +14,14 @@ there to ask).
 
 import argparse
 import difflib
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).parent
 SEPARATOR = "// ---"
@@ -107,6 +110,7 @@ def make_module_check():
     except ImportError:
         print("jaxlib is not installed: emitted modules are not verified")
         return lambda text: ""
+    one_at_a_time = threading.Lock()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
@@ -118,7 +122,8 @@ def make_module_check():
 
     def check(text: str) -> str:
         try:
-            return "" if ir.Module.parse(text, context).operation.verify() else "not verified"
+            with one_at_a_time:
+                return "" if ir.Module.parse(text, context).operation.verify() else "not verified"
         except ir.MLIRError as error:
             return str(error)
 
@@ -132,6 +137,29 @@ def diff(expected: str, actual: str) -> str:
     return "\n".join(lines)
 
 
+def check_file(
+    path: pathlib.Path, weft_opt: WeftOpt, check_module, rewrites: set[str], update: bool
+) -> list[tuple[str, str]]:
+    """The name of each check of a file, and what is wrong: nothing where it passes."""
+    test = TestFile(path)
+    checks = []
+    fired_in_file = set()
+    for number, case in enumerate(test.cases, 1):
+        actual, fired = run_case(weft_opt, test.options, case)
+        fired_in_file |= fired
+        if update:
+            case.expected = actual
+        wrong = diff(case.expected, actual)
+        wrong = wrong or check_pipeline(weft_opt, case.program(), check_module)
+        checks.append((f"{path.name}:{number}", wrong))
+    if path.stem in rewrites:
+        missed = path.stem not in fired_in_file
+        checks.append((path.name, f"the rewrite {path.stem} did not fire" if missed else ""))
+    if update:
+        test.rewrite()
+    return checks
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=pathlib.Path)
@@ -139,10 +167,14 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="rewrite the expectations")
     args = parser.parse_args()
 
+    weft_opt = WeftOpt(args.opt)
+    check_module = make_module_check()
+    rewrites = weft_opt.rewrites()
+    files = args.files or sorted(HERE.glob("*.ir"))
     failures = []
     passed = 0
 
-    def check(name: str, failure: str) -> None:
+    def count(name: str, failure: str) -> None:
         nonlocal passed
         if failure:
             failures.append(name)
@@ -150,29 +182,18 @@ def main() -> int:
         else:
             passed += 1
 
-    weft_opt = WeftOpt(args.opt)
-    check_module = make_module_check()
-    rewrites = weft_opt.rewrites()
-    files = args.files or sorted(HERE.glob("*.ir"))
-    for path in files:
-        test = TestFile(path)
-        fired_in_file = set()
-        for number, case in enumerate(test.cases, 1):
-            actual, fired = run_case(weft_opt, test.options, case)
-            fired_in_file |= fired
-            if args.update:
-                case.expected = actual
-            wrong = diff(case.expected, actual)
-            wrong = wrong or check_pipeline(weft_opt, case.program(), check_module)
-            check(f"{path.name}:{number}", wrong)
-        if path.stem in rewrites:
-            missed = path.stem not in fired_in_file
-            check(path.name, f"the rewrite {path.stem} did not fire" if missed else "")
-        if args.update:
-            test.rewrite()
+    # The time is that of weft-opt, in processes of its own.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        checks = [
+            pool.submit(check_file, path, weft_opt, check_module, rewrites, args.update)
+            for path in files
+        ]
+        for check in checks:
+            for name, failure in check.result():
+                count(name, failure)
     if not args.files:
         for name in sorted(rewrites - {path.stem for path in files}):
-            check(name, f"expected a file {name}.ir for this rewrite")
+            count(name, f"expected a file {name}.ir for this rewrite")
     print(f"{passed} passed, {len(failures)} failed")
     return 1 if failures else 0
 
