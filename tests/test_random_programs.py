@@ -25,7 +25,7 @@ from conftest import EVERYTHING
 from oracle import needs_jax
 
 CHUNK = 25
-CHUNKS = range(0, 200 if EVERYTHING else 100, CHUNK)
+CHUNKS = range(0, 200 if EVERYTHING else 50, CHUNK)
 
 QUICK_COMPILE = [
     "--xla_backend_optimization_level=0",

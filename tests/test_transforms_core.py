@@ -57,7 +57,7 @@ def x64():
         yield
 
 
-def few_of_each_op(rows, count=5):
+def few_of_each_op(rows, count):
     """Rows for what depends on the op more than on the case: the first few of each op."""
     seen = Counter()
     out = []
@@ -66,6 +66,16 @@ def few_of_each_op(rows, count=5):
         if seen[row.op] <= count:
             out.append(row)
     return out
+
+
+FEW = 5 if EVERYTHING else 3
+
+
+def sample(rows):
+    return rows if EVERYTHING else few_of_each_op(rows, FEW)
+
+
+BATCHED_DERIVATIVES = few_of_each_op((row for row in DIFFERENTIABLE if row.batch), FEW)
 
 
 def trace(fn, xs):
@@ -275,7 +285,7 @@ def has_second_order(row):
     return EVERYTHING or (row.op not in FIRST_ORDER and row is FIRST_ROWS[row.op])
 
 
-@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=lambda r: r.id)
+@pytest.mark.parametrize("row", sample(DIFFERENTIABLE), ids=lambda r: r.id)
 def test_derivatives(row):
     """jvp and jvp of vjp against differences; reverse mode against these by dot products."""
     rng = row.rng()
@@ -365,7 +375,7 @@ def choices(args, count, rng):
     return list(dict.fromkeys([*ends, *alone, *others]))[:count]
 
 
-@pytest.mark.parametrize("row", MAPPED, ids=lambda r: r.id)
+@pytest.mark.parametrize("row", sample(MAPPED), ids=lambda r: r.id)
 def test_vmap(row):
     rng = row.rng()
     calls, checks = [], []
@@ -402,7 +412,7 @@ def assert_lane(got, want, message):
         np.testing.assert_array_equal(got, want, err_msg=message)
 
 
-@pytest.mark.parametrize("row", few_of_each_op(MAPPED), ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(MAPPED, FEW), ids=lambda r: r.id)
 def test_nested_and_empty_vmap(row):
     rng = row.rng()
     args = max(row.args, key=lambda args: sum(len(a.shape) for a in args))
@@ -425,8 +435,7 @@ def test_nested_and_empty_vmap(row):
         assert z.shape == (0, *shape) and z.dtype == dtype
 
 
-@pytest.mark.parametrize("row", few_of_each_op(r for r in DIFFERENTIABLE if r.batch),
-                         ids=lambda r: r.id)  # fmt: skip
+@pytest.mark.parametrize("row", BATCHED_DERIVATIVES, ids=lambda r: r.id)
 def test_vmap_of_vjp(row):
     """vmap of vjp, and vjp of vmap, against vjp lane by lane."""
     rng = row.rng()
@@ -456,7 +465,7 @@ def test_vmap_of_vjp(row):
             assert_close(b, np.stack(want), f"vjp of vmap: {label}", 1e-10)
 
 
-@pytest.mark.parametrize("row", few_of_each_op(DIFFERENTIABLE), ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(DIFFERENTIABLE, FEW), ids=lambda r: r.id)
 def test_low_precision(row):
     """vjp in narrow dtypes: of the operands' dtypes, and near that in a wide one."""
     if row.op == "eig":
