@@ -175,7 +175,7 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     std::vector<Operand> operands = point.graph_operands();
     Objects results = call_graph(made->graph, operands, recorded.weak);
     point.write_cells(results);
-    keep_inputs(*made->graph, operands, results, true, &recorded.as_came);
+    keep_inputs(*made->graph, operands, results, recorded.as_came);
     for (size_t i = 0; i < point.returned.size(); ++i)
       if (point.returned[i] && options.out_dims[i] == kNotBatched) results[i] = point.returned[i];
     return point.value_of(results).release();

@@ -90,13 +90,16 @@ PyObject* push(PyObject* self, PyObject* tangents) {
                                                        statics.get(), number.get(), nullptr));
     };
     Directions given = tangents_of(f.trees, f.leaves, tangents, describe, f.transform);
-    std::vector<bool> weak;
-    for (size_t i = 0; i < f.values.size(); ++i)
-      if (f.has_tangent[i]) weak.push_back(f.values[i].weak && given.are_weak());
+    std::vector<bool> weak, as_came;
+    for (size_t i = 0; i < f.values.size(); ++i) {
+      if (!f.has_tangent[i]) continue;
+      weak.push_back(f.values[i].weak && given.are_weak());
+      as_came.push_back(f.values[i].is_argument);
+    }
     GraphRef graph = f.push();
     std::vector<Operand> operands = f.operands(given);
     Objects results = call_graph(graph, operands, weak);
-    keep_inputs(*graph, operands, results);
+    keep_inputs(*graph, operands, results, as_came);
     std::vector<Ref> owned;
     std::vector<PyObject*> leaves;
     size_t next = 0;
@@ -144,10 +147,12 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
     // A strong value of a weak leaf was converted to on the way, and so is its cotangent on the way
     // back; the cotangent of a weak value stays what it is.
     bool are_weak = true;
+    std::vector<bool> is_argument;  // per cotangent that is used
     for (size_t i = 0; i < f.values.size(); ++i) {
       if (!f.values[i].has_tangent()) continue;
       if (f.has_tangent[i]) {
         const Operand& x = used.operands.emplace_back(cotangents.operands[next]);
+        is_argument.push_back(f.values[i].is_argument);
         are_weak = are_weak && (x.weak || !f.values[i].weak);
       }
       ++next;
@@ -161,7 +166,13 @@ PyObject* pull(PyObject* self, PyObject* cotangent) {
     GraphRef graph = f.pull();
     std::vector<Operand> operands = f.operands(used);
     Objects results = call_graph(graph, operands, weak);
-    keep_inputs(*graph, operands, results);
+    // The cotangent of an argument that is a value, and nothing else, is that of the value.
+    std::vector<bool> as_came;
+    for (Value v : graph->outputs()) {
+      bool is_given = !v.is_literal() && v.id >= f.residuals.size() && v.id < operands.size();
+      as_came.push_back(is_given && is_argument[v.id - f.residuals.size()]);
+    }
+    keep_inputs(*graph, operands, results, as_came);
     for (size_t i = 0; i < f.splits.size(); ++i) results[i] = split_like(results[i], f.splits[i]);
     std::vector<PyObject*> found;
     for (const Ref& r : results) found.push_back(r.get());

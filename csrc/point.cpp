@@ -114,13 +114,14 @@ std::vector<Slot> Point::leaf_slots() const {
 std::vector<Slot> Point::value_slots() const {
   std::vector<Slot> out;
   auto types = recorded.graph->output_types();
-  for (size_t i = 0; i < value.num_leaves; ++i) out.push_back({types[i], recorded.weak[i]});
+  for (size_t i = 0; i < value.num_leaves; ++i)
+    out.push_back({types[i], recorded.weak[i], false, recorded.as_came[i]});
   return out;
 }
 
 void Point::keep_given(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
                        bool wide) const {
-  keep_inputs(graph, xs, results, wide, &recorded.as_came);
+  keep_inputs(graph, xs, results, recorded.as_came, wide);
   for (size_t i = 0; i < returned.size(); ++i)
     if (returned[i] &&
         (wide || i >= value.num_leaves || has_own_dtype(classify(returned[i].get()))))
@@ -272,10 +273,10 @@ bool Directions::are_weak() const {
   return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return x.weak; });
 }
 
-void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results, bool wide,
-                 const std::vector<bool>* as_came) {
+void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
+                 const std::vector<bool>& as_came, bool wide) {
   for (size_t i = 0; i < results.size(); ++i) {
-    if (as_came && !(*as_came)[i]) continue;
+    if (!as_came[i]) continue;
     Value v = graph.outputs()[i];
     if (v.is_literal() || v.id >= xs.size()) continue;
     const Operand& x = xs[v.id];

@@ -31,7 +31,8 @@ CallArguments arguments_of(PyObject* args, PyObject* kwargs, PyObject* positions
 struct Slot {
   TypeRef type;
   bool weak;
-  bool is_linear = false;  // in or from a function that is linear in integers, too
+  bool is_linear = false;    // in or from a function that is linear in integers, too
+  bool is_argument = false;  // of a value: it is an argument of the function, untouched
 
   bool has_tangent() const { return is_linear || is_inexact(type->dtype()); }
 };
@@ -104,9 +105,9 @@ struct Directions {
   bool are_weak() const;
 };
 // Of results that are inputs of their graph: those that are no arrays, as they came. `wide` as for
-// Point::keep_given(); `as_came` is that of Recording, null for all.
+// Point::keep_given(); `as_came` is per result, as that of Recording.
 void keep_inputs(const Graph& graph, std::span<const Operand> xs, std::span<Ref> results,
-                 bool wide = true, const std::vector<bool>* as_came = nullptr);
+                 const std::vector<bool>& as_came, bool wide = true);
 // Those of `slots` that are inexact, from a tree's leaves or from a tuple of `trees`. `describe`
 // names a slot, `transform` who asks, in the error that one which does not fit raises.
 Directions directions(std::span<const Slot> slots, const Leaves& given,
