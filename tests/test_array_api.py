@@ -17,7 +17,10 @@ from conftest import EVERYTHING, ROOT
 
 SUITE = Path(os.environ.get("WEFT_ARRAY_API", ROOT.parent / "shared" / "array-api"))
 NEEDED = ("hypothesis", "ndindex", "pytest_jsonreport")
-SAMPLE = "test_has_names or test_signatures or floor_divide or test_searchsorted or test_iinfo"
+SAMPLE = (
+    "test_has_names or test_signatures or floor_divide or test_searchsorted or test_iinfo"
+    " or test_cumulative"
+)
 LEAST = 1360
 
 pytestmark = [

@@ -61,8 +61,6 @@ TABLE = lines(
     jnp.cumulative_prod(x[0]+1)
     jnp.cumulative_prod(x,axis=-1,include_initial=True)
     jnp.cumulative_prod(i8,dtype='float32')
-    jnp.cumulative_prod(i8)
-    jnp.cumulative_prod(u8,include_initial=True)
     jnp.cumsum(wi,axis=0)
     jnp.cumsum(np.int32(3),axis=0)
     jnp.cumsum(True,axis=0)
@@ -354,6 +352,16 @@ def test_staged(case):
 
 
 # ---- running sums
+
+
+def test_running_products_widen_integers_as_the_standard_has_it():
+    for x64, wide in (False, 32), (True, 64):
+        with weft.enable_x64(x64):
+            for kind in ("int", "uint"):
+                small = wnp.full(3, 7, f"{kind}8")
+                made = wnp.cumulative_prod(small, include_initial=True)
+                assert made.dtype == f"{kind}{wide}" and made.tolist() == [1, 7, 49, 343]
+                assert wnp.cumulative_prod(small, dtype="int8").dtype == "int8"
 
 
 def test_running_sums_as_methods():

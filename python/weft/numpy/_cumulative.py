@@ -88,8 +88,8 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     Args:
       x: array with at least one axis.
       axis: the axis; it may be None for one-dimensional arrays.
-      dtype: dtype of the result and of the additions; else that of `x`, which for sums is widened
-        for integers, and for bools is the default integer dtype.
+      dtype: dtype of the result and of the additions; else that of `x`, widened for integers as the
+        array API standard has it (`cumsum` and `cumprod` leave it).
       include_initial: whether the result begins with the sum of no elements, 0.
     """
     return _standard("cumulative_sum", "cumsum", x, axis, dtype, include_initial)
@@ -108,6 +108,6 @@ def _standard(function, kind, x, axis, dtype, include_initial):
             f"{axis} and shape {shape_of(x)}"
         )
     axis = 0 if axis is None else axis
-    if dtype is None and kind == "cumsum":
+    if dtype is None:
         dtype = sum_dtype(function, x, None, True)
     return _running(function, kind, x, axis, dtype, starts=bool(include_initial))
