@@ -28,15 +28,17 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     Args:
       fn: associative function of two trees like `elems`, whose arrays have any number of elements
-        along the axis; combines them element by element, and returns a tree of the same types.
+        along the axis; combines them element by element, and returns a tree of as many arrays, of
+        the same types.
       elems: tree of arrays of one length along the axis.
       reverse: combine from the last element on: element i is e[n-1] * ... * e[i].
       axis: the axis, of every array.
 
     Returns a tree like `elems`.
 
-    Raises ShapeError if lengths differ, TreeStructureError if `fn` returns another tree,
-    ControlFlowTypeError if it returns other types, AttributeValueError for an axis out of bounds.
+    Raises ShapeError if lengths differ, TreeStructureError if `fn` returns more arrays or
+    fewer, ControlFlowTypeError if it returns other types, AttributeValueError for an axis out of
+    bounds.
     """
     check_callable(fn, "associative_scan")
     leaves, tree = registry.flatten(elems)
@@ -111,14 +113,16 @@ class _Prefixes:
 
     def _combine(self, xs, ys):
         result = self.fn(self.tree.unflatten(xs), self.tree.unflatten(ys))
-        leaves, _ = registry.flatten(result)
+        leaves, tree = registry.flatten(result)
         name = function_name(self.fn)
         check_leaves(leaves, lambda i: f"a result of '{name}'")
         message = f"[associative_scan] expected '{name}' to return what it takes"
         types = [typeof(x) for x in xs]
-        got = registry.flatten(result)[1].unflatten([typeof(x) for x in leaves])
-        check_same_tree(self.tree.unflatten(types), got, message, "result", TreeStructureError)
-        check_same_types(self.tree, types, [typeof(x) for x in leaves], message, "result")
+        own = [typeof(x) for x in leaves]
+        if len(own) != len(types):  # a list does where there was a tuple
+            whole, got = self.tree.unflatten(types), tree.unflatten(own)
+            check_same_tree(whole, got, message, "result", TreeStructureError)
+        check_same_types(self.tree, types, own, message, "result")
         return leaves
 
     def _length(self, xs):
