@@ -246,7 +246,8 @@ def dot_general(
     Returns:
       Array whose axes are the batch axes, the others of `lhs`, and the others of `rhs`.
 
-    Raises DTypeError for integers with a preferred_element_type narrower than theirs.
+    Raises DTypeError for integers with a preferred_element_type narrower than theirs, and for one
+    narrower than the parts of complex numbers.
     """
     if out_sharding is not None:
         return split_as(
