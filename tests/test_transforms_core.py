@@ -57,25 +57,26 @@ def x64():
         yield
 
 
-def few_of_each_op(rows, count):
+FEW = 5 if EVERYTHING else 3
+
+
+def few_of_each_op(rows):
     """Rows for what depends on the op more than on the case: the first few of each op."""
     seen = Counter()
     out = []
     for row in rows:
         seen[row.op] += 1
-        if seen[row.op] <= count:
+        if seen[row.op] <= FEW:
             out.append(row)
     return out
 
 
-FEW = 5 if EVERYTHING else 3
-
-
 def sample(rows):
-    return rows if EVERYTHING else few_of_each_op(rows, FEW)
+    """Rows for what depends on the case: all of them, or by default few_of_each_op."""
+    return rows if EVERYTHING else few_of_each_op(rows)
 
 
-BATCHED_DERIVATIVES = few_of_each_op((row for row in DIFFERENTIABLE if row.batch), FEW)
+BATCHED_DERIVATIVES = few_of_each_op(row for row in DIFFERENTIABLE if row.batch)
 
 
 def trace(fn, xs):
@@ -412,7 +413,7 @@ def assert_lane(got, want, message):
         np.testing.assert_array_equal(got, want, err_msg=message)
 
 
-@pytest.mark.parametrize("row", few_of_each_op(MAPPED, FEW), ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(MAPPED), ids=lambda r: r.id)
 def test_nested_and_empty_vmap(row):
     rng = row.rng()
     args = max(row.args, key=lambda args: sum(len(a.shape) for a in args))
@@ -465,7 +466,7 @@ def test_vmap_of_vjp(row):
             assert_close(b, np.stack(want), f"vjp of vmap: {label}", 1e-10)
 
 
-@pytest.mark.parametrize("row", few_of_each_op(DIFFERENTIABLE, FEW), ids=lambda r: r.id)
+@pytest.mark.parametrize("row", few_of_each_op(DIFFERENTIABLE), ids=lambda r: r.id)
 def test_low_precision(row):
     """vjp in narrow dtypes: of the operands' dtypes, and near that in a wide one."""
     if row.op == "eig":
