@@ -1,0 +1,81 @@
+"""Where weft gives the right result and jax 0.10.2 gives another one.
+
+Each `difference_rows_*.py` has a list `ROWS` of them. `test_differences.py` runs every row under
+weft, and under jax where it is installed; `tools/differences` writes docs/differences.md of them.
+"""
+
+import importlib
+import pathlib
+import pickle
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One fact. `run(m, jnp)` computes it with `m`, which is weft or jax, and its numpy module.
+
+    `right` is the result by mathematics, IEEE 754 or NumPy; `tolerance` is relative, and 0 asks for
+    equality. `says` and `jax` are the texts of the page: what weft gives, and what jax 0.10.2 gives.
+    """
+
+    name: str
+    subject: str
+    says: str
+    jax: str
+    run: Callable[[Any, Any], Any]
+    right: Any
+    tolerance: float = 0.0
+    x64: bool = False
+    # False where jax cannot be asked: it ends the process, or needs more than one device.
+    ask_jax: bool = True
+
+
+def rows():
+    """All rows, in the order of their files."""
+    modules = sorted(path.stem for path in HERE.glob("difference_rows_*.py"))
+    return [row for module in modules for row in importlib.import_module(module).ROWS]
+
+
+def holds(row, result):
+    """Whether a result is the right one."""
+    got, right = np.asarray(result), np.asarray(row.right)
+    if got.shape != right.shape:
+        return False
+    if got.dtype.kind not in "biufc":  # the small floats of ml_dtypes
+        got = got.astype(np.float64)
+    if row.tolerance == 0.0:
+        return bool(np.array_equal(got, right, equal_nan=got.dtype.kind in "fc"))
+    return bool(np.allclose(got, right, rtol=row.tolerance, atol=0.0, equal_nan=True))
+
+
+def _main():
+    """Runs the rows under jax: writes a dict to stdout, pickled, from names to whether they hold."""
+    import jax
+    import jax.numpy as jnp
+    import jax.scipy.special
+    import jax.scipy.stats
+
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row in filter(lambda row: row.ask_jax, rows()):
+            jax.config.update("jax_enable_x64", row.x64)
+            try:
+                found[row.name] = holds(row, row.run(jax, jnp))
+            except Exception:
+                found[row.name] = False
+    sys.stdout.buffer.write(pickle.dumps(found))
+
+
+if __name__ == "__main__":
+    # The modules of rows import this one under its own name.
+    sys.modules["differences"] = sys.modules["__main__"]
+    _main()
