@@ -16,6 +16,7 @@ import weft
 import weft.numpy as wnp
 
 ROWS = differences.rows()
+differences.import_all("weft")
 
 
 @functools.cache

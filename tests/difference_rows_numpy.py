@@ -1,14 +1,35 @@
-"""Sums, ranks and integer division."""
+"""Functions of weft.numpy, weft.nn and indexing."""
 
 import numpy as np
 from differences import Difference
 
 ROWS = [
     Difference(
+        name="log_softmax_of_integers",
+        subject="Neural networks",
+        says="`nn.log_softmax` and `nn.standardize` of integers compute in floats",
+        jax="differences wrap around: `log_softmax([2**31 - 1, -2])` is `[-inf, -inf]`",
+        run=lambda m, jnp: [
+            m.nn.log_softmax(jnp.array([2**31 - 1, -2])),
+            m.nn.standardize(jnp.array([2**31 - 1, -(2**31)])),
+        ],
+        right=np.array([[0.0, -(2.0**31)], [1.0, -1.0]]),
+        tolerance=1e-6,
+    ),
+    Difference(
+        name="vector_norm_of_integers",
+        subject="Linear algebra",
+        says="`linalg.vector_norm` of integers is a float",
+        jax="truncated: `vector_norm([1, 2], ord=3)` is 1",
+        run=lambda m, jnp: jnp.linalg.vector_norm(jnp.array([1, 2]), ord=3),
+        right=9.0 ** (1 / 3),
+        tolerance=1e-6,
+    ),
+    Difference(
         name="softmax_of_integers",
         subject="Neural networks",
         says="`nn.softmax` of integers whose differences overflow is right",
-        jax="the difference wraps around: `softmax([2**31 - 1, -2])` is `[0, 1]`",
+        jax="the difference wraps around: `softmax([2**31 - 1, -2])` is `[0, nan]`",
         run=lambda m, jnp: m.nn.softmax(jnp.array([2**31 - 1, -2])),
         right=np.array([1.0, 0.0], np.float32),
     ),
