@@ -65,11 +65,18 @@ class _Traces:
         self._made_with = made_with
         self._path = path
         self._looked = {}  # by call, what was read before the trace
+        # Of the last of these: what was read, and the jitted functions that were met.
+        self._last = None, ()
 
     def load(self, described):
         """(graph, captured arrays, structure of the result or None, a result with numbers for its
         leaves, weak types, whether it has no rules of derivatives), or why there is none."""
-        read = self._read(described)
+        before, jitted = self._last
+        read = self._read(described, jitted)
+        if read.known and before is not None and before != read.parts:
+            read = self._read(described)  # what was traced since was something else
+        if read.known:
+            self._last = read.parts, read.jitted
         self._looked[self._key(described)] = read.parts
         if not read.known:
             return f"not looked for: {read.why or 'it reads too much'}"
@@ -89,7 +96,7 @@ class _Traces:
 
     def save(self, described, graph, captures, out_tree, weak, runs_only):
         """None, or why the trace is not kept."""
-        read = self._read(described)
+        read = self._read(described, self._last[1])
         place = self._store()
         if not read.known or place is None:
             return None  # it was not looked for, and that was told
@@ -116,12 +123,12 @@ class _Traces:
 
     # ---- What is read, and where it is kept
 
-    def _read(self, described):
+    def _read(self, described, traced_since=()):
         _, structure, statics, _ = described
         values = [self._function, *statics]
         if structure is not None:
             values += _classes(structure[0])
-        return Fingerprint(values)
+        return Fingerprint(values, traced_since)
 
     def _name(self):
         function = self._function

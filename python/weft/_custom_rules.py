@@ -1,13 +1,12 @@
 """Derivatives that users write: custom_jvp, custom_vjp, custom_gradient, closure_convert.
 
 A call of such a function on traced values is one op that holds the function's graph and its rule
-(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it, once
-for each set of arguments that have a derivative; without a derivative it never runs.
+(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it: at each
+call of an un-jitted derivative, so that it is the rule of now. Without a derivative it never runs.
 """
 
 import functools
 import inspect
-import threading
 import types
 import weakref
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 
 from weft import _core
 from weft._autodiff import argument_names
-from weft._dependencies import Reads
 from weft._recording import (
     call,
     check_callable,
@@ -39,10 +37,7 @@ from weft.errors import (
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map
 
-_PLAIN = (type(None), bool, int, float, complex, str)
 _NUMBERS = (bool, int, float, complex, np.generic)
-_MAX_KNOWN = 64
-_MAX_ATTEMPTS = 64
 
 
 class SymbolicZero:
@@ -153,12 +148,13 @@ class _CustomFunction:
 
     _kind = ""
     _traced_parts: tuple[str, ...] = ()
+    _follows_from_others = ("_count", "_name", "_signature")  # from the function
     __class_getitem__ = classmethod(types.GenericAlias)
 
     def _check_rule(self):
         raise NotImplementedError
 
-    def _rule(self, one: Any, known: Any) -> Any:
+    def _rule(self, one: Any) -> Any:
         raise NotImplementedError
 
     def _staged(self, args):
@@ -192,14 +188,9 @@ class _CustomFunction:
         kinds = {p.kind for p in self._signature.parameters.values()} if self._signature else {None}
         positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
         self._count = len(parameters) if kinds <= positional else None
-        self._forget_rules()
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
-
-    def _forget_rules(self):
-        self._known = {}  # key of a call: _KnownRule
-        self._attempts = 0
 
     def _rule_codes(self):
         rules = [getattr(self, part) for part in self._traced_parts]
@@ -209,26 +200,6 @@ class _CustomFunction:
     def _asks_values(self):
         """Whether a rule of this code was found to ask for values of its arguments."""
         return bool(_asking) and any(code in _asking for code in self._rule_codes())
-
-    def _known_rule(self, one):
-        """The _KnownRule of a call; None if its rule has to be traced for it alone."""
-        key = None if self._asks_values else one.key()
-        if key is None:
-            return None
-        known = self._known.get(key)
-        if known is not None and known.is_good_for(key):
-            return known
-        # A function whose rules never stay the same stops paying for looking.
-        if self._attempts == _MAX_ATTEMPTS:
-            return None
-        self._attempts += 1
-        known = _KnownRule(key, Reads([getattr(self, part) for part in self._traced_parts]))
-        if not known.reads.known:
-            return None
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-        self._known[key] = known
-        return known
 
     def _positional(self, args, kwargs):
         if not kwargs and len(args) == self._count:
@@ -270,79 +241,14 @@ class _CustomFunction:
         where = argument_names(self.fun, args, {}, positions)
 
         def rule(types):
-            return self._rule_for(_Call(self, args, positions, types))
+            return self._rule(_Call(self, args, positions, types))
 
         return _core.call_with_rule(
             f"{self._kind}_call", self.fun, self._name, args, positions, where, rule
         )
 
-    def _rule_for(self, one):
-        known = self._known_rule(one)
-        if known is None:
-            return self._rule(one, None)()
-        if known.make is None:
-            known.make = self._rule(one, known)
-        return known.make()
 
-
-class _KnownRule:
-    """A rule as it was traced for calls of one key: of these arguments' structure and types.
-
-    While what the rule reads stays the same, calls of the key share its token, under which the
-    transforms find what they made with it.
-    """
-
-    def __init__(self, key, reads):
-        self.key, self.reads = key, reads
-        self.make = None  # makes the rule, for calls of the key
-        self.token = _core.RuleToken(weakref.ref(self))
-        _known_rules.add(self)
-        if _tracing.trusted is not None:
-            _tracing.trusted.add(self)
-
-    def is_good_for(self, key):
-        if _tracing.trusted is None:
-            good = self.is_same()
-        else:
-            good = self in _tracing.trusted
-        return good and _core.same_value(self.key, key)
-
-    def is_same(self):
-        return self.reads.known and self.reads.same()
-
-    def noting(self, trace):
-        """`trace`, followed by a look at what it changed."""
-
-        def traced(mask):
-            if _tracing.trusted is not None:
-                return trace(mask)
-            # What was the same before is so within the trace, whatever that counts or notes.
-            _tracing.trusted = {known for known in list(_known_rules) if known.is_same()}
-            _tracing.trusted.add(self)
-            try:
-                return trace(mask)
-            finally:
-                trusted, _tracing.trusted = _tracing.trusted, None
-                for known in trusted:
-                    known.reads.settle()
-
-        return traced
-
-
-class _Tracing(threading.local):
-    trusted: Any = None  # while a rule is traced: the rules that are good for calls in it
-
-
-_tracing = _Tracing()
 _asking = weakref.WeakSet()  # code of rules; functions are often made anew at each call
-_known_rules = weakref.WeakSet()
-
-
-def _maker(make, trace, known):
-    """What makes a rule of the core, with `make`, that is traced with `trace`."""
-    if known is None:
-        return functools.partial(make, trace, None)
-    return functools.partial(make, known.noting(trace), known.token)
 
 
 class _Call:
@@ -381,15 +287,6 @@ class _Call:
     @functools.cached_property
     def out_avals(self):
         return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types.out_types]
-
-    def key(self):
-        """What calls have in common that may share a rule; None if that cannot be told."""
-        if not all(type(x) in _PLAIN for x in self.nondiff):
-            return None
-        # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
-        nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        settings = (_core.traced_settings(), _core.named_axes())
-        return (*settings, self.positions, *self.types.key, *nondiff)
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -433,7 +330,6 @@ def _trace(one, function, avals, rule, values):
     except ConcretizationTypeError:
         # The derivative that asked for the rule starts again, with values (csrc/rules.h).
         if not one.custom._asks_values:
-            one.custom._forget_rules()
             _asking.update(one.custom._rule_codes())
             _core.note_asked_values()
         raise
@@ -473,7 +369,6 @@ class custom_jvp(_CustomFunction):
         """
         check_callable(jvp, "defjvp")
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
-        self._forget_rules()
         return jvp
 
     def defjvps(self, *jvps):
@@ -526,7 +421,7 @@ class custom_jvp(_CustomFunction):
         if self.jvp is None:
             raise AttributeError(f"'{self._name}' has no jvp rule: set one with defjvp")
 
-    def _rule(self, one, known):
+    def _rule(self, one):
         name = f"the jvp rule of '{self._name}'"
         jvp, symbolic = self.jvp, self.symbolic_zeros
 
@@ -566,7 +461,7 @@ class custom_jvp(_CustomFunction):
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
             return _trace(one, flat, [*one.avals, *moving], name, one.values), out_mask
 
-        return _maker(_core.jvp_rule, trace, known)
+        return _core.jvp_rule(trace)
 
 
 class custom_vjp(_CustomFunction):
@@ -609,7 +504,6 @@ class custom_vjp(_CustomFunction):
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("defvjp: expected symbolic_zeros or optimize_remat; got both")
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
-        self._forget_rules()
 
     def _check_rule(self):
         if self.fwd is None:
@@ -626,7 +520,7 @@ class custom_vjp(_CustomFunction):
                 )
         return {}
 
-    def _rule(self, one, known):
+    def _rule(self, one):
         fwd, symbolic = self.fwd, self.symbolic_zeros
         name = f"the forward rule of '{self._name}'"
 
@@ -654,9 +548,9 @@ class custom_vjp(_CustomFunction):
             if one.values and all(x is not None for x in one.values):
                 values = call(graph, one.values)[len(one.out_avals) :]
             backward = self._backward(one, mask, residual_tree, kept, numbers, values)
-            return graph, known.noting(backward) if known else backward, differentiable
+            return graph, backward, differentiable
 
-        return _maker(_core.vjp_rule, trace, known)
+        return _core.vjp_rule(trace)
 
     def _backward(self, one, mask, residual_tree, kept, numbers, values):
         bwd, symbolic = self.bwd, self.symbolic_zeros
