@@ -162,7 +162,7 @@ UNKNOWN = """
         __slots__ = ("x",)
     slots = Slots()
     slots.x = 2.0
-    big = np.ones(5000, np.float32)
+    big = np.broadcast_to(np.float32(1), 1 << 25)  # more than is compared
     ref = weft.new_ref(wnp.ones(3))
     stamp = time.time
 

@@ -29,9 +29,9 @@ def aot(fun=NOT_GIVEN, /, *, path=None, **options):
     At its first call with arguments of some types a process looks for the trace in a file; if there
     is none, or anything that the function reads has changed, it is traced as `jit` does, and the
     trace is written. What counts as read: the bytecode of the function and of those that it calls,
-    closures, globals, defaults and attributes that they name, classes in the arguments, static
-    values, arrays that it closes over, settings, and the versions of Python, NumPy, jaxlib and
-    weft. All are compared by content, and a function of which something cannot be told (files,
+    closures, globals and their absence, defaults, attributes and annotations, classes, modules,
+    static values, arrays that it closes over, settings, and the versions of Python, NumPy, jaxlib
+    and weft. All are compared by content, and a function of which something cannot be told (files,
     clocks, random numbers of Python's, objects of classes in C, refs, callbacks, meshes) is traced
     in every process; `explain()` says what it was. What the function does besides computing, as
     printing, happens when it is traced only.

@@ -5,7 +5,7 @@ gets so all that can be read of it. An object gets a label where it is first met
 again that label stands for it: so a digest tells also which of several equal things it is. Objects
 of libraries are known by name (`weft._libraries`). All kinds of objects that are understood are
 listed here; any other (files, clocks, iterators, objects of classes in C, modules that are passed
-around) makes the function unknown, and `why` says what it was.
+on) makes the function unknown, and `why` says what it was.
 """
 
 import _abc
@@ -28,7 +28,7 @@ from weft import _core, _libraries
 from weft._code_reads import code_reads
 from weft._jit import _TRACES
 from weft.runtime.disk_cache import blake2b
-from weft.runtime.pytree import registry
+from weft.runtime.pytree import PyTreeDef, registry
 
 _LIMIT_BYTES = 1 << 26  # of all arrays that are closed over
 _LIMIT = 100_000  # of objects
@@ -110,6 +110,8 @@ class Fingerprint:
             self.known, self.why = False, f"{self._part} reads {error}"
         except _Unknown as error:
             self.known, self.why = False, str(error)
+        except Exception as error:  # of a user's metaclass or descriptor
+            self.known, self.why = False, f"{self._part} raises {type(error).__name__}: {error}"
         self.parts = {
             name: blake2b(repr(found).encode(errors="surrogatepass")).hexdigest()
             for name, found in self._found.items()
@@ -214,7 +216,8 @@ class Fingerprint:
             self._class(value)
         elif isinstance(value, np.dtype):
             self._note(str(value), repr(value.descr if value.names else value.str))
-            self._note(repr(value.metadata and sorted(value.metadata)))
+            if value.metadata:
+                self._unknown(f"{self._part} is a dtype with metadata")
         elif isinstance(value, np.generic) and kind.__module__ in ("numpy", "ml_dtypes"):
             self._note(str(value.dtype), repr(value.tobytes()))
             if value.dtype.kind == "O":
@@ -290,6 +293,10 @@ class Fingerprint:
 
     def _tuple_getter(self, value):
         self._note(repr(value.__reduce__()[1]))
+
+    def _tree(self, value):
+        self._note(str(value))
+        self._tokens((value.node_data(), value.children()))
 
     def _numpy_array(self, value):
         self._count(value)
@@ -578,6 +585,7 @@ _BASES: dict[type, Any] = {
     collections.OrderedDict: _base(lambda value: list(collections.OrderedDict.items(value))),
     collections.defaultdict: _base(lambda value: [value.default_factory, *dict.items(value)]),
     set: _base(lambda value: frozenset(set.__iter__(value))),
+    functools.partial: _base(lambda value: (value.func, value.args, value.keywords)),
     frozenset: _base(lambda value: frozenset(frozenset.__iter__(value))),
 }
 _KINDS: dict[type, Any] = {
@@ -604,6 +612,7 @@ _KINDS: dict[type, Any] = {
     types.BuiltinFunctionType: Fingerprint._builtin,
     types.MethodWrapperType: Fingerprint._bound_wrapper,
     collections._tuplegetter: Fingerprint._tuple_getter,
+    PyTreeDef: Fingerprint._tree,
     functools._lru_cache_wrapper: Fingerprint._cached_function,
     np.ndarray: Fingerprint._numpy_array,
     _core.Array: Fingerprint._array,
