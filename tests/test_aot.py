@@ -177,7 +177,7 @@ UNKNOWN = """
     def settings(x): return x * weft.config.weft_enable_x64
     def large(x): return x * big[:3]
     USES = [lambda module, x: module.sin(x)]
-    def passed_on(x): return USES[0](np, x)
+    def passed_on(x): return USES[0](wnp, x)
     def made(x): return x * wnp.asarray(np.arange(3.0))
     def good(x): return x * 2
 """
