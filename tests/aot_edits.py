@@ -1,7 +1,7 @@
 """Calls of the functions of many modules, for test_aot_edits.py: a process of its own.
 
-usage: aot_edits.py FOLDER STORE NAMES: of each package NAME in FOLDER, the result of `main.f(3)` with
-traces kept in STORE, and why it was traced, one line of JSON each.
+usage: aot_edits.py FOLDER STORE NAMES: of each package NAME in FOLDER, the result of `main.f(3)`
+with traces kept in STORE, and why it was traced, one line of JSON each.
 """
 
 import importlib

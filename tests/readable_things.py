@@ -134,7 +134,8 @@ THINGS = [
     ),
     Thing(
         "factory of a field",
-        "@dataclasses.dataclass\nclass $:\n  s: list = dataclasses.field(default_factory=lambda: [{v}])",
+        "@dataclasses.dataclass\nclass $:\n"
+        "  s: list = dataclasses.field(default_factory=lambda: [{v}])",
         "$().s[0]",
     ),
     Thing(

@@ -202,7 +202,9 @@ def test_what_cannot_be_told_is_traced_in_each_process(project):
     assert len(told) == 14, sorted(told)
     for name, reason in told.items():
         assert "weft.aot: not " in reason, (name, reason)
-    assert "time" in told["clock"] and "array.array" in told["made_in_c"] and "id" in told["identity"]
+    assert (
+        "time" in told["clock"] and "array.array" in told["made_in_c"] and "id" in told["identity"]
+    )
 
 
 RULE = """

@@ -74,7 +74,7 @@ def run(folder, store, modules):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """(modules, results before, again, and after the edit with the traces of before, and without)."""
+    """(modules, results before, again, after an edit, and after it without traces)."""
     folder = str(tmp_path_factory.mktemp("modules"))
     store, empty = (str(tmp_path_factory.mktemp(name)) for name in ("store", "empty"))
     step = 1 if EVERYTHING else max(1, len(THINGS) // COUNT)

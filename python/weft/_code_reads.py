@@ -1,8 +1,8 @@
 """What bytecode reads by name: globals, closures, imports, and what it asks of them at once.
 
-A module that a function gets at in one of these ways is read by the attributes that are asked for
-right there (`np.sin` reads `sin`), one chain of names per place. Where it is put to any other use,
-as an argument or in a list, the attributes that are read of it cannot be told: its chain ends there.
+A module that a function gets at so is read by the attributes that are asked for right there
+(`np.sin` reads `sin`), one chain of names per place. Where it is put to any other use, as an
+argument or in a list, the attributes that are read of it cannot be told: its chain ends there.
 """
 
 import functools
@@ -58,10 +58,10 @@ def code_reads(code):
     found: Any = {}
     words: Any = set()
     _collect(code, frozenset(code.co_freevars), {}, found, words)
-    by_kind: Any = {"global": {}, "free": {}, "import": {}}
+    of: Any = {"global": {}, "free": {}, "import": {}}
     for (kind, key), chains in found.items():
-        by_kind[kind][key] = sorted(chains)
-    return CodeReads(_text(code), *by_kind.values(), frozenset(words))
+        of[kind][key] = sorted(chains)
+    return CodeReads(_text(code), of["global"], of["free"], of["import"], frozenset(words))
 
 
 def _collect(code, free, imported, found, words):

@@ -268,7 +268,7 @@ class _CustomFunction:
         return args, tuple(i for i in range(len(args)) if i not in fixed)
 
 
-_asking = weakref.WeakSet()  # code of rules; functions are often made anew at each call
+_asking: Any = weakref.WeakSet()  # code of rules; functions are often made anew at each call
 
 
 class _Call:
@@ -280,7 +280,7 @@ class _Call:
 
     def __init__(self, custom, args, positions, types):
         self.custom, self.positions, self.types = custom, positions, types
-        self.tree = None
+        self.tree: Any = None
         # Per leaf its value, None where it has no single one; empty for a rule that needs none.
         self.values = []
         if custom._asks_values:

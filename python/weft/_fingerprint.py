@@ -1,14 +1,13 @@
 """What a function is, by content: the same in another process exactly if a trace would be.
 
-All that code can get at is followed: what it names (`weft._code_reads`), and of every object that it
-gets so all that can be read of it. An object gets a label where it is first met, and where it is met
-again that label stands for it: so a digest tells also which of several equal things it is. Objects
-of libraries are known by name (`weft._libraries`). All kinds of objects that are understood are
-listed here; any other (files, clocks, iterators, objects of classes in C, modules that are passed
-on) makes the function unknown, and `why` says what it was.
+All that code can get at is followed: what it names (`weft._code_reads`), and of each object all
+that can be read of it. An object gets a label where it is first met, and where it is met again that
+label stands for it: so a digest tells also which of several equal things it is. What libraries have
+is known by name (`weft._libraries`). All kinds of objects that are understood are listed here; any
+other (files, clocks, iterators, objects of classes in C, modules that are passed on) makes the
+function unknown, and `why` says what it was.
 """
 
-import _abc
 import abc
 import collections
 import contextlib
@@ -71,6 +70,7 @@ _DESCRIPTORS = (
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
 )
 _HEAP_TYPE = 1 << 9
+_subclasses: Any = sys.modules["_abc"]  # which classes were registered with abstract ones
 # Attributes with which weft keeps traces at functions.
 _OF_WEFT = frozenset((_TRACES,))
 _ABSENT = object()
@@ -95,10 +95,10 @@ class Fingerprint:
         self.jitted = []
         self._traced_since = traced_since
         self._found: dict[str, list[str]] = {}  # what was found, by part
-        self._labels: dict[int, tuple[Any, str]] = {}  # by identity: the object, which so stays
+        self._labels: Any = {}  # by identity: the object, which so stays
         self._counts: dict[str, int] = {}  # of labels, by part
-        self._pending = collections.deque()  # (object, part, label)
-        self._annotations = []  # (part, function that notes them)
+        self._pending: Any = collections.deque()  # (object, part, label)
+        self._annotations: Any = []  # (part, function that notes them)
         self._are_annotations_read = False
         self._bytes = 0
         self._part = "an argument"
@@ -497,7 +497,7 @@ class Fingerprint:
         classes = [cls]
         while classes:
             one = classes.pop()
-            if isinstance(one, abc.ABCMeta) and _abc._get_dump(one)[0]:
+            if isinstance(one, abc.ABCMeta) and _subclasses._get_dump(one)[0]:
                 self._unknown(f"{self._part} is an abstract class with registered subclasses")
             classes += type.__subclasses__(one)
 
@@ -588,7 +588,7 @@ _BASES: dict[type, Any] = {
     functools.partial: _base(lambda value: (value.func, value.args, value.keywords)),
     frozenset: _base(lambda value: frozenset(frozenset.__iter__(value))),
 }
-_KINDS: dict[type, Any] = {
+_KINDS: Any = {
     tuple: Fingerprint._sequence,
     list: Fingerprint._sequence,
     dict: Fingerprint._mapping,
@@ -611,7 +611,7 @@ _KINDS: dict[type, Any] = {
     types.UnionType: Fingerprint._union,
     types.BuiltinFunctionType: Fingerprint._builtin,
     types.MethodWrapperType: Fingerprint._bound_wrapper,
-    collections._tuplegetter: Fingerprint._tuple_getter,
+    type(vars(collections.namedtuple("_", "x"))["x"]): Fingerprint._tuple_getter,
     PyTreeDef: Fingerprint._tree,
     functools._lru_cache_wrapper: Fingerprint._cached_function,
     np.ndarray: Fingerprint._numpy_array,
