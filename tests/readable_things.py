@@ -370,7 +370,6 @@ THINGS = [
         "2.0 if isinstance($_i(), $) else 3.0",
         "$_i",
         "$_j",
-        is_known=False,
     ),
     Thing(
         "node of trees",

@@ -6,6 +6,7 @@ argument or in a list, the attributes that are read of it cannot be told: its ch
 """
 
 import functools
+import inspect
 import opcode
 import types
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ _STORE_LOAD = _ops("STORE_FAST_LOAD_FAST")
 _TWO_STORE = _ops("STORE_FAST_STORE_FAST")
 _BETWEEN = _ops("SWAP", "POP_TOP", "COPY", "NOP", "ROT_TWO")  # parts of one import
 _IMPORT, _IMPORT_FROM = _OPS["IMPORT_NAME"], _OPS["IMPORT_FROM"]
+# What the compiler makes a class body set.
+_OF_CLASS_BODIES = frozenset(("__firstlineno__", "__static_attributes__"))
 _EXTENDED, _CACHE = _OPS["EXTENDED_ARG"], 0
 _POP_TOP, _SMALL_INT = _OPS["POP_TOP"], _OPS.get("LOAD_SMALL_INT", -1)
 
@@ -67,7 +70,8 @@ def code_reads(code):
 def _collect(code, free, imported, found, words):
     """`free`: the names of the outermost function's closure. `imported`: of variables that modules
     are imported into, the import and the names that were asked of it."""
-    words.update(code.co_names)
+    is_class = not code.co_flags & inspect.CO_NEWLOCALS
+    words.update(set(code.co_names) - _OF_CLASS_BODIES if is_class else code.co_names)
     units = _units(code)
     imported = {name: roots for name, roots in imported.items() if name in code.co_freevars}
     if any(op == _IMPORT for op, _ in units):

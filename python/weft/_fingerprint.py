@@ -197,6 +197,8 @@ class Fingerprint:
         self._note("library", name)
         if isinstance(value, type):
             self._registered(value)
+            if isinstance(value, abc.ABCMeta):
+                self._abstract(value, is_library=True)
             for key, added in _libraries.additions(value):
                 self._note(key, self._token(added))
         else:
@@ -492,14 +494,19 @@ class Fingerprint:
         if functions is not None:
             self._note("node", *map(self._token, functions))
 
-    def _abstract(self, cls):
-        """Of which classes others were registered as subclasses is not followed."""
-        classes = [cls]
+    def _abstract(self, cls, is_library=False):
+        """Classes that were registered as subclasses, also with classes that derive from this; of
+        an abstract class of a library their names only."""
+        classes, registered = [cls], {}
         while classes:
             one = classes.pop()
-            if isinstance(one, abc.ABCMeta) and _subclasses._get_dump(one)[0]:
-                self._unknown(f"{self._part} is an abstract class with registered subclasses")
+            if isinstance(one, abc.ABCMeta):
+                for reference in _subclasses._get_dump(one)[0]:
+                    if (c := reference()) is not None:
+                        registered[f"{c.__module__}.{c.__qualname__}", id(c)] = c
             classes += type.__subclasses__(one)
+        for (name, _), c in sorted(registered.items(), key=lambda item: item[0][0]):
+            self._note("registered", name if is_library else self._token(c))
 
     def _instance(self, value):
         cls = type(value)
@@ -538,7 +545,7 @@ def _contents(cell):
     try:
         return cell.cell_contents
     except ValueError:
-        return "nothing yet"
+        return _ABSENT
 
 
 def _is_of_python(cls):

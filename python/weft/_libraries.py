@@ -193,9 +193,9 @@ def code_of(function):
 
 # ---- Replacements
 
-# Modules that change names of their own as the process goes on, and one that a package of the same
-# authors puts its newer functions into.
-_CHANGING = ("weft.runtime", "weft._pool", "weft._saving", "typing")
+# Modules whose names change as the process goes on: their own, and those of two that others put
+# functions into (test runners, and a package with newer functions for typing).
+_CHANGING = ("weft.runtime", "weft._pool", "weft._saving", "typing", "warnings")
 _remembered = []  # (name, the names of a module or class, a copy, whether it is a class)
 
 
