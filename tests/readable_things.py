@@ -419,12 +419,66 @@ THINGS = [
     Thing("method of a type", "$ = {v}", "len($(' a '))", ("str.strip", "str.lstrip")),
     Thing("bound method of a builtin", "$ = dict(a={v}).get", "$('a')"),
     Thing("operator", "$ = {v}", "$(5.0, 3.0)", ("operator.add", "operator.sub")),
+    Thing("added to a library's function", "PUT(weft.nn.relu, 'mine', {v})", "weft.nn.relu.mine"),
+    Thing(
+        "added to a library's class",
+        "PUT(fractions.Fraction, 'mine', {v})",
+        "fractions.Fraction.mine",
+    ),
+    Thing(
+        "method of a library's class",
+        "PUT(fractions.Fraction, '__neg__', lambda self: {v})",
+        "-fractions.Fraction(1, 2)",
+    ),
+    Thing(
+        "module made at once", "$ = types.ModuleType('$')\n$.s = {v}", "$.s", in_place="$.s = {v}"
+    ),
+    Thing("function made of text", "exec('def $(): return {v}')", "$()"),
+    Thing("recomputed", "$ = weft.checkpoint(lambda y: y * {v})", "$(1.0)"),
+    Thing("partial of weft's", "$ = weft.tree_util.Partial(lambda a, y: a * y, {v})", "$(1.0)"),
+    Thing(
+        "body of a loop", "def $(c, _): return c * {v}, None", "weft.lax.scan($, 1.0, None, 2)[0]"
+    ),
+    Thing("branches", "$ = [lambda y: y, lambda y: y * {v}]", "weft.lax.switch(1, $, 3.0)"),
+    Thing(
+        "rule of a mapping",
+        "@weft.custom_batching.custom_vmap\ndef $(y): return y\n"
+        "@$.def_vmap\ndef $_r(n, b, y): return y * {v}, True",
+        "weft.vmap($)(jnp.ones(2)).sum()",
+    ),
+    Thing(
+        "gradient of one's own",
+        "@weft.custom_gradient\ndef $(y): return y, lambda t: t * {v}",
+        "weft.grad($)(3.0)",
+    ),
+    Thing(
+        "context manager",
+        "@contextlib.contextmanager\ndef $():\n  yield {v}\ndef $_f():\n  with $() as s: return s",
+        "$_f()",
+    ),
+    Thing(
+        "part of a method",
+        "class $:\n  def m(self, s): return s\n  n = functools.partialmethod(m, {v})",
+        "$().n()",
+    ),
+    Thing("generator", "def $():\n  yield {v}", "sum($())"),
+    Thing("default made of a global", "$_s = {v}\ndef $(s=$_s): return s", "$()"),
+    Thing("subclass of a text", "class $_c(str):\n  s = {v}\n$ = $_c('a')", "$.s"),
+    swap("text of a subclass", "class $_c(str): pass\n$ = $_c({v})", "len($)", "'a'", "'bcd'"),
+    swap(
+        "number in a library's tower",
+        "class $: pass\nclass $_o: pass\nnumbers.Number.register({v})",
+        "2.0 if isinstance($(), numbers.Number) else 3.0",
+        "$",
+        "$_o",
+    ),
 ]
 
 HEAD = """
-import abc, collections, dataclasses, enum, fractions, functools, math, operator, sys, types, typing
+import abc, collections, contextlib, dataclasses, enum, fractions, functools
+import math, numbers, operator, sys, types, typing
 import numpy as np
-import weft, weft.nn, weft.numpy as jnp
+import weft, weft.custom_batching, weft.nn, weft.numpy as jnp
 UNDO = []
 def PUT(owner, name, value):
     UNDO.append((owner, name, getattr(owner, name, UNDO)))

@@ -160,7 +160,7 @@ class _CustomFunction:
 
     _kind = _op = ""
     _traced_parts: tuple[str, ...] = ()
-    _follows_from_others = ("_count", "_name", "_signature")  # from the function
+    _follows_from_others = ("_count", "_name", "_signature")  # see weft._fingerprint
     __class_getitem__ = classmethod(types.GenericAlias)
 
     def _check_rule(self):

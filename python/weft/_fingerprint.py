@@ -41,7 +41,7 @@ _DENIED = frozenset(
         *("co_positions", "f_back", "f_builtins", "f_code", "f_globals", "f_lineno", "f_locals"),
         *("gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_lineno", "__traceback__"),
         *("__array_interface__", "__cuda_array_interface__", "ctypes", "unsafe_buffer_pointer"),
-        *("_getframe", "__weakref__", "_abc_impl"),
+        *("_getframe", "_abc_impl"),
     )
 )
 # Names that lead to annotations, which are followed where code has one of them.
