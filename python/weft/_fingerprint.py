@@ -358,7 +358,7 @@ class Fingerprint:
         library = _libraries.code_of(function)
         if library is not None:
             # What it reads of its module is a matter of the library.
-            self._note(library, repr(code.co_code))
+            self._note(library, code_reads(code).text)
             self._tokens(map(_contents, function.__closure__ or ()))
         else:
             self._code(function)

@@ -183,9 +183,16 @@ def _checked(module, path):
 def code_of(function):
     """What tells a function of a library that has no name of its own from others; None for one
     that is not of a library. Raises Stateful."""
-    module = function.__globals__.get("__name__")  # wrappers bear the names of what they wrap
+    known = function.__globals__
+    module = known.get("__name__")  # wrappers bear the names of what they wrap
     top, code = _top(module), function.__code__
-    if top is None or not _is_of(top, code.co_filename):
+    if top is None:
+        return None
+    if code.co_filename == "<string>":  # as the methods that dataclasses get
+        owner = sys.modules.get(module)
+        if owner is None or vars(owner) is not known or not is_library(owner):
+            return None
+    elif not _is_of(top, code.co_filename):
         return None
     _checked(module, code.co_qualname)
     return f"{module}.{code.co_qualname}:{code.co_firstlineno}"
@@ -242,7 +249,7 @@ _GONE = _Gone
 def additions(cls):
     """(name, value) of the functions and constants of a library's class that may be a user's."""
     for name, value in vars(cls).items():
-        function = getattr(value, "__func__", value)
+        function = value.fget if type(value) is property else getattr(value, "__func__", value)
         if type(function) is types.FunctionType:
             if code_of(function) is None:
                 yield name, value
