@@ -6,14 +6,10 @@
 #include "weft/transforms.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "graph_object.h"
-#include "recording.h"
 #include "rules.h"
-#include "trace.h"
 #include "unlocked.h"
-#include "weft/hash.h"
 
 namespace nb = nanobind;
 

@@ -355,8 +355,8 @@ THINGS = [
     Thing("cached function", "@functools.lru_cache\ndef $(): return {v}", "$()", is_known=False),
     Thing(
         "file",
-        "with open(__file__ + '$', 'w') as $: $.write('{v}')",
-        "float(open(__file__ + '$').read())",
+        "import pathlib\npathlib.Path(__file__ + '$').write_text('{v}')",
+        "float(pathlib.Path(__file__ + '$').read_text())",
         is_known=False,
     ),
     Thing(
