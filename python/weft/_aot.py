@@ -79,7 +79,7 @@ class _Traces:
             self._last = read.parts, read.jitted
         self._looked[self._key(described)] = read.parts
         if not read.known:
-            return f"not looked for: {read.why or 'it reads too much'}"
+            return f"not looked for: {read.why}"
         place = self._store()
         if place is None:
             return "not looked for: there is no source file, and no path"

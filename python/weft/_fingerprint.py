@@ -525,7 +525,8 @@ class Fingerprint:
         for c in mro:
             for name, member in vars(c).items():
                 if type(member) is types.MemberDescriptorType and member.__objclass__ is c:
-                    self._slot(c, name, member, value)
+                    if c not in _BASES:
+                        self._slot(c, name, member, value)
                 elif name == "__dict__" and type(member) is types.GetSetDescriptorType:
                     known = member.__get__(value)
                     self._dict({k: x for k, x in known.items() if k not in derived})
