@@ -15,32 +15,13 @@ namespace nb = nanobind;
 namespace weft::py {
 namespace {
 
-// What is known of a call without its values: calls of one key may share a rule.
+// What is known of a call without its values.
 struct CallTypes {
   std::vector<Tree> trees;
   std::vector<Slot> leaves;
   Tree value;
   std::vector<Slot> results;
 };
-
-Ref key_of(const CallTypes& types) {
-  Ref key = Ref::checked(PyList_New(0));
-  auto add = [&](Ref o) { check(PyList_Append(key.get(), o.get())); };
-  auto add_tree = [&](const Tree& tree) {
-    add(tree.definition ? tree.definition : Ref::borrow(Py_None));
-  };
-  auto add_types = [&](const std::vector<Slot>& slots) {
-    // Types live as long as the process.
-    for (const Slot& s : slots)
-      add(Ref::checked(
-          PyLong_FromVoidPtr(reinterpret_cast<char*>(const_cast<Type*>(s.type)) + s.weak)));
-  };
-  for (const Tree& tree : types.trees) add_tree(tree);
-  add_types(types.leaves);
-  add_tree(types.value);
-  add_types(types.results);
-  return Ref::checked(PyList_AsTuple(key.get()));
-}
 
 nb::list list_of(const std::vector<Slot>& slots) {
   nb::list out;
@@ -144,7 +125,6 @@ PyMethodDef functions[] = {
 
 void bind_op_calls(nb::module_& m) {
   nb::class_<CallTypes>(m, "CallTypes", "What is known of a call without its values.")
-      .def_prop_ro("key", [](const CallTypes& t) { return take(key_of(t)); })
       .def_prop_ro("in_tree", [](const CallTypes& t) { return take(definition_of(t.trees)); })
       .def_prop_ro("in_types", [](const CallTypes& t) { return list_of(t.leaves); })
       .def_prop_ro("out_tree", [](const CallTypes& t) { return take(definition_of(t.value)); })

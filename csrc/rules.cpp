@@ -5,10 +5,7 @@
 
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "array.h"
 #include "attrs.h"
@@ -17,8 +14,6 @@
 #include "graph_object.h"
 #include "named_axes.h"
 #include "operand.h"
-#include "weft/hash.h"
-#include "weft/rebuild.h"
 
 namespace nb = nanobind;
 
@@ -70,8 +65,7 @@ GraphRef rule_graph(nb::handle o) {
 template <typename T>
 class PerMask {
  public:
-  PerMask(nb::object function, NamedAxes axes)
-      : function_(std::move(function)), axes_(std::move(axes)) {}
+  explicit PerMask(nb::object function) : function_(std::move(function)) {}
 
   template <typename F>
   std::shared_ptr<const T> get(const Mask& mask, F&& convert) const {
@@ -87,66 +81,13 @@ class PerMask {
 
  private:
   nb::object function_;
-  NamedAxes axes_;  // of the place where the rule was given
+  NamedAxes axes_ = named_axes();  // of the place where the rule was given
   mutable std::map<std::vector<bool>, std::shared_ptr<const T>> made_;
 };
 
-// What rules of one token have in common: they are equal.
-struct HasToken {
-  RuleTokenRef token;  // null: equal to itself only
-};
-
-// Stands for the rules of a token where it must not keep them alive.
-struct Absent {
-  std::weak_ptr<RuleToken> token;
-
-  bool same(const std::weak_ptr<RuleToken>& o) const {
-    return !token.owner_before(o) && !o.owner_before(token);
-  }
-};
-
-// Base is CustomJvp or CustomVjp.
-template <typename Base>
-struct StandIn : Base, Absent {
-  const RuleToken* address;
-
-  explicit StandIn(const RuleTokenRef& t) : Absent{t}, address(t.get()) {}
-  uint64_t hash() const override { return hash_pointer(address); }
-  bool equals(const AttrObject& other) const override {
-    if (const auto* o = dynamic_cast<const Absent*>(&other)) return same(o->token);
-    const auto* o = dynamic_cast<const HasToken*>(&other);
-    return o && o->token && same(o->token);
-  }
-  std::string text() const override { return "rule"; }
-};
-[[noreturn]] void nobody_there() { throw Error(ErrorKind::kInternal, "a rule that is not there"); }
-struct JvpStandIn final : StandIn<CustomJvp> {
-  using StandIn::StandIn;
-  std::shared_ptr<const JvpGraph> jvp(const Mask&) const override { nobody_there(); }
-};
-struct VjpStandIn final : StandIn<CustomVjp> {
-  using StandIn::StandIn;
-  std::shared_ptr<const CustomForward> forward(const Mask&) const override { nobody_there(); }
-};
-
-// Base is CustomJvp or CustomVjp.
-template <typename Base>
-struct Tokened : Base, HasToken {
-  uint64_t hash() const override { return token ? hash_pointer(token.get()) : Base::hash(); }
-  bool equals(const AttrObject& other) const override {
-    if (this == &other) return true;
-    if (!token) return false;
-    if (const auto* o = dynamic_cast<const Absent*>(&other)) return o->same(token);
-    const auto* o = dynamic_cast<const HasToken*>(&other);
-    return o && o->token == token;
-  }
-};
-
-NamedAxes axes_of(const RuleTokenRef& token) { return token ? token->axes : named_axes(); }
-
-struct PyJvp final : Tokened<CustomJvp> {
+struct PyJvp final : CustomJvp {
   // mask of inputs -> (graph, mask of outputs)
-  PyJvp(nb::object f, RuleTokenRef t) : graphs(std::move(f), axes_of(t)) { token = std::move(t); }
+  explicit PyJvp(nb::object f) : graphs(std::move(f)) {}
   PerMask<JvpGraph> graphs;
 
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
@@ -159,22 +100,24 @@ struct PyJvp final : Tokened<CustomJvp> {
   }
 };
 
+// Asked at each transposition: what vjp() gives may be called again when the rule has changed.
 struct PyBackward final : CustomBackward {
-  // mask of cotangents -> graph
-  explicit PyBackward(nb::object f) : graphs(std::move(f), named_axes()) {}
-  PerMask<Graph> graphs;
+  explicit PyBackward(nb::object f) : function(std::move(f)) {}
+  nb::object function;            // mask of cotangents -> graph
+  NamedAxes axes = named_axes();  // of the place where the rule was given
   TypeRefs types;
 
   GraphRef backward(const Mask& cotangents) const override {
-    return graphs.get(cotangents, [](nb::object made) { return rule_graph(made); });
+    NamedAxesScope scope(axes);
+    return calling_python([&] { return rule_graph(function(to_tuple(cotangents))); });
   }
   TypeRefs out_types() const override { return types; }
 };
 
-struct PyVjp final : Tokened<CustomVjp> {
+struct PyVjp final : CustomVjp {
   // mask of inputs -> (forward graph, function of a mask of cotangents, types of the results that
   // have cotangents)
-  PyVjp(nb::object f, RuleTokenRef t) : graphs(std::move(f), axes_of(t)) { token = std::move(t); }
+  explicit PyVjp(nb::object f) : graphs(std::move(f)) {}
   PerMask<CustomForward> graphs;
 
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
@@ -209,161 +152,9 @@ struct PyPolicy final : SavePolicy {
   }
 };
 
-// ---- Tokens
-
-struct TokenHolder {
-  explicit TokenHolder(nb::object known) { token->known = Ref::borrow(known.ptr()); }
-  RuleTokenRef token = std::make_shared<RuleToken>();
-};
-
-ObjectRef rule_of(const Op& op) {
-  int at = op.attrs ? op.attrs->schema().find("rule") : -1;
-  if (at < 0) return nullptr;
-  const auto* object = std::get_if<ObjectRef>(&op.attrs->values()[static_cast<size_t>(at)]);
-  return object ? *object : nullptr;
-}
-
-// The rule that this one is derived from in the end, which may be itself.
-ObjectRef innermost(ObjectRef rule) {
-  while (const auto* derived = dynamic_cast<const CustomRule*>(rule.get())) {
-    ObjectRef base = derived->base();
-    if (!base) break;
-    rule = std::move(base);
-  }
-  return rule;
-}
-
-// Null if it has none.
-RuleTokenRef token_of(const ObjectRef& rule) {
-  ObjectRef written = innermost(rule);
-  const auto* has = dynamic_cast<const HasToken*>(written.get());
-  return has ? has->token : nullptr;
-}
-
-using MapRule = FunctionRef<ObjectRef(const ObjectRef&)>;
-
-// A rule with what `f` gives for the rule that it is derived from in the end; null if that is null.
-ObjectRef map_rule(const ObjectRef& rule, MapRule f) {
-  const auto* derived = dynamic_cast<const CustomRule*>(rule.get());
-  ObjectRef base = derived ? derived->base() : nullptr;
-  if (!base) return f(rule);
-  ObjectRef mapped = map_rule(base, f);
-  return mapped ? derived->derived_from(mapped) : nullptr;
-}
-
-// One copy per distinct graph; null for a graph with a rule for which there is null.
-using Copies = std::unordered_map<const Graph*, GraphRef>;
-
-GraphRef map_rules(const GraphRef& graph, MapRule f, Copies& copies) {
-  if (auto known = copies.find(graph.get()); known != copies.end()) return known->second;
-  bool complete = true;
-  GraphBuilder b;
-  GraphRef made = rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
-    AttrsRef attrs = map_graphs(op.attrs, [&](const GraphRef& g) {
-      GraphRef inner = map_rules(g, f, copies);
-      complete &= inner != nullptr;
-      return inner ? inner : g;
-    });
-    if (ObjectRef rule = rule_of(op)) {
-      ObjectRef mapped = map_rule(rule, f);
-      complete &= mapped != nullptr;
-      if (mapped) attrs = attrs->with({{"rule", mapped}});
-    }
-    return b.add_typed(*op.info, operands, attrs, graph->result_types(op));
-  });
-  return copies[graph.get()] = complete ? made : nullptr;
-}
-
-// Whether `f` holds for all ops of a graph, and of those that it holds.
-template <typename F>
-bool all_ops(const Graph& graph, F&& f, std::unordered_set<const Graph*>& seen) {
-  if (!seen.insert(&graph).second) return true;
-  for (const Op& op : graph.ops()) {
-    if (!op.attrs) continue;
-    if (!f(op)) return false;
-    bool all = true;
-    for_each_graph(op.attrs, [&](const GraphRef& g) { all = all && all_ops(*g, f, seen); });
-    if (!all) return false;
-  }
-  return true;
-}
-template <typename F>
-bool all_ops(const Graph& graph, F&& f) {
-  std::unordered_set<const Graph*> seen;
-  return all_ops(graph, f, seen);
-}
-
 }  // namespace
 
 uint64_t asked_values() { return asked; }
-
-bool has_rule_objects(const Graph& graph) {
-  return !all_ops(graph, [](const Op& op) { return !rule_of(op); });
-}
-
-bool is_self_contained(const Graph& graph) {
-  return all_ops(graph, [](const Op& op) {
-    for (const Attr& attr : op.attrs->values()) {
-      const auto* object = std::get_if<ObjectRef>(&attr);
-      if (!object || !*object || (*object)->is_portable()) continue;
-      if (dynamic_cast<const Absent*>(innermost(*object).get())) continue;
-      const auto* held = dynamic_cast<const PyHeld*>(object->get());
-      if (!held || !is_array(held->object.get())) return false;
-    }
-    return true;
-  });
-}
-
-Ref RuleToken::rules() const { return Ref::checked(PyObject_CallNoArgs(known.get())); }
-
-bool RuleToken::is_current() const {
-  Ref found = rules();
-  if (found.get() == Py_None) return false;
-  Ref same = Ref::checked(PyObject_CallMethodNoArgs(found.get(), name("is_same")));
-  return same.get() == Py_True;
-}
-
-std::vector<RuleTokenRef> rule_tokens(const Graph& graph) {
-  std::vector<RuleTokenRef> tokens;
-  if (graph.depth() == 1) return tokens;
-  all_ops(graph, [&](const Op& op) {
-    ObjectRef rule = rule_of(op);
-    RuleTokenRef token = rule ? token_of(rule) : nullptr;
-    if (token && std::find(tokens.begin(), tokens.end(), token) == tokens.end())
-      tokens.push_back(std::move(token));
-    return true;
-  });
-  return tokens;
-}
-
-GraphRef without_rule_objects(const GraphRef& graph) {
-  Copies copies;
-  auto absent = [](const ObjectRef& rule) -> ObjectRef {
-    RuleTokenRef token = token_of(rule);
-    if (!token) return nullptr;
-    if (dynamic_cast<const CustomJvp*>(rule.get())) return std::make_shared<JvpStandIn>(token);
-    return std::make_shared<VjpStandIn>(token);
-  };
-  return map_rules(graph, absent, copies);
-}
-
-GraphRef with_rule_objects(const GraphRef& graph) {
-  if (!has_rule_objects(*graph)) return graph;
-  Copies copies;
-  std::unordered_map<RuleToken*, ObjectRef> rules;
-  auto present = [&](const ObjectRef& rule) -> ObjectRef {
-    const auto* absent = dynamic_cast<const Absent*>(rule.get());
-    RuleTokenRef token = absent ? absent->token.lock() : nullptr;
-    if (!token) return nullptr;
-    ObjectRef& known = rules[token.get()];
-    if (known) return known;
-    Ref found = token->rules();
-    if (found.get() == Py_None) return nullptr;
-    Ref made = Ref::checked(PyObject_CallMethodNoArgs(found.get(), name("make")));
-    return known = object_of(made.get());
-  };
-  return map_rules(graph, present, copies);
-}
 
 GraphRef hold_captures(const Recording& r) {
   if (r.captures.empty()) return r.graph;
@@ -389,20 +180,12 @@ PyObject* held_object(const AttrObject& held) {
 }
 
 void bind_rules(nb::module_& m) {
-  nb::class_<TokenHolder>(m, "RuleToken", "What rules that stay the same have in common.")
-      .def(nb::init<nb::object>(), nb::arg("known"));
   m.def(
-      "jvp_rule",
-      [](nb::object f, const TokenHolder* t) {
-        return ObjectHolder{std::make_shared<PyJvp>(std::move(f), t ? t->token : nullptr)};
-      },
-      nb::arg("function"), nb::arg("token").none());
+      "jvp_rule", [](nb::object f) { return ObjectHolder{std::make_shared<PyJvp>(std::move(f))}; },
+      nb::arg("function"));
   m.def(
-      "vjp_rule",
-      [](nb::object f, const TokenHolder* t) {
-        return ObjectHolder{std::make_shared<PyVjp>(std::move(f), t ? t->token : nullptr)};
-      },
-      nb::arg("function"), nb::arg("token").none());
+      "vjp_rule", [](nb::object f) { return ObjectHolder{std::make_shared<PyVjp>(std::move(f))}; },
+      nb::arg("function"));
   m.def("save_policy", [](nb::object f) {
     auto policy = std::make_shared<PyPolicy>();
     policy->function = std::move(f);

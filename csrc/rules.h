@@ -6,8 +6,6 @@
 #include <nanobind/nanobind.h>
 
 #include "bound.h"
-#include "lru_table.h"
-#include "named_axes.h"
 #include "recording.h"
 #include "weft/graph_rules.h"
 
@@ -39,36 +37,6 @@ PyObject* guard_with_rules(F&& body) {
     }
   });
 }
-
-// Rules that users wrote for a function and that stay the same have one token, through which what
-// was transformed with them is found again (transforms.cpp). Python holds it with the function; it
-// holds no rule, so that functions can die.
-struct RuleToken {
-  Ref known;                      // a weak reference of Python's to what knows the rules
-  Ref rules() const;              // that; None if it is gone
-  bool is_current() const;        // whether the rules are as they were
-  NamedAxes axes = named_axes();  // where the rules were given, of which their graphs may speak
-
-  struct Key {
-    GraphRef graph;  // with stand-ins for the rules
-    std::string options;
-  };
-  LruTable<Key, std::shared_ptr<void>> transformed{64};
-};
-using RuleTokenRef = std::shared_ptr<RuleToken>;
-
-// The tokens of the rules that a graph has; those without one are left out.
-std::vector<RuleTokenRef> rule_tokens(const Graph& graph);
-// The graph with stand-ins for its rules, equal to every graph with rules of the same tokens; null
-// if one has none.
-GraphRef without_rule_objects(const GraphRef& graph);
-// Such a graph with rules again; null if those are gone.
-GraphRef with_rule_objects(const GraphRef& graph);
-// Whether a graph holds rules: functions of users, and what these close over.
-bool has_rule_objects(const Graph& graph);
-// Whether a graph means the same in every trace: whether it holds no objects of users but arrays,
-// and what stands for rules.
-bool is_self_contained(const Graph& graph);
 
 void bind_rules(nanobind::module_& m);
 

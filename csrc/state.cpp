@@ -139,8 +139,6 @@ void bind_state(nb::module_& m) {
     int d = default_device();
     return d < 0 ? nb::none() : nb::borrow(device_table()[d].device.get());
   });
-  // A number for all settings together that change what is traced, for keys.
-  m.def("traced_settings", [] { return traced_settings(); });
   m.def("get_setting", [](const std::string& name) { return setting_named(name).of(settings()); });
   // None: the thread follows the process again.
   m.def(

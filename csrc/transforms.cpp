@@ -6,14 +6,10 @@
 #include "weft/transforms.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "graph_object.h"
-#include "recording.h"
 #include "rules.h"
-#include "trace.h"
 #include "unlocked.h"
-#include "weft/hash.h"
 
 namespace nb = nanobind;
 
@@ -62,89 +58,6 @@ nb::tuple from_dims(const BatchDims& dims) {
   }
   return nb::tuple(out);
 }
-
-// ---- Found again by the token of rules
-
-GraphRef stripped(const GraphRef& graph) {
-  const std::string pass = "strip_rules";
-  return run_passes(graph, {&pass, 1});
-}
-
-std::string option_text(const char* transform, std::initializer_list<const Mask*> masks) {
-  std::string out = transform;
-  for (const Mask* mask : masks) {
-    out += ' ';
-    for (bool m : *mask) out += m ? '1' : '0';
-  }
-  return out;
-}
-
-// What a token keeps for a graph with rules.
-class Kept {
- public:
-  Kept(RuleToken& token, const GraphRef& graph, std::string options)
-      : token_(token),
-        graph_(graph),
-        options_(std::move(options)),
-        hash_(hash_combine(graph->structural_hash(), std::hash<std::string>()(options_))) {}
-
-  template <typename T>
-  std::shared_ptr<T> find() const {
-    auto known = token_.transformed.find(hash_, [&](const RuleToken::Key& k) {
-      return k.options == options_ && equal(*k.graph, *graph_) && same_places(*k.graph, *graph_);
-    });
-    return known ? std::static_pointer_cast<T>(*known) : nullptr;
-  }
-  void keep(std::shared_ptr<void> made) const {
-    if (GraphRef key = without_rule_objects(graph_))
-      token_.transformed.insert(hash_, {std::move(key), options_}, std::move(made));
-  }
-
- private:
-  RuleToken& token_;
-  const GraphRef& graph_;
-  std::string options_;
-  uint64_t hash_;
-};
-
-// Within a trace, or for a transform around this one, rules are still needed.
-bool runs_at_once() { return context_stack().empty(); }
-
-// A graph as a token may keep it; null if it may not.
-GraphRef to_keep(const GraphRef& graph, bool at_once) {
-  if (at_once) return has_rule_objects(*graph) ? nullptr : graph;
-  GraphRef absent = without_rule_objects(graph);
-  return absent && is_self_contained(*absent) ? absent : nullptr;
-}
-
-// A transform of a graph. T has the new graph as a member.
-template <typename T>
-std::shared_ptr<const T> transformed(const GraphRef& graph, std::string options,
-                                     FunctionRef<std::shared_ptr<const T>()> transform) {
-  auto make = [&] { return unlocked(*graph, [&] { return transform(); }); };
-  std::vector<RuleTokenRef> tokens = rule_tokens(*graph);
-  if (tokens.empty()) return make();
-  bool at_once = runs_at_once();
-  Kept kept(*tokens[0], graph, (at_once ? "at once " : "traced ") + options);
-  if (auto known = kept.find<T>()) {
-    if (at_once) return known;
-    auto found = std::make_shared<T>(*known);
-    found->graph = with_rule_objects(known->graph);
-    if (found->graph) return found;
-  }
-  auto made = std::make_shared<T>(*make());
-  if (at_once) made->graph = stripped(made->graph);
-  if (GraphRef form = to_keep(made->graph, at_once)) {
-    auto copy = std::make_shared<T>(*made);
-    copy->graph = std::move(form);
-    kept.keep(std::move(copy));
-  }
-  return made;
-}
-
-}  // namespace
-
-namespace {
 
 // ---- Later
 //
@@ -210,8 +123,7 @@ std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions
     return std::make_shared<JvpGraph>(
         JvpGraph{derivative_later("pushforward", graph, options.in_mask, outputs), outputs});
   }
-  return transformed<JvpGraph>(graph, option_text("jvp", {&options.in_mask, &options.instantiate}),
-                               [&] { return jvp(graph, options); });
+  return unlocked(*graph, [&] { return jvp(graph, options); });
 }
 
 std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions& options) {
@@ -220,18 +132,11 @@ std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions
     return std::make_shared<VjpGraph>(
         VjpGraph{derivative_later("pullback", graph, options.in_mask, outputs), outputs});
   }
-  return transformed<VjpGraph>(graph, option_text("vjp", {&options.in_mask, &options.cotangents}),
-                               [&] { return vjp(graph, options); });
+  return unlocked(*graph, [&] { return vjp(graph, options); });
 }
 
 std::shared_ptr<const VmapGraph> vmap_here(const GraphRef& graph, const VmapOptions& options) {
-  std::string text =
-      cat("vmap ", options.size, ' ', options.axis_name, ' ', options.spmd_axis_name);
-  for (const BatchDims* dims : {&options.in_dims, &options.out_dims}) {
-    text += ';';
-    for (int d : *dims) text += cat(d, ',');
-  }
-  return transformed<VmapGraph>(graph, std::move(text), [&] { return vmap(graph, options); });
+  return unlocked(*graph, [&] { return vmap(graph, options); });
 }
 
 std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
@@ -244,90 +149,37 @@ std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
     };
     return std::make_shared<JacobianGraph>(JacobianGraph{jacobian_of(*graph, options, parts)});
   }
-  std::string text = cat(option_text("jacobian", {&options.in_mask}), ' ', options.num_values,
-                         options.forward ? " forward" : " reverse");
-  return transformed<JacobianGraph>(graph, std::move(text),
-                                    [&] { return jacobian(graph, options); });
+  return unlocked(*graph, [&] { return jacobian(graph, options); });
 }
 
 Linearized::Linearized(GraphRef graph, Mask inputs, size_t num_values)
-    : graph_(std::move(graph)),
-      inputs_(std::move(inputs)),
-      num_values_(num_values),
-      later_(are_varying_known()) {
-  if (later_) {
-    made_ = std::make_shared<Made>();
-    made_->out_mask = moving(graph_, inputs_);
-    for (uint32_t i = 0; i < graph_->num_inputs(); ++i) made_->residuals.push_back({true, i});
-    forward_ = graph_;
+    : graph_(std::move(graph)), inputs_(std::move(inputs)), num_values_(num_values) {
+  if (!are_varying_known()) {
+    made_ = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
     return;
   }
-  bool at_once = runs_at_once();
-  tokens_ = rule_tokens(*graph_);
-  std::optional<Kept> kept;
-  if (!tokens_.empty()) {
-    kept.emplace(*tokens_[0], graph_,
-                 cat(at_once ? "at once " : "traced ", option_text("linearize", {&inputs_}), ' ',
-                     num_values));
-    made_ = kept->find<Made>();
-    if (made_) forward_ = with_rule_objects(made_->forward);
-    if (forward_) return;
-  }
-  full_ = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
-  forward_ = kept && at_once ? stripped(full_->forward) : full_->forward;
-  made_ = std::make_shared<Made>();
-  made_->out_mask = full_->out_mask;
-  made_->residuals = full_->residuals;
-  if (!kept) return;
-  made_->forward = to_keep(forward_, at_once);
-  if (made_->forward) kept->keep(made_);
-}
-
-const LinearizedGraph& Linearized::full() const {
-  if (full_) return *full_;
-  auto again = unlocked(*graph_, [&] { return linearize(graph_, {.in_mask = inputs_}); });
-  if (again->residuals != made_->residuals || again->out_mask != made_->out_mask ||
-      again->forward->output_types() != forward_->output_types())
-    raise_error("TreeStructureError",
-                "expected the same residuals of a forward rule that is traced again; got others");
-  full_ = std::move(again);
-  return *full_;
-}
-
-GraphRef Linearized::form(GraphRef (Made::*which)[2], FunctionRef<GraphRef()> make) const {
-  // The backward rules that count are those of now.
-  bool current = std::all_of(tokens_.begin(), tokens_.end(),
-                             [](const RuleTokenRef& token) { return token->is_current(); });
-  if (tokens_.empty() || !current) return make();
-  bool at_once = runs_at_once();
-  GraphRef& known = (made_.get()->*which)[at_once];
-  if (GraphRef found = known ? with_rule_objects(known) : nullptr) return found;
-  GraphRef made = make();
-  if (at_once) made = stripped(made);
-  known = to_keep(made, at_once);
-  return made;
+  auto later = std::make_shared<LinearizedGraph>();
+  later->forward = graph_;
+  later->out_mask = moving(graph_, inputs_);
+  for (uint32_t i = 0; i < graph_->num_inputs(); ++i) later->residuals.push_back({true, i});
+  made_ = later;
 }
 
 GraphRef Linearized::push() const {
-  if (later_)
-    return outputs_from(
-        derivative_later("pushforward", without_effects(graph_), inputs_, made_->out_mask),
-        graph_->outputs().size());
-  return form(&Made::push, [&] { return full().linear; });
+  if (made_->linear) return made_->linear;
+  return outputs_from(derivative_later("pushforward", without_effects(graph_), inputs_, out_mask()),
+                      graph_->outputs().size());
 }
 
 GraphRef Linearized::pull() const {
-  if (later_) {
-    Mask outputs = out_mask();
-    for (size_t i = num_values_; i < outputs.size(); ++i) outputs[i] = false;
-    return outputs_from(derivative_later("pullback", without_effects(graph_), inputs_, outputs),
-                        graph_->outputs().size());
+  Mask outputs = out_mask();
+  if (made_->linear) {
+    auto count = std::count(outputs.begin(), outputs.begin() + num_values_, true);
+    return transposed(made_->linear, residuals().size(), static_cast<size_t>(count));
   }
-  return form(&Made::pull, [&] {
-    const Mask& mask = out_mask();
-    auto count = std::count(mask.begin(), mask.begin() + num_values_, true);
-    return transposed(full().linear, residuals().size(), static_cast<size_t>(count));
-  });
+  for (size_t i = num_values_; i < outputs.size(); ++i) outputs[i] = false;
+  return outputs_from(derivative_later("pullback", without_effects(graph_), inputs_, outputs),
+                      graph_->outputs().size());
 }
 
 TransposeOptions from_first(const Graph& linear, size_t num_residuals, size_t num_cotangents) {

@@ -10,8 +10,7 @@
 
 namespace weft::py {
 
-// The core's transforms of graphs that are called where they were recorded; found again also if a
-// graph has rules of users, and then without them where it runs at once. Long graphs are
+// The core's transforms of graphs that are called where they were recorded. Long graphs are
 // transformed without the interpreter's lock.
 std::shared_ptr<const JvpGraph> jvp_here(const GraphRef& graph, const JvpOptions& options);
 std::shared_ptr<const VjpGraph> vjp_here(const GraphRef& graph, const VjpOptions& options);
@@ -25,7 +24,7 @@ class Linearized {
   // Of the outputs, only the first `num_values` have cotangents.
   Linearized(GraphRef graph, Mask inputs, size_t num_values);
 
-  const GraphRef& forward() const { return forward_; }
+  const GraphRef& forward() const { return made_->forward; }
   const Mask& out_mask() const { return made_->out_mask; }
   const std::vector<Residual>& residuals() const { return made_->residuals; }
   // residuals, tangents of the inputs -> tangents of the outputs in out_mask()
@@ -34,25 +33,12 @@ class Linearized {
   GraphRef pull() const;
 
  private:
-  // Graphs in the form in which they are kept; what calls with rules of the same tokens share.
-  struct Made {
-    GraphRef forward;
-    Mask out_mask;
-    std::vector<Residual> residuals;
-    // Where they run at once, and within traces.
-    GraphRef push[2] = {}, pull[2] = {};
-  };
-  const LinearizedGraph& full() const;
-  GraphRef form(GraphRef (Made::*which)[2], FunctionRef<GraphRef()> make) const;
-
   GraphRef graph_;
   Mask inputs_;
   size_t num_values_;
-  bool later_;  // once it is known what varies; the inputs are the residuals then
-  std::vector<RuleTokenRef> tokens_;
-  std::shared_ptr<Made> made_;
-  GraphRef forward_;
-  mutable std::shared_ptr<const LinearizedGraph> full_;  // with the rules of this call
+  // Without a linear graph where that is made later, once it is known what varies; the inputs are
+  // the residuals then.
+  std::shared_ptr<const LinearizedGraph> made_;
 };
 
 // The transpose of a linear graph, whose first inputs are residuals, for cotangents of the first

@@ -104,6 +104,7 @@ from weft._jacobian import (  # noqa: E402
     jacrev,
 )
 from weft._jit import jit  # noqa: E402
+from weft._libraries import remember as _remember  # noqa: E402
 from weft._refs import (  # noqa: E402
     Ref,
     empty_ref,
@@ -331,3 +332,4 @@ _LATER = {
 __getattr__, __dir__ = _public(__name__, __all__, later=_LATER)
 
 _open_to_users(__name__)
+_remember()

@@ -29,9 +29,9 @@ def aot(fun=NOT_GIVEN, /, *, path=None, **options):
     At its first call with arguments of some types a process looks for the trace in a file; if there
     is none, or anything that the function reads has changed, it is traced as `jit` does, and the
     trace is written. What counts as read: the bytecode of the function and of those that it calls,
-    closures, globals, defaults and attributes that they name, classes in the arguments, static
-    values, arrays that it closes over, settings, and the versions of Python, NumPy, jaxlib and
-    weft. All are compared by content, and a function of which something cannot be told (files,
+    closures, globals and their absence, defaults, attributes and annotations, classes, modules,
+    static values, arrays that it closes over, settings, and the versions of Python, NumPy, jaxlib
+    and weft. All are compared by content, and a function of which something cannot be told (files,
     clocks, random numbers of Python's, objects of classes in C, refs, callbacks, meshes) is traced
     in every process; `explain()` says what it was. What the function does besides computing, as
     printing, happens when it is traced only.
@@ -65,14 +65,21 @@ class _Traces:
         self._made_with = made_with
         self._path = path
         self._looked = {}  # by call, what was read before the trace
+        # Of the last of these: what was read, and the jitted functions that were met.
+        self._last = None, ()
 
     def load(self, described):
         """(graph, captured arrays, structure of the result or None, a result with numbers for its
         leaves, weak types, whether it has no rules of derivatives), or why there is none."""
-        read = self._read(described)
+        before, jitted = self._last
+        read = self._read(described, jitted)
+        if read.known and before is not None and before != read.parts:
+            read = self._read(described)  # what was traced since was something else
+        if read.known:
+            self._last = read.parts, read.jitted
         self._looked[self._key(described)] = read.parts
         if not read.known:
-            return f"not looked for: {read.why or 'it reads too much'}"
+            return f"not looked for: {read.why}"
         place = self._store()
         if place is None:
             return "not looked for: there is no source file, and no path"
@@ -89,7 +96,7 @@ class _Traces:
 
     def save(self, described, graph, captures, out_tree, weak, runs_only):
         """None, or why the trace is not kept."""
-        read = self._read(described)
+        read = self._read(described, self._last[1])
         place = self._store()
         if not read.known or place is None:
             return None  # it was not looked for, and that was told
@@ -116,12 +123,12 @@ class _Traces:
 
     # ---- What is read, and where it is kept
 
-    def _read(self, described):
+    def _read(self, described, traced_since=()):
         _, structure, statics, _ = described
         values = [self._function, *statics]
         if structure is not None:
             values += _classes(structure[0])
-        return Fingerprint(values)
+        return Fingerprint(values, traced_since)
 
     def _name(self):
         function = self._function

@@ -199,6 +199,8 @@ class custom_vmap:
             return results, True
     """
 
+    _follows_from_others = ("_signature",)  # see weft._fingerprint
+
     def __init__(self, fun):
         check_callable(fun, "custom_vmap")
         wrap(self, fun)

@@ -1,13 +1,12 @@
 """Derivatives that users write: custom_jvp, custom_vjp, custom_gradient, closure_convert.
 
 A call of such a function on traced values is one op that holds the function's graph and its rule
-(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it, once
-for each set of arguments that have a derivative; without a derivative it never runs.
+(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it: at each
+call of an un-jitted derivative, so that it is the rule of now. Without a derivative it never runs.
 """
 
 import functools
 import inspect
-import threading
 import types
 import weakref
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 
 from weft import _core
 from weft._autodiff import argument_names
-from weft._dependencies import Reads
 from weft._recording import (
     call,
     check_callable,
@@ -39,10 +37,8 @@ from weft.errors import (
 from weft.runtime.pytree import registry
 from weft.tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map
 
-_PLAIN = (type(None), bool, int, float, complex, str)
 _NUMBERS = (bool, int, float, complex, np.generic)
-_MAX_KNOWN = 64
-_MAX_ATTEMPTS = 64
+_LEAF = registry.flatten(0)[1]
 
 
 class SymbolicZero:
@@ -120,18 +116,29 @@ def _checked(x, aval, where, converts=False):
     `converts`: another dtype is taken as well, unless it is complex and that of the type is not.
     """
     check_leaves([x], lambda _: where())
-    got = typeof(x)
-    expected = ShapedArray(aval.shape, aval.dtype)
-    if got.shape != aval.shape:
-        raise ShapeError(f"expected {where()} to be {expected}; got {got}")
-    is_taken = (
-        got.dtype.kind != "c" or aval.dtype.kind == "c"
-        if converts
-        else got.weak_type and got.dtype.kind == aval.dtype.kind
-    )
-    if got.dtype != aval.dtype and not is_taken:
-        raise DTypeError(f"expected {where()} to be {expected}; got {got}")
+    shape, dtype, weak = _core.typeof(x)
+    if shape != aval.shape or dtype != aval.dtype:
+        expected = ShapedArray(aval.shape, aval.dtype)
+        if shape != aval.shape:
+            raise ShapeError(f"expected {where()} to be {expected}; got {typeof(x)}")
+        is_taken = (
+            dtype.kind != "c" or aval.dtype.kind == "c"
+            if converts
+            else weak and dtype.kind == aval.dtype.kind
+        )
+        if not is_taken:
+            raise DTypeError(f"expected {where()} to be {expected}; got {typeof(x)}")
     return _core.astype(x, aval.dtype)
+
+
+_aval = functools.lru_cache(1024)(
+    lambda shape, dtype, weak: ShapedArray(shape, dtype, weak_type=weak)
+)
+
+
+def _flatten(tree):
+    """As registry.flatten, at once for what is one traced value."""
+    return ([tree], _LEAF) if type(tree) is _core.Tracer else registry.flatten(tree)
 
 
 def _pair(result, rule, expected):
@@ -151,14 +158,15 @@ def wrap(outer, fun):
 class _CustomFunction:
     """A function with a rule: arguments by position, those that have no derivative apart."""
 
-    _kind = ""
+    _kind = _op = ""
     _traced_parts: tuple[str, ...] = ()
+    _follows_from_others = ("_count", "_name", "_signature")  # see weft._fingerprint
     __class_getitem__ = classmethod(types.GenericAlias)
 
     def _check_rule(self):
         raise NotImplementedError
 
-    def _rule(self, one: Any, known: Any) -> Any:
+    def _rule(self, one: Any) -> Any:
         raise NotImplementedError
 
     def _staged(self, args):
@@ -192,14 +200,9 @@ class _CustomFunction:
         kinds = {p.kind for p in self._signature.parameters.values()} if self._signature else {None}
         positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
         self._count = len(parameters) if kinds <= positional else None
-        self._forget_rules()
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
-
-    def _forget_rules(self):
-        self._known = {}  # key of a call: _KnownRule
-        self._attempts = 0
 
     def _rule_codes(self):
         rules = [getattr(self, part) for part in self._traced_parts]
@@ -208,27 +211,7 @@ class _CustomFunction:
     @property
     def _asks_values(self):
         """Whether a rule of this code was found to ask for values of its arguments."""
-        return bool(_asking) and any(code in _asking for code in self._rule_codes())
-
-    def _known_rule(self, one):
-        """The _KnownRule of a call; None if its rule has to be traced for it alone."""
-        key = None if self._asks_values else one.key()
-        if key is None:
-            return None
-        known = self._known.get(key)
-        if known is not None and known.is_good_for(key):
-            return known
-        # A function whose rules never stay the same stops paying for looking.
-        if self._attempts == _MAX_ATTEMPTS:
-            return None
-        self._attempts += 1
-        known = _KnownRule(key, Reads([getattr(self, part) for part in self._traced_parts]))
-        if not known.reads.known:
-            return None
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-        self._known[key] = known
-        return known
+        return bool(_asking.data) and any(code in _asking for code in self._rule_codes())
 
     def _positional(self, args, kwargs):
         if not kwargs and len(args) == self._count:
@@ -256,6 +239,22 @@ class _CustomFunction:
     def __call__(self, *args, **kwargs):
         self._check_rule()
         args = self._positional(args, kwargs)
+        positions = tuple(range(len(args)))
+        if self.nondiff_argnums:
+            args, positions = self._without_fixed(args)
+        where = argument_names(self.fun, args, {}, positions)
+        return _core.call_with_rule(
+            self._op,
+            self.fun,
+            self._name,
+            args,
+            positions,
+            where,
+            lambda types: self._rule(_Call(self, args, positions, types)),
+        )
+
+    def _without_fixed(self, args):
+        """(arguments, positions of those that have a derivative)."""
         for n in self.nondiff_argnums:
             if not -len(args) <= n < len(args):
                 raise ArgumentTypeError(
@@ -263,86 +262,13 @@ class _CustomFunction:
                     f"nondiff_argnums={self.nondiff_argnums}"
                 )
         fixed = self._fixed(len(args))
-        if fixed and (staged := self._staged({i: args[i] for i in fixed})):
+        if staged := self._staged({i: args[i] for i in fixed}):
             fixed -= staged.keys()
             args = tuple(staged.get(i, x) for i, x in enumerate(args))
-        positions = tuple(i for i in range(len(args)) if i not in fixed)
-        where = argument_names(self.fun, args, {}, positions)
-
-        def rule(types):
-            return self._rule_for(_Call(self, args, positions, types))
-
-        return _core.call_with_rule(
-            f"{self._kind}_call", self.fun, self._name, args, positions, where, rule
-        )
-
-    def _rule_for(self, one):
-        known = self._known_rule(one)
-        if known is None:
-            return self._rule(one, None)()
-        if known.make is None:
-            known.make = self._rule(one, known)
-        return known.make()
+        return args, tuple(i for i in range(len(args)) if i not in fixed)
 
 
-class _KnownRule:
-    """A rule as it was traced for calls of one key: of these arguments' structure and types.
-
-    While what the rule reads stays the same, calls of the key share its token, under which the
-    transforms find what they made with it.
-    """
-
-    def __init__(self, key, reads):
-        self.key, self.reads = key, reads
-        self.make = None  # makes the rule, for calls of the key
-        self.token = _core.RuleToken(weakref.ref(self))
-        _known_rules.add(self)
-        if _tracing.trusted is not None:
-            _tracing.trusted.add(self)
-
-    def is_good_for(self, key):
-        if _tracing.trusted is None:
-            good = self.is_same()
-        else:
-            good = self in _tracing.trusted
-        return good and _core.same_value(self.key, key)
-
-    def is_same(self):
-        return self.reads.known and self.reads.same()
-
-    def noting(self, trace):
-        """`trace`, followed by a look at what it changed."""
-
-        def traced(mask):
-            if _tracing.trusted is not None:
-                return trace(mask)
-            # What was the same before is so within the trace, whatever that counts or notes.
-            _tracing.trusted = {known for known in list(_known_rules) if known.is_same()}
-            _tracing.trusted.add(self)
-            try:
-                return trace(mask)
-            finally:
-                trusted, _tracing.trusted = _tracing.trusted, None
-                for known in trusted:
-                    known.reads.settle()
-
-        return traced
-
-
-class _Tracing(threading.local):
-    trusted: Any = None  # while a rule is traced: the rules that are good for calls in it
-
-
-_tracing = _Tracing()
-_asking = weakref.WeakSet()  # code of rules; functions are often made anew at each call
-_known_rules = weakref.WeakSet()
-
-
-def _maker(make, trace, known):
-    """What makes a rule of the core, with `make`, that is traced with `trace`."""
-    if known is None:
-        return functools.partial(make, trace, None)
-    return functools.partial(make, known.noting(trace), known.token)
+_asking: Any = weakref.WeakSet()  # code of rules; functions are often made anew at each call
 
 
 class _Call:
@@ -354,7 +280,7 @@ class _Call:
 
     def __init__(self, custom, args, positions, types):
         self.custom, self.positions, self.types = custom, positions, types
-        self.args = list(args)
+        self.tree: Any = None
         # Per leaf its value, None where it has no single one; empty for a rule that needs none.
         self.values = []
         if custom._asks_values:
@@ -362,34 +288,18 @@ class _Call:
             self.values = [
                 _core.concrete_value(x) if isinstance(x, _core.Tracer) else x for x in leaves
             ]
-        for i in positions:
-            self.args[i] = None
-        self.nondiff = [x for i, x in enumerate(args) if i not in positions]
+        self.nondiff, self.args = (), [None] * len(args)
+        if len(positions) < len(args):
+            self.args = [None if i in positions else x for i, x in enumerate(args)]
+            self.nondiff = [x for i, x in enumerate(args) if i not in positions]
 
-    @functools.cached_property
-    def tree(self):
-        return self.types.in_tree
-
-    @functools.cached_property
-    def out_tree(self):
-        return self.types.out_tree
-
-    @functools.cached_property
-    def avals(self):
-        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types.in_types]
-
-    @functools.cached_property
-    def out_avals(self):
-        return [ShapedArray(s, d, weak_type=w) for s, d, w in self.types.out_types]
-
-    def key(self):
-        """What calls have in common that may share a rule; None if that cannot be told."""
-        if not all(type(x) in _PLAIN for x in self.nondiff):
-            return None
-        # As text, since 1, True and 1.0 are equal, and 0.0 and -0.0.
-        nondiff = [(type(x), repr(x)) for x in self.nondiff]
-        settings = (_core.traced_settings(), _core.named_axes())
-        return (*settings, self.positions, *self.types.key, *nondiff)
+    def open(self):
+        """Says what the call takes and gives; most calls are never asked."""
+        if self.tree is None:
+            self.tree, self.out_tree = self.types.in_tree, self.types.out_tree
+            self.avals = [_aval(*t) for t in self.types.in_types]
+            self.out_avals = [_aval(*t) for t in self.types.out_types]
+            self.out_inexact = [is_inexact(a.dtype) for a in self.out_avals]
 
     def full(self, diff):
         """All arguments, with `diff` in the places of those that have a derivative."""
@@ -401,6 +311,8 @@ class _Call:
     def split(self, leaves):
         """The arguments of `nondiff_argnums`, and a tuple of the others; of these leaves."""
         args = self.full(self.tree.unflatten(leaves))
+        if not self.custom.nondiff_argnums:
+            return [], tuple(args)
         fixed = self.custom._fixed(len(args))
         others = tuple(x for i, x in enumerate(args) if i not in fixed)
         return [args[i] for i in sorted(fixed)], others
@@ -412,28 +324,27 @@ class _Call:
 
     def results(self, values, rule):
         """The leaves of what a rule gives for the function's value, checked."""
-        leaves, tree = registry.flatten(values)
+        leaves, tree = _flatten(values)
         if tree != self.out_tree:
             raise TreeStructureError(
                 f"{rule}: expected the result of '{self.custom._name}', of structure "
                 f"{explain_difference(self.out_tree, tree)}"
             )
         return [
-            _checked(x, aval, lambda path=path: f"result{path} of {rule}")
-            for x, aval, path in zip(leaves, self.out_avals, leaf_paths(tree), strict=True)
+            _checked(x, aval, lambda i=i: f"result{leaf_paths(tree)[i]} of {rule}")
+            for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
         ]
 
 
 def _trace(one, function, avals, rule, values):
     """The graph of a rule; `values` are those of its first arguments, as far as they are known."""
-    if all(x is None for x in values):
+    if values and all(x is None for x in values):
         values = []
     try:
         return _core.trace_rule(function, avals, rule, values)
     except ConcretizationTypeError:
         # The derivative that asked for the rule starts again, with values (csrc/rules.h).
         if not one.custom._asks_values:
-            one.custom._forget_rules()
             _asking.update(one.custom._rule_codes())
             _core.note_asked_values()
         raise
@@ -454,6 +365,7 @@ class custom_jvp(_CustomFunction):
     """
 
     _kind = "custom_jvp"
+    _op = "custom_jvp_call"
     _traced_parts = ("fun", "jvp")
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
@@ -473,7 +385,6 @@ class custom_jvp(_CustomFunction):
         """
         check_callable(jvp, "defjvp")
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
-        self._forget_rules()
         return jvp
 
     def defjvps(self, *jvps):
@@ -526,11 +437,12 @@ class custom_jvp(_CustomFunction):
         if self.jvp is None:
             raise AttributeError(f"'{self._name}' has no jvp rule: set one with defjvp")
 
-    def _rule(self, one, known):
-        name = f"the jvp rule of '{self._name}'"
+    def _rule(self, one):
         jvp, symbolic = self.jvp, self.symbolic_zeros
 
         def trace(mask):
+            name = f"the jvp rule of '{self._name}'"
+            one.open()
             out_mask = None
 
             def flat(values):
@@ -545,20 +457,23 @@ class custom_jvp(_CustomFunction):
                 result = jvp(*nondiff, primals, tangents)
                 value, tangent = _pair(result, name, "result, tangent")
                 outputs = one.results(value, name)
-                leaves, tree = registry.flatten(tangent)
+                leaves, tree = _flatten(tangent)
                 if tree != one.out_tree:
                     raise TreeStructureError(
                         f"{name}: expected a tangent of the same structure as the result, "
                         f"{explain_difference(one.out_tree, tree)}"
                     )
-                paths = leaf_paths(tree)
                 out_mask = [
-                    is_inexact(a.dtype) and not _is_zero(t)
-                    for a, t in zip(one.out_avals, leaves, strict=True)
+                    inexact and not _is_zero(t)
+                    for inexact, t in zip(one.out_inexact, leaves, strict=True)
                 ]
+
+                def where(i):
+                    return f"the tangent of result{leaf_paths(tree)[i]} from {name}"
+
                 dots = [
-                    _checked(t, a, lambda p=p: f"the tangent of result{p} from {name}")
-                    for t, a, p, m in zip(leaves, one.out_avals, paths, out_mask, strict=True)
+                    _checked(t, a, functools.partial(where, i))
+                    for i, (t, a, m) in enumerate(zip(leaves, one.out_avals, out_mask, strict=True))
                     if m
                 ]
                 return outputs + dots
@@ -566,7 +481,7 @@ class custom_jvp(_CustomFunction):
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
             return _trace(one, flat, [*one.avals, *moving], name, one.values), out_mask
 
-        return _maker(_core.jvp_rule, trace, known)
+        return _core.jvp_rule(trace)
 
 
 class custom_vjp(_CustomFunction):
@@ -584,6 +499,7 @@ class custom_vjp(_CustomFunction):
     """
 
     _kind = "custom_vjp"
+    _op = "custom_vjp_call"
     _traced_parts = ("fun", "fwd", "bwd")
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
@@ -609,7 +525,6 @@ class custom_vjp(_CustomFunction):
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("defvjp: expected symbolic_zeros or optimize_remat; got both")
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
-        self._forget_rules()
 
     def _check_rule(self):
         if self.fwd is None:
@@ -626,11 +541,12 @@ class custom_vjp(_CustomFunction):
                 )
         return {}
 
-    def _rule(self, one, known):
+    def _rule(self, one):
         fwd, symbolic = self.fwd, self.symbolic_zeros
-        name = f"the forward rule of '{self._name}'"
 
         def trace(mask):
+            name = f"the forward rule of '{self._name}'"
+            one.open()
             residual_tree, numbers = None, {}
 
             def flat(values):
@@ -640,31 +556,30 @@ class custom_vjp(_CustomFunction):
                 result = fwd(*one.full(one.tree.unflatten(values)))
                 value, residuals = _pair(result, name, "result, residuals")
                 outputs = one.results(value, name)
-                leaves, residual_tree = registry.flatten(residuals)
-                paths = leaf_paths(residual_tree)
-                check_leaves(leaves, lambda i: f"residuals{paths[i]} of {name}")
+                leaves, residual_tree = _flatten(residuals)
+                check_leaves(leaves, lambda i: f"residuals{leaf_paths(residual_tree)[i]} of {name}")
                 # Numbers stay what they are, for a rule that decides something by them.
                 numbers = {i: x for i, x in enumerate(leaves) if isinstance(x, _NUMBERS)}
                 return [*outputs, *leaves]
 
             graph = _trace(one, flat, one.avals, name, one.values)
-            kept = [ShapedArray(*t) for t in graph.out_types[len(one.out_avals) :]]
-            differentiable = [a for a in one.out_avals if is_inexact(a.dtype)]
+            kept = [_aval(*t, False) for t in graph.out_types[len(one.out_avals) :]]
+            differentiable = [a for a, i in zip(one.out_avals, one.out_inexact, strict=True) if i]
             values = []
             if one.values and all(x is not None for x in one.values):
                 values = call(graph, one.values)[len(one.out_avals) :]
             backward = self._backward(one, mask, residual_tree, kept, numbers, values)
-            return graph, known.noting(backward) if known else backward, differentiable
+            return graph, backward, differentiable
 
-        return _maker(_core.vjp_rule, trace, known)
+        return _core.vjp_rule(trace)
 
     def _backward(self, one, mask, residual_tree, kept, numbers, values):
         bwd, symbolic = self.bwd, self.symbolic_zeros
         name = f"the backward rule of '{self._name}'"
 
         def trace(ct_mask):
-            inexact = iter(ct_mask)
-            present = [is_inexact(a.dtype) and next(inexact) for a in one.out_avals]
+            given = iter(ct_mask)
+            present = [inexact and next(given) for inexact in one.out_inexact]
 
             def flat(values):
                 own = [numbers.get(i, x) for i, x in enumerate(values[: len(kept)])]
@@ -707,6 +622,9 @@ class custom_vjp(_CustomFunction):
         out = []
         arguments = one.tree.unflatten(range(one.tree.num_leaves))
         for position, argument, cotangent in zip(one.positions, arguments, result, strict=True):
+            if type(argument) is int and (cotangent is None or type(cotangent) is _core.Tracer):
+                out.append(cotangent)
+                continue
             leaves, tree = tree_flatten(cotangent, is_leaf=lambda x: x is None)
             try:
                 parts = tree.flatten_up_to(argument)

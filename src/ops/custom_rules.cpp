@@ -112,12 +112,6 @@ struct Transformed : Base {
   Options options;
   const Transforms* transforms;
 
-  ObjectRef base() const override { return single; }
-  ObjectRef derived_from(const ObjectRef& other) const override {
-    auto made = std::make_shared<Derived>(static_cast<const Derived&>(*this));
-    made->single = std::dynamic_pointer_cast<const Base>(other);
-    return made->single ? made : nullptr;
-  }
   uint64_t hash() const override { return hash_combine(single->hash(), hash_of(options)); }
   bool equals(const AttrObject& other) const override {
     const auto* o = dynamic_cast<const Derived*>(&other);

@@ -5,6 +5,7 @@
 #include "ops/block_sum.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
+#include "weft/custom_rules.h"
 
 namespace weft {
 namespace {
@@ -151,6 +152,22 @@ std::vector<Value> transpose_into(Builder& b, const Graph& graph, std::span<cons
   return Transposer(b, graph).run(args, cotangents);
 }
 
+static bool has_backward_rule(const GraphRef& graph) {
+  return *graph->cached<bool>("has_backward_rule", [&] {
+    bool found = false;
+    for (const Op& op : graph->ops()) {
+      if (found) break;
+      if (!op.attrs) continue;
+      for (const Attr& value : op.attrs->values()) {
+        const auto* object = std::get_if<ObjectRef>(&value);
+        found = found || (object && dynamic_cast<const CustomBackward*>(object->get()));
+      }
+      for_each_graph(op.attrs, [&](const GraphRef& g) { found = found || has_backward_rule(g); });
+    }
+    return std::make_shared<bool>(found);
+  });
+}
+
 std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
                                                  const TransposeOptions& options) {
   check_mask("transpose", "input", options.linear.size(), graph->num_inputs());
@@ -158,7 +175,9 @@ std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
   std::string key = options.instantiate ? "transpose_all" : "transpose";
   append_key(key, options.linear);
   append_key(key, options.cotangents);
-  return graph->cached<TransposedGraph>(key, [&] { return make_transposed(*graph, options); });
+  auto make = [&] { return make_transposed(*graph, options); };
+  // The backward rule of a user that counts is that of now.
+  return has_backward_rule(graph) ? make() : graph->cached<TransposedGraph>(key, make);
 }
 
 }  // namespace weft

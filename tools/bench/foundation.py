@@ -26,7 +26,7 @@ ROWS = {
     "jit_static": ("jit call, a static argument", "us", 1e6, 0.95),
     "jit_tuple": ("jit call, a named tuple of arrays", "us", 1e6, 0.95),
     "jit_data": ("jit call, a dataclass of arrays", "us", 1e6, 0.95),
-    "grad_custom": ("un-jitted grad of a function with a custom_vjp", "us", 1e6, 1 / 20),
+    "grad_custom": ("un-jitted grad of a function with a custom_vjp", "us", 1e6, 1 / 10),
     "eager_add": ("eager x + x", "us", 1e6, 0.6),
     "eager_index": ("eager x[3]", "us", 1e6, 0.3),
     "import": ("import of the package", "ms", 1e3, 0.6),

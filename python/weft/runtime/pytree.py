@@ -66,7 +66,22 @@ def _guarded(flatten: Any) -> Any:
 
 
 class PyTreeRegistry(_pytree.PyTreeRegistry):
-    """Which classes are nodes, and how they are taken apart."""
+    """Which classes are nodes, and how they are taken apart.
+
+    Attributes: registered (by class, the functions or names of fields that it was registered with).
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.registered = {}
+
+    def register_node(self, cls, *functions):
+        super().register_node(cls, *functions)
+        self.registered[cls] = functions
+
+    def register_dataclass_node(self, cls, data_fields, meta_fields):
+        super().register_dataclass_node(cls, data_fields, meta_fields)
+        self.registered[cls] = (tuple(data_fields), tuple(meta_fields))
 
     flatten = _guarded(_pytree.PyTreeRegistry.flatten)
     _flatten_with_path = _guarded(_pytree.PyTreeRegistry.flatten_with_path)

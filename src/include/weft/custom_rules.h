@@ -23,15 +23,7 @@ struct IdentityObject : AttrObject {
   bool equals(const AttrObject& other) const override { return this == &other; }
 };
 
-// A rule of a function. What vmap makes of a rule is one that is derived from it.
-struct CustomRule : IdentityObject {
-  // Null if it is derived from none.
-  virtual ObjectRef base() const { return nullptr; }
-  // The same, derived from another rule of the same kind.
-  virtual ObjectRef derived_from(const ObjectRef& /*base*/) const { return nullptr; }
-};
-
-struct CustomJvp : CustomRule {
+struct CustomJvp : IdentityObject {
   // The function with its derivative, for tangents of the masked inputs.
   virtual std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_jvp"; }
@@ -55,7 +47,7 @@ struct CustomForward {
   std::shared_ptr<const CustomBackward> backward;
 };
 
-struct CustomVjp : CustomRule {
+struct CustomVjp : IdentityObject {
   virtual std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_vjp"; }
 };
