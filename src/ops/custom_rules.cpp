@@ -57,34 +57,16 @@ Mask input_mask(const GraphJvpCtx& c) {
 
 // ---- custom_jvp_call
 
-void append_jvp(GraphJvpCtx& c, const JvpGraph& jvp) {
+// The same for a linearization, whose builder keeps what depends on tangents apart.
+void jvp_custom(GraphJvpCtx& c) {
+  auto jvp = rule_of<CustomJvp>(c)->jvp(input_mask(c));
   Values args(inputs_of(c, c.operands));
   append_present(args, inputs_of(c, c.tangents));
-  Values made = c.b.inline_graph(*jvp.graph, args);
+  Values made = c.b.inline_graph(*jvp->graph, args);
   std::span<const Value> results(made);
   size_t n = c.out_types.size();
   c.results = Values(results.first(n));
-  c.result_tangents = scattered(jvp.out_mask, results.subspan(n));
-}
-
-void jvp_custom(GraphJvpCtx& c) { append_jvp(c, *rule_of<CustomJvp>(c)->jvp(input_mask(c))); }
-
-// The same, since the builder of a linearization keeps what depends on tangents apart; but results
-// must not.
-void linearize_custom_jvp(GraphJvpCtx& c) {
-  Mask mask = input_mask(c);
-  auto jvp = rule_of<CustomJvp>(c)->jvp(mask);
-  Mask tangents(mask.size());
-  tangents.resize(jvp->graph->num_inputs(), true);
-  auto depends = dependent_outputs(jvp->graph, tangents);
-  for (size_t i = 0; i < c.out_types.size(); ++i) {
-    if (!(*depends)[i]) continue;
-    fail(ErrorKind::kNotImplemented, "[", c.op.name, "] expected the jvp rule of '",
-         c.attr().string("name"), "' to compute its result without the tangents; got result ", i,
-         " from an op that takes both\n  Keep them apart: a loop or branch that computes both has "
-         "to be split in two.");
-  }
-  append_jvp(c, *jvp);
+  c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
 }
 
 // The rule says which results have a tangent. All are mapped if any is.
@@ -440,8 +422,7 @@ OpDef custom_call(std::string name, std::string doc) {
 
 void register_custom_rules(OpRegistry& r) {
   OpDef jvp = custom_call("custom_jvp_call", "Calls a graph whose jvp rule is given.");
-  jvp.graph_jvp = jvp_custom;
-  jvp.graph_linearize = linearize_custom_jvp;
+  jvp.graph_jvp = jvp.graph_linearize = jvp_custom;
   jvp.batch = batch_custom_jvp;
   jvp.flow = flow_through_jvp;
   jvp.shard = shard_custom<ShardedJvp, CustomJvp>;

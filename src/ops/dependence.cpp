@@ -13,21 +13,30 @@
 
 namespace weft {
 
+Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
+                       size_t num_results) {
+  Mask all(num_results, true);
+  if (!takes_graphs(op)) return all;
+  if (def(op).call == CallKind::kWhole) return *dependent_outputs(callee(op, attrs), operands);
+  if (!def(op).flow) return all;
+  Mask depends = flowed(op, attrs, Flow::kLanes, operands, num_results).results, others;
+  for (bool d : depends) others.push_back(!d);
+  if (std::find(others.begin(), others.end(), true) == others.end()) return all;
+  Mask needed = flowed(op, without_effects(attrs), Flow::kNeeds, others, operands.size()).operands;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] && needed[i]) return all;
+  return depends;
+}
+
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs) {
   std::vector<bool> depends(inputs.begin(), inputs.end());
   depends.resize(graph.num_values());
-  auto is_dependent = [&](Value v) { return !v.is_literal() && depends[v.id]; };
   for (const Op& op : graph.ops()) {
-    std::span<const Value> xs = graph.operands(op);
-    if (std::none_of(xs.begin(), xs.end(), is_dependent)) continue;
-    std::shared_ptr<const Mask> through;
-    if (is_call(op)) {
-      Mask operands;
-      for (Value v : xs) operands.push_back(is_dependent(v));
-      through = dependent_outputs(callee(op), operands);
-    }
-    for (uint32_t i = 0; i < op.num_results; ++i)
-      depends[op.results_begin + i] = !through || (*through)[i];
+    Mask operands;
+    for (Value v : graph.operands(op)) operands.push_back(!v.is_literal() && depends[v.id]);
+    if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
+    Mask results = dependent_results(*op.info, op.attrs, operands, op.num_results);
+    std::copy(results.begin(), results.end(), depends.begin() + op.results_begin);
   }
   return depends;
 }

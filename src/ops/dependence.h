@@ -9,7 +9,12 @@
 
 namespace weft {
 
-// Values that depend on any of the masked inputs; looks through calls.
+// Results of an op that depend on any of the masked operands, of which there are some. An op whose
+// graphs do not tell, or that needs those operands for other results too, has none that do not.
+Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
+                       size_t num_results);
+
+// Values that depend on any of the masked inputs; looks into ops with graphs.
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs);
 
 // What the masks of an op's operands and results become when `known` holds of its operands, or,

@@ -1,9 +1,13 @@
 // transpose: walks a linear graph backwards and accumulates cotangents. What does not depend on the
-// linear inputs is computed first, forwards.
+// linear inputs is computed first, forwards. Ops that hold graphs may have results of both kinds:
+// such a graph is taken apart before.
+#include <algorithm>
 #include <unordered_map>
 
 #include "ops/block_sum.h"
+#include "ops/dependence.h"
 #include "transforms/driver.h"
+#include "transforms/split.h"
 #include "weft/build.h"
 
 namespace weft {
@@ -116,6 +120,21 @@ class Transposer {
   std::unordered_map<uint32_t, std::vector<Block>> blocks_;  // what is to be added to cotangents_
 };
 
+// Whether some op has results that depend on the linear inputs and others that do not.
+bool has_mixed_op(const Graph& graph, const Mask& linear) {
+  std::vector<bool> is_linear(linear.begin(), linear.end());
+  is_linear.resize(graph.num_values());
+  for (const Op& op : graph.ops()) {
+    Mask operands;
+    for (Value v : graph.operands(op)) operands.push_back(!v.is_literal() && is_linear[v.id]);
+    if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
+    Mask results = dependent_results(*op.info, op.attrs, operands, op.num_results);
+    if (std::find(results.begin(), results.end(), false) != results.end()) return true;
+    std::fill_n(is_linear.begin() + op.results_begin, op.num_results, true);
+  }
+  return false;
+}
+
 std::shared_ptr<const TransposedGraph> make_transposed(const Graph& graph,
                                                        const TransposeOptions& options) {
   GraphBuilder b;
@@ -148,7 +167,16 @@ std::vector<Value> transpose_into(Builder& b, const Graph& graph, std::span<cons
                                   std::span<const Value> cotangents) {
   check_mask("transpose", "input", args.size(), graph.num_inputs());
   check_mask("transpose", "output", cotangents.size(), graph.outputs().size());
-  return Transposer(b, graph).run(args, cotangents);
+  Mask linear;
+  for (Value arg : args) linear.push_back(arg.is_none());
+  if (graph.depth() == 1 || !has_mixed_op(graph, linear))
+    return Transposer(b, graph).run(args, cotangents);
+  Linearization halves = split_into(b, graph, args, linear);
+  std::vector<Value> known = halves.residuals, wanted;
+  known.resize(halves.linear->num_inputs());
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    if (halves.out_mask[i]) wanted.push_back(cotangents[i]);
+  return Transposer(b, *halves.linear).run(known, wanted);
 }
 
 std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
