@@ -42,7 +42,7 @@ def linear_checks(f, s, k, n):
         "transpose": lambda w: transposed(w, k, cts),
         "jit of transpose": lambda w: w.jit(lambda k, cts: transposed(w, k, cts))(k, cts),
         "transpose of transpose": lambda w: w.linear_transpose(
-            lambda cts: transposed(w, k, cts), cts
+            lambda *cts: transposed(w, k, cts), *cts
         )((s,)),
         "transpose of checkpoint": lambda w: w.linear_transpose(w.checkpoint(of_s(k)), s)(cts),
         "vmap of transpose": lambda w: w.vmap(lambda k: transposed(w, k, cts), (0,))(

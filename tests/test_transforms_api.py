@@ -314,13 +314,14 @@ def _switch_of_both(s):
 
 
 def _custom_jvp_of_both(s):
-    f = weft.custom_jvp(lambda d, s: (d * 2, s * d))
+    f = ruled(lambda d, s: (d * 2, s * d), lambda p, t: (p, t))  # is not asked
     d, s = f(3.0, s)
     return s * d
 
 
 def _custom_vjp_of_both(s):
     f = weft.custom_vjp(lambda d, s: (d * 2, s * d))
+    f.defvjp(lambda d, s: (f(d, s), None), lambda _, ct: ct)
     d, s = f(3.0, s)
     return s * d
 
@@ -375,7 +376,7 @@ def test_transposes_take_known_values_and_linear_ones_apart(name, wrap):
     close(transpose(1.0), expected)
     close(weft.jit(transpose)(2.0), 2 * expected)
     close(weft.linear_transpose(transpose, 1.0)(1.0)[0], expected)
-    close(weft.vmap(transpose)(np.array([1.0, 2.0])), [expected, 2 * expected])
+    close(weft.vmap(transpose)(np.array([1.0, 2.0])), np.array([expected, 2 * expected]))
 
 
 def test_transposes_of_integers_take_them_apart_too():
@@ -474,7 +475,7 @@ def test_rules_may_compute_values_and_tangents_in_one_loop(kind):
         close(weft.jit(outer(f))(x), weft.grad(loop)(x), rtol=1e-5)
         for inner in (weft.grad, weft.jacfwd):
             close(outer(inner(f))(x), outer(inner(loop))(x), rtol=1e-4)
-    close(weft.vmap(weft.grad(f))(np.array([x, -x])), [weft.grad(loop)(x)] * 2, rtol=1e-5)
+    close(weft.vmap(weft.grad(f))(np.array([x, -x])), np.full(2, weft.grad(loop)(x)), rtol=1e-5)
 
 
 def test_what_is_known_in_a_rule_is_computed_once():

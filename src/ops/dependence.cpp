@@ -16,12 +16,12 @@ namespace weft {
 Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
                        size_t num_results) {
   Mask all(num_results, true);
-  if (!takes_graphs(op)) return all;
+  if (!tells_results_apart(def(op))) return all;
   if (def(op).call == CallKind::kWhole) return *dependent_outputs(callee(op, attrs), operands);
-  if (!def(op).flow) return all;
   Mask depends = flowed(op, attrs, Flow::kLanes, operands, num_results).results, others;
   for (bool d : depends) others.push_back(!d);
   if (std::find(others.begin(), others.end(), true) == others.end()) return all;
+  if (!takes_graphs(op)) return depends;
   Mask needed = flowed(op, without_effects(attrs), Flow::kNeeds, others, operands.size()).operands;
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i] && needed[i]) return all;

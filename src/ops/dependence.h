@@ -9,8 +9,10 @@
 
 namespace weft {
 
-// Results of an op that depend on any of the masked operands, of which there are some. An op whose
-// graphs do not tell, or that needs those operands for other results too, has none that do not.
+// Whether some results of an op may depend on other operands than others do.
+inline bool tells_results_apart(const OpDef& op) { return op.flow || op.call == CallKind::kWhole; }
+// Results of an op that depend on any of the masked operands, of which there are some. All do of an
+// op that does not tell results apart, or whose graphs need those operands for the others too.
 Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
                        size_t num_results);
 

@@ -44,14 +44,14 @@ class SplitBuilder final : public Builder {
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
-    if (takes_graphs(op))
+    if (tells_results_apart(def(op)))
       return add_typed(op, operands, attrs, infer_types(op, types_of(operands), attrs));
     return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
   }
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> types) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add_typed(op, operands, attrs, types);
-    if (takes_graphs(op) && !keeps_whole_) {
+    if (tells_results_apart(def(op)) && !keeps_whole_) {
       Mask linear;
       for (Value v : operands) linear.push_back(is_linear(v));
       Mask results = dependent_results(op, attrs, linear, types.size());

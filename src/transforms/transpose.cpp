@@ -121,16 +121,19 @@ class Transposer {
 };
 
 // Whether some op has results that depend on the linear inputs and others that do not.
-bool has_mixed_op(const Graph& graph, const Mask& linear) {
-  std::vector<bool> is_linear(linear.begin(), linear.end());
-  is_linear.resize(graph.num_values());
+bool has_mixed_op(const Graph& graph, std::span<const Value> args) {
+  std::vector<bool> is_linear(graph.num_values());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) is_linear[i] = args[i].is_none();
+  auto depends = [&](Value v) { return !v.is_literal() && is_linear[v.id]; };
   for (const Op& op : graph.ops()) {
-    Mask operands;
-    for (Value v : graph.operands(op)) operands.push_back(!v.is_literal() && is_linear[v.id]);
-    if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
-    Mask results = dependent_results(*op.info, op.attrs, operands, op.num_results);
-    if (std::find(results.begin(), results.end(), false) != results.end()) return true;
+    std::span<const Value> operands = graph.operands(op);
+    if (std::none_of(operands.begin(), operands.end(), depends)) continue;
     std::fill_n(is_linear.begin() + op.results_begin, op.num_results, true);
+    if (!tells_results_apart(def(*op.info))) continue;
+    Mask mask;
+    for (Value v : operands) mask.push_back(depends(v));
+    Mask results = dependent_results(*op.info, op.attrs, mask, op.num_results);
+    if (std::find(results.begin(), results.end(), false) != results.end()) return true;
   }
   return false;
 }
@@ -167,10 +170,9 @@ std::vector<Value> transpose_into(Builder& b, const Graph& graph, std::span<cons
                                   std::span<const Value> cotangents) {
   check_mask("transpose", "input", args.size(), graph.num_inputs());
   check_mask("transpose", "output", cotangents.size(), graph.outputs().size());
+  if (!has_mixed_op(graph, args)) return Transposer(b, graph).run(args, cotangents);
   Mask linear;
   for (Value arg : args) linear.push_back(arg.is_none());
-  if (graph.depth() == 1 || !has_mixed_op(graph, linear))
-    return Transposer(b, graph).run(args, cotangents);
   Linearization halves = split_into(b, graph, args, linear);
   std::vector<Value> known = halves.residuals, wanted;
   known.resize(halves.linear->num_inputs());
