@@ -221,9 +221,6 @@ void linearize_cond(GraphJvpCtx& c) {
 }
 
 void transpose_cond(TransposeCtx& c) {
-  if (c.linear(0))
-    fail(ErrorKind::kNotImplemented,
-         "[cond] is linear in the operands of its branches, but not in what chooses the branch");
   TransposeOptions options;
   Vals operands;
   for (size_t i = 1; i < c.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/missing_value.h"
 #include "ops/block_sum.h"
 #include "ops/dependence.h"
 #include "transforms/driver.h"
@@ -12,6 +13,15 @@
 
 namespace weft {
 namespace {
+
+[[noreturn]] void not_linear(const OpDef& op, const Mask& linear) {
+  std::string operands;
+  for (size_t i = 0; i < linear.size(); ++i)
+    if (linear[i]) operands += cat(operands.empty() ? "" : ", ", i);
+  bool several = std::count(linear.begin(), linear.end(), true) > 1;
+  fail(ErrorKind::kNotImplemented, "[", op.name, "] is not linear in ",
+       several ? "operands " : "operand ", operands, several ? " together" : "");
+}
 
 class Transposer {
  public:
@@ -106,7 +116,11 @@ class Transposer {
                    cts,
                    {accumulated.data(), accumulated.size()},
                    keep};
-    d.transpose(c);
+    try {
+      d.transpose(c);
+    } catch (const MissingValue&) {  // linear operands have no values, and need none
+      not_linear(d, linear);
+    }
     for (size_t i = 0; i < source.size(); ++i) {
       if (accumulated[i]) add(source[i], accumulated[i]);
     }
