@@ -262,7 +262,10 @@ class Plain:
                 out = push(*zeros[:k], unit, *zeros[k + 1 :])
                 entries.append(
                     sum(
-                        (Plain.total(y * ct) for y, ct in zip(leaves(out), leaves(cts), strict=True)),
+                        (
+                            Plain.total(y * ct)
+                            for y, ct in zip(leaves(out), leaves(cts), strict=True)
+                        ),
                         np.zeros(()),
                     )
                 )
@@ -423,12 +426,22 @@ class Writer:
         t = lambda kind=kind, shape=shape: self.term(env, kind, shape)
         options = ["{a}", "{a}"]
         if kind == "L":
-            options += ["{a} + {b}", "{a} * {k}", "-{a}", "w.where({p}, {a}, {b})", "{a} * w.cos({k})"]
+            options += [
+                "{a} + {b}",
+                "{a} * {k}",
+                "-{a}",
+                "w.where({p}, {a}, {b})",
+                "{a} * w.cos({k})",
+            ]
             options += ["{a} / (2.0 + w.square({k}))", "w.solve(1.5 + w.square({k}), {a})"]
             options += ["{a}[::-1]"] if shape else []
         elif kind == "K":
             options += ["w.sin({a})", "w.tanh({a}) + w.cos({k})", "w.sin({a}) * {k}", "{a} * 0.5"]
-            options += ["w.where({p}, {a}, {k})", "{a} + w.f({i})", "w.solve(1.5 + w.square({a}), {k})"]
+            options += [
+                "w.where({p}, {a}, {k})",
+                "{a} + w.f({i})",
+                "w.solve(1.5 + w.square({a}), {k})",
+            ]
             options += ["w.stop_gradient({a}) * w.cos({k})"]
         text = self.choose(options)
         parts = {"a": t(), "b": t()}
@@ -497,7 +510,9 @@ class Writer:
         seen = self.seen(env)
         outputs = self.outputs(self.scope(seen, params))
         f = self.function(params, outputs, seen)
-        way = self.choose(["w.jit({f})", "w.jit({f})", "w.checkpoint({f})", "w.jit(w.checkpoint({f}))"])
+        way = self.choose(
+            ["w.jit({f})", "w.jit({f})", "w.checkpoint({f})", "w.jit(w.checkpoint({f}))"]
+        )
         text = f"{way.format(f=f)}({args})"
         if self.chance(0.2):
             text = f"w.jit(lambda *xs: ({way.format(f=f)}(*xs), None, (), 3.0))({args})[0]"
@@ -531,9 +546,7 @@ class Writer:
         like = ", ".join(f"np.zeros({(length, *s)}, {dtypes[k]})" for k, s in ys)
         made = self.name("r")
         reverse = self.chance(0.3)
-        self.write(
-            f"{made} = w.scan(s{f}, ({args},), {xs}, {length}, {reverse}, ({like},))"
-        )
+        self.write(f"{made} = w.scan(s{f}, ({args},), {xs}, {length}, {reverse}, ({like},))")
         self.bind(env, carry, f"{made}[0]")
         if length:
             for i, (kind, shape) in enumerate(ys):
@@ -665,7 +678,9 @@ class Writer:
             self.write(f"{rule}.defjvp(lambda p, t: {body})")
         else:
             self.write(f"{rule} = w.custom_vjp({f})")
-            self.write(f"{rule}.defvjp(lambda *p: ({f}(*p), p), lambda p, ct: w.vjp({f}, *p)[1](ct))")
+            self.write(
+                f"{rule}.defvjp(lambda *p: ({f}(*p), p), lambda p, ct: w.vjp({f}, *p)[1](ct))"
+            )
         self.bind(env, outputs, f"{rule}({args})")
 
     def assigned(self, env):

@@ -332,7 +332,9 @@ LEAKS = {
     "vmap of grad": lambda: _leak_of(lambda f: weft.vmap(weft.grad(f))(np.ones(3))),
     "scan": lambda: _leak_of(lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, np.ones(3))),
     "fori_loop": lambda: _leak_of(lambda f: lax.fori_loop(0, 3, lambda i, c: f(c), 1.0)),
-    "while_loop": lambda: _leak_of(lambda f: lax.while_loop(lambda c: c < 3, lambda c: f(c) + 1, 1)),
+    "while_loop": lambda: _leak_of(
+        lambda f: lax.while_loop(lambda c: c < 3, lambda c: f(c) + 1, 1)
+    ),
     "condition": lambda: _leak_of(lambda f: lax.while_loop(lambda c: f(c) < 3, lambda c: c + 1, 1)),
     "cond": lambda: _leak_of(lambda f: lax.cond(True, f, lambda x: x, 1.0)),
     "checkpoint": lambda: _leak_of(lambda f: weft.checkpoint(f)(1.0)),
@@ -427,7 +429,7 @@ def test_leaked_tracers_say_that_they_were_kept(leak):
         except (errors.WeftError, TypeError, ValueError) as error:
             assert not isinstance(error, errors.InternalError), f"{name}: {error!r}"
             text = str(error)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raise AssertionError(f"{name}: {error!r}") from error
         else:
             text = ""

@@ -301,9 +301,7 @@ def _while_of_both(s):
 
 
 def _cond_of_both(s):
-    d, s = weft.lax.cond(
-        wnp.array(True), lambda d, s: (d * 2, s * d), lambda d, s: (d, s), 3.0, s
-    )
+    d, s = weft.lax.cond(wnp.array(True), lambda d, s: (d * 2, s * d), lambda d, s: (d, s), 3.0, s)
     return s * d
 
 
@@ -393,10 +391,17 @@ def test_transposes_of_integers_take_them_apart_too():
     [
         lambda s: weft.jit(lambda d, s: (d, s * s))(3.0, s)[1],
         lambda s: weft.lax.fori_loop(0, 2, lambda i, c: (c[0] * c[1], c[1]), (3.0, s))[0],
-        lambda s: weft.lax.cond(wnp.array(True), lambda d, s: (d, wnp.sin(s)), lambda d, s: (d, s), 3.0, s)[1],
+        lambda s: weft.lax.cond(True, lambda d, s: (d, wnp.sin(s)), lambda d, s: (d, s), 3.0, s)[1],
         lambda s: (lambda d, t: wnp.sin(t) * d)(*weft.jit(lambda d, s: (d, s * d))(3.0, s)),
         lambda s: weft.lax.cond(s > 0, lambda s: s, lambda s: 2 * s, s),
         lambda s: weft.lax.switch(s.astype(int), [lambda s: s, lambda s: 2 * s], s),
+        lambda s: wnp.where(s > 0, s, 2 * s),
+        lambda s: s.astype(int).astype(float),
+        lambda s: wnp.arange(3.0)[s.astype(int)],
+        lambda s: wnp.dot(s * np.ones(3), s * np.ones(3)),
+        lambda s: weft.lax.dynamic_slice(s * np.ones(3), (s.astype(int),), (1,)),
+        lambda s: (s * np.ones(3)).at[s.astype(int)].add(s),
+        lambda s: weft.lax.while_loop(lambda c: c[0] < s, lambda c: (c[0] + 1, c[1]), (0.0, s))[1],
     ],
 )  # fmt: skip
 def test_transposes_refuse_what_is_not_linear_in_an_op_with_both(f):
@@ -493,6 +498,7 @@ def test_what_is_known_in_a_rule_is_computed_once():
     close(weft.jit(weft.grad(f))(0.5), weft.grad(lambda x: wnp.sin(wnp.sin(wnp.sin(x))))(0.5))
     weft.effects_barrier()
     assert list(map(int, seen)) == [0, 1, 2]
+
 
 def test_linearize_and_transpose():
     value, push = weft.linearize(lambda x: wnp.sin(x) * 2, X)

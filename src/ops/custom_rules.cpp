@@ -6,6 +6,7 @@
 
 #include "ops/axes.h"
 #include "ops/call.h"
+#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/regions.h"
@@ -69,9 +70,15 @@ void jvp_custom(GraphJvpCtx& c) {
   c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
 }
 
-// The rule says which results have a tangent. All are mapped if any is.
+// What depends on what, the graph tells; all results are mapped if any operand is, and all operands
+// are needed.
+void flow_through_call(FlowCtx& c) {
+  if (c.flow != kDepends) return c.all();
+  c.through(callee(c.op, c.attrs), c.operands, c.results);
+}
+// The rule says which results have a tangent.
 void flow_through_jvp(FlowCtx& c) {
-  if (c.flow != Flow::kTangents) return c.all();
+  if (c.flow != Flow::kTangents) return flow_through_call(c);
   auto num_consts = static_cast<size_t>(c.attrs->integer("num_consts"));
   Mask inputs(std::span<const bool>(c.operands).subspan(num_consts));
   if (std::find(inputs.begin(), inputs.end(), true) == inputs.end()) return;
@@ -432,6 +439,7 @@ void register_custom_rules(OpRegistry& r) {
   vjp.graph_jvp = jvp_custom_vjp;
   vjp.graph_linearize = linearize_custom_vjp;
   vjp.batch = batch_custom_vjp;
+  vjp.flow = flow_through_call;
   vjp.shard = shard_custom<ShardedVjp, CustomVjp>;
   r.add(std::move(vjp));
 

@@ -13,21 +13,6 @@
 
 namespace weft {
 
-Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
-                       size_t num_results) {
-  Mask all(num_results, true);
-  if (!tells_results_apart(def(op))) return all;
-  if (def(op).call == CallKind::kWhole) return *dependent_outputs(callee(op, attrs), operands);
-  Mask depends = flowed(op, attrs, Flow::kLanes, operands, num_results).results, others;
-  for (bool d : depends) others.push_back(!d);
-  if (std::find(others.begin(), others.end(), true) == others.end()) return all;
-  if (!takes_graphs(op)) return depends;
-  Mask needed = flowed(op, without_effects(attrs), Flow::kNeeds, others, operands.size()).operands;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i] && needed[i]) return all;
-  return depends;
-}
-
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs) {
   std::vector<bool> depends(inputs.begin(), inputs.end());
   depends.resize(graph.num_values());
@@ -35,7 +20,7 @@ std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs) {
     Mask operands;
     for (Value v : graph.operands(op)) operands.push_back(!v.is_literal() && depends[v.id]);
     if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
-    Mask results = dependent_results(*op.info, op.attrs, operands, op.num_results);
+    Mask results = flowed(*op.info, op.attrs, kDepends, operands, op.num_results).results;
     std::copy(results.begin(), results.end(), depends.begin() + op.results_begin);
   }
   return depends;
@@ -149,7 +134,7 @@ class Forward : public Walk {
 
  private:
   void reach(Value v) {
-    if (flow_ == Flow::kLanes || is_differentiable(graph_.type(v))) mark(v);
+    if (flow_ != Flow::kTangents || is_differentiable(graph_.type(v))) mark(v);
   }
   void follow(Value from) {
     for (size_t i : next_[from.id]) reach(input_of_carry(i));

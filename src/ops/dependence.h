@@ -9,12 +9,16 @@
 
 namespace weft {
 
-// Whether some results of an op may depend on other operands than others do.
-inline bool tells_results_apart(const OpDef& op) { return op.flow || op.call == CallKind::kWhole; }
-// Results of an op that depend on any of the masked operands, of which there are some. All do of an
-// op that does not tell results apart, or whose graphs need those operands for the others too.
-Mask dependent_results(const OpInfo& op, const AttrsRef& attrs, const Mask& operands,
-                       size_t num_results);
+// From operands to results: which cannot be known without.
+inline constexpr Flow kDepends = static_cast<Flow>(3);
+
+// Transforms of which jvp and linearize differentiate nothing: the graphs are linear in the masked
+// inputs already and are only taken apart. A value with a tangent is zero then, and any other that
+// is to have one is its own.
+struct SplitTransforms : Transforms {};
+inline bool only_splits(const RuleCtx& c) {
+  return dynamic_cast<const SplitTransforms*>(c.transforms) != nullptr;
+}
 
 // Values that depend on any of the masked inputs; looks into ops with graphs.
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs);
@@ -26,6 +30,10 @@ FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& k
 inline FlowCtx flowed(const RuleCtx& c, Flow flow, const Mask& known) {
   return flowed(c.op, c.attrs, flow, known,
                 flow == Flow::kNeeds ? c.in_types.size() : c.out_types.size());
+}
+// Which operands and results of an op have tangents, as far as masks tell.
+inline FlowCtx tangent_flow(const GraphJvpCtx& c) {
+  return flowed(c, only_splits(c) ? kDepends : Flow::kTangents, c.tangent_mask());
 }
 
 }  // namespace weft

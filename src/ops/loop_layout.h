@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/dependence.h"
 #include "ops/regions.h"
 
 namespace weft {
@@ -240,7 +241,9 @@ inline Values instantiated_tangents(const GraphJvpCtx& c, const Mask& mask) {
   Values out;
   for (size_t i = 0; i < mask.size(); ++i) {
     if (!mask[i]) continue;
-    out.push_back(c.tangents[i] ? c.tangents[i] : zeros(c.b, c.in_types[i]).value);
+    Value without = only_splits(c) ? c.operands[i] : Value{};
+    if (!c.tangents[i] && !without) without = zeros(c.b, c.in_types[i]).value;
+    out.push_back(c.tangents[i] ? c.tangents[i] : without);
   }
   return out;
 }

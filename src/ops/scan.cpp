@@ -73,7 +73,7 @@ void flow_through(FlowCtx& c) {
 // Transforms the body for operands with tangents; carries with one come out with one.
 template <typename Transform>
 auto transform_body(const GraphJvpCtx& c, const Scan& s, Mask& mask, Transform&& transform) {
-  mask = flowed(c, Flow::kTangents, c.tangent_mask()).operands;
+  mask = tangent_flow(c).operands;
   return carry_fixpoint(
       mask, s.in[kCarry],
       [&](const Mask& inputs) {

@@ -44,19 +44,19 @@ class SplitBuilder final : public Builder {
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
-    if (tells_results_apart(def(op)))
+    if (def(op).flow)
       return add_typed(op, operands, attrs, infer_types(op, types_of(operands), attrs));
     return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
   }
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> types) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add_typed(op, operands, attrs, types);
-    if (tells_results_apart(def(op)) && !keeps_whole_) {
+    if (def(op).flow && !keeps_whole_) {
       Mask linear;
       for (Value v : operands) linear.push_back(is_linear(v));
-      Mask results = dependent_results(op, attrs, linear, types.size());
+      Mask results = flowed(op, attrs, kDepends, linear, types.size()).results;
       if (std::find(results.begin(), results.end(), false) != results.end())
-        return taken_apart(def(op), operands, attrs, types, results);
+        return taken_apart(def(op), operands, attrs, types);
     }
     return outer(at_loc(linear_).add_typed(op, in_linear(operands), attrs, types));
   }
@@ -86,7 +86,7 @@ class SplitBuilder final : public Builder {
   // values must not wait for tangents. To its rule a linear value is zero with a tangent, and its
   // graphs, which are linear in such values already, are split but not differentiated.
   Values taken_apart(const OpDef& op, std::span<const Value> operands, const AttrsRef& attrs,
-                     std::span<const TypeRef> types, const Mask& linear_results) {
+                     std::span<const TypeRef> types) {
     if (op.call == CallKind::kWhole) return inline_graph(*callee(op, attrs), operands);
     TypeRefs in_types = types_of(operands);
     Values values, tangents;
@@ -100,8 +100,7 @@ class SplitBuilder final : public Builder {
     op.graph_linearize(c);
     keeps_whole_ = false;
     for (size_t i = 0; i < types.size(); ++i)
-      if (linear_results[i])
-        c.results[i] = c.result_tangents[i] ? c.result_tangents[i] : zeros(*this, types[i]).value;
+      if (c.result_tangents[i]) c.results[i] = c.result_tangents[i];
     return c.results;
   }
   Builder& at_loc(Builder& to) {
@@ -152,7 +151,7 @@ class SplitBuilder final : public Builder {
 
 // The walk over a graph that is differentiated, and the one over a graph that is linear in the
 // inputs with tangents already. That one only takes known values and linear ones apart: outputs
-// that are linear have themselves as tangents, and are zero.
+// that have tangents are these, and have the value zero.
 using Walk = DualValues (*)(SplitBuilder& b, const Graph& graph, std::span<const Value> args,
                             std::span<const Value> tangents, const Mask& instantiate);
 
@@ -173,12 +172,9 @@ DualValues taken_apart(SplitBuilder& b, const Graph& graph, std::span<const Valu
   DualValues out;
   for (Value v : b.inline_graph(graph, inputs)) {
     size_t i = out.outputs.size();
-    bool is_linear = SplitBuilder::is_linear(v);
-    Value zero;
-    if (is_linear || (!instantiate.empty() && instantiate[i]))
-      zero = zeros(b, graph.type(graph.outputs()[i])).value;
-    out.outputs.push_back(is_linear ? zero : v);
-    out.tangents.push_back(is_linear ? v : zero);
+    bool has_tangent = SplitBuilder::is_linear(v) || (!instantiate.empty() && instantiate[i]);
+    out.outputs.push_back(has_tangent ? zeros(b, graph.type(graph.outputs()[i])).value : v);
+    out.tangents.push_back(has_tangent ? v : Value{});
   }
   return out;
 }
@@ -252,7 +248,7 @@ std::shared_ptr<const LinearizedGraph> walked(std::string key, const GraphRef& g
 }
 
 // What the rules of an op are given whose graphs are only taken apart.
-class Splitting final : public Transforms {
+class Splitting final : public SplitTransforms {
  public:
   std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
                                                    const LinearizeOptions& options) const override {

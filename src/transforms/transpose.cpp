@@ -143,10 +143,10 @@ bool has_mixed_op(const Graph& graph, std::span<const Value> args) {
     std::span<const Value> operands = graph.operands(op);
     if (std::none_of(operands.begin(), operands.end(), depends)) continue;
     std::fill_n(is_linear.begin() + op.results_begin, op.num_results, true);
-    if (!tells_results_apart(def(*op.info))) continue;
+    if (!def(*op.info).flow) continue;
     Mask mask;
     for (Value v : operands) mask.push_back(depends(v));
-    Mask results = dependent_results(*op.info, op.attrs, mask, op.num_results);
+    Mask results = flowed(*op.info, op.attrs, kDepends, mask, op.num_results).results;
     if (std::find(results.begin(), results.end(), false) != results.end()) return true;
   }
   return false;
