@@ -401,7 +401,6 @@ def test_transposes_of_integers_take_them_apart_too():
         lambda s: wnp.dot(s * np.ones(3), s * np.ones(3)),
         lambda s: weft.lax.dynamic_slice(s * np.ones(3), (s.astype(int),), (1,)),
         lambda s: (s * np.ones(3)).at[s.astype(int)].add(s),
-        lambda s: weft.lax.while_loop(lambda c: c[0] < s, lambda c: (c[0] + 1, c[1]), (0.0, s))[1],
     ],
 )  # fmt: skip
 def test_transposes_refuse_what_is_not_linear_in_an_op_with_both(f):

@@ -17,24 +17,12 @@ std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs) {
   std::vector<bool> depends(inputs.begin(), inputs.end());
   depends.resize(graph.num_values());
   for (const Op& op : graph.ops()) {
-    Mask operands;
-    for (Value v : graph.operands(op)) operands.push_back(!v.is_literal() && depends[v.id]);
-    if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
-    Mask results = flowed(*op.info, op.attrs, kDepends, operands, op.num_results).results;
-    std::copy(results.begin(), results.end(), depends.begin() + op.results_begin);
+    std::span<const Value> xs = graph.operands(op);
+    bool any = std::any_of(xs.begin(), xs.end(),
+                           [&](Value v) { return !v.is_literal() && depends[v.id]; });
+    std::fill_n(depends.begin() + op.results_begin, op.num_results, any);
   }
   return depends;
-}
-
-std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
-  std::string key = "dependent_outputs:";
-  for (bool m : inputs) key += m ? '1' : '0';
-  return graph->cached<Mask>(key, [&] {
-    std::vector<bool> depends = dependent_values(*graph, inputs);
-    auto outputs = std::make_shared<Mask>();
-    for (Value v : graph->outputs()) outputs->push_back(!v.is_literal() && depends[v.id]);
-    return outputs;
-  });
 }
 
 namespace {
@@ -269,6 +257,13 @@ void FlowCtx::through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carrie
     bool& in = inputs[carries.first_input + i];
     in = outputs[i] = in || outputs[i];
   }
+}
+
+std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
+  std::string key = "dependent_outputs:";
+  for (bool m : inputs) key += m ? '1' : '0';
+  return graph->cached<Mask>(
+      key, [&] { return std::make_shared<Mask>(Forward(*graph, kDepends, inputs, {}).outputs()); });
 }
 
 FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& known,

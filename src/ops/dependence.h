@@ -20,7 +20,7 @@ inline bool only_splits(const RuleCtx& c) {
   return dynamic_cast<const SplitTransforms*>(c.transforms) != nullptr;
 }
 
-// Values that depend on any of the masked inputs; looks into ops with graphs.
+// Values that cannot be computed without the masked inputs, where an op is computed as a whole.
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs);
 
 // What the masks of an op's operands and results become when `known` holds of its operands, or,
