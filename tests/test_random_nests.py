@@ -109,7 +109,11 @@ def complaints(program):
     import weft
 
     expected, found = checks(program, Plain()), []
-    for name, check in checks(program, Weft(weft)).items():
+    wanted = list(expected)
+    if not EVERYTHING:  # every third, to save time
+        wanted = wanted[program.seed // 2 % 3 :: 3]
+    for name in wanted:
+        check = checks(program, Weft(weft))[name]
         try:
             got = check(Weft(weft))
         except Exception:
