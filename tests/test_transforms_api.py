@@ -377,6 +377,46 @@ def test_transposes_take_known_values_and_linear_ones_apart(name, wrap):
     close(weft.vmap(transpose)(np.array([1.0, 2.0])), np.array([expected, 2 * expected]))
 
 
+def test_known_results_of_a_function_with_rules_stay_known():
+    """In a checkpoint, whose other result is linear: the sine is that of the known value."""
+    known = weft.custom_vjp(lambda s, d: (s * 2, d))
+    known.defvjp(lambda s, d: (known(s, d), None), lambda _, ct: ct)
+
+    def f(s):
+        d, s = weft.checkpoint(lambda s: (wnp.sin(known(s, 3.0)[1]), s * 2))(s)
+        return s * d
+
+    close(weft.linear_transpose(f, 1.0)(1.0)[0], 2 * np.sin(3.0))
+
+
+def test_a_call_in_a_loop_whose_result_is_the_same_in_all_iterations():
+    """The call has another result that is not: what it keeps cannot be made before the loop."""
+
+    def f(k, xs, wrap):
+        call = wrap(lambda k, x: (wnp.sin(k), x * k))
+
+        def body(c, x):
+            a, b = call(k, x)
+            return c * a + b, None
+
+        return weft.lax.scan(body, 1.0, xs)[0]
+
+    k, xs = 0.7, np.array([0.5, -0.3], np.float32)
+    for wrap in (weft.jit, weft.checkpoint):
+        close(weft.grad(f)(k, xs, wrap), weft.grad(f)(k, xs, lambda g: g), rtol=1e-5)
+        second = lambda k, wrap=wrap: weft.grad(f)(k, xs, wrap)
+        plain = lambda k: weft.grad(f)(k, xs, lambda g: g)
+        close(weft.grad(second)(k), weft.grad(plain)(k), rtol=1e-4)
+
+
+def test_second_derivatives_of_a_checkpoint_in_a_scan():
+    def f(x, wrap):
+        return weft.lax.scan(lambda c, _: (c, wrap(wnp.tanh)(c)), x, None, length=2)[1].sum()
+
+    second = lambda x, wrap: weft.grad(lambda x: weft.grad(lambda x: f(x, wrap))(x))(x)
+    close(second(0.3, weft.checkpoint), second(0.3, lambda g: g), rtol=1e-5)
+
+
 def test_transposes_of_integers_take_them_apart_too():
     def f(s):
         n, s = weft.lax.fori_loop(0, 3, lambda i, c: (c[0] + i, c[1] * c[0]), (2, s))
