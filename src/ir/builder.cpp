@@ -2,7 +2,6 @@
 // results share one numbering in order of creation, and producers_ has an entry for inputs too;
 // finish() brings both to the form that Graph promises.
 #include "weft/builder.h"
-#include "ir/missing_value.h"
 
 #include <algorithm>
 #include <numeric>

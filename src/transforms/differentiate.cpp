@@ -105,7 +105,9 @@ class Differentiator {
         op.info->attrs.find("name") >= 0 ? cat(" of '", op.attrs->string("name"), "'") : "";
     fail(ErrorKind::kNotImplemented, "[", d.name, "] expected the jvp rule", name,
          " to compute its result without the tangents; got result ", i,
-         " from an op that needs a tangent for it");
+         " from an op that needs a tangent for it\n  Compute values from values alone; what "
+         "chooses a ",
+         "branch or ends a loop is a value, too.");
   }
 
   // The op itself on the tangents.

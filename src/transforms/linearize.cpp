@@ -84,7 +84,8 @@ class SplitBuilder final : public Builder {
   }
   // An op that computes forward values and linear ones together, as two ops: what needs the forward
   // values must not wait for tangents. To its rule a linear value is zero with a tangent, and its
-  // graphs, which are linear in such values already, are split but not differentiated.
+  // graphs, which are linear in such values already, are split but not differentiated. A call whose
+  // rules know it as a whole only is replaced by its ops.
   Values taken_apart(const OpDef& op, std::span<const Value> operands, const AttrsRef& attrs,
                      std::span<const TypeRef> types) {
     if (op.call == CallKind::kWhole) return inline_graph(*callee(op, attrs), operands);
