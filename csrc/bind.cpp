@@ -346,6 +346,8 @@ Ref handed_on(PyObject* x) {
     return twin_of(a, a->type, a->weak, a->committed);
   }
   if (!is_tracer(x) || as_tracer(x)->context->kind != ContextKind::kDeferred) return Ref::borrow(x);
+  Operand operand = classify(x);
+  context_for({&operand, 1});  // raises for a tracer of a finished trace
   return Ref::steal(make_tracer(as_tracer(x)->owner, as_tracer(x)->value, as_tracer(x)->weak));
 }
 

@@ -210,8 +210,18 @@ bool evaluate(TraceContext& c, Value v) {
 
 // ---- For Python
 
+// Of a tracer of a finished trace nothing is known any more.
+void check_open(PyObject* o) {
+  if (!is_tracer(o) || !as_tracer(o)->context->finished) return;
+  Operand x = classify(o);
+  context_for({&x, 1});  // raises
+}
+
 PyObject* carries_derivative_function(PyObject*, PyObject* o) {
-  return guard([&] { return PyBool_FromLong(carries_derivative(o)); });
+  return guard([&] {
+    check_open(o);
+    return PyBool_FromLong(carries_derivative(o));
+  });
 }
 
 // call_graph(graph, operands, weak) -> list of results.
@@ -240,6 +250,7 @@ PyObject* call_graph_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // concrete_value(tracer) -> Array or None.
 PyObject* concrete_value_function(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
+    check_open(o);
     Ref r = is_tracer(o) ? concrete_value(as_tracer(o)) : Ref();
     return r ? r.release() : Py_NewRef(Py_None);
   });

@@ -1,5 +1,6 @@
 """Mistakes of users: each is a typed error that names the argument, the op and the user's line."""
 
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -281,6 +282,166 @@ def test_leaked_tracer_as_argument():
     weft.jit(leaks)(1.0)
     with pytest.raises(errors.UnexpectedTracerError):
         weft.jit(lambda x: x)(kept[0])
+
+
+def _leak_of(run):
+    """What `run`, given a function, keeps of the function's argument."""
+    leaked = []
+
+    def keeps(*args):
+        leaked.append(weft.tree.leaves(args)[0])
+        return args[0]
+
+    run(keeps)
+    return leaked[0]
+
+
+def _leak_of_rule(run):
+    """What a rule of a custom_jvp function keeps."""
+
+    def with_rule(keeps):
+        f = weft.custom_jvp(lambda x: x * 2)
+        f.defjvp(lambda p, t: (f(*p), keeps(t[0])))
+        run(f)
+
+    return _leak_of(with_rule)
+
+
+def _leak_of_backward_rule():
+    def run(keeps):
+        f = weft.custom_vjp(lambda x: x * 2)
+        f.defvjp(lambda x: (x, None), lambda _, ct: (keeps(ct),))
+        weft.jit(weft.grad(f))(1.0)
+
+    return _leak_of(run)
+
+
+LEAKS = {
+    "jit": lambda: _leak_of(lambda f: weft.jit(f)(1.0)),
+    "vector": lambda: _leak_of(lambda f: weft.jit(f)(np.ones(3))),
+    "int": lambda: _leak_of(lambda f: weft.jit(f)(1)),
+    "bool": lambda: _leak_of(lambda f: weft.jit(f)(True)),
+    "grad": lambda: _leak_of(lambda f: weft.grad(f)(1.0)),
+    "jit of grad": lambda: _leak_of(lambda f: weft.jit(weft.grad(f))(1.0)),
+    "hessian": lambda: _leak_of(lambda f: weft.hessian(f)(1.0)),
+    "vjp": lambda: _leak_of(lambda f: weft.vjp(f, np.ones(3))),
+    "jvp": lambda: _leak_of(lambda f: weft.jvp(f, (1.0,), (1.0,))),
+    "linearize": lambda: _leak_of(lambda f: weft.linearize(f, 1.0)),
+    "linear_transpose": lambda: _leak_of(lambda f: weft.linear_transpose(f, 1.0)),
+    "vmap": lambda: _leak_of(lambda f: weft.vmap(f)(np.ones(3))),
+    "vmap of grad": lambda: _leak_of(lambda f: weft.vmap(weft.grad(f))(np.ones(3))),
+    "scan": lambda: _leak_of(lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, np.ones(3))),
+    "fori_loop": lambda: _leak_of(lambda f: lax.fori_loop(0, 3, lambda i, c: f(c), 1.0)),
+    "while_loop": lambda: _leak_of(
+        lambda f: lax.while_loop(lambda c: c < 3, lambda c: f(c) + 1, 1)
+    ),
+    "condition": lambda: _leak_of(lambda f: lax.while_loop(lambda c: f(c) < 3, lambda c: c + 1, 1)),
+    "cond": lambda: _leak_of(lambda f: lax.cond(True, f, lambda x: x, 1.0)),
+    "checkpoint": lambda: _leak_of(lambda f: weft.checkpoint(f)(1.0)),
+    "make_jaxpr": lambda: _leak_of(lambda f: weft.make_jaxpr(f)(1.0)),
+    "eval_shape": lambda: _leak_of(lambda f: weft.eval_shape(f, 1.0)),
+    "custom_vjp": lambda: _leak_of(
+        lambda f: weft.jit(weft.custom_gradient(lambda x: (f(x), None)))(1.0)
+    ),
+    "jvp rule": lambda: _leak_of_rule(lambda f: weft.grad(f)(1.0)),
+    "jvp rule under jit": lambda: _leak_of_rule(lambda f: weft.jit(weft.grad(f))(1.0)),
+    "backward rule": _leak_of_backward_rule,
+}
+ASKS = {
+    "asarray": np.asarray,
+    "asarray of dtype": lambda x: np.asarray(x, np.float64),
+    "array": lambda x: np.array([x]),
+    "numpy function": np.sin,
+    "numpy operator": lambda x: np.ones(3) * x,
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "bool": bool,
+    "index": lambda x: [1, 2][x],
+    "range": range,
+    "item": lambda x: x.item(),
+    "tolist": lambda x: x.tolist(),
+    "format": lambda x: f"{x:.3f}",
+    "iter": list,
+    "in": lambda x: 1 in x,
+    "getitem": lambda x: x[0],
+    "getitem of all": lambda x: x[...],
+    "as an index": lambda x: wnp.ones(3)[x],
+    "as a numpy index": lambda x: np.ones(3)[x],
+    "add": lambda x: x + 1,
+    "radd": lambda x: 1 + x,
+    "neg": lambda x: -x,
+    "eq": lambda x: x == 1,
+    "matmul": lambda x: x @ x,
+    "divmod": lambda x: divmod(x, 2),
+    "round": round,
+    "pow": lambda x: x**2,
+    "at": lambda x: x.at[0].set(1),
+    "method": lambda x: x.sum(),
+    "astype": lambda x: x.astype(np.int32),
+    "T": lambda x: x.T,
+    "real": lambda x: x.real,
+    "copy": lambda x: x.copy(),
+    "pickle": pickle.dumps,
+    "array_equal": lambda x: np.array_equal(x, 1.0),
+    "device_put": weft.device_put,
+    "block": lambda x: weft.block_until_ready(x),
+    "get": weft.device_get,
+    "concatenate": lambda x: wnp.stack([x, x]),
+    "jit of it": lambda x: weft.jit(lambda: x + 1)(),
+    "jit argument": lambda x: weft.jit(lambda y: y)(x),
+    "jit result": lambda x: weft.jit(lambda: x)(),
+    "vmap of it": lambda x: weft.vmap(lambda y: y + x)(np.ones(3)),
+    "vmap argument": lambda x: weft.vmap(lambda y: y, in_axes=None, axis_size=2)(x),
+    "vmap result": lambda x: weft.vmap(lambda y: x)(np.ones(3)),
+    "grad of it": lambda x: weft.grad(lambda y: (y * x).sum())(1.0),
+    "grad argument": lambda x: weft.grad(lambda y: y.sum())(x * 1.0),
+    "grad result": lambda x: weft.grad(lambda y: x)(1.0),
+    "jvp tangent": lambda x: weft.jvp(lambda y: y, (np.ones(x.shape, x.dtype),), (x,)),
+    "vjp cotangent": lambda x: weft.vjp(lambda y: y, np.ones(x.shape, x.dtype))[1](x),
+    "linear_transpose": lambda x: weft.linear_transpose(lambda y: y * x, 1.0)(1.0),
+    "scan carry": lambda x: lax.scan(lambda c, _: (c, None), x, None, length=2),
+    "scan body": lambda x: lax.scan(lambda c, _: (c + x, None), x * 0, None, length=2),
+    "loop bound": lambda x: lax.fori_loop(0, x, lambda i, c: c, 1.0),
+    "predicate": lambda x: lax.cond(x, lambda: 1, lambda: 2),
+    "branch": lambda x: lax.cond(True, lambda: x, lambda: x),
+    "where": lambda x: wnp.where(x, 1, 2),
+    "checkpoint": lambda x: weft.checkpoint(lambda: x * 2)(),
+    "custom_jvp": lambda x: weft.custom_jvp(lambda y: y + x)(1.0),
+    "closure_convert": lambda x: weft.closure_convert(lambda y: y + x, 1.0),
+    "make_jaxpr": lambda x: weft.make_jaxpr(lambda y: y + x)(1.0),
+    "eval_shape": lambda x: weft.eval_shape(lambda y: y + x, 1.0),
+    "shape": lambda x: wnp.ones(x),
+    "axis": lambda x: wnp.sum(wnp.ones((2, 2)), axis=x),
+    "callback": lambda x: weft.debug.callback(print, x),
+    "pure_callback": lambda x: weft.pure_callback(lambda y: y, x, x),
+    "new_ref": weft.new_ref,
+    "key": weft.random.key,
+    "static": lambda x: weft.jit(lambda n: 1, static_argnums=0)(x),
+}
+
+
+# These look at the type first, or hand the tracer on as it is.
+NEED_NO_VALUE = {
+    *("iter", "in", "getitem", "as an index", "matmul", "at", "real", "pickle", "array_equal"),
+    *("device_put", "block", "get", "loop bound", "shape", "axis", "new_ref", "key", "static"),
+    *("jvp tangent", "vjp cotangent", "predicate", "round", "custom_jvp"),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_leaked_tracers_say_that_they_were_kept(leak):
+    x = LEAKS[leak]()
+    assert "Tracer" in repr(x) and x.shape is not None and x.dtype is not None
+    for name, ask in ASKS.items():
+        try:
+            ask(x)
+        except (errors.WeftError, TypeError, ValueError, AttributeError) as error:
+            assert not isinstance(error, errors.InternalError), f"{name}: {error!r}"
+            text = str(error)
+        else:
+            text = ""
+        assert name in NEED_NO_VALUE or "which was kept after that trace ended" in text, name
 
 
 # Arguments of jit.

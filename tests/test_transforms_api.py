@@ -273,6 +273,272 @@ def test_linear_transpose_refuses_what_is_not_linear(f):
         weft.linear_transpose(f, X)(X)
 
 
+# Functions of the linear s, that call a program with results of both kinds; d is 3.
+def _jit_of_both(s):
+    d, s = weft.jit(lambda d, s: (d * 2, s * d))(3.0, s)
+    return s * d
+
+
+def _scan_of_both(s):
+    def body(carry, x):
+        d, s = carry
+        return (d * x, s * d), (d + 1, s * x)
+
+    (d, s), (ds, ss) = weft.lax.scan(body, (3.0, s), wnp.array([1.0, 2.0, 3.0]))
+    return s * d + (ds * ss).sum()
+
+
+def _fori_of_both(s):
+    d, s = weft.lax.fori_loop(0, 3, lambda i, c: (c[0] + i, c[1] * c[0]), (3.0, s))
+    return s * d
+
+
+def _while_of_both(s):
+    i, d, s = weft.lax.while_loop(
+        lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] * 2, c[2]), (0, 3.0, s)
+    )
+    return s * d * i
+
+
+def _cond_of_both(s):
+    d, s = weft.lax.cond(wnp.array(True), lambda d, s: (d * 2, s * d), lambda d, s: (d, s), 3.0, s)
+    return s * d
+
+
+def _switch_of_both(s):
+    branches = [lambda d, s: (d, -s), lambda d, s: (d * 2, s * d), lambda d, s: (d + 1, s)]
+    d, s = weft.lax.switch(wnp.array(1), branches, 3.0, s)
+    return s * d
+
+
+def _custom_jvp_of_both(s):
+    f = ruled(lambda d, s: (d * 2, s * d), lambda p, t: (p, t))  # is not asked
+    d, s = f(3.0, s)
+    return s * d
+
+
+def _custom_vjp_of_both(s):
+    f = weft.custom_vjp(lambda d, s: (d * 2, s * d))
+    f.defvjp(lambda d, s: (f(d, s), None), lambda _, ct: ct)
+    d, s = f(3.0, s)
+    return s * d
+
+
+def _nest_of_both(s):
+    @weft.jit
+    def inner(d, s, i):
+        d, s = weft.checkpoint(lambda d, s: (wnp.sin(d) * i, s * d))(d, s)
+        return weft.lax.fori_loop(0, 2, lambda _, c: (c[0] + 1, c[1] * c[0]), (d, s))
+
+    (d, s), (ds, ss) = weft.lax.scan(
+        lambda c, i: (inner(*c, i), inner(c[0], c[1], i)), (3.0, s), wnp.arange(3)
+    )
+    return s * d + (ds * ss).sum()
+
+
+def _vmap_of_both(s):
+    d, s = weft.vmap(weft.jit(lambda d, s: (d * 2, s * d)), in_axes=(0, None))(
+        wnp.array([3.0, 4.0]), s
+    )
+    return (s * d).sum()
+
+
+def _derivative_of_a_loop(s):
+    loop = lambda x: weft.lax.fori_loop(0, 3, lambda i, v: wnp.sin(v) * (1 + i), x)
+    y, t = weft.jit(lambda x, t: weft.jvp(loop, (x,), (t,)))(wnp.array(3.0), s)
+    return y * t
+
+
+OF_BOTH = {
+    "jit": (_jit_of_both, 18),
+    "scan": (_scan_of_both, 3 * 3 * 6 * 18 + (4 * 1 + 4 * 3 * 2 + 7 * 9 * 3)),
+    "fori_loop": (_fori_of_both, 3 * 3 * 4 * 6),
+    "while_loop": (_while_of_both, 3 * 16 * 4),
+    "cond": (_cond_of_both, 18),
+    "switch": (_switch_of_both, 18),
+    "custom_jvp": (_custom_jvp_of_both, 18),
+    "custom_vjp": (_custom_vjp_of_both, 18),
+    "vmap": (_vmap_of_both, 3 * 6 + 4 * 8),
+    "nest": (_nest_of_both, None),
+    "derivative": (_derivative_of_a_loop, None),
+}
+
+
+@pytest.mark.parametrize("name", OF_BOTH)
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit, weft.checkpoint], ids=["", "jit", "kept"])
+def test_transposes_take_known_values_and_linear_ones_apart(name, wrap):
+    f, expected = OF_BOTH[name]
+    expected = float(f(1.0)) if expected is None else expected
+    close(f(1.0), expected)
+    transpose = lambda ct: weft.linear_transpose(wrap(f), 1.0)(ct)[0]
+    close(transpose(1.0), expected)
+    close(weft.jit(transpose)(2.0), 2 * expected)
+    close(weft.linear_transpose(transpose, 1.0)(1.0)[0], expected)
+    close(weft.vmap(transpose)(np.array([1.0, 2.0])), np.array([expected, 2 * expected]))
+
+
+def test_known_results_of_a_function_with_rules_stay_known():
+    """In a checkpoint, whose other result is linear: the sine is that of the known value."""
+    known = weft.custom_vjp(lambda s, d: (s * 2, d))
+    known.defvjp(lambda s, d: (known(s, d), None), lambda _, ct: ct)
+
+    def f(s):
+        d, s = weft.checkpoint(lambda s: (wnp.sin(known(s, 3.0)[1]), s * 2))(s)
+        return s * d
+
+    close(weft.linear_transpose(f, 1.0)(1.0)[0], 2 * np.sin(3.0))
+
+
+def test_a_call_in_a_loop_whose_result_is_the_same_in_all_iterations():
+    """The call has another result that is not: what it keeps cannot be made before the loop."""
+
+    def f(k, xs, wrap):
+        call = wrap(lambda k, x: (wnp.sin(k), x * k))
+
+        def body(c, x):
+            a, b = call(k, x)
+            return c * a + b, None
+
+        return weft.lax.scan(body, 1.0, xs)[0]
+
+    k, xs = 0.7, np.array([0.5, -0.3], np.float32)
+    for wrap in (weft.jit, weft.checkpoint):
+        close(weft.grad(f)(k, xs, wrap), weft.grad(f)(k, xs, lambda g: g), rtol=1e-5)
+        second = lambda k, wrap=wrap: weft.grad(f)(k, xs, wrap)
+        plain = lambda k: weft.grad(f)(k, xs, lambda g: g)
+        close(weft.grad(second)(k), weft.grad(plain)(k), rtol=1e-4)
+
+
+def test_second_derivatives_of_a_checkpoint_in_a_scan():
+    def f(x, wrap):
+        return weft.lax.scan(lambda c, _: (c, wrap(wnp.tanh)(c)), x, None, length=2)[1].sum()
+
+    second = lambda x, wrap: weft.grad(lambda x: weft.grad(lambda x: f(x, wrap))(x))(x)
+    close(second(0.3, weft.checkpoint), second(0.3, lambda g: g), rtol=1e-5)
+
+
+def test_transposes_of_integers_take_them_apart_too():
+    def f(s):
+        n, s = weft.lax.fori_loop(0, 3, lambda i, c: (c[0] + i, c[1] * c[0]), (2, s))
+        return s * n
+
+    (back,) = weft.linear_transpose(f, 1)(1)
+    assert back.dtype == np.int32 and back == 2 * 2 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda s: weft.jit(lambda d, s: (d, s * s))(3.0, s)[1],
+        lambda s: weft.lax.fori_loop(0, 2, lambda i, c: (c[0] * c[1], c[1]), (3.0, s))[0],
+        lambda s: weft.lax.cond(True, lambda d, s: (d, wnp.sin(s)), lambda d, s: (d, s), 3.0, s)[1],
+        lambda s: (lambda d, t: wnp.sin(t) * d)(*weft.jit(lambda d, s: (d, s * d))(3.0, s)),
+        lambda s: weft.lax.cond(s > 0, lambda s: s, lambda s: 2 * s, s),
+        lambda s: weft.lax.switch(s.astype(int), [lambda s: s, lambda s: 2 * s], s),
+        lambda s: wnp.where(s > 0, s, 2 * s),
+        lambda s: s.astype(int).astype(float),
+        lambda s: wnp.arange(3.0)[s.astype(int)],
+        lambda s: wnp.dot(s * np.ones(3), s * np.ones(3)),
+        lambda s: weft.lax.dynamic_slice(s * np.ones(3), (s.astype(int),), (1,)),
+        lambda s: (s * np.ones(3)).at[s.astype(int)].add(s),
+    ],
+)  # fmt: skip
+def test_transposes_refuse_what_is_not_linear_in_an_op_with_both(f):
+    with pytest.raises((NotImplementedError, TypeError), match="test_transforms_api.py"):
+        weft.linear_transpose(f, 1.0)(1.0)
+
+
+def test_a_while_whose_length_is_not_known_has_no_transpose():
+    def f(s):
+        n, s = weft.lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] * 2), (0, s))
+        return s * n
+
+    with pytest.raises(NotImplementedError, match="while_loop has no reverse-mode derivative"):
+        weft.linear_transpose(f, 1.0)(1.0)
+
+
+def _rule_by_jvp(f):
+    return lambda p, t: weft.jvp(f, p, t)
+
+
+def _rule_by_linearize(f):
+    def rule(p, t):
+        y, push = weft.linearize(f, *p)
+        return y, push(*t)
+
+    return rule
+
+
+def _rule_in_a_scan(f):
+    """Values and tangents in one carry, which the rule itself loops over."""
+
+    def rule(p, t):
+        both, _ = weft.lax.scan(
+            lambda c, _: (weft.jvp(lambda x: wnp.sin(x) * 2, c[:1], c[1:]), None),
+            (*p, *t),
+            length=3,
+        )
+        return both
+
+    return rule
+
+
+def _rule_in_a_branch(f):
+    def rule(p, t):
+        both = lambda x, t: weft.jvp(f, (x,), (t,))
+        return weft.lax.cond(p[0] > 9, lambda x, t: (x, t), both, *p, *t)
+
+    return rule
+
+
+RULES_OF_BOTH = {
+    "jvp": _rule_by_jvp,
+    "jit": lambda f: lambda p, t: weft.jit(_rule_by_jvp(f))(p, t),
+    "linearize": _rule_by_linearize,
+    "scan": _rule_in_a_scan,
+    "cond": _rule_in_a_branch,
+    "checkpoint": lambda f: lambda p, t: weft.checkpoint(_rule_by_jvp(f))(p, t),
+    "rule": lambda f: lambda p, t: weft.jvp(ruled(f, _rule_by_jvp(f)), p, t),
+}
+
+
+def ruled(f, rule):
+    made = weft.custom_jvp(f)
+    made.defjvp(rule)
+    return made
+
+
+@pytest.mark.parametrize("kind", RULES_OF_BOTH)
+def test_rules_may_compute_values_and_tangents_in_one_loop(kind):
+    loop = lambda x: weft.lax.fori_loop(0, 3, lambda i, v: wnp.sin(v) * 2, x)
+    f = ruled(loop, RULES_OF_BOTH[kind](loop))
+    x = np.float32(0.3)
+    transforms = [weft.grad, weft.jacfwd, weft.jacrev, lambda f: weft.grad(weft.checkpoint(f))]
+    for outer in transforms:
+        close(outer(f)(x), weft.grad(loop)(x), rtol=1e-5)
+        close(weft.jit(outer(f))(x), weft.grad(loop)(x), rtol=1e-5)
+        for inner in (weft.grad, weft.jacfwd):
+            close(outer(inner(f))(x), outer(inner(loop))(x), rtol=1e-4)
+    close(weft.vmap(weft.grad(f))(np.array([x, -x])), np.full(2, weft.grad(loop)(x)), rtol=1e-5)
+
+
+def test_what_is_known_in_a_rule_is_computed_once():
+    """Both halves of a loop that a rule makes: the callback is in the first one."""
+    seen = []
+
+    def loop(x):
+        def body(i, v):
+            weft.debug.callback(seen.append, i, ordered=True)
+            return wnp.sin(v)
+
+        return weft.lax.fori_loop(0, 3, body, x)
+
+    f = ruled(loop, _rule_by_jvp(loop))
+    close(weft.jit(weft.grad(f))(0.5), weft.grad(lambda x: wnp.sin(wnp.sin(wnp.sin(x))))(0.5))
+    weft.effects_barrier()
+    assert list(map(int, seen)) == [0, 1, 2]
+
+
 def test_linearize_and_transpose():
     value, push = weft.linearize(lambda x: wnp.sin(x) * 2, X)
     close(push(np.ones_like(X)), 2 * np.cos(X))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/missing_value.h"
 #include "support/index_table.h"
 #include "weft/error.h"
 #include "weft/hash.h"
@@ -65,6 +66,7 @@ Value GraphBuilder::literal(const Literal& x) {
 
 TypeRef GraphBuilder::type(Value v) const {
   const Graph& g = *graph_;
+  if (v.is_none()) throw MissingValue();
   bool known = v.is_literal() ? v.literal_index() < g.literals_.size() : v.id < g.types_.size();
   if (!known) fail(ErrorKind::kInternal, "expected a value of this builder; got value ", v.id);
   return g.type(v);

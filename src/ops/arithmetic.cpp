@@ -167,9 +167,6 @@ void register_mul(OpRegistry& r) {
                 .jvp = {product_with(1), product_with(0)},
                 .transpose =
                     [](TransposeCtx& c) {
-                      if (c.linear(0) && c.linear(1))
-                        fail(ErrorKind::kNotImplemented,
-                             "[mul] is linear in each operand, but not in both");
                       size_t i = c.linear(0) ? 0 : 1;
                       c.add(i, unbroadcast(c.ct() * c.x(1 - i), c.in_types[i]));
                     },

@@ -66,13 +66,13 @@ void flow_through(FlowCtx& c) {
   for (const GraphRef& graph : branches(*c.attrs)) c.through(graph, inputs, c.results);
   for (size_t i = 0; i < inputs.size(); ++i) c.operands[i + 1] = inputs[i];
   if (c.flow == Flow::kNeeds) c.operands[0] = true;
-  if (c.flow == Flow::kLanes && c.operands[0]) c.all();
+  if (c.flow != Flow::kTangents && c.flow != Flow::kNeeds && c.operands[0]) c.all();
 }
 
 // One result per branch, all with the outputs that any of them has: transform(graph, instantiate).
 template <typename Transform>
 auto transform_branches(const GraphJvpCtx& c, Transform&& transform) {
-  Mask outputs = flowed(c, Flow::kTangents, c.tangent_mask()).results;
+  Mask outputs = tangent_flow(c).results;
   for (;;) {
     std::vector<decltype(transform(branches(c.attr())[0], outputs))> results;
     Mask made = outputs;

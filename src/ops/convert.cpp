@@ -87,7 +87,14 @@ void register_convert_element_type(OpRegistry& r) {
               "complex numbers lose their imaginary part.",
        .dtypes = kAnyDType,
        .jvp_kind = JvpKind::kCustom,
-       .transpose = [](TransposeCtx& c) { c.add(0, convert(c.ct(), c.in_types[0]->dtype())); },
+       .transpose =
+           [](TransposeCtx& c) {
+             TypeRef from = c.in_types[0], to = c.out_types[0];
+             if (is_inexact(from->dtype()) && !is_inexact(to->dtype()))
+               fail(ErrorKind::kNotImplemented, "[convert_element_type] is not linear from ", from,
+                    " to ", to);
+             c.add(0, convert(c.ct(), from->dtype()));
+           },
        .fold = [](const FoldCtx& c) -> std::optional<Literal> {
          Literal x = c.xs[0];
          if (is_complex(x.dtype) && !is_complex(c.out)) x = convert(x, real_dtype(x.dtype));

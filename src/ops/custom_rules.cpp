@@ -6,6 +6,7 @@
 
 #include "ops/axes.h"
 #include "ops/call.h"
+#include "ops/dependence.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/regions.h"
@@ -57,39 +58,27 @@ Mask input_mask(const GraphJvpCtx& c) {
 
 // ---- custom_jvp_call
 
-void append_jvp(GraphJvpCtx& c, const JvpGraph& jvp) {
+// The same for a linearization, whose builder keeps what depends on tangents apart.
+void jvp_custom(GraphJvpCtx& c) {
+  auto jvp = rule_of<CustomJvp>(c)->jvp(input_mask(c));
   Values args(inputs_of(c, c.operands));
   append_present(args, inputs_of(c, c.tangents));
-  Values made = c.b.inline_graph(*jvp.graph, args);
+  Values made = c.b.inline_graph(*jvp->graph, args);
   std::span<const Value> results(made);
   size_t n = c.out_types.size();
   c.results = Values(results.first(n));
-  c.result_tangents = scattered(jvp.out_mask, results.subspan(n));
+  c.result_tangents = scattered(jvp->out_mask, results.subspan(n));
 }
 
-void jvp_custom(GraphJvpCtx& c) { append_jvp(c, *rule_of<CustomJvp>(c)->jvp(input_mask(c))); }
-
-// The same, since the builder of a linearization keeps what depends on tangents apart; but results
-// must not.
-void linearize_custom_jvp(GraphJvpCtx& c) {
-  Mask mask = input_mask(c);
-  auto jvp = rule_of<CustomJvp>(c)->jvp(mask);
-  Mask tangents(mask.size());
-  tangents.resize(jvp->graph->num_inputs(), true);
-  auto depends = dependent_outputs(jvp->graph, tangents);
-  for (size_t i = 0; i < c.out_types.size(); ++i) {
-    if (!(*depends)[i]) continue;
-    fail(ErrorKind::kNotImplemented, "[", c.op.name, "] expected the jvp rule of '",
-         c.attr().string("name"), "' to compute its result without the tangents; got result ", i,
-         " from an op that takes both\n  Keep them apart: a loop or branch that computes both has "
-         "to be split in two.");
-  }
-  append_jvp(c, *jvp);
+// What depends on what, the graph tells; all results are mapped if any operand is, and all operands
+// are needed.
+void flow_through_call(FlowCtx& c) {
+  if (c.flow != kDepends) return c.all();
+  c.through(callee(c.op, c.attrs), c.operands, c.results);
 }
-
-// The rule says which results have a tangent. All are mapped if any is.
+// The rule says which results have a tangent.
 void flow_through_jvp(FlowCtx& c) {
-  if (c.flow != Flow::kTangents) return c.all();
+  if (c.flow != Flow::kTangents) return flow_through_call(c);
   auto num_consts = static_cast<size_t>(c.attrs->integer("num_consts"));
   Mask inputs(std::span<const bool>(c.operands).subspan(num_consts));
   if (std::find(inputs.begin(), inputs.end(), true) == inputs.end()) return;
@@ -434,8 +423,7 @@ OpDef custom_call(std::string name, std::string doc) {
 
 void register_custom_rules(OpRegistry& r) {
   OpDef jvp = custom_call("custom_jvp_call", "Calls a graph whose jvp rule is given.");
-  jvp.graph_jvp = jvp_custom;
-  jvp.graph_linearize = linearize_custom_jvp;
+  jvp.graph_jvp = jvp.graph_linearize = jvp_custom;
   jvp.batch = batch_custom_jvp;
   jvp.flow = flow_through_jvp;
   jvp.shard = shard_custom<ShardedJvp, CustomJvp>;
@@ -445,6 +433,7 @@ void register_custom_rules(OpRegistry& r) {
   vjp.graph_jvp = jvp_custom_vjp;
   vjp.graph_linearize = linearize_custom_vjp;
   vjp.batch = batch_custom_vjp;
+  vjp.flow = flow_through_call;
   vjp.shard = shard_custom<ShardedVjp, CustomVjp>;
   r.add(std::move(vjp));
 

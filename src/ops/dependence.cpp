@@ -16,31 +16,13 @@ namespace weft {
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs) {
   std::vector<bool> depends(inputs.begin(), inputs.end());
   depends.resize(graph.num_values());
-  auto is_dependent = [&](Value v) { return !v.is_literal() && depends[v.id]; };
   for (const Op& op : graph.ops()) {
     std::span<const Value> xs = graph.operands(op);
-    if (std::none_of(xs.begin(), xs.end(), is_dependent)) continue;
-    std::shared_ptr<const Mask> through;
-    if (is_call(op)) {
-      Mask operands;
-      for (Value v : xs) operands.push_back(is_dependent(v));
-      through = dependent_outputs(callee(op), operands);
-    }
-    for (uint32_t i = 0; i < op.num_results; ++i)
-      depends[op.results_begin + i] = !through || (*through)[i];
+    bool any = std::any_of(xs.begin(), xs.end(),
+                           [&](Value v) { return !v.is_literal() && depends[v.id]; });
+    std::fill_n(depends.begin() + op.results_begin, op.num_results, any);
   }
   return depends;
-}
-
-std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
-  std::string key = "dependent_outputs:";
-  for (bool m : inputs) key += m ? '1' : '0';
-  return graph->cached<Mask>(key, [&] {
-    std::vector<bool> depends = dependent_values(*graph, inputs);
-    auto outputs = std::make_shared<Mask>();
-    for (Value v : graph->outputs()) outputs->push_back(!v.is_literal() && depends[v.id]);
-    return outputs;
-  });
 }
 
 namespace {
@@ -140,7 +122,7 @@ class Forward : public Walk {
 
  private:
   void reach(Value v) {
-    if (flow_ == Flow::kLanes || is_differentiable(graph_.type(v))) mark(v);
+    if (flow_ != Flow::kTangents || is_differentiable(graph_.type(v))) mark(v);
   }
   void follow(Value from) {
     for (size_t i : next_[from.id]) reach(input_of_carry(i));
@@ -275,6 +257,13 @@ void FlowCtx::through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carrie
     bool& in = inputs[carries.first_input + i];
     in = outputs[i] = in || outputs[i];
   }
+}
+
+std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
+  std::string key = "dependent_outputs:";
+  for (bool m : inputs) key += m ? '1' : '0';
+  return graph->cached<Mask>(
+      key, [&] { return std::make_shared<Mask>(Forward(*graph, kDepends, inputs, {}).outputs()); });
 }
 
 FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& known,

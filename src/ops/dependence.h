@@ -9,7 +9,18 @@
 
 namespace weft {
 
-// Values that depend on any of the masked inputs; looks through calls.
+// From operands to results: which cannot be known without.
+inline constexpr Flow kDepends = static_cast<Flow>(3);
+
+// Transforms of which jvp and linearize differentiate nothing: the graphs are linear in the masked
+// inputs already and are only taken apart. A value with a tangent is zero then, and any other that
+// is to have one is its own.
+struct SplitTransforms : Transforms {};
+inline bool only_splits(const RuleCtx& c) {
+  return dynamic_cast<const SplitTransforms*>(c.transforms) != nullptr;
+}
+
+// Values that cannot be computed without the masked inputs, where an op is computed as a whole.
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs);
 
 // What the masks of an op's operands and results become when `known` holds of its operands, or,
@@ -19,6 +30,10 @@ FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& k
 inline FlowCtx flowed(const RuleCtx& c, Flow flow, const Mask& known) {
   return flowed(c.op, c.attrs, flow, known,
                 flow == Flow::kNeeds ? c.in_types.size() : c.out_types.size());
+}
+// Which operands and results of an op have tangents, as far as masks tell.
+inline FlowCtx tangent_flow(const GraphJvpCtx& c) {
+  return flowed(c, only_splits(c) ? kDepends : Flow::kTangents, c.tangent_mask());
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/dependence.h"
 #include "ops/regions.h"
 
 namespace weft {
@@ -235,12 +236,17 @@ inline TypeRefs failure_types(const CheckedGraph& graph) {
   return TypeRefs(std::span<const TypeRef>(types).subspan(graph.num_outputs));
 }
 
-// Tangents of the operands for which the mask holds; a carry that starts without one has zeros.
+// Tangents of the operands for which the mask holds; a carry that starts without one has zeros, or,
+// where graphs are only split, its value.
 inline Values instantiated_tangents(const GraphJvpCtx& c, const Mask& mask) {
   Values out;
   for (size_t i = 0; i < mask.size(); ++i) {
     if (!mask[i]) continue;
-    out.push_back(c.tangents[i] ? c.tangents[i] : zeros(c.b, c.in_types[i]).value);
+    if (c.tangents[i]) {
+      out.push_back(c.tangents[i]);
+    } else {
+      out.push_back(only_splits(c) ? c.operands[i] : zeros(c.b, c.in_types[i]).value);
+    }
   }
   return out;
 }

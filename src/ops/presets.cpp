@@ -289,6 +289,16 @@ OpDef& hands_on(OpDef& def, Vals (*again)(const RuleCtx& c, std::span<const Valu
     for (size_t i = 0; i < cts.size(); ++i)
       if (cts[i] && c.linear(i)) c.add(i, cts[i]);
   };
+  // Each result is its operand, but the op is kept whole.
+  def.flow = [](FlowCtx& c) {
+    if (c.flow == Flow::kNeeds) return c.all();
+    c.results = c.operands;
+  };
+  // Of known values and of linear ones, where it has both.
+  def.graph_linearize = [again](GraphJvpCtx& c) {
+    for (const Val& y : again(c, c.operands)) c.results.push_back(y.value);
+    for (const Val& t : again(c, c.tangents)) c.result_tangents.push_back(t.value);
+  };
   return def;
 }
 

@@ -228,14 +228,10 @@ std::shared_ptr<const Recomputed> recomputed(const LinearizedGraph& split, size_
 void linearize_by_recomputation(GraphJvpCtx& c, const SavePolicy* policy) {
   const GraphRef& source = callee(c.op, c.attrs);
   size_t num_results = c.out_types.size();
-  auto make = [&] {
-    auto split = c.transforms->linearize(source, {.in_mask = c.tangent_mask()});
-    return recomputed(*split, num_results, policy);
-  };
-  std::string key = "recomputed:";
-  for (bool m : c.tangent_mask()) key += m ? '1' : '0';
+  auto split = c.transforms->linearize(source, {.in_mask = c.tangent_mask()});
+  auto make = [&] { return recomputed(*split, num_results, policy); };
   // Policies are objects of users, which a graph is not to keep alive.
-  auto halves = policy ? make() : source->cached<Recomputed>(key, make);
+  auto halves = policy ? make() : split->forward->cached<Recomputed>("recomputed", make);
 
   Values made = call(c, c.operands, halves->forward);
   std::span<const Value> results(made);

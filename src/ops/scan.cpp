@@ -73,7 +73,7 @@ void flow_through(FlowCtx& c) {
 // Transforms the body for operands with tangents; carries with one come out with one.
 template <typename Transform>
 auto transform_body(const GraphJvpCtx& c, const Scan& s, Mask& mask, Transform&& transform) {
-  mask = flowed(c, Flow::kTangents, c.tangent_mask()).operands;
+  mask = tangent_flow(c).operands;
   return carry_fixpoint(
       mask, s.in[kCarry],
       [&](const Mask& inputs) {
@@ -235,54 +235,13 @@ void linearize_scan(GraphJvpCtx& c) {
   c.result_tangents = values_of(Reader(tangents).take(split->out_mask));
 }
 
-// Which inputs of the body are linear. A carry that starts as a known value may become linear.
-Mask linear_inputs(const TransposeCtx& c, const Scan& s) {
-  Mask linear = flowed(c, Flow::kLanes, Mask(c.linear_mask)).operands;
-  for (bool grew = true; grew;) {
-    grew = false;
-    std::vector<bool> depends = dependent_values(*s.body, linear);
-    for (size_t i = 0; i < s.num_carry; ++i) {
-      Value v = s.body->outputs()[i];
-      bool& is_linear = linear[s.in[kCarry].begin + i];
-      if (v.is_literal() || !depends[v.id] || is_linear) continue;
-      is_linear = grew = true;
-    }
-  }
-  return linear;
-}
-
-// The values of the carries that are not linear, at the start of each iteration: stacked by a loop
-// of their own.
-Vals stacked_carries(const TransposeCtx& c, const Scan& s, const Mask& linear) {
-  Vals args(c.size());  // of the body, while it is built
-  Vals known;
-  Values next, current;
-  SmallVector<size_t, 8> inputs;  // of the body
-  Mask stays;
-  for (size_t i = 0; i < c.size(); ++i) {
-    stays.push_back(!linear[i]);
-    if (linear[i]) continue;
-    known.push_back(c.x(i));
-    inputs.push_back(i);
-    if (!s.in[kCarry].has(i)) continue;
-    next.push_back(s.body->outputs()[i - s.num_consts]);
-    current.push_back(s.body->input(static_cast<uint32_t>(i)));
-  }
-  if (next.empty()) return {};
-  LoopOperands x(known, s.in.kept(stays));
-  GraphRef body = make_graph(x.body_types(), [&](Builder& b, std::span<const Val> in) {
-    for (size_t i = 0; i < in.size(); ++i) args[inputs[i]] = in[i];
-    return inlined_part(b, *s.body, args, joined({next, current}));
-  });
-  Vals results = apply_loop(c, body, x);
-  return Vals(std::span<const Val>(results).subspan(next.size()));
-}
-
 // The loop runs backwards. Cotangents of constants are summed up in its carry, those of xs are
-// stacked.
+// stacked. All carries are linear, also those that start from known values: transpose takes loops
+// apart that have others.
 void transpose_scan(TransposeCtx& c) {
   Scan s(c.attr());
-  Mask linear = linear_inputs(c, s);
+  Mask linear(c.linear_mask);
+  for (size_t i = s.in[kCarry].begin; i < s.in[kCarry].end(); ++i) linear[i] = true;
   std::vector<bool> depends = dependent_values(*s.body, linear);
   Mask has_ct;  // of the body's outputs
   for (size_t i = 0; i < s.out.size(); ++i) {
@@ -305,8 +264,8 @@ void transpose_scan(TransposeCtx& c) {
       },
       [&](const TransposedGraph&, size_t i) { return made[s.in[kCarry].begin + i]; });
 
-  // Operands: what is known, with the carries that are not linear as xs, and in turn with these the
-  // sums of constants' cotangents so far, the cotangents of carries and those of ys.
+  // Operands: what is known, and in turn with it the sums of constants' cotangents so far, the
+  // cotangents of carries and those of ys.
   Vals operands;
   SmallVector<size_t, 8> sums;  // constants
   for (size_t i = 0; i < s.num_consts; ++i) {
@@ -314,7 +273,6 @@ void transpose_scan(TransposeCtx& c) {
     if (made[i]) sums.push_back(i);
   }
   size_t num_consts = operands.size();
-  operands.append(stacked_carries(c, s, linear));
   for (size_t i = s.first_xs(); i < c.size(); ++i)
     if (!linear[i]) operands.push_back(c.x(i));
   size_t num_known = operands.size();

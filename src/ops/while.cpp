@@ -111,6 +111,7 @@ void flow_through(FlowCtx& c) {
   for (size_t i = 0; i < carry.size; ++i) {
     bool& in = c.operands[carry.begin + i];
     if (c.flow == Flow::kLanes) in = in || !w.is_fixed(i);
+    if (c.flow == kDepends) in = true;
     c.results[i] = c.results[i] || in;
   }
   if (c.flow == Flow::kNeeds) through_body();
@@ -120,7 +121,7 @@ void flow_through(FlowCtx& c) {
 // holds. Carries with a tangent from the start or after some iteration have one throughout.
 Values loop_of_tangents(const GraphJvpCtx& c, Mask& out_mask) {
   While w(c.attr());
-  Mask mask = flowed(c, Flow::kTangents, c.tangent_mask()).operands;
+  Mask mask = tangent_flow(c).operands;
   // No tangent gets through the constants of the condition.
   for (size_t i = 0; i < w.in[kCondConsts].end(); ++i) mask[i] = false;
   const Segment& carry = w.in[kCarry];

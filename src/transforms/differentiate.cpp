@@ -68,6 +68,8 @@ class Differentiator {
       if (!graph_rule) missing_rule(d, "differentiation");
       GraphJvpCtx c{rule, ts, {}, {}};
       graph_rule(c);
+      if (options_.is_zero)
+        for (uint32_t i = 0; i < op.num_results; ++i) check_result(d, op, i, c.results[i]);
       primals_.set_results(op, c.results);
       set_tangents(op, c.result_tangents);
       return;
@@ -94,6 +96,18 @@ class Differentiator {
       default:
         missing_rule(d, "differentiation");
     }
+  }
+
+  // In a linearization results must be made without tangents, also by rules of users.
+  void check_result(const OpDef& d, const Op& op, uint32_t i, Value result) {
+    if (options_.is_zero(result)) return;
+    std::string name =
+        op.info->attrs.find("name") >= 0 ? cat(" of '", op.attrs->string("name"), "'") : "";
+    fail(ErrorKind::kNotImplemented, "[", d.name, "] expected the jvp rule", name,
+         " to compute its result without the tangents; got result ", i,
+         " from an op that needs a tangent for it\n  Compute values from values alone; what "
+         "chooses a ",
+         "branch or ends a loop is a value, too.");
   }
 
   // The op itself on the tangents.

@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/dependence.h"
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"
+#include "transforms/split.h"
+#include "weft/build.h"
 
 namespace weft {
 namespace {
+
+const Transforms& splitting();
 
 // Values of the forward builder keep their ids; those of the linear graph have kLinearBit set.
 class SplitBuilder final : public Builder {
@@ -39,13 +44,20 @@ class SplitBuilder final : public Builder {
 
   Values add(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
-    if (has_forward_results(op, operands, attrs)) return inline_graph(*callee(op, attrs), operands);
+    if (def(op).flow)
+      return add_typed(op, operands, attrs, infer_types(op, types_of(operands), attrs));
     return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
   }
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> types) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add_typed(op, operands, attrs, types);
-    if (has_forward_results(op, operands, attrs)) return inline_graph(*callee(op, attrs), operands);
+    if (def(op).flow && !keeps_whole_) {
+      Mask linear;
+      for (Value v : operands) linear.push_back(is_linear(v));
+      Mask results = flowed(op, attrs, kDepends, linear, types.size()).results;
+      if (std::find(results.begin(), results.end(), false) != results.end())
+        return taken_apart(def(op), operands, attrs, types);
+    }
     return outer(at_loc(linear_).add_typed(op, in_linear(operands), attrs, types));
   }
   Value literal(const Literal& x) override { return forward_.literal(x); }
@@ -65,15 +77,32 @@ class SplitBuilder final : public Builder {
   static bool touches_tangent(std::span<const Value> operands) {
     return std::any_of(operands.begin(), operands.end(), is_linear);
   }
-  // A call in a jvp rule may compute values and tangents together. It is taken apart, for what
-  // needs the values must not wait for tangents.
-  static bool has_forward_results(const OpInfo& op, std::span<const Value> operands,
-                                  const AttrsRef& attrs) {
-    if (def(op).call == CallKind::kNone) return false;
-    Mask linear;
-    for (Value v : operands) linear.push_back(is_linear(v));
-    auto outputs = dependent_outputs(callee(op, attrs), linear);
-    return std::find(outputs->begin(), outputs->end(), false) != outputs->end();
+  TypeRefs types_of(std::span<const Value> vs) const {
+    TypeRefs types;
+    for (Value v : vs) types.push_back(type(v));
+    return types;
+  }
+  // An op that computes forward values and linear ones together, as two ops: what needs the forward
+  // values must not wait for tangents. To its rule a linear value is zero with a tangent, and its
+  // graphs, which are linear in such values already, are split but not differentiated. A call whose
+  // rules know it as a whole only is replaced by its ops.
+  Values taken_apart(const OpDef& op, std::span<const Value> operands, const AttrsRef& attrs,
+                     std::span<const TypeRef> types) {
+    if (op.call == CallKind::kWhole) return inline_graph(*callee(op, attrs), operands);
+    TypeRefs in_types = types_of(operands);
+    Values values, tangents;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      bool linear = is_linear(operands[i]);
+      values.push_back(linear ? zeros(*this, in_types[i]).value : operands[i]);
+      tangents.push_back(linear ? operands[i] : Value{});
+    }
+    GraphJvpCtx c{{*this, op, attrs, values, in_types, types, &splitting()}, tangents, {}, {}};
+    keeps_whole_ = true;
+    op.graph_linearize(c);
+    keeps_whole_ = false;
+    for (size_t i = 0; i < types.size(); ++i)
+      if (c.result_tangents[i]) c.results[i] = c.result_tangents[i];
+    return c.results;
   }
   Builder& at_loc(Builder& to) {
     to.set_loc(loc_);
@@ -118,51 +147,48 @@ class SplitBuilder final : public Builder {
   std::unordered_map<uint32_t, Value> crossed_;  // forward id -> value in the linear graph
   std::vector<Value> residuals_;                 // forward values
   std::vector<Value> residual_inputs_;  // the inputs of the linear graph that stand for them
+  bool keeps_whole_ = false;            // ops are those of a rule, which keeps the two apart
 };
 
-std::shared_ptr<const LinearizedGraph> make_linearized(const Graph& graph,
-                                                       const LinearizeOptions& options) {
-  GraphBuilder b;
-  b.set_hash_consing(true);
-  std::vector<Value> inputs;
-  for (TypeRef type : graph.input_types()) inputs.push_back(b.input(type));
-  Linearization split = linearize_into(b, graph, inputs, options);
+// The walk over a graph that is differentiated, and the one over a graph that is linear in the
+// inputs with tangents already. That one only takes known values and linear ones apart: outputs
+// that have tangents are these, and have the value zero.
+using Walk = DualValues (*)(SplitBuilder& b, const Graph& graph, std::span<const Value> args,
+                            std::span<const Value> tangents, const Mask& instantiate);
 
-  auto result = std::make_shared<LinearizedGraph>();
-  std::vector<Value> outputs = split.outputs;
-  std::unordered_map<uint32_t, uint32_t> output_index;
-  for (uint32_t i = 0; i < outputs.size(); ++i) output_index.try_emplace(outputs[i].id, i);
-  for (Value v : split.residuals) {
-    if (v.id < inputs.size()) {
-      result->residuals.push_back({.is_input = true, .index = v.id});
-      continue;
-    }
-    auto [known, fresh] = output_index.try_emplace(v.id, static_cast<uint32_t>(outputs.size()));
-    if (fresh) outputs.push_back(v);
-    result->residuals.push_back({.is_input = false, .index = known->second});
-  }
-  result->forward = prune(b.finish_ordered(outputs, inputs, graph.num_consts())).graph;
-  result->linear = std::move(split.linear);
-  result->out_mask = std::move(split.out_mask);
-  return result;
+DualValues differentiated(SplitBuilder& b, const Graph& graph, std::span<const Value> args,
+                          std::span<const Value> tangents, const Mask& instantiate) {
+  // A tangent that depends on none is zero, since the map of tangents is linear.
+  DifferentiateOptions rules{.graph_rule = &OpDef::graph_linearize,
+                             .is_zero = [](Value t) { return !SplitBuilder::is_linear(t); },
+                             .instantiate = instantiate};
+  return differentiate(b, graph, args, tangents, rules);
 }
 
-}  // namespace
+DualValues taken_apart(SplitBuilder& b, const Graph& graph, std::span<const Value> args,
+                       std::span<const Value> tangents, const Mask& instantiate) {
+  std::vector<Value> inputs(args.begin(), args.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (tangents[i]) inputs[i] = tangents[i];
+  DualValues out;
+  for (Value v : b.inline_graph(graph, inputs)) {
+    size_t i = out.outputs.size();
+    bool has_tangent = SplitBuilder::is_linear(v) || (!instantiate.empty() && instantiate[i]);
+    out.outputs.push_back(has_tangent ? zeros(b, graph.type(graph.outputs()[i])).value : v);
+    out.tangents.push_back(has_tangent ? v : Value{});
+  }
+  return out;
+}
 
-Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Value> args,
-                             const LinearizeOptions& options) {
-  check_tangent_mask("linearize", graph, options.in_mask);
+Linearization walked_into(Builder& b, const Graph& graph, std::span<const Value> args,
+                          const LinearizeOptions& options, Walk walk) {
   SplitBuilder split(b);
   std::vector<Value> tangents(graph.num_inputs());
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     if (options.in_mask[i]) tangents[i] = split.tangent_input(graph.input_types()[i]);
   }
-  // A tangent that depends on none is zero, since the map of tangents is linear.
-  DifferentiateOptions rules{.graph_rule = &OpDef::graph_linearize,
-                             .is_zero = [](Value t) { return !SplitBuilder::is_linear(t); },
-                             .instantiate = options.instantiate};
   Loc loc = b.loc();
-  DualValues duals = differentiate(split, graph, args, tangents, rules);
+  DualValues duals = walk(split, graph, args, tangents, options.instantiate);
 
   Linearization result;
   std::vector<Value> linear_outputs;
@@ -187,13 +213,101 @@ Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Val
   return result;
 }
 
+std::shared_ptr<const LinearizedGraph> make_linearized(const Graph& graph,
+                                                       const LinearizeOptions& options, Walk walk) {
+  GraphBuilder b;
+  b.set_hash_consing(true);
+  std::vector<Value> inputs;
+  for (TypeRef type : graph.input_types()) inputs.push_back(b.input(type));
+  Linearization split = walked_into(b, graph, inputs, options, walk);
+
+  auto result = std::make_shared<LinearizedGraph>();
+  std::vector<Value> outputs = split.outputs;
+  std::unordered_map<uint32_t, uint32_t> output_index;
+  for (uint32_t i = 0; i < outputs.size(); ++i) output_index.try_emplace(outputs[i].id, i);
+  for (Value v : split.residuals) {
+    if (v.id < inputs.size()) {
+      result->residuals.push_back({.is_input = true, .index = v.id});
+      continue;
+    }
+    auto [known, fresh] = output_index.try_emplace(v.id, static_cast<uint32_t>(outputs.size()));
+    if (fresh) outputs.push_back(v);
+    result->residuals.push_back({.is_input = false, .index = known->second});
+  }
+  result->forward = prune(b.finish_ordered(outputs, inputs, graph.num_consts())).graph;
+  result->linear = std::move(split.linear);
+  result->out_mask = std::move(split.out_mask);
+  return result;
+}
+
+std::shared_ptr<const LinearizedGraph> walked(std::string key, const GraphRef& graph,
+                                              const LinearizeOptions& options, Walk walk) {
+  append_key(key, options.in_mask);
+  append_key(key, options.instantiate);
+  return graph->cached<LinearizedGraph>(key,
+                                        [&] { return make_linearized(*graph, options, walk); });
+}
+
+// What the rules of an op are given whose graphs are only taken apart.
+class Splitting final : public SplitTransforms {
+ public:
+  std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
+                                                   const LinearizeOptions& options) const override {
+    return walked("split", graph, options, taken_apart);
+  }
+  // Both halves in one graph.
+  std::shared_ptr<const JvpGraph> jvp(const GraphRef& graph,
+                                      const JvpOptions& options) const override {
+    auto halves = linearize(graph, {options.in_mask, options.instantiate});
+    GraphBuilder b;
+    b.set_hash_consing(true);
+    std::vector<Value> inputs, args;
+    for (TypeRef type : graph->input_types()) inputs.push_back(b.input(type));
+    Values made = b.inline_graph(*halves->forward, inputs);
+    for (const Residual& r : halves->residuals)
+      args.push_back(r.is_input ? inputs[r.index] : made[r.index]);
+    for (uint32_t i = 0; i < graph->num_inputs(); ++i)
+      if (options.in_mask[i]) args.push_back(b.input(graph->input_types()[i]));
+    made.resize(graph->outputs().size());
+    made.append(b.inline_graph(*halves->linear, args));
+    return std::make_shared<JvpGraph>(JvpGraph{b.finish(made), halves->out_mask});
+  }
+  std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
+                                                   const TransposeOptions& options) const override {
+    return weft::transpose(graph, options);
+  }
+  std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph,
+                                        const VmapOptions& options) const override {
+    return weft::vmap(graph, options);
+  }
+  std::shared_ptr<const ShardedGraph> shard(const GraphRef& graph,
+                                            const ShardOptions& options) const override {
+    return weft::shard(graph, options);
+  }
+};
+
+const Transforms& splitting() {
+  static const Splitting transforms;
+  return transforms;
+}
+
+}  // namespace
+
+Linearization linearize_into(Builder& b, const Graph& graph, std::span<const Value> args,
+                             const LinearizeOptions& options) {
+  check_tangent_mask("linearize", graph, options.in_mask);
+  return walked_into(b, graph, args, options, differentiated);
+}
+
+Linearization split_into(Builder& b, const Graph& graph, std::span<const Value> args,
+                         const Mask& linear) {
+  return walked_into(b, graph, args, {.in_mask = linear, .instantiate = {}}, taken_apart);
+}
+
 std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
                                                  const LinearizeOptions& options) {
   check_tangent_mask("linearize", *graph, options.in_mask);
-  std::string key = "linearize";
-  append_key(key, options.in_mask);
-  append_key(key, options.instantiate);
-  return graph->cached<LinearizedGraph>(key, [&] { return make_linearized(*graph, options); });
+  return walked("linearize", graph, options, differentiated);
 }
 
 }  // namespace weft

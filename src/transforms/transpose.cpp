@@ -1,14 +1,28 @@
 // transpose: walks a linear graph backwards and accumulates cotangents. What does not depend on the
-// linear inputs is computed first, forwards.
+// linear inputs is computed first, forwards. Ops that hold graphs may have results of both kinds:
+// such a graph is taken apart before.
+#include <algorithm>
 #include <unordered_map>
 
+#include "ir/missing_value.h"
 #include "ops/block_sum.h"
+#include "ops/dependence.h"
 #include "transforms/driver.h"
+#include "transforms/split.h"
 #include "weft/build.h"
 #include "weft/custom_rules.h"
 
 namespace weft {
 namespace {
+
+[[noreturn]] void not_linear(const OpDef& op, const Mask& linear) {
+  std::string operands;
+  for (size_t i = 0; i < linear.size(); ++i)
+    if (linear[i]) operands += cat(operands.empty() ? "" : ", ", i);
+  bool several = std::count(linear.begin(), linear.end(), true) > 1;
+  fail(ErrorKind::kNotImplemented, "[", op.name, "] is not linear in ",
+       several ? "operands " : "operand ", operands, several ? " together" : "");
+}
 
 class Transposer {
  public:
@@ -103,7 +117,11 @@ class Transposer {
                    cts,
                    {accumulated.data(), accumulated.size()},
                    keep};
-    d.transpose(c);
+    try {
+      d.transpose(c);
+    } catch (const MissingValue&) {  // linear operands have no values, and need none
+      not_linear(d, linear);
+    }
     for (size_t i = 0; i < source.size(); ++i) {
       if (accumulated[i]) add(source[i], accumulated[i]);
     }
@@ -116,6 +134,24 @@ class Transposer {
   std::vector<Value> cotangents_;                            // none where zero
   std::unordered_map<uint32_t, std::vector<Block>> blocks_;  // what is to be added to cotangents_
 };
+
+// Whether some op has results that depend on the linear inputs and others that do not.
+bool has_mixed_op(const Graph& graph, std::span<const Value> args) {
+  std::vector<bool> is_linear(graph.num_values());
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) is_linear[i] = args[i].is_none();
+  auto depends = [&](Value v) { return !v.is_literal() && is_linear[v.id]; };
+  for (const Op& op : graph.ops()) {
+    std::span<const Value> operands = graph.operands(op);
+    if (std::none_of(operands.begin(), operands.end(), depends)) continue;
+    std::fill_n(is_linear.begin() + op.results_begin, op.num_results, true);
+    if (!def(*op.info).flow) continue;
+    Mask mask;
+    for (Value v : operands) mask.push_back(depends(v));
+    Mask results = flowed(*op.info, op.attrs, kDepends, mask, op.num_results).results;
+    if (std::find(results.begin(), results.end(), false) != results.end()) return true;
+  }
+  return false;
+}
 
 std::shared_ptr<const TransposedGraph> make_transposed(const Graph& graph,
                                                        const TransposeOptions& options) {
@@ -149,7 +185,15 @@ std::vector<Value> transpose_into(Builder& b, const Graph& graph, std::span<cons
                                   std::span<const Value> cotangents) {
   check_mask("transpose", "input", args.size(), graph.num_inputs());
   check_mask("transpose", "output", cotangents.size(), graph.outputs().size());
-  return Transposer(b, graph).run(args, cotangents);
+  if (!has_mixed_op(graph, args)) return Transposer(b, graph).run(args, cotangents);
+  Mask linear;
+  for (Value arg : args) linear.push_back(arg.is_none());
+  Linearization halves = split_into(b, graph, args, linear);
+  std::vector<Value> known = halves.residuals, wanted;
+  known.resize(halves.linear->num_inputs());
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    if (halves.out_mask[i]) wanted.push_back(cotangents[i]);
+  return Transposer(b, *halves.linear).run(known, wanted);
 }
 
 static bool has_backward_rule(const GraphRef& graph) {

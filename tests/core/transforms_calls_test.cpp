@@ -131,7 +131,29 @@ TEST(calls_that_mix_values_and_tangents_are_split) {
   GraphBuilder b;
   GraphRef g = b.finish(b.add(op, Values{b.input(parse_type("f32[3]"))}, nullptr));
   auto r = linearize(g, {.in_mask = {true}});
-  CHECK_EQ(r->forward->ops().size(), size_t{2});
-  CHECK_EQ(r->linear->ops().size(), size_t{1});
+  // A call of sin and cos, and one of mul, to which the cosine is handed.
+  CHECK_EQ(r->forward->ops().size(), size_t{1});
+  CHECK_EQ((*callees(*r->forward).begin())->ops().size(), size_t{2});
+  CHECK_EQ(r->residuals.size(), size_t{1});
+  CHECK_EQ((*callees(*r->linear).begin())->ops().size(), size_t{1});
   verify(*r->forward);
+  verify(*r->linear);
+}
+
+// Known results of a call with linear ones are computed first, once, and may be used as such.
+TEST(transposes_take_calls_apart) {
+  GraphRef callee =
+      parse("{ lambda ; d:f32[3] s:f32[3]. let e:f32[3] = sin d t:f32[3] = mul s e in (e, t) }");
+  GraphBuilder b;
+  Value d = b.input(parse_type("f32[3]")), s = b.input(parse_type("f32[3]"));
+  Values both = call(b, callee, Values{d, s});
+  GraphRef g = b.finish(b.add(registry().get("mul"), both, nullptr));
+  auto r = transpose(g, {.linear = {false, true}, .cotangents = {true}});
+  verify(*r->graph);
+  size_t num_sines = 0;
+  for (const Graph* made : callees(*r->graph))
+    for (const Op& op : made->ops()) num_sines += op.info->name == "sin";
+  CHECK_EQ(num_sines, size_t{1});
+  CHECK_THROWS(kNotImplemented, "[mul] is not linear in operands 0, 1 together",
+               transpose(g, {.linear = {true, true}, .cotangents = {true}}));
 }

@@ -100,7 +100,7 @@ struct ShardedGraph {
   SmallVector<AxisSet, 8> outputs;
 };
 
-// Outputs that depend on any of the masked inputs; looks through calls. Kept on the graph.
+// Outputs that depend on any of the masked inputs; looks into ops with graphs. Kept on the graph.
 WEFT_API std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs);
 
 // Whether a value that a builder knows has a tangent, if those of its inputs have one of which
