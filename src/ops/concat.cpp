@@ -363,12 +363,27 @@ Vals pad_of_pad(SimplifyCtx& c) {
 
 void emit_pad(EmitCtx& c) {
   if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
-  Dims part[3];
-  for (const Dims& p : c.attr().ints_list("padding_config"))
-    for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
-  emit_results(c, cat("stablehlo.pad ", operand_list(c), ", low = ", bracketed(part[kLow]),
-                      ", high = ", bracketed(part[kHigh]),
-                      ", interior = ", bracketed(part[kInterior]), " : ", signature(c)));
+  auto emit = [&](const std::string& x, TypeRef from, TypeRef to, const Dims(&edges)[3]) {
+    TypeRef in[] = {from, c.in_type(1)};
+    return c.line(cat("stablehlo.pad ", x, ", ", c.in(1), ", low = ", bracketed(edges[kLow]),
+                      ", high = ", bracketed(edges[kHigh]), ", interior = ",
+                      bracketed(edges[kInterior]), " : ", signature(in, {&to, 1})));
+  };
+  // XLA's partitioner does not survive a split axis that is spread out and cropped at its beginning
+  // at once. So where there may be one, the cropping comes after.
+  Dims edges[3], crop[3], shape = c.out_type()->shape();
+  for (const Dims& p : c.attr().ints_list("padding_config")) {
+    for (int k : {kLow, kHigh, kInterior}) {
+      edges[k].push_back(p[static_cast<size_t>(k)]);
+      crop[k].push_back(0);
+    }
+    if (!c.has_several_devices() || p[kLow] >= 0 || p[kInterior] == 0) continue;
+    std::swap(edges[kLow].back(), crop[kLow].back());
+    shape[crop[kLow].size() - 1] -= p[kLow];
+  }
+  TypeRef spread = with_shape(c.out_type(), shape);
+  std::string made = emit(c.in(0), c.in_type(0), spread, edges);
+  c.set_out(0, spread == c.out_type() ? made : emit(made, spread, c.out_type(), crop));
 }
 
 OpDef pad_op() {

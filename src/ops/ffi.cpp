@@ -31,6 +31,23 @@ std::string layout_list(std::span<const Dims> layouts, bool token) {
   return t.take();
 }
 
+// XLA's partitioner has to be told which device runs a call with effects: the first one, or, within
+// a shard_map, each. "": there is no choice.
+std::string place_of_effect(EmitCtx& c, bool token) {
+  MeshRef around = c.manual_mesh();
+  if (!c.has_several_devices()) return {};
+  if (around && !around->has(AxisType::kAuto) && !around->has(AxisType::kExplicit)) return {};
+  size_t results = c.out_types.size() + token;
+  if (around && results)
+    fail(ErrorKind::kNotImplemented, "expected a shard_map over all axes of ", shown(around),
+         " around a function on the host that has effects and results");
+  std::string place =
+      c.sharding(make_sharding({.mesh = around ? make_mesh({}) : device_mesh(0)}), 0);
+  Text t;
+  for (size_t i = 0; i < std::max<size_t>(results, 1); ++i) t << (i ? ", " : "") << place;
+  return cat(" {sdy.sharding = #sdy.sharding_per_value<[", t.view(), "]>}");
+}
+
 }  // namespace
 
 std::string ffi_call_text(EmitCtx& c, const FfiCall& call) {
@@ -60,7 +77,9 @@ std::string ffi_call_text(EmitCtx& c, const FfiCall& call) {
     }
     t << ']';
   }
-  t << "}> : " << signature(c);
+  t << "}>";
+  if (call.has_side_effect) t << place_of_effect(c, token);
+  t << " : " << signature(c);
   return t.take();
 }
 

@@ -1,0 +1,155 @@
+// The table of what XLA's partitioner does right with parts of unequal sizes, as far as
+// tests/sharded_random.py has found (jaxlib 0.10.2).
+#include "ops/partition.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_set>
+
+namespace weft {
+namespace {
+
+// Ops that make dimensions of others.
+constexpr std::string_view kResizing[] = {
+    "concatenate",
+    "conv_general_dilated",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "fft",
+    "gather",
+    "pad",
+    "reduce_window",
+    "reduce_window_max",
+    "reduce_window_min",
+    "reduce_window_sum",
+    "reshape",
+    "scatter",
+    "scatter-add",
+    "select_and_gather_add",
+    "select_and_scatter",
+    "slice",
+    "split",
+    "squeeze",
+    "top_k",
+    "select_and_scatter_add",
+};
+
+// Ops beside the element-wise ones, and those that hold graphs, that give the right values of
+// operands that are filled up.
+constexpr std::string_view kTakesUnequalParts[] = {
+    "after_all",
+    "argmax",
+    "argmin",
+    "bitcast_convert_type",
+    "broadcast_in_dim",
+    "concatenate",
+    "constant",
+    "convert_element_type",
+    "copy",
+    "create_token",
+    "device_put",
+    "dot_general",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "inspect_sharding",
+    "iota",
+    "optimization_barrier",
+    "pad",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_sum",
+    "reduce_xor",
+    "reshape",
+    "rev",
+    "select_n",
+    "shard_alike",
+    "sharding_constraint",
+    "slice",
+    "split",
+    "squeeze",
+    "stop_gradient",
+    "transpose",
+    "vary_like",
+};
+
+bool is_in(std::span<const std::string_view> table, std::string_view name) {
+  return std::ranges::find(table, name) != table.end();
+}
+
+// Sizes of which the results have more dimensions than any operand, or an operand more than they.
+void add_resized(const Graph& graph, const Op& op, Sizes& sizes) {
+  auto count = [](TypeRef type) {
+    std::map<int64_t, int> counts;
+    for (int64_t n : type->shape()) ++counts[n];
+    return counts;
+  };
+  std::map<int64_t, int> most, made;
+  auto raise = [](std::map<int64_t, int>& to, const std::map<int64_t, int>& counts) {
+    for (auto [n, times] : counts) to[n] = std::max(to[n], times);
+  };
+  for (Value v : graph.operands(op)) raise(most, count(graph.type(v)));
+  for (TypeRef type : graph.result_types(op)) raise(made, count(type));
+  for (auto [n, times] : made)
+    if (times > most[n]) sizes.insert(n);
+  for (auto [n, times] : most)
+    if (times > made[n]) sizes.insert(n);
+}
+
+void add_resized(const Graph& graph, Sizes& sizes, std::unordered_set<const Graph*>& seen) {
+  if (!seen.insert(&graph).second) return;
+  for (const Op& op : graph.ops()) {
+    if (is_in(kResizing, op.info->name)) add_resized(graph, op, sizes);
+    if (op.attrs && op.attrs->holds_graphs())
+      for_each_graph(op.attrs, [&](const GraphRef& inner) { add_resized(*inner, sizes, seen); });
+  }
+}
+
+}  // namespace
+
+void add_resized(const Graph& graph, Sizes& sizes) {
+  std::unordered_set<const Graph*> seen;
+  add_resized(graph, sizes, seen);
+}
+
+Dims summed_axes(const Graph& graph, const Op& op, const Placements& places) {
+  std::span<const Value> xs = graph.operands(op);
+  auto split = [&](Value v, int64_t dim) {
+    return v.is_literal() ? Dims() : places.of(v)->dim(static_cast<size_t>(dim)).axes;
+  };
+  Dims summed;
+  auto add = [&](const Dims& axes) {
+    for (int64_t axis : axes) summed.push_back(axis);
+  };
+  if (op.info->name == "reduce_sum") {
+    for (int64_t dim : op.attrs->ints("axes")) add(split(xs[0], dim));
+  } else if (op.info->name == "dot_general") {
+    const std::vector<Dims>& dims = op.attrs->ints_list("dimension_numbers");
+    // Few terms of many small products are added up one by one.
+    if (!dims[2].empty()) return {};
+    for (size_t i = 0; i < dims[0].size(); ++i)
+      if (Dims axes = split(xs[0], dims[0][i]); axes == split(xs[1], dims[1][i])) add(axes);
+  }
+  return summed;
+}
+
+Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t i,
+                const Sizes& resized, int64_t parts) {
+  bool calls = op.call != CallKind::kNone || op.loop.parts ||
+               (op.jvp_kind == JvpKind::kGraph && attrs && attrs->holds_graphs());
+  if (op.elementwise || calls || is_in(kTakesUnequalParts, op.name)) return {};
+  Mask whole;
+  for (int64_t n : type->shape()) whole.push_back(n % parts != 0 && resized.contains(n));
+  // Sums over the places of a window go wrong wherever these are split, as in the derivative of a
+  // convolution of a split image by its window.
+  if (op.name == "conv_general_dilated" && i == 1) {
+    const Dims& window = attrs->ints_list("dimension_numbers")[1];
+    for (size_t k = 2; k < window.size(); ++k) whole[static_cast<size_t>(window[k])] = true;
+  }
+  return std::ranges::find(whole, true) == whole.end() ? Mask() : whole;
+}
+
+}  // namespace weft
