@@ -438,7 +438,7 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
          platform());
   std::vector<HostCallback>& all = module_.host_callbacks();
   FfiCall call{.target = target, .attributes = cat("index = ", all.size(), " : ui64")};
-  // The partitioner takes calls for each part with layouts alone.
+  // XLA's partitioner takes these calls with layouts alone.
   if (partitioned)
     for (TypeRef type : in_types) {
       Dims axes = count_up(type->rank());
@@ -446,6 +446,7 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
       call.operand_layouts.push_back(std::move(axes));
     }
   call.has_side_effect = effects_of(*frame_->op->info, frame_->op->attrs) != kPure;
+  if (call.has_side_effect && !partitioned) check_place_of_effect(*this, frame_->op->info->name);
   all.push_back({function, {out_types.begin(), out_types.end()}, loc_, !token().empty()});
   emit_ffi_call(*this, call);
 }

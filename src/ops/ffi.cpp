@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/host_batch.h"
+#include "ops/partition.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -31,20 +32,15 @@ std::string layout_list(std::span<const Dims> layouts, bool token) {
   return t.take();
 }
 
-// XLA's partitioner has to be told which device runs a call with effects: the first one, or, within
-// a shard_map, each. "": there is no choice.
+// XLA's partitioner has to be told where a call with effects runs: on the first device; within a
+// shard_map, on each. "": there is no choice.
 std::string place_of_effect(EmitCtx& c, bool token) {
-  MeshRef around = c.manual_mesh();
-  if (!c.has_several_devices()) return {};
-  if (around && !around->has(AxisType::kAuto) && !around->has(AxisType::kExplicit)) return {};
-  size_t results = c.out_types.size() + token;
-  if (around && results)
-    fail(ErrorKind::kNotImplemented, "expected a shard_map over all axes of ", shown(around),
-         " around a function on the host that has effects and results");
-  std::string place =
-      c.sharding(make_sharding({.mesh = around ? make_mesh({}) : device_mesh(0)}), 0);
+  if (!c.has_several_devices() || (c.manual_mesh() && !is_partly_manual(c))) return {};
+  MeshRef mesh = c.manual_mesh() ? make_mesh({}) : device_mesh(0);
+  std::string place = c.sharding(make_sharding({.mesh = mesh}), 0);
   Text t;
-  for (size_t i = 0; i < std::max<size_t>(results, 1); ++i) t << (i ? ", " : "") << place;
+  for (size_t i = 0; i < std::max<size_t>(c.out_types.size() + token, 1); ++i)
+    t << (i ? ", " : "") << place;
   return cat(" {sdy.sharding = #sdy.sharding_per_value<[", t.view(), "]>}");
 }
 
@@ -159,6 +155,7 @@ void emit_call(EmitCtx& c) {
   for (const Dims& pair : c.attr().ints_list(kAliases))
     call.aliases.emplace_back(static_cast<size_t>(pair[0]), static_cast<size_t>(pair[1]));
   call.has_side_effect = c.attr().boolean("has_side_effect");
+  if (call.has_side_effect) check_place_of_effect(c, "ffi_call");
   emit_ffi_call(c, call);
 }
 

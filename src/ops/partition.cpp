@@ -115,6 +115,21 @@ void add_resized(const Graph& graph, Sizes& sizes) {
   add_resized(graph, sizes, seen);
 }
 
+bool is_partly_manual(EmitCtx& c) {
+  MeshRef mesh = c.manual_mesh();
+  return c.has_several_devices() && mesh &&
+         (mesh->has(AxisType::kAuto) || mesh->has(AxisType::kExplicit));
+}
+
+void check_place_of_effect(EmitCtx& c, std::string_view op) {
+  if (is_partly_manual(c))
+    fail(
+        ErrorKind::kNotImplemented, "[", op,
+        "] expected a shard_map over all axes of its mesh around a call with effects; got one over "
+        "some of ",
+        shown(c.manual_mesh()));
+}
+
 Dims summed_axes(const Graph& graph, const Op& op, const Placements& places) {
   std::span<const Value> xs = graph.operands(op);
   auto split = [&](Value v, int64_t dim) {
@@ -148,6 +163,11 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
   if (op.name == "conv_general_dilated" && i == 1) {
     const Dims& window = attrs->ints_list("dimension_numbers")[1];
     for (size_t k = 2; k < window.size(); ++k) whole[static_cast<size_t>(window[k])] = true;
+  }
+  // Transforms along axes that were split fail when they run, for the layout that they are given.
+  if (op.name == "fft") {
+    size_t axes = attrs->ints("fft_lengths").size();
+    for (size_t k = whole.size() - axes; k < whole.size(); ++k) whole[k] = true;
   }
   return std::ranges::find(whole, true) == whole.end() ? Mask() : whole;
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "weft/graph.h"
 #include "weft/op_def.h"
@@ -25,6 +26,12 @@ void add_resized(const Graph& graph, Sizes& sizes);
 // dimension has to be.
 Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t i,
                 const Sizes& resized, int64_t parts);
+
+// Whether an op stands in a shard_map over some axes of its mesh, so that XLA splits it over
+// others.
+bool is_partly_manual(EmitCtx& c);
+// Throws kNotImplemented there: XLA would have to call the function once for several devices.
+void check_place_of_effect(EmitCtx& c, std::string_view op);
 
 // The axes over which an op sums up its operands, split as the table says: without a word about its
 // result each part holds a summand of it.
