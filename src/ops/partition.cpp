@@ -108,6 +108,21 @@ void add_resized(const Graph& graph, Sizes& sizes, std::unordered_set<const Grap
   }
 }
 
+bool has_attr(const AttrRecord& attrs, std::string_view name) {
+  return std::ranges::any_of(attrs.schema().specs(),
+                             [&](const AttrSpec& a) { return a.name == name; });
+}
+
+// Whether a window does not go from element to element along an axis. Where it steps over some, the
+// partitioner makes parts of sizes that it does not expect.
+bool has_steps(const AttrRecord& attrs, size_t axis) {
+  constexpr std::string_view kSteps[] = {"window_strides", "lhs_dilation", "rhs_dilation",
+                                         "base_dilation", "window_dilation"};
+  return std::ranges::any_of(kSteps, [&](std::string_view name) {
+    return has_attr(attrs, name) && axis < attrs.ints(name).size() && attrs.ints(name)[axis] != 1;
+  });
+}
+
 }  // namespace
 
 void add_resized(const Graph& graph, Sizes& sizes) {
@@ -158,11 +173,15 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
   if (op.elementwise || calls || is_in(kTakesUnequalParts, op.name)) return {};
   Mask whole;
   for (int64_t n : type->shape()) whole.push_back(n % parts != 0 && resized.contains(n));
-  // Sums over the places of a window go wrong wherever these are split, as in the derivative of a
-  // convolution of a split image by its window.
-  if (op.name == "conv_general_dilated" && i == 1) {
-    const Dims& window = attrs->ints_list("dimension_numbers")[1];
-    for (size_t k = 2; k < window.size(); ++k) whole[static_cast<size_t>(window[k])] = true;
+  if (op.name == "conv_general_dilated") {
+    // Sums over the places of a window go wrong wherever these are split, as in the derivative of a
+    // convolution of a split image by its window.
+    const Dims& axes = attrs->ints_list("dimension_numbers")[i < 0 ? 2 : static_cast<size_t>(i)];
+    for (size_t k = 2; k < axes.size(); ++k)
+      if (i == 1 || has_steps(*attrs, k - 2)) whole[static_cast<size_t>(axes[k])] = true;
+  } else if (attrs && has_attr(*attrs, "window_strides")) {
+    for (size_t k = 0; k < whole.size(); ++k)
+      if (has_steps(*attrs, k)) whole[k] = true;
   }
   // Transforms along axes that were split fail when they run, for the layout that they are given.
   if (op.name == "fft") {
