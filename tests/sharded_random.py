@@ -342,7 +342,7 @@ class Program:
         if len(s) == 3:
             b = self.other(s)
             return b and (f"jnp.einsum('abc,adc->abd', {v}, {b})", (s[0], s[1], s[1]))
-        if len(s) == 1:
+        if len(s) != 2:
             return None
         n = s[d]
         return f"jnp.einsum('{'ij,kj->ik' if d == 0 else 'ij,ik->jk'}', {v}, {v})", (n, n)

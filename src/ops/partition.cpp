@@ -28,11 +28,11 @@ constexpr std::string_view kResizing[] = {
     "scatter-add",
     "select_and_gather_add",
     "select_and_scatter",
+    "select_and_scatter_add",
     "slice",
     "split",
     "squeeze",
     "top_k",
-    "select_and_scatter_add",
 };
 
 // Ops beside the element-wise ones, and those that hold graphs, that give the right values of
@@ -50,8 +50,7 @@ constexpr std::string_view kTakesUnequalParts[] = {
     "create_token",
     "device_put",
     "dot_general",
-    "dynamic_slice",
-    "dynamic_update_slice",
+
     "inspect_sharding",
     "iota",
     "optimization_barrier",
