@@ -189,7 +189,9 @@ void FunctionWriter::find_sums(const Graph& graph) {
     const Dims& wanted = op.attrs->sharding("sharding")->unreduced();
     if (!maker || wanted.empty() || uses[v.id] > 1 || !sums_->of(v)->unreduced().empty()) continue;
     Dims summed = summed_axes(graph, *maker, *sums_);
-    if (std::ranges::all_of(wanted, [&](int64_t axis) { return has_axis(summed, axis); }))
+    // Of sums over some of the axes alone XLA makes others.
+    if (summed.size() == wanted.size() &&
+        std::ranges::all_of(wanted, [&](int64_t axis) { return has_axis(summed, axis); }))
       kept_apart_.insert(v.id);
   }
 }

@@ -92,6 +92,8 @@ void add_resized(const Graph& graph, const Op& op, Sizes& sizes) {
   };
   for (Value v : graph.operands(op)) raise(most, count(graph.type(v)));
   for (TypeRef type : graph.result_types(op)) raise(made, count(type));
+  bool adds_ones = op.info->name == "reshape" || op.info->name == "squeeze";
+  if (adds_ones) most[1] = made[1] = 0;
   for (auto [n, times] : made)
     if (times > most[n]) sizes.insert(n);
   for (auto [n, times] : most)
