@@ -169,6 +169,13 @@ Dims summed_axes(const Graph& graph, const Op& op, const Placements& places) {
 
 Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t i,
                 const Sizes& resized, int64_t parts) {
+  // What one device calls a function with, and gets, goes wrong where it is split.
+  bool each = attrs && has_attr(*attrs, "partitioned") && attrs->boolean("partitioned");
+  if (op.effects != kPure && op.name != "inspect_sharding" && !each) {
+    Mask all;
+    for (size_t k = 0; k < type->shape().size(); ++k) all.push_back(true);
+    return all;
+  }
   bool calls = op.call != CallKind::kNone || op.loop.parts ||
                (op.jvp_kind == JvpKind::kGraph && attrs && attrs->holds_graphs());
   if (op.elementwise || calls || is_in(kTakesUnequalParts, op.name)) return {};
