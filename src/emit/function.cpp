@@ -440,13 +440,16 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
          platform());
   std::vector<HostCallback>& all = module_.host_callbacks();
   FfiCall call{.target = target, .attributes = cat("index = ", all.size(), " : ui64")};
-  // XLA's partitioner takes these calls with layouts alone.
-  if (partitioned)
-    for (TypeRef type : in_types) {
+  // XLA's partitioner takes calls for each part with layouts alone, and may turn arrays of others.
+  if (partitioned || has_several_devices()) {
+    auto rows = [](TypeRef type) {
       Dims axes = count_up(type->rank());
       std::reverse(axes.begin(), axes.end());
-      call.operand_layouts.push_back(std::move(axes));
-    }
+      return axes;
+    };
+    for (TypeRef type : in_types) call.operand_layouts.push_back(rows(type));
+    for (TypeRef type : out_types) call.result_layouts.push_back(rows(type));
+  }
   call.has_side_effect = effects_of(*frame_->op->info, frame_->op->attrs) != kPure;
   if (call.has_side_effect && !partitioned) check_place_of_effect(*this, frame_->op->info->name);
   all.push_back({function, {out_types.begin(), out_types.end()}, loc_, !token().empty()});
