@@ -304,6 +304,25 @@ def unreduced():
                 assert str(weft.typeof(made)) == "float32[16@x,16]{U:y}", weft.typeof(made)
                 same(weft.reshard(made, P()), left @ right * times)
             same(weft.jit(whole)(sums), left @ right * times)
+        # To sums over other axes than the value stands for, or that an operation does not make.
+        rows = weft.reshard(right, P("x"))
+        for f, expected in (
+            (lambda: weft.reshard(product(x, w), P(unreduced={"x"})), left @ right),
+            (lambda: weft.reshard(rows * 2, P(unreduced={"x", "y"})), right * 2),
+            (lambda: weft.reshard(rows * 2, P("x", unreduced={"y"})), right * 2),
+            (
+                lambda: lax.reduce_sum(rows, (1,), out_sharding=P("x", unreduced={"y"})),
+                right.sum(1),
+            ),
+            (
+                lambda: lax.reduce_sum(product(x, w), (0,), out_sharding=P(unreduced={"x"})),
+                (left @ right).sum(0),
+            ),
+            (lambda: wnp.dot(rows, rows.T, out_sharding=part), right @ right.T),
+            (lambda: wnp.dot(x, w, out_sharding=P(unreduced={"x"})), left @ right),
+        ):
+            for g in (f, weft.jit(f)):
+                same(weft.reshard(g(), P()), expected)
         for f, error in (
             (lambda y: y * 2, ShardingTypeError),
             (lambda y: y + 1, ShardingTypeError),

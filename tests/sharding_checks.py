@@ -13,7 +13,13 @@ import weft
 import weft.numpy as wnp
 from weft import lax
 from weft.errors import DeviceMismatchError, ShardingError
-from weft.experimental import checkify, layout, mesh_utils, shard_alike
+from weft.experimental import (
+    checkify,
+    io_callback as experimental_io,
+    layout,
+    mesh_utils,
+    shard_alike,
+)
 from weft.sharding import (
     AbstractMesh,
     AxisType,
@@ -703,6 +709,105 @@ def meshes_that_are_set():
             trace(lambda x: (get_mesh(), x)[1])(HOST)
 
 
+def unequal_parts():
+    """Dimensions that the devices do not divide, where XLA's partitioner reads what fills them."""
+    mesh = weft.make_mesh((4, 2), ("a", "b"))
+    x, y = np.random.default_rng(1).normal(size=(2, 8, 8)).astype(np.float32)
+    where = np.array([1, 1, 6])
+    cotangents = np.cos(np.arange(64, dtype=np.float32)).reshape(8, 8)
+
+    def convolved(x, y):
+        return lax.conv_general_dilated(x[None, None], y[None, None], (1, 1), "SAME")[0, 0]
+
+    def running(name, axis):
+        f = getattr(lax, name)
+        return lambda x, y: weft.grad(lambda x: (f(x, axis=axis) * cotangents).sum())(x)
+
+    def shifted(x, y):  # from whole to split
+        whole = lax.with_sharding_constraint(wnp.sin(x), split(mesh=mesh))
+        return lax.pad(whole, 1.0, ((1, -1, 0), (0, 0, 0))) + x
+
+    functions = {
+        "add": lambda x, y: x.at[where].add(y[:3]),
+        "max": lambda x, y: x.at[where].max(y[:3]),
+        "computed": lambda x, y: x.at[(abs(y[0, :5]) * 7).astype(int) % 8].add(y[3:]),
+        "conv": lambda x, y: convolved(x, y[:3, :3]),
+        "conv by window": lambda x, y: weft.grad(lambda y: (convolved(x, y) * cotangents).sum())(
+            y[:3, 2:5]
+        ),
+        "top_k": lambda x, y: weft.grad(lambda x: (lax.top_k(x, 3)[0] @ y[:3]).sum())(x),
+        "sort": lambda x, y: wnp.sort(x[:5], axis=0) + y[:5],
+        "update": lambda x, y: weft.grad(
+            lambda x: wnp.sin(lax.dynamic_update_slice(x, x[2:5], ((x[0, 0] > 0) * 2, 0))).sum()
+        )(x),
+        "steps": lambda x, y: lax.reduce_window(x, 0.0, lax.add, (1, 2), (2, 2), "SAME"),
+        "spread": lambda x, y: lax.pad(x, 0.0, ((-1, 2, 1), (0, -1, 0))),
+        "shifted": shifted,
+        "cumprod": running("cumprod", 0),
+        "cummax": running("cummax", 1),
+    }
+    for name, f in functions.items():
+        expected = np.asarray(weft.jit(f)(x, y))
+        for spec in (P("a"), P(None, "b"), P(("b", "a")), P("a", "b")):
+            placed = [weft.device_put(v, NamedSharding(mesh, spec)) for v in (x, y)]
+            np.testing.assert_allclose(
+                np.asarray(weft.jit(f)(*placed)), expected, 1e-4, 1e-4, err_msg=f"{name} {spec}"
+            )
+    # What devices divide is as it was, and one device is told nothing.
+    placed = [weft.device_put(v, split("a", mesh=mesh)) for v in (x, y)]
+    for f in (lambda x, y: x @ y, lambda x, y: wnp.sort(x, 1) + wnp.cumsum(y, 0)):
+        assert "constraint" not in weft.jit(f).lower(*placed).as_text()
+    assert "constraint" not in weft.jit(functions["add"]).lower(x, y).as_text()
+
+
+def host_functions():
+    """How often functions on the host are called by programs on several devices, and with what."""
+    x = weft.device_put(HOST, split("x", "y"))
+    calls = []
+
+    def note(*xs):
+        calls.append([v.shape for v in xs])
+
+    def doubled(v):
+        note(v)
+        return np.asarray(v) * 2
+
+    struct = weft.ShapeDtypeStruct(HOST.shape, HOST.dtype)
+
+    def then(call):
+        return lambda x: (call(x), x * 2)[1]
+
+    for f, count, shape in (
+        (then(lambda x: weft.debug.callback(note, x)), 1, (8, 4)),
+        (then(lambda x: weft.debug.callback(note, x, ordered=True)), 1, (8, 4)),
+        (then(lambda x: weft.debug.callback(note, x, partitioned=True)), 8, (4, 1)),
+        (then(weft.vmap(lambda r: weft.debug.callback(note, r, partitioned=True))), 64, (1,)),
+        (then(weft.vmap(lambda r: weft.debug.callback(note, r))), 8, (4,)),
+        (lambda x: experimental_io(doubled, struct, x), 1, (8, 4)),
+        (lambda x: experimental_io(doubled, struct, x, ordered=True), 1, (8, 4)),
+        (
+            weft.shard_map(
+                then(lambda x: weft.debug.callback(note, x)),
+                mesh=MESH, in_specs=P("x"), out_specs=P("x"),
+            ),
+            8,
+            (4, 4),
+        ),
+    ):  # fmt: skip
+        calls.clear()
+        same(weft.jit(f)(x), HOST * 2)
+        weft.effects_barrier()
+        assert len(calls) == count, (calls, count)
+        assert all(c == [shape] for c in calls), calls
+    same(weft.jit(lambda x: weft.pure_callback(doubled, struct, x))(x), HOST * 2)
+    parts = weft.shard_map(
+        then(lambda x: weft.debug.callback(note, x)),
+        mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
+    )  # fmt: skip
+    with raises(NotImplementedError, "[debug_callback]", "all axes", ".py:"):
+        weft.jit(parts)(x)
+
+
 def _solve(x, w):
     """Linear algebra of a matrix that is well conditioned."""
     matrix = x.T @ x * 0.1 + 2 * wnp.eye(8)
@@ -860,5 +965,7 @@ if __name__ == "__main__":
     specs_as_written()
     like_others()
     split_alike()
+    unequal_parts()
+    host_functions()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

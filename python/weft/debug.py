@@ -43,7 +43,7 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
       ordered: whether calls come in the order of the program, with other ordered ones, and in the
         order of the elements that vmap maps. If not, they may come in another; none is left out.
       partitioned: whether a program that runs in parts on several devices calls it for each part,
-        on the part's values. Programs run on one device so far, as a single part.
+        on the part's values. If not, it is called once, on whole values.
 
     `callback(ordered=True)` gives a function that takes the rest.
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emit/writer.h"
+#include "ops/axes.h"
 #include "ops/function.h"
 #include "ops/hlo_text.h"
 #include "ops/place.h"
@@ -62,7 +63,8 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
       Value v = graph.outputs()[i];
       ShardingRef wanted = module_.options().outputs[i];
       if (wanted && !(wanted->unreduced().empty() && sums_->of(v)->unreduced().empty()))
-        outputs[i] = emit_constraint(*this, outputs[i], graph.type(v), wanted);
+        outputs[i] = emit_constraint(*this, with_sums(std::move(outputs[i]), v, wanted),
+                                     graph.type(v), wanted);
     }
   for (const std::string& output : outputs)
     result_chain_ = std::max(result_chain_, chain_of(output));
@@ -109,6 +111,7 @@ void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
   line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
+  frame_->guarded = !op_def.decompose && module_.split_mesh();
   std::optional<KernelCall> kernel;
   if (module_.options().own_kernels && op_def.kernel)
     kernel = op_def.kernel({in_types, out_types, attrs, {}});
@@ -129,6 +132,7 @@ void FunctionWriter::write_op(const Op& op) {
       fail(ErrorKind::kInternal, "[", op.info->name, "] emission did not name result ", i);
     }
     Value result = frame_->graph->result(op, i);
+    if (frame_->guarded) frame_->names[result.id] = made_whole(result, -1);
     if (chain_of(frame_->names[result.id]) >= kMaxChain) cut_chain(result);
     if (frame_->graph != main_graph_ || op_def.sums == Sums::kPlaced) continue;
     ShardingRef sums = sums_->of(result);
@@ -172,6 +176,40 @@ void FunctionWriter::find_sums(const Graph& graph) {
   }
   main_graph_ = &graph;
   sums_ = Placements::of_graph(graph, mesh, inputs);
+  std::vector<uint32_t> uses(graph.num_values());
+  auto count = [&](Value v) {
+    if (!v.is_literal()) ++uses[v.id];
+  };
+  for (const Op& op : graph.ops()) std::ranges::for_each(graph.operands(op), count);
+  std::ranges::for_each(graph.outputs(), count);
+  for (const Op& op : graph.ops()) {
+    if (def(*op.info).sums != Sums::kPlaced) continue;
+    Value v = graph.operand(op, 0);
+    const Op* maker = graph.producer(v);
+    const Dims& wanted = op.attrs->sharding("sharding")->unreduced();
+    if (!maker || wanted.empty() || uses[v.id] > 1 || !sums_->of(v)->unreduced().empty()) continue;
+    Dims summed = summed_axes(graph, *maker, *sums_);
+    // Of sums over some of the axes alone XLA makes others.
+    if (summed.size() == wanted.size() &&
+        std::ranges::all_of(wanted, [&](int64_t axis) { return has_axis(summed, axis); }))
+      kept_apart_.insert(v.id);
+  }
+}
+
+// The name of a value that is about to be split otherwise. XLA takes an op for one whose parts hold
+// summands if its result is to be such, and turns no sums over some axes into sums over others. So
+// what does not stand for sums over the wanted axes is first a value that is added up.
+std::string FunctionWriter::with_sums(std::string name, Value v, ShardingRef wanted) {
+  Dims has, kept;
+  if (frame_ ? frame_->graph == main_graph_ : sums_.has_value()) {
+    if (!v.is_literal() && kept_apart_.contains(v.id)) return name;
+    has = sums_->of(v)->unreduced();
+  }
+  for (int64_t axis : wanted->unreduced())
+    if (has_axis(has, axis)) kept.push_back(axis);
+  if (kept == wanted->unreduced()) return name;
+  TypeRef type = (frame_ ? frame_->graph : main_graph_)->type(v);
+  return emit_constraint(*this, name, type, with_unreduced(wanted, kept));
 }
 
 // Loops may call the other functions.
@@ -203,7 +241,31 @@ void FunctionWriter::write_decomposed(const OpDef& op_def) {
 std::string FunctionWriter::in(size_t i) {
   Value v = frame_->graph->operand(*frame_->op, static_cast<uint32_t>(i));
   if (v.is_literal()) return typed_constant(frame_->graph->literal(v), in_types[i]);
-  return frame_->names[v.id];
+  const Op& op = *frame_->op;
+  if (def(*op.info).sums == Sums::kPlaced)
+    return with_sums(frame_->names[v.id], v, op.attrs->sharding("sharding"));
+  if (frame_->graph == main_graph_ && kept_apart_.contains(op.results_begin))
+    return emit_constraint(*this, frame_->names[v.id], in_types[i], sums_->of(v));
+  return frame_->guarded ? made_whole(v, static_cast<int64_t>(i)) : frame_->names[v.id];
+}
+
+// The name of an operand of the op, by its number, or of a result (-1), which is whole along the
+// dimensions that XLA's partitioner would get wrong, and split as ever along the others.
+std::string FunctionWriter::made_whole(Value v, int64_t operand) {
+  const std::string& name = frame_->names[v.id];
+  MeshRef mesh = manual_mesh_ ? manual_mesh_ : module_.split_mesh();
+  int64_t parts = 1;
+  for (const MeshAxis& axis : mesh->axes())
+    if (axis.type != AxisType::kManual) parts *= axis.size;
+  TypeRef type = frame_->graph->type(v);
+  if (parts == 1 || type->rank() == 0) return name;
+  Mask whole = whole_dims(def(*frame_->op->info), frame_->op->attrs.get(), type, operand,
+                          module_.resized(), parts);
+  if (whole.empty()) return name;
+  if (frame_->graph == main_graph_ && !sums_->of(v)->unreduced().empty()) return name;
+  ShardingParts wanted{.mesh = mesh};
+  for (bool w : whole) wanted.dims.push_back({.axes = {}, .open = !w});
+  return emit_constraint(*this, name, type, make_sharding(std::move(wanted)));
 }
 
 const Literal* FunctionWriter::literal(size_t i) const {
@@ -378,7 +440,18 @@ void FunctionWriter::host_callback(const ObjectRef& function, bool partitioned) 
          platform());
   std::vector<HostCallback>& all = module_.host_callbacks();
   FfiCall call{.target = target, .attributes = cat("index = ", all.size(), " : ui64")};
+  // XLA's partitioner takes calls for each part with layouts alone, and may turn arrays of others.
+  if (partitioned || has_several_devices()) {
+    auto rows = [](TypeRef type) {
+      Dims axes = count_up(type->rank());
+      std::reverse(axes.begin(), axes.end());
+      return axes;
+    };
+    for (TypeRef type : in_types) call.operand_layouts.push_back(rows(type));
+    for (TypeRef type : out_types) call.result_layouts.push_back(rows(type));
+  }
   call.has_side_effect = effects_of(*frame_->op->info, frame_->op->attrs) != kPure;
+  if (call.has_side_effect && !partitioned) check_place_of_effect(*this, frame_->op->info->name);
   all.push_back({function, {out_types.begin(), out_types.end()}, loc_, !token().empty()});
   emit_ffi_call(*this, call);
 }

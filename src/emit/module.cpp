@@ -81,10 +81,11 @@ std::string ModuleWriter::unique_symbol(std::string_view name) {
   return symbol;
 }
 
-// Types of axes are not part of it.
+// Types of axes are not part of it. One device is the first that the program runs on.
 const std::string& ModuleWriter::mesh(MeshRef mesh) {
   auto num_devices = static_cast<int64_t>(options_.devices.size());
-  if (num_devices && mesh->size() != num_devices)
+  bool has_axes = !mesh->axes().empty();
+  if (num_devices && mesh->size() != num_devices && has_axes)
     fail(ErrorKind::kValue, "expected a mesh of as many devices as the program runs on, ",
          num_devices, "; got ", mesh);
   Text text;
@@ -94,8 +95,9 @@ const std::string& ModuleWriter::mesh(MeshRef mesh) {
     text << (i ? ", " : "") << mlir_string(axis.name) << '=' << axis.size;
   }
   text << ']';
-  std::vector<int64_t> order = partitions(mesh);
-  if (!std::is_sorted(order.begin(), order.end())) text << ", device_ids=" << bracketed(order);
+  std::vector<int64_t> order = has_axes ? partitions(mesh) : std::vector<int64_t>{0};
+  if (has_axes ? !std::is_sorted(order.begin(), order.end()) : !mesh->is_abstract())
+    text << ", device_ids=" << bracketed(order);
   text << '>';
   for (const MeshSymbol& known : meshes_)
     if (known.definition == text.view()) return known.symbol;
@@ -215,6 +217,7 @@ GraphRef ModuleWriter::decomposition(const OpDef& op, const AttrsRef& attrs,
     if (d.op == &op && d.in_types == TypeRefs(in_types) && equal(d.attrs, attrs)) return d.graph;
   }
   GraphRef graph = decomposed(op, attrs, in_types, out_types, transforms(), options_.platform);
+  if (split_mesh_) add_resized(*graph, resized_);
   decompositions_.emplace(key, Decomposition{&op, attrs, TypeRefs(in_types), graph});
   return graph;
 }
@@ -254,6 +257,21 @@ std::string ModuleWriter::main_signature(const Graph& graph) {
   return header.take();
 }
 
+// That of an input or output; else the first in the program.
+MeshRef ModuleWriter::find_mesh(const Graph& graph) const {
+  for (const std::vector<ShardingRef>* places : {&options_.inputs, &options_.outputs})
+    for (ShardingRef place : *places)
+      if (place && place->mesh()->size() > 1) return place->mesh();
+  for (const Op& op : graph.ops()) {
+    if (!op.attrs) continue;
+    for (const Attr& attr : op.attrs->values()) {
+      if (const ShardingRef* place = std::get_if<ShardingRef>(&attr)) return (*place)->mesh();
+      if (const MeshRef* mesh = std::get_if<MeshRef>(&attr)) return *mesh;
+    }
+  }
+  return nullptr;
+}
+
 std::string ModuleWriter::write(const Graph& graph) {
   if (!options_.aliases.empty() && options_.aliases.size() != graph.num_inputs()) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one alias per input (", graph.num_inputs(),
@@ -269,6 +287,8 @@ std::string ModuleWriter::write(const Graph& graph) {
     fail(ErrorKind::kValue, "[emit_stablehlo] expected one result_info per output (",
          graph.outputs().size(), "); got ", options_.result_info.size());
   }
+  if (options_.devices.size() > 1) split_mesh_ = find_mesh(graph);
+  if (split_mesh_) add_resized(graph, resized_);
   std::string main = FunctionWriter(*this).write(graph, main_signature(graph), true);
   size_t size = main.size() + 200;
   for (const Function& f : functions_) size += f.text.size();

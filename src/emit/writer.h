@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/hlo_text.h"
+#include "ops/partition.h"
 #include "weft/emit.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"
@@ -61,6 +62,10 @@ class ModuleWriter {
   // `of_result`: over axes of type kExplicit that it does not name it is not split, though open.
   std::string sharding(ShardingRef sharding, int64_t rank, bool of_result = false);
   int64_t channel() { return ++num_channels_; }
+  // A mesh over which the program's values are split; null where there is one device.
+  MeshRef split_mesh() const { return split_mesh_; }
+  // Sizes of dimensions that may come to be split into unequal parts over it.
+  const Sizes& resized() const { return resized_; }
   struct Function {
     GraphRef graph;          // keeps the key of by_pointer_ alive
     MeshRef mesh = nullptr;  // whose axes its ops refer to
@@ -85,6 +90,7 @@ class ModuleWriter {
 
   std::string unique_symbol(std::string_view name);
   std::string main_signature(const Graph& graph);
+  MeshRef find_mesh(const Graph& graph) const;
 
   const EmitOptions& options_;
   LocationTable locations_;
@@ -99,6 +105,8 @@ class ModuleWriter {
   };
   std::deque<MeshSymbol> meshes_;
   int64_t num_channels_ = 0;
+  MeshRef split_mesh_ = nullptr;
+  Sizes resized_;
   std::vector<Function> functions_;
   std::unordered_multimap<const Graph*, size_t> by_pointer_;
   std::unordered_multimap<uint64_t, size_t> by_structure_;
@@ -176,6 +184,9 @@ class FunctionWriter final : public EmitCtx {
     std::vector<std::string> names;
     std::unordered_map<std::pair<uint32_t, TypeRef>, std::string, BroadcastHash> broadcasts;
     const Op* op = nullptr;
+    // Values along whose dimensions that XLA's partitioner would get wrong they are not split, for
+    // the op.
+    bool guarded = false;
   };
 
   std::string write_region(const Graph& graph, std::span<const std::string> args,
@@ -190,6 +201,8 @@ class FunctionWriter final : public EmitCtx {
   uint32_t chain_of(std::string_view text) const;
   void cut_chain(Value v);
   void find_sums(const Graph& graph);
+  std::string made_whole(Value v, int64_t operand);
+  std::string with_sums(std::string name, Value v, ShardingRef wanted);
   TypeRef shaped(DType dtype, const Dims& shape) const;
 
   ModuleWriter& module_;
@@ -198,6 +211,8 @@ class FunctionWriter final : public EmitCtx {
   // Of the main function's graph, where sums over axes of a mesh are yet to be made of some values.
   const Graph* main_graph_ = nullptr;
   std::optional<Placements> sums_;
+  // Values of it that are sums whose summands the parts are to keep.
+  std::unordered_set<uint32_t> kept_apart_;
   Frame* frame_ = nullptr;
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;

@@ -363,12 +363,31 @@ Vals pad_of_pad(SimplifyCtx& c) {
 
 void emit_pad(EmitCtx& c) {
   if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
-  Dims part[3];
-  for (const Dims& p : c.attr().ints_list("padding_config"))
+  // XLA's partitioner does not survive a split axis that is spread out and cropped at once, and
+  // leaves out a shift of what is whole on every device to where it is split. So where an axis may
+  // be split, the cropping comes after.
+  Dims part[3], shape = c.out_type()->shape();
+  Text kept;
+  for (const Dims& p : c.attr().ints_list("padding_config")) {
     for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
-  emit_results(c, cat("stablehlo.pad ", operand_list(c), ", low = ", bracketed(part[kLow]),
-                      ", high = ", bracketed(part[kHigh]),
-                      ", interior = ", bracketed(part[kInterior]), " : ", signature(c)));
+    size_t i = part[kLow].size() - 1;
+    int64_t start = 0, size = shape[i];
+    if (c.has_several_devices()) {
+      start = std::max<int64_t>(-p[kLow], 0);
+      shape[i] += start + std::max<int64_t>(-p[kHigh], 0);
+      for (int k : {kLow, kHigh}) part[k].back() = std::max<int64_t>(p[static_cast<size_t>(k)], 0);
+    }
+    kept << (i ? ", " : "") << start << ':' << start + size;
+  }
+  TypeRef type = c.out_type(), padded = with_shape(type, shape);
+  std::string made =
+      c.line(cat("stablehlo.pad ", operand_list(c), ", low = ", bracketed(part[kLow]),
+                 ", high = ", bracketed(part[kHigh]), ", interior = ", bracketed(part[kInterior]),
+                 " : ", signature(c.in_types, {&padded, 1})));
+  if (padded != type)
+    made = c.line(cat("stablehlo.slice ", made, " [", kept.view(),
+                      "] : ", signature({&padded, 1}, {&type, 1})));
+  c.set_out(0, made);
 }
 
 OpDef pad_op() {

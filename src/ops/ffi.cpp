@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/host_batch.h"
+#include "ops/partition.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -29,6 +30,18 @@ std::string layout_list(std::span<const Dims> layouts, bool token) {
   if (token) t << (layouts.empty() ? "" : ", ") << "dense<> : tensor<0xindex>";
   t << ']';
   return t.take();
+}
+
+// XLA's partitioner has to be told where a call with effects runs: on the first device; within a
+// shard_map, on each. "": there is no choice.
+std::string place_of_effect(EmitCtx& c, bool token) {
+  if (!c.has_several_devices() || (c.manual_mesh() && !is_partly_manual(c))) return {};
+  MeshRef mesh = c.manual_mesh() ? make_mesh({}) : device_mesh(0);
+  std::string place = c.sharding(make_sharding({.mesh = mesh}), 0);
+  Text t;
+  for (size_t i = 0; i < std::max<size_t>(c.out_types.size() + token, 1); ++i)
+    t << (i ? ", " : "") << place;
+  return cat(" {sdy.sharding = #sdy.sharding_per_value<[", t.view(), "]>}");
 }
 
 }  // namespace
@@ -60,7 +73,9 @@ std::string ffi_call_text(EmitCtx& c, const FfiCall& call) {
     }
     t << ']';
   }
-  t << "}> : " << signature(c);
+  t << "}>";
+  if (call.has_side_effect) t << place_of_effect(c, token);
+  t << " : " << signature(c);
   return t.take();
 }
 
@@ -140,6 +155,7 @@ void emit_call(EmitCtx& c) {
   for (const Dims& pair : c.attr().ints_list(kAliases))
     call.aliases.emplace_back(static_cast<size_t>(pair[0]), static_cast<size_t>(pair[1]));
   call.has_side_effect = c.attr().boolean("has_side_effect");
+  if (call.has_side_effect) check_place_of_effect(c, "ffi_call");
   emit_ffi_call(c, call);
 }
 
