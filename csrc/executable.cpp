@@ -307,7 +307,7 @@ Ref Executable::load() {
   Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
       targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
-      split ? split.get() : Py_None, key.get(), nullptr));
+      split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False, nullptr));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;
