@@ -103,7 +103,7 @@ uint16_t seen_of_result(const HloLine& line, std::string_view text, const uint16
       seen |= kUniform;
   }
   if (is_sum(line.op) && (any & kConstant)) seen |= kSum;
-  if (line.op == "stablehlo.multiply") seen |= kProduct | (any & kUniform ? kScaled : 0);
+  if (line.op == "stablehlo.multiply") seen |= kProduct | (any & kConstant ? kScaled : 0);
   if (is_one_of(line.op, kQuotients)) seen |= kQuotient;
   if (line.op == "stablehlo.exponential") seen |= kExponential;
   if (is_one_of(line.op, kRoots)) seen |= kRoot;

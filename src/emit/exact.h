@@ -7,7 +7,8 @@
 //   (x / y) / z, x / (y / z)       x / (y * z), (x * z) / y
 //   x / exp(y), x / y**z           x * exp(-y), x * y**-z
 //   x / sqrt(y)                    x * rsqrt(y)
-//   (x + c) + d, (x * c) * d       x + (c + d), x * (c * d), for constants c and d
+//   (x + c) + d, (x * c) * d       x + (c + d), x * (c * d), for constants c and d; of products
+//                                  for a d that is broadcast, too
 //   exp(x) * exp(y), exp(x) ** y   exp(x + y), exp(x * y)
 //   log(exp(x)), log(x ** y)       x, y * log(x); and the like of sqrt(x), rsqrt(x)
 //   sqrt(x * x)                    abs(x)
