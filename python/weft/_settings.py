@@ -291,8 +291,8 @@ SETTINGS = {
     ),
     "weft_fast_arithmetic": _flag(
         "Let XLA's compiler for CPUs replace arithmetic of floats by other arithmetic, which may "
-        "be faster and rounds, overflows and vanishes elsewhere: `x / y` by `x * (1 / y)` where y is "
-        "broadcast, `(x + 1) - 1` by `x`, `log(exp(x))` by `x`. When off, every operation gives "
+        "be faster and rounds, overflows and vanishes elsewhere: `x / y` by `x * (1 / y)` where y "
+        "is broadcast, `(x + 1) - 1` by `x`, `log(exp(x))` by `x`. When off, every operation gives "
         "under `jit` what it gives alone.",
         "fast_arithmetic",
     ),

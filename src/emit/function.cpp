@@ -237,14 +237,14 @@ std::string FunctionWriter::guarded_divisor(const HloLine& division) {
   return line(cat("stablehlo.select ", is_number, ", ", y, ", ", x, " : ", mask, ", ", type));
 }
 
-// A line with guards in place of those operands that XLA would join with the operation.
-std::string FunctionWriter::with_guards(std::string_view text) {
-  HloLine hlo(text);
+// A line with guards in place of those operands that XLA would join with the operation; empty if it
+// needs none. `seen` is of the operands.
+std::string FunctionWriter::with_guards(const HloLine& hlo, std::string_view text,
+                                        const uint16_t* seen) {
+  Guards guards = guards_of(hlo, seen);
+  if (!guards.divisor && guards.joined.empty()) return {};
   bool is_float = is_exact_float(hlo.type);
-  if (!is_float && !is_complex_type(hlo.type)) return std::string(text);
-  SmallVector<uint16_t, 4> seen;
-  for (std::string_view operand : hlo.operands) seen.push_back(seen_of(operand));
-  Guards guards = guards_of(hlo, seen.data());
+  if (!is_float && !is_complex_type(hlo.type)) return {};
   std::string result(text);
   auto replace = [&](size_t i, const std::string& name) {
     size_t at = static_cast<size_t>(hlo.operands[i].data() - text.data());
@@ -344,7 +344,15 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
 
 std::string FunctionWriter::line(std::string_view text, int num_results) {
   std::string exact;
-  if (num_results > 0 && is_exact()) text = exact = with_guards(text);
+  uint16_t seen_of_line = graph_seen_;
+  if (num_results > 0 && is_exact()) {
+    HloLine hlo(text);
+    SmallVector<uint16_t, 4> seen;
+    for (std::string_view operand : hlo.operands) seen.push_back(seen_of(operand));
+    seen_of_line |= seen_of_result(hlo, text, seen.data());
+    exact = with_guards(hlo, text, seen.data());
+    if (!exact.empty()) text = exact;
+  }
   Text& out = block_->text;
   out.spaces(block_->indent);
   std::string name;
@@ -353,10 +361,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
     std::string_view operands = text.substr(0, text.find('{'));  // regions count in the weight
     chains_.push_back(is_kernel(text, in_types) ? 0 : chain_of(operands) + line_weight_);
     longest_chain_ = std::max(longest_chain_, chains_.back());
-    HloLine hlo(text);
-    SmallVector<uint16_t, 4> seen;
-    for (std::string_view operand : hlo.operands) seen.push_back(seen_of(operand));
-    seen_.push_back(seen_of_result(hlo, text, seen.data()) | graph_seen_);
+    seen_.push_back(seen_of_line);
     out << name;
     if (num_results > 1) out << ':' << num_results;
     out << " = ";

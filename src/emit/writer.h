@@ -196,7 +196,7 @@ class FunctionWriter final : public EmitCtx {
   uint16_t seen_of(std::string_view name) const;
   std::string guarded(std::string_view name, std::string_view type);
   std::string guarded_divisor(const HloLine& division);
-  std::string with_guards(std::string_view text);
+  std::string with_guards(const HloLine& hlo, std::string_view text, const uint16_t* seen);
   void guard_operands();
   void find_sums(const Graph& graph);
   TypeRef shaped(DType dtype, const Dims& shape) const;
