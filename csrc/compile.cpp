@@ -69,13 +69,14 @@ struct Module {
   std::vector<int> aliases;
   std::string name;
   int xla_options;
+  bool fast_arithmetic;
   bool own_kernels = false;
 };
 
 Key key_of(const Module& m) {
   Key key{m.graph, {}};
   const Places& places = m.places;
-  key.words.add({word(places.at), m.xla_options, m.own_kernels});
+  key.words.add({word(places.at), m.xla_options, m.fast_arithmetic, m.own_kernels});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
@@ -97,8 +98,9 @@ ExecutableRef executable_for(const Module& module) {
     }
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
-  auto made = std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
-                                           module.xla_options, module.own_kernels);
+  auto made =
+      std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
+                                   module.xla_options, module.fast_arithmetic, module.own_kernels);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
@@ -368,8 +370,8 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
-      modules.push_back(
-          {of, std::move(at), std::move(donations), std::move(name), options.how.xla_options});
+      modules.push_back({of, std::move(at), std::move(donations), std::move(name),
+                         options.how.xla_options, is_on(kFastArithmetic)});
     };
     if (!plan) {
       add(s.graph, std::move(part), std::move(aliases), options.name);

@@ -119,6 +119,7 @@ inline constexpr Setting kSeedOffset{"seed_offset", 25, 7, true};
 inline constexpr Setting kGuardToDevice{"guard_to_device", 32, 3, false};
 inline constexpr Setting kGuardToHost{"guard_to_host", 35, 3, false};
 inline constexpr Setting kGuardBetweenDevices{"guard_between_devices", 38, 3, false};
+inline constexpr Setting kFastArithmetic{"fast_arithmetic", 41, 1, true};
 // Number of a combination of values of the contexts that users make; 0 for none.
 inline constexpr Setting kUserContext{"user_context", 44, 20, true};
 inline constexpr Setting kSettings[] = {kX64,           kStrictPromotion, kRankPromotion,
@@ -128,7 +129,7 @@ inline constexpr Setting kSettings[] = {kX64,           kStrictPromotion, kRankP
                                         kCheckLeaks,    kLogCompiles,     kExplainMisses,
                                         kKeyReuse,      kDebugNans,       kDebugInfs,
                                         kGuardToDevice, kGuardToHost,     kGuardBetweenDevices,
-                                        kUserContext,   kSeedOffset};
+                                        kUserContext,   kSeedOffset,      kFastArithmetic};
 
 inline constexpr uint64_t kTracedSettings = [] {
   uint64_t all = 0;

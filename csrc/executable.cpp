@@ -110,6 +110,7 @@ EmittedModule emit(const Executable& e) {
   EmitOptions options = emit_options(e.places, e.graph->num_inputs(), e.aliases);
   options.module_name = "jit_" + e.name;
   options.locations = true;
+  options.fast_arithmetic = e.fast_arithmetic;
   options.own_kernels = e.own_kernels;
   return unlocked(*e.graph, [&] { return emit_stablehlo(*e.graph, options); });
 }
@@ -143,6 +144,7 @@ EmitOptions emit_options(const Places& places, size_t num_inputs, const std::vec
 EmitOptions emit_options(const std::string& platform) {
   EmitOptions options;
   options.platform = platform;
+  options.fast_arithmetic = is_on(kFastArithmetic);
   PyObject* targets = PyDict_GetItemString(hooks.host_call_targets.get(), platform.c_str());
   if (!targets) return options;
   options.host_call_target = utf8(PyTuple_GetItem(targets, 0));
@@ -167,12 +169,14 @@ int compiler_options_number(PyObject* options) {
 }
 
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
-                       std::string name_, int compiler_options_, bool own_kernels_)
+                       std::string name_, int compiler_options_, bool fast_arithmetic_,
+                       bool own_kernels_)
     : graph(std::move(graph_)),
       places(std::move(layout_)),
       aliases(std::move(aliases_)),
       name(std::move(name_)),
       compiler_options(compiler_options_),
+      fast_arithmetic(fast_arithmetic_),
       own_kernels(own_kernels_),
       outputs(graph->output_types()),
       has_effects(graph->effects() != kPure) {
@@ -303,7 +307,7 @@ Ref Executable::load() {
   Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
       targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
-      split ? split.get() : Py_None, key.get(), nullptr));
+      split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False, nullptr));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;

@@ -37,9 +37,10 @@ struct Origin {
 class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
-  // for XLA's dumps and profiles. `own_kernels`: see EmitOptions.
+  // for XLA's dumps and profiles. `fast_arithmetic` and
+  // `own_kernels`: see EmitOptions.
   Executable(GraphRef graph, Places places, std::vector<int> aliases, std::string name,
-             int compiler_options, bool own_kernels);
+             int compiler_options, bool fast_arithmetic, bool own_kernels);
   ~Executable();
   Executable(const Executable&) = delete;
 
@@ -71,6 +72,7 @@ class Executable {
   const std::vector<int> aliases;
   const std::string name;
   const int compiler_options;
+  const bool fast_arithmetic;
   const bool own_kernels;
   const std::vector<TypeRef> outputs;
   const bool has_effects;

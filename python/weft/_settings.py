@@ -289,6 +289,13 @@ SETTINGS = {
     "weft_default_matmul_precision": _choice(
         _PRECISIONS, "Precision of products and convolutions that name none.", "matmul_precision"
     ),
+    "weft_fast_arithmetic": _flag(
+        "Let XLA's compiler for CPUs replace arithmetic of floats by other arithmetic, which may "
+        "be faster and rounds, overflows and vanishes elsewhere: `x / y` by `x * (1 / y)` where y "
+        "is broadcast, `(x + 1) - 1` by `x`, `log(exp(x))` by `x`. When off, every operation gives "
+        "under `jit` what it gives alone.",
+        "fast_arithmetic",
+    ),
     "weft_check_tracer_leaks": _flag(
         "A traced value that outlives its trace is an error as soon as the trace ends.",
         "check_leaks",

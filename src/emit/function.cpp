@@ -46,6 +46,7 @@ bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
 
 std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
   is_main_ = is_main;
+  if (is_main) num_main_args_ = graph.num_inputs();
   if (is_main) find_sums(graph);
   Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
   body.text.reserve(header.size() + 80 * graph.ops().size());
@@ -66,8 +67,10 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
         outputs[i] = emit_constraint(*this, with_sums(std::move(outputs[i]), v, wanted),
                                      graph.type(v), wanted);
     }
-  for (const std::string& output : outputs)
+  for (const std::string& output : outputs) {
     result_chain_ = std::max(result_chain_, chain_of(output));
+    result_seen_ |= seen_of(output);
+  }
   write_terminator("return", graph, outputs, is_ordered && !is_main);
   body.text << "  }\n";
   block_ = nullptr;
@@ -82,6 +85,7 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
   Frame* outer_frame = std::exchange(frame_, &frame);
   auto outer_op = std::tuple(in_types, out_types, attrs, loc_);
   uint32_t outer_weight = line_weight_;
+  uint16_t outer_seen = graph_seen_;
 
   TypeRefs operand_types;
   for (const Op& op : graph.ops()) {
@@ -104,6 +108,7 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
   frame_ = outer_frame;
   std::tie(in_types, out_types, attrs, loc_) = outer_op;
   line_weight_ = outer_weight;
+  graph_seen_ = outer_seen;
   return outputs;
 }
 
@@ -111,7 +116,12 @@ void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
   line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
-  frame_->guarded = !op_def.decompose && module_.split_mesh();
+  graph_seen_ = 0;
+  if (op.attrs) {
+    bool has_graphs = false;
+    for_each_graph(op.attrs, [&](const GraphRef&) { has_graphs = true; });
+    if (has_graphs) guard_operands();
+  }
   std::optional<KernelCall> kernel;
   if (module_.options().own_kernels && op_def.kernel)
     kernel = op_def.kernel({in_types, out_types, attrs, {}});
@@ -227,11 +237,81 @@ void FunctionWriter::cut_chain(Value v) {
   chains_.back() = 0;
 }
 
+// There are no guards where a user asks for fast arithmetic, and for other platforms: they are for
+// the simplifier as it is on CPU.
+bool FunctionWriter::is_exact() const {
+  return !module_.options().fast_arithmetic && module_.options().platform == "cpu";
+}
+
+// XLA inlines calls and puts constants into loops, so that what is given to a function or a region
+// may be a constant, or the broadcast of one. It is nothing else: see guard_operands().
+uint16_t FunctionWriter::seen_of(std::string_view name) const {
+  if (name.starts_with("%c")) return kConstant | kUniform;
+  bool is_argument = name.starts_with("%arg");
+  uint32_t number = 0;
+  for (char digit : name.substr(is_argument ? 4 : 1)) {
+    if (digit < '0' || digit > '9') break;
+    number = 10 * number + static_cast<uint32_t>(digit - '0');
+  }
+  if (is_argument) return number < num_main_args_ ? 0 : kConstant | kUniform;
+  return number < seen_.size() ? seen_[number] : 0;
+}
+
+// The value, of which nothing is seen.
+std::string FunctionWriter::guarded(std::string_view name, std::string_view type) {
+  return line(cat("stablehlo.clamp ", name, ", ", name, ", ", name, " : ", type));
+}
+
+// The divisor, of which is not seen that it is a broadcast. It may be another where the dividend is
+// nan, and the quotient then is, too.
+std::string FunctionWriter::guarded_divisor(const HloLine& division) {
+  std::string_view x = division.operands[0], y = division.operands[1], type = division.type;
+  if (!is_complex_type(type))
+    return line(cat("stablehlo.clamp ", y, ", ", x, ", ", y, " : ", type));
+  std::string mask = cat(type.substr(0, type.find("complex")), "i1>");
+  std::string is_number = line(
+      cat("stablehlo.compare EQ, ", x, ", ", x, ", FLOAT : (", type, ", ", type, ") -> ", mask));
+  return line(cat("stablehlo.select ", is_number, ", ", y, ", ", x, " : ", mask, ", ", type));
+}
+
+// A line with guards in place of those operands that XLA would join with the operation; empty if it
+// needs none. `seen` is of the operands.
+std::string FunctionWriter::with_guards(const HloLine& hlo, std::string_view text,
+                                        const uint16_t* seen) {
+  Guards guards = guards_of(hlo, seen);
+  if (!guards.divisor && guards.joined.empty()) return {};
+  bool is_float = is_exact_float(hlo.type);
+  if (!is_float && !is_complex_type(hlo.type)) return {};
+  std::string result(text);
+  auto replace = [&](size_t i, const std::string& name) {
+    size_t at = static_cast<size_t>(hlo.operands[i].data() - text.data());
+    result.replace(at, hlo.operands[i].size(), name);
+  };
+  // From the last on, so that the places of the others stay.
+  if (guards.divisor) replace(1, guarded_divisor(hlo));
+  if (!is_float) return result;
+  std::sort(guards.joined.begin(), guards.joined.end(), std::greater<>());
+  for (size_t i : guards.joined) replace(i, guarded(hlo.operands[i], hlo.type));
+  return result;
+}
+
+// What the graphs of the op, or the function that it calls, get is none of what XLA would join.
+void FunctionWriter::guard_operands() {
+  if (!is_exact()) return;
+  for (Value v : frame_->graph->operands(*frame_->op)) {
+    if (v.is_literal() || !(seen_of(frame_->names[v.id]) & kJoined)) continue;
+    const std::string& type = module_.type_text(frame_->graph->type(v));
+    if (is_exact_float(type)) frame_->names[v.id] = guarded(frame_->names[v.id], type);
+  }
+}
+
 void FunctionWriter::write_decomposed(const OpDef& op_def) {
   GraphRef graph = module_.decomposition(op_def, frame_->op->attrs, in_types, out_types);
-  if (is_function(op_def))
+  if (is_function(op_def)) {
+    guard_operands();
     return emit_results(*this, cat("func.call ", function(graph, op_def.name), "(",
                                    operand_list(*this), ") : ", signature(*this)));
+  }
   std::vector<std::string> args;
   for (size_t i = 0; i < size(); ++i) args.push_back(in(i));
   std::vector<std::string> results = inline_graph(*graph, args);
@@ -324,6 +404,16 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
 }
 
 std::string FunctionWriter::line(std::string_view text, int num_results) {
+  std::string exact;
+  uint16_t seen_of_line = graph_seen_;
+  if (num_results > 0 && is_exact()) {
+    HloLine hlo(text);
+    SmallVector<uint16_t, 4> seen;
+    for (std::string_view operand : hlo.operands) seen.push_back(seen_of(operand));
+    seen_of_line |= seen_of_result(hlo, text, seen.data());
+    exact = with_guards(hlo, text, seen.data());
+    if (!exact.empty()) text = exact;
+  }
   Text& out = block_->text;
   out.spaces(block_->indent);
   std::string name;
@@ -332,6 +422,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
     std::string_view operands = text.substr(0, text.find('{'));  // regions count in the weight
     chains_.push_back(is_kernel(text, in_types) ? 0 : chain_of(operands) + line_weight_);
     longest_chain_ = std::max(longest_chain_, chains_.back());
+    seen_.push_back(seen_of_line);
     out << name;
     if (num_results > 1) out << ':' << num_results;
     out << " = ";
@@ -356,6 +447,7 @@ std::string FunctionWriter::function(const GraphRef& graph, std::string_view nam
     if (chain > 0 && chain + f.longest_chain > kMaxChain) cut_chain(v);
   }
   line_weight_ = f.result_chain;
+  graph_seen_ = f.result_seen;
   return f.name;
 }
 
@@ -422,7 +514,10 @@ std::string FunctionWriter::write_region(const Graph& graph, std::span<const std
   std::string outer_token = std::exchange(token_, std::string(token));
   std::vector<std::string> outputs = write_ops(graph, args);
   // XLA inlines loops and branches that it knows to run once.
-  for (const std::string& output : outputs) line_weight_ = std::max(line_weight_, chain_of(output));
+  for (const std::string& output : outputs) {
+    line_weight_ = std::max(line_weight_, chain_of(output));
+    graph_seen_ |= seen_of(output);
+  }
   write_terminator(terminator, graph, outputs, !token.empty());
   token_ = std::move(outer_token);
   block_ = outer;

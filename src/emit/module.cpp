@@ -204,6 +204,7 @@ const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std:
   f.text = std::move(text);
   f.longest_chain = writer.longest_chain();
   f.result_chain = writer.result_chain();
+  f.result_seen = writer.result_seen();
   return f;
 }
 

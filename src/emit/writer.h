@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "emit/exact.h"
 #include "ops/hlo_text.h"
 #include "ops/partition.h"
 #include "weft/emit.h"
@@ -73,6 +74,7 @@ class ModuleWriter {
     std::string text;
     uint32_t longest_chain = 0;
     uint32_t result_chain = 0;
+    uint16_t result_seen = 0;
   };
   // The private function that holds `graph`, "@f_0"; written on first use. Good until the next one.
   const Function& function(const GraphRef& graph, std::string_view name, MeshRef mesh);
@@ -124,6 +126,7 @@ class FunctionWriter final : public EmitCtx {
   std::string write(const Graph& graph, std::string_view header, bool is_main);
   uint32_t longest_chain() const { return longest_chain_; }
   uint32_t result_chain() const { return result_chain_; }
+  uint16_t result_seen() const { return result_seen_; }
 
   std::string in(size_t i) override;
   const Literal* literal(size_t i) const override;
@@ -200,6 +203,12 @@ class FunctionWriter final : public EmitCtx {
   std::string typed_constant(const Literal& x, TypeRef type);
   uint32_t chain_of(std::string_view text) const;
   void cut_chain(Value v);
+  bool is_exact() const;
+  uint16_t seen_of(std::string_view name) const;
+  std::string guarded(std::string_view name, std::string_view type);
+  std::string guarded_divisor(const HloLine& division);
+  std::string with_guards(const HloLine& hlo, std::string_view text, const uint16_t* seen);
+  void guard_operands();
   void find_sums(const Graph& graph);
   std::string made_whole(Value v, int64_t operand);
   std::string with_sums(std::string name, Value v, ShardingRef wanted);
@@ -224,6 +233,11 @@ class FunctionWriter final : public EmitCtx {
   uint32_t line_weight_ = 0;      // what a line of the op that is being written adds
   uint32_t longest_chain_ = 0;
   uint32_t result_chain_ = 0;  // the longest up to a result
+  // What is seen of the values %0, %1, ... (exact.h), and of results of graphs.
+  std::vector<uint16_t> seen_;
+  uint16_t graph_seen_ = 0;   // of those of the op that is being written
+  uint16_t result_seen_ = 0;  // of all results of the function
+  uint32_t num_main_args_ = 0;
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;
 };

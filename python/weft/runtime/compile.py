@@ -120,6 +120,24 @@ _EFFORTS = {
 }
 
 
+# XLA gives reductions to a library (YNNPACK) that has arrays of up to 8 axes, and ends the process
+# for some reductions of many.
+_MAX_RANK_OF_LIBRARY = 4
+_MANY_AXES = re.compile(rf"tensor<(?:\d+x){{{_MAX_RANK_OF_LIBRARY + 1}}}")
+
+
+def _required(text, fast_arithmetic):
+    """The options of XLA's without which a module on CPU would not be right."""
+    options = {}
+    if "stablehlo.reduce" in text and _MANY_AXES.search(text):
+        # Of what the library can do, it is left products of matrices.
+        options["xla_cpu_experimental_ynn_fusion_type"] = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+    if not fast_arithmetic and "bf16" in text:
+        # By default, a result in bfloat16 stays float32 for the operation that uses it.
+        options["xla_allow_excess_precision"] = False
+    return options
+
+
 def _choices(effort, text, once):
     """The entries of XLA's extra options to compile a module with, those to try first in front. The
     last are never refused; `once`: none may be."""
@@ -181,6 +199,7 @@ def compile_text(
     compiler_options=None,
     split=None,
     key=None,
+    fast_arithmetic=False,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -193,7 +212,7 @@ def compile_text(
     None; "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of
     `output_tiles`) of each value of which the module wants to know how XLA splits it. `key` is what
     of the module decides about its executable, as bytes; None for a module that means something in
-    this process only.
+    this process only. `fast_arithmetic`: the setting `weft_fast_arithmetic`.
     """
     _maps.before_compile()
     placed = [devices.device_at(i) for i in indices]
@@ -202,6 +221,8 @@ def compile_text(
     effort = _EFFORTS[asked.pop("optimize", "balanced")]
     if platform != "cpu":
         effort = _EFFORTS["fast_run"]
+    if platform == "cpu":
+        asked = _required(text, fast_arithmetic) | asked
     asked = dict(effort.options) | asked
     if platform == "cpu" and barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is

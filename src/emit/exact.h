@@ -1,0 +1,67 @@
+// What XLA's algebraic simplifier makes of float arithmetic that is not the same arithmetic, and
+// the lines that keep it from that.
+//
+// XLA 0.10.2 to 0.12 on CPU (findings/xla_quotients.sh, findings/xla_joined_constants.sh) makes
+//
+//   x / broadcast(y)               x * broadcast(1 / y), for a constant y as well
+//   (x / y) / z, x / (y / z)       x / (y * z), (x * z) / y
+//   x / exp(y), x / y**z           x * exp(-y), x * y**-z
+//   x / sqrt(y)                    x * rsqrt(y)
+//   (x + c) + d, (x * c) * d       x + (c + d), x * (c * d), for constants c and d; of products
+//                                  for a d that is broadcast, too
+//   exp(x) * exp(y), exp(x) ** y   exp(x + y), exp(x * y)
+//   log(exp(x)), log(x ** y)       x, y * log(x); and the like of sqrt(x), rsqrt(x)
+//   sqrt(x * x)                    abs(x)
+//
+// each of which rounds differently, and is 0, infinite or nan where the other is a number. It does
+// so for operations that it sees side by side. `clamp(v, v, v)` is v, and LLVM makes nothing of it;
+// the simplifier does not look through it. A broadcast divisor y becomes `clamp(y, x, y)`: the
+// simplifier moves what depends on the broadcast alone in front of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weft/small_vector.h"
+
+namespace weft {
+
+// What the simplifier may know of a value when it comes to one that uses it.
+enum Seen : uint16_t {
+  kConstant = 1 << 0,
+  kUniform = 1 << 1,  // the broadcast of fewer elements
+  kSum = 1 << 2,      // of a constant and something
+  kScaled = 1 << 3,   // the product of what is uniform and something
+  kProduct = 1 << 4,  // any
+  kQuotient = 1 << 5,
+  kExponential = 1 << 6,
+  kRoot = 1 << 7,
+  kPower = 1 << 8,
+};
+inline constexpr uint16_t kJoined = 0xFFFF & ~(kConstant | kUniform);
+
+// One line of StableHLO, "stablehlo.add %0, %cst : tensor<4xf32>", as far as that matters here.
+struct HloLine {
+  std::string_view op;                        // "stablehlo.add"
+  SmallVector<std::string_view, 4> operands;  // up to the first region or attribute
+  std::string_view type;                      // of the first operand
+
+  explicit HloLine(std::string_view text);
+};
+
+// Whether values of a type are floats of 16 bits and more, or complex numbers.
+bool is_exact_float(std::string_view type);
+bool is_complex_type(std::string_view type);
+
+// What is seen of the result, given that of each operand.
+uint16_t seen_of_result(const HloLine& line, std::string_view text, const uint16_t* operands);
+
+// Per operand: what must not be seen of it by this operation, of all that is seen.
+struct Guards {
+  bool divisor = false;  // the second operand, together with the first
+  SmallVector<size_t, 2> joined;
+};
+Guards guards_of(const HloLine& line, const uint16_t* operands);
+
+}  // namespace weft
