@@ -9,6 +9,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/function.h"
+#include "ops/real_functions.h"
 #include "ops/regions.h"
 
 namespace weft {
@@ -63,13 +64,6 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kNegligible = kEpsilon / 64;
 // From here on gamma functions are taken by their asymptotic series.
 constexpr double kLarge = 10;
-
-// The sum of c[i] x**i.
-Val polynomial(Val x, std::span<const double> c) {
-  Val sum = scalar_like(x, c.back());
-  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
-  return sum;
-}
 
 // z - log(1 + z), accurate for small z: by 2 atanh(r) with r = z / (2 + z) there.
 // `log_ratio` is log(1 + z), from a form of 1 + z that has no rounding error.

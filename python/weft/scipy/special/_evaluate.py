@@ -89,3 +89,23 @@ def horner(x, coefficients):
     for each in coefficients[1:]:
         total = total * x + each
     return total
+
+
+def fitted(x, middle, coefficients, short):
+    """A polynomial of tools/fits, of as many terms as the precision of `x` needs."""
+    return horner(x - middle, (coefficients if is_double(x) else short)[::-1])
+
+
+def exp_of_square(x, factor):
+    """exp(factor * x^2) for a factor of 1, -1 or -1/2, without the rounding error of the square.
+
+    The square of a number of a few bits is exact, and the rest is small.
+    """
+    x = jnp.clip(x, -60, 60)  # beyond it is 0 or infinite
+    grid = 2.0**20 if is_double(x) else 2.0**7
+    high = jnp.round(x * grid) / grid
+    rest = factor * (x - high) * (x + high)
+    return jnp.exp(factor * high * high) * horner(rest, _EXP)
+
+
+_EXP = [1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0]

@@ -10,9 +10,10 @@ from weft._arguments import static_int
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.errors import AttributeValueError
-from weft.scipy.special._error_functions import _erfcx
+from weft.scipy.special._error_functions import scaled_erfcx, scaled_erfcx_slope
 from weft.scipy.special._evaluate import (
     computed,
+    exp_of_square,
     horner,
     listed,
     reals,
@@ -21,6 +22,38 @@ from weft.scipy.special._evaluate import (
 )
 
 _ROOT_HALF = math.sqrt(0.5)
+
+
+@custom_jvp
+def bell(x):
+    """exp(-x^2 / 2)."""
+    return exp_of_square(x, -0.5)
+
+
+@bell.defjvp
+def _bell_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = bell(x)
+    # Where it vanishes an infinite x is no factor.
+    return value, dx * (jnp.where(value == 0, 0, -x) * value)
+
+
+def _tail(x):
+    """The probability of a value above x >= 0."""
+    scaled = _ROOT_HALF * x
+    return 0.5 * scaled_erfcx(scaled) / (1 + 2 * scaled) * bell(x)
+
+
+@custom_jvp
+def _ndtr(x):
+    tail = _tail(jnp.abs(x))
+    return jnp.where(x < 0, tail, 1 - tail)
+
+
+@_ndtr.defjvp
+def _ndtr_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _ndtr(x), dx * (bell(x) / math.sqrt(2 * math.pi))
 
 
 @composite
@@ -33,26 +66,46 @@ def ndtr(x):
     Returns:
       Array of the shape and dtype of `x`.
     """
-    return 0.5 * lax.erfc(
-        -_ROOT_HALF * computed(lambda x: x, singles_or_doubles("ndtr", *listed(x)))
-    )
+    return computed(_ndtr, singles_or_doubles("ndtr", *listed(x)))
 
 
 @custom_jvp
 def _log_ndtr(x):
-    left, right = x < -1, x > 1
-    t = jnp.where(left, -_ROOT_HALF * x, 1)
-    tail = jnp.log(0.5 * _erfcx(t)) - t * t
-    near = jnp.where(left, 0, x)
-    upper = jnp.log1p(-0.5 * lax.erfc(_ROOT_HALF * jnp.where(right, x, 1)))
-    middle = jnp.log(0.5 * lax.erfc(-_ROOT_HALF * near))
-    return jnp.where(left, tail, jnp.where(right, upper, middle))
+    left = x <= 0
+    below, above = jnp.where(left, x, 0), jnp.where(left, 0, x)
+    scaled = -_ROOT_HALF * below
+    # A product of exponentials whose logarithm is a sum.
+    lower = jnp.log(0.5 * scaled_erfcx(scaled)) - jnp.log1p(2 * scaled) - 0.5 * below * below
+    return jnp.where(left, lower, jnp.log1p(-_tail(above)))
 
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _log_ndtr(x), dx * (math.sqrt(2 / math.pi) / _erfcx(-_ROOT_HALF * x))
+    return _log_ndtr(x), dx * _hazard(x)
+
+
+@custom_jvp
+def _hazard(x):
+    """The derivative of log_ndtr: the density over the distribution function."""
+    left = x <= 0
+    scaled = -_ROOT_HALF * jnp.where(left, x, 0)
+    lower = math.sqrt(2 / math.pi) * (1 + 2 * scaled) / scaled_erfcx(scaled)
+    above = jnp.where(left, 0, x)
+    upper = bell(above) / (math.sqrt(2 * math.pi) * (1 - _tail(above)))
+    return jnp.where(left, lower, upper)
+
+
+@_hazard.defjvp
+def _hazard_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _hazard(x)
+    # -h (h + x) would lose its digits for negative x.
+    left = x <= 0
+    scaled = -_ROOT_HALF * jnp.where(left, x, 0)
+    lower = -scaled_erfcx_slope(scaled) / jnp.square(scaled_erfcx(scaled)) / math.sqrt(math.pi)
+    above, size = jnp.where(left | (value == 0), 0, x), jnp.where(left, 0, value)
+    return value, dx * jnp.where(left, lower, -size * (size + above))
 
 
 def log_ndtr(x, series_order=3):
