@@ -22,11 +22,7 @@ Val where(Val condition, double v, Val otherwise) {
   return select(condition, scalar_like(otherwise, v), otherwise);
 }
 
-// What tools/fits prints; the short ones are enough for narrower floats than float64.
-// log gamma(2 + w) / w in w - 1/4, for w from -1/2 to 1.
-constexpr double kLgammaShort[] = {4.99486858e-1,  2.92238429e-1, -5.42952325e-2, 1.4688254e-2,
-                                   -4.66503956e-3, 1.61586729e-3, -5.78415196e-4, 2.18740053e-4,
-                                   -1.09537852e-4, 4.35766232e-5};
+// What tools/fits prints: log gamma(2 + w) / w in w - 1/4, for w from -1/2 to 1.
 constexpr double kLgamma[] = {
     4.9948685956958638e-1,  2.9223842821659276e-1, -5.4295403852149914e-2, 1.4688323717332732e-2,
     -4.6626266712180069e-3, 1.6148854198894494e-3, -5.9016567417540373e-4, 2.2352009396955083e-4,
@@ -35,9 +31,6 @@ constexpr double kLgamma[] = {
     -6.948701300430819e-8,  2.3238382773919784e-8, -9.7585396362073903e-9, 8.7992862075292914e-9,
     -3.7338224605659091e-9};
 // digamma(x) / (x - its root) in x - 3/2, for x from 1 to 2.
-constexpr double kDigammaShort[] = {9.51055876e-1, -4.23627497e-1, 2.40542535e-1, -1.48398861e-1,
-                                    9.49846851e-2, -6.20559804e-2, 4.08500267e-2, -2.57868836e-2,
-                                    1.7114989e-2,  -1.63736203e-2, 1.09025887e-2};
 constexpr double kDigamma[] = {
     9.5105587603183289e-1, -4.236274212814605e-1,  2.4054248424077422e-1, -1.4840492305390886e-1,
     9.4988724454941213e-2, -6.1922133273064532e-2, 4.0760833812420736e-2, -2.6975796756138249e-2,
@@ -45,14 +38,6 @@ constexpr double kDigamma[] = {
     3.519006401502276e-3,  -2.345267632540769e-3,  1.5566317474486839e-3, -1.0376374098418605e-3,
     7.2332662792875542e-4, -4.8219905305667889e-4, 2.2723316609873759e-4, -1.5148586836773366e-4,
     2.5968482126430747e-4, -1.7312261802727393e-4};
-
-struct Context {
-  bool is_wide;  // whether the result is float64
-
-  Val polynomial_of(Val x, std::span<const double> all, std::span<const double> few) const {
-    return polynomial(x, is_wide ? all : few);
-  }
-};
 
 // x less the nearest whole number, which is exact.
 Val off_whole(Val x) { return x - apply1("round", {x}, {{"rounding_method", int64_t{1}}}); }
@@ -85,28 +70,30 @@ Val lgamma_of_large(Val x) {
 }
 
 // For x >= 0, by the polynomial after steps up or down.
-Val lgamma_of_positive(const Context& c, Val x) {
+Val lgamma_of_positive(Val x) {
   Val near_zero = below(x, 0.5), near_one = below(x, 1.5);
   Moved moved = moved_down(select(below(x, kLarge), x, scalar_like(x, 2)), 3);
   Val w = select(near_zero, x, select(near_one, x - 1.0, moved.x - 2.0));
   Val product = select(near_zero, x * (1.0 + x), select(near_one, x, moved.product));
   Val log_product = log(product);
-  Val near = w * c.polynomial_of(w - 0.25, kLgamma, kLgammaShort);
+  Val near = w * polynomial(w - 0.25, kLgamma);
   near = near + select(near_one, -log_product, log_product);
   return select(below(x, kLarge), near, lgamma_of_large(x));
 }
 
 // Negative numbers by reflection, DLMF 5.5.3; infinite at poles.
-Val lgamma_value(const Context& c, Val x) {
+Val lgamma_value(Val x) {
   Val negative = below(x, 0);
-  Val value = lgamma_of_positive(c, select(negative, 1.0 - x, x));
-  Val reflected = log(kPi / abs(sin(kPi * off_whole(x)))) - value;
-  reflected = where(equals(x, -INFINITY), INFINITY, reflected);
+  Val value = lgamma_of_positive(select(negative, 1.0 - x, x));
+  Val off = where(equals(x, -INFINITY), 0, off_whole(x));
+  Val reflected = log(kPi / abs(sin(kPi * off))) - value;
+  reflected = where(equals(off, 0), INFINITY, reflected);
   return select(negative, reflected, value);
 }
 
-Val digamma_value(const Context& c, Val x) {
-  constexpr double kRootHigh = 1.4616321449683622, kRootLow = 9.549995429965697e-17;
+Val digamma_value(Val x) {
+  constexpr double kRoot = 1.4616321449683622, kRest = 9.549995429965697e-17;
+  constexpr double kSlope = 0.9676722454476212;  // at the root
   static constexpr double kSeries[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
                                        1. / 132, -691. / 32760, 1. / 12};
   Val negative = below(x, 0);
@@ -115,8 +102,7 @@ Val digamma_value(const Context& c, Val x) {
   // From below 1 a step up.
   Moved moved = moved_down(select(is_near, z, scalar_like(z, 2)), 2);
   Val at = select(is_small, z + 1.0, moved.x);
-  Val root = (at - kRootHigh) - kRootLow;
-  Val near = root * c.polynomial_of(at - 1.5, kDigamma, kDigammaShort);
+  Val near = (at - kRoot) * polynomial(at - 1.5, kDigamma) - kRest * kSlope;
   Val top = where(is_small, -1, moved.sum), bottom = select(is_small, z, moved.product);
   near = near + top / bottom;
   // DLMF 5.11.2
@@ -172,12 +158,12 @@ Val zeta_value(Val s, Val q) {
   return where(undefined, NAN, where(equals(s, 1), INFINITY, value));
 }
 
-Val polygamma_value(const Context& c, Val m, Val x) {
+Val polygamma_value(Val m, Val x) {
   Val order = where(below(m, 1), 1, m);
-  Val size = exp(lgamma_of_positive(c, order + 1.0)) * zeta_value(order + 1.0, x);
+  Val size = exp(lgamma_of_positive(order + 1.0)) * zeta_value(order + 1.0, x);
   Val half = 0.5 * order;
   Val value = select(eq(half, floor(half)), -size, size);
-  value = select(equals(m, 0), digamma_value(c, x), value);
+  value = select(equals(m, 0), digamma_value(x), value);
   return where(logical_or(below(m, 0), ne(m, floor(m))), NAN, value);
 }
 
@@ -186,25 +172,25 @@ template <class Formula>
 Vals in_f64(RuleCtx& c, Formula formula) {
   TypeRef type = c.out_types[0];
   auto wide = [&](size_t i) { return convert(broadcast_to(c.x(i), type->shape()), DType::kF64); };
-  return {convert(formula(Context{type->dtype() == DType::kF64}, wide), type->dtype())};
+  return {convert(formula(wide), type->dtype())};
 }
 
 }  // namespace
 
 Vals decompose_lgamma(RuleCtx& c) {
-  return in_f64(c, [](const Context& k, auto x) { return lgamma_value(k, x(0)); });
+  return in_f64(c, [](auto x) { return lgamma_value(x(0)); });
 }
 
 Vals decompose_digamma(RuleCtx& c) {
-  return in_f64(c, [](const Context& k, auto x) { return digamma_value(k, x(0)); });
+  return in_f64(c, [](auto x) { return digamma_value(x(0)); });
 }
 
 Vals decompose_zeta(RuleCtx& c) {
-  return in_f64(c, [](const Context&, auto x) { return zeta_value(x(0), x(1)); });
+  return in_f64(c, [](auto x) { return zeta_value(x(0), x(1)); });
 }
 
 Vals decompose_polygamma(RuleCtx& c) {
-  return in_f64(c, [](const Context& k, auto x) { return polygamma_value(k, x(0), x(1)); });
+  return in_f64(c, [](auto x) { return polygamma_value(x(0), x(1)); });
 }
 
 }  // namespace weft

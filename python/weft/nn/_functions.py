@@ -11,7 +11,7 @@ from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft._surface import eager_entry
-from weft.dtypes import default_float, dtype_of, is_bool, requested_dtype
+from weft.dtypes import default_float, dtype_of, is_bool, is_complex, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, PreconditionError
 from weft.numpy._reductions import named_axes
 
@@ -110,28 +110,53 @@ def sparse_sigmoid(x):
 def squareplus(x, b=4):
     """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
     x = _core.asarray(x)
-    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+    root = jnp.hypot(x, jnp.sqrt(b))
+    # The sum of a negative number and the root would lose its digits, or overflow.
+    positive = x >= 0
+    below = (0.5 * b) / (root - jnp.where(positive, -1, x))
+    return jnp.where(positive, 0.5 * x + 0.5 * root, below)
 
 
 @composite
 def soft_sign(x):
     """x / (1 + |x|)."""
-    return x / (jnp.abs(x) + 1)
+    return _soft_sign(_inexact(x))
+
+
+@custom_jvp
+def _soft_sign(x):
+    size = jnp.abs(x)
+    return jnp.where(jnp.isinf(size), jnp.sign(x), x / (size + 1))
+
+
+@_soft_sign.defjvp
+def _soft_sign_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    inverse = 1 / (jnp.abs(x) + 1)
+    return _soft_sign(x), dx * (inverse * inverse)
 
 
 @composite
 def silu(x):
     """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
-    return x * lax.logistic(x)
+    if is_complex(dtype_of(x)):
+        return x * lax.logistic(x)
+    return _as_relu_at_infinity(lambda x: x * lax.logistic(x), x)
 
 
 swish = silu
 
 
+def _as_relu_at_infinity(function, x):
+    """`function`, with the values and slopes of relu at the infinities, which are its limits."""
+    infinite = jnp.isinf(x)
+    return jnp.where(infinite, jnp.where(x > 0, x, 0), function(jnp.where(infinite, 0, x)))
+
+
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return x * jnp.tanh(softplus(x))
+    return _as_relu_at_infinity(lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
@@ -163,10 +188,23 @@ def gelu(x, approximate=True):
     With `approximate`, by the formula with tanh; else by erf.
     """
     x = strong(_inexact(x))
-    if not approximate:
-        return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-    return 0.5 * x * (1.0 + jnp.tanh(inner))
+    if is_complex(dtype_of(x)):
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return 0.5 * x * (1.0 + jnp.tanh(inner))
+    return _as_relu_at_infinity(_gelu_by_tanh if approximate else _gelu_by_erf, x)
+
+
+def _gelu_by_tanh(x):
+    # (1 + tanh(y)) / 2 is logistic(2y), and has its digits where tanh(y) is close to -1. Beyond the
+    # limits that is 0 or 1, and powers of x would overflow.
+    near = jnp.clip(x, -25, 25)
+    return x * lax.logistic(math.sqrt(8 / math.pi) * (near + 0.044715 * near**3))
+
+
+def _gelu_by_erf(x):
+    from weft.scipy.special._normal import normal_distribution
+
+    return x * normal_distribution(x)
 
 
 @composite(static_argnames=("axis",))

@@ -300,14 +300,22 @@ def hypot(x1, x2, /):
 def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _core.promote_dtypes_inexact(x)
-    at_zero = u.equal(x, 0)
-    angle = u.multiply(x, math.pi)
-    # The Taylor series, whose derivatives at 0 are those of the function.
-    square = u._square(choose(at_zero, angle, 0))
-    series = u.multiply(square, u.subtract(1 / 120, u.multiply(square, 1 / 5040)))
-    series = u.subtract(1, u.multiply(square, u.subtract(1 / 6, series)))
-    angle = choose(at_zero, 1, angle)
-    return _strong_unless_number(choose(at_zero, series, u.divide(u.sin(angle), angle)))
+    # The Taylor series, whose derivatives near 0 have all their digits.
+    near = u.less(u.absolute(x), 0.25)
+    square = u._square(u.multiply(choose(near, x, 0), math.pi))
+    series = 1
+    for k in range(18, 0, -2):
+        series = u.subtract(1, u.multiply(u.multiply(square, 1 / (k * (k + 1))), series))
+    x = choose(near, 1, x)
+    if is_complex(dtype_of(x)):
+        angle = u.multiply(x, math.pi)
+        return _strong_unless_number(choose(near, series, u.divide(u.sin(angle), angle)))
+    # sin(pi x) by the distance from a whole number, which is exact.
+    whole = _core.bind("round", x, rounding_method=1)
+    sine = u.sin(u.multiply(u.subtract(x, whole), math.pi))
+    sine = choose(u.equal(u._rem(whole, 2), 0), sine, u.negative(sine))
+    far = u.divide(u.divide(sine, math.pi), x)
+    return _strong_unless_number(choose(near, series, far))
 
 
 @composite

@@ -2,8 +2,44 @@
 
 from weft import _core, lax, numpy as jnp
 from weft._arguments import static_int
+from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import inexact, is_double, listed, reals
+from weft.scipy.special._evaluate import is_double, listed, reals
+
+
+def _unscaled(value, x):
+    """`value` times exp(|x|), which may be finite where exp(|x|) is not; infinite where x is."""
+    size = jnp.abs(x)
+    large = size > 80
+    power = jnp.exp(jnp.where(large, 0.5 * size, size))
+    value = value * power * jnp.where(large, power, 1)
+    return jnp.where(jnp.isinf(x), size, value)
+
+
+@custom_jvp
+def _i0(x):
+    return _unscaled(lax.bessel_i0e(x), x)
+
+
+@custom_jvp
+def _i1(x):
+    value = _unscaled(lax.bessel_i1e(x), x)
+    return jnp.where(jnp.isinf(x), x, value)
+
+
+@_i0.defjvp
+def _i0_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _i0(x), _i1(x) * dx
+
+
+@_i1.defjvp
+def _i1_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _i1(x)
+    plain = (x != 0) & jnp.isfinite(x)
+    ratio = jnp.where(plain, value / jnp.where(plain, x, 1), jnp.where(x == 0, 0.5, 0))
+    return value, (_i0(x) - ratio) * dx
 
 
 @composite
@@ -16,8 +52,7 @@ def i0(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    (x,) = inexact(x)
-    return lax.bessel_i0e(x) * jnp.exp(jnp.abs(x))
+    return _i0(*reals("i0", x))
 
 
 @composite
@@ -30,8 +65,7 @@ def i1(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    (x,) = inexact(x)
-    return lax.bessel_i1e(x) * jnp.exp(jnp.abs(x))
+    return _i1(*reals("i1", x))
 
 
 def bessel_jn(z, *, v, n_iter=50):

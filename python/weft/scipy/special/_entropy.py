@@ -5,12 +5,18 @@ import math
 from weft import _core, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
+from weft.dtypes import dtype_of, is_complex
 from weft.scipy.special._evaluate import inexact, reals, sample, strong_array
 
 
 @custom_jvp
 def _logit(x):
-    return jnp.log(x / (1 - x))
+    if is_complex(dtype_of(x)):
+        return jnp.log(x / (1 - x))
+    # Around 1/2 the quotient is close to 1.
+    middle = (x > 0.25) & (x < 0.75)
+    near = 2 * jnp.arctanh(2 * jnp.where(middle, x, 0.5) - 1)
+    return jnp.where(middle, near, jnp.log(x / (1 - x)))
 
 
 @_logit.defjvp

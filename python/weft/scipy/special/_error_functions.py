@@ -87,16 +87,22 @@ def wofz(z):
     return computed(_wofz, z)
 
 
+def _spread(x):
+    """x >= 0 in the interval from -1 to 1."""
+    x = jnp.minimum(x, 2.0**60)
+    return (x - 3) / (x + 3)
+
+
 def scaled_erfcx(x):
     """(1 + 2x) erfcx(x) for x >= 0: M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation
     of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", Mathematics of Computation 36 (1981).
     """
-    return fitted(1 - 6 / (x + 3), 0, ERFCX, ERFCX_SHORT)
+    return fitted(_spread(x), 0, ERFCX, ERFCX_SHORT)
 
 
 def scaled_erfcx_slope(x):
     """-(1 + 2x)^2 times the derivative of erfcx at x >= 0, likewise."""
-    return fitted(1 - 6 / (x + 3), 0, ERFCX_SLOPE, ERFCX_SLOPE_SHORT)
+    return fitted(_spread(x), 0, ERFCX_SLOPE, ERFCX_SLOPE_SHORT)
 
 
 @custom_jvp
