@@ -10,6 +10,8 @@ namespace weft {
 
 namespace {
 
+// Their sum is log 2, and products of the first with small whole numbers are exact.
+constexpr double kLog2High = 0.6931471803691238, kLog2Low = 1.9082149292705877e-10;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 bool is_f64(Val x) { return x.dtype() == DType::kF64; }
@@ -139,19 +141,46 @@ Val real_exp2(Val x, const Attr& accuracy) {
   return power * power_of_two(half) * power_of_two(n - half);
 }
 
+// 2**k (1 + p) - 1 with p = exp(r) - 1 by its series, r = x - k log 2; k is cut where it matters no
+// more. The last factor is apart, since 2**k may overflow where the result does not.
+Val real_expm1(Val x, Val) {
+  static constexpr double kInverse[] = {1,
+                                        1. / 2,
+                                        1. / 6,
+                                        1. / 24,
+                                        1. / 120,
+                                        1. / 720,
+                                        1. / 5040,
+                                        1. / 40320,
+                                        1. / 362880,
+                                        1. / 3628800,
+                                        1. / 39916800,
+                                        1. / 479001600,
+                                        1. / 6227020800,
+                                        1. / 87178291200};
+  bool wide = is_f64(x);
+  Val near = where(below(x, -40), -40, where(above(x, wide ? 710 : 89), wide ? 710 : 89, x));
+  Val k = nearest(near * std::numbers::log2e);
+  Val r =
+      near - k * (wide ? kLog2High : 0.693145751953125) - k * (wide ? kLog2Low : 1.42860682e-06);
+  Val p = r * polynomial(r, std::span(kInverse).first(wide ? 14 : 8));
+  Val half = power_of_two(k - 1.0);
+  Val value = 2.0 * (half * p + (half - 0.5));
+  return select(eq(x, number(x, 0)), x, value);
+}
+
 // log(1 + x) = k log 2 + log(1 + f), 1 + x = 2**k (1 + f), where f has no rounding error that
 // counts.
 Val real_log1p(Val x, Val) {
   if (!is_f64(x)) return {};
   constexpr double kRootHalfBits = 0x3FE6A09Ep32;  // bits of a number next to sqrt(1/2)
-  constexpr double kHigh = 0.6931471803691238, kLow = 1.9082149292705877e-10;  // their sum is log 2
   Val sum = x + 1.0, bits = bits_of(sum);
   Val k = shifted_right(bits - kRootHalfBits, 52);
   Val scale = from_bits(shifted_left(1023.0 - k, 52));
   Val mantissa = from_bits(bits - shifted_left(k, 52));
   Val f = select(lt(k, number(k, 60)), x * scale + (scale - 1.0), mantissa - 1.0);
   Val power = convert(convert(k, DType::kI32), DType::kF64);
-  Val value = power * kHigh + (log_near_one(f) + power * kLow);
+  Val value = power * kLog2High + (log_near_one(f) + power * kLog2Low);
   // At the ends the bits say nothing.
   Val inside = logical_and(above(sum, 0), below(sum, kInf));
   return select(inside, value, log(sum));

@@ -27,6 +27,7 @@ Val one_less_square(Val x);
 
 // 2**x; `accuracy` is that of the exponential that it takes.
 Val real_exp2(Val x, const Attr& accuracy);
+Val real_expm1(Val x, Val own);
 Val real_log1p(Val x, Val own);  // float64
 Val real_asin(Val x, Val own);
 Val real_sinh(Val x, Val own);

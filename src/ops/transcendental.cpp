@@ -49,11 +49,13 @@ void register_exponentials(OpRegistry& r) {
     return {convert(real_exp2(at_least_f32(x), c.attr().at("accuracy")), x.dtype())};
   };
   r.add(std::move(exp2));
-  r.add(with_accuracy(function("expm1", "e**x - 1, elementwise, accurate near 0.",
-                               emit_mended("stablehlo.exponential_minus_one", mend_expm1),
-                               // y + 1 would be 0 where the result is close to -1.
-                               [](C c) { return c.t() * exp(c.x(0)); }),
-                      "stablehlo.exponential_minus_one"));
+  r.add(with_accuracy(
+      function(
+          "expm1", "e**x - 1, elementwise, accurate near 0.",
+          emit_real("", real_expm1, emit_mended("stablehlo.exponential_minus_one", mend_expm1)),
+          // y + 1 would be 0 where the result is close to -1.
+          [](C c) { return c.t() * exp(c.x(0)); }),
+      "stablehlo.exponential_minus_one"));
   r.add(with_accuracy(
       function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
                [](C c) { return c.t() / c.x(0); }),

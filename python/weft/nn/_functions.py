@@ -110,11 +110,11 @@ def sparse_sigmoid(x):
 def squareplus(x, b=4):
     """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
     x = _core.asarray(x)
-    root = jnp.hypot(x, jnp.sqrt(b))
+    half = 0.5 * x
+    root = jnp.hypot(half, jnp.sqrt(b) / 2)
     # The sum of a negative number and the root would lose its digits, or overflow.
     positive = x >= 0
-    below = (0.5 * b) / (root - jnp.where(positive, -1, x))
-    return jnp.where(positive, 0.5 * x + 0.5 * root, below)
+    return jnp.where(positive, half + root, 0.25 * b / (root - jnp.where(positive, -1, half)))
 
 
 @composite

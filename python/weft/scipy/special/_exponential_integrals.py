@@ -48,7 +48,12 @@ def _expn_series(n, x):
     first = n == 1
     weight = jnp.exp((n - 1) * log - lax.lgamma(n))
     weight = jnp.where(first, 1, jnp.where(jnp.fmod(n, 2) == 0, -weight, weight))
-    return weight * (jnp.where(first, -_EULER, lax.digamma(n)) - log) + total
+    general = weight * (jnp.where(first, 0, lax.digamma(n)) - log) + total
+    # Of the first kind -gamma is a term of the power series, 6.6.2.
+    return jnp.where(first, horner(x, _FIRST_KIND) - log, general)
+
+
+_FIRST_KIND = [-((-1) ** k) / (k * math.factorial(k)) for k in range(20, 0, -1)] + [-_EULER]
 
 
 @custom_jvp

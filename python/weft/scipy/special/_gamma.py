@@ -71,31 +71,33 @@ def _gamma_plus_one(w):
     return fitted(w, 0.5, GAMMA, GAMMA_SHORT)
 
 
-def _gamma_of_positive(x):
-    """By steps down to 1..2, which have no rounding error; from 10 on by Stirling's formula."""
-    large = x >= 10
+def _gamma_and_next(x):
+    """gamma(x) and gamma(1 + x) for x >= 0, each without the rounding error of a sum 1 + x.
+
+    By steps down to the interval from 1 to 2, from 10 on by Stirling's formula.
+    """
+    large, below = x >= 10, x < 1
     z, product = jnp.where(large, 1, x), jnp.ones_like(x)
     for _ in range(8):
         high = z >= 2
         z = jnp.where(high, z - 1, z)
         product = jnp.where(high, product * z, product)
-    below = x < 1
     near = _gamma_plus_one(jnp.where(below, x, z - 1))
-    near = jnp.where(below, near / jnp.where(below, x, 1), near * product)
+    value = jnp.where(below, near / jnp.where(below, x, 1), near * product)
     # The power is taken in two steps, which do not overflow before the result does. Its exponent,
     # and that of e, have no rounding error.
     z = jnp.clip(x, 10, 180 if is_double(x) else 40)
     root = jnp.power(z, 0.5 * z - 0.25)
     far = root * jnp.exp(-z) * (math.sqrt(2 * math.pi) * jnp.exp(_stirling_rest(z))) * root
-    return jnp.where(large, far, near)
+    value = jnp.where(large, far, value)
+    return value, jnp.where(below, near, x * value)
 
 
 @custom_jvp
 def _gamma(x):
     size = jnp.abs(x)
-    value = _gamma_of_positive(size)
-    # A product with `size` first would overflow, one with its sine would vanish.
-    reflected = -math.pi / _sin_pi(size) / size / value
+    value, following = _gamma_and_next(size)
+    reflected = -math.pi / (_sin_pi(size) * following)
     value = jnp.where(x < 0, reflected, value)
     value = jnp.where(_is_pole(x) | (x == -math.inf), math.nan, value)
     return jnp.where(x == 0, jnp.copysign(math.inf, x), value)
@@ -193,10 +195,7 @@ def _factorial(n):
 
 @custom_jvp
 def _factorial_of(n):
-    # gamma(n + 1) for n >= 0, where n + 1 would be rounded.
-    near = n < 1
-    value = _gamma_plus_one(jnp.where(near, n, 0))
-    return jnp.where(near, value, jnp.where(near, 1, n) * _gamma_of_positive(n))
+    return _gamma_and_next(n)[1]
 
 
 @_factorial_of.defjvp

@@ -44,10 +44,22 @@ def _tail(x):
     return 0.5 * scaled_erfcx(scaled) / (1 + 2 * scaled) * bell(x)
 
 
+def _split(x):
+    """Whether x is on the left, around 0 or on the right, and x where it is, else 0."""
+    left, right = x < -0.5, x > 0.5
+    parts = left, ~(left | right), right
+    return parts, tuple(jnp.where(part, x, 0) for part in parts)
+
+
+def _middle(x):
+    return 0.5 + 0.5 * lax.erf(_ROOT_HALF * x)
+
+
 @custom_jvp
 def _ndtr(x):
+    (left, _, right), (_, middle, _) = _split(x)
     tail = _tail(jnp.abs(x))
-    return jnp.where(x < 0, tail, 1 - tail)
+    return jnp.where(left, tail, jnp.where(right, 1 - tail, _middle(middle)))
 
 
 @_ndtr.defjvp
@@ -76,12 +88,12 @@ def normal_distribution(x):
 
 @custom_jvp
 def _log_ndtr(x):
-    left = x <= 0
-    below, above = jnp.where(left, x, 0), jnp.where(left, 0, x)
+    (left, _, right), (below, middle, above) = _split(x)
+    # A product with an exponential, whose logarithm is a sum.
     scaled = -_ROOT_HALF * below
-    # A product of exponentials whose logarithm is a sum.
     lower = jnp.log(0.5 * scaled_erfcx(scaled)) - jnp.log1p(2 * scaled) - 0.5 * below * below
-    return jnp.where(left, lower, jnp.log1p(-_tail(above)))
+    upper = jnp.log1p(-_tail(above))
+    return jnp.where(left, lower, jnp.where(right, upper, jnp.log(_middle(middle))))
 
 
 @_log_ndtr.defjvp
