@@ -171,7 +171,7 @@ void register_roots(OpRegistry& r) {
       unary({.name = "cbrt",
              .doc = "Cube root, elementwise.",
              .dtypes = kFloats,
-             .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) / square(c.y())); }},
+             .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) * square(1.0 / c.y())); }},
              .transcendental = true});
   cbrt_op.emit = emit_real("", real_cbrt, nullptr);
   r.add(with_accuracy(std::move(cbrt_op), "stablehlo.cbrt"));

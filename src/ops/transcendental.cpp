@@ -69,6 +69,29 @@ void register_exponentials(OpRegistry& r) {
                [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
 }
 
+// The slope of a function at x, by `near` of x up to 1, by `far` of 1/x beyond, where the square of
+// x would overflow.
+template <class Near, class Far>
+Val slope_by_size(Val x, Near near, Far far) {
+  if (is_complex(x.dtype())) return near(x);
+  Val one = ones_like(x), is_large = gt(abs(x), one);
+  return select(is_large, far(1.0 / select(is_large, x, one)), near(select(is_large, one, x)));
+}
+
+// 1 / (1 + x*x)
+Val atan_slope(Val x) {
+  auto near = [](Val x) { return 1.0 / (1.0 + square(x)); };
+  auto far = [](Val inverse) { return square(inverse) / (1.0 + square(inverse)); };
+  return slope_by_size(x, near, far);
+}
+
+// 1 / sqrt(1 + x*x)
+Val asinh_slope(Val x) {
+  auto near = [](Val x) { return rsqrt(1.0 + square(x)); };
+  auto far = [](Val inverse) { return abs(inverse) * rsqrt(1.0 + square(inverse)); };
+  return slope_by_size(x, near, far);
+}
+
 void register_trigonometric(OpRegistry& r) {
   r.add(with_accuracy(
       function("sin", "Sine, elementwise.", emit_by_parts("stablehlo.sine", complex_sin),
@@ -82,28 +105,14 @@ void register_trigonometric(OpRegistry& r) {
       function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
                [](C c) { return c.t() * (1.0 + square(c.y())); }),
       "stablehlo.tan"));
-  // At the ends 1 - x*x is exact, and its derivative has no factor of 0.
-  auto asin_slope = [](Val x) {
-    Val apart = one_less_square(x);
-    return rsqrt(select(eq(apart, zeros_like(x)), 1.0 - square(x), apart));
-  };
+  auto asin_slope = [](Val x) { return rsqrt(one_less_square(x)); };
   r.add(function("asin", "Inverse sine, elementwise.",
                  emit_real("chlo.asin", real_asin, emit_mended("chlo.asin", mend_asin)),
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
   r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),
                  [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
   r.add(function("atan", "Inverse tangent, elementwise.", emit_mended("chlo.atan", mend_atan),
-                 [](C c) { return c.t() / (1.0 + square(c.x(0))); }));
-}
-
-// 1 / sqrt(1 + x*x), where the square of a large number would overflow.
-Val asinh_slope(Val x) {
-  if (is_complex(x.dtype())) return rsqrt(square(x) + 1.0);
-  Val size = abs(x), one = ones_like(x);
-  Val is_large = gt(size, one);
-  Val inverse = 1.0 / select(is_large, x, one);
-  Val large = abs(inverse) * rsqrt(1.0 + square(inverse));
-  return select(is_large, large, rsqrt(1.0 + square(select(is_large, one, x))));
+                 [](C c) { return c.t() * atan_slope(c.x(0)); }));
 }
 
 void register_hyperbolic(OpRegistry& r) {

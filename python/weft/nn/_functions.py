@@ -156,7 +156,9 @@ def _as_relu_at_infinity(function, x):
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return _as_relu_at_infinity(lambda x: x * jnp.tanh(softplus(x)), x)
+    # The factor is 0 or 1 beyond the limits, so that an infinite slope meets no 0.
+    weighted = lambda x: x * jnp.tanh(softplus(jnp.clip(x, -800, 800)))
+    return _as_relu_at_infinity(weighted, x)
 
 
 @composite
@@ -236,7 +238,8 @@ def _log1mexp(x):
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _log1mexp(x), dx / jnp.expm1(x)
+    # exp(x) in the denominator would overflow, and its slope.
+    return _log1mexp(x), dx * (jnp.exp(-x) / -jnp.expm1(-x))
 
 
 def _hashable(axis):

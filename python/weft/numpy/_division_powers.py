@@ -288,12 +288,15 @@ def hypot(x1, x2, /):
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise AttributeValueError("[hypot] expected real arrays; got complex ones")
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))
-    large, small = u.maximum(x1, x2), u.minimum(x1, x2)
+    top = u.maximum(x1, x2)
+    infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
+    # An infinite part alone has a slope, of 1, and a NaN beside it does not count.
+    endless = choose(u.isnan(top), math.inf, top)
+    large, small = choose(infinite, 1, top), choose(infinite, 0, u.minimum(x1, x2))
     at_zero = u.equal(large, 0)
     ratio = u.divide(small, choose(at_zero, 1, large))
     length = u.multiply(large, u.sqrt(u.add(u.square(ratio), 1)))
-    infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
-    return _strong_unless_number(choose(infinite, math.inf, choose(at_zero, large, length)))
+    return _strong_unless_number(choose(infinite, endless, choose(at_zero, large, length)))
 
 
 @composite

@@ -37,9 +37,10 @@ def _i0_jvp(primals, tangents):
 def _i1_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     value = _i1(x)
-    plain = (x != 0) & jnp.isfinite(x)
-    ratio = jnp.where(plain, value / jnp.where(plain, x, 1), jnp.where(x == 0, 0.5, 0))
-    return value, (_i0(x) - ratio) * dx
+    even = _i0(x)
+    plain = (x != 0) & jnp.isfinite(even)
+    ratio = jnp.where(plain, value, 0) / jnp.where(plain, x, 1)
+    return value, (even - jnp.where(x == 0, 0.5, ratio)) * dx
 
 
 @composite

@@ -22,7 +22,7 @@ def _logit(x):
 @_logit.defjvp
 def _logit_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _logit(x), dx / (x * (1 - x))
+    return _logit(x), dx * (1 / x + 1 / (1 - x))
 
 
 @composite

@@ -162,7 +162,15 @@ def _dawsn(x):
 def _dawsn_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     value = _dawsn(x)
-    return value, (1 - 2 * x * value) * dx
+    # 1 - 2x D(x) loses its digits for large x; there it is -1 / (2x^2) (1 + 3 / (2x^2) + ...).
+    far = jnp.abs(x) > 8
+    inverse = 1 / jnp.where(far, x, 8)
+    half = 0.5 * inverse * inverse
+    series = 1
+    for k in range(20, 0, -1):
+        series = 1 + (2 * k + 1) * half * series
+    near = jnp.where(far, 0, x)
+    return value, jnp.where(far, -half * series, 1 - 2 * near * value) * dx
 
 
 @composite

@@ -41,6 +41,16 @@ def exp_or_nan(x, valid):
     return jnp.where(valid, jnp.exp(x), math.nan)
 
 
+def log1p_of_square(y):
+    """log(1 + y^2), also where the square would overflow."""
+    size = jnp.abs(y)
+    large = size > 1
+    at = jnp.where(large, size, 1)
+    near = jnp.where(large, 0, y)
+    far = 2 * jnp.log(at) + jnp.log1p(jnp.square(1 / at))
+    return jnp.where(large, far, jnp.log1p(near * near))
+
+
 def sample(function, x, *parameters):
     """`reals`, where an array `x` with axes is strongly typed and so makes the result."""
     x, *parameters = reals(function, x, *parameters)

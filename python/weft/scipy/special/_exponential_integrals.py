@@ -74,7 +74,10 @@ def _expn(n, x):
 @_expn.defjvp
 def _expn_jvp(primals, tangents):
     (n, x), (_, dx) = primals, tangents
-    return _expn(n, x), -_expn(n - 1, x) * dx
+    whole = n >= 1
+    at = jnp.where(whole, 1, x)
+    of_zero = jnp.exp(-at) / at * (1 + 1 / at)  # E_0 is exp(-x) / x
+    return _expn(n, x), -jnp.where(whole, _expn(jnp.where(whole, n - 1, 0), x), of_zero) * dx
 
 
 @composite
@@ -162,7 +165,21 @@ def _expi(x):
 @_expi.defjvp
 def _expi_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _expi(x), jnp.exp(x) / x * dx
+    return _expi(x), _exp_over(x) * dx
+
+
+@custom_jvp
+def _exp_over(x):
+    """exp(x) / x, which may be finite where exp(x) is not."""
+    half = jnp.exp(0.5 * x)
+    return jnp.where(x == math.inf, x, half * (half / jnp.where(x == math.inf, 1, x)))
+
+
+@_exp_over.defjvp
+def _exp_over_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _exp_over(x)
+    return value, value * (1 - 1 / x) * dx
 
 
 @composite
@@ -220,7 +237,11 @@ def _sici(x):
 @_sici.defjvp
 def _sici_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _sici(x), (jnp.sinc(x / math.pi) * dx, jnp.cos(x) / x * dx)
+    finite, near = jnp.isfinite(x), jnp.abs(x) < 1
+    at, at_near = jnp.where(finite & ~near, x, 1), jnp.where(near, x, 0)
+    by_si = jnp.where(near, jnp.sinc(at_near / math.pi), jnp.sin(at) / at)
+    by_ci = jnp.where(finite, jnp.cos(x) / x, 0)
+    return _sici(x), (jnp.where(finite, by_si, 0) * dx, by_ci * dx)
 
 
 @composite

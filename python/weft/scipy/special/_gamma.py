@@ -190,7 +190,8 @@ def factorial(n, exact=False):
 @composite
 def _factorial(n):
     (n,) = reals("factorial", n)
-    return jnp.where(n < 0, 0, weak_as(computed(_factorial_of, n), n))
+    value = computed(_factorial_of, jnp.where(n < 0, 0, n))
+    return jnp.where(n < 0, 0, weak_as(value, n))
 
 
 @custom_jvp

@@ -82,6 +82,8 @@ def _zeta_by_exponent(x, q):
     log = jnp.log(end)
     power = jnp.exp(-x * log)
     total = total - power * end * (log / (x - 1) + 1 / jnp.square(x - 1)) - 0.5 * log * power
+    # Where x is large the power is 0, which factors of x must not make NaN.
+    x = jnp.minimum(x, 500)
     factor, slope = x, jnp.ones_like(x)  # x (x + 1) ... (x + 2j), and its derivative
     scale = power / end
     for j, coefficient in enumerate(_EULER_MACLAURIN):

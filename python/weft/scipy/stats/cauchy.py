@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import log1p_of_square, sample
 
 __all__ = [
     "cdf",
@@ -29,7 +29,7 @@ def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = sample("cauchy.logpdf", x, loc, scale)
     y = (x - loc) / scale
-    return -jnp.log(math.pi * scale) - jnp.log1p(y * y)
+    return -jnp.log(math.pi * scale) - log1p_of_square(y)
 
 
 @composite
