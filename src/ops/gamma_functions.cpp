@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/function.h"
 #include "ops/real_functions.h"
 
 namespace weft {
@@ -146,11 +147,15 @@ Val zeta_value(Val s, Val q) {
   Val negative = below(q, 0), from = floor(q);
   Val fraction = q - from;
   Val value = zeta_of_positive(s, select(negative, fraction, q));
-  Val one = ones_like(q);
-  Val up = zeta_of_positive(s, select(negative, 1.0 - fraction, one));
-  Val rest = zeta_of_positive(s, select(negative, 1.0 - q, one));
+  // A loop of one step or of none, since few arguments are negative.
+  Val up = select(negative, 1.0 - fraction, ones_like(q));
+  Val start[] = {negative, zeros_like(s), s, up, select(negative, 1.0 - q, ones_like(q))};
+  auto subtract = [](Val, std::span<const Val> v) -> Vals {
+    Val gap = zeta_of_positive(v[2], v[3]) - zeta_of_positive(v[2], v[4]);
+    return {v[0], gap, v[2], v[3], v[4]};
+  };
+  Val gap = repeat(start, 1, subtract)[1];
   Val half = 0.5 * s;
-  Val gap = up - rest;
   Val both = value + select(eq(half, floor(half)), gap, -gap);
   both = where(ne(s, floor(s)), NAN, where(equals(fraction, 0), INFINITY, both));
   value = select(negative, both, value);

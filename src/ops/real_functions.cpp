@@ -13,6 +13,7 @@ namespace {
 // Their sum is log 2, and products of the first with small whole numbers are exact.
 constexpr double kLog2High = 0.6931471803691238, kLog2Low = 1.9082149292705877e-10;
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 bool is_f64(Val x) { return x.dtype() == DType::kF64; }
 Val number(Val like, double v) { return scalar_like(like, v); }
@@ -185,8 +186,9 @@ Val real_log1p(Val x, Val) {
   Val power = convert(convert(k, DType::kI32), DType::kF64);
   Val value = power * kLog2High + (log_near_one(f) + power * kLog2Low);
   // At the ends the bits say nothing.
-  Val inside = logical_and(above(sum, 0), below(sum, kInf));
-  return select(inside, value, log(sum));
+  Val edge = select(above(sum, 0), number(x, kInf),
+                    select(eq(sum, number(x, 0)), number(x, -kInf), number(x, kNan)));
+  return select(logical_and(above(sum, 0), below(sum, kInf)), value, edge);
 }
 
 // The quotient that XLA takes loses small arguments.

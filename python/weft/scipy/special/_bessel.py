@@ -39,7 +39,8 @@ def _i1_jvp(primals, tangents):
     value = _i1(x)
     even = _i0(x)
     plain = (x != 0) & jnp.isfinite(even)
-    ratio = jnp.where(plain, value, 0) / jnp.where(plain, x, 1)
+    at = jnp.where(plain, x, 1)
+    ratio = jnp.where(plain, _i1(at) / at, 0)
     return value, (even - jnp.where(x == 0, 0.5, ratio)) * dx
 
 

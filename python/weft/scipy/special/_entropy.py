@@ -15,7 +15,8 @@ def _logit(x):
         return jnp.log(x / (1 - x))
     # Around 1/2 the quotient is close to 1.
     middle = (x > 0.25) & (x < 0.75)
-    near = 2 * jnp.arctanh(2 * jnp.where(middle, x, 0.5) - 1)
+    near = jnp.where(middle, x, 0.5)
+    near = jnp.log1p((2 * near - 1) / (1 - near))
     return jnp.where(middle, near, jnp.log(x / (1 - x)))
 
 

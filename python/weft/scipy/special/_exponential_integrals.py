@@ -240,7 +240,8 @@ def _sici_jvp(primals, tangents):
     finite, near = jnp.isfinite(x), jnp.abs(x) < 1
     at, at_near = jnp.where(finite & ~near, x, 1), jnp.where(near, x, 0)
     by_si = jnp.where(near, jnp.sinc(at_near / math.pi), jnp.sin(at) / at)
-    by_ci = jnp.where(finite, jnp.cos(x) / x, 0)
+    bounded = jnp.where(finite, x, 1)
+    by_ci = jnp.where(finite, jnp.cos(bounded) / bounded, 0)
     return _sici(x), (jnp.where(finite, by_si, 0) * dx, by_ci * dx)
 
 
