@@ -117,17 +117,18 @@ Val digamma_value(Val x) {
 }
 
 // The sum of (q + k)**-s over k >= 0 for s > 1 and q >= 0, by the formula of Euler and Maclaurin
-// (DLMF 25.11.28) from the tenth term on.
-Val zeta_of_positive(Val s, Val q) {
-  constexpr int kTerms = 10;
+// (DLMF 25.11.28) from the tenth term on, or from the sixth where the result is narrower than
+// float64.
+Val zeta_of_positive(bool is_wide, Val s, Val q) {
+  int num_terms = is_wide ? 10 : 6;
   // B(2j) / (2j)!
   static constexpr double kBernoulli[] = {1. / 12,          -1. / 720,
                                           1. / 30240,       -1. / 1209600,
                                           1. / 47900160,    -691. / 1307674368000,
                                           1. / 74724249600, -3617. / 10670622842880000};
   Val sum = pow(q, -s);
-  for (int k = 1; k < kTerms; ++k) sum = sum + pow(q + k, -s);
-  Val end = q + kTerms, power = pow(end, 1.0 - s), inverse = 1.0 / end;
+  for (int k = 1; k < num_terms; ++k) sum = sum + pow(q + k, -s);
+  Val end = q + num_terms, power = pow(end, 1.0 - s), inverse = 1.0 / end;
   // Where s is large the power is 0, which factors of s must not make NaN.
   Val bounded = where(logical_not(below(s, 500)), 500, s);
   Val factor = bounded * inverse, tail = zeros_like(s);
@@ -143,15 +144,15 @@ Val zeta_of_positive(Val s, Val q) {
 // is
 //   zeta(s, r) + (-1)**s (zeta(s, 1 - r) - zeta(s, 1 - q)),
 // since the sum over all whole k of (q + k)**-s is that for r.
-Val zeta_value(Val s, Val q) {
+Val zeta_value(bool is_wide, Val s, Val q) {
   Val negative = below(q, 0), from = floor(q);
   Val fraction = q - from;
-  Val value = zeta_of_positive(s, select(negative, fraction, q));
+  Val value = zeta_of_positive(is_wide, s, select(negative, fraction, q));
   // A loop of one step or of none, since few arguments are negative.
   Val up = select(negative, 1.0 - fraction, ones_like(q));
   Val start[] = {negative, zeros_like(s), s, up, select(negative, 1.0 - q, ones_like(q))};
-  auto subtract = [](Val, std::span<const Val> v) -> Vals {
-    Val gap = zeta_of_positive(v[2], v[3]) - zeta_of_positive(v[2], v[4]);
+  auto subtract = [is_wide](Val, std::span<const Val> v) -> Vals {
+    Val gap = zeta_of_positive(is_wide, v[2], v[3]) - zeta_of_positive(is_wide, v[2], v[4]);
     return {v[0], gap, v[2], v[3], v[4]};
   };
   Val gap = repeat(start, 1, subtract)[1];
@@ -163,9 +164,9 @@ Val zeta_value(Val s, Val q) {
   return where(undefined, NAN, where(equals(s, 1), INFINITY, value));
 }
 
-Val polygamma_value(Val m, Val x) {
+Val polygamma_value(bool is_wide, Val m, Val x) {
   Val order = where(below(m, 1), 1, m);
-  Val size = exp(lgamma_of_positive(order + 1.0)) * zeta_value(order + 1.0, x);
+  Val size = exp(lgamma_of_positive(order + 1.0)) * zeta_value(is_wide, order + 1.0, x);
   Val half = 0.5 * order;
   Val value = select(eq(half, floor(half)), -size, size);
   value = select(equals(m, 0), digamma_value(x), value);
@@ -191,11 +192,13 @@ Vals decompose_digamma(RuleCtx& c) {
 }
 
 Vals decompose_zeta(RuleCtx& c) {
-  return in_f64(c, [](auto x) { return zeta_value(x(0), x(1)); });
+  bool is_wide = c.out_types[0]->dtype() == DType::kF64;
+  return in_f64(c, [is_wide](auto x) { return zeta_value(is_wide, x(0), x(1)); });
 }
 
 Vals decompose_polygamma(RuleCtx& c) {
-  return in_f64(c, [](auto x) { return polygamma_value(x(0), x(1)); });
+  bool is_wide = c.out_types[0]->dtype() == DType::kF64;
+  return in_f64(c, [is_wide](auto x) { return polygamma_value(is_wide, x(0), x(1)); });
 }
 
 }  // namespace weft

@@ -141,24 +141,23 @@ def silu(x):
     """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
     if is_complex(dtype_of(x)):
         return x * lax.logistic(x)
-    return _as_relu_at_infinity(lambda x: x * lax.logistic(x), x)
+    return _relu_outside(800, lambda x: x * lax.logistic(x), x)
 
 
 swish = silu
 
 
-def _as_relu_at_infinity(function, x):
-    """`function`, with the values and slopes of relu at the infinities, which are its limits."""
-    infinite = jnp.isinf(x)
-    return jnp.where(infinite, jnp.where(x > 0, x, 0), function(jnp.where(infinite, 0, x)))
+def _relu_outside(limit, function, x):
+    """`function` of x; relu, which it is to working precision, where |x| is above the limit. There
+    the formula would multiply infinities by 0, or its slopes would."""
+    outside = jnp.abs(x) > limit
+    return jnp.where(outside, jnp.where(x > 0, x, 0), function(jnp.where(outside, 0, x)))
 
 
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    # The factor is 0 or 1 beyond the limits, so that an infinite slope meets no 0.
-    weighted = lambda x: x * jnp.tanh(softplus(jnp.clip(x, -800, 800)))
-    return _as_relu_at_infinity(weighted, x)
+    return _relu_outside(800, lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
@@ -193,20 +192,18 @@ def gelu(x, approximate=True):
     if is_complex(dtype_of(x)):
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1.0 + jnp.tanh(inner))
-    return _as_relu_at_infinity(_gelu_by_tanh if approximate else _gelu_by_erf, x)
+    return (
+        _relu_outside(25, _gelu_by_tanh, x) if approximate else _relu_outside(40, _gelu_by_erf, x)
+    )
 
 
 def _gelu_by_tanh(x):
-    # (1 + tanh(y)) / 2 is logistic(2y), and has its digits where tanh(y) is close to -1. Beyond the
-    # limits that is 0 or 1, and powers of x would overflow.
-    near = jnp.clip(x, -25, 25)
-    return x * lax.logistic(math.sqrt(8 / math.pi) * (near + 0.044715 * near**3))
+    # (1 + tanh(y)) / 2 is logistic(2y), which has its digits where tanh(y) is close to -1.
+    return x * lax.logistic(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
 
 
 def _gelu_by_erf(x):
-    from weft.scipy.special._normal import normal_distribution
-
-    return x * normal_distribution(x)
+    return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
 
 
 @composite(static_argnames=("axis",))

@@ -4,7 +4,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import static_int
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import is_double, listed, reals
+from weft.scipy.special._evaluate import computed, is_double, listed, reals
 
 
 def _unscaled(value, x):
@@ -54,7 +54,7 @@ def i0(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    return _i0(*reals("i0", x))
+    return computed(_i0, *reals("i0", x))
 
 
 @composite
@@ -67,7 +67,7 @@ def i1(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    return _i1(*reals("i1", x))
+    return computed(_i1, *reals("i1", x))
 
 
 def bessel_jn(z, *, v, n_iter=50):

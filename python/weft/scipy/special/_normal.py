@@ -78,12 +78,7 @@ def ndtr(x):
     Returns:
       Array of the shape and dtype of `x`.
     """
-    return normal_distribution(singles_or_doubles("ndtr", *listed(x)))
-
-
-def normal_distribution(x):
-    """ndtr of an array of any floating-point dtype."""
-    return computed(_ndtr, x)
+    return computed(_ndtr, singles_or_doubles("ndtr", *listed(x)))
 
 
 @custom_jvp
