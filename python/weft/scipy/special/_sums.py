@@ -75,6 +75,7 @@ def _zeta_by_exponent(x, q):
     derivatives", Numerical Algorithms 69 (2015).
     """
     total = 0
+    x = jnp.minimum(x, 1e4)  # times a logarithm of 0 infinity would be NaN
     for k in range(12):
         log = jnp.log(q + k)
         total = total - log * jnp.exp(-x * log)
