@@ -1,7 +1,7 @@
 """Bessel functions."""
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import static_int
+from weft._arguments import static_int, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.scipy.special._evaluate import computed, is_double, listed, reals
@@ -54,7 +54,8 @@ def i0(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    return computed(_i0, *reals("i0", x))
+    (x,) = reals("i0", x)
+    return weak_as(computed(_i0, x), x)
 
 
 @composite
@@ -67,7 +68,8 @@ def i1(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    return computed(_i1, *reals("i1", x))
+    (x,) = reals("i1", x)
+    return weak_as(computed(_i1, x), x)
 
 
 def bessel_jn(z, *, v, n_iter=50):
