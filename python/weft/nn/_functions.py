@@ -236,7 +236,10 @@ def _log1mexp(x):
 def _log1mexp_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     # exp(x) in the denominator would overflow, and its slope.
-    return _log1mexp(x), dx * (jnp.exp(-x) / -jnp.expm1(-x))
+    positive = x > 0
+    at, other = jnp.where(positive, x, 1), jnp.where(positive, -1, x)
+    slope = jnp.where(positive, jnp.exp(-at) / -jnp.expm1(-at), 1 / jnp.expm1(other))
+    return _log1mexp(x), dx * slope
 
 
 def _hashable(axis):

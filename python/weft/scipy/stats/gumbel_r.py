@@ -76,7 +76,11 @@ def logsf(x, loc=0, scale=1):
     z = _where_not_zero(x, loc, scale)
     # From 40 on it is log(exp(-z)) to working precision, where exp(-z) may be 0.
     far = z > 40
-    return jnp.where(far, -z, jnp.log(-jnp.expm1(-jnp.exp(-jnp.where(far, 0, z)))))
+    growth = jnp.exp(-jnp.where(far, 0, z))
+    large = growth > math.log(2)
+    below, above = jnp.where(large, 0.5, growth), jnp.where(large, growth, 1)
+    near = jnp.where(large, jnp.log1p(-jnp.exp(-above)), jnp.log(-jnp.expm1(-below)))
+    return jnp.where(far, -z, near)
 
 
 @composite
