@@ -135,7 +135,7 @@ def test_values_of_derivatives_at_extremes():
 
 def test_complex_signs():
     z = np.array(
-        [3e38 + 3e38j, -1e-38 + 0j, 0j, complex(np.inf, 2), complex(1, -np.inf)], np.complex64
+        [3e38 + 3e38j, -1e-37 + 0j, 0j, complex(np.inf, 2), complex(1, -np.inf)], np.complex64
     )
     half = np.sqrt(np.float32(0.5))
     right = np.array([half + half * 1j, -1, 0, 1, -1j], np.complex64)
