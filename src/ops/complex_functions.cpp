@@ -133,6 +133,20 @@ Val complex_cosh(Val z) {
   return complex(turned.re, -turned.im);
 }
 
+// Parts of the size of the larger one have squares that neither overflow nor vanish. Where one part
+// is infinite the other does not count; where both are, there is no direction.
+Val complex_sign(Val z) {
+  auto [a, b] = parts(z);
+  Val size = max(abs(a), abs(b));
+  Val zero = is(size, 0);
+  size = where(zero, 1, size);
+  auto scaled = [&](Val x) { return select(is_infinite(x), unit(x), x / size); };
+  Val re = scaled(a), im = scaled(b);
+  Val length = sqrt(square(re) + square(im));
+  length = where(logical_and(is_infinite(a), is_infinite(b)), kNan, length);
+  return complex(select(zero, a * 0.0, re / length), select(zero, b * 0.0, im / length));
+}
+
 Val complex_exp(Val z) {
   auto [a, b] = parts(z);
   Val power = exp(at_most(a, last_power(a))), rest = missing_factor(a), cosine = cos(b);

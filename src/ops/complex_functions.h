@@ -17,6 +17,7 @@ Val complex_cos(Val z);
 Val complex_sinh(Val z);
 Val complex_cosh(Val z);
 Val complex_exp(Val z);
+Val complex_sign(Val z);
 
 Val mend_tangent(Val z, Val result);
 Val mend_tanh(Val z, Val result);

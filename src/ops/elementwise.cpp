@@ -8,6 +8,7 @@
 #include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
+#include "ops/real_functions.h"
 
 namespace weft {
 
@@ -64,6 +65,8 @@ void register_sign_ops(OpRegistry& r) {
   sign_op.jvp = jvp_sign;
   sign_op.emit = [](EmitCtx& c) {
     TypeRef type = c.in_type(0);
+    if (is_complex(type->dtype()))
+      return emit_as(c, [](const Vals& operands) { return complex_sign(operands[0]); });
     if (!is_unsigned_int(type->dtype())) return emit_elementwise(c, "stablehlo.sign");
     std::string zero = c.constant(make_literal(type->dtype(), int64_t{0}), type->shape());
     std::string nonzero = emit_compare(c, "NE", c.in(0), zero, type);
@@ -167,10 +170,10 @@ void register_roots(OpRegistry& r) {
   OpDef cbrt_op =
       unary({.name = "cbrt",
              .doc = "Cube root, elementwise.",
-             .hlo = "stablehlo.cbrt",
              .dtypes = kFloats,
-             .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) / square(c.y())); }},
+             .jvp = {[](const JvpArgCtx& c) { return c.t() * ((1.0 / 3) * square(1.0 / c.y())); }},
              .transcendental = true});
+  cbrt_op.emit = emit_real("", real_cbrt, nullptr);
   r.add(with_accuracy(std::move(cbrt_op), "stablehlo.cbrt"));
 }
 

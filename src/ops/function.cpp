@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/axes.h"
 #include "ops/regions.h"
 #include "weft/error.h"
 #include "weft/registry.h"
@@ -83,6 +84,34 @@ Vals jvp_derivative(JvpCtx& c) {
 }
 
 }  // namespace
+
+Vals repeat(std::span<const Val> state, int64_t max_steps, const Step& step) {
+  Vals carry{full(*state[0].builder, scalar_type(DType::kI32), 0)};
+  for (const Val& v : state) carry.push_back(v);
+  TypeRefs types = types_of(carry);
+  auto condition = [&](Builder&, std::span<const Val> xs) -> Vals {
+    Val any = reduce_or(xs[1], count_up(xs[1].rank()));
+    return {logical_and(lt(xs[0], scalar_like(xs[0], static_cast<double>(max_steps))), any)};
+  };
+  auto body = [&](Builder&, std::span<const Val> xs) {
+    std::span<const Val> old = xs.subspan(1);
+    Vals next = step(xs[0], old);
+    Vals out{xs[0] + 1.0, logical_and(old[0], next[0])};
+    for (size_t i = 1; i < old.size(); ++i) {
+      bool changed = next[i].value != old[i].value;
+      out.push_back(changed ? select(old[0], next[i], old[i]) : old[i]);
+    }
+    return out;
+  };
+  const OpDef& op = op_named<"while">();
+  AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
+                                    {{"cond_jaxpr", make_graph(types, condition)},
+                                     {"cond_nconsts", int64_t{0}},
+                                     {"body_jaxpr", make_graph(types, body)},
+                                     {"body_nconsts", int64_t{0}}});
+  Vals results = apply(op, carry, attrs);
+  return Vals(std::span<const Val>(results).subspan(1));
+}
 
 OpDef derivative_op() {
   OpDef d;

@@ -44,6 +44,11 @@ struct ValueAndSlope {
 ValueAndSlope value_and_slope(const RuleCtx& c, std::span<const Val> xs, size_t by,
                               const std::function<Val(std::span<const Val>)>& f);
 
+// Repeats state = step(count, state) while any element of the mask state[0] is set, at most
+// max_steps times. An element keeps its values once its mask is clear.
+using Step = std::function<Vals(Val count, std::span<const Val> state)>;
+Vals repeat(std::span<const Val> state, int64_t max_steps, const Step& step);
+
 // The op whose results `derivative` gives.
 OpDef derivative_op();
 

@@ -9,6 +9,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/function.h"
+#include "ops/real_functions.h"
 #include "ops/regions.h"
 
 namespace weft {
@@ -17,37 +18,6 @@ namespace {
 
 // Of series and fractions, which end long before.
 constexpr int64_t kMaxSteps = 2000;
-
-// Repeats state = step(count, state) while any element of the mask state[0] is set, at most
-// max_steps times. An element keeps its values once its mask is clear.
-using Step = std::function<Vals(Val count, std::span<const Val> state)>;
-Vals repeat(std::span<const Val> state, int64_t max_steps, const Step& step) {
-  Vals carry{full(*state[0].builder, scalar_type(DType::kI32), 0)};
-  for (const Val& v : state) carry.push_back(v);
-  TypeRefs types = types_of(carry);
-  auto condition = [&](Builder&, std::span<const Val> xs) -> Vals {
-    Val any = reduce_or(xs[1], count_up(xs[1].rank()));
-    return {logical_and(lt(xs[0], scalar_like(xs[0], static_cast<double>(max_steps))), any)};
-  };
-  auto body = [&](Builder&, std::span<const Val> xs) {
-    std::span<const Val> old = xs.subspan(1);
-    Vals next = step(xs[0], old);
-    Vals out{xs[0] + 1.0, logical_and(old[0], next[0])};
-    for (size_t i = 1; i < old.size(); ++i) {
-      bool changed = next[i].value != old[i].value;
-      out.push_back(changed ? select(old[0], next[i], old[i]) : old[i]);
-    }
-    return out;
-  };
-  const OpDef& op = op_named<"while">();
-  AttrsRef attrs = AttrRecord::make(op.name, op.attrs,
-                                    {{"cond_jaxpr", make_graph(types, condition)},
-                                     {"cond_nconsts", int64_t{0}},
-                                     {"body_jaxpr", make_graph(types, body)},
-                                     {"body_nconsts", int64_t{0}}});
-  Vals results = apply(op, carry, attrs);
-  return Vals(std::span<const Val>(results).subspan(1));
-}
 
 Val above(Val x, double v) { return gt(x, scalar_like(x, v)); }
 Val below(Val x, double v) { return lt(x, scalar_like(x, v)); }
@@ -63,13 +33,6 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kNegligible = kEpsilon / 64;
 // From here on gamma functions are taken by their asymptotic series.
 constexpr double kLarge = 10;
-
-// The sum of c[i] x**i.
-Val polynomial(Val x, std::span<const double> c) {
-  Val sum = scalar_like(x, c.back());
-  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
-  return sum;
-}
 
 // z - log(1 + z), accurate for small z: by 2 atanh(r) with r = z / (2 + z) there.
 // `log_ratio` is log(1 + z), from a form of 1 + z that has no rounding error.

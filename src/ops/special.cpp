@@ -4,8 +4,10 @@
 #include <numbers>
 
 #include "ops/families.h"
+#include "ops/gamma_functions.h"
 #include "ops/hlo_text.h"
 #include "ops/presets.h"
+#include "ops/real_functions.h"
 
 namespace weft {
 
@@ -54,7 +56,8 @@ Val erf_inv_float32(Val x) {
 
 // CHLO's expansion has more ops, which matters: XLA spreads a kernel over threads by their number.
 void emit_erf_inv(EmitCtx& c) {
-  if (c.out_type()->dtype() == DType::kF64) return emit_elementwise(c, "chlo.erf_inv");
+  static const EmitRule in_double = emit_real("chlo.erf_inv", real_erf_inv, nullptr);
+  if (c.out_type()->dtype() == DType::kF64) return in_double(c);
   emit_in_float32(c, [&](std::string x, TypeRef t) {
     GraphBuilder b;
     Value y = erf_inv_float32({&b, b.input(t)}).value;
@@ -76,9 +79,11 @@ OpDef special(const char* name, const char* doc, std::string hlo, JvpArgRule jvp
 void register_error_functions(OpRegistry& r) {
   constexpr double kSlopeAtZero = 2 * std::numbers::inv_sqrtpi;
   r.add(special("erf", "The error function, elementwise.", "chlo.erf",
-                [](C c) { return c.t() * (kSlopeAtZero * exp(-square(c.x(0)))); }));
-  r.add(special("erfc", "1 - erf(x), elementwise, accurate for large x.", "chlo.erfc",
-                [](C c) { return c.t() * (-kSlopeAtZero * exp(-square(c.x(0)))); }));
+                [](C c) { return c.t() * (kSlopeAtZero * bell(c.x(0))); }));
+  OpDef complement = special("erfc", "1 - erf(x), elementwise, accurate for large x.", "",
+                             [](C c) { return c.t() * (-kSlopeAtZero * bell(c.x(0))); });
+  complement.emit = emit_real("", real_erfc, nullptr);
+  r.add(std::move(complement));
   OpDef inverse = special("erf_inv", "The inverse of erf, elementwise.", "",
                           [](C c) { return c.t() * ((1 / kSlopeAtZero) * exp(square(c.y()))); });
   inverse.emit = emit_erf_inv;
@@ -86,69 +91,79 @@ void register_error_functions(OpRegistry& r) {
 }
 
 void register_gamma_functions(OpRegistry& r) {
-  r.add(special("lgamma", "log|gamma(x)|, elementwise.", "chlo.lgamma",
-                [](C c) { return c.t() * digamma(c.x(0)); }));
-  r.add(special("digamma", "The derivative of lgamma, elementwise.", "chlo.digamma",
-                [](C c) { return c.t() * apply1("polygamma", {scalar_like(c.x(0), 1), c.x(0)}); }));
-  r.add(binary({.name = "polygamma",
-                .doc = "The derivative of order m of digamma at x, elementwise.",
-                .hlo = "chlo.polygamma",
-                .dtypes = kFloats,
-                .jvp = {no_derivative("polygamma", "its order m"),
-                        [](C c) { return c.t() * apply1("polygamma", {c.x(0) + 1.0, c.x(1)}); }},
-                .transcendental = true}));
-  r.add(binary(
-      {.name = "zeta",
-       .doc = "The Hurwitz zeta function: the sum of (q + k)**-x for k >= 0.",
-       .hlo = "chlo.zeta",
-       .dtypes = kFloats,
-       .jvp = {no_derivative("zeta", "its exponent x"),
-               [](C c) { return c.t() * (-c.x(0) * apply1("zeta", {c.x(0) + 1.0, c.x(1)})); }},
-       .transcendental = true}));
+  auto add = [&](OpDef op, Vals (*decompose)(RuleCtx&), double flops) {
+    op.decompose = decompose;
+    op.cost = [flops](const CostCtx& c) { return cost_elementwise(c, flops, false); };
+    r.add(std::move(op));
+  };
+  add(special("lgamma", "log|gamma(x)|, elementwise.", "",
+              [](C c) { return c.t() * digamma(c.x(0)); }),
+      decompose_lgamma, 150);
+  add(special("digamma", "The derivative of lgamma, elementwise.", "",
+              [](C c) { return c.t() * apply1("polygamma", {scalar_like(c.x(0), 1), c.x(0)}); }),
+      decompose_digamma, 150);
+  add(binary({.name = "polygamma",
+              .doc = "The derivative of order m of digamma at x, elementwise.",
+              .dtypes = kFloats,
+              .jvp = {no_derivative("polygamma", "its order m"),
+                      [](C c) { return c.t() * apply1("polygamma", {c.x(0) + 1.0, c.x(1)}); }},
+              .transcendental = true}),
+      decompose_polygamma, 2000);
+  add(binary(
+          {.name = "zeta",
+           .doc = "The Hurwitz zeta function: the sum of (q + k)**-x for k >= 0.",
+           .dtypes = kFloats,
+           .jvp = {no_derivative("zeta", "its exponent x"),
+                   [](C c) { return c.t() * (-c.x(0) * apply1("zeta", {c.x(0) + 1.0, c.x(1)})); }},
+           .transcendental = true}),
+      decompose_zeta, 2000);
 }
 
-// Chebyshev coefficients of e**-x I0(x) on [0, 8], in x/4 - 1.
-constexpr double kI0eSmall[] = {
-    6.767952744094761e-01,  -3.046826723431984e-01,  1.7162090152220877e-01, -9.490109704804764e-02,
-    4.930528423967071e-02,  -2.373741480589947e-02,  1.0546460394594998e-02, -4.324309995050576e-03,
-    1.6394756169413357e-03, -5.763755745385824e-04,  1.8850288509584165e-04, -5.754195010082104e-05,
-    1.6448448070728896e-05, -4.4167383584587505e-06, 1.1173875391201037e-06, -2.670793853940612e-07,
-    6.046995022541919e-08,  -1.300025009986248e-08,  2.6598237246823866e-09, -5.189795601635263e-10,
-    9.675809035373237e-11,  -1.726826291441556e-11,  2.95505266312964e-12,   -4.856446783111929e-13,
-    7.676185498604936e-14,  -1.1685332877993451e-14, 1.715391285555133e-15,  -2.431279846547955e-16,
-    3.3307945188222384e-17, -4.4153416464793395e-18};
-// And of sqrt(x) e**-x I0(x) for x >= 8, in 16/x - 1.
-constexpr double kI0eLarge[] = {
-    8.044904110141088e-01,   3.3691164782556943e-03,  6.889758346916825e-05,
-    2.8913705208347567e-06,  2.0489185894690638e-07,  2.266668990498178e-08,
-    3.3962320257083865e-09,  4.94060238822497e-10,    1.1889147107846439e-11,
-    -3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12,
-    7.180124451383666e-13,   3.8527783827421426e-13,  1.54008621752141e-14,
-    -4.150569347287222e-14,  -9.554846698828307e-15,  3.8116806693526224e-15,
-    1.7725601330565263e-15,  -3.425485619677219e-16,  -2.8276239805165836e-16,
-    3.461222867697461e-17,   4.46562142029676e-17,    -4.830504485944182e-18,
-    -7.233180487874754e-18};
+// sqrt(x) e**-x I(x) for x >= 8, in 8/x - 1/2, as tools/fits prints them.
+constexpr double kI0eShort[] = {4.02176513e-1, 6.72110627e-3, 5.44624614e-4,
+                                8.89772459e-5, 2.62246373e-5, 1.13523843e-5};
+constexpr double kI0e[] = {
+    4.0217650944500809e-1,  6.7211039673357823e-3, 5.4486429755805856e-4, 8.9144270307614081e-5,
+    2.3741562849476232e-5,  9.5155174670936746e-6, 5.6780893348233952e-6, 5.0336157710564153e-6,
+    5.521358530856123e-6,   3.8703944185167037e-6, -7.021040175065541e-6, -2.7499543514933056e-5,
+    -2.0552065165331134e-5, 6.2261284752863301e-5, 1.0686078749953672e-4, -1.175153348168329e-4,
+    -2.9691550609323585e-4, 2.1082781982106283e-4, 5.6719606504852704e-4, -3.3176472371839773e-4,
+    -6.8100723723742672e-4, 3.7115575485242351e-4, 3.823007498770266e-4,  -2.0486635546744419e-4};
+constexpr double kI1eShort[] = {3.89398455e-1,  -1.9499157e-2,  -8.76673074e-4,
+                                -1.20122202e-4, -3.21541963e-5, -1.31869235e-5};
+constexpr double kI1e[] = {
+    3.8939845902587233e-1,  -1.9499154386471458e-2, -8.7694305533721101e-4, -1.2030837760941017e-4,
+    -2.9358561815466295e-5, -1.1148337948831798e-5, -6.4008470150825184e-6, -5.5205572735633356e-6,
+    -5.9828726454063536e-6, -4.3144308887542551e-6, 6.876974211159058e-6,   2.8732812472018364e-5,
+    2.4743433593491407e-5,  -6.2511120138777213e-5, -1.3179668522871208e-4, 1.1162865271428855e-4,
+    4.2513331466939201e-4,  -1.857512802702406e-4,  -1.0611026568706415e-3, 2.6982475765315754e-4,
+    1.9413039050141979e-3,  -2.8149364976930722e-4, -2.260010950584602e-3,  1.46821592886396e-4,
+    1.2327885636134987e-3};
 
-// Clenshaw's sum of c[0]/2 + c[1] T1(u) + c[2] T2(u) + ...; `terms` are enough for the dtype.
-Val chebyshev(Val u, std::span<const double> c, size_t terms) {
-  Val twice = 2.0 * u;
-  Val b1 = scalar_like(u, 0);
-  Val b2 = b1;
-  for (size_t i = std::min(terms, c.size()) - 1; i > 0; --i) {
-    Val b0 = twice * b1 - b2 + c[i];
-    b2 = b1;
-    b1 = b0;
-  }
-  return u * b1 - b2 + c[0] / 2;
+// I(x) for |x| <= 8: (x/2)**n times the sum of (x**2 / 4)**k / (k! (k + n)!), DLMF 10.25.2.
+Val bessel_series(Val x, int order) {
+  int terms = x.dtype() == DType::kF64 ? 24 : 16;
+  Val quarter = square(0.5 * x), sum = scalar_like(x, 1);
+  for (int k = terms; k > 0; --k)
+    sum = 1.0 + quarter * (1.0 / (static_cast<double>(k) * (k + order))) * sum;
+  return order == 0 ? sum : (0.5 * x) * sum;
 }
 
-Vals decompose_bessel_i0e(RuleCtx& c) {
+Vals decompose_bessel(RuleCtx& c, int order) {
   DType dtype = c.x(0).dtype();
   bool is_double = dtype == DType::kF64;
-  Val x = abs(is_double ? c.x(0) : convert(c.x(0), DType::kF32));
-  Val small = chebyshev(0.25 * x - 1.0, kI0eSmall, is_double ? 30 : 18);
-  Val large = chebyshev(16.0 / x - 1.0, kI0eLarge, is_double ? 25 : 7) * rsqrt(x);
-  return {convert(select(le(x, scalar_like(x, 8)), small, large), dtype)};
+  Val x = at_least_f32(c.x(0)), size = abs(x);
+  Val eight = scalar_like(x, 8);
+  Val is_near = le(size, eight);
+  Val small = select(is_near, size, eight);
+  small = bessel_series(small, order) * exp(-small);
+  Val u = 8.0 / size - 0.5;
+  std::span<const double> all = order == 0 ? std::span<const double>(kI0e) : kI1e;
+  std::span<const double> few = order == 0 ? std::span<const double>(kI0eShort) : kI1eShort;
+  Val large = polynomial(u, is_double ? all : few) * rsqrt(size);
+  Val value = select(is_near, small, large);
+  if (order == 1) value = select(lt(x, scalar_like(x, 0)), -value, value);
+  return {convert(value, dtype)};
 }
 
 void register_bessel(OpRegistry& r) {
@@ -157,19 +172,22 @@ void register_bessel(OpRegistry& r) {
                         Val i1e = apply1("bessel_i1e", {c.x(0)});
                         return c.t() * (i1e - sign(c.x(0)) * c.y());
                       });
-  i0e.decompose = decompose_bessel_i0e;
+  i0e.decompose = [](RuleCtx& c) { return decompose_bessel(c, 0); };
   i0e.cost = [](const CostCtx& c) { return cost_elementwise(c, 80, false); };
   r.add(std::move(i0e));
-  r.add(special("bessel_i1e", "exp(-|x|) I1(x) of the modified Bessel function, elementwise.",
-                "chlo.bessel_i1e", [](C c) {
-                  // I1(x)/x is 1/2 at x = 0.
-                  Val x = c.x(0);
-                  Val at_zero = eq(x, scalar_like(x, 0));
-                  Val ratio = c.y() / select(at_zero, scalar_like(x, 1), x);
-                  Val i0e = apply1("bessel_i0e", {x});
-                  Val slope = i0e - sign(x) * c.y() - ratio;
-                  return c.t() * select(at_zero, scalar_like(x, 0.5), slope);
-                }));
+  OpDef i1e = special("bessel_i1e", "exp(-|x|) I1(x) of the modified Bessel function, elementwise.",
+                      "", [](C c) {
+                        // I1(x)/x is 1/2 at x = 0.
+                        Val x = c.x(0);
+                        Val at_zero = eq(x, scalar_like(x, 0));
+                        Val ratio = c.y() / select(at_zero, scalar_like(x, 1), x);
+                        Val i0e = apply1("bessel_i0e", {x});
+                        Val slope = i0e - sign(x) * c.y() - ratio;
+                        return c.t() * select(at_zero, scalar_like(x, 0.5), slope);
+                      });
+  i1e.decompose = [](RuleCtx& c) { return decompose_bessel(c, 1); };
+  i1e.cost = [](const CostCtx& c) { return cost_elementwise(c, 80, false); };
+  r.add(std::move(i1e));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ops/complex_functions.h"
 #include "ops/families.h"
 #include "ops/presets.h"
+#include "ops/real_functions.h"
 
 namespace weft {
 
@@ -41,30 +42,54 @@ void register_exponentials(OpRegistry& r) {
                                       [](C c) { return c.t() * (std::numbers::ln2 * c.y()); }),
                              "");
   exp2.decompose = [](RuleCtx& c) -> Vals {
-    // A half precision product x ln 2 would lose most digits of a large result.
-    DType dtype = c.x(0).dtype();
-    Val x = info(dtype).bits < 32 ? convert(c.x(0), DType::kF32) : c.x(0);
+    Val x = c.x(0);
     // The product of complex numbers would be nan where a part is infinite.
     auto scaled = [](Val v) { return v * std::numbers::ln2; };
-    if (is_complex(dtype)) return {exp(complex(scaled(real(x)), scaled(imag(x))))};
-    Val y = apply1("exp", {scaled(x)}, {{"accuracy", c.attr().at("accuracy")}});
-    return {convert(y, dtype)};
+    if (is_complex(x.dtype())) return {exp(complex(scaled(real(x)), scaled(imag(x))))};
+    return {convert(real_exp2(at_least_f32(x), c.attr().at("accuracy")), x.dtype())};
   };
   r.add(std::move(exp2));
-  r.add(with_accuracy(function("expm1", "e**x - 1, elementwise, accurate near 0.",
-                               emit_mended("stablehlo.exponential_minus_one", mend_expm1),
-                               [](C c) { return c.t() * (c.y() + 1.0); }),
-                      "stablehlo.exponential_minus_one"));
+  r.add(with_accuracy(
+      function(
+          "expm1", "e**x - 1, elementwise, accurate near 0.",
+          emit_real("", real_expm1, emit_mended("stablehlo.exponential_minus_one", mend_expm1)),
+          // y + 1 would be 0 where the result is close to -1.
+          [](C c) { return c.t() * exp(c.x(0)); }),
+      "stablehlo.exponential_minus_one"));
   r.add(with_accuracy(
       function("log", "Natural logarithm, elementwise.", emit_mended("stablehlo.log", mend_log),
                [](C c) { return c.t() / c.x(0); }),
       "stablehlo.log"));
-  r.add(with_accuracy(function("log1p", "log(1 + x), elementwise, accurate near 0.",
-                               emit_mended("stablehlo.log_plus_one", mend_log),
-                               [](C c) { return c.t() / (c.x(0) + 1.0); }),
-                      "stablehlo.log_plus_one"));
+  r.add(with_accuracy(
+      function("log1p", "log(1 + x), elementwise, accurate near 0.",
+               emit_real("", real_log1p, emit_mended("stablehlo.log_plus_one", mend_log)),
+               [](C c) { return c.t() / (c.x(0) + 1.0); }),
+      "stablehlo.log_plus_one"));
   r.add(graded("logistic", "1 / (1 + e**-x), elementwise.", "stablehlo.logistic",
                [](C c) { return c.t() * (c.y() * (1.0 - c.y())); }));
+}
+
+// The slope of a function at x, by `near` of x up to 1, by `far` of 1/x beyond, where the square of
+// x would overflow.
+template <class Near, class Far>
+Val slope_by_size(Val x, Near near, Far far) {
+  if (is_complex(x.dtype())) return near(x);
+  Val one = ones_like(x), is_large = gt(abs(x), one);
+  return select(is_large, far(1.0 / select(is_large, x, one)), near(select(is_large, one, x)));
+}
+
+// 1 / (1 + x*x)
+Val atan_slope(Val x) {
+  auto near = [](Val x) { return 1.0 / (1.0 + square(x)); };
+  auto far = [](Val inverse) { return square(inverse) / (1.0 + square(inverse)); };
+  return slope_by_size(x, near, far);
+}
+
+// 1 / sqrt(1 + x*x)
+Val asinh_slope(Val x) {
+  auto near = [](Val x) { return rsqrt(1.0 + square(x)); };
+  auto far = [](Val inverse) { return abs(inverse) * rsqrt(1.0 + square(inverse)); };
+  return slope_by_size(x, near, far);
 }
 
 void register_trigonometric(OpRegistry& r) {
@@ -80,42 +105,39 @@ void register_trigonometric(OpRegistry& r) {
       function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
                [](C c) { return c.t() * (1.0 + square(c.y())); }),
       "stablehlo.tan"));
-  // (1 - x)(1 + x) keeps its digits near x = 1, where 1 - x*x does not; so with tanh.
-  // At the ends 1 - x*x is exact, and its derivative has no factor of 0.
-  auto asin_slope = [](Val x) {
-    Val apart = (1.0 - x) * (1.0 + x);
-    return rsqrt(select(eq(apart, zeros_like(x)), 1.0 - square(x), apart));
-  };
-  r.add(function("asin", "Inverse sine, elementwise.", emit_mended("chlo.asin", mend_asin),
+  auto asin_slope = [](Val x) { return rsqrt(one_less_square(x)); };
+  r.add(function("asin", "Inverse sine, elementwise.",
+                 emit_real("chlo.asin", real_asin, emit_mended("chlo.asin", mend_asin)),
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
   r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),
                  [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
   r.add(function("atan", "Inverse tangent, elementwise.", emit_mended("chlo.atan", mend_atan),
-                 [](C c) { return c.t() / (1.0 + square(c.x(0))); }));
+                 [](C c) { return c.t() * atan_slope(c.x(0)); }));
 }
 
 void register_hyperbolic(OpRegistry& r) {
-  r.add(function("sinh", "Hyperbolic sine, elementwise.", emit_by_parts("chlo.sinh", complex_sinh),
+  r.add(function("sinh", "Hyperbolic sine, elementwise.",
+                 emit_real("", real_sinh, emit_by_parts("chlo.sinh", complex_sinh)),
                  [](C c) { return c.t() * cosh(c.x(0)); }));
   r.add(function("cosh", "Hyperbolic cosine, elementwise.",
-                 emit_by_parts("chlo.cosh", complex_cosh),
+                 emit_real("", real_cosh, emit_by_parts("chlo.cosh", complex_cosh)),
                  [](C c) { return c.t() * sinh(c.x(0)); }));
   r.add(with_accuracy(
-      function("tanh", "Hyperbolic tangent, elementwise.", emit_mended("stablehlo.tanh", mend_tanh),
-               [](C c) { return c.t() * ((1.0 - c.y()) * (1.0 + c.y())); }),
+      function("tanh", "Hyperbolic tangent, elementwise.",
+               emit_real("stablehlo.tanh", real_tanh, emit_mended("stablehlo.tanh", mend_tanh)),
+               [](C c) { return c.t() * one_less_square(c.y()); }),
       "stablehlo.tanh"));
   r.add(function("asinh", "Inverse hyperbolic sine, elementwise.",
                  emit_mended("chlo.asinh", mend_asinh),
-                 [](C c) { return c.t() * rsqrt(square(c.x(0)) + 1.0); }));
+                 [](C c) { return c.t() * asinh_slope(c.x(0)); }));
   r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.",
                  emit_mended("chlo.acosh", mend_acosh), [](C c) {
-                   if (!is_complex(c.x(0).dtype())) return c.t() * rsqrt(square(c.x(0)) - 1.0);
-                   // One root would be on the wrong branch where Re(x) < 0.
+                   // One root would be on the wrong branch where Re(x) < 0, and overflow.
                    return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
                  }));
   r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.",
-                 emit_mended("chlo.atanh", mend_atanh),
-                 [](C c) { return c.t() / ((1.0 - c.x(0)) * (1.0 + c.x(0))); }));
+                 emit_real("", real_atanh, emit_mended("chlo.atanh", mend_atanh)),
+                 [](C c) { return c.t() / one_less_square(c.x(0)); }));
 }
 
 }  // namespace

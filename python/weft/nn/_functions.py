@@ -11,7 +11,7 @@ from weft._arguments import normalize_axes, normalize_axis, static_int, strong
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft._surface import eager_entry
-from weft.dtypes import default_float, dtype_of, is_bool, requested_dtype
+from weft.dtypes import default_float, dtype_of, is_bool, is_complex, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, PreconditionError
 from weft.numpy._reductions import named_axes
 
@@ -110,28 +110,54 @@ def sparse_sigmoid(x):
 def squareplus(x, b=4):
     """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
     x = _core.asarray(x)
-    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+    half = 0.5 * x
+    root = jnp.hypot(half, jnp.sqrt(b) / 2)
+    # The sum of a negative number and the root would lose its digits, or overflow.
+    positive = x >= 0
+    return jnp.where(positive, half + root, 0.25 * b / (root - jnp.where(positive, -1, half)))
 
 
 @composite
 def soft_sign(x):
     """x / (1 + |x|)."""
-    return x / (jnp.abs(x) + 1)
+    return _soft_sign(_inexact(x))
+
+
+@custom_jvp
+def _soft_sign(x):
+    size = jnp.abs(x)
+    return jnp.where(jnp.isinf(size), jnp.sign(x), x / (size + 1))
+
+
+@_soft_sign.defjvp
+def _soft_sign_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    inverse = 1 / (jnp.abs(x) + 1)
+    return _soft_sign(x), dx * (inverse * inverse)
 
 
 @composite
 def silu(x):
     """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
-    return x * lax.logistic(x)
+    if is_complex(dtype_of(x)):
+        return x * lax.logistic(x)
+    return _relu_outside(800, lambda x: x * lax.logistic(x), x)
 
 
 swish = silu
 
 
+def _relu_outside(limit, function, x):
+    """`function` of x; relu, which it is to working precision, where |x| is above the limit. There
+    the formula would multiply infinities by 0, or its slopes would."""
+    outside = jnp.abs(x) > limit
+    return jnp.where(outside, jnp.where(x > 0, x, 0), function(jnp.where(outside, 0, x)))
+
+
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return x * jnp.tanh(softplus(x))
+    return _relu_outside(800, lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
@@ -163,10 +189,21 @@ def gelu(x, approximate=True):
     With `approximate`, by the formula with tanh; else by erf.
     """
     x = strong(_inexact(x))
-    if not approximate:
-        return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-    return 0.5 * x * (1.0 + jnp.tanh(inner))
+    if is_complex(dtype_of(x)):
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return 0.5 * x * (1.0 + jnp.tanh(inner))
+    return (
+        _relu_outside(25, _gelu_by_tanh, x) if approximate else _relu_outside(40, _gelu_by_erf, x)
+    )
+
+
+def _gelu_by_tanh(x):
+    # (1 + tanh(y)) / 2 is logistic(2y), which has its digits where tanh(y) is close to -1.
+    return x * lax.logistic(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+
+
+def _gelu_by_erf(x):
+    return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
 
 
 @composite(static_argnames=("axis",))
@@ -198,7 +235,11 @@ def _log1mexp(x):
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _log1mexp(x), dx / jnp.expm1(x)
+    # exp(x) in the denominator would overflow, and its slope.
+    positive = x > 0
+    at, other = jnp.where(positive, x, 1), jnp.where(positive, -1, x)
+    slope = jnp.where(positive, jnp.exp(-at) / -jnp.expm1(-at), 1 / jnp.expm1(other))
+    return _log1mexp(x), dx * slope
 
 
 def _hashable(axis):

@@ -288,26 +288,37 @@ def hypot(x1, x2, /):
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise AttributeValueError("[hypot] expected real arrays; got complex ones")
     x1, x2 = map(u.absolute, _core.promote_dtypes_inexact(x1, x2))
-    large, small = u.maximum(x1, x2), u.minimum(x1, x2)
+    top = u.maximum(x1, x2)
+    infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
+    # An infinite part alone has a slope, of 1, and a NaN beside it does not count.
+    endless = choose(u.isnan(top), math.inf, top)
+    large, small = choose(infinite, 1, top), choose(infinite, 0, u.minimum(x1, x2))
     at_zero = u.equal(large, 0)
     ratio = u.divide(small, choose(at_zero, 1, large))
     length = u.multiply(large, u.sqrt(u.add(u.square(ratio), 1)))
-    infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
-    return _strong_unless_number(choose(infinite, math.inf, choose(at_zero, large, length)))
+    return _strong_unless_number(choose(infinite, endless, choose(at_zero, large, length)))
 
 
 @composite
 def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _core.promote_dtypes_inexact(x)
-    at_zero = u.equal(x, 0)
-    angle = u.multiply(x, math.pi)
-    # The Taylor series, whose derivatives at 0 are those of the function.
-    square = u._square(choose(at_zero, angle, 0))
-    series = u.multiply(square, u.subtract(1 / 120, u.multiply(square, 1 / 5040)))
-    series = u.subtract(1, u.multiply(square, u.subtract(1 / 6, series)))
-    angle = choose(at_zero, 1, angle)
-    return _strong_unless_number(choose(at_zero, series, u.divide(u.sin(angle), angle)))
+    # The Taylor series, whose derivatives near 0 have all their digits.
+    near = u.less(u.absolute(x), 0.25)
+    square = u._square(u.multiply(choose(near, x, 0), math.pi))
+    series = 1
+    for k in range(18, 0, -2):
+        series = u.subtract(1, u.multiply(u.multiply(square, 1 / (k * (k + 1))), series))
+    x = choose(near, 1, x)
+    if is_complex(dtype_of(x)):
+        angle = u.multiply(x, math.pi)
+        return _strong_unless_number(choose(near, series, u.divide(u.sin(angle), angle)))
+    # sin(pi x) by the distance from a whole number, which is exact.
+    whole = _core.bind("round", x, rounding_method=1)
+    sine = u.sin(u.multiply(u.subtract(x, whole), math.pi))
+    sine = choose(u.equal(u._rem(whole, 2), 0), sine, u.negative(sine))
+    far = u.divide(u.divide(sine, math.pi), x)
+    return _strong_unless_number(choose(near, series, far))
 
 
 @composite

@@ -1,9 +1,47 @@
 """Bessel functions."""
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import static_int
+from weft._arguments import static_int, weak_as
+from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import inexact, is_double, listed, reals
+from weft.scipy.special._evaluate import computed, is_double, listed, reals
+
+
+def _unscaled(value, x):
+    """`value` times exp(|x|), which may be finite where exp(|x|) is not; infinite where x is."""
+    size = jnp.abs(x)
+    large = size > 80
+    power = jnp.exp(jnp.where(large, 0.5 * size, size))
+    value = value * power * jnp.where(large, power, 1)
+    return jnp.where(jnp.isinf(x), size, value)
+
+
+@custom_jvp
+def _i0(x):
+    return _unscaled(lax.bessel_i0e(x), x)
+
+
+@custom_jvp
+def _i1(x):
+    value = _unscaled(lax.bessel_i1e(x), x)
+    return jnp.where(jnp.isinf(x), x, value)
+
+
+@_i0.defjvp
+def _i0_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _i0(x), _i1(x) * dx
+
+
+@_i1.defjvp
+def _i1_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _i1(x)
+    even = _i0(x)
+    plain = (x != 0) & jnp.isfinite(even)
+    at = jnp.where(plain, x, 1)
+    ratio = jnp.where(plain, _i1(at) / at, 0)
+    return value, (even - jnp.where(x == 0, 0.5, ratio)) * dx
 
 
 @composite
@@ -16,8 +54,8 @@ def i0(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    (x,) = inexact(x)
-    return lax.bessel_i0e(x) * jnp.exp(jnp.abs(x))
+    (x,) = reals("i0", x)
+    return weak_as(computed(_i0, x), x)
 
 
 @composite
@@ -30,8 +68,8 @@ def i1(x):
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
     """
-    (x,) = inexact(x)
-    return lax.bessel_i1e(x) * jnp.exp(jnp.abs(x))
+    (x,) = reals("i1", x)
+    return weak_as(computed(_i1, x), x)
 
 
 def bessel_jn(z, *, v, n_iter=50):

@@ -5,18 +5,25 @@ import math
 from weft import _core, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
+from weft.dtypes import dtype_of, is_complex
 from weft.scipy.special._evaluate import inexact, reals, sample, strong_array
 
 
 @custom_jvp
 def _logit(x):
-    return jnp.log(x / (1 - x))
+    if is_complex(dtype_of(x)):
+        return jnp.log(x / (1 - x))
+    # Around 1/2 the quotient is close to 1.
+    middle = (x > 0.25) & (x < 0.75)
+    near = jnp.where(middle, x, 0.5)
+    near = jnp.log1p((2 * near - 1) / (1 - near))
+    return jnp.where(middle, near, jnp.log(x / (1 - x)))
 
 
 @_logit.defjvp
 def _logit_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _logit(x), dx / (x * (1 - x))
+    return _logit(x), dx * (1 / x + 1 / (1 - x))
 
 
 @composite

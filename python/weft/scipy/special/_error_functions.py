@@ -1,8 +1,8 @@
 """Error functions of scaled and of complex arguments, Dawson's and Fresnel's integrals.
 
-All are the Faddeeva function w(z) = exp(-z^2) erfc(-iz) along some line, which is computed in the
-upper half-plane by the rational approximation of J. A. C. Weideman, "Computation of the complex
-error function", SIAM J. Numer. Anal. 31 (1994).
+All but erfcx of real numbers are the Faddeeva function w(z) = exp(-z^2) erfc(-iz) along some line,
+which is computed in the upper half-plane by the rational approximation of J. A. C. Weideman,
+"Computation of the complex error function", SIAM J. Numer. Anal. 31 (1994).
 """
 
 import functools
@@ -14,7 +14,16 @@ from weft import lax, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex
-from weft.scipy.special._evaluate import computed, horner, inexact, is_double, reals
+from weft.scipy.special._evaluate import (
+    computed,
+    exp_of_square,
+    fitted,
+    horner,
+    inexact,
+    is_double,
+    reals,
+)
+from weft.scipy.special._polynomials import ERFCX, ERFCX_SHORT, ERFCX_SLOPE, ERFCX_SLOPE_SHORT
 
 _ROOT_PI = math.sqrt(math.pi)
 
@@ -37,13 +46,6 @@ def _rational(iz):
     return (2 * horner(ratio, coefficients) / below + 1 / _ROOT_PI) / below
 
 
-def _exp_of_square(x, sign):
-    """exp(sign * x^2), the rounding of the square corrected: the relative error of exp is small."""
-    high = jnp.round(x * 64) / 64
-    low = x - high
-    return jnp.exp(sign * high * high) * jnp.exp(sign * low * (x + high))
-
-
 @custom_jvp
 def _wofz(z):
     x, y = jnp.real(z), jnp.imag(z)
@@ -53,7 +55,7 @@ def _wofz(z):
     up = jnp.where(finite, up, 1)
     value = _rational(lax.complex(-jnp.imag(up), jnp.real(up)))
     # Close to the real axis the real part is exponentially small.
-    real = jnp.where(y == 0, _exp_of_square(x, -1), jnp.real(value))
+    real = jnp.where(y == 0, exp_of_square(x, -1), jnp.real(value))
     value = lax.complex(real, jnp.imag(value))
     size, angle = 2 * jnp.exp((y - x) * (y + x)), 2 * x * y
     exponential = lax.complex(size * jnp.cos(angle), -size * jnp.sin(angle))
@@ -85,20 +87,41 @@ def wofz(z):
     return computed(_wofz, z)
 
 
+def _spread(x):
+    """x >= 0 in the interval from -1 to 1."""
+    x = jnp.minimum(x, 2.0**60)
+    return (x - 3) / (x + 3)
+
+
+def scaled_erfcx(x):
+    """(1 + 2x) erfcx(x) for x >= 0: M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation
+    of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", Mathematics of Computation 36 (1981).
+    """
+    return fitted(_spread(x), 0, ERFCX, ERFCX_SHORT)
+
+
+def scaled_erfcx_slope(x):
+    """-(1 + 2x)^2 times the derivative of erfcx at x >= 0, likewise."""
+    return fitted(_spread(x), 0, ERFCX_SLOPE, ERFCX_SLOPE_SHORT)
+
+
 @custom_jvp
 def _erfcx(x):
     size = jnp.abs(x)
-    value = _rational(jnp.where(jnp.isinf(size), 1, -size))
-    value = jnp.where(jnp.isinf(size), 0, value)
-    reflected = jnp.where(x == -math.inf, math.inf, 2 * _exp_of_square(x, 1) - value)
-    return jnp.where(x < 0, reflected, value)
+    value = scaled_erfcx(size) / (1 + 2 * size)
+    return jnp.where(x < 0, 2 * exp_of_square(x, 1) - value, value)
 
 
 @_erfcx.defjvp
 def _erfcx_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     value = _erfcx(x)
-    return value, (2 * x * value - 2 / _ROOT_PI) * dx
+    # 2x erfcx(x) - 2 / sqrt(pi) would lose its digits for large x.
+    right = x > 0.5
+    far, near = jnp.where(right, x, 1), jnp.where(right, 0, x)
+    inverse = 1 / (1 + 2 * far)
+    slope = -scaled_erfcx_slope(far) * inverse * inverse
+    return value, jnp.where(right, slope, 2 * near * value - 2 / _ROOT_PI) * dx
 
 
 def _complex_erfcx(z):
@@ -107,7 +130,9 @@ def _complex_erfcx(z):
 
 @composite
 def erfcx(x):
-    """exp(x^2) erfc(x), which neither underflows nor loses digits for large x (Weideman, 1994).
+    """exp(x^2) erfc(x), which neither underflows nor loses digits for large x.
+
+    Real numbers: Shepherd and Laframboise (1981); complex ones: Weideman (1994).
 
     Args:
       x: array or number, real or complex.
@@ -137,7 +162,15 @@ def _dawsn(x):
 def _dawsn_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     value = _dawsn(x)
-    return value, (1 - 2 * x * value) * dx
+    # 1 - 2x D(x) loses its digits for large x; there it is -1 / (2x^2) (1 + 3 / (2x^2) + ...).
+    far = jnp.abs(x) > 8
+    inverse = 1 / jnp.where(far, x, 8)
+    half = 0.5 * inverse * inverse
+    series = 1
+    for k in range(20, 0, -1):
+        series = 1 + (2 * k + 1) * half * series
+    near = jnp.where(far, 0, x)
+    return value, jnp.where(far, -half * series, 1 - 2 * near * value) * dx
 
 
 @composite
@@ -180,7 +213,8 @@ def _fresnel(x):
     s = near * phase * horner(phase * phase, _fresnel_series(1, 3))
     c = near * horner(phase * phase, _fresnel_series(0, 1))
     # C + iS = (1 + i) / 2 (1 - exp(i pi x^2 / 2) w((1 + i) sqrt(pi) x / 2)); DLMF 7.5.8
-    finite = jnp.isfinite(x)
+    # From 2^70 on both are 1/2 to working precision, and products would overflow.
+    finite = jnp.abs(x) < 2.0**70
     far = jnp.where(small | ~finite, 2, size)
     w = _rational(lax.complex(-far, far) * (_ROOT_PI / 2))
     angle = _fresnel_angle(far)

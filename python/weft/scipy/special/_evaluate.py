@@ -41,6 +41,16 @@ def exp_or_nan(x, valid):
     return jnp.where(valid, jnp.exp(x), math.nan)
 
 
+def log1p_of_square(y):
+    """log(1 + y^2), also where the square would overflow."""
+    size = jnp.abs(y)
+    large = size > 1
+    at = jnp.where(large, size, 1)
+    near = jnp.where(large, 0, y)
+    far = 2 * jnp.log(at) + jnp.log1p(jnp.square(1 / at))
+    return jnp.where(large, far, jnp.log1p(near * near))
+
+
 def sample(function, x, *parameters):
     """`reals`, where an array `x` with axes is strongly typed and so makes the result."""
     x, *parameters = reals(function, x, *parameters)
@@ -89,3 +99,23 @@ def horner(x, coefficients):
     for each in coefficients[1:]:
         total = total * x + each
     return total
+
+
+def fitted(x, middle, coefficients, short):
+    """A polynomial of tools/fits, of as many terms as the precision of `x` needs."""
+    return horner(x - middle, (coefficients if is_double(x) else short)[::-1])
+
+
+def exp_of_square(x, factor):
+    """exp(factor * x^2) for a factor of 1, -1 or -1/2, without the rounding error of the square.
+
+    The square of a number of a few bits is exact, and the rest is small.
+    """
+    x = jnp.clip(x, -60, 60)  # beyond it is 0 or infinite
+    grid = 2.0**20 if is_double(x) else 2.0**7
+    high = jnp.round(x * grid) / grid
+    rest = factor * (x - high) * (x + high)
+    return jnp.exp(factor * high * high) * horner(rest, _EXP)
+
+
+_EXP = [1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0]

@@ -5,17 +5,21 @@ Formula numbers are those of the NIST Digital Library of Mathematical Functions 
 
 import math
 
+import numpy as np
+
 from weft import lax, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.scipy.special._evaluate import (
     computed,
+    fitted,
     horner,
     is_double,
     listed,
     reals,
     singles_or_doubles,
 )
+from weft.scipy.special._polynomials import CI, CI_SHORT, EXPI, EXPI_SHORT
 
 _EULER = 0.57721566490153286061
 
@@ -44,7 +48,12 @@ def _expn_series(n, x):
     first = n == 1
     weight = jnp.exp((n - 1) * log - lax.lgamma(n))
     weight = jnp.where(first, 1, jnp.where(jnp.fmod(n, 2) == 0, -weight, weight))
-    return weight * (jnp.where(first, -_EULER, lax.digamma(n)) - log) + total
+    general = weight * (jnp.where(first, 0, lax.digamma(n)) - log) + total
+    # Of the first kind -gamma is a term of the power series, 6.6.2.
+    return jnp.where(first, horner(x, _FIRST_KIND) - log, general)
+
+
+_FIRST_KIND = [-((-1) ** k) / (k * math.factorial(k)) for k in range(20, 0, -1)] + [-_EULER]
 
 
 @custom_jvp
@@ -65,7 +74,10 @@ def _expn(n, x):
 @_expn.defjvp
 def _expn_jvp(primals, tangents):
     (n, x), (_, dx) = primals, tangents
-    return _expn(n, x), -_expn(n - 1, x) * dx
+    whole = n >= 1
+    at = jnp.where(whole, 1, x)
+    of_zero = jnp.exp(-at) / at * (1 + 1 / at)  # E_0 is exp(-x) / x
+    return _expn(n, x), -jnp.where(whole, _expn(jnp.where(whole, n - 1, 0), x), of_zero) * dx
 
 
 @composite
@@ -99,6 +111,21 @@ def exp1(x):
     return computed(lambda x: _expn(jnp.ones_like(x), x), *reals("exp1", x))
 
 
+def _around_root(x, root, part):
+    """log(x / root) + (x - root) * part, which is 0 at the root as it has all its digits.
+
+    `root` has the nearest float64, the rest of it, and the function whose integral, over its
+    argument, this is.
+    """
+    near, rest, integrated = root
+    slope = integrated(near) / near
+    if not is_double(x):
+        single = float(np.float32(near))
+        near, rest = single, near - single
+    gap = x - near
+    return jnp.log1p(gap / near) + gap * part - rest * slope
+
+
 def _expi_of_positive(x):
     """By 6.6.2, and for large x by 6.12.2, up to its smallest term."""
     terms, bound = (115, 40) if is_double(x) else (60, 20)
@@ -112,7 +139,11 @@ def _expi_of_positive(x):
 
     near_x = jnp.where(near, x, 1)
     _, total = lax.fori_loop(0, terms, term, (jnp.ones_like(x), jnp.zeros_like(x)))
-    series = _EULER + jnp.log(near_x) + total
+    series = jnp.log(near_x) + (_EULER + total)
+    at_root = (x > 0.2) & (x < 0.6)
+    root = 0.3725074107813666, 1.3140183414386028e-17, math.exp
+    part = fitted(jnp.where(at_root, x, 0.4), 0.4, EXPI, EXPI_SHORT)
+    series = jnp.where(at_root, _around_root(x, root, part), series)
     inverse = 1 / jnp.where(near, bound, x)
     tail = 1
     for k in range(bound, 0, -1):
@@ -125,8 +156,8 @@ def _expi_of_positive(x):
 @custom_jvp
 def _expi(x):
     positive = x > 0
-    value = _expi_of_positive(jnp.where(positive, jnp.where(x == math.inf, 1, x), 1))
-    value = jnp.where(x == math.inf, math.inf, value)
+    # From 1000 on it is infinite; the smallest term of its expansion would be 0 times that.
+    value = _expi_of_positive(jnp.where(positive, jnp.minimum(x, 1000), 1))
     negative = -_expn(jnp.ones_like(x), jnp.where(positive, 1, -x))
     return jnp.where(positive, value, negative)
 
@@ -134,7 +165,21 @@ def _expi(x):
 @_expi.defjvp
 def _expi_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _expi(x), jnp.exp(x) / x * dx
+    return _expi(x), _exp_over(x) * dx
+
+
+@custom_jvp
+def _exp_over(x):
+    """exp(x) / x, which may be finite where exp(x) is not."""
+    half = jnp.exp(0.5 * x)
+    return jnp.where(x == math.inf, x, half * (half / jnp.where(x == math.inf, 1, x)))
+
+
+@_exp_over.defjvp
+def _exp_over_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _exp_over(x)
+    return value, value * (1 - 1 / x) * dx
 
 
 @composite
@@ -169,7 +214,11 @@ def _sici(x):
     near = jnp.where(small, size, 1)
     square = near * near
     near_si = near * horner(square, _factorial_series(1))
-    near_ci = _EULER + jnp.log(near) + square * horner(square, _factorial_series(0))
+    near_ci = jnp.log(near) + (_EULER + square * horner(square, _factorial_series(0)))
+    at_root = (size > 0.4) & (size < 0.9)
+    root = 0.6165054856207163, -4.209920321433186e-17, math.cos
+    part = fitted(jnp.where(at_root, size, 0.65), 0.65, CI, CI_SHORT)
+    near_ci = jnp.where(at_root, _around_root(size, root, part), near_ci)
     # E_1(ix) = -Ci(x) + i (Si(x) - pi / 2); 6.2.13 and 6.5.7
     finite = jnp.isfinite(x)
     far = jnp.where(small | ~finite, 5, size)
@@ -188,7 +237,12 @@ def _sici(x):
 @_sici.defjvp
 def _sici_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _sici(x), (jnp.sinc(x / math.pi) * dx, jnp.cos(x) / x * dx)
+    finite, near = jnp.isfinite(x), jnp.abs(x) < 1
+    at, at_near = jnp.where(finite & ~near, x, 1), jnp.where(near, x, 0)
+    by_si = jnp.where(near, jnp.sinc(at_near / math.pi), jnp.sin(at) / at)
+    bounded = jnp.where(finite, x, 1)
+    by_ci = jnp.where(finite, jnp.cos(bounded) / bounded, 0)
+    return _sici(x), (jnp.where(finite, by_si, 0) * dx, by_ci * dx)
 
 
 @composite

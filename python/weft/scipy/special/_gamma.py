@@ -10,7 +10,8 @@ from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, is_complex
 from weft.errors import AttributeValueError, DTypeError
-from weft.scipy.special._evaluate import computed, horner, inexact, is_double, reals
+from weft.scipy.special._evaluate import computed, fitted, horner, inexact, is_double, reals
+from weft.scipy.special._polynomials import GAMMA, GAMMA_SHORT
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -65,20 +66,38 @@ def _sin_pi(x):
     return jnp.where(jnp.fmod(nearest, 2) == 0, sine, -sine)
 
 
+def _gamma_plus_one(w):
+    """gamma(1 + w) for w from 0 to 1."""
+    return fitted(w, 0.5, GAMMA, GAMMA_SHORT)
+
+
+def _gamma_and_next(x):
+    """gamma(x) and gamma(1 + x) for x >= 0, each without the rounding error of a sum 1 + x.
+
+    By steps down to the interval from 1 to 2, from 10 on by Stirling's formula.
+    """
+    large, below = x >= 10, x < 1
+    z, product = jnp.where(large, 1, x), jnp.ones_like(x)
+    for _ in range(8):
+        high = z >= 2
+        z = jnp.where(high, z - 1, z)
+        product = jnp.where(high, product * z, product)
+    near = _gamma_plus_one(jnp.where(below, x, z - 1))
+    value = jnp.where(below, near / jnp.where(below, x, 1), near * product)
+    # The power is taken in two steps, which do not overflow before the result does. Its exponent,
+    # and that of e, have no rounding error.
+    z = jnp.clip(x, 10, 180 if is_double(x) else 40)
+    root = jnp.power(z, 0.5 * z - 0.25)
+    far = root * jnp.exp(-z) * (math.sqrt(2 * math.pi) * jnp.exp(_stirling_rest(z))) * root
+    value = jnp.where(large, far, value)
+    return value, jnp.where(below, near, x * value)
+
+
 @custom_jvp
 def _gamma(x):
-    # Stirling's formula for arguments shifted up to 10 and more, reflection for negative ones.
     size = jnp.abs(x)
-    z, product = size, jnp.ones_like(x)
-    for _ in range(10):
-        low = z < 10
-        product = jnp.where(low, product * z, product)
-        z = jnp.where(low, z + 1, z)
-    # The power is taken in two steps, which do not overflow before the result does.
-    root = jnp.power(z, 0.5 * z - 0.25)
-    value = root * jnp.exp(_stirling_rest(z) - z) * math.sqrt(2 * math.pi) * root / product
-    value = jnp.where(size > (180 if is_double(x) else 40), math.inf, value)
-    reflected = -math.pi / (_sin_pi(size) * (size * value))
+    value, following = _gamma_and_next(size)
+    reflected = -math.pi / (_sin_pi(size) * following)
     value = jnp.where(x < 0, reflected, value)
     value = jnp.where(_is_pole(x) | (x == -math.inf), math.nan, value)
     return jnp.where(x == 0, jnp.copysign(math.inf, x), value)
@@ -171,8 +190,20 @@ def factorial(n, exact=False):
 @composite
 def _factorial(n):
     (n,) = reals("factorial", n)
-    value = computed(_gamma, jnp.where(n < 0, 1, n) + 1)
+    value = computed(_factorial_of, jnp.where(n < 0, 0, n))
     return jnp.where(n < 0, 0, weak_as(value, n))
+
+
+@custom_jvp
+def _factorial_of(n):
+    return _gamma_and_next(n)[1]
+
+
+@_factorial_of.defjvp
+def _factorial_of_jvp(primals, tangents):
+    (n,), (dn,) = primals, tangents
+    value = _factorial_of(n)
+    return value, dn * value * lax.digamma(n + 1)
 
 
 def _log_gamma_step(a, b):

@@ -10,9 +10,10 @@ from weft._arguments import static_int
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.errors import AttributeValueError
-from weft.scipy.special._error_functions import _erfcx
+from weft.scipy.special._error_functions import scaled_erfcx, scaled_erfcx_slope
 from weft.scipy.special._evaluate import (
     computed,
+    exp_of_square,
     horner,
     listed,
     reals,
@@ -21,6 +22,50 @@ from weft.scipy.special._evaluate import (
 )
 
 _ROOT_HALF = math.sqrt(0.5)
+
+
+@custom_jvp
+def bell(x):
+    """exp(-x^2 / 2)."""
+    return exp_of_square(x, -0.5)
+
+
+@bell.defjvp
+def _bell_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = bell(x)
+    # Where it vanishes an infinite x is no factor.
+    return value, dx * (jnp.where(value == 0, 0, -x) * value)
+
+
+def _tail(x):
+    """The probability of a value above x >= 0."""
+    scaled = _ROOT_HALF * x
+    return 0.5 * scaled_erfcx(scaled) / (1 + 2 * scaled) * bell(x)
+
+
+def _split(x):
+    """Whether x is on the left, around 0 or on the right, and x where it is, else 0."""
+    left, right = x < -0.5, x > 0.5
+    parts = left, ~(left | right), right
+    return parts, tuple(jnp.where(part, x, 0) for part in parts)
+
+
+def _middle(x):
+    return 0.5 + 0.5 * lax.erf(_ROOT_HALF * x)
+
+
+@custom_jvp
+def _ndtr(x):
+    (left, _, right), (_, middle, _) = _split(x)
+    tail = _tail(jnp.abs(x))
+    return jnp.where(left, tail, jnp.where(right, 1 - tail, _middle(middle)))
+
+
+@_ndtr.defjvp
+def _ndtr_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _ndtr(x), dx * (bell(x) / math.sqrt(2 * math.pi))
 
 
 @composite
@@ -33,26 +78,46 @@ def ndtr(x):
     Returns:
       Array of the shape and dtype of `x`.
     """
-    return 0.5 * lax.erfc(
-        -_ROOT_HALF * computed(lambda x: x, singles_or_doubles("ndtr", *listed(x)))
-    )
+    return computed(_ndtr, singles_or_doubles("ndtr", *listed(x)))
 
 
 @custom_jvp
 def _log_ndtr(x):
-    left, right = x < -1, x > 1
-    t = jnp.where(left, -_ROOT_HALF * x, 1)
-    tail = jnp.log(0.5 * _erfcx(t)) - t * t
-    near = jnp.where(left, 0, x)
-    upper = jnp.log1p(-0.5 * lax.erfc(_ROOT_HALF * jnp.where(right, x, 1)))
-    middle = jnp.log(0.5 * lax.erfc(-_ROOT_HALF * near))
-    return jnp.where(left, tail, jnp.where(right, upper, middle))
+    (left, _, right), (below, middle, above) = _split(x)
+    # A product with an exponential, whose logarithm is a sum.
+    scaled = -_ROOT_HALF * below
+    lower = jnp.log(0.5 * scaled_erfcx(scaled)) - jnp.log1p(2 * scaled) - 0.5 * below * below
+    upper = jnp.log1p(-_tail(above))
+    return jnp.where(left, lower, jnp.where(right, upper, jnp.log(_middle(middle))))
 
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _log_ndtr(x), dx * (math.sqrt(2 / math.pi) / _erfcx(-_ROOT_HALF * x))
+    return _log_ndtr(x), dx * _hazard(x)
+
+
+@custom_jvp
+def _hazard(x):
+    """The derivative of log_ndtr: the density over the distribution function."""
+    left = x <= 0
+    scaled = -_ROOT_HALF * jnp.where(left, x, 0)
+    lower = math.sqrt(2 / math.pi) * (1 + 2 * scaled) / scaled_erfcx(scaled)
+    above = jnp.where(left, 0, x)
+    upper = bell(above) / (math.sqrt(2 * math.pi) * (1 - _tail(above)))
+    return jnp.where(left, lower, upper)
+
+
+@_hazard.defjvp
+def _hazard_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _hazard(x)
+    # -h (h + x) would lose its digits for negative x.
+    left = x <= 0
+    scaled = -_ROOT_HALF * jnp.where(left, x, 0)
+    lower = -scaled_erfcx_slope(scaled) / jnp.square(scaled_erfcx(scaled)) / math.sqrt(math.pi)
+    above, size = jnp.where(left | (value == 0), 0, x), jnp.where(left, 0, value)
+    return value, dx * jnp.where(left, lower, -size * (size + above))
 
 
 def log_ndtr(x, series_order=3):

@@ -6,7 +6,7 @@ from weft._jit import composite
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import DTypeError
 from weft.nn._functions import log_softmax as _log_softmax, softmax as _softmax
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import is_double, reals
 
 
 def softmax(x, /, *, axis=None):
@@ -75,6 +75,7 @@ def _zeta_by_exponent(x, q):
     derivatives", Numerical Algorithms 69 (2015).
     """
     total = 0
+    x = jnp.minimum(x, 1e4)  # times a logarithm of 0 infinity would be NaN
     for k in range(12):
         log = jnp.log(q + k)
         total = total - log * jnp.exp(-x * log)
@@ -82,6 +83,8 @@ def _zeta_by_exponent(x, q):
     log = jnp.log(end)
     power = jnp.exp(-x * log)
     total = total - power * end * (log / (x - 1) + 1 / jnp.square(x - 1)) - 0.5 * log * power
+    # Where x is large the power is 0, which factors of x must not make NaN.
+    x = jnp.minimum(x, 500 if is_double(x) else 50)
     factor, slope = x, jnp.ones_like(x)  # x (x + 1) ... (x + 2j), and its derivative
     scale = power / end
     for j, coefficient in enumerate(_EULER_MACLAURIN):

@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import log1p_of_square, sample
 
 __all__ = [
     "cdf",
@@ -29,7 +29,7 @@ def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = sample("cauchy.logpdf", x, loc, scale)
     y = (x - loc) / scale
-    return -jnp.log(math.pi * scale) - jnp.log1p(y * y)
+    return -jnp.log(math.pi * scale) - log1p_of_square(y)
 
 
 @composite
@@ -38,30 +38,57 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
+def _far(y):
+    """Where y > 1, 1/y there, and arctan(1/y) / pi."""
+    far = y > 1
+    inverse = 1 / jnp.where(far, y, 1)
+    return far, inverse, jnp.arctan(inverse) / math.pi
+
+
+def _tail(y):
+    """The probability of a value above y, of the standard distribution."""
+    far, _, tail = _far(y)
+    return jnp.where(far, tail, 0.5 - jnp.arctan(jnp.where(far, 0, y)) / math.pi)
+
+
+def _log_tail(y):
+    far, inverse, tail = _far(y)
+    below, _, rest = _far(-y)
+    # The probability may be too small for a number.
+    vanishes = inverse == 0
+    ratio = jnp.where(vanishes, 1 / math.pi, tail / jnp.where(vanishes, 1, inverse))
+    log_far = jnp.log(ratio) - jnp.log(jnp.where(far, y, 1))
+    middle = jnp.where(far | below, 0, y)
+    near = jnp.where(below, jnp.log1p(-rest), jnp.log(0.5 - jnp.arctan(middle) / math.pi))
+    return jnp.where(far, log_far, near)
+
+
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = sample("cauchy.cdf", x, loc, scale)
-    return jnp.arctan2(1, (loc - x) / scale) / math.pi
+    return _tail((loc - x) / scale)
 
 
 @composite
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
-    return jnp.log(cdf(x, loc, scale))
+    x, loc, scale = sample("cauchy.logcdf", x, loc, scale)
+    return _log_tail((loc - x) / scale)
 
 
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = sample("cauchy.sf", x, loc, scale)
-    return jnp.arctan2(1, (x - loc) / scale) / math.pi
+    return _tail((x - loc) / scale)
 
 
 @composite
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    return jnp.log(sf(x, loc, scale))
+    x, loc, scale = sample("cauchy.logsf", x, loc, scale)
+    return _log_tail((x - loc) / scale)
 
 
 @composite

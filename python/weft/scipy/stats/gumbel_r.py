@@ -29,14 +29,22 @@ def logpdf(x, loc=0, scale=1):
     x, loc, scale = reals("gumbel_r.logpdf", x, loc, scale)
     z = (x - loc) / jnp.where(scale > 0, scale, math.nan)
     growth = jnp.exp(-z)
-    value = -jnp.log(scale) - (z + growth)
-    return jnp.where(growth == math.inf, -math.inf, value)
+    return -jnp.log(scale) - (jnp.where(z == -math.inf, 0, z) + growth)
 
 
 @composite
 def pdf(x, loc=0, scale=1):
     """The density at x."""
-    return jnp.exp(logpdf(x, loc, scale))
+    x, loc, scale = reals("gumbel_r.pdf", x, loc, scale)
+    z = _where_not_zero(x, loc, scale)
+    return jnp.exp(-(z + jnp.exp(-z))) / scale
+
+
+def _where_not_zero(x, loc, scale):
+    """The standardized x, but at least -7: there exp(-exp(7)) is 0, and so are its slopes, which
+    would be products of 0 and infinity further on."""
+    z = (x - loc) / jnp.where(scale > 0, scale, math.nan)
+    return jnp.maximum(z, -7)
 
 
 @composite
@@ -50,20 +58,29 @@ def logcdf(x, loc=0, scale=1):
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    return jnp.exp(logcdf(x, loc, scale))
+    x, loc, scale = reals("gumbel_r.cdf", x, loc, scale)
+    return jnp.exp(-jnp.exp(-_where_not_zero(x, loc, scale)))
 
 
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = sample("gumbel_r.sf", x, loc, scale)
-    return -jnp.expm1(logcdf(x, loc, scale))
+    return -jnp.expm1(-jnp.exp(-_where_not_zero(x, loc, scale)))
 
 
 @composite
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
-    return jnp.log(-jnp.expm1(logcdf(x, loc, scale)))
+    x, loc, scale = reals("gumbel_r.logsf", x, loc, scale)
+    z = _where_not_zero(x, loc, scale)
+    # From 40 on it is log(exp(-z)) to working precision, where exp(-z) may be 0.
+    far = z > 40
+    growth = jnp.exp(-jnp.where(far, 0, z))
+    large = growth > math.log(2)
+    below, above = jnp.where(large, 0.5, growth), jnp.where(large, growth, 1)
+    near = jnp.where(large, jnp.log1p(-jnp.exp(-above)), jnp.log(-jnp.expm1(-below)))
+    return jnp.where(far, -z, near)
 
 
 @composite

@@ -9,8 +9,12 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.dtypes import dtype_of, is_complex
 from weft.scipy import special
-from weft.scipy.special._evaluate import inexact, reals, strong_array
+from weft.scipy.special._evaluate import computed, inexact, reals, strong_array
+from weft.scipy.special._normal import bell
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 __all__ = [
     "cdf",
@@ -29,14 +33,19 @@ __getattr__, __dir__ = _public(__name__, __all__)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = inexact(x, loc, scale)
-    x, square = strong_array(x), jnp.square(scale)
-    return -0.5 * (jnp.log(2 * math.pi * square) + jnp.square(x - loc) / square)
+    # Squares of a small or a large scale would not be finite numbers.
+    z = (strong_array(x) - loc) / scale
+    return -0.5 * jnp.square(z) - (jnp.log(jnp.abs(scale)) + _LOG_ROOT_TWO_PI)
 
 
 @composite
 def pdf(x, loc=0, scale=1):
     """The density at x."""
-    return jnp.exp(logpdf(x, loc, scale))
+    x, loc, scale = inexact(x, loc, scale)
+    if is_complex(dtype_of(x)):
+        return jnp.exp(logpdf(x, loc, scale))
+    z = (strong_array(x) - loc) / scale
+    return computed(bell, z) / (math.sqrt(2 * math.pi) * jnp.abs(scale))
 
 
 @composite
@@ -76,7 +85,7 @@ def ppf(q, loc=0, scale=1):
 @composite
 def isf(q, loc=0, scale=1):
     """The value that is exceeded with probability q."""
-    return ppf(1 - q, loc, scale)
+    return loc - special.ndtri(q) * scale
 
 
 _open_to_users(__name__)

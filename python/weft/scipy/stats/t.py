@@ -8,7 +8,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import log1p_of_square, sample
 
 __all__ = [
     "logpdf",
@@ -24,7 +24,7 @@ def logpdf(x, df, loc=0, scale=1):
     y = (x - loc) / scale
     half = 0.5 * df
     value = -0.5 * jnp.log(df) - special.betaln(half, 0.5) - jnp.log(jnp.abs(scale))
-    return value - (half + 0.5) * jnp.log1p(y * y / df)
+    return value - (half + 0.5) * log1p_of_square(y / jnp.sqrt(df))
 
 
 @composite
