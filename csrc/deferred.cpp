@@ -12,6 +12,7 @@
 #include "location.h"
 #include "lru_table.h"
 #include "rules.h"
+#include "setting_scope.h"
 #include "weft/hash.h"
 
 namespace weft::py {
@@ -21,7 +22,8 @@ namespace {
 
 // Compiling costs 15-20 ms a kernel; a place in the user's program that keeps coming with new
 // structures (a loop whose length depends on data) is run op by op, from the cache of compiled ops;
-// not where operands are split over explicit axes.
+// not where operands are split over explicit axes, nor where NaN is looked for: what the program
+// itself discards is no error, however often it was called.
 constexpr size_t kMaxStructures = 3;
 // Whether this is one more than that many at a place; remembers the first ones.
 bool too_many_structures_at(Loc place, const Graph& graph) {
@@ -148,7 +150,7 @@ Objects call_plain(const GraphRef& graph, const Callable& form, std::span<const 
   // Ops that a transform made need not say how their results are split, as those that a user wrote
   // must. Which is which is known within a program only.
   bool split = std::any_of(xs.begin(), xs.end(), [](const Operand& x) { return split_of(x); });
-  if (!split && !is_cached(call) && too_many_structures_at(current_loc(), *graph))
+  if (!split && !debug_flags() && !is_cached(call) && too_many_structures_at(current_loc(), *graph))
     return run_op_by_op(*graph, xs, weak);
   return run_eagerly(
       call, [&](std::span<const Operand> abstract) { return call_graph(graph, abstract, weak); });
@@ -187,6 +189,8 @@ bool evaluate(TraceContext& c, Value v) {
     for (Value operand : b.operands(*op)) pending.push_back(operand);
   }
   std::sort(needed.begin(), needed.end(), [](Value x, Value y) { return x.id < y.id; });
+  // A NaN is an error if it is in a result of the recorded graph, which is run later.
+  Without watching(kDebugNans.mask() | kDebugInfs.mask());
   for (Value first : needed) {
     Op op = *b.producer(first);
     // The effects come when the recorded graph is run.

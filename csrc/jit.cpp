@@ -3,6 +3,8 @@
 
 #include "jit.h"
 
+#include <optional>
+
 #include "array.h"
 #include "cell.h"
 #include "hooks.h"
@@ -15,6 +17,7 @@
 #include "location.h"
 #include "object_type.h"
 #include "public_function.h"
+#include "setting_scope.h"
 #include "timer.h"
 
 namespace weft::py {
@@ -177,6 +180,10 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
     const JitState& s = *as_jit(self)->state;
+    // The library's functions stay whole, so that their values and what is found to be NaN are
+    // those of other calls. But the keys in them are seen when they are used.
+    std::optional<Without> whole;
+    if (s.library && jit_disabled() && !is_on(kKeyReuse)) whole.emplace(kDisableJit.mask());
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
     EntryRef entry = find_or_trace(s, call);

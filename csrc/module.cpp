@@ -14,6 +14,7 @@
 #include "eager_entry.h"
 #include "graph_object.h"
 #include "hooks.h"
+#include "host_call.h"
 #include "jaxpr_view.h"
 #include "jit.h"
 #include "jit_compiled.h"
@@ -108,6 +109,7 @@ NB_MODULE(_core, m) {
   bind_compiler(m);
   bind_stages(m);
   bind_module_survey(m);
+  bind_host_call(m);
   bind_checks(m);
   bind_state(m);
   bind_transforms(m);

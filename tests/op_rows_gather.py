@@ -168,11 +168,8 @@ FAMILY = [
 def scatter_row(member, label, shape, indices, updates, dims, mode, dtype="int32", **options):
     op, fn, combine, linear_in, dtypes = member
     attrs = {"dimension_numbers": dims, "mode": mode, **options}
-    diff = (0, 2) if op != "scatter-mul" else (0,)
-    if op == "scatter-mul" and options.get("unique_indices"):
-        diff = (0, 2)
     args = (Arg(shape, "distinct"), index_arg(indices, dtype), Arg(updates))
-    return structural(op, fn, scatter_with(combine), *args, attrs=attrs, label=label, diff=diff,
+    return structural(op, fn, scatter_with(combine), *args, attrs=attrs, label=label, diff=(0, 2),
                       linear_in=linear_in, dtypes=dtypes, wide=False, ulps=4)  # fmt: skip
 
 

@@ -293,3 +293,48 @@ def test_promised_64_bit_types_are_refused_where_those_are_off():
         weft.pure_callback(lambda: np.float64(1), promised)
     with weft.enable_x64(True):
         assert weft.pure_callback(lambda: np.float64(1), promised).dtype == np.float64
+
+
+def test_subnormal_numbers_within_host_functions():
+    tiny, seen = np.float64(1e-310), []
+
+    def host(x):
+        inner = float(weft.jit(lambda x: x * 2)(np.float32(1.5)))  # leaves the thread as it was
+        made = float("1e-310"), tiny / 2, np.float32(1e-40), inner
+        seen.append((*made, bool(np.asarray(x) > 0), weft._core.flushes_subnormals()))
+        return np.float32(made[2])
+
+    shape = S((), np.float32)
+    subnormal = np.float32(1e-42)
+    programs = {
+        "pure": lambda x: weft.pure_callback(host, shape, x),
+        "io": lambda x: weft.experimental.io_callback(host, shape, x, ordered=True),
+        "debug": lambda x: (weft.debug.callback(host, x), x + 1)[1],
+        "loop": lambda x: weft.lax.fori_loop(0, 2, lambda i, c: call_in_loop(c), x),
+        "vmap": lambda x: weft.vmap(
+            lambda y: weft.pure_callback(host, shape, y, vmap_method="sequential")
+        )(x[None])[0],
+    }
+
+    def call_in_loop(x):
+        return weft.pure_callback(host, shape, x)
+
+    for name, f in programs.items():
+        result = weft.jit(f)(subnormal)
+        weft.effects_barrier()
+        assert seen, name
+        assert set(seen) == {(1e-310, tiny / 2, np.float32(1e-40), 3.0, True, False)}, name
+        seen.clear()
+        if name in ("pure", "io", "vmap"):
+            assert np.asarray(result) == np.float32(1e-40)
+    assert not weft._core.flushes_subnormals()
+
+
+def test_an_error_in_a_host_function_leaves_the_thread_as_it_was():
+    def host(x):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        weft.jit(lambda x: weft.pure_callback(host, S((3,), np.float32), x))(X).block_until_ready()
+    assert not weft._core.flushes_subnormals()
+    test_values()

@@ -7,6 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+import weft.scipy.special
 from weft import lax
 
 MINUS = np.array([1.0, -1.0, 2.0], np.float32)
@@ -188,6 +189,65 @@ def test_donated_arguments_and_callbacks():
     assert "encountered in log" in message_of(f, x)
     weft.effects_barrier()
     assert len(seen) == 1 and x[0] == 1
+
+
+GRADIENTS = {
+    "softplus": weft.nn.softplus,
+    "mish": weft.nn.mish,
+    "log_sigmoid": weft.nn.log_sigmoid,
+    "logaddexp": lambda x: wnp.logaddexp(x, 1.0),
+    "expi": lambda x: weft.scipy.special.expi(x * x),
+    "median": lambda x: wnp.broadcast_to(wnp.median(x), x.shape),
+    "masked log": lambda x: wnp.where(x > 0, wnp.log(wnp.where(x > 0, x, 1)), 0),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_sound_derivatives_however_often_they_are_taken(name):
+    f = GRADIENTS[name]
+    slopes = weft.vmap(weft.grad(lambda x: f(x[None])[0])) if name != "median" else None
+    for size in range(1, 6):  # from the fourth shape on such a place would run op by op
+        x = np.linspace(-2, 1, size, dtype=np.float32) + np.float32(0.3)
+        for made in (
+            weft.grad(lambda x: f(x).sum())(x),
+            weft.vjp(lambda x: f(x).sum(), x)[1](np.float32(1))[0],
+            weft.jvp(f, (x,), (x,))[1],
+            *([slopes(x)] if slopes else []),
+        ):
+            assert np.isfinite(made).all()
+
+
+def test_what_a_program_discards_is_no_error_from_the_fourth_shape_on():
+    for size in range(1, 6):
+        x = np.full(size, -1, np.float32)
+        y, t = weft.jvp(lambda x: wnp.where(x > 0, wnp.log(x) * 2, 1), (x,), (x,))
+        assert y.tolist() == [1] * size and t.tolist() == [0] * size
+
+
+def test_values_that_decide_where_the_program_goes():
+    def f(x):
+        y = wnp.nan_to_num(wnp.log(x))  # the NaN ends here
+        return y * 2 if y > -1 else y
+
+    assert weft.linearize(f, np.float32(-1))[0] == 0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: wnp.median(wnp.arange(5.0)),
+        lambda: wnp.quantile(wnp.arange(5.0), 0.5),
+        lambda: wnp.nanmedian(wnp.float32([1, 2, 3])),
+        lambda: wnp.logaddexp(1.0, 2.0),
+        lambda: weft.scipy.special.xlogy(0.0, 0.0),
+        lambda: weft.nn.logsumexp(-wnp.arange(4.0)),
+        lambda: weft.grad(lambda x: weft.nn.softplus(x).sum())(wnp.arange(4.0)),
+    ],
+)
+def test_functions_of_the_library_stay_whole_under_disable_jit(f):
+    want = f()
+    with weft.disable_jit():
+        np.testing.assert_array_equal(f(), want)
 
 
 def test_config():

@@ -4,6 +4,7 @@ Each line of the tables must give the same values, dtypes and weak types as unde
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import functools
 import itertools
 import warnings
 
@@ -17,7 +18,6 @@ from weft.errors import (
     DTypeError,
     IndexOutOfBoundsError,
     NonConcreteBooleanIndexError,
-    NotImplementedRuleError,
     OperandError,
     ShapeError,
 )
@@ -460,10 +460,81 @@ def test_derivatives():
     np.testing.assert_array_equal(grad, [[2, 4, 6], [1, 1, 1]])
     grad = weft.grad(lambda v: x.at[0].multiply(v).sum())(2.0)
     np.testing.assert_array_equal(grad, 6)
-    with pytest.raises(NotImplementedRuleError, match="unique_indices=True"):
-        weft.grad(lambda v: x.at[i].multiply(v).sum())(2.0)
+    grad = weft.grad(lambda v: x.at[i].multiply(v).sum())(2.0)
+    np.testing.assert_array_equal(grad, 6 + 2 * 2 * 15)
     grad = weft.grad(lambda v: x.at[jnp.array([1])].multiply(v, unique_indices=True).sum())(2.0)
     np.testing.assert_array_equal(grad, 15)
+
+
+# Start of a window of two columns in each row of updates: repeated, overlapping, out of bounds.
+STARTS = np.int32([[0, 0], [1, 1], [0, 1], [0, 1], [2, 0], [-1, 0], [1, 2]])
+WINDOWS = lax.ScatterDimensionNumbers((1,), (0,), (0, 1))
+
+
+def products_by_hand(x, updates, starts, mode):
+    """The operand with one update after the other multiplied in."""
+    for (row, column), pair in zip(starts, updates, strict=True):
+        row, column = int(row), int(column)
+        if mode == "clip":
+            row, column = min(max(row, 0), x.shape[0] - 1), min(max(column, 0), x.shape[1] - 2)
+        if not (0 <= row < x.shape[0] and 0 <= column <= x.shape[1] - 2):
+            continue
+        for k in range(2):
+            one = np.zeros(x.shape, bool)
+            one[row, column + k] = True
+            x = jnp.where(one, x * pair[k], x)
+    return x
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_derivatives_of_products_of_updates(mode, dtype):
+    rng = np.random.default_rng(0)
+    x, updates = (rng.normal(size=shape).astype(dtype) for shape in ((2, 3), (7, 2)))
+    updates[2, 0] = updates[3, 1] = updates[0] = 0  # one zero of an element, and two
+    weights = rng.normal(size=(2, 3)).astype(dtype)
+
+    def loss(multiply, x, updates):
+        return (multiply(x, updates) * weights).sum().real
+
+    by_scatter = functools.partial(
+        loss, lambda x, u: lax.scatter_mul(x, STARTS, u, WINDOWS, mode=mode)
+    )
+    by_hand = functools.partial(loss, lambda x, u: products_by_hand(x, u, STARTS, mode))
+    lanes = np.stack([updates, updates + 1])
+    for transformed in (
+        lambda f: weft.grad(f, (0, 1))(x, updates),
+        lambda f: weft.jit(lambda *v: weft.jvp(f, v, v))(x, updates),
+        lambda f: weft.grad(lambda v: (weft.grad(f, 1)(x, v) ** 2).sum().real)(updates),
+        lambda f: weft.jit(weft.vmap(weft.grad(f, 1), (None, 0)))(x, lanes),
+    ):
+        got, want = (weft.tree.leaves(transformed(f)) for f in (by_scatter, by_hand))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_derivatives_of_repeated_quotients_and_powers():
+    i, x = np.int32([0, 0, 2, -1, 0]), jnp.float32([2, 3, 5])
+    v = jnp.float32([2, 4, 0.5, 3, 0.25])
+    for name, step in (("divide", jnp.divide), ("multiply", jnp.multiply), ("power", jnp.power)):
+
+        def by_hand(x, v, step=step):
+            for k, j in enumerate(i):
+                x = jnp.where(np.arange(3) == j % 3, step(x, v[k]), x)
+            return (x * x).sum()
+
+        def by_scatter(x, v, name=name):
+            return (getattr(x.at[i], name)(v) ** 2).sum()
+
+        slopes = [weft.grad(f, (0, 1))(x, v) for f in (by_scatter, by_hand)]
+        for got, want in zip(*slopes, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_products_beside_an_infinity_have_slopes():
+    x = jnp.float32([np.inf, 2])
+    grad = weft.grad(lambda v: jnp.where(jnp.isinf(x), 0, x.at[np.int32([1, 1])].multiply(v)).sum())
+    np.testing.assert_array_equal(grad(jnp.float32([3, 5])), [10, 6])
 
 
 def test_vmap_over_indices():

@@ -1,5 +1,6 @@
 """weft.lax.linalg beyond the op table: failures, mistakes, platforms, equal eigenvalues."""
 
+import functools
 import importlib.util
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 from conftest import verify_stablehlo
 
 import weft
@@ -100,7 +102,51 @@ def test_equal_eigenvalues_and_singular_values():
     u_vh = lambda x: (lambda u, s, vh: u @ vh)(*linalg.svd(x))
     assert np.isfinite(weft.jacobian(u_vh)(eye)).all()
     vectors = weft.grad(lambda x: linalg.eigh(x)[0].sum())(eye)
-    assert not np.isfinite(vectors).all()  # they are arbitrary
+    assert np.isfinite(vectors).all()  # they are arbitrary, and taken not to turn
+
+
+def symmetric(*eigenvalues):
+    q = np.linalg.qr(np.random.default_rng(0).normal(size=(len(eigenvalues),) * 2))[0]
+    return np.diag(eigenvalues), (q * eigenvalues) @ q.T
+
+
+@pytest.mark.parametrize(
+    "a", [*symmetric(2.0, 2.0, 5.0), *symmetric(1.0, 1.0, 1.0), *symmetric(0.0, 0.0, 1.0)]
+)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_functions_of_matrices_with_equal_eigenvalues(a, dtype):
+    def trace_of_exponential(a):
+        v, w = linalg.eigh(a)
+        return wnp.trace((v * wnp.exp(w)) @ v.conj().mT).real
+
+    def projector(a):  # on the vectors of the greatest eigenvalue, if that has others below
+        v, w = linalg.eigh(a)
+        return ((v * (w > w[-1] - 0.5)) @ v.conj().mT).real
+
+    with weft.enable_x64(True):
+        a = ((a + a.T) / 2).astype(dtype)
+        want = scipy.linalg.expm(a)
+        close = functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
+        slopes = weft.grad(trace_of_exponential)
+        close(slopes(a), want)
+        close(weft.jit(weft.vmap(slopes))(np.stack([a, 2 * a]))[1], scipy.linalg.expm(2 * a))
+        direction = np.ones((3, 3), dtype) + np.eye(3)
+        tangent = weft.jvp(trace_of_exponential, (a,), (direction,))[1]
+        close(tangent, np.sum(want * direction).real)
+        close(weft.grad(lambda a: wnp.linalg.eigvalsh(a).sum())(a), np.eye(3))
+        second = weft.jvp(slopes, (a,), (direction,))[1]
+        assert np.isfinite(second).all()
+        moved = [projector(a + t * direction) for t in (1e-6, -1e-6)]
+        tangent = weft.jvp(projector, (a,), (direction,))[1]
+        np.testing.assert_allclose(tangent, (moved[0] - moved[1]) / 2e-6, atol=1e-6)
+
+
+def test_close_but_distinct_eigenvalues_have_derivatives_of_their_own():
+    with weft.enable_x64(True):
+        a = np.diag([1.0, 1.0 + 1e-9])
+        turn = np.array([[0.0, 1.0], [1.0, 0.0]])
+        tangent = weft.jvp(lambda a: linalg.eigh(a)[0], (a,), (turn,))[1]
+        np.testing.assert_allclose(np.abs(tangent), [[0, 1e9], [1e9, 0]], rtol=1e-6)
 
 
 def test_second_derivatives_are_finite():

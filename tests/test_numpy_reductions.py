@@ -10,7 +10,8 @@ from oracle import check, check_staged, lines, needs_jax, sampled
 
 import weft
 import weft.numpy as wnp
-from weft import lax
+from weft import lax, nn, ops
+from weft.scipy.stats import sem
 
 CASES = lines(
     """
@@ -369,3 +370,71 @@ def test_slopes_beside_nan_and_at_ends():
     }
     for name, got in slopes(x).items():
         np.testing.assert_array_equal(got, wanted[name], err_msg=name)
+
+
+def around_one(x):
+    """1 and 1/128 more or less in turn, which both dtypes have."""
+    return wnp.where(np.arange(len(x)) % 2, 1 + 1 / 128, 1 - 1 / 128).astype(x.dtype)
+
+
+# Functions whose results float16 can hold, though sums on the way exceed it; and sums in which each
+# element is less than half of the rounding error of the total.
+OF_MANY_HALVES = {
+    "logsumexp": nn.logsumexp,
+    "logsumexp with weights": lambda x: nn.logsumexp(x, b=x + 1),
+    "logmeanexp": lambda x: nn.logmeanexp(x, where=x > 0.1),
+    "log_softmax": lambda x: nn.log_softmax(x)[:200],
+    "standardize": lambda x: nn.standardize(x * 1000)[:200],
+    "mean": lambda x: wnp.mean(x * 1000),
+    "var": lambda x: wnp.var(x * 100),
+    "std": lambda x: wnp.std(x * 1000),
+    "nanmean": wnp.nanmean,
+    "average": lambda x: wnp.average(x * 1000, weights=x + 1),
+    "norm": wnp.linalg.norm,
+    "norm of order 3": lambda x: wnp.linalg.norm(x * 100, 3),
+    "matrix_norm": lambda x: wnp.linalg.matrix_norm(x.reshape(2, -1) * 100),
+    "cov": wnp.cov,
+    "corrcoef": lambda x: wnp.corrcoef(x * 1000, x * x),
+    "sem": lambda x: sem(x) * 1000,
+    "sum": lambda x: wnp.sum(x / 64),
+    "cumsum": lambda x: wnp.cumsum(x / 64)[::999],
+    "cumlogsumexp": lambda x: lax.cumlogsumexp(x)[::999],
+    "cumprod": lambda x: wnp.cumprod(around_one(x))[::999],
+    "segment_sum": lambda x: ops.segment_sum(x / 64, np.zeros(len(x), int), 2),
+    "at add": lambda x: wnp.zeros(2, x.dtype).at[np.zeros(len(x), int)].add(x / 64),
+    "bincount": lambda x: wnp.bincount(np.zeros(len(x), int), weights=x / 64, length=2),
+    "histogram": lambda x: wnp.histogram(x, 3, weights=x / 64)[0],
+    "gradient of a factor": lambda x: weft.grad(lambda s: (s * (x / 64)).sum())(x.dtype.type(1)),
+    "gradient of an element": lambda x: weft.grad(
+        lambda s: (s[np.zeros(len(x), int)] * (x / 64)).sum()
+    )(x[:2]),
+}
+# Derivatives that are not below the normal numbers of float16.
+WITH_SLOPES = ("average", "norm", "standardize", "cumlogsumexp", "cumsum")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_many_halves(dtype):
+    x = wnp.asarray((np.arange(1 << 17) % 64 / 64).astype(dtype))
+    eps = float(weft.numpy.finfo(dtype).eps)
+
+    @weft.jit
+    def values(x):
+        return {name: f(x) for name, f in OF_MANY_HALVES.items()}
+
+    @weft.jit
+    def slopes(x):
+        def of(f):
+            return weft.grad(lambda y: f(y).astype("float32").sum())(x[: 1 << 14])[:200]
+
+        return {name: of(OF_MANY_HALVES[name]) for name in WITH_SLOPES}
+
+    for program in (values, slopes):
+        got, want = program(x), program(x.astype("float32"))
+        for name, value in got.items():
+            value, right = (np.asarray(v, np.float64) for v in (value, want[name]))
+            scale = np.abs(right).max()
+            np.testing.assert_allclose(
+                value, right, rtol=8 * eps, atol=8 * eps * scale, err_msg=name
+            )
+            assert got[name].dtype == dtype

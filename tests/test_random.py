@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 from oracle import check, check_staged, lines, needs_jax
 
 import weft
@@ -304,3 +305,56 @@ def test_a_uniform_number_has_the_axes_of_bounds_of_one_element():
     assert drawn.shape == (3, 1)
     with pytest.raises(ValueError, match=r"broadcast to the shape \(\); got shape \(3,\)"):
         random.uniform(key, (), "float32", jnp.zeros(3), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lower", "upper"),
+    [
+        ("float32", 5, np.inf),
+        ("float32", -np.inf, -4.5),
+        ("float32", 6, 6.5),
+        ("float32", 40, np.inf),
+        ("float32", 3.9, np.inf),  # no tail yet, but one in 1,600 numbers is rounded to 1
+        ("float64", 8, np.inf),
+        ("float64", -31, -30),
+        ("float16", 2, np.inf),
+        ("bfloat16", 0.5, np.inf),
+    ],
+)
+def test_truncated_normal_in_a_tail(dtype, lower, upper):
+    n, rough = 20_000, {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 0)
+    with weft.enable_x64(dtype == "float64"):
+        x = random.truncated_normal(random.key(0), lower, upper, (n,), dtype)
+        bounds = (jnp.asarray(bound, dtype) for bound in (lower, upper))
+        again = random.truncated_normal(random.key(0), *bounds, (n,), dtype)
+        x, again = (np.asarray(each).astype(float) for each in (x, again))
+    np.testing.assert_allclose(again, x, rtol=4 * float(jnp.finfo(dtype).eps))
+    assert lower < x.min() and x.max() < upper
+    wanted = scipy.stats.truncnorm(lower, upper)
+    assert abs(x.mean() - wanted.mean()) < 4 * wanted.std() / np.sqrt(n) + rough
+    assert abs(x.std() - wanted.std()) < 0.03 * wanted.std() + rough
+
+
+def test_truncated_normal_in_a_tail_has_derivatives_by_its_bounds():
+    def sample(lower, upper):
+        return random.truncated_normal(random.key(0), lower, upper, (500,)).mean()
+
+    for lower, upper in ((5.0, np.inf), (5.0, 5.5), (-6.0, -5.0), (-np.inf, -5.0)):
+        bounds = np.float32(lower), np.float32(upper)
+        slopes = weft.grad(sample, (0, 1))(*bounds)
+        for i in range(2):
+            if np.isfinite(bounds[i]):
+                step = np.float32(2e-2) * (np.arange(2) == i)
+                more, less = (sample(*(bounds + s * step).astype("float32")) for s in (1, -1))
+                np.testing.assert_allclose(slopes[i], (more - less) / 4e-2, rtol=2e-2, atol=2e-3)
+            else:
+                assert slopes[i] == 0
+
+
+def test_means_and_counts_without_end():
+    key, inf, nan = random.key(0), np.inf, np.nan
+    counts = random.poisson(key, np.float32([inf, 0, nan, -1, 20]), dtype="int32").tolist()
+    assert counts[:4] == [2**31 - 1, 0, -1, -1] and 0 < counts[4] < 60
+    assert random.poisson(key, inf, (2,), dtype="int8").tolist() == [127, 127]
+    trials = random.binomial(key, np.float32([inf, 10]), np.float32([0.5, 0.5])).tolist()
+    assert trials[0] == inf and 0 <= trials[1] <= 10

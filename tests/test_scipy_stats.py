@@ -279,7 +279,7 @@ def test_tails_of_cauchy():
     np.testing.assert_allclose(stats.cauchy.ppf(q), -1 / (np.pi * q), rtol=1e-3)
 
 
-def test_edges_as_jax_has_them():
+def test_edges():
     nan = np.nan
 
     @weft.jit
@@ -293,8 +293,7 @@ def test_edges_as_jax_has_them():
             stats.t.pdf(1.0, 0.5, 0.0, -1.0),
         ]
 
-    inf = np.inf
-    wanted = [[-inf, -1.0397203, -inf], 0, [1, nan, nan], 1, [np.e, 1], 0.11830465]
+    wanted = [[nan, -1.0397203, nan], nan, [nan] * 3, nan, [np.e, 1], 0.11830465]
     for got, expected in zip(edges(nan), wanted, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5)
 
@@ -333,3 +332,34 @@ def test_densities_of_parameters_that_are_none_are_nan_in_optimised_code(run_pyt
         print([bool(np.isnan(d.pdf(x, *p)).all()) for d, p in calls])
     """
     assert run_python(code, XLA_FLAGS="").strip() == "[True, True, True]"
+
+
+def test_nan_arguments_give_nan():
+    """Each argument in turn, beside arguments inside and outside of the support."""
+    outside = np.array([-3.0, 50.0, np.inf, -np.inf, 0.0])
+    points = {"ppf": np.array([0.0, 0.5, 1.0, -0.1, 1.1])}
+    points["isf"] = points["ppf"]
+
+    @weft.jit
+    def every():
+        made = {}
+        for name, (parameters, x) in TABLE.items():
+            module = getattr(stats, name)
+            for function in set(module.__all__) - {"entropy"}:
+                at = points.get(function, np.concatenate([outside, x[:3]]))
+                given = [np.tile(at, 1 + len(parameters))]
+                given += [np.full(given[0].shape, float(value)) for value in parameters]
+                for i, argument in enumerate(given):
+                    argument[i * len(at) : (i + 1) * len(at)] = np.nan
+                made[name, function] = getattr(module, function)(*given)
+        return made
+
+    for case, value in every().items():
+        assert np.isnan(value).all(), case
+    alpha, p = np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.5])
+    bad = np.array([0.2, np.nan, 0.5])
+    assert np.isnan(stats.dirichlet.pdf(bad, alpha)) and np.isnan(stats.dirichlet.pdf(p, bad))
+    assert np.isnan(stats.dirichlet.pdf(2 * p, bad))
+    for n in (3, 4):
+        assert np.isnan(stats.multinomial.pmf(np.array([1, 1, 1]), n, bad))
+    assert np.isnan(stats.poisson.entropy(np.array([2.0, np.nan]), np.array([np.nan, 0.0]))).all()

@@ -74,6 +74,21 @@ def test_segment_sums_are_differentiated_and_mapped():
     np.testing.assert_array_equal(lanes[1], ops.segment_max(DATA, 2 - IDS, 3))
 
 
+@pytest.mark.parametrize("bucket_size", [None, 2])
+def test_segment_products_are_differentiated(bucket_size):
+    ids, data = np.int32([0, 0, 1, 1, 1, -1, 7]), np.float32([2, 3, 0, 4, 5, 6, 7])
+    product = lambda x: ops.segment_prod(x, ids, 2, bucket_size=bucket_size)
+    slopes = weft.grad(lambda x: product(x).sum())
+    assert slopes(data).tolist() == [3, 2, 20, 0, 0, 0, 0]
+    lanes = weft.vmap(slopes)(np.stack([data, np.ones(7, np.float32)]))
+    assert lanes[1].tolist() == [1, 1, 1, 1, 1, 0, 0]
+    second = weft.hessian(lambda x: product(x)[1])(data)[2:5, 2:5]
+    assert second.tolist() == [[0, 5, 4], [5, 0, 0], [4, 0, 0]]
+    rows = np.stack([data, data], 1)
+    slopes = weft.grad(lambda x: product(x)[:, 1].sum())(rows)
+    assert slopes[:, 0].tolist() == [0] * 7 and slopes[:, 1].tolist() == [3, 2, 20, 0, 0, 0, 0]
+
+
 def test_ravel_pytree_and_back():
     tree = {"a": np.arange(2), "b": (np.ones((2, 1), np.float32), 2.0), "c": np.float16(3)}
     vector, unravel = ravel_pytree(tree)

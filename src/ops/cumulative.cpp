@@ -23,7 +23,12 @@ struct Cumulative {
   Val (*combine)(Val, Val);
   Literal (*identity)(DType);
   bool is_dear = false;  // combining two elements takes far longer than reading them
+  bool rounds = true;    // combining two elements rounds
 };
+
+// What is run through in float32, so that rounding does not add up; and the difference of two such
+// numbers may be beyond their range.
+bool is_narrow_float(DType d) { return is_float(d) && info(d).bits < 32; }
 
 int axis_of(const AttrRecord& attrs) { return static_cast<int>(attrs.integer("axis")); }
 
@@ -88,10 +93,15 @@ JvpArgRule jvp_by_recurrence(Step (*step)(Val x, Val y, Val before), Literal (*i
   return [step, identity](const JvpArgCtx& c) {
     int axis = axis_of(c.attr());
     Dims reversed = c.attr().boolean("reverse") ? Dims{axis} : Dims{};
-    Val x = rev(c.x(0), reversed), y = rev(c.y(), reversed);
+    DType dtype = c.out_types[0]->dtype();
+    auto in_order = [&](Val v) {
+      return rev(is_narrow_float(dtype) ? convert(v, DType::kF32) : v, reversed);
+    };
+    Val x = in_order(c.x(0)), y = in_order(c.y());
     Val first = c.val(c.b.literal(identity(x.dtype())));
     auto [a, slope] = step(x, y, previous(y, axis, first));
-    return rev(recurrence(a, slope * rev(c.t(), reversed), axis), reversed);
+    Val t = recurrence(a, slope * in_order(c.t()), axis);
+    return rev(convert(t, dtype), reversed);
   };
 }
 
@@ -231,6 +241,13 @@ std::string emit_running(EmitCtx& c, const std::string& x, TypeRef type, const C
 void emit_cumulative(EmitCtx& c, const Cumulative& op) {
   TypeRef x = c.in_type(0);
   if (x->num_elements() == 0) return c.set_out(0, c.in(0));
+  if (op.rounds && is_narrow_float(x->dtype())) {
+    return emit_as(c, [&](const Vals& xs) {
+      Val wide = apply1(op.name, {convert(xs[0], DType::kF32)},
+                        {{"axis", c.attr().at("axis")}, {"reverse", c.attr().at("reverse")}});
+      return convert(wide, x->dtype());
+    });
+  }
   c.set_out(0, emit_running(c, c.in(0), x, op, static_cast<size_t>(axis_of(c.attr())),
                             c.attr().boolean("reverse")));
 }
@@ -256,17 +273,6 @@ OpDef cumulative_op(Cumulative op) {
   return d;
 }
 
-// Of narrow floats in float32: the difference of two may be beyond their range.
-void emit_cumlogsumexp(EmitCtx& c, const EmitRule& emit) {
-  DType dtype = c.out_type()->dtype();
-  if (info(dtype).bits >= 16) return emit(c);
-  emit_as(c, [&](const Vals& xs) {
-    Val wide = apply1("cumlogsumexp", {convert(xs[0], DType::kF32)},
-                      {{"axis", c.attr().at("axis")}, {"reverse", c.attr().at("reverse")}});
-    return convert(wide, dtype);
-  });
-}
-
 OpDef with_jvp(OpDef d, JvpArgRule rule) {
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {std::move(rule)};
@@ -285,16 +291,15 @@ void register_cumulative(OpRegistry& r) {
   r.add(linear(sum, transpose_cumsum));
   r.add(with_jvp(cumulative_op({"cumprod", "Running product along an axis.", kNumbers, mul, one}),
                  jvp_by_recurrence(step_of_product, one)));
-  r.add(
-      with_jvp(cumulative_op({"cummax", "Running maximum along an axis.", kAnyDType, max, lowest}),
-               jvp_by_recurrence(step_of_extreme, lowest)));
-  r.add(
-      with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", kAnyDType, min, highest}),
-               jvp_by_recurrence(step_of_extreme, highest)));
+  r.add(with_jvp(cumulative_op({"cummax", "Running maximum along an axis.", kAnyDType, max, lowest,
+                                false, false}),
+                 jvp_by_recurrence(step_of_extreme, lowest)));
+  r.add(with_jvp(cumulative_op({"cummin", "Running minimum along an axis.", kAnyDType, min, highest,
+                                false, false}),
+                 jvp_by_recurrence(step_of_extreme, highest)));
   OpDef logsumexp = cumulative_op({"cumlogsumexp", "Running log of the sum of exponentials.",
                                    kInexact, log_add_exp, log_of_zero, true});
   logsumexp.simplify.clear();  // of -0 alone it is 0
-  logsumexp.emit = [emit = std::move(logsumexp.emit)](EmitCtx& c) { emit_cumlogsumexp(c, emit); };
   r.add(with_jvp(std::move(logsumexp), jvp_by_recurrence(step_of_logsumexp, log_of_zero)));
 }
 

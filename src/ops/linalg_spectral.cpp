@@ -3,6 +3,8 @@
 // Derivatives: J. Townsend, "Differentiating the singular value decomposition" (2016); M. Giles,
 // "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 // (2008); M. Seeger et al., "Auto-differentiating linear algebra" (2017).
+#include <cmath>
+
 #include "ops/linalg.h"
 #include "weft/registry.h"
 
@@ -80,13 +82,23 @@ Val reciprocal_or_zero(Val x) {
   return select(is_zero, zeros_like(x), 1.0 / safe);
 }
 
-// d[..., i, j] = x[..., j] - x[..., i].
+// d[..., i, j] = x[..., j] - x[..., i], of the eigenvalues or singular values x of one matrix; 0
+// where these are equal but for rounding, in the solver and in what made the matrix. That is some
+// eps times the largest one, and grows like sqrt(n) (Golub and Van Loan, Matrix Computations, 8.1
+// and 8.6). Measured, of the solver: up to 3 sqrt(n) eps.
 Val differences(Val x) {
   Dims shape = x.shape(), row = count_up(x.rank());
-  shape.push_back(shape[shape.size() - 1]);
+  int64_t n = shape.back();
+  shape.push_back(n);
   Dims column = row;
   row.back() = x.rank();
-  return broadcast_in_dim(x, shape, row) - broadcast_in_dim(x, shape, column);
+  Val gaps = broadcast_in_dim(x, shape, row) - broadcast_in_dim(x, shape, column);
+  if (n == 0) return gaps;
+  DType real = real_dtype(x.dtype());
+  double eps = real == DType::kF64 ? 0x1p-52 : 0x1p-23;
+  Val largest = reduce_max(abs(x), {x.rank() - 1}) * (8 * eps * std::sqrt(static_cast<double>(n)));
+  Val rounding = broadcast_in_dim(largest, shape, count_up(x.rank() - 1));
+  return select(le(abs(gaps), rounding), zeros_like(gaps), gaps);
 }
 
 // A = U S V^H; dP = U^H dA V; dS = Re diag dP; with F[i,j] = 1 / (s[j]^2 - s[i]^2),
@@ -102,7 +114,7 @@ Vals svd_tangents(Val a, Val da, Val s, Val u, Val vh, bool vectors) {
   Dims shape = dp.shape(), row = count_up(s.rank()), column = row;
   row.back() = s.rank();
   Val s_row = broadcast_in_dim(s, shape, row), s_column = broadcast_in_dim(s, shape, column);
-  Val f = convert(reciprocal_or_zero((s_row - s_column) * (s_row + s_column)), dp.dtype());
+  Val f = convert(reciprocal_or_zero(differences(s) * (s_row + s_column)), dp.dtype());
   Val inverse = reciprocal_or_zero(s);
   Val dps = scaled_columns(dp, s), sdp = scaled_rows(dp, s);
   Val inner = f * (dps + adjoint(dps));
@@ -171,14 +183,14 @@ Vals decompose_eigh(RuleCtx& c) {
 }
 
 // A V = V W: with dP = V^H dA V, dW = Re diag dP and dV = V (F * dP), F[i,j] = 1 / (w[j] - w[i]).
-// Vectors of equal eigenvalues are arbitrary, and have no tangent that is finite.
+// Vectors of equal eigenvalues are arbitrary: they do not turn among themselves, F is 0. So
+// functions of the spaces that they span, and symmetric functions of the eigenvalues, have their
+// derivatives.
 Vals eigh_tangents(JvpCtx& c) {
   Val v = c.y(0), w = c.y(1), da = hermitian(c.t(0), c.attr().boolean("lower"));
   Val dp = matmul(adjoint(v), matmul(da, v));
-  Val gaps = differences(w);
-  Val one = ones_like(gaps);
-  Val f = select(on_diagonal(gaps), zeros_like(gaps), 1.0 / select(on_diagonal(gaps), one, gaps));
-  return {matmul(v, convert(f, dp.dtype()) * dp), real_part(diagonal(dp))};
+  Val f = convert(reciprocal_or_zero(differences(w)), dp.dtype());
+  return {matmul(v, f * dp), real_part(diagonal(dp))};
 }
 
 OpDef eigh_op() {
@@ -267,10 +279,7 @@ Vals decompose_eig(RuleCtx& c) {
 // A V = V W: with M = V^-1 dA V, dW = diag M and dV = V (F * M + D), F[i,j] = 1 / (w[j] - w[i]).
 // The diagonal D keeps what LAPACK's vectors have: norm 1, a real largest component.
 Val eigenvector_tangent(Val v, Val w, Val m) {
-  Val gaps = differences(w);
-  Val diagonals = on_diagonal(gaps);
-  Val f = select(diagonals, zeros_like(gaps), 1.0 / select(diagonals, ones_like(gaps), gaps));
-  Val dv = matmul(v, f * m);
+  Val dv = matmul(v, reciprocal_or_zero(differences(w)) * m);
   int rows_axis = v.rank() - 2;
   Val along = reduce_sum(real(conj(v) * dv), {rows_axis});
   dv = dv - scaled_columns(v, along);

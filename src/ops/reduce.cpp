@@ -3,6 +3,7 @@
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
+#include "ops/order.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 
@@ -177,20 +178,14 @@ TypeRefs infer_arg_extreme(const InferCtx& c) {
   return {make_type(index, drop_axes(x->shape(), axes))};
 }
 
-// (value, index) of the better of two candidates. NaN is better than any number, and of equals the
-// first is better, so the result does not depend on the order in which pairs are combined.
+// (value, index) of the better of two candidates. Of equals the first is better, so the result does
+// not depend on the order in which pairs are combined.
 GraphRef better_candidate(DType value, DType index, bool largest) {
   GraphBuilder b;
   auto input = [&](DType d) { return Val{&b, b.input(scalar_type(d))}; };
   Val x = input(value), i = input(index), y = input(value), j = input(index);
   Val better = largest ? gt(x, y) : lt(x, y);
-  Val equal = eq(x, y);
-  if (is_float(value)) {
-    Val x_nan = ne(x, x), y_nan = ne(y, y);
-    better = logical_or(better, logical_and(x_nan, logical_not(y_nan)));
-    equal = logical_or(equal, logical_and(x_nan, y_nan));
-  }
-  Val first = logical_or(better, logical_and(equal, lt(i, j)));
+  Val first = logical_or(better, logical_and(eq(x, y), lt(i, j)));
   Value outputs[] = {select(first, x, y).value, select(first, i, j).value};
   return b.finish(outputs);
 }
@@ -201,6 +196,7 @@ Vals decompose_arg_extreme(RuleCtx& c, bool largest) {
   Val x = c.x(0);
   // XLA does not reduce integers of two bits together with others.
   if (is_integer(x.dtype()) && info(x.dtype()).bits < 8) x = convert(x, DType::kI8);
+  if (is_float(x.dtype())) x = ordered_bits(x, /*nan_last=*/largest);
   DType index = c.attr().dtype("index_dtype");
   const Dims& axes = c.attr().ints("axes");
   Val positions = iota(c.b, make_type(index, x.shape()), static_cast<int>(axes[0]));

@@ -40,8 +40,8 @@ TypeRefs infer_scatter(const InferCtx& c, DTypeSet dtypes) {
 }
 
 // Whether no element is written twice.
-bool writes_once(const RuleCtx& c, const Addressing& a) {
-  const Dims& shape = c.in_types[1]->shape();
+bool writes_once(TypeRef indices, const Addressing& a) {
+  const Dims& shape = indices->shape();
   return a.unique || product({shape.data(), shape.size() - 1}) <= 1;
 }
 
@@ -67,7 +67,7 @@ Winners find_winners(const RuleCtx& c, const Addressing& a) {
 
 Vals jvp_replace(JvpCtx& c) {
   Addressing a = scatter_addressing(c.attr());
-  if (writes_once(c, a)) return apply(c.op, Vals{c.t(0), c.x(1), c.t(2)}, c.attrs);
+  if (writes_once(c.in_types[1], a)) return apply(c.op, Vals{c.t(0), c.x(1), c.t(2)}, c.attrs);
   Winners w = find_winners(c, a);
   Val base = zeros(c.b, c.in_types[0]);
   if (c.has_t(0)) base = select(w.untouched, c.t(0), base);
@@ -81,7 +81,7 @@ void transpose_replace(TransposeCtx& c) {
   if (c.linear(0)) c.add(0, scatter("scatter", c.ct(), c.x(1), zeros(c.b, c.in_types[2]), a));
   if (!c.linear(2)) return;
   Val ct = read_back(c, c.ct(), a);
-  if (!writes_once(c, a)) ct = select(find_winners(c, a).stayed, ct, zeros_like(ct));
+  if (!writes_once(c.in_types[1], a)) ct = select(find_winners(c, a).stayed, ct, zeros_like(ct));
   c.add(2, ct);
 }
 
@@ -92,11 +92,41 @@ void transpose_add(TransposeCtx& c) {
   c.add(2, c.op.name == "scatter-sub" ? -ct : ct);
 }
 
-void check_multiplies_once(const RuleCtx& c, const Addressing& a) {
-  if (writes_once(c, a)) return;
-  fail(ErrorKind::kNotImplemented, "[", c.op.name,
-       "] has no derivative with respect to updates that may overlap; pass unique_indices=True if "
-       "they never do");
+// For each update, the product of the other updates of its element; 1 for one that is dropped.
+// Without division, since updates may be zero, and of ops that have derivatives in their turn:
+// sorts the updates by element and multiplies from both ends of each run of equal elements, over
+// twice the distance in each step (segmented scan: Blelloch, Prefix sums and their applications,
+// 1990).
+Val product_of_others(const RuleCtx& c, const Addressing& a) {
+  TypeRef x = c.in_types[0], updates = c.in_types[2];
+  int64_t n = updates->num_elements();
+  DType dtype = index_dtype(DType::kI32, {x->num_elements() + 1, n});
+  // Elements are numbered from 1, so that 0 is read outside of the array.
+  Val numbers = reshape(iota(c.b, make_type(dtype, Dims{x->num_elements()}), 0) + 1.0, x->shape());
+  Val element = read_back(c, numbers, a);
+  Val factors = select(eq(element, zeros_like(element)), ones_like(c.x(2)), c.x(2));
+  Vals sorted =
+      apply("sort",
+            {reshape(element, {n}), reshape(factors, {n}), iota(c.b, make_type(dtype, Dims{n}), 0)},
+            {{"dimension", int64_t{0}}, {"is_stable", true}, {"num_keys", int64_t{1}}});
+  Val keys = sorted[0];
+  // What stands `by` places before (behind, if negative) in the same run; 1 outside of it.
+  auto moved = [&](Val v, int64_t by) {
+    auto at = [&](Val from, double edge) {
+      return pad(from, scalar_like(from, edge), {{by, -by, 0}});
+    };
+    return select(eq(keys, at(keys, -1)), at(v, 1), ones_like(v));
+  };
+  Val others;
+  for (int64_t direction : {1, -1}) {
+    Val product = sorted[1];
+    for (int64_t by = 1; by < n; by *= 2) product = product * moved(product, by * direction);
+    product = moved(product, direction);
+    others = others ? others * product : product;
+  }
+  Addressing back{.dropped = {0}, .index_map = {0}, .mode = "promise_in_bounds", .unique = true};
+  Val in_order = scatter("scatter", zeros_like(others), expand_dim(sorted[2], 1), others, back);
+  return reshape(in_order, updates->shape());
 }
 
 Val jvp_multiply_operand(const JvpArgCtx& c) {
@@ -104,8 +134,9 @@ Val jvp_multiply_operand(const JvpArgCtx& c) {
 }
 Val jvp_multiply_updates(const JvpArgCtx& c) {
   Addressing a = scatter_addressing(c.attr());
-  check_multiplies_once(c, a);
-  return c.x(0) * scatter("scatter-add", zeros_like(c.x(0)), c.x(1), c.t(), a);
+  Val slope = read_back(c, c.x(0), a);
+  if (!writes_once(c.in_types[1], a)) slope = slope * product_of_others(c, a);
+  return scatter("scatter-add", zeros_like(c.x(0)), c.x(1), c.t() * slope, a);
 }
 
 void transpose_multiply(TransposeCtx& c) {
@@ -159,10 +190,18 @@ void emit_plain(EmitCtx& c, const Addressing& a, const Combine& combine) {
 }
 
 // XLA drops windows that are not inside, as mode "fill" wants it.
-void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine) {
+void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine, bool rounds) {
   Addressing a = scatter_addressing(c.attr());
   TypeRef updates = c.in_type(2);
   if (updates->num_elements() == 0) return c.set_out(0, c.in(0));
+  // Many updates of one element are summed up, or multiplied, in float32.
+  DType dtype = updates->dtype();
+  if (rounds && is_float(dtype) && info(dtype).bits < 32 && !writes_once(c.in_type(1), a)) {
+    return emit_as(c, [&](const Vals& xs) {
+      Val x = convert(xs[0], DType::kF32), wide = convert(xs[2], DType::kF32);
+      return convert(scatter(op, x, xs[1], wide, a), dtype);
+    });
+  }
   DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
   bool has_dtype = index == c.in_type(1)->dtype();
   if (a.mode != "clip" && has_dtype && !a.index_map.empty()) return emit_plain(c, a, combine);
@@ -212,7 +251,7 @@ void place_scatter(PlaceCtx& c) {
 }
 
 OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine,
-                 std::optional<AttrSpec> attr = std::nullopt) {
+                 bool rounds = false, std::optional<AttrSpec> attr = std::nullopt) {
   OpDef d;
   d.name = std::move(name);
   d.doc = std::move(doc);
@@ -231,7 +270,7 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   d.infer = [dtypes](const InferCtx& c) { return infer_scatter(c, dtypes); };
   d.batch = batch_scatter;
   d.place = place_scatter;
-  d.emit = [name = d.name, combine](EmitCtx& c) { emit_scatter(c, name, combine); };
+  d.emit = [name = d.name, combine, rounds](EmitCtx& c) { emit_scatter(c, name, combine, rounds); };
   d.check = [](CheckCtx& c) {
     Addressing a = scatter_addressing(c.attr());
     check_within(c, c.x(1), a, window_sizes(a, c.in_types[0], c.in_types[2]));
@@ -246,10 +285,11 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   return d;
 }
 
-OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Val (*combine)(Val, Val)) {
+OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Val (*combine)(Val, Val),
+                 bool rounds = false) {
   return scatter_op(
       std::move(name), std::move(doc), dtypes,
-      [combine](const AttrRecord&, Val old, Val update) { return combine(old, update); });
+      [combine](const AttrRecord&, Val old, Val update) { return combine(old, update); }, rounds);
 }
 
 // scatter-apply: the graph is applied to each element as often as windows hold it. The updates only
@@ -285,15 +325,15 @@ void register_scatter(OpRegistry& r) {
   custom(replace, jvp_replace, transpose_replace);
   r.add(std::move(replace));
 
-  OpDef sum =
-      scatter_op("scatter-add", "An array with updates added to windows of it.", kNumbers, add);
+  OpDef sum = scatter_op("scatter-add", "An array with updates added to windows of it.", kNumbers,
+                         add, true);
   r.add(linear(sum, transpose_add, {0, 2}));
   OpDef difference = scatter_op(
-      "scatter-sub", "An array with updates subtracted from windows of it.", kNumbers, sub);
+      "scatter-sub", "An array with updates subtracted from windows of it.", kNumbers, sub, true);
   r.add(linear(difference, transpose_add, {0, 2}));
 
   OpDef multiply = scatter_op("scatter-mul", "An array with windows of it multiplied by updates.",
-                              kNumbers, mul);
+                              kNumbers, mul, true);
   multiply.jvp_kind = JvpKind::kArgs;
   multiply.jvp_args = {jvp_multiply_operand, nullptr, jvp_multiply_updates};
   multiply.transpose = transpose_multiply;
@@ -309,7 +349,7 @@ void register_scatter(OpRegistry& r) {
   r.add(std::move(upper));
 
   OpDef apply = scatter_op("scatter-apply", "An array with a function applied to windows of it.",
-                           kAnyDType, apply_graph, AttrSpec{"jaxpr", AttrType::kGraph});
+                           kAnyDType, apply_graph, false, AttrSpec{"jaxpr", AttrType::kGraph});
   apply.infer = infer_apply;
   r.add(std::move(apply));
 }

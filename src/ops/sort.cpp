@@ -7,6 +7,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/order.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/small_elements.h"
@@ -32,19 +33,11 @@ TypeRefs infer_sort(const InferCtx& c) {
   return TypeRefs(c.operands);
 }
 
-// The real numbers that a key is compared by, one after the other.
-Vals parts(Val key) { return is_complex(key.dtype()) ? Vals{real(key), imag(key)} : Vals{key}; }
-
-Val comes_before(Val x, Val y) {
-  Val less = lt(x, y);
-  if (!is_float(x.dtype())) return less;
-  return logical_or(less, logical_and(eq(x, x), ne(y, y)));
-}
-
-Val is_equal(Val x, Val y) {
-  Val equal = eq(x, y);
-  if (!is_float(x.dtype())) return equal;
-  return logical_or(equal, logical_and(ne(x, x), ne(y, y)));
+// The integers or truth values that a key is compared by, one after the other.
+Vals parts(Val key) {
+  if (is_complex(key.dtype()))
+    return {ordered_bits(real(key), true), ordered_bits(imag(key), true)};
+  return {is_float(key.dtype()) ? ordered_bits(key, true) : key};
 }
 
 // Two elements of each operand in turn -> whether the first of them come before.
@@ -58,9 +51,9 @@ GraphRef comparator(std::span<const TypeRef> types, int64_t num_keys) {
     for (Val part : parts(x)) xs.push_back(part);
     for (Val part : parts(y)) ys.push_back(part);
   }
-  Val before = comes_before(xs.back(), ys.back());
+  Val before = lt(xs.back(), ys.back());
   for (size_t i = xs.size() - 1; i-- > 0;)
-    before = logical_or(comes_before(xs[i], ys[i]), logical_and(is_equal(xs[i], ys[i]), before));
+    before = logical_or(lt(xs[i], ys[i]), logical_and(eq(xs[i], ys[i]), before));
   return b.finish({&before.value, 1});
 }
 

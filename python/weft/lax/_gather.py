@@ -244,8 +244,7 @@ scatter_sub = _scatter(
 scatter_mul = _scatter(
     "scatter-mul",
     "The operand with windows of it multiplied by updates.",
-    "Several updates of one element multiply, in any order. Differentiation with respect to the "
-    "updates\n    is possible if they do not overlap.",
+    "Several updates of one element multiply, in any order.",
 )
 scatter_min = _scatter(
     "scatter-min",

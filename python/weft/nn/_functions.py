@@ -13,13 +13,24 @@ from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import default_float, dtype_of, is_bool, is_complex, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, PreconditionError
-from weft.numpy._reductions import named_axes
+from weft.numpy._reductions import compute_dtype, named_axes
 
 tanh = jnp.tanh
 
 
 def _inexact(x):
     return _core.promote_dtypes_inexact(x)[0]
+
+
+def _wide(x):
+    """x in the dtype in which sums of its elements are taken: they may exceed float16."""
+    wide = compute_dtype(x.dtype)
+    return x if wide == x.dtype else _core.astype(x, wide)
+
+
+def _rounded(x, dtype):
+    """What was computed in a wide dtype, as the result of a function."""
+    return x if x.dtype == dtype else _core.astype(x, dtype)
 
 
 @composite
@@ -300,9 +311,10 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     if b is not None:
         a, b = _core.broadcast_arrays(*_core.promote_dtypes_inexact(a, b))
         a = jnp.where(b != 0, a, -jnp.inf)
+        b = _wide(b)
     else:
         a = _inexact(a)
-    a = _in_mask(a, where)
+    dtype, a = a.dtype, _wide(_in_mask(a, where))
     axes = _axes(axis, a.ndim, "logsumexp")
     shown = a if where is None else jnp.where(where, a, -jnp.inf)
     top = jnp.max(jnp.real(shown), axis=axes, keepdims=True, initial=-jnp.inf)
@@ -313,7 +325,7 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     total = jnp.sum(terms, axis=axes, keepdims=True, where=where)
     sign = jnp.sign(total)
     magnitude = jnp.abs(total) if return_sign else total
-    out = jnp.log(magnitude) + top
+    out, sign = (_rounded(each, dtype) for each in (jnp.log(magnitude) + top, sign))
     if not keepdims:
         dropped = named_axes(axes)[1]
         out, sign = jnp.squeeze(out, dropped), jnp.squeeze(sign, dropped)
@@ -335,14 +347,15 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
 
 @composite(static_argnames=("axis", "keepdims"))
 def _logmeanexp(x, where, *, axis, keepdims):
-    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    shape = _core.typeof(x)[0]
+    x = _inexact(x)
+    total = logsumexp(_wide(x), axis=axis, where=where, keepdims=keepdims)
+    shape = x.shape
     if where is None:
         count = math.prod(shape[each] for each in normalize_axes(axis, len(shape), "logmeanexp"))
     else:
         ones = _core.broadcast_to(_core.astype(1, total.dtype), shape)
         count = jnp.sum(ones, axis=axis, keepdims=keepdims, where=where)
-    return total - jnp.log(count)
+    return _rounded(total - jnp.log(count), x.dtype)
 
 
 @eager_entry(1, "axis")
@@ -358,11 +371,12 @@ def softmax(x, axis: Any = -1, where=None):
 @composite(static_argnames=("axis",))
 def _softmax(x, where, *, axis):
     x = _in_mask(_numbers("softmax", x), where)
+    dtype, x = x.dtype, _wide(x)
     axes = _axes(axis, x.ndim, "softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     terms = jnp.exp(shown - top)
-    result = terms / jnp.sum(terms, axis=axes, keepdims=True, where=where)
+    result = _rounded(terms / jnp.sum(terms, axis=axes, keepdims=True, where=where), dtype)
     return result if where is None else jnp.where(where, result, 0)
 
 
@@ -379,12 +393,13 @@ def log_softmax(x, axis: Any = -1, where=None):
 @composite(static_argnames=("axis",))
 def _log_softmax(x, where, *, axis):
     x = _in_mask(_numbers("log_softmax", x), where)
+    dtype, x = x.dtype, _wide(x)
     axes = _axes(axis, x.ndim, "log_softmax")
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     shifted = shown - top
     total = jnp.sum(jnp.exp(shifted), axis=axes, keepdims=True, where=where)
-    result = shifted - jnp.log(total)
+    result = _rounded(shifted - jnp.log(total), dtype)
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
@@ -418,6 +433,9 @@ def standardize(
 @composite(static_argnames=("axis", "algorithm"))
 def _standardize(x, mean, variance, epsilon, where, *, axis, algorithm):
     x = _inexact(x)
+    given = [each for each in (mean, variance, epsilon) if each is not None]
+    dtype = _core.result_type(x, *given)[0]
+    x = _wide(x)
 
     def average(values):
         return jnp.mean(values, axis=axis, keepdims=True, where=where)
@@ -428,7 +446,7 @@ def _standardize(x, mean, variance, epsilon, where, *, axis, algorithm):
         variance = jnp.clip(average(jnp.square(x)) - jnp.square(mean), 0)
     elif variance is None:
         variance = average(jnp.square(x - mean))
-    return jnp.subtract(x, mean) * lax.rsqrt(jnp.add(variance, epsilon))
+    return _rounded(jnp.subtract(x, mean) * lax.rsqrt(jnp.add(variance, epsilon)), dtype)
 
 
 def one_hot(x, num_classes, *, dtype=None, axis=-1):

@@ -16,7 +16,7 @@ from weft.numpy._linalg import dot
 from weft.numpy._matrices import diagonal
 from weft.numpy._moments import average, mean
 from weft.numpy._products import flattened
-from weft.numpy._reductions import sum as array_sum
+from weft.numpy._reductions import compute_dtype, sum as array_sum
 from weft.numpy._shape import reshape, transpose
 
 
@@ -200,10 +200,12 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
     Raises RuntimeError for weights of another number than that of the observations.
     """
-    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    own, result = _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    return result if dtype_of(result) == own else _core.astype(result, own)
 
 
 def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
+    """The dtype of the result, and the covariances in the dtype in which sums are taken."""
     if ndim_of(m) > 2 or (y is not None and ndim_of(y) > 2):
         raise ShapeError(f"[{function}] expected arrays with at most two axes")
     if dtype is not None:
@@ -224,7 +226,9 @@ def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
                 f"{shape_of(weights)}"
             )
     ddof = (0 if bias else 1) if ddof is None else ddof
-    return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=float(ddof), dtype=dtype)
+    given = [x for x in (m, y) if x is not None]
+    own = dtype_of(_core.promote_dtypes_inexact(*given)[0]) if dtype is None else dtype
+    return own, _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=float(ddof), dtype=dtype)
 
 
 @composite(static_argnames=("rowvar", "ddof", "dtype"))
@@ -238,6 +242,7 @@ def _cov(m, y, fweights, aweights, *, rowvar, ddof, dtype):
         m = rows(*_core.promote_dtypes_inexact(m))
     else:
         m = concatenate([rows(x) for x in _core.promote_dtypes_inexact(m, y)])
+    m = _core.astype(m, compute_dtype(dtype_of(m)))
     weights, divisor = _observations(m, fweights, aweights, ddof)
     center = mean(m, 1, keepdims=True) if weights is None else average(m, 1, weights, False, True)
     centered = u.subtract(m, center)
@@ -269,7 +274,9 @@ def corrcoef(x, y=None, rowvar=True, dtype=None):
 
     For the arguments see `cov`.
     """
-    return _correlations(_covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype))
+    own, c = _covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype)
+    result = _correlations(c)
+    return result if dtype_of(result) == own else _core.astype(result, own)
 
 
 @composite

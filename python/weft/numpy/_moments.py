@@ -99,10 +99,13 @@ def _average(a, weights, *, axes, keepdims):
         result = mean(a, axes, keepdims=keepdims)
         count = _core.astype(math.prod(shape[axis] for axis in axes), dtype_of(result))
         return result, _core.broadcast_to(count, shape_of(result))
-    a, weights = _core.promote_dtypes_inexact(a, weights)
+    dtype, weak = _core.result_type(*_core.promote_dtypes_inexact(a, weights))
+    working = r.compute_dtype(dtype)
+    a, weights = (_core.astype(x, working, weak) for x in (a, weights))
     weights = aligned_weights(weights, shape, axes)
     total = r.sum(_core.broadcast_to(weights, shape), axes, keepdims=keepdims)
-    return u.divide(r.sum(u.multiply(a, weights), axes, keepdims=keepdims), total), total
+    result = u.divide(r.sum(u.multiply(a, weights), axes, keepdims=keepdims), total)
+    return _core.astype(result, dtype, weak), _core.astype(total, dtype, weak)
 
 
 def check_weights(function, weights, shape, axes, axis):

@@ -101,6 +101,11 @@ def _matrix_order(function, order):
 @composite(static_argnames=("ord", "axes", "keepdims"))
 def _vector(x, *, ord, axes, keepdims):
     (x,) = _core.promote_dtypes_inexact(x)
+    dtype = dtype_of(x)
+    if r.compute_dtype(dtype) != dtype:
+        # Sums of squares or powers may exceed the dtype, though their roots do not.
+        x = _core.astype(x, r.compute_dtype(dtype))
+        return _core.astype(_vector(x, ord=ord, axes=axes, keepdims=keepdims), dtype)
     options = {"axis": axes, "keepdims": keepdims}
     if ord == 2:
         return u.sqrt(r.sum(_squares(x), **options))
@@ -138,7 +143,7 @@ def _matrix(x, *, ord, axes, keepdims):
     (x,) = _core.promote_dtypes_inexact(x)
     row, column = axes
     if ord == "fro":
-        result = u.sqrt(r.sum(_squares(x), axes))
+        result = _vector(x, ord=2, axes=axes, keepdims=False)
     elif ord in (1, -1, _INF, -_INF):
         summed, other = (row, column) if abs(ord) == 1 else (column, row)
         sums = r.sum(u.absolute(x), summed, keepdims=True)

@@ -30,7 +30,7 @@ def quantile(
     *,
     weights=None,
 ):
-    """The values below which shares of the elements lie; NaN if there is NaN among them.
+    """The values below which shares of the elements lie; NaN if there is NaN among them, or none.
 
     Args:
       a: array of real numbers.
@@ -110,7 +110,8 @@ def nanpercentile(
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The element in the middle, or the mean of the two there; NaN if there is NaN among them.
+    """The element in the middle, or the mean of the two there; NaN if there is NaN among them, or
+    none.
 
     Args:
       a: array of real numbers.
@@ -154,11 +155,6 @@ def _quantile(function, a, q, axis, method, keepdims, weights):
                 f"[{function}] weights are for method 'inverted_cdf'; got method {method!r}"
             )
         check_weights(function, weights, shape, axes, axis)
-    batch = [n for i, n in enumerate(shape) if i not in axes]
-    if math.prod(shape[i] for i in axes) == 0 and math.prod(batch):
-        raise ShapeError(
-            f"[{function}] expected at least one element along axes {axes}; got shape {shape}"
-        )
     return _quantiles(
         a,
         q,
@@ -184,8 +180,8 @@ def _quantiles(a, q, weights, *, axes, method, keepdims, skip_nan):
 
     q, _ = _core.promote_dtypes_inexact(q, working.type(0))
     shares = reshape(q, (1,) * len(batch) + (math.prod(shape_of(q)),))
-    if math.prod(sizes) == 0:
-        found = _core.broadcast_to(_core.astype(0, dtype), (*sizes, shape_of(shares)[-1]))
+    if math.prod(shape) == 0:
+        found = _core.broadcast_to(_core.astype(math.nan, dtype), (*sizes, shape_of(shares)[-1]))
     else:
         lines = _core.astype(as_lines(a), dtype)
         missing = u.isnan(lines)

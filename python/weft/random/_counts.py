@@ -5,7 +5,7 @@ import numpy as np
 from weft import _core, lax, numpy as jnp
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
-from weft.dtypes import default_float, dtype_of, is_float, requested_dtype
+from weft.dtypes import default_float, dtype_of, iinfo, is_float, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._sharding import can_be_split
 from weft.random._continuous import uniform_within
@@ -26,7 +26,8 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     Args:
       key: a key.
       lam: the mean, not negative; a number or an array that broadcasts to the shape. It counts in
-        float32.
+        float32. Of an infinite mean all numbers are the greatest of the dtype; of NaN and of a
+        negative one they are -1.
       shape: shape of the result; None for that of `lam`.
       dtype: an integer dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
@@ -39,10 +40,11 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
 @composite(static_argnames=("shape", "dtype"))
 def _poisson(key, lam, *, shape, dtype):
     (lam,) = spread((lax.stop_gradient(lam),), shape, _F32)
-    small = jnp.isnan(lam) | (lam < 10)
+    small, endless = jnp.isnan(lam) | (lam < 10), jnp.isinf(lam)
     few = _product_count(key, jnp.where(small, lam, 0), dtype)
-    many = _poisson_by_rejection(key, jnp.where(small, 1e5, lam))
-    return jnp.where(lam == 0, 0, jnp.where(small, few, _core.astype(many, dtype)))
+    many = _poisson_by_rejection(key, jnp.where(small | endless, 1e5, lam))
+    many = jnp.where(endless, iinfo(dtype).max, _core.astype(many, dtype))
+    return jnp.where(lam == 0, 0, jnp.where(small, few, many))
 
 
 def _product_count(key, lam, dtype):
@@ -123,7 +125,8 @@ def _binomial(key, n, p, *, shape, dtype):
     small = bad_n | (n * q <= 10)
     trials = jnp.floor(n)
     few = _geometric_count(key, jnp.where(small, trials, 0), q)
-    many = _binomial_by_rejection(key, jnp.where(small, 1e4, trials), jnp.where(small, 0.5, q))
+    ended = small | endless
+    many = _binomial_by_rejection(key, jnp.where(ended, 1e4, trials), jnp.where(ended, 0.5, q))
     count = _core.astype(jnp.where(small, few, many), dtype)
     trials = _core.astype(trials, dtype)
     count = jnp.where(bad_q | bad_n, jnp.nan, jnp.where(endless, jnp.inf, count))

@@ -8,6 +8,7 @@ from weft._arguments import ndim_of, normalize_axis, shape_of
 from weft._jit import composite
 from weft.dtypes import default_float, default_int, dtype_of, is_float
 from weft.errors import AttributeValueError, AxisError
+from weft.numpy._reductions import compute_dtype
 
 _POLICIES = ("propagate", "omit", "raise")
 
@@ -158,6 +159,7 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
 @composite(static_argnames=("axis", "ddof", "omit", "keepdims"))
 def _sem(a, *, axis, ddof, omit, keepdims):
     (a,) = _core.promote_dtypes_inexact(a)
+    dtype, a = a.dtype, _core.astype(a, compute_dtype(a.dtype))
     if omit:
         deviation = jnp.nanstd(a, axis=axis, ddof=ddof, keepdims=keepdims)
         count = jnp.sum(~jnp.isnan(a), axis=axis, keepdims=keepdims)
@@ -165,4 +167,4 @@ def _sem(a, *, axis, ddof, omit, keepdims):
         deviation = jnp.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
         count = a.size if axis is None else a.shape[axis]
     root = jnp.sqrt(_core.astype(count, dtype_of(deviation)))
-    return _core.astype(deviation / root, a.dtype)
+    return _core.astype(deviation / root, dtype)

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "cdf",
@@ -27,7 +27,7 @@ def logpmf(k, p, loc=0):
     k, p, loc = sample("bernoulli.logpmf", k, p, loc)
     k = k - loc
     value = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
-    return jnp.where((k < 0) | (k > 1), -math.inf, value)
+    return with_nan(jnp.where((k < 0) | (k > 1), -math.inf, value), k, p)
 
 
 @composite

@@ -10,7 +10,7 @@ from weft import lax, numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "cdf",
@@ -36,7 +36,7 @@ def logpdf(x, a, b, loc=0, scale=1):
     value = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
     value = value - special.betaln(a, b) - jnp.log(scale)
     value = jnp.where((y < 0) | (y > 1), -math.inf, value)
-    return jnp.where((a <= 0) | (b <= 0), math.nan, value)
+    return with_nan(jnp.where((a <= 0) | (b <= 0), math.nan, value), y, a, b)
 
 
 @composite

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "logpmf",
@@ -27,7 +27,7 @@ def logpmf(k, n, a, b, loc=0):
     value = special.betaln(y + a, n - y + b) - special.betaln(a, b)
     value = value - jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
     value = jnp.where((y < 0) | (y > n), -math.inf, value)
-    return jnp.where((n < 0) | (a <= 0) | (b <= 0), math.nan, value)
+    return with_nan(jnp.where((n < 0) | (a <= 0) | (b <= 0), math.nan, value), y, n, a, b)
 
 
 @composite

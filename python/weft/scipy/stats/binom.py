@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, with_nan
 
 __all__ = [
     "logpmf",
@@ -25,10 +25,10 @@ def logpmf(k, n, p, loc=0):
     k, n, p, loc = reals("binom.logpmf", k, n, p, loc)
     y = k - loc
     inside = (y >= 0) & (y < n + 1)
-    y = jnp.where(inside, y, 0)
+    given, y = y, jnp.where(inside, y, 0)
     choices = -jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
     value = choices + special.xlogy(y, p) + special.xlog1py(n - y, -p)
-    return jnp.where(inside, value, -math.inf)
+    return with_nan(jnp.where(inside, value, -math.inf), given, n, p)
 
 
 @composite

@@ -8,7 +8,7 @@ from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import IndexOutOfBoundsError, ShapeError
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, with_nan
 
 __all__ = [
     "logpdf",
@@ -44,7 +44,8 @@ def logpdf(x, alpha):
     valid = jnp.all(x > 0, axis=0) & (jnp.abs(jnp.sum(x, axis=0) - 1) < 1e-6)
     terms = special.xlogy(alpha - 1, jnp.where(valid, x, 1)) - special.gammaln(alpha)
     value = jnp.sum(terms, axis=0) + special.gammaln(jnp.sum(alpha))
-    return jnp.where(valid, value, -math.inf)
+    value = jnp.where(valid, value, -math.inf)
+    return with_nan(value, jnp.sum(x, axis=0), jnp.sum(alpha))
 
 
 def _shape_error(shapes):

@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, with_nan
 
 __all__ = [
     "cdf",
@@ -28,7 +28,7 @@ def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("expon.logpdf", x, loc, scale)
     value = -(x - loc) / scale - jnp.log(scale)
-    return jnp.where(x < loc, -math.inf, value)
+    return with_nan(jnp.where(x < loc, -math.inf, value), scale)
 
 
 @composite
@@ -59,7 +59,7 @@ def sf(x, loc=0, scale=1):
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = reals("expon.logsf", x, loc, scale)
-    return jnp.where(x < loc, 0, -(x - loc) / scale)
+    return with_nan(jnp.where(x < loc, 0, -(x - loc) / scale), scale)
 
 
 @composite

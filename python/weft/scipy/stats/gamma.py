@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals, sample
+from weft.scipy.special._evaluate import reals, sample, with_nan
 
 __all__ = [
     "cdf",
@@ -36,7 +36,7 @@ def logpdf(x, a, loc=0, scale=1):
     outside = y < 0
     y = jnp.where(outside, 1, y)  # where no slope is NaN
     value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
-    return jnp.where(outside, -math.inf, value)
+    return with_nan(jnp.where(outside, -math.inf, value), a)
 
 
 @composite

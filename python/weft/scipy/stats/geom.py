@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "logpmf",
@@ -25,7 +25,7 @@ def logpmf(k, p, loc=0):
     k, p, loc = sample("geom.logpmf", k, p, loc)
     y = k - loc
     value = special.xlog1py(y - 1, -p) + jnp.log(p)
-    return jnp.where(y <= 0, -math.inf, value)
+    return with_nan(jnp.where(y <= 0, -math.inf, value), p)
 
 
 @composite

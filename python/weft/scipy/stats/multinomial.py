@@ -8,7 +8,7 @@ from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import dtype_of, is_integer
 from weft.errors import DTypeError
 from weft.scipy import special
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, with_nan
 
 __all__ = [
     "logpmf",
@@ -39,7 +39,7 @@ def logpmf(x, n, p):
     counts, trials = _core.astype(x, p.dtype), _core.astype(n, p.dtype)
     terms = special.xlogy(counts, p) - special.gammaln(counts + 1)
     value = special.gammaln(trials + 1) + jnp.sum(terms, axis=-1)
-    return jnp.where(jnp.equal(jnp.sum(x), n), value, -math.inf)
+    return with_nan(jnp.where(jnp.equal(jnp.sum(x), n), value, -math.inf), jnp.sum(p))
 
 
 @composite

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "logpmf",
@@ -26,7 +26,7 @@ def logpmf(k, n, p, loc=0):
     y = k - loc
     choices = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
     value = choices + special.xlogy(n, p) + special.xlog1py(y, -p)
-    return jnp.where(y < 0, -math.inf, value)
+    return with_nan(jnp.where(y < 0, -math.inf, value), n, p)
 
 
 @composite

@@ -9,7 +9,7 @@ import math
 from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import sample
+from weft.scipy.special._evaluate import sample, with_nan
 
 __all__ = [
     "cdf",
@@ -29,7 +29,7 @@ def logpdf(x, b, loc=0, scale=1):
     x, b, loc, scale = sample("pareto.logpdf", x, b, loc, scale)
     y = (x - loc) / scale
     value = jnp.log(b / scale) - (b + 1) * jnp.log(y)
-    return jnp.where(y < 1, -math.inf, value)
+    return with_nan(jnp.where(y < 1, -math.inf, value), b)
 
 
 @composite

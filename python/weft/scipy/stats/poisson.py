@@ -10,7 +10,7 @@ from weft import lax, numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import computed, horner, reals, sample
+from weft.scipy.special._evaluate import computed, horner, reals, sample, with_nan
 
 __all__ = [
     "cdf",
@@ -50,7 +50,7 @@ def logpmf(k, mu, loc=0):
     k, mu, loc = reals("poisson.logpmf", k, mu, loc)
     y = k - loc
     value = special.xlogy(y, mu) - special.gammaln(y + 1) - mu
-    return jnp.where((y < 0) | (y != jnp.round(y)), -math.inf, value)
+    return with_nan(jnp.where((y < 0) | (y != jnp.round(y)), -math.inf, value), y, mu)
 
 
 @composite
@@ -64,7 +64,8 @@ def cdf(k, mu, loc=0):
     """The probability of a value of at most k."""
     k, mu, loc = sample("poisson.cdf", k, mu, loc)
     y = k - loc
-    return jnp.where(y < 0, 0, special.gammaincc(jnp.floor(jnp.where(y < 0, 0, y)) + 1, mu))
+    value = special.gammaincc(jnp.floor(jnp.where(y < 0, 0, y)) + 1, mu)
+    return with_nan(jnp.where(y < 0, 0, value), mu)
 
 
 @composite
@@ -75,7 +76,7 @@ def entropy(mu, loc=0):
     J. Boersma, "The entropy of a Poisson distribution", SIAM Review 30 (1988).
     """
     mu, loc = reals("poisson.entropy", mu, loc)
-    return computed(_entropy, mu)
+    return with_nan(computed(_entropy, mu), loc)
 
 
 _open_to_users(__name__)

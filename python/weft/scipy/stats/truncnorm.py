@@ -11,7 +11,7 @@ from weft._arguments import strong
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
-from weft.scipy.special._evaluate import exp_or_nan, reals
+from weft.scipy.special._evaluate import exp_or_nan, reals, with_nan
 from weft.scipy.stats import norm
 
 __all__ = [
@@ -75,7 +75,7 @@ def pdf(x, a, b, loc=0, scale=1):
 
 
 def _log_lower(y, lowest, highest):
-    """Logarithm of the probability of a value of at most y; 0 where y is NaN, as in jax."""
+    """Logarithm of the probability of a value of at most y."""
     a, b, valid = _safe(lowest, highest)
     below, above = y <= a, y >= b
     inside = jnp.where(below | above, 0.5 * (a + b), y)
@@ -88,7 +88,7 @@ def _log_lower(y, lowest, highest):
     value = jnp.where(value > -0.1, jnp.log1p(-jnp.exp(jnp.minimum(upper, -0.1))), value)
     value = jnp.where(y > lowest, jnp.where(valid, value, math.nan), 0)
     value = jnp.where(y <= lowest, -math.inf, jnp.where(y >= highest, 0, value))
-    return jnp.where(lowest >= highest, math.nan, value)
+    return with_nan(jnp.where(lowest >= highest, math.nan, value), y, lowest, highest)
 
 
 @composite

@@ -10,7 +10,7 @@ from weft import numpy as jnp
 from weft._arguments import strong
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
-from weft.scipy.special._evaluate import reals
+from weft.scipy.special._evaluate import reals, with_nan
 
 __all__ = [
     "cdf",
@@ -26,7 +26,7 @@ def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("uniform.logpdf", x, loc, scale)
     outside = (x < loc) | (x > loc + scale)
-    return jnp.where(outside, -math.inf, -jnp.log(scale))
+    return with_nan(jnp.where(outside, -math.inf, -jnp.log(scale)), x, loc, scale)
 
 
 @composite
@@ -39,8 +39,7 @@ def pdf(x, loc=0, scale=1):
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("uniform.cdf", x, loc, scale)
-    y = (x - loc) / scale
-    return strong(jnp.where(jnp.isnan(y), 0, jnp.clip(y, 0, 1)))
+    return strong(jnp.clip((x - loc) / scale, 0, 1))
 
 
 @composite

@@ -22,7 +22,7 @@ def _log_density(function, x, c):
     """The logarithm of the density, and for which parameters it is one."""
     x, c = reals(f"wrapcauchy.{function}", x, c)
     value = jnp.log1p(-c * c) - math.log(2 * math.pi) - jnp.log1p(c * (c - 2 * jnp.cos(x)))
-    value = jnp.where((x >= 0) & (x <= 2 * math.pi), value, -math.inf)
+    value = jnp.where((x < 0) | (x > 2 * math.pi), -math.inf, value)
     return value, (c > 0) & (c < 1)
 
 
