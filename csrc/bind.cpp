@@ -4,6 +4,7 @@
 
 #include "array.h"
 #include "attrs.h"
+#include "hooks.h"
 #include "location.h"
 #include "trace.h"
 
@@ -64,7 +65,7 @@ void check_ranks(std::span<const Operand> xs, std::string_view op) {
                                        : " operands of one rank, or without axes; got ",
                          types_text(xs), " (weft_numpy_rank_promotion)");
   if (mode == kWarn) {
-    check(PyErr_WarnEx(PyExc_UserWarning, what.c_str(), 1));
+    notice("warn", {to_text(what)});
   } else {
     raise_error("ShapeError", what, "\n  Reshape one of them, as with x[None, :].");
   }
@@ -72,7 +73,7 @@ void check_ranks(std::span<const Operand> xs, std::string_view op) {
 
 // The value converted to `dtype` (kBool: by comparison with zero).
 Value converted(TraceContext& c, const Operand& x, DType dtype, Promotion promotion) {
-  if (promotion == Promotion::kBool && x.type->dtype() != DType::kBool) {
+  if (promotion == Promotion::kBool && x.type->dtype() != DType::kBool && !is_python_int(x)) {
     DType own = x.type->dtype();
     Value v = value_in(c, x, own);
     Value args[] = {v, c.builder.literal(make_literal(own, int64_t{0}))};
@@ -262,15 +263,68 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
   return Ref::steal(make_tracer(c, result, common.weak));
 }
 
+// The limit of an integer dtype, above or below, as a Python int.
+static Ref limit_of(DType dtype, int side) {
+  int digits = info(dtype).bits - is_signed_int(dtype);
+  uint64_t highest = ~uint64_t{0} >> (64 - digits);
+  if (side > 0) return Ref::checked(PyLong_FromUnsignedLongLong(highest));
+  return Ref::checked(
+      PyLong_FromLongLong(is_signed_int(dtype) ? -static_cast<int64_t>(highest) - 1 : 0));
+}
+
+// A comparison of integers with a Python int that their dtype does not hold has one answer for all
+// of them, as in NumPy. So has a comparison with the limit of the dtype on that side. Null if no
+// operand, or both, are such an int.
+static Ref compare_beyond(const OpDef& op, std::span<const Operand> xs, DType dtype) {
+  static const OpDef* const ops[] = {&registry().get("lt"), &registry().get("le"),
+                                     &registry().get("gt"), &registry().get("ge"),
+                                     &registry().get("eq"), &registry().get("ne")};
+  auto found = std::find(std::begin(ops), std::end(ops), &op);
+  if (found == std::end(ops)) return Ref();
+  int sides[] = {0, 0};
+  for (size_t i : {0, 1})
+    if (is_python_int(xs[i])) sides[i] = side_of(xs[i], dtype);
+  if ((sides[0] != 0) == (sides[1] != 0)) return Ref();
+  size_t beyond = sides[0] ? 0 : 1;
+  bool is_first_less = sides[0] < 0 || sides[1] > 0;
+  auto which = found - std::begin(ops);
+  bool answer = which < 2 ? is_first_less : which < 4 ? !is_first_less : which == 5;
+  // The address of each is part of the key under which eager programs are cached.
+  static const Elementwise certain[] = {{ops[0], Promotion::kNumpy},
+                                        {ops[1], Promotion::kNumpy},
+                                        {ops[2], Promotion::kNumpy},
+                                        {ops[3], Promotion::kNumpy}};
+  Ref limit = limit_of(dtype, sides[beyond]);
+  Operand operands[] = {xs[0], xs[1]};
+  operands[beyond].object = limit.get();
+  return elementwise(certain[answer ? (is_first_less ? 1 : 3) : (is_first_less ? 2 : 0)], operands,
+                     nullptr);
+}
+
+// Python ints wrap around beside integers of fewer bits only where that is what arithmetic modulo
+// a power of two makes of the result. The greater or smaller of two numbers is not.
+static void check_python_ints(const Elementwise& f, std::span<const Operand> xs, DType common) {
+  static const OpDef* const extrema[] = {&registry().get("max"), &registry().get("min")};
+  bool is_extremum = std::find(std::begin(extrema), std::end(extrema), f.op) != std::end(extrema);
+  for (const Operand& x : xs) {
+    if (is_inexact(common) || f.promotion == Promotion::kLax) check_python_int(x);
+    if (is_integer(common) && is_extremum) check_python_int(x, common);
+  }
+}
+
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
-  for (const Operand& x : xs) check_python_int(x);
   PromotionType common = common_dtype(xs, f.promotion, f.op->name);
+  if (f.promotion == Promotion::kNumpy && xs.size() == 2 && is_integer(common.dtype))
+    if (Ref answer = compare_beyond(*f.op, xs, common.dtype)) return answer;
+  check_python_ints(f, xs, common.dtype);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);
   EagerCall call{&f, attrs, {}, xs, {}};
   call.extra.add({static_cast<int64_t>(common.dtype), common.weak});
-  for (const Operand& x : xs)
-    call.scalar_dtypes.push_back(f.promotion == Promotion::kBool ? x.type->dtype() : common.dtype);
+  for (const Operand& x : xs) {
+    bool is_own = f.promotion == Promotion::kBool && !is_python_int(x);
+    call.scalar_dtypes.push_back(is_own ? x.type->dtype() : common.dtype);
+  }
   return run_for_one(call, [&](std::span<const Operand> abstract) {
     return Objects{record_elementwise(innermost_staged(), f, abstract, attrs, common)};
   });

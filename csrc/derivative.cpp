@@ -26,6 +26,18 @@ void check_inputs(const Point& point, const Function& f, bool holomorphic, bool 
 
 void check_loss(const Point& point, const Function& f, bool holomorphic) {
   if (point.value.definition) {
+    if (point.value.num_leaves == 0) {  // None, or an empty tuple
+      Ref none = Ref::checked(PyTuple_New(0));
+      Ref value = Ref::checked(
+          PyObject_CallMethodOneArg(point.value.definition.get(), name("unflatten"), none.get()));
+      if (value.get() == Py_None) {
+        PyErr_Format(PyExc_TypeError,
+                     "grad expected one scalar from '%U'; got None\n"
+                     "  Return the loss: a function without `return` gives None.",
+                     f.name);
+        throw PythonError{};
+      }
+    }
     PyErr_Format(PyExc_TypeError,
                  "grad expected one scalar from '%U'; got a tree of %zu arrays\n"
                  "  Return the loss alone, or (loss, anything) with has_aux=True.",

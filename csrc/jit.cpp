@@ -3,7 +3,7 @@
 
 #include "jit.h"
 
-#include <optional>
+#include <algorithm>
 
 #include "array.h"
 #include "cell.h"
@@ -177,6 +177,20 @@ EntryRef find_or_trace(const JitState& s, Call& call) {
   return entry;
 }
 
+// Whether an argument of a composite() is a Python int that a program cannot take as it is: one
+// beyond the default integer dtype, or beyond that of another argument where that matters. What
+// becomes of it, the operations of the function say.
+bool has_wide_int(const JitState& s, const Call& call) {
+  auto is_beyond = [&](const Operand& x) {
+    if (!is_python_int(x)) return false;
+    if (side_of(x, x.type->dtype()) != 0) return true;
+    return s.exact_ints && std::ranges::any_of(call.operands, [&](const Operand& y) {
+             return !y.weak && is_integer(y.type->dtype()) && side_of(x, y.type->dtype()) != 0;
+           });
+  };
+  return s.library && std::ranges::any_of(call.operands, is_beyond);
+}
+
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
     const JitState& s = *as_jit(self)->state;
@@ -186,6 +200,7 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     if (s.library && jit_disabled() && !is_on(kKeyReuse)) whole.emplace(kDisableJit.mask());
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
+    if (has_wide_int(s, call)) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     EntryRef entry = find_or_trace(s, call);
     return call_entry(s, *entry, call).release();
   });
@@ -195,18 +210,19 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
 //             inline, keep_unused, library, traces, device=-1, compiler_options=None,
-//             in_shardings=None, out_shardings=None, compile="auto")
+//             in_shardings=None, out_shardings=None, compile="auto", exact_ints=False)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
         *traces;
     PyObject* compiler_options = Py_None;
     PyObject *in_shardings = Py_None, *out_shardings = Py_None, *cut = nullptr;
-    int is_inline, keep_unused, library, device = -1;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOU", &function, &function_name, &PyTuple_Type,
+    int is_inline, keep_unused, library, device = -1, exact_ints = 0;
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOUp", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
                           &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
-                          &device, &compiler_options, &in_shardings, &out_shardings, &cut))
+                          &device, &compiler_options, &in_shardings, &out_shardings, &cut,
+                          &exact_ints))
       throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
@@ -228,6 +244,7 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     state->is_inline = is_inline;
     state->keep_unused = keep_unused;
     state->library = library;
+    state->exact_ints = exact_ints;
     if (device >= 0) check_device(device);
     if (device >= 0) state->at = device_table()[static_cast<size_t>(device)].sharding;
     if (in_shardings != Py_None) state->in_shardings = Ref::borrow(in_shardings);

@@ -33,15 +33,8 @@ uint64_t static_hash(const JitState& s, PyObject* value, PyObject* key) {
 
 // A leaf that is neither array nor number, at the position that its path names.
 [[noreturn]] void raise_bad_leaf(const JitState& s, PyObject* tree, PyObject* leaf, size_t i) {
-  Ref text = Ref::checked(PyObject_Repr(leaf));
-  std::string shown = readable(text.get());
-  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  std::string way_out = way_to_array(leaf);
-  if (way_out.empty() && !s.library)
-    way_out = "\n  Mark it static (static_argnums, static_argnames) if it is no data.";
-  raise_error(is_foreign_array(leaf) ? "ForeignArrayError" : "ArgumentTypeError",
-              "expected an array, a number or a tree of them for ", describe_leaf(s, tree, i),
-              "; got ", Py_TYPE(leaf)->tp_name, ": ", shown, way_out);
+  Ref where = to_text(describe_leaf(s, tree, i));
+  reject(hooks.reject_leaf, {leaf, where.get(), s.library ? Py_False : Py_True});
 }
 
 Operand classify_argument(PyObject* o, bool allow_abstract) {

@@ -146,8 +146,7 @@ std::shared_ptr<Entry> trace(const JitState& s, const Call& call) {
         Ref out_tree = entry->out_tree ? entry->out_tree : Ref::borrow(Py_None);
         Ref path = Ref::checked(PyObject_CallFunctionObjArgs(
             hooks.describe_output.get(), s.function.get(), out_tree.get(), number.get(), nullptr));
-        raise_error("ArgumentTypeError", "expected arrays and numbers in ", readable(path.get()),
-                    "; got ", Py_TYPE(leaves[i].get())->tp_name);
+        reject(hooks.reject_leaf, {leaves[i].get(), path.get()});
       }
       context_for({&x, 1});  // raises for a tracer of a finished trace
       add_output(x);

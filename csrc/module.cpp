@@ -10,6 +10,7 @@
 #include "compiler.h"
 #include "deferred.h"
 #include "derivative.h"
+#include "dlpack.h"
 #include "dtypes.h"
 #include "eager_entry.h"
 #include "graph_object.h"
@@ -104,6 +105,7 @@ NB_MODULE(_core, m) {
   init_batching(m.ptr());
   bind_shardings(m);
   bind_array_functions(m);
+  bind_dlpack(m);
   bind_graph_objects(m);
   bind_jaxpr_view(m);
   bind_compiler(m);

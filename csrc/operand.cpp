@@ -174,13 +174,32 @@ Operand classify_operand(PyObject* o, std::string_view op) {
   throw PythonError{};
 }
 
-void check_python_int(const Operand& x) {
-  if (x.kind != OperandKind::kScalar || !PyLong_CheckExact(x.object)) return;
+int side_of(const Operand& x, DType dtype) {
   int overflow = 0;
   long long i = PyLong_AsLongLongAndOverflow(x.object, &overflow);
-  DType dtype = canonicalize(DType::kI64, x64_enabled());
-  if (overflow || make_literal(dtype, static_cast<int64_t>(i)).as_int() != i)
-    out_of_range(x.object, dtype);
+  int bits = info(dtype).bits;
+  if (overflow > 0 && dtype == DType::kU64) {
+    PyLong_AsUnsignedLongLong(x.object);
+    bool is_wider = PyErr_Occurred();
+    PyErr_Clear();
+    return is_wider;
+  }
+  if (overflow) return overflow;
+  if (is_unsigned_int(dtype)) return i < 0 ? -1 : bits < 64 && i >> bits != 0;
+  // What is left of a value of the dtype without its digits is its sign.
+  long long sign = i >> (bits - 1);
+  return sign == 0 || sign == -1 ? 0 : i < 0 ? -1 : 1;
+}
+
+bool is_python_int(const Operand& x) {
+  return x.kind == OperandKind::kScalar && x.weak && PyLong_Check(x.object);
+}
+
+void check_python_int(const Operand& x, DType dtype) {
+  if (is_python_int(x) && side_of(x, dtype) != 0) out_of_range(x.object, dtype);
+}
+void check_python_int(const Operand& x) {
+  check_python_int(x, canonicalize(DType::kI64, x64_enabled()));
 }
 
 Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
@@ -213,6 +232,7 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
   }
   int overflow = 0;
   long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (is_bool(dtype)) return make_literal(dtype, static_cast<int64_t>(overflow != 0 || i != 0));
   if (overflow > 0) {
     unsigned long long u = PyLong_AsUnsignedLongLong(o);
     bool known = !PyErr_Occurred();
@@ -229,21 +249,14 @@ Literal scalar_value(const Operand& x, DType dtype, Wrapping wrapping) {
     return convert(make_literal(DType::kF64, d), dtype);
   }
   bool fits = !overflow;
-  if (fits && x.weak && is_integer(dtype)) {
-    auto holds = [&](DType d) {
-      Literal back = make_literal(d, static_cast<int64_t>(i));
-      return is_unsigned_int(d) ? i >= 0 && back.lo == static_cast<uint64_t>(i)
-                                : back.as_int() == i;
-    };
-    fits = holds(dtype) ||
-           (wrapping == Wrapping::kNarrow && holds(canonicalize(DType::kI64, x64_enabled())));
-  }
+  if (fits && x.weak && is_integer(dtype))
+    fits = side_of(x, dtype) == 0 || (wrapping == Wrapping::kNarrow &&
+                                      side_of(x, canonicalize(DType::kI64, x64_enabled())) == 0);
   if (!fits) out_of_range(o, dtype);
   if (is_inexact(dtype)) {
     // A long has more digits than a double; round once, as NumPy does.
     return convert(make_literal(DType::kF64, static_cast<double>(i)), dtype);
   }
-  if (is_bool(dtype)) return make_literal(dtype, static_cast<int64_t>(i != 0));
   return make_literal(dtype, static_cast<int64_t>(i));
 }
 

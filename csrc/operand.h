@@ -48,7 +48,11 @@ bool is_of_numpy(PyObject* o);
 // How to make an array of an object that is none, as the end of a message; empty if there is no
 // way.
 std::string way_to_array(PyObject* o);
-// Raises OverflowError for a Python int that does not fit the default integer dtype.
+bool is_python_int(const Operand& x);
+// Where a Python int lies: -1 below the values of an integer dtype, 1 above them, 0 among them.
+int side_of(const Operand& x, DType dtype);
+// Raises OverflowError for a Python int that does not fit an integer dtype, or the default one.
+void check_python_int(const Operand& x, DType dtype);
 void check_python_int(const Operand& x);
 // The value of a kScalar operand. A Python int raises OverflowError if it does not fit the dtype;
 // with kNarrow, as in JAX's arithmetic, only if it does not fit the default integer dtype either.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "hooks.h"
+
 namespace weft::py {
 
 Split split(const GraphRef& graph, bool keep_unused, const std::vector<bool>& donated,
@@ -66,8 +68,7 @@ std::vector<int> match_donations(const Split& s, const std::vector<bool>& donate
     }
   }
   if (!unusable.empty()) {
-    check(PyErr_WarnFormat(PyExc_UserWarning, 2, "donated buffers that no output can reuse: %s",
-                           unusable.c_str()));
+    notice("warn", {to_text(cat("donated buffers that no output can reuse: ", unusable))});
   }
   return aliases;
 }

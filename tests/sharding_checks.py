@@ -697,6 +697,25 @@ def meshes_that_are_set():
         other = Mesh(np.array(weft.devices()), ("x",))
         with raises(ValueError, "the mesh that is set", ".py:"):
             weft.shard_map(lambda x: x, mesh=other, in_specs=P(), out_specs=P())(HOST)
+        here = get_abstract_mesh()
+        places = NamedSharding(here, P("x")), NamedSharding(here, P(None, "y"))
+        rows, columns = split("x"), split(None, "y")
+        for jitted in (
+            weft.jit(lambda x: (x, x * 2), out_shardings=places),
+            weft.jit(lambda x: (x, x * 2), in_shardings=places[1], out_shardings=places),
+        ):
+            first, second = jitted(HOST)
+            assert first.sharding == rows and second.sharding == columns
+            same(second, HOST * 2)
+        assert weft.jit(lambda x: x, in_shardings=places[0])(HOST).sharding == rows
+        assert weft.device_put(HOST, places[0]).sharding == rows
+        assert weft.jit(lambda x: weft.device_put(x, places[1]))(HOST).sharding == columns
+        assert lax.with_sharding_constraint(HOST, places[0]).sharding == rows
+        assert wnp.zeros((8, 4), device=places[0]).sharding == rows
+        grad = weft.grad(lambda x: weft.jit(lambda x: x * 2, out_shardings=places[0])(x).sum())
+        same(grad(HOST), np.full_like(HOST, 2))
+    with raises(ValueError, "a mesh of devices", ".py:"):
+        weft.jit(lambda x: x, out_shardings=places[0])(HOST)
     with MESH:
         assert get_mesh().empty and get_abstract_mesh().empty
         assert lax.with_sharding_constraint(HOST, P("x")).sharding == split("x")

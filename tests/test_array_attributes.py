@@ -175,3 +175,51 @@ def test_numbers_as_arrays():
     assert wnp.ones((2, 3)).aval.str_short() == "float32[2,3]"
     assert wnp.ones((2, 3), "uint8").aval.str_short(short_dtypes=True) == "u8[2,3]"
     assert weft.device_get([1, wnp.ones(1)])[0] == 1 and type(weft.device_get(1)) is int
+
+
+class _Members:
+    """What weft.Array has for arrays and traced values, by name."""
+
+    CALLS = {
+        "sum": lambda f, x: f(x),
+        "all": lambda f, x: f(x),
+        "astype": lambda f, x: f(x, "int32"),
+        "reshape": lambda f, x: f(x, 3, 2),
+        "__add__": lambda f, x: f(x, 1),
+        "__rsub__": lambda f, x: f(x, 1),
+        "__matmul__": lambda f, x: f(x, x.T),
+        "__getitem__": lambda f, x: f(x, 1),
+        "__lt__": lambda f, x: f(x, 3),
+        "__eq__": lambda f, x: f(x, 3),
+        "__neg__": lambda f, x: f(x),
+    }
+    PROPERTIES = ("shape", "dtype", "ndim", "size", "T", "mT", "real", "nbytes", "weak_type")
+
+
+def test_the_class_has_the_attributes_of_arrays():
+    missing = [n for n in dir(X) if not hasattr(weft.Array, n) and not n.startswith("_")]
+    assert not missing
+    public = [n for n in dir(weft.Array) if not n.startswith("_")]
+    assert [n for n in public if not getattr(weft.Array, n).__doc__] == []
+    for name, call in _Members.CALLS.items():
+        method = getattr(weft.Array, name)
+        right = np.asarray(call(lambda x, *args, n=name: getattr(x, n)(*args), X))
+        traced = weft.jit(lambda x, c=call, m=method: c(m, x))(X)
+        np.testing.assert_array_equal(call(method, X), right)
+        np.testing.assert_array_equal(traced, right)
+    for name in _Members.PROPERTIES:
+        member = getattr(weft.Array, name)
+        assert isinstance(member, property)
+        assert np.all(np.asarray(member.fget(X)) == np.asarray(getattr(X, name)))
+    at = weft.Array.at.fget
+    assert weft.jit(lambda x: at(x)[0, 0].set(7))(X)[0, 0] == 7
+    assert weft.grad(weft.Array.sum)(wnp.ones(2)).tolist() == [1, 1]
+    assert [float(x) for x in map(weft.Array.sum, [X, X])] == [15, 15]
+    assert weft.Array.__hash__ is None and weft.Array.__array_priority__ == X.__array_priority__
+    for name in ("__add__", "copy", "tolist"):
+        with pytest.raises(TypeError, match=rf"Array.{name} expected an array; got ndarray"):
+            getattr(weft.Array, name)(np.ones(3))
+    with pytest.raises(TypeError, match="expected an array; got int"):
+        weft.Array.shape.fget(3)
+    with pytest.raises(ConcretizationTypeError, match="devices"):
+        weft.jit(weft.Array.devices)(X)

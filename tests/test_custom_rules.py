@@ -642,3 +642,52 @@ def test_a_backward_rule_has_residuals_where_nothing_is_jitted():
     assert [float(weft.grad(f)(x)) for x in (1.0, -1.0)] == [1, -1]
     with pytest.raises(errors.ConcretizationTypeError):
         weft.jit(weft.grad(f))(1.0)
+
+
+def _with_defaults(kind):
+    def scaled(x, a=2.0, b=3.0, *, exact=True):
+        return x * a + b
+
+    f = kind(scaled)
+    if kind is weft.custom_jvp:
+        f.defjvp(lambda p, t: (scaled(*p), t[0] * p[1] * 10 + t[1] * p[0] + t[2] * 100))
+    else:
+        f.defvjp(
+            lambda x, a, b: (scaled(x, a, b), (x, a)),
+            lambda r, ct: (ct * r[1] * 10, ct * r[0], ct * 100),
+        )
+    return f
+
+
+@pytest.mark.parametrize("kind", [weft.custom_jvp, weft.custom_vjp])
+def test_keywords_behind_defaults_that_are_left_out(kind):
+    f = _with_defaults(kind)
+    for call, value, slope in [
+        (lambda x: f(x), 5, 20),
+        (lambda x: f(x, b=5.0), 7, 20),
+        (lambda x: f(x, 4.0), 7, 40),
+        (lambda x: f(b=1.0, x=x), 3, 20),
+        (lambda x: f(x, b=1.0, a=3.0), 4, 30),
+        (lambda b: f(1.0, b=b), 3, 100),
+    ]:
+        for transform in (lambda g: g, weft.jit):
+            found = transform(weft.value_and_grad(call))(1.0)
+            assert [float(each) for each in found] == [value, slope]
+    with pytest.raises(errors.ArgumentTypeError, match="positions; got exact"):
+        f(1.0, exact=False)
+    for wrong in (lambda: f(), lambda: f(1.0, x=2.0), lambda: f(1.0, c=2.0)):
+        with pytest.raises(errors.ArgumentTypeError, match="call of 'scaled'"):
+            wrong()
+
+
+def test_every_kind_of_parameter_of_a_custom_rule():
+    f = weft.custom_jvp(lambda x, *others: x * sum(others))
+    f.defjvp(lambda p, t: (f(*p), t[0] * float(len(p))))
+    assert [float(x) for x in weft.value_and_grad(lambda x: f(x, 2.0, 3.0))(2.0)] == [10, 3]
+    g = weft.custom_jvp(lambda x, n, c=3.0: x * n * c, nondiff_argnums=(1,))
+    g.defjvp(lambda n, p, t: (p[0] * n * p[1], t[0] * 100.0 * n))
+    assert [float(x) for x in weft.value_and_grad(lambda x: g(x, c=1.0, n=2))(2.0)] == [4, 200]
+    h = weft.custom_jvp(lambda x, /, **named: x * named["a"])
+    h.defjvp(lambda p, t: (p[0], t[0]))
+    with pytest.raises(errors.ArgumentTypeError, match="positions; got a, by name only"):
+        h(1.0, a=2.0)

@@ -5,7 +5,10 @@ or its path, the way out. No message speaks of what users do not see.
 """
 
 import builtins
+import dataclasses
 import re
+import warnings
+from importlib.machinery import BuiltinImporter
 
 import numpy as np
 import pytest
@@ -13,6 +16,31 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import errors, lax, nn, random, tree
+
+
+class Model:
+    """A user's class that is no pytree."""
+
+    def __init__(self):
+        self.w = wnp.ones(3)
+
+    def __call__(self, x):
+        return self.w * x
+
+    def method(self, x):
+        return self.w * x
+
+
+@dataclasses.dataclass
+class Config:
+    """A user's dataclass that is no pytree."""
+
+    rate: float
+
+
+def no_return(x):
+    """Where `return` was forgotten."""
+    x * 2
 
 
 class Foreign:
@@ -34,6 +62,10 @@ NAMES = {
     "grad": weft.grad,
     "vmap": weft.vmap,
     "Foreign": Foreign,
+    "Model": Model,
+    "MODEL": Model(),
+    "CONFIG": Config(0.1),
+    "no_return": no_return,
 }
 OPERANDS = """
 X = wnp.ones((2, 3))
@@ -47,6 +79,8 @@ HIDDEN = re.compile(
     r"PyTreeDef|_core\b|convert_element_type|select_n|broadcast_in_dim|[Ii]nternal error"
     r"|<function |bound method"
 )
+
+_TO_TREE = ["Model", "a pytree", "weft.tree_util.register_pytree_node_class"]
 
 MISTAKES = [
     ("wnp.sum([1., 2.])", "OperandError", ["[sum]", "weft.numpy.array"]),
@@ -418,7 +452,7 @@ MISTAKES = [
     ("grad(lambda x: x * 2)(X)", "ShapeError", ["grad", "jacrev"]),
     ("grad(lambda x: (x, x))(1.0)", "TypeError", ["grad", "has_aux=True"]),
     ('grad(lambda x: "a")(1.0)', "ArgumentTypeError", ["'<lambda>'"]),
-    ("grad(lambda x: None)(1.0)", "TypeError", ["grad", "has_aux=True"]),
+    ("grad(lambda x: None)(1.0)", "TypeError", ["grad", "None", "`return`"]),
     ('grad(lambda x: x)("a")', "ArgumentTypeError", ["'<lambda>'"]),
     (
         "grad(lambda x: x)([1.0, 2])",
@@ -599,7 +633,69 @@ MISTAKES = [
         ["tree_transpose"],
     ),
     ("random.normal(0, (3,))", "DTypeError", ["[normal]", "weft.random.key"]),
-    ("random.normal((3,))", "OperandError", ["[normal]", "weft.numpy.array"]),
+    ("random.normal((3,))", "OperandError", ["[normal]", "a key", "(3,)", "weft.random.key(0)"]),
+    ("random.uniform([3])", "OperandError", ["[uniform]", "a key", "weft.random.key(0)"]),
+    ("random.randint(key, 0, 5, (3,))", "OperandError", ["[randint]", "tuple: (3,)"]),
+    ("random.permutation(K, key)", "DTypeError", ["[permutation]", "a key", "int32[3]"]),
+    ("random.bernoulli(0.5)", "DTypeError", ["[bernoulli]", "a key", "weft.random.key(0)"]),
+    ("random.normal(None, (3,))", "OperandError", ["[normal]", "a key", "None"]),
+    ("random.normal(np.random.default_rng(0))", "OperandError", ["[normal]", "a key", "PCG64"]),
+    ("random.normal(shape=(3,))", "TypeError", ["normal()", "'key'"]),
+    ("random.fold_in(1, key)", "DTypeError", ["[fold_in]", "a key"]),
+    # A loss without `return`.
+    ("grad(no_return)(1.0)", "TypeError", ["'no_return'", "None", "`return`"]),
+    ("weft.value_and_grad(no_return)(1.0)", "TypeError", ["'no_return'", "None", "`return`"]),
+    ("jit(grad(no_return))(1.0)", "TypeError", ["'no_return'", "None", "`return`"]),
+    ("grad(lambda x: (None, x), has_aux=True)(1.0)", "TypeError", ["None", "`return`"]),
+    ("grad(lambda x: ())(1.0)", "TypeError", ["a tree of 0 arrays"]),
+    ("lax.scan(lambda c, x: no_return(c), 0, K)", "ControlFlowTypeError", ["[scan]", "None"]),
+    ("lax.fori_loop(0, 3, lambda i, c: None, 0)", "ControlFlowTypeError", ["got None"]),
+    # Keywords where derivatives are taken.
+    ("grad(lambda x: x**2)(x=1.0)", "AttributeValueError", ["0 positional", "f(x), not f(x=x)"]),
+    ("weft.jacrev(lambda x: x**2)(x=1.0)", "AttributeValueError", ["0 positional", "by position"]),
+    ("weft.hessian(lambda x: x**2)(x=1.0)", "AttributeValueError", ["0 positional", "by position"]),
+    (
+        "grad(lambda x, y: x * y, argnums=(0, 1))(1.0, y=2.0)",
+        "AttributeValueError",
+        ["1 positional argument;", "argnums=(0, 1)", "by position"],
+    ),
+    # Keys of dicts.
+    (
+        "tree.map(lambda x, y: x, {'a': {'b': 1, 'c': 2}}, {'a': {'b': 1}})",
+        "TreeStructureError",
+        ["tree 2", "at ['a']", "('c' missing)"],
+    ),
+    (
+        "tree.map(lambda x, y: x, {'b': 1}, {'d': 1, 'b': 1})",
+        "TreeStructureError",
+        ["at the root", "('d' not expected)"],
+    ),
+    (
+        "tree.map(lambda x, y: x, {'b': 1, 'c': 3}, {'d': 1, 'b': 1})",
+        "TreeStructureError",
+        ["('c' missing; 'd' not expected)"],
+    ),
+    # Objects of users' classes.
+    ("jit(lambda m, x: m(x))(MODEL, X)", "ArgumentTypeError", ["argument m", *_TO_TREE, "static"]),
+    ("grad(lambda m: m(X).sum())(MODEL)", "ArgumentTypeError", ["argument m", *_TO_TREE]),
+    ("vmap(lambda m, x: m(x))(MODEL, X)", "ArgumentTypeError", ["argument m", *_TO_TREE]),
+    ("lax.scan(lambda m, x: (m, x), MODEL, K)", "ArgumentTypeError", ["init of scan", *_TO_TREE]),
+    ("lax.cond(True, lambda m: 1, lambda m: 2, MODEL)", "ArgumentTypeError", ["cond", *_TO_TREE]),
+    ("weft.checkpoint(lambda m: 1.0)(MODEL)", "ArgumentTypeError", ["argument m", *_TO_TREE]),
+    ("weft.jvp(lambda m: 1.0, (MODEL,), (MODEL,))", "ArgumentTypeError", ["m of", *_TO_TREE]),
+    ("jit(lambda: MODEL)()", "ArgumentTypeError", ["result of '<lambda>'", *_TO_TREE]),
+    ("jit(lambda c: c.rate)(CONFIG)", "ArgumentTypeError", ["Config", "register_dataclass"]),
+    ("grad(lambda c: c.rate)(CONFIG)", "ArgumentTypeError", ["Config", "register_dataclass"]),
+    ("jit(lambda f: f(X))(wnp.sin)", "ArgumentTypeError", ["argument f", "static_argnums"]),
+    ("jit(MODEL.method)('a')", "ArgumentTypeError", ["argument x of 'method'", "static_argnums"]),
+    ("jit(Model.method)(MODEL, X)", "ArgumentTypeError", ["argument self of 'method'", *_TO_TREE]),
+    # Dtypes that other libraries would read as others.
+    ("np.from_dlpack(key)", "BufferError", ["random keys", "weft.random.key_data"]),
+    ("wnp.from_dlpack(key)", "BufferError", ["random keys", "weft.random.key_data"]),
+    ("np.from_dlpack(X.astype('int4'))", "BufferError", ["int4", ".astype('int8')"]),
+    ("K.astype('uint8').at[0].max(300)", "OverflowError", ["300", "uint8"]),
+    ("wnp.minimum(K.astype('uint8'), 300)", "OverflowError", ["300", "uint8"]),
+    ("wnp.clip(K.astype('uint8'), 300, None)", "OverflowError", ["300", "uint8"]),
     ("random.normal(key, 3.5)", "TypeError", ["[normal]"]),
     ('random.normal(key, (3,), "int32")', "DTypeError", ["[normal]"]),
     ("random.split(0)", "DTypeError", ["[split]", "weft.random.key"]),
@@ -739,3 +835,51 @@ def test_messages_do_not_name_helpers(call, name):
         call()
     assert name in str(info.value)
     assert not re.search(r"'_\w+'", str(info.value))
+
+
+_NARROWED = {
+    "wnp.array([1.0], 'float64')": "array",
+    "wnp.asarray(np.ones(3), np.float64)": "array",
+    "wnp.zeros(3, 'int64')": "zeros",
+    "wnp.full_like(X, 1, dtype='float64')": "full_like",
+    "wnp.arange(3, dtype='int64')": "arange",
+    "X.astype('float64')": "astype",
+    "X.sum(dtype='float64')": "sum",
+    "wnp.cumsum(X, dtype='float64')": "cumsum",
+    "wnp.float64(3)": "float64",
+    "lax.convert_element_type(X, 'float64')": "convert_element_type",
+    "lax.iota('int64', 3)": "iota",
+    "random.normal(key, (3,), 'float64')": "normal",
+    "random.bits(key, (3,), 'uint64')": "bits",
+    "nn.one_hot(K, 3, dtype='float64')": "one_hot",
+    "jit(lambda x: x.astype('float64'))(X)": "astype",
+    "grad(lambda x: x.astype('float64').sum())(X)": "astype",
+}
+
+
+@pytest.mark.parametrize("code", list(_NARROWED))
+def test_warnings_of_narrowed_dtypes_name_each_line_once(names, code):
+    function = f"def call():\n    {code}\n    {code}\n"
+    # The loader is that of code on the command line, which knows no source.
+    scope = {**names, "__name__": "a_users_module", "__loader__": BuiltinImporter}
+    exec(compile(function, "<a user's file>", "exec"), scope)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            scope["call"]()
+    assert [(w.filename, w.lineno) for w in caught] == [("<a user's file>", n) for n in (2, 3)]
+    text = str(caught[0].message)
+    assert _NARROWED[code] in text and "64" in text and "weft_enable_x64" in text
+
+
+def test_other_warnings_name_the_users_line(names):
+    lines = (
+        "wnp.zeros(3, 'int32').at[0].set(1.5)",
+        "wnp.array([1], None, True)",
+        "jit(lambda x: x[0], donate_argnums=0)(wnp.ones(3) * 1.0)",
+    )
+    with warnings.catch_warnings(record=True) as caught, weft.numpy_rank_promotion("warn"):
+        warnings.simplefilter("always")
+        exec(compile("\n".join((*lines, "X + K")), "<a user's file>", "exec"), dict(names))
+    assert [w.filename for w in caught] == ["<a user's file>"] * 4
+    assert [w.lineno for w in caught] == [1, 2, 3, 4]

@@ -412,3 +412,10 @@ def test_arrays_are_made_on_a_device():
         if name not in ("astype", "empty_like", "eye", "linspace"):
             with pytest.raises(ValueError, match="expected a NamedSharding or a PartitionSpec"):
                 function(*args, out_sharding=device)
+
+
+@pytest.mark.parametrize("x", [None, [None], "a", 3, True, {"a": 1}, [], object(), [[1, 2]]])
+def test_shapes_of_other_objects_are_those_of_numpy(x):
+    assert wnp.shape(x) == np.shape(x)
+    assert wnp.ndim(x) == np.ndim(x)
+    assert wnp.size(x) == np.size(x)

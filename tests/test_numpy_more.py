@@ -527,3 +527,40 @@ def test_the_namespace_describes_itself():
         assert "float64" in info.dtypes() and info.default_dtypes()["indexing"] == np.int64
     with pytest.raises(ValueError, match="expected a dtype or one of"):
         info.dtypes(kind="small")
+
+
+def test_vectorized_functions_return_trees():
+    @weft.tree_util.register_pytree_node_class
+    class Pair:
+        def __init__(self, *parts):
+            self.parts = parts
+
+        def tree_flatten(self):
+            return self.parts, None
+
+        @classmethod
+        def tree_unflatten(cls, _, parts):
+            return cls(*parts)
+
+    x = wnp.arange(6.0).reshape(2, 3)
+    halves = {
+        None: lambda x: Pair(x, x * 2),
+        "(n)->(n)": lambda x: Pair(x, x * 2),
+        "(n)->()": lambda x: Pair(x, x * 2),
+        "(n)->(),(n)": lambda x: (Pair(x, {"a": x * 2}), x),
+    }
+    for signature, f in halves.items():
+        found = wnp.vectorize(f, signature=signature)(x)
+        found = found[0] if isinstance(found, tuple) else found
+        assert isinstance(found, Pair)
+        for part, factor in zip(weft.tree.leaves(found), (1, 2), strict=True):
+            np.testing.assert_array_equal(part, np.asarray(x) * factor)
+    assert wnp.vectorize(lambda x: None, signature="(n)->()")(x) is None
+    with pytest.raises(ShapeError, match=r"the axes \(n\); got shape \(\)"):
+        wnp.vectorize(lambda x: Pair(x, x.sum()), signature="(n)->(n)")(x)
+    with pytest.raises(TypeError, match="result of 'opaque'.*object"):
+
+        def opaque(x):
+            return object()
+
+        wnp.vectorize(opaque)(x)

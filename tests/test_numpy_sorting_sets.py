@@ -71,7 +71,7 @@ CASES = lines(
     jnp.searchsorted(x[0],1,sorter=jnp.array([1,0]))
     jnp.searchsorted(c[0],1)
     jnp.searchsorted(c[0],1+1j)
-    jnp.searchsorted(jnp.arange(3,dtype="uint8"),-1)
+    jnp.searchsorted(jnp.arange(3,dtype="uint8"),1)
     jnp.searchsorted([1,2],1)
     jnp.digitize(x,jnp.array([1.,3.]))
     jnp.digitize(x,jnp.array([3.,1.]))

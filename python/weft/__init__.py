@@ -115,6 +115,7 @@ from weft._refs import (  # noqa: E402
 )
 
 _install_refs()
+_arrays.show_members()
 
 from weft._scope import named_call, named_scope  # noqa: E402
 from weft._slice import ds  # noqa: E402

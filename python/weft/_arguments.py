@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft.dtypes import canonicalize_dtype, is_bool, is_integer
+from weft.dtypes import canonicalize_dtype, iinfo, is_bool, is_integer
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -49,6 +49,19 @@ def wrapped(x, dtype):
     if type(x) is int and (is_integer(dtype) or is_bool(dtype)):
         return np.asarray(x).astype(dtype)[()]
     return x
+
+
+def is_beyond(x, dtype):
+    """-1 or 1 for a Python integer below or above the values of an integer dtype, else 0."""
+    if type(x) is not int or not is_integer(dtype):
+        return 0
+    limits = iinfo(dtype)
+    return (x > limits.max) - (x < limits.min)
+
+
+def limit_beside(x, dtype):
+    """The number of an integer dtype that is nearest to a Python integer beyond it."""
+    return dtype.type(iinfo(dtype).max if x > 0 else iinfo(dtype).min)
 
 
 def shape_of(x):

@@ -38,7 +38,8 @@ else:
     class Array(metaclass=_Kind):
         """The type of arrays, for `isinstance` and annotations.
 
-        Values of a program that is being traced are arrays too. Make arrays with weft.numpy.
+        Values of a program that is being traced are arrays too. Make arrays with weft.numpy. What
+        arrays have is an attribute of the class too, and takes both: `map(weft.Array.sum, xs)`.
         """
 
         def __new__(cls, *args, **kwargs):
@@ -156,6 +157,7 @@ def _reduce(self):
 
 
 def _copy(self):
+    """A copy, which outlives the donation or deletion of the array."""
     return _core.copy_array(self)
 
 
@@ -164,21 +166,28 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
     Args:
       stream: of the consumer, for arrays on a GPU; the value is there before this returns.
-      max_version: the newest version, (major, minor), that the consumer knows; capsules are of the
-        versions before 1.0, which all know.
+      max_version: the newest version, (major, minor), that the consumer knows. From (1, 0) on, the
+        capsule is of version 1.0 and says that arrays are not to be written to. Older ones cannot.
       dl_device: (device type, number) on which the consumer wants it: that of the array, or the
         CPU, which takes a copy.
-      copy: True for a copy in any case, False for none.
+      copy: True for a copy in any case, which the consumer may write to; False for none.
 
-    Raises BufferError for another device and for dtypes that DLPack lacks, AttributeValueError for
+    Raises BufferError for another device and for dtypes that DLPack lacks (those of less than 8
+    bits and of random keys), AttributeValueError for
     a stream that the device does not have and for a copy that is needed and not allowed.
     """
     from weft.runtime.buffers import export
 
+    if is_key(self.dtype):
+        raise BufferError(
+            f"[__dlpack__] expected an array of numbers; got random keys, {self.dtype}\n"
+            "  weft.random.key_data gives their words."
+        )
     return export(self, stream, max_version, dl_device, copy)
 
 
 def _pointer(self):
+    """The address of the memory; RuntimeError for an array on several devices."""
     from weft.runtime.buffers import pointer
 
     if _sharding(self).num_devices > 1:
@@ -306,6 +315,7 @@ def _byteswap(self):
 
 
 def _no_flat(self):
+    """Refused: NumPy's iterator writes to its array."""
     raise NotImplementedError(
         "arrays have no iterator that writes: use x.ravel(), or x.flatten(), in place of x.flat"
     )
@@ -318,6 +328,7 @@ def _aval(self):
 
 
 def _item(self, *index):
+    """An element as a Python number; the array's only one without an index."""
     value = self._value()
     return value.item(*index)
 
@@ -346,8 +357,13 @@ _ARRAY = {
     "addressable_shards": property(_shards, doc=_shards.__doc__),
     "copy_to_host_async": _to_host_async,
     "global_shards": property(_global_shards, doc=_global_shards.__doc__),
-    "is_fully_addressable": property(lambda self: _sharding(self).is_fully_addressable),
-    "is_fully_replicated": property(lambda self: self._placement.is_replicated),
+    "is_fully_addressable": property(
+        lambda self: _sharding(self).is_fully_addressable,
+        doc="Whether all its devices are this process's.",
+    ),
+    "is_fully_replicated": property(
+        lambda self: self._placement.is_replicated, doc="Whether each device has the whole array."
+    ),
     "sharding": property(_sharding, doc="Where the parts of the array lie."),
     "format": property(_format_of, doc="Its sharding, and the order of its elements in memory."),
     "is_ready": lambda self: not self.is_deleted() and self._buffer.is_ready(),
@@ -496,13 +512,13 @@ def _matrix_transposed(self):
 _BOTH = {
     "T": property(_transposed, doc="The array with its axes in reverse order."),
     "mT": property(_matrix_transposed, doc="The array with its last two axes exchanged."),
-    "itemsize": property(lambda self: self.dtype.itemsize),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of an element."),
     "aval": property(_aval, doc="The type of the array; see `weft.typeof`."),
     "byteswap": _byteswap,
-    "flat": property(_no_flat),
+    "flat": property(_no_flat, doc=_no_flat.__doc__),
     "to_device": _to_device,
     "__contains__": _contains,
-    "nbytes": property(lambda self: self.size * self.dtype.itemsize),
+    "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
     # NumPy's operators leave the operation to ours.
     "__array_priority__": 100,
     "__dir__": lambda self: _dir(self),
@@ -568,10 +584,51 @@ _TRACER |= {
 }
 
 
+_DOCS = {
+    "devices": "The set of devices that have parts of the array.",
+    "is_ready": "Whether its value has been computed.",
+    "on_device_size_in_bytes": "Bytes of its memory on the device.",
+    "tobytes": "The bytes of its elements, in row-major order by default.",
+    "tolist": "Its elements as Python numbers, in nested lists.",
+}
+
+
 def install():
     """Sets the methods on the types."""
+    for name, text in _DOCS.items():
+        _ARRAY[name].__doc__ = text
     absent = {name: _Absent(name) for name in _CONCRETE_ONLY}
     for kind, *tables in ((_core.Array, _BOTH, _ARRAY), (Tracer, absent, _BOTH, _TRACER)):
         for table in tables:
             for name, method in table.items():
                 setattr(kind, name, public_function(method))
+
+
+def show_members():
+    """Gives weft.Array the attributes that arrays have, when all of them are there."""
+    for name, value in vars(_core.Array).items():
+        is_special = name.startswith("__") and name.endswith("__")
+        if name not in ("__doc__", "__module__") and (is_special or not name.startswith("_")):
+            setattr(Array, name, _member(name, value))
+
+
+def _member(name, value):
+    """An attribute of arrays as one of weft.Array, which stands for traced values too."""
+    is_shared = vars(Tracer).get(name) is value
+    if is_shared or not hasattr(value, "__get__"):
+        return value
+
+    def of(self):
+        if not isinstance(self, Array):
+            raise TypeError(f"weft.Array.{name} expected an array; got {type(self).__name__}")
+        return getattr(self, name)
+
+    if not callable(value):
+        return property(of, doc=value.__doc__)
+
+    def method(self, *args, **kwargs):
+        return of(self)(*args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = value.__doc__
+    return public_function(method)

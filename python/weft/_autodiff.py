@@ -54,7 +54,8 @@ def positions(argnums, count, name):
         if not -count <= n < count:
             raise AttributeValueError(
                 f"argnums: '{name}' was called with {count} positional argument"
-                f"{'' if count == 1 else 's'}; got argnums={argnums!r}"
+                f"{'' if count == 1 else 's'}; got argnums={argnums!r}\n"
+                "  Pass what is differentiated by position: f(x), not f(x=x)."
             )
     found = tuple(n % count for n in nums)
     if not found:

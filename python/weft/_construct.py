@@ -5,10 +5,8 @@ Only errors ask, so the user's file is parsed when there is one.
 
 import ast
 import linecache
-import os
-import sys
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+from weft._warnings import user_frame
 
 
 def construct():
@@ -16,11 +14,7 @@ def construct():
 
     It is looked up for the innermost frame outside of weft.
     """
-    frame = sys._getframe(1)
-    while frame and frame.f_code.co_filename.startswith((_PACKAGE, "<frozen")):
-        frame = frame.f_back
-    if frame is None:
-        return None
+    frame = user_frame()
     at = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     if None in at:
         return None

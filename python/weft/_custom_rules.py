@@ -227,8 +227,9 @@ class _CustomFunction:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"{self._kind}: call of '{self._name}': {error}") from None
-        by_name = bound.kwargs
         bound.apply_defaults()
+        # Defaults of parameters without a position stay with the function.
+        by_name = [name for name in bound.kwargs if name in kwargs]
         if by_name:
             raise ArgumentTypeError(
                 f"{self._kind}: expected arguments of '{self._name}' that have positions; got "

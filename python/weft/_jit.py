@@ -219,6 +219,7 @@ def _make(
     in_shardings=None,
     out_shardings=None,
     compile="auto",
+    exact_ints=False,
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
         raise ArgumentTypeError(f"jit expected a function; got {fun!r}")
@@ -241,7 +242,7 @@ def _make(
     is_placed = in_shardings is not None or out_shardings is not None
     own = (*options, *target[:2]) if target != _ANY_TARGET else options
     traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile)
+    jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile, exact_ints)
     functools.update_wrapper(jitted, fun)
     if not hasattr(fun, "__name__"):
         jitted.__name__ = name
@@ -362,18 +363,24 @@ def jit(
 
 
 @overload
-def composite(fun: _F, *, static_argnames: Any = ()) -> _F: ...
+def composite(fun: _F, *, static_argnames: Any = (), exact_ints: bool = False) -> _F: ...
 @overload
-def composite(fun: None = None, *, static_argnames: Any = ()) -> Callable[[_F], _F]: ...
-def composite(fun: Any = None, *, static_argnames: Any = ()) -> Any:
+def composite(
+    fun: None = None, *, static_argnames: Any = (), exact_ints: bool = False
+) -> Callable[[_F], _F]: ...
+def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = False) -> Any:
     """Decorator for library functions made of several operations.
 
     Eagerly such a function is one cached compiled program; within a trace its operations become
     part of the caller's program, at the caller's source line.
+
+    A Python integer that the default dtype does not hold is no argument of that program: the
+    operations get it, and take it exactly beside arrays whose dtype holds it. With `exact_ints`
+    they also get those that the dtype of another argument does not hold, which would wrap around.
     """
     if fun is None:
-        return lambda f: composite(f, static_argnames=static_argnames)
-    return _make(fun, None, static_argnames, None, None, True, False, True)
+        return lambda f: composite(f, static_argnames=static_argnames, exact_ints=exact_ints)
+    return _make(fun, None, static_argnames, None, None, True, False, True, exact_ints=exact_ints)
 
 
 def _trace(self, /, *args, **kwargs):

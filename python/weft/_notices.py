@@ -1,10 +1,12 @@
 """What the settings let users be told of traces, compilations and transfers, by way of `logging`.
 
-The core calls these functions by name, if a setting asks for it. All speak through the logger
-"weft", as warnings, so that they are seen without any set-up of `logging`.
+The core calls these functions by name, if a setting asks for it. All but `warn` speak through the
+logger "weft", as warnings, so that they are seen without any set-up of `logging`.
 """
 
 import logging
+
+from weft._warnings import warn  # noqa: F401
 
 _log = logging.getLogger("weft")
 

@@ -150,7 +150,7 @@ def resolve(shardings, tree, shapes, parameter):
 
 
 def _is_place(x):
-    return x is None or isinstance(x, PartitionSpec) or hasattr(x, "device_set")
+    return x is None or isinstance(x, PartitionSpec)
 
 
 def from_parts(shape, dtype, placement, parts):

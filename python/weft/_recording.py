@@ -1,5 +1,8 @@
 """What transforms share that run a function on tracers: names for messages, checks of leaves."""
 
+import enum
+import sys
+
 import numpy as np
 
 from weft import _core
@@ -28,27 +31,40 @@ def leaf_paths(tree):
 check_leaves = _core.check_leaves  # (leaves, describe)
 
 
-def _reject_leaf(leaf, where):
+def _reject_leaf(leaf, where, may_be_static=False):
+    expected = f"expected an array, a number or a tree of them for {where}"
     if isinstance(leaf, _core.Ref):
         raise RefError(
-            f"expected an array, a number or a tree of them for {where}; got "
-            f"{_core.ref_text(leaf)}\n  Read its value with ref[...]. Refs cannot be returned."
+            f"{expected}; got {_core.ref_text(leaf)}\n"
+            "  Read its value with ref[...]. Refs cannot be returned."
         )
+    way_out = _way_into_tree(leaf)
+    if may_be_static and "asarray" not in way_out:
+        way_out += "\n  Mark it static (static_argnums, static_argnames) if it is no data."
     error = ForeignArrayError if hasattr(leaf, "__jax_array__") else ArgumentTypeError
-    raise error(
-        f"expected an array, a number or a tree of them for {where}; "
-        f"got {type(leaf).__name__}: {leaf!r:.60}{_way_to_array(leaf)}"
-    )
+    raise error(f"{expected}; got {type(leaf).__name__}: {leaf!r:.60}{way_out}")
 
 
 _core.install(reject_leaf=_reject_leaf)
 
 
-def _way_to_array(x):
-    foreign = not isinstance(x, np.ndarray) and any(
-        hasattr(x, p) for p in ("__jax_array__", "__array__", "__dlpack__")
+def _way_into_tree(x):
+    """How an object that is no array could be an argument, as the end of a message."""
+    if isinstance(x, (type, np.ndarray, np.generic, str, enum.Enum)):
+        return ""
+    if any(hasattr(x, p) for p in ("__jax_array__", "__array__", "__dlpack__")):
+        return "\n  Convert it with weft.numpy.asarray."
+    kind = type(x)
+    if kind.__module__.partition(".")[0] in (*sys.stdlib_module_names, "numpy", "weft"):
+        return ""
+    if hasattr(kind, "__dataclass_fields__"):
+        how = "@weft.tree_util.register_dataclass"
+    else:
+        how = "weft.tree_util.register_pytree_node_class"
+    return (
+        f"\n  Make {kind.__name__} a pytree with {how}: then the arrays in it are arguments and "
+        "results."
     )
-    return "\n  Convert it with weft.numpy.asarray." if foreign else ""
 
 
 def check_callable(fun, transform):

@@ -31,6 +31,18 @@ def _describe(tree, node):
     return f"a node of type {name} with {len(children)} children and data {data!r}"
 
 
+def _described_apart(expected, expected_node, got, got_node):
+    """Texts of two nodes that differ; of two dicts, also which keys do."""
+    texts = _describe(expected, expected_node), _describe(got, got_node)
+    if not (isinstance(expected, dict) and isinstance(got, dict)):
+        return texts
+    missing = [repr(key) for key in expected if key not in got]
+    further = [repr(key) for key in got if key not in expected]
+    apart = [f"{', '.join(missing)} missing"] if missing else []
+    apart += [f"{', '.join(further)} not expected"] if further else []
+    return texts[0], texts[1] + (f" ({'; '.join(apart)})" if apart else "")
+
+
 def first_mismatch(prefix, full, is_leaf=None) -> Any:
     """Returns `(key path, expected, got)` where `full` first departs from `prefix`, or None."""
     stack: list[Any] = [((), prefix, full)]
@@ -51,7 +63,7 @@ def first_mismatch(prefix, full, is_leaf=None) -> Any:
             or len(expected_node[0]) != len(got_node[0])
             or expected_node[1] != got_node[1]
         ):
-            return path, _describe(expected, expected_node), _describe(got, got_node)
+            return path, *_described_apart(expected, expected_node, got, got_node)
         pairs = zip(expected_node[0], got_node[0], strict=True)
         stack.extend([((*path, key), x, y) for (key, x), (_, y) in pairs][::-1])
     return None

@@ -6,7 +6,6 @@ counterparts. Arrays of random keys (`weft.random.key`) have dtypes of their own
 dtypes and belong to the abstract class `prng_key`.
 """
 
-import warnings
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +13,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public as _public
+from weft._warnings import warn
 from weft.errors import DTypeError, TypePromotionError, WeftError
 
 __all__ = [
@@ -194,10 +194,9 @@ def requested_dtype(dtype: Any, function: str) -> np.dtype[Any]:
         return wide
     narrow = _NARROW[wide]
     if dtype not in _PYTHON_SCALARS:
-        warnings.warn(
+        warn(
             f"{function}: {wide} is not available while 64-bit dtypes are off; using {narrow}. "
-            "Turn them on with weft.config.update('weft_enable_x64', True) or WEFT_ENABLE_X64=1.",
-            stacklevel=3,
+            "Turn them on with weft.config.update('weft_enable_x64', True) or WEFT_ENABLE_X64=1."
         )
     return narrow
 

@@ -47,9 +47,8 @@ def _diff(a, prepend, append, *, n, axis):
         shape[axis] = 1
         return _core.broadcast_to(x, tuple(shape)) if ndim_of(x) == 0 else x
 
-    ends = [None if x is None else widened(x) for x in (prepend, append)]
-    parts = [x for x in (ends[0], a, ends[1]) if x is not None]
-    a = concatenate(parts, axis) if len(parts) > 1 else _core.asarray(a)
+    parts = _core.promote_dtypes(*(x for x in (prepend, a, append) if x is not None))
+    a = concatenate([*map(widened, parts)], axis) if len(parts) > 1 else parts[0]
     step = u.not_equal if is_bool(dtype_of(a)) else u.subtract
     # As many differences as there are elements leave none, and so do more.
     for _ in range(min(n, shape_of(a)[axis])):
@@ -67,9 +66,9 @@ def ediff1d(ary, to_end=None, to_begin=None):
         raise DTypeError("[ediff1d] expected an array of numbers; got dtype bool")
     parts = [diff(flattened(ary))]
     if to_begin is not None:
-        parts.insert(0, _core.astype(flattened(to_begin), dtype_of(ary)))
+        parts.insert(0, flattened(_core.astype(to_begin, dtype_of(ary))))
     if to_end is not None:
-        parts.append(_core.astype(flattened(to_end), dtype_of(ary)))
+        parts.append(flattened(_core.astype(to_end, dtype_of(ary))))
     return concatenate(parts)
 
 

@@ -6,13 +6,13 @@ program for each shape. Within traces they are operations.
 
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
 
 from weft import _core
 from weft._arguments import normalize_axes, shape_of, static_shape, type_of, wrapped
+from weft._warnings import warn
 from weft.dtypes import (
     default_float,
     default_int,
@@ -73,9 +73,7 @@ def array(
       OverflowError: for a Python integer beyond the range of the dtype.
     """
     if args:
-        warnings.warn(
-            "array: pass copy, order and ndmin by keyword", DeprecationWarning, stacklevel=4
-        )
+        warn("array: pass copy, order and ndmin by keyword", DeprecationWarning)
         copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(f"[array] expected order 'K', 'A' or 'C'; got {order!r}")
@@ -165,6 +163,10 @@ def _numpy_array(sequence, dtype):
         raise ShapeError(
             f"[array] expected sequences nested to the same depth and length; got {error}"
         ) from None
+    if values.dtype.kind == "f" and values.size and dtype is not None and is_integer(dtype):
+        # Beside smaller ones, NumPy takes integers of 64 bits without a sign as floats.
+        exact = np.array(sequence, object)
+        values = exact if set(map(type, exact.flat)) <= {bool, int} else values
     if values.dtype == object:
         values = _with_wide_integers(values, dtype)
     _check_numeric(values)
@@ -182,10 +184,13 @@ def _numpy_array(sequence, dtype):
 
 
 def _with_wide_integers(values, dtype):
-    """Numbers, some of them integers of more than 64 bits, as floats or complex numbers."""
+    """Numbers, some of them integers of 64 bits or more, as unsigned ones, floats or complex
+    numbers."""
     kinds = set(map(type, values.flat))
     if not kinds <= {bool, int, float, complex}:
         raise DTypeError("[array] expected numbers; got other objects")
+    if kinds <= {bool, int} and values.min() >= 0 and values.max() < 2**64:
+        return values.astype(np.uint64)
     if kinds <= {bool, int} if dtype is None else is_integer(dtype):
         raise OverflowError("[array] expected integers of at most 64 bits; got larger ones")
     return values.astype(complex if complex in kinds else float)
@@ -423,8 +428,15 @@ def _arange(start, stop, step, dtype):
     size = _arange_size(start, stop, step)
     # Where users guard transfers, there is none for 0, 1, ...
     is_iota = start == 0 and step == 1
+    # Modulo a power of two, as the elements may need bits that the steps to them do not fit.
+    is_whole = is_integer(dtype) and isinstance(start, int) and isinstance(step, int)
     if on_host(size) and not (is_iota and _core.get_setting("guard_to_device")):
+        if is_whole:
+            first, apart = (np.uint64(n % 2**64) for n in (start, step))
+            return _core.asarray((first + apart * np.arange(size, dtype=np.uint64)).astype(dtype))
         return _core.asarray((start + step * np.arange(size)).astype(dtype))
+    if is_whole:
+        start, step = wrapped(start, dtype), wrapped(step, dtype)
     result = lax_creation.iota(dtype, size)
     if step != 1:
         result = _core.bind("mul", _core.astype(step, dtype), result)
@@ -484,8 +496,9 @@ def isscalar(element):
 
 
 def shape(a):
-    """The sizes of the axes of an array, or of nested sequences."""
-    return np.shape(a) if isinstance(a, (list, tuple)) else type_of(a)[0]
+    """The sizes of the axes of an array, or of nested sequences; other objects have no axes."""
+    is_array = isinstance(a, (_core.Array, _core.Tracer)) or hasattr(a, "__jax_array__")
+    return type_of(a)[0] if is_array else np.shape(a)
 
 
 def ndim(a):

@@ -21,7 +21,7 @@ def require_real(function, *xs):
             raise DTypeError(f"[{function}] expected real arrays; got dtype {dtype_of(x)}")
 
 
-@composite
+@composite(exact_ints=True)
 def floor_divide(x1, x2, /):
     """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
 
@@ -33,7 +33,7 @@ def floor_divide(x1, x2, /):
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
 
-@composite
+@composite(exact_ints=True)
 def remainder(x1, x2, /):
     """x1 - x2 * floor(x1 / x2): the remainder that has the sign of x2. Also called `mod`.
 
@@ -45,14 +45,14 @@ def remainder(x1, x2, /):
 mod = remainder
 
 
-@composite
+@composite(exact_ints=True)
 def divmod(x1, x2, /):
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
     x1, x2 = u.as_numbers(x1, x2)
     return _floor_quotient("divmod", x1, x2), _floor_remainder("divmod", x1, x2)
 
 
-@composite
+@composite(exact_ints=True)
 def fmod(x1, x2, /):
     """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero."""
     x1, x2 = u.as_numbers(x1, x2)
@@ -332,13 +332,15 @@ def heaviside(x1, x2, /):
     return _core.astype(step, x1.dtype, weak)
 
 
-@composite
+@composite(exact_ints=True)
 def fmax(x1, x2):
     """The greater of x1 and x2, ignoring a NaN if the other is a number."""
+    x1, x2 = _core.promote_dtypes(x1, x2)
     return choose(u.logical_or(u.greater(x1, x2), u.isnan(x2)), x1, x2)
 
 
-@composite
+@composite(exact_ints=True)
 def fmin(x1, x2):
     """The smaller of x1 and x2, ignoring a NaN if the other is a number."""
+    x1, x2 = _core.promote_dtypes(x1, x2)
     return choose(u.logical_or(u.less(x1, x2), u.isnan(x2)), x1, x2)

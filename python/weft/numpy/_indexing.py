@@ -1,12 +1,11 @@
 """Reading and updating parts of arrays by NumPy's indices: what `x[...]` and `x.at[...]` do."""
 
-import warnings
-
 import numpy as np
 
 from weft import _core
-from weft._arguments import shape_of
+from weft._arguments import is_beyond, shape_of, wrapped as modulo
 from weft._jit import composite
+from weft._warnings import warn
 from weft.dtypes import canonicalize_dtype, default_int, dtype_of, is_bool, is_complex
 from weft.errors import AttributeValueError, DTypeError, IndexOutOfBoundsError, ShapeError
 from weft.lax._creation import full
@@ -165,8 +164,9 @@ def update(kind, x, index, values, mode=None, unique=False, ordered=False):
     shape = shape_of(x)
     mode = GatherScatterMode.from_any(mode)
     entries, place = read_index(shape, index)
-    x, values = _core.asarray(x), asarray(values)
+    x = _core.asarray(x)
     dtype, weak = _core.typeof(x)[1:]
+    values = _wrapped_around(kind, values, dtype) if type(values) is int else asarray(values)
     common = _core.result_type(x, values)[0]
     if kind in _WIDENED and common != dtype:
         _warn_of_conversion(kind, values, x, common)
@@ -205,11 +205,20 @@ _WIDENED = ("add", "sub", "mul", "min", "max")
 def _warn_of_conversion(kind, values, x, common):
     dtype = dtype_of(x)
     if common not in (dtype, canonicalize_dtype(dtype, True)):
-        warnings.warn(
+        warn(
             f"x.at[...].{kind}: values of dtype {dtype_of(values)} are converted to "
-            f"{dtype}, the dtype of the array; convert them yourself with astype if that is meant",
-            stacklevel=5,
+            f"{dtype}, the dtype of the array; convert them yourself with astype if that is meant"
         )
+
+
+# Modulo a power of two, these give the same of numbers that have wrapped around.
+_MODULAR = ("set", "add", "sub", "mul")
+
+
+def _wrapped_around(kind, value, dtype):
+    """A Python integer, which its conversion to `dtype` refuses where that does not hold it."""
+    wraps = kind in _MODULAR and is_beyond(value, dtype) and not is_beyond(value, default_int())
+    return modulo(value, dtype) if wraps else value
 
 
 def _real_for(dtype, x):

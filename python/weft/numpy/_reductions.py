@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core
-from weft._arguments import normalize_axes, normalize_axis, shape_of
+from weft._arguments import is_beyond, normalize_axes, normalize_axis, shape_of
 from weft._jit import composite
 from weft._surface import eager_entry
 from weft.dtypes import (
@@ -215,6 +215,8 @@ def _extremum(kind, a, axis, out, keepdims, initial, where):
                     f"[{kind}] expected an initial value for a reduction over axis {axis_number} "
                     f"of size 0; got an array of shape {shape}"
                 )
+    elif is_beyond(initial, dtype):
+        initial = _core.astype(initial, dtype)  # which refuses it
     return _reduce(kind, a, axis, dtype, keepdims, where, initial)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, strong
+from weft._arguments import is_beyond, ndim_of, strong
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_dtype
 from weft.errors import AttributeValueError, ShapeError
@@ -75,13 +75,19 @@ def _select(conditions, choices, default):
 def clip(arr=None, /, min=None, max=None):
     """`arr` limited to the interval from `min` to `max`; None leaves that side open.
 
-    Where `min > max` the result is `max`. Raises DTypeError for complex numbers.
+    Where `min > max` the result is `max`. Raises DTypeError for complex numbers, OverflowError
+    where the result would be a Python integer that the dtype of `arr` does not hold.
     """
     if arr is None:
         raise AttributeValueError("[clip] expected an array; got None")
     for x in (arr, min, max):
         if x is not None and is_complex(dtype_of(x)):
             raise AttributeValueError(f"[clip] expected real arrays; got dtype {dtype_of(x)}")
+    dtype = dtype_of(arr)
+    if is_beyond(min, dtype) < 0:
+        min = None
+    if is_beyond(max, dtype) > 0:
+        max = None
     if min is None and max is None:
         return _core.apart(arr)
     if min is None:
@@ -91,7 +97,7 @@ def clip(arr=None, /, min=None, max=None):
     return _clip(arr, min, max)
 
 
-@composite
+@composite(exact_ints=True)
 def _clip(arr, min, max):
     return u.minimum(max, u.maximum(min, arr))
 

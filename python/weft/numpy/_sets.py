@@ -346,6 +346,12 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
     """
     if method not in _ISIN:
         raise AttributeValueError(f"[isin] expected a method of {', '.join(_ISIN)}; got {method!r}")
+    # A comparison takes Python integers exactly.
+    if type(test_elements) is int:
+        return (u.not_equal if invert else u.equal)(element, test_elements)
+    if type(element) is int:
+        found = array_any(u.equal(test_elements, element))
+        return u.logical_not(found) if invert else found
     return _isin(element, test_elements, invert=bool(invert), method=method)
 
 

@@ -1,7 +1,15 @@
 """Sorting, and searching in what is sorted. NaN counts as greater than any number."""
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, weak_as
+from weft._arguments import (
+    is_beyond,
+    limit_beside,
+    ndim_of,
+    normalize_axis,
+    shape_of,
+    static_int,
+    weak_as,
+)
 from weft._jit import composite
 from weft.dtypes import (
     default_int,
@@ -217,7 +225,10 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
             "[searchsorted] expected as sorter a one-dimensional array of integers; got "
             f"{dtype_of(sorter)}{list(shape_of(sorter))}"
         )
-    return _searchsorted(a, v, sorter, right=side == "right", method=method)
+    right = side == "right"
+    if beyond := is_beyond(v, dtype_of(a)):  # behind all elements, or in front of them
+        v, right = limit_beside(v, dtype_of(a)), beyond > 0
+    return _searchsorted(a, v, sorter, right=right, method=method)
 
 
 def _check_method(function, method):
@@ -316,6 +327,8 @@ def digitize(x, bins, right=False, *, method=None):
         raise ShapeError(f"[digitize] expected one-dimensional bins; got shape {shape_of(bins)}")
     method = "scan" if method is None else method
     _check_method("digitize", method)
+    if beyond := is_beyond(x, dtype_of(bins)):
+        x, right = limit_beside(x, dtype_of(bins)), beyond < 0
     return _digitize(x, bins, right=bool(right), method=method)
 
 

@@ -14,7 +14,7 @@ from weft.lax._creation import iota
 from weft.lax._shape import common_shape
 from weft.numpy._creation import array
 from weft.numpy._shape import expand_dims, moveaxis, reshape
-from weft.tree_util import tree_map
+from weft.tree_util import tree_leaves, tree_map, tree_structure, treedef_is_leaf
 
 _LIST = r"\((?:\w+(?:,\w+)*)?\)"
 _SIGNATURE = re.compile(rf"^({_LIST}(?:,{_LIST})*)?->({_LIST}(?:,{_LIST})*)$")
@@ -60,6 +60,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
       excluded: positions and names of arguments that are passed on as they are.
       signature: the axes that each argument and result of `pyfunc` has, such as
         "(m,n),(n)->(m)"; None for numbers. The other axes of the arguments broadcast together.
+        A result may be a tree: all its arrays have these axes, or any for "()".
 
     Returns:
       The function. It raises ShapeError for arguments that do not fit the signature.
@@ -82,6 +83,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         keys += [name for name in kwargs if name not in excluded]
         values = [args[key] if isinstance(key, int) else kwargs[key] for key in keys]
 
+        @named_after(pyfunc)
         def call(*values):
             given = dict(zip(keys, values, strict=True))
             return pyfunc(
@@ -114,6 +116,7 @@ def _apply(call, values, parsed, signature):
         _match(sizes, names, shape_of(x)[split:], "an argument")
     batch = common_shape(loops, "vectorize")
 
+    @named_after(call)
     def checked(*values):
         results = call(*values)
         return results if outputs is None else _checked(results, outputs, dict(sizes))
@@ -157,13 +160,17 @@ def _checked(results, outputs, sizes):
     listed = results if several else (results,)
     if len(listed) != len(outputs):
         raise TypeError(f"[vectorize] expected {len(outputs)} results; got {len(listed)}")
-    for x, names in zip(listed, outputs, strict=True):
-        if ndim_of(x) != len(names):
-            raise ShapeError(
-                f"[vectorize] expected a result with the axes ({', '.join(names)}); got shape "
-                f"{shape_of(x)}"
-            )
-        _match(sizes, names, shape_of(x), "a result")
+    for result, names in zip(listed, outputs, strict=True):
+        # As a whole a tree has no axes: "()" leaves open which its arrays have.
+        if not names and not treedef_is_leaf(tree_structure(result)):
+            continue
+        for x in tree_leaves(result):
+            if ndim_of(x) != len(names):
+                raise ShapeError(
+                    f"[vectorize] expected a result with the axes ({', '.join(names)}); got shape "
+                    f"{shape_of(x)}"
+                )
+            _match(sizes, names, shape_of(x), "a result")
     return results
 
 

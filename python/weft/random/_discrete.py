@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft import _core
-from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, static_shape
+from weft._arguments import is_beyond, ndim_of, normalize_axis, shape_of, static_int, static_shape
 from weft._jit import composite
 from weft.dtypes import (
     canonicalize_dtype,
@@ -49,7 +49,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
       shape: shape of the result.
       minval, maxval: bounds, integers or arrays that broadcast to the shape. Where maxval is not
         above minval the result is minval. Bounds beyond the range of the dtype move to it;
-        OverflowError for Python's numbers that are no number of the default integer dtype.
+        OverflowError for Python's numbers of neither `dtype` nor the default integer dtype.
       dtype: an integer dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
@@ -61,12 +61,14 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     shape = static_shape(shape, "randint")
     bounds_in(shape, (minval, maxval), "randint")
     key = checked_key(key, "randint")
-    return _randint(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
+    bounds = (_as_integers(x, dtype) for x in (minval, maxval))
+    return _randint(key, *bounds, shape=shape, dtype=dtype)
 
 
-def _as_integers(x):
-    """Bounds in an integer dtype of at least 32 bits; OverflowError for numbers beyond."""
-    x = _core.asarray(x)
+def _as_integers(x, dtype):
+    """Bounds in an integer dtype of at least 32 bits: the default one, or `dtype` where that holds
+    a Python integer that the default does not. OverflowError for those that neither holds."""
+    x = _core.astype(x, dtype) if is_beyond(x, default_int()) else _core.asarray(x)
     own = dtype_of(x)
     if not is_integer(own) or own.itemsize < 4:
         return _core.astype(x, default_int())

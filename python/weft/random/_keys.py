@@ -14,6 +14,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
+from weft._warnings import warn
 from weft.dtypes import (
     canonicalize_dtype,
     dtype_of,
@@ -21,9 +22,10 @@ from weft.dtypes import (
     is_integer,
     is_key,
     issubdtype,
+    requested_dtype,
     x64_enabled,
 )
-from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.errors import AttributeValueError, DTypeError, ForeignArrayError, OperandError, ShapeError
 from weft.lax._shape import reshape
 from weft.lax._sharding import can_be_split
 from weft.random._implementations import (
@@ -41,6 +43,7 @@ from weft.random._implementations import (
 )
 
 _U32 = np.dtype("uint32")
+_MAKING_KEYS = "\n  A key comes first: key = weft.random.key(0) makes one."
 _MASK = 0xFFFFFFFF
 
 
@@ -81,13 +84,24 @@ def has_bits_of_lanes(key):
     return _parts(key)[0].random_bits is not RBG_IMPL.random_bits
 
 
+def _type_of(keys, function):
+    try:
+        return _core.typeof(keys)[:2]
+    except ForeignArrayError:
+        raise
+    except OperandError:
+        raise OperandError(
+            f"[{function}] expected a key; got {type(keys).__name__}: {keys!r:.60}{_MAKING_KEYS}"
+        ) from None
+
+
 def checked_key(key, function):
     """The key, for use in composites: what is untyped is one of threefry2x32 there.
 
     Raises unless `key` is one key.
     """
     if are_plain():
-        shape, dtype, _ = _core.typeof(key)
+        shape, dtype = _type_of(key, function)
         if not shape if is_key(dtype) else dtype is _U32 and shape == (2,):
             return key
     shape, dtype = _checked_keys(key, function)
@@ -111,7 +125,7 @@ def checked_key(key, function):
 
 def _checked_keys(keys, function, impl=None):
     """Shape and dtype of keys; raises unless they are keys, of `impl` if they are untyped."""
-    shape, dtype, _ = _core.typeof(keys)
+    shape, dtype = _type_of(keys, function)
     if impl is None:
         if is_key(dtype):
             return shape, dtype
@@ -122,6 +136,7 @@ def _checked_keys(keys, function, impl=None):
         raise DTypeError(
             f"[{function}] expected a key as weft.random.key gives it, or its words, uint32 of "
             f"shape {impl.key_shape}; got {getattr(dtype, 'name', dtype)}{list(shape)}"
+            f"{_MAKING_KEYS}"
         )
     return shape, dtype
 
@@ -135,9 +150,7 @@ def _reject_untyped(function):
     )
     if policy == "error":
         raise AttributeValueError(text)
-    import warnings
-
-    warnings.warn(text, stacklevel=5)
+    warn(text)
 
 
 used_words = set()  # (dtype, bytes), of keys that were used where weft_debug_key_reuse was on
@@ -357,7 +370,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
 
     ValueError for another dtype. Those of 2 and 4 bits stand for uint8.
     """
-    dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
+    dtype = canonicalize_dtype(np.uint64) if dtype is None else requested_dtype(dtype, "bits")
     if is_key(dtype) or not issubdtype(dtype, np.unsignedinteger):
         raise AttributeValueError(f"[bits] expected an unsigned integer dtype; got {dtype}")
     dtype = np.dtype(f"u{dtype.itemsize}")

@@ -217,22 +217,34 @@ def export(array, stream, max_version, dl_device, copy):
                 f"[__dlpack__] expected a stream of {array.device}"
                 f"{', which has none' if own[0] == _DLPACK_CPU else ''}; got {stream}"
             )
-    if max_version is not None:
-        _two_ints(max_version, "max_version")
+    is_versioned = max_version is not None and _two_ints(max_version, "max_version") >= (1, 0)
     wanted = own if dl_device is None else _two_ints(dl_device, "dl_device")
+    _check_exchanged(array.dtype)
     if wanted == own:
-        array = _core.copy_array(array) if copy else array
+        copied = bool(copy)
+        array = _core.copy_array(array) if copied else array
     elif wanted != (_DLPACK_CPU, 0):
         there = sorted({own, (_DLPACK_CPU, 0)})
         raise BufferError(f"[__dlpack__] expected dl_device to be one of {there}; got {wanted}")
     elif copy is False:
         raise AttributeValueError(f"[__dlpack__] expected copy=True or None from {own} to {wanted}")
     else:
+        copied = True
         array = _core.commit(array, devices.placement_of(devices.own_cpu()))
-    if array.dtype.names:
-        raise BufferError("__dlpack__ expected a dtype that DLPack has; got float0")
     array.block_until_ready()
-    return to_dlpack(array._buffer)
+    capsule = to_dlpack(array._buffer)
+    return _core.versioned_capsule(capsule, copied) if is_versioned else capsule
+
+
+def _check_exchanged(dtype):
+    """Raises BufferError for a dtype of which other libraries would read something else."""
+    if dtype.names:
+        raise BufferError("[__dlpack__] expected a dtype that DLPack has; got float0")
+    if dtype.name in _WIDER:
+        raise BufferError(
+            f"[__dlpack__] expected a dtype of at least 8 bits; got {dtype}\n"
+            f"  Convert it with .astype({_WIDER[dtype.name][2]!r})."
+        )
 
 
 def to_dlpack(buffer):
@@ -258,11 +270,11 @@ def from_dlpack(producer, device, copy):
     kind, number = producer.__dlpack_device__()
     if kind != _DLPACK_CPU:
         raise ValueError(f"from_dlpack expected a tensor on the CPU; got device {(kind, number)}")
-    shared = True
+    tensor, shared = dlpack.Imported(producer), True
     try:
-        host = np.from_dlpack(producer)
+        host = np.from_dlpack(tensor)
     except (BufferError, RuntimeError) as error:
-        host, shared = _rare_dtype(producer), False
+        host, shared = dlpack.read(tensor.capsule), False
         if host is None:
             raise DTypeError(f"[from_dlpack] expected a dtype that weft has; {error}") from None
     dtype = _core.canonical_dtype(host.dtype)
@@ -282,13 +294,6 @@ def from_dlpack(producer, device, copy):
     if copy is False:
         raise AttributeValueError(f"[from_dlpack] expected copy=True or None from cpu to {device}")
     return _core.commit(_put_shared(host, cpu, False), devices.placement_of(device))
-
-
-def _rare_dtype(producer):
-    try:
-        return dlpack.to_numpy(producer)
-    except BufferError:
-        return None
 
 
 def _put_shared(host, index, committed):

@@ -1,7 +1,7 @@
 """Reads DLPack capsules of dtypes that NumPy's own import refuses: bfloat16 and the float8 kinds.
 
-The structures are those of DLPack 0.8 and earlier (`dltensor` capsules), which every library still
-hands out when no `max_version` is asked for. Values are copied; the capsule keeps its tensor.
+The structures are those of DLPack's header (github.com/dmlc/dlpack), with a version and without.
+Values are copied; the capsule keeps its tensor.
 """
 
 import ctypes
@@ -27,6 +27,17 @@ class _Tensor(ctypes.Structure):
     )
 
 
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
 _NAMES = {  # (type code, bits) of DLPack's table
     (4, 16): "bfloat16",
     (7, 8): "float8_e3m4",
@@ -40,9 +51,21 @@ _NAMES = {  # (type code, bits) of DLPack's table
 }
 
 
-def to_numpy(producer):
-    """A copy of a CPU tensor as a NumPy array of an ml_dtypes dtype; None for other dtypes."""
-    return read(producer.__dlpack__())
+class Imported:
+    """What a producer gives, asked once: what it refuses is its own error."""
+
+    def __init__(self, producer):
+        try:
+            self.capsule = producer.__dlpack__(max_version=(1, 0))
+        except TypeError:  # it follows the protocol of before versions
+            self.capsule = producer.__dlpack__()
+        self._device = producer.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return self._device
 
 
 def address(capsule):
@@ -52,13 +75,19 @@ def address(capsule):
 
 
 def _tensor(capsule):
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of, name_of = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_GetName
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return _Tensor.from_address(pointer_of(capsule, b"dltensor"))
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    name = name_of(capsule)
+    pointer = pointer_of(capsule, name)
+    if name == b"dltensor_versioned":
+        return _Versioned.from_address(pointer).tensor
+    return _Tensor.from_address(pointer)
 
 
 def read(capsule) -> Any:
-    """As `to_numpy`, of the capsule that holds the tensor."""
+    """A copy of the CPU tensor in a capsule as a NumPy array of an ml_dtypes dtype; None for other
+    dtypes."""
     import ml_dtypes
 
     tensor = _tensor(capsule)
