@@ -7,6 +7,7 @@
 #include "named_axes.h"
 #include "point.h"
 #include "transforms.h"
+#include "weft/build.h"
 
 namespace weft::py {
 namespace {
@@ -137,15 +138,55 @@ BatchDims result_axes(const Point& point, PyObject* out_axes) {
   return out;
 }
 
+// Whether checks need to know of which lane they are. Arrays that are split over explicit axes go
+// the other way, on which it follows from the single ops how results are.
+bool keeps_lanes(bool wanted, const Graph& graph, std::span<const Operand> operands, int64_t size) {
+  if (size == 0 || !(wanted || (graph.effects() & kChecks))) return false;
+  return std::none_of(operands.begin(), operands.end(), [](const Operand& x) {
+    ShardingRef split = split_of(x);
+    return split && !split->is_replicated();
+  });
+}
+
+// The mapped graph as one call for every lane. `mapped` is what vmap makes for these options.
+GraphRef with_lanes_kept(const GraphRef& graph, const VmapOptions& options, const Graph& mapped) {
+  const OpDef& op = registry().get("mapped_call");
+  std::vector<std::string> names;
+  if (!options.axis_name.empty()) names.push_back(options.axis_name);
+  AttrsRef attrs =
+      AttrRecord::make(op.name, op.attrs,
+                       {{"jaxpr", graph},
+                        {"in_dims", Dims(options.in_dims.begin(), options.in_dims.end())},
+                        {"axis_size", options.size},
+                        {"axis_name", std::move(names)},
+                        {"spmd_axis_name", options.spmd_axis_name}});
+  GraphBuilder b;
+  std::vector<Value> args;
+  for (TypeRef type : mapped.input_types()) args.push_back(b.input(type));
+  Values results = b.add(op, args, attrs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Val lanes{&b, results[i]};
+    if (options.out_dims[i] != kNotBatched) {
+      results[i] = move_axis(lanes, 0, options.out_dims[i]).value;
+      continue;
+    }
+    Dims limit = lanes.shape();  // all lanes have it alike
+    limit[0] = 1;
+    results[i] = squeeze(slice(lanes, Dims(limit.size(), 0), limit), {0}).value;
+  }
+  return b.finish_ordered(results, args, mapped.num_consts());
+}
+
 // vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, spmd_axis_name,
-//      describe) -> the value. Several names of axes stand in lines of spmd_axis_name.
+//      describe, keep_lanes) -> the value. Several names of axes stand in lines of spmd_axis_name.
 PyObject* vmap_function(PyObject*, PyObject* tuple) {
   return guard([&]() -> PyObject* {
     Function f{};
     PyObject *args, *kwargs, *in_axes, *out_axes, *axis_size, *axis_name, *spmd_axis_name;
-    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOUUO", &f.object, &f.name, &PyTuple_Type, &args,
+    int keep_lanes;
+    if (!PyArg_ParseTuple(tuple, "OUO!O!OOOUUOp", &f.object, &f.name, &PyTuple_Type, &args,
                           &PyDict_Type, &kwargs, &in_axes, &out_axes, &axis_size, &axis_name,
-                          &spmd_axis_name, &f.describe))
+                          &spmd_axis_name, &f.describe, &keep_lanes))
       throw PythonError{};
     CallArguments arguments = all_arguments(args);
     Point point = point_at(arguments);
@@ -171,11 +212,13 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
     for (size_t leaf : point.written) options.out_dims.push_back(static_cast<int>(*axes[leaf]));
-    auto made = vmap_here(recorded.graph, options);
+    GraphRef mapped = vmap_here(recorded.graph, options)->graph;
     std::vector<Operand> operands = point.graph_operands();
-    Objects results = call_graph(made->graph, operands, recorded.weak);
+    if (keeps_lanes(keep_lanes, *recorded.graph, operands, size))
+      mapped = with_lanes_kept(recorded.graph, options, *mapped);
+    Objects results = call_graph(mapped, operands, recorded.weak);
     point.write_cells(results);
-    keep_inputs(*made->graph, operands, results, recorded.as_came);
+    keep_inputs(*mapped, operands, results, recorded.as_came);
     for (size_t i = 0; i < point.returned.size(); ++i)
       if (point.returned[i] && options.out_dims[i] == kNotBatched) results[i] = point.returned[i];
     return point.value_of(results).release();
@@ -185,7 +228,7 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
 PyMethodDef functions[] = {
     {"vmap", vmap_function, METH_VARARGS,
      "vmap(function, name, args, kwargs, in_axes, out_axes, axis_size, axis_name, spmd_axis_name, "
-     "describe) -> value."},
+     "describe, keep_lanes) -> value."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

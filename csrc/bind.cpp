@@ -47,7 +47,7 @@ bool promotes_strictly(PromotionType a, PromotionType b) {
   return rank(a.dtype) <= rank(b.dtype);
 }
 
-// Says so where operands of different ranks are aligned, if the user wants to know.
+// Says so where a user's operation aligns operands of different ranks, if the user wants to know.
 void check_ranks(std::span<const Operand> xs, std::string_view op) {
   uint64_t mode = kRankPromotion.of(settings());
   if (mode == 0) return;
@@ -58,7 +58,7 @@ void check_ranks(std::span<const Operand> xs, std::string_view op) {
     alike &= own == 0 || rank == 0 || own == rank;
     rank = std::max(rank, own);
   }
-  if (alike) return;
+  if (alike || !runs_users_code()) return;
   constexpr uint64_t kWarn = 1;
   std::string what = cat("[", op, "] ", mode == kWarn ? "aligns" : "expected",
                          mode == kWarn ? " operands of different ranks: "
@@ -140,7 +140,9 @@ PyObject* to_list(Objects results) {
   return list.release();
 }
 
-PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
+// Strict promotion refuses some dtypes, where `is_users` holds.
+static PromotionType promoted(std::span<const Operand> xs, Promotion policy, std::string_view op,
+                              bool (*is_users)()) {
   if (policy == Promotion::kBool) {
     // As in jax: of bools, only one alone keeps its mark; of numbers, only those without axes, and
     // beside them Python's bools count as weak.
@@ -166,7 +168,8 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
       continue;
     }
     std::optional<PromotionType> both = promote(*common, p);
-    if (common->dtype != p.dtype && is_on(kStrictPromotion) && !promotes_strictly(*common, p))
+    if (common->dtype != p.dtype && is_on(kStrictPromotion) && !promotes_strictly(*common, p) &&
+        is_users())
       raise_error("TypePromotionError", "[", op,
                   "] expected operands of one dtype, as promotion is strict "
                   "(weft_numpy_dtype_promotion); got ",
@@ -186,6 +189,10 @@ PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::s
   if (policy == Promotion::kInexact) common = to_inexact(*common, x64);
   common->dtype = canonicalize(common->dtype, x64);
   return *common;
+}
+
+PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
+  return promoted(xs, policy, op, [] { return works_for_user(); });
 }
 
 Dims common_shape(std::span<const Operand> xs, std::string_view op) {
@@ -249,7 +256,6 @@ static Ref record_elementwise(const ContextRef& c, const Elementwise& f,
   Values values;
   for (const Operand& x : xs) values.push_back(converted(*c, x, common.dtype, f.promotion));
   if (xs.size() > 1) {
-    if (f.promotion != Promotion::kLax) check_ranks(xs, f.op->name);
     Dims shape = f.promotion == Promotion::kLax ? common_lax_shape(xs, f.op->name)
                                                 : common_shape(xs, f.op->name);
     for (Value& v : values)
@@ -313,10 +319,9 @@ static void check_python_ints(const Elementwise& f, std::span<const Operand> xs,
 }
 
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
-  PromotionType common = common_dtype(xs, f.promotion, f.op->name);
-  if (f.promotion == Promotion::kNumpy && xs.size() == 2 && is_integer(common.dtype))
-    if (Ref answer = compare_beyond(*f.op, xs, common.dtype)) return answer;
-  check_python_ints(f, xs, common.dtype);
+  for (const Operand& x : xs) check_python_int(x);
+  PromotionType common = promoted(xs, f.promotion, f.op->name, runs_users_code);
+  if (f.promotion != Promotion::kLax && xs.size() > 1) check_ranks(xs, f.op->name);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);
   EagerCall call{&f, attrs, {}, xs, {}};

@@ -14,6 +14,7 @@
 #include "steps.h"
 #include "timer.h"
 #include "unlocked.h"
+#include "weft/checkify.h"
 
 namespace weft::py {
 namespace {
@@ -226,8 +227,9 @@ bool stays(const Places& places, size_t output, size_t input) {
 }
 
 // The graph with what is looked at among its outputs, if anything is.
-GraphRef with_observed(const GraphRef& graph, bool at_once,
+GraphRef with_observed(const GraphRef& given, bool at_once,
                        std::shared_ptr<const Observed>& observed) {
+  GraphRef graph = at_once ? without_debug_checks(given) : given;
   bool watches = debug_flags() != 0;
   bool has_checks = at_once && (graph->effects() & kChecks);
   if (!watches && !has_checks) return graph;

@@ -1,6 +1,7 @@
 #include "eager_entry.h"
 
 #include "eager.h"
+#include "location.h"
 #include "named_axes.h"
 #include "trace.h"
 
@@ -71,7 +72,7 @@ Ref call_on(const EagerEntry& entry, std::span<const Operand> operands, PyObject
 bool run_entry(const EagerEntry& entry, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
                PyObject*& result) {
   if (n < entry.operands || n > PyTuple_GET_SIZE(entry.parameters.get()) || jit_disabled() ||
-      innermost_staged())
+      innermost_staged() || promotion_is_watched())
     return false;
   bool ran = true;
   result = guard([&]() -> PyObject* {

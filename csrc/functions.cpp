@@ -8,6 +8,7 @@
 #include "array.h"
 #include "attrs.h"
 #include "dtypes.h"
+#include "location.h"
 #include "object_type.h"
 #include "public_function.h"
 #include "sharding_object.h"
@@ -343,6 +344,11 @@ PyObject* explicit_asarray(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* mark_public_function(PyObject*, PyObject* function_or_name) {
+  mark_public(function_or_name);
+  Py_RETURN_NONE;
+}
+
 PyObject* canonical_dtype(PyObject*, PyObject* o) {
   return guard([&] { return Py_NewRef(numpy_dtype(canonicalize(to_dtype(o), x64_enabled()))); });
 }
@@ -377,6 +383,7 @@ PyMethodDef functions[] = {
     {"asarray", asarray, METH_O, "A number or NumPy array as an Array; arrays as they are."},
     {"apart", apart, METH_O, "As asarray; of an array another one with the same buffer."},
     {"explicit_asarray", explicit_asarray, METH_O, "asarray() that no guard of transfers stops."},
+    {"mark_public", mark_public_function, METH_O, "A function that users call, or its full name."},
     {"canonical_dtype", canonical_dtype, METH_O, "The NumPy dtype that a dtype-like names."},
     {nullptr, nullptr, 0, nullptr}};
 

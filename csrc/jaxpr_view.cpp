@@ -252,6 +252,9 @@ void bind_jaxprs(nb::module_& m) {
                    [](const Jaxpr& j) { return atoms(j.view, j.view->graph->outputs()); })
       .def_prop_ro("effects", [](const Jaxpr& j) { return effect_names(j.view->graph->effects()); })
       .def_prop_ro("graph", [](const Jaxpr& j) { return take(graph_object(j.view->graph)); })
+      .def(
+          "pretty_print", [](const Jaxpr& j, const nb::kwargs&) { return text_of(*j.view->graph); },
+          "The program as text. Options, such as source_info, are accepted and have no effect.")
       .def("__str__", [](const Jaxpr& j) { return text_of(*j.view->graph); })
       .def("__repr__", [](const Jaxpr& j) { return text_of(*j.view->graph); });
   nb::class_<ClosedJaxpr>(m, "ClosedJaxpr",
@@ -286,6 +289,10 @@ void bind_jaxprs(nb::module_& m) {
                    [](const ClosedJaxpr& c) { return avals(c.graph()->output_types(), c.weak); })
       .def_prop_ro("effects",
                    [](const ClosedJaxpr& c) { return effect_names(c.graph()->effects()); })
+      .def(
+          "pretty_print",
+          [](const ClosedJaxpr& c, const nb::kwargs&) { return text_of(*c.graph()); },
+          "The program as text. Options, such as source_info, are accepted and have no effect.")
       .def("__str__", [](const ClosedJaxpr& c) { return text_of(*c.graph()); })
       .def("__repr__", [](const ClosedJaxpr& c) { return text_of(*c.graph()); });
 }

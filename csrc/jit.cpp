@@ -133,6 +133,29 @@ class PassedArguments {
   std::vector<PyObject*> values_;
 };
 
+// While a function of the library runs for another one: what it promotes is no user's doing. Its
+// traces are kept by what is watched, so those of calls by users are others.
+class WithinLibrary {
+ public:
+  explicit WithinLibrary(const JitState& s) {
+    if (!s.library || !promotion_is_watched()) return;
+    if (works_for_user(s.function.get())) return;
+    before_ = thread_config();
+    for (const Setting& watched : {kStrictPromotion, kRankPromotion}) {
+      thread_config().set |= watched.mask();
+      thread_config().word &= ~watched.mask();
+    }
+  }
+  ~WithinLibrary() {
+    if (before_) thread_config() = *before_;
+  }
+  WithinLibrary(const WithinLibrary&) = delete;
+  WithinLibrary& operator=(const WithinLibrary&) = delete;
+
+ private:
+  std::optional<ThreadConfig> before_;
+};
+
 // Where the program of an entry runs for these arguments.
 Placement placement_on(const JitState& s, const Entry& entry, const Call& call) {
   std::vector<Ref> captures = capture_values(entry.captures);
@@ -194,10 +217,7 @@ bool has_wide_int(const JitState& s, const Call& call) {
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
     const JitState& s = *as_jit(self)->state;
-    // The library's functions stay whole, so that their values and what is found to be NaN are
-    // those of other calls. But the keys in them are seen when they are used.
-    std::optional<Without> whole;
-    if (s.library && jit_disabled() && !is_on(kKeyReuse)) whole.emplace(kDisableJit.mask());
+    WithinLibrary within(s);
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
     if (has_wide_int(s, call)) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);

@@ -5,6 +5,7 @@
 #include "location.h"
 
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "hooks.h"
@@ -41,6 +42,24 @@ Table::Handle entry_for(const Ref& code) {
   return table().insert(hash, code, CodeEntry{framework, {}});
 }
 
+// The public functions of the framework: the codes of those that are there, never released, and
+// names of those in modules that are loaded when a user asks for one. As many as the sources have.
+struct PublicFunctions {
+  std::unordered_set<PyObject*> codes;
+  std::unordered_set<std::string> names;
+
+  bool has(PyObject* code, PyObject* module) const {
+    if (codes.contains(code)) return true;
+    if (!module || !PyUnicode_Check(module)) return false;
+    PyObject* own = reinterpret_cast<PyCodeObject*>(code)->co_qualname;
+    return names.contains(cat(readable(module), ".", readable(own)));
+  }
+};
+PublicFunctions& public_functions() {
+  static auto* all = new PublicFunctions;
+  return *all;
+}
+
 void set_package_directory(PyObject* directory) {
   package_directory = readable(directory);
   table().clear();
@@ -74,6 +93,49 @@ static Loc line_loc() {
     frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
   }
   return kNoLoc;
+}
+
+// Calls visit(frame, code object) for the frames of the framework around here, from the innermost
+// one on, until it returns false.
+template <typename Visit>
+static void for_own_frames(Visit&& visit) {
+  Ref frame = Ref::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
+    Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    if (!entry_for(code)->framework || !visit(f, code.get())) return;
+    frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  }
+}
+
+bool runs_users_code() {
+  bool is_own = false;
+  for_own_frames([&](PyFrameObject*, PyObject*) {
+    is_own = true;
+    return false;
+  });
+  return !is_own;
+}
+
+bool works_for_user(PyObject* callee) {
+  int calls = 0;
+  if (callee && PyFunction_Check(callee))
+    calls = public_functions().has(PyFunction_GET_CODE(callee), PyFunction_GetModule(callee));
+  for_own_frames([&](PyFrameObject* frame, PyObject* code) {
+    Ref globals = Ref::steal(PyFrame_GetGlobals(frame));
+    calls += public_functions().has(code, PyDict_GetItemString(globals.get(), "__name__"));
+    return calls <= 1;
+  });
+  return calls <= 1;
+}
+
+void mark_public(PyObject* function_or_name) {
+  if (PyUnicode_Check(function_or_name)) {
+    public_functions().names.insert(readable(function_or_name));
+  } else if (PyFunction_Check(function_or_name)) {
+    PyObject* code = PyFunction_GET_CODE(function_or_name);
+    if (public_functions().codes.insert(code).second) Py_INCREF(code);
+  }
 }
 
 Loc current_loc() {

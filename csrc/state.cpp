@@ -123,7 +123,8 @@ void bind_state(nb::module_& m) {
   });
   m.def("end_eager", [](size_t depth) {
     std::vector<ContextRef>& stack = context_stack();
-    if (stack.size() == depth && stack.back()->kind == ContextKind::kEager) stack.pop_back();
+    bool is_ours = depth > 0 && stack.size() == depth;
+    if (is_ours && stack.back()->kind == ContextKind::kEager) stack.pop_back();
   });
   m.def("in_trace", [] { return static_cast<bool>(innermost_staged()); });
   // Whether any function is being traced, or recorded for an un-jitted transform.

@@ -56,6 +56,14 @@ ON_MESHES = [
 ]
 
 
+# As vmap makes them of functions with checks, and without any.
+LANES = (
+    "{ lambda ; a:f32[3] b:f32[2,4] c:f32[]. let d:f32[4,3] e:f32[4,2] = mapped_call["
+    "axis_name=('i',) axis_size=4 in_dims=(-1, 1, -1) jaxpr={ lambda ; a:f32[3] b:f32[2] c:f32[]. "
+    "let d:f32[3] = mul a c e:f32[2] = sin b in (d, e) }] a b c in (d, e) }"
+)
+
+
 def graph_of(fn, *xs):
     return weft.jit(fn).trace(*[weft.ShapeDtypeStruct(x.shape, x.dtype) for x in xs]).graph
 
@@ -126,6 +134,7 @@ def others():
     yield compiler.parse(
         "{ lambda ; . let a:f32[2] = constant[value=f32[2]:0x0000803F00000040] in (a,) }"
     )
+    yield compiler.parse(LANES)
     for collective in COLLECTIVES:
         yield compiler.parse(f"{{ lambda ; a:f32[4,6]. let b:f32{collective} a in (b,) }}")
     yield from map(compiler.parse, ON_MESHES)

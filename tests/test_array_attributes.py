@@ -58,6 +58,18 @@ def test_arrays_from_parts():
     ]:
         with pytest.raises(error):
             f(shape, HERE, parts, dtype=dtype)
+    local = weft.make_array_from_process_local_data
+    with weft.set_mesh(weft.make_mesh((1,), ("i",))):
+        tree = local({"a": DEVICE, "b": weft.P("i")}, {"a": [X, X[0]], "b": np.asarray(X)})
+    assert tree["a"][1].shape == (3,) and (tree["a"][0] == X).all() and (tree["b"] == X).all()
+    assert tree["a"][0].committed and tree["b"].sharding.spec == weft.P("i")
+    tree = local(HERE, {"a": np.ones(2), "b": [np.ones(3)]}, {"a": (2,), "b": (3,)})
+    assert tree["b"][0].shape == (3,)
+    for wrong in ("cpu", 3, X):
+        with pytest.raises(TypeError, match="sharding"):
+            local(wrong, np.ones(2))
+    with pytest.raises(ValueError, match="mesh"):
+        local(weft.P("i"), np.ones(2))
     with pytest.raises(TypeError, match="sharding"):
         weft.make_array_from_callback((2,), DEVICE, lambda index: np.ones(2))
     with pytest.raises(ValueError, match="shape"):

@@ -129,7 +129,7 @@ def test_user_checks(f, args, expected):
         (
             weft.vmap(lambda x, i: x[i]),
             (np.ones((3, 4), F), np.int32([0, 1, 9])),
-            "out-of-bounds indexing for array of shape (3, 4): index 9 is out of bounds for axis 1",
+            "out-of-bounds indexing for array of shape (4,): index 9 is out of bounds for axis 0",
         ),
         (
             weft.vmap(lambda x, i: lax.dynamic_slice(x, (i,), (2,)), (None, 0)),
@@ -248,6 +248,8 @@ def test_without_checkify():
         return x
 
     assert debug(wnp.asarray(F(-1))) == weft.jit(debug)(F(-1)) == -1
+    assert weft.vmap(debug)(-I3)[2] == -2 and weft.grad(debug)(F(-1)) == 1
+    assert lax.scan(lambda c, x: (debug(c), x), F(-1), I3)[0] == -1
     assert error_of(debug, F(-1)).startswith("debug -1.0")
 
 
@@ -295,3 +297,155 @@ def test_messages_that_begin_as_those_of_operations_stay():
         checkify.check_error(error)
     with pytest.raises(ValueError, match=r"^\[mine\] at -1"):
         error.throw()
+
+
+def unsettled(x):
+    """A body that checks what holds as long as its lane is in the loop."""
+    check(x < 5, "lane that has ended: {}", x)
+    return x + 1
+
+
+def ended(x):
+    return lax.while_loop(lambda x: x < 5, unsettled, x)
+
+
+def ended_by_condition(x):
+    def condition(s):
+        check(s[0] <= s[1], "condition of a lane that has ended")
+        return s[0] < s[1]
+
+    return lax.while_loop(condition, lambda s: (s[0] + 1, s[1]), (x, x // 2 + 3))[0]
+
+
+def logarithm_if_positive(x):
+    return lax.cond(x > 0, lambda x: wnp.log(x), lambda x: x, x)
+
+
+@weft.custom_jvp
+def guarded_sqrt(x):
+    check(x >= 0, "guarded: {}", x)
+    return wnp.sqrt(x)
+
+
+@guarded_sqrt.defjvp
+def _(primals, tangents):
+    check(primals[0] > 0, "slope of {}", primals[0])
+    return guarded_sqrt(*primals), tangents[0] / (2 * wnp.sqrt(primals[0]))
+
+
+def sqrt_if_positive(x):
+    return lax.cond(x > 0, guarded_sqrt, lambda x: 0 * x, x)
+
+
+def picked(x):
+    i = wnp.asarray(x, int)
+    return lax.switch(
+        i, [lambda x: I3[0] * x, lambda x: wnp.asarray(I3)[i] * x, lambda x: x / (x - 1)], x
+    )
+
+
+def quotients(x):
+    """A while loop in a scan: divides by numbers below x."""
+
+    def step(c, k):
+        def body(s):
+            return s - 1, c + 1 / s
+
+        return lax.while_loop(lambda s: s[0] > 0, lambda s: body(s[0]), (x * k, c))[1], k
+
+    return lax.scan(step, F(0), F([1, 2]))[0]
+
+
+LANES = [
+    (ended, np.arange(5), None),
+    (ended, np.arange(9), None),
+    (ended_by_condition, np.arange(6), None),
+    (ended_by_condition, np.array([1, 9, 2]), "condition of a lane"),
+    (weft.vmap(ended), np.arange(6).reshape(2, 3), None),
+    (lambda x: lax.scan(lambda c, k: (ended(c), k), x, I3)[0], np.arange(5), None),
+    (weft.jit(ended), np.arange(5), None),
+    (lambda x: lax.cond(x > 2, lambda x: unsettled(x), lambda x: x, x), np.arange(-9, 5), None),
+    (lambda x: lax.cond(x > 2, unsettled, lambda x: x, x), np.arange(7), "lane that has ended: 6"),
+    (logarithm_if_positive, F([1, -1, 2]), None),
+    (weft.checkpoint(logarithm_if_positive), F([1, -1, 2]), None),
+    (logarithm_if_positive, F([1, np.nan, -1]), None),
+    (lambda x: lax.cond(x > -2, wnp.log, lambda x: x, x), F([1, -1, -3]), "nan generated"),
+    (sqrt_if_positive, F([4, -4, 0]), None),
+    (weft.grad(sqrt_if_positive), F([4, -4, 0]), None),
+    (weft.grad(logarithm_if_positive), F([4, -4, 0]), None),
+    (weft.grad(weft.checkpoint(sqrt_if_positive)), F([4, -4, 0]), None),
+    (lambda x: weft.jvp(sqrt_if_positive, (x,), (x,))[1], F([4, -4, 0]), None),
+    (lambda x: weft.grad(guarded_sqrt)(x), F([4, 0, 1]), "slope of 0"),
+    (picked, F([0, 1, 2]), None),
+    (picked, F([0, 1, 1]), None),
+    (quotients, F([0, 1, 3]), None),
+    (lambda x: quotients(x - 0.5), F([0, 1, 3]), None),
+    (lambda x: x + lax.psum(logarithm_if_positive(x), "lanes"), F([1, -1, 2]), None),
+]
+
+
+@pytest.mark.parametrize(("f", "xs", "expected"), LANES, ids=range(len(LANES)))
+def test_lanes_that_take_no_part_do_not_fail(f, xs, expected):
+    mapped = weft.vmap(f, axis_name="lanes")
+    got = error_of(mapped, xs)
+    assert got is None if expected is None else got.startswith(expected)
+    error, values = checkify.checkify(mapped, errors=checkify.all_checks)(xs)
+    if expected is None:
+        np.testing.assert_array_equal(
+            values, weft.jit(checkify.checkify(mapped, frozenset()))(xs)[1]
+        )
+
+
+def test_lanes_of_functions_without_checkify():
+    np.testing.assert_array_equal(weft.vmap(ended)(np.arange(9)), [5, 5, 5, 5, 5, 5, 6, 7, 8])
+    with pytest.raises(checkify.JaxRuntimeError, match="lane that has ended: 6"):
+        weft.vmap(lambda x: lax.cond(x > 2, unsettled, lambda x: x, x))(np.arange(7))
+
+
+def test_what_lanes_give_where_a_function_is_checked():
+    def f(x, y, z):
+        return lax.cond(x > 0, lambda: wnp.log(x) * y, lambda: y - z), z * 2
+
+    axes = (0, 1, None)
+    args = F([1, -1, 2]), np.arange(6, dtype=F).reshape(2, 3), F(3)
+    plain = weft.vmap(f, axes, (1, None))
+    error, got = checkify.checkify(plain, errors=checkify.all_checks)(*args)
+    assert error.get() is None
+    for g, e in zip(got, plain(*args), strict=True):
+        assert g.shape == e.shape and g.dtype == e.dtype
+        np.testing.assert_allclose(g, e, rtol=1e-6)
+    loss = lambda *args: plain(*args)[0].sum()
+    lane = weft.grad(lambda *args: f(*args)[0].sum(), (0, 1, 2))
+    x, y, z = zip(*(lane(args[0][i], args[1][:, i], args[2]) for i in range(3)), strict=True)
+    error, got = checkify.checkify(weft.grad(loss, (0, 1, 2)), errors=checkify.all_checks)(*args)
+    assert error.get() is None
+    for g, e in zip(got, (np.array(x), np.stack(y, 1), sum(z)), strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-6)
+    error, _ = checkify.checkify(lambda x: weft.vmap(wnp.log)(x[:0]), checkify.all_checks)(args[0])
+    assert error.get() is None
+
+
+def test_slices_of_a_mapped_start_are_checked():
+    f = weft.vmap(lambda i: wnp.asarray(I3)[i])
+    assert error_of(f, np.int32([0, 2]), errors=checkify.index_checks) is None
+    got = error_of(f, np.int32([0, 7]), errors=checkify.index_checks)
+    assert got.startswith("out-of-bounds indexing for array of shape (3,): index 7")
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (positive, F(2)),
+        (weft.vmap(positive), F([1, 2])),
+        (weft.grad(positive), F(2)),
+        (weft.jit(positive), F(2)),
+        (lambda x: scanned(x)[0], I3[:2]),
+        (weft.vmap(logarithm_if_positive), I3),
+    ],
+)
+def test_no_tracer_outlives_a_checkified_function(f, x):
+    with weft.checking_leaks():
+        for transform in (lambda g: g, weft.jit):
+            checked = transform(checkify.checkify(lambda x: (f(x), 1), errors=checkify.all_checks))
+            error, (_, n) = checked(x)
+            assert error.get() is None and n == 1

@@ -287,6 +287,38 @@ def test_leaks_are_found():
     weft.jit(leaks)(Y)
 
 
+@weft.custom_batching.custom_vmap
+def with_rule(x):
+    return wnp.sin(x)
+
+
+with_rule.def_vmap(lambda size, mapped, x: (wnp.sin(x), mapped[0]))
+
+
+def root(x):
+    solve = lambda f, x0: wnp.sqrt(x.sum())
+    return weft.lax.custom_root(lambda y: y**2 - x.sum(), 1.0, solve, lambda g, y: y / g(1.0))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [root, with_rule, weft.custom_batching.sequential_vmap(wnp.sin), lambda x: series(x)],
+)
+def test_what_the_library_keeps_is_no_leak(f):
+    with weft.checking_leaks():
+        for transform in (weft.jit, weft.vmap, lambda f: weft.make_jaxpr(f)):
+            transform(lambda x: f(x))(wnp.ones((2, 3)) + 1)
+        weft.jvp(lambda x: f(x), (X,), (X,))
+        if f is root:
+            weft.jit(weft.grad(lambda x: f(x)))(X)
+
+
+def series(x):
+    from weft.experimental.jet import jet
+
+    return jet(wnp.sin, (x,), ((x,),))[0]
+
+
 def test_guards_of_transfers(heard):
     host = np.ones(3, np.float32)
     implicit = (lambda: Y + host, lambda: Y + 7.5, lambda: wnp.asarray([1.0]), lambda: wnp.ones(2))

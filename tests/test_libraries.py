@@ -68,7 +68,7 @@ PROGRAMS = {
         try:
             guarded(jnp.float32(-1)).block_until_ready()
         except Exception as error:
-            caught = "negative" in str(error)
+            caught = type(error) is eqx.EquinoxRuntimeError and "negative" in str(error)
         result = [bool(value < first), float(guarded(jnp.float32(2))), caught]
     """,
     "equinox_filter_jvp": """

@@ -31,6 +31,7 @@ NOT_IN_LAX = {
     "jit",
     "le_to",
     "lt_to",
+    "mapped_call",
     "name",
     "platform_index",
     "pullback",

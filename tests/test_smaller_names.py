@@ -352,6 +352,68 @@ def test_check_grads_asks_for_the_order():
         weft.test_util.check_grads(wnp.sin, (1.0,))
 
 
+def cubes(x):
+    return {"a": x["b"] ** 3}
+
+
+@weft.custom_jvp
+def off(x):
+    return x**2
+
+
+off.defjvp(lambda xs, ts: (xs[0] ** 2, 2.6 * xs[0] * ts[0]))
+
+
+@pytest.mark.parametrize("modes", [["fwd"], ["rev"], ["lin"], "rev", ("fwd", "rev", "lin")])
+def test_tolerances_of_check_grads_go_by_dtype(modes):
+    check = weft.test_util.check_grads
+    tight, loose = {np.float32: 1e-3, np.float64: 1e-9}, {wnp.float32: 0.5, "float16": 0.5}
+    for dtype in (np.float32, np.float16, weft.dtypes.bfloat16, np.complex64):
+        check(cubes, ({"b": np.array([0.5, 2.0]).astype(dtype)},), 2, modes)
+    x = np.array([1.0, 3.0], np.float32)
+    check(off, (x,), 1, modes, loose, loose)
+    check(off, (x,), 1, modes, 0.5, 0.5)
+    for tolerance in (tight, None, {np.float16: 0.5}):
+        with pytest.raises(AssertionError):
+            check(off, (x,), 1, modes, tolerance, tolerance)
+    check(off, (x.astype(np.float16),), 1, modes, loose, loose)
+    # Numbers stay numbers, and whole ones have no derivative.
+    check(lambda x, n: x**n if type(x) is not np.ndarray else None, (1.5, 3), 1, modes)
+    with pytest.raises(ValueError, match="lin"):
+        check(cubes, (x,), 1, "reverse")
+
+
+def test_check_jvp_and_check_vjp():
+    x = (np.array([0.5, 2.0], np.float32),)
+    tolerances = {"rtol": {np.float32: 1e-2}, "atol": {np.float32: 1e-2}}
+    weft.test_util.check_jvp(wnp.sin, lambda xs, ts: weft.jvp(wnp.sin, xs, ts), x, **tolerances)
+    weft.test_util.check_vjp(wnp.sin, lambda *xs: weft.vjp(wnp.sin, *xs), x, **tolerances)
+    with pytest.raises(AssertionError, match="mine value of the jvp"):
+        of_cos = lambda xs, ts: (wnp.cos(*xs), weft.jvp(wnp.sin, xs, ts)[1])
+        weft.test_util.check_jvp(wnp.sin, of_cos, x, err_msg="mine")
+    with pytest.raises(AssertionError, match="vjp against"):
+        weft.test_util.check_vjp(wnp.sin, lambda x: (wnp.sin(x), lambda ct: (ct,)), x)
+
+
+def test_attributes_that_libraries_read():
+    aval = weft.typeof(wnp.ones(3))
+    assert aval.mat == aval.manual_axis_type and aval.mat.varying == frozenset()
+    value, push = weft.linearize(wnp.sin, 0.5)
+    assert push.keywords == {} and push.func(*push.args, 2.0) == push(2.0)
+    assert weft.tree.leaves(push.args) == weft.tree.leaves(push)
+    assert weft.jit(lambda t: push.func(*push.args, t))(2.0) == push(2.0)
+    sin = weft.make_jaxpr(wnp.sin)(1.0).eqns[0].primitive
+    assert sin.impl(0.5) == value
+    own = weft.extend.core.Primitive("own_impl")
+    own.impl = lambda x: x + 1
+    own.def_abstract_eval(lambda x: x)
+    assert own.impl(1.0) == 2.0 and own.bind(np.float32(1)) == 2
+    with pytest.raises(TypeError, match="built in"):
+        sin.impl = own.impl
+    jaxpr = weft.make_jaxpr(wnp.sin)(1.0)
+    assert jaxpr.pretty_print(source_info=True) == jaxpr.jaxpr.pretty_print() == str(jaxpr)
+
+
 def test_arange_moves_nothing():
     with weft.transfer_guard("disallow"):
         assert wnp.arange(3).dtype == np.int32 and wnp.arange(3.0).shape == (3,)

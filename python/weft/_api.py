@@ -18,7 +18,7 @@ from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
 from weft.runtime import devices as _devices, memory as _memory
-from weft.tree_util import tree_flatten, tree_leaves, tree_map
+from weft.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_map
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
@@ -400,18 +400,26 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     in the order of the array, or all there is, the same in every process.
 
     Args:
-      sharding: how the arrays are split.
+      sharding: how the arrays are split: a sharding, a PartitionSpec under `weft.set_mesh`, a
+        device; or a tree of such, of which `local_data` may go on below.
       local_data: an array of NumPy or weft, or a tree of such.
-      global_shape: the shape of the array, or a tree of such. None takes the data of every process
-        to be what its devices hold, which must be as many blocks in each process, and the same
-        ones or others.
+      global_shape: the shape of the array, or a tree of such, of which `local_data` may go on
+        below. None takes the data of every process to be what its devices hold, which must be as
+        many blocks in each process, and the same ones or others.
 
-    Raises ValueError for data of another shape than that of what the devices of this process hold,
-    and where the shape is neither given nor follows.
+    Raises TypeError for what is no place; ValueError for data of another shape than that of what
+    the devices of this process hold, and where the shape is neither given nor follows.
     """
 
-    def make(data, shape):
-        function = "make_array_from_process_local_data"
+    from weft._placement import map_placed, placement_of, sharding_of
+    from weft.sharding import PartitionSpec, Sharding
+
+    function = "make_array_from_process_local_data"
+
+    def make(data, place, shape):
+        if not isinstance(place, (Sharding, PartitionSpec, _devices.Device)):
+            raise ArgumentTypeError(f"{function} expected a sharding; got {place!r}")
+        sharding = sharding_of(placement_of(place, function))
         if not isinstance(data, _core.Array):
             data = np.asarray(data)
         shape, index_of = _from_local(sharding, data.shape, shape, function)
@@ -419,9 +427,15 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
         parts = [value[index_of(index)] for index in _local_indices(sharding, shape, function)]
         return _joined(shape, sharding, parts, data.dtype, function)
 
-    if global_shape is None or not isinstance(local_data, (dict, list, tuple)):
-        return tree_map(lambda data: make(data, global_shape), local_data)
-    return tree_map(make, local_data, global_shape)
+    def is_shape(x):
+        return x is None or isinstance(x, tuple)
+
+    if is_shape(global_shape):
+        return map_placed(lambda x, place: make(x, place, global_shape), local_data, sharding)
+    shapes = iter(
+        tree_leaves(tree_broadcast(global_shape, local_data, is_leaf=is_shape), is_leaf=is_shape)
+    )
+    return map_placed(lambda x, place: make(x, place, next(shapes)), local_data, sharding)
 
 
 def _from_local(sharding, local, shape, function):

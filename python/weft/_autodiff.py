@@ -297,7 +297,20 @@ class _LinearFunction:
 @public_methods
 class JVP(_LinearFunction):
     """The derivative of a function at a point, from tangents of its arguments to one of its value:
-    what `linearize` returns."""
+    what `linearize` returns. `func(*args, *tangents)` is the same call, as of a
+    `tree_util.Partial`.
+
+    Attributes: func; args (a tuple of one list: what it keeps of the point); keywords (an empty
+    dict).
+    """
+
+    keywords = property(lambda self: {})
+    args = property(lambda self: (self._flatten()[0],))
+
+    @property
+    def func(self):
+        form = self._flatten()[1]
+        return lambda residuals, *tangents: JVP._unflatten(form, residuals)(*tangents)
 
     def __call__(self, *tangents):
         return self._linear.push(tangents)

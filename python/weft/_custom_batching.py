@@ -106,6 +106,8 @@ def _batch(operands, dims, *, call):
 def _differentiate(primals, tangents, *, call):
     made = call
     results = _primitive.bind(*primals, call=made)
+    # What the rule below holds is numbers and flags, no values of this trace.
+    count = len(primals)
     given = [not isinstance(t, Zero) for t in tangents]
     moving = [is_inexact(typeof(x).dtype) for x in results]
 
@@ -120,11 +122,10 @@ def _differentiate(primals, tangents, *, call):
         return [t for t, m in zip(out, moving, strict=True) if m]
 
     def flat(values):
-        count = len(primals)
         return tangents_of(lambda *xs: _run(made, xs), values[:count], values[count:])
 
     def rule(size, flags, leaves):
-        closed, count = made.num_consts, len(primals)
+        closed = made.num_consts
         of_primals, of_tangents = list(flags[:count]), iter(flags[count:])
         for i, g in enumerate(given):
             of_primals[i] |= next(of_tangents) if g else False

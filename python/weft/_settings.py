@@ -276,13 +276,14 @@ SETTINGS = {
     ),
     "weft_numpy_rank_promotion": _choice(
         ("allow", "warn", "raise"),
-        "What happens where functions of weft.numpy align operands of different ranks.",
+        "What happens where a user's call of a function of weft.numpy aligns operands of different "
+        "ranks. What weft's own functions do within does not count.",
         "rank_promotion",
     ),
     "weft_numpy_dtype_promotion": _choice(
         ("standard", "strict"),
-        "strict: operands of different dtypes are an error, except for Python numbers that the "
-        "other dtype holds.",
+        "strict: operands of different dtypes are an error in what users call, except for Python "
+        "numbers that the other dtype holds.",
         "strict_promotion",
         _enum_of,
     ),

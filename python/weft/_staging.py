@@ -164,7 +164,7 @@ class ShapedArray(ShapeDtypeStruct):
     `float32[8@x,16@(y,z)]`; where no mesh has such axes, it is a NamedSharding on a mesh of none.
 
     `manual_axis_type` says, within a shard_map with check_vma, over which of its axes the value
-    varies, and is printed as `float32[8]{V:x}`.
+    varies, and is printed as `float32[8]{V:x}`; `mat` is another name of it.
     """
 
     __slots__ = ("memory_space",)
@@ -188,6 +188,7 @@ class ShapedArray(ShapeDtypeStruct):
 
         return ManualAxisType()
 
+    mat = property(lambda self: self.manual_axis_type)
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
 

@@ -22,6 +22,8 @@ def public(module, names, otherwise=None, later=None):
     homes = {}
     for home, held in (later or {}).items():
         homes |= dict.fromkeys(held or (home.rpartition(".")[2],), home)
+        for name in held:
+            _core.mark_public(f"{home}.{name}")
 
     def __getattr__(name):
         if name in homes:
@@ -113,6 +115,7 @@ def public_methods(cls):
     for name, value in list(vars(cls).items()):
         public = name in _METHODS or not name.startswith("_")
         if public and type(value) is types.FunctionType:
+            _core.mark_public(value)
             setattr(cls, name, public_function(value))
     return cls
 
@@ -144,8 +147,11 @@ def _opened(value):
     """A function as a public one, a class of weft with public methods, anything else as it is."""
     if type(value) is types.FunctionType:
         if value not in _made:
+            _core.mark_public(value)
             _made[value] = public_function(value)
         return _made[value]
+    if type(value) is _core.JitFunction:
+        _core.mark_public(value.__wrapped__)
     if _is_own_class(value) and value not in _made:
         _made[value] = public_methods(value)
     return value

@@ -9,9 +9,14 @@ from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import named_after, public_function
 from weft._tree_mismatch import LEAF, explain_mismatch
+from weft._user_context import UserContext
 from weft.errors import ArgumentTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map
+
+# True while checkify traces a function whose operations are checked: lanes stay apart until the
+# checks have been made, so that each knows whether its lane takes part.
+checks_lanes = UserContext(False)
 
 
 class _Unmapped:
@@ -148,7 +153,7 @@ def vmap(
             from weft.random import _reuse
 
             lane = _reuse.of_lanes(fun, args, kwargs)
-        names = named, "\n".join(spread)
-        return _core.vmap(lane, name, args, kwargs, in_axes, out_axes, axis_size, *names, where)
+        axes = in_axes, out_axes, axis_size, named, "\n".join(spread)
+        return _core.vmap(lane, name, args, kwargs, *axes, where, checks_lanes.value)
 
     return mapped

@@ -10,6 +10,7 @@
 #include "ops/families.h"
 #include "ops/regions.h"
 #include "weft/build.h"
+#include "weft/checkify.h"
 
 namespace weft {
 namespace {
@@ -96,6 +97,18 @@ bool reports_nans(const OpInfo& op) {
   return names.contains(op.name);
 }
 
+GraphRef without_debug_checks(const GraphRef& graph) {
+  if (!(graph->effects() & kChecks)) return graph;
+  return graph->cached<Graph>("without_debug_checks", [&] {
+    GraphBuilder b;
+    return rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) -> Values {
+      if (op.info == &op_named<"check">() && op.attrs->boolean("debug")) return {};
+      AttrsRef attrs = op.attrs ? map_graphs(op.attrs, without_debug_checks) : op.attrs;
+      return b.add_typed(*op.info, operands, attrs, graph->result_types(op));
+    });
+  });
+}
+
 void register_check(OpRegistry& r) {
   OpDef d;
   d.name = "check";
@@ -126,6 +139,7 @@ void register_check(OpRegistry& r) {
   };
   d.cost = [](const CostCtx&) { return Cost{}; };
   r.add(std::move(d));
+  register_mapped_call(r);
 }
 
 }  // namespace weft

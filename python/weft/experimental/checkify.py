@@ -10,6 +10,7 @@ from weft._callback import _is_array, _is_recorded
 from weft._recording import call, check_callable, function_name
 from weft._staging import typeof
 from weft._surface import named_after, open_to_users as _open_to_users, public as _public
+from weft._vmap import checks_lanes
 from weft.tree_util import register_pytree_node, tree_flatten, tree_unflatten
 
 __all__ = [
@@ -243,27 +244,30 @@ def checkify(f, errors=user_checks):
         everything, tree = tree_flatten((args, kwargs))
         arrays = [i for i, x in enumerate(everything) if type(x) not in _NUMBERS and _is_array(x)]
         leaves = [everything[i] for i in arrays]
-        out_tree, results = None, []
+        out_tree, numbers = None, []
 
         def flat(values):
-            nonlocal out_tree, results
+            nonlocal out_tree, numbers
             full = list(everything)  # others stay what they are
             for i, x in zip(arrays, values, strict=True):
                 full[i] = x
             args, kwargs = tree_unflatten(tree, full)
             results, out_tree = tree_flatten(f(*args, **kwargs))
             _core.check_leaves(results, lambda i: f"result {i} of '{name}'")
+            numbers = [x if type(x) in _NUMBERS else None for x in results]
             return [x for x in results if type(x) not in _NUMBERS]
 
-        graph, captures, weak, _ = _core.trace_body(
-            flat, [typeof(x) for x in leaves], name, None, f"'{name}', given to checkify"
-        )
+        # Calls of `check` need no telling: vmap sees them.
+        with checks_lanes(checks_lanes.value or any(kind != "user" for kind in options)):
+            graph, captures, weak, _ = _core.trace_body(
+                flat, [typeof(x) for x in leaves], name, None, f"'{name}', given to checkify"
+            )
         operands = [*_core.captured_values(captures), *leaves]
         checked = _core.checked(graph, passed_nans=True, **options)
         made = call(checked.graph, operands, weak)
         n = checked.num_outputs
         computed = iter(made[:n])
-        results = [x if type(x) in _NUMBERS else next(computed) for x in results]
+        results = [next(computed) if x is None else x for x in numbers]
         return Error(checked, made[n], made[n + 1 :]), tree_unflatten(out_tree, results)
 
     return checked_function
@@ -279,8 +283,8 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
         compiled.
       fmt_args, fmt_kwargs: trees of arrays.
 
-    Under vmap the error is that of the last element for which it does not hold. A `cond` or
-    `while_loop` whose predicate is mapped runs for all elements, and so do its checks.
+    Under vmap the error is that of the last element for which it does not hold. Elements that do not
+    take a branch of a `cond`, or have left a `while_loop`, do not count in there.
     """
     if not isinstance(msg, str):
         raise TypeError(f"check expected a text as message; got {msg!r}")

@@ -66,33 +66,37 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
         curve.append([_like(x, term, factorial_scaled, k + 1) for x, term in pairs])
 
     out_tree = None
-    made = []  # the results as they were traced
+    made = []  # of the results as they were traced: number of Python's or None, inexact, weak
 
     def value(*xs):
         nonlocal out_tree
-        made[:], out_tree = tree_flatten(fun(*tree_unflatten(tree, xs)))
-        return [list(made)]
+        results, out_tree = tree_flatten(fun(*tree_unflatten(tree, xs)))
+        made[:] = map(_described, results)
+        return [results]
 
     derivatives = value
     for k in range(order):
         derivatives = _next_order(derivatives, (k + 1) * len(point), k == 0)
     results, *moved = derivatives(*[x for xs in curve for x in xs])
-    weak = [_core.typeof(y)[2] for y in made]
-    constants = [y if isinstance(y, _NUMBERS) else None for y in made]
     if any(x is not y for x, y in zip(leaves, point, strict=True)):
         # Of whole numbers, not of floats in their place.
         results, _ = tree_flatten(fun(*tree_unflatten(tree, map(_core.asarray, leaves))))
     moved = [iter(terms) for terms in moved]
     terms = []
-    for i, (y, traced) in enumerate(zip(results, made, strict=True)):
-        if constants[i] is not None:
-            results[i] = constants[i]
-        if is_inexact(_core.typeof(traced)[1]):
+    for i, (y, (number, inexact, weak)) in enumerate(zip(results, made, strict=True)):
+        if number is not None:
+            results[i] = number
+        if inexact:
             scaled = [_scaled(next(t), factorial_scaled, k) for k, t in enumerate(moved, 1)]
-            terms.append([_core.astype(t, _core.typeof(t)[1], weak[i]) for t in scaled])
+            terms.append([_core.astype(t, _core.typeof(t)[1], weak) for t in scaled])
         else:
             terms.append([wnp.full(wnp.shape(y), 0.0)] * order)
     return tree_unflatten(out_tree, results), tree_unflatten(out_tree, terms)
+
+
+def _described(x):
+    _, dtype, weak = _core.typeof(x)
+    return x if isinstance(x, _NUMBERS) else None, is_inexact(dtype), weak
 
 
 def _next_order(lower, num_known, first):

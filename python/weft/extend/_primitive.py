@@ -19,6 +19,7 @@ class Primitive:
     Attributes:
       name: as in printed programs.
       multiple_results: whether results are a list; set it before use.
+      impl: what was given to `def_impl`, or else `bind`; setting it is `def_impl`.
       call_primitive: False: those that call functions have these as parameters.
     """
 
@@ -52,6 +53,14 @@ class Primitive:
         self._check_user_defined("multiple_results")
         self._multiple_results = bool(multiple)
         _core.set_multiple_results(self._op, self._multiple_results)
+
+    @property
+    def impl(self):
+        return self._rules.get("impl", self.bind)
+
+    @impl.setter
+    def impl(self, impl):
+        self.def_impl(impl)
 
     def __repr__(self):
         return self.name

@@ -115,14 +115,18 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     _check_like(tangent, tangent.out_tree, tree, guess, "tangent_solve", like, ControlFlowTypeError)
 
     # What the functions close over are arguments, so that there are derivatives with respect to it.
+    # The rule holds graphs only: it may outlive the trace that these values are of.
+    num_unknowns, weak = len(guess), solver.weak
+    solve_graph, residual_graph, tangent_graph = solver.graph, equation.graph, tangent.graph
+
     @custom_jvp
     def root(equation_consts, tangent_consts, solver_consts, guess):
-        return call(solver.graph, [*solver_consts, *guess], solver.weak)
+        return call(solve_graph, [*solver_consts, *guess], weak)
 
     def jvp(primals, tangents):
         equation_consts, tangent_consts, _, _ = primals
         results = root(*primals)
-        solution = results[: len(guess)]
+        solution = results[:num_unknowns]
         dots = [SymbolicZero(typeof(x)) for x in results]
         moves = [not isinstance(t, SymbolicZero) for t in tangents[0]]
         if any(moves):
@@ -132,14 +136,14 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
                 consts = [
                     next(given) if m else x for m, x in zip(moves, equation_consts, strict=True)
                 ]
-                return call(equation.graph, [*consts, *solution])
+                return call(residual_graph, [*consts, *solution])
 
             def moving(xs):
                 return [x for m, x in zip(moves, xs, strict=True) if m]
 
             rhs = linearize(residual, *moving(equation_consts))[1](*moving(tangents[0]))
-            solved = call(tangent.graph, [*tangent_consts, *solution, *rhs])
-            dots[: len(guess)] = [-x for x in solved]
+            solved = call(tangent_graph, [*tangent_consts, *solution, *rhs])
+            dots[:num_unknowns] = [-x for x in solved]
         return results, dots
 
     root.defjvp(jvp, symbolic_zeros=True)

@@ -7,7 +7,6 @@ import numpy as np
 from weft import _core
 from weft._arguments import ndim_of, strong
 from weft._jit import composite
-from weft.config import config
 from weft.dtypes import dtype_of, is_complex, is_float, is_inexact, is_integer, itemsize_bits
 from weft.errors import AttributeValueError, DTypeError
 from weft.numpy import _ufuncs as u
@@ -127,7 +126,8 @@ def power(x1, x2, /):
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
-    if is_float(base) and is_integer(exponent) and config.weft_numpy_dtype_promotion != "strict":
+    if is_float(base) and is_integer(exponent):
+        _core.result_type(x1, x2)  # strict promotion forbids it
         return _float_to_integer_power(x1, x2)
     power = _pow(x1, x2)
     weak_exponent = _core.typeof(x2)[2]

@@ -21,6 +21,7 @@ from weft.errors import (
     JAXIndexError,
     NonConcreteBooleanIndexError,
     OperandError,
+    TracerArrayConversionError,
 )
 from weft.lax._shape import common_shape
 
@@ -137,6 +138,10 @@ def _checked(item):
 def _of_sequence(item):
     try:
         return np.asarray(item)
+    except TracerArrayConversionError:
+        from weft.numpy._creation import array  # which indexes arrays
+
+        return array(item)
     except ValueError as error:
         raise AttributeValueError(
             f"[index] expected sequences nested to the same depth and length; got {error}"

@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._arguments import ndim_of, shape_of
-from weft.dtypes import default_int, dtype_of, is_bool
+from weft.dtypes import default_int, dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, NotImplementedRuleError, ShapeError
 from weft.numpy._creation import arange, array
 from weft.numpy._join import concatenate, stack
@@ -108,7 +108,12 @@ def _grids(key, sparse):
         return _range(key), True
     if not (isinstance(key, tuple) and all(isinstance(part, slice) for part in key)):
         raise TypeError(f"expected slices; got {key!r}")
-    ranges = _core.promote_dtypes(*map(_range, key)) if key else []
+    ranges = [_range(part) for part in key]
+    # Whole numbers beside others are this function's affair: no promotion that users could forbid.
+    others = [dtype_of(x) for x in ranges if not is_integer(dtype_of(x))]
+    if others:
+        ranges = [_core.astype(x, others[0]) if is_integer(dtype_of(x)) else x for x in ranges]
+    ranges = _core.promote_dtypes(*ranges) if key else []
     return meshgrid(*ranges, indexing="ij", sparse=sparse), False
 
 

@@ -282,6 +282,7 @@ def kron(a, b):
 
     An operand with fewer axes is extended with ones in front.
     """
+    _core.result_type(a, b)  # which strict promotion may forbid
     rank = max(ndim_of(a), ndim_of(b))
     a, b = lax_shape.broadcast_to_rank(a, rank), lax_shape.broadcast_to_rank(b, rank)
     shape = [m * n for m, n in zip(shape_of(a), shape_of(b), strict=True)]

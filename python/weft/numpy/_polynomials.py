@@ -119,6 +119,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
       trim_leading_zeros: whether leading zeros of both are left out; their values must be known.
     """
     _require_vectors("polymul", a1=a1, a2=a2)
+    _core.result_type(a1, a2)  # which strict promotion may forbid
     if trim_leading_zeros:
         a1, a2 = _without_leading_zeros(a1), _without_leading_zeros(a2)
     empty = [x for x in (a1, a2) if not shape_of(x)[0]]

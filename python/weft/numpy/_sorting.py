@@ -18,6 +18,8 @@ from weft.dtypes import (
     is_inexact,
     is_integer,
     requested_dtype,
+    to_complex_dtype,
+    to_inexact_dtype,
 )
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
 from weft.lax._creation import broadcasted_iota, full
@@ -189,8 +191,7 @@ def sort_complex(a):
 
 @composite
 def _sort_complex(a):
-    dtype = _core.result_type(*_core.promote_dtypes_inexact(a), _core.asarray(0j))[0]
-    return _core.astype(lax_sort(a), dtype)
+    return _core.astype(lax_sort(a), to_complex_dtype(to_inexact_dtype(dtype_of(a))))
 
 
 # ---- search

@@ -47,12 +47,18 @@ class HostFunctionError(Exception):
 
 
 def as_runtime_error(error):
-    """What a function on the host raised, as an error that is a JaxRuntimeError, too."""
+    """What a function on the host raised, as an error that is a JaxRuntimeError, too.
+
+    If its class is not one of Python's, its text ends with that. Libraries look for their classes:
+    the errors of jax hold the traceback.
+    """
     kind = type(error)
     if not isinstance(error, Exception) or isinstance(error, JaxRuntimeError):
         return error
     try:
-        members = {"__module__": kind.__module__, "__str__": kind.__str__}
+        of_python = kind.__module__ == "builtins"
+        text = kind.__str__ if of_python else _text_with_class
+        members = {"__module__": kind.__module__, "__str__": text}
         both = type(kind.__name__, (kind, JaxRuntimeError), members)
         made = both(*error.args)
     except Exception:  # of a class that cannot be extended, or made of what it holds
@@ -60,6 +66,14 @@ def as_runtime_error(error):
     made.__dict__.update(error.__dict__)
     made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
     return made.with_traceback(error.__traceback__)
+
+
+def _text_with_class(error):
+    kind = type(error).__bases__[0]
+    return (
+        f"{kind.__str__(error)}\n"
+        f"  A function on the host raised {kind.__name__}: the program that called it has failed."
+    )
 
 
 def call_error(error):

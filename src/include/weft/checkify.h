@@ -10,4 +10,8 @@ namespace weft {
 WEFT_API std::shared_ptr<const CheckedGraph> checkified(const GraphRef& graph,
                                                         const CheckOptions& options);
 
+// The graph, and all that it holds, without the checks that are there for debugging: what runs
+// outside of checkify makes only the others.
+WEFT_API GraphRef without_debug_checks(const GraphRef& graph);
+
 }  // namespace weft
