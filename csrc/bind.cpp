@@ -319,9 +319,11 @@ static void check_python_ints(const Elementwise& f, std::span<const Operand> xs,
 }
 
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
-  for (const Operand& x : xs) check_python_int(x);
   PromotionType common = promoted(xs, f.promotion, f.op->name, runs_users_code);
   if (f.promotion != Promotion::kLax && xs.size() > 1) check_ranks(xs, f.op->name);
+  if (f.promotion == Promotion::kNumpy && xs.size() == 2 && is_integer(common.dtype))
+    if (Ref answer = compare_beyond(*f.op, xs, common.dtype)) return answer;
+  check_python_ints(f, xs, common.dtype);
   ContextRef c = context_for(xs);
   if (c) return record_elementwise(c, f, xs, attrs, common);
   EagerCall call{&f, attrs, {}, xs, {}};

@@ -4,6 +4,7 @@
 #include "jit.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "array.h"
 #include "cell.h"
@@ -218,6 +219,10 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
   PyObject* result = guard([&]() -> PyObject* {
     const JitState& s = *as_jit(self)->state;
     WithinLibrary within(s);
+    // The library's functions stay whole, so that their values and what is found to be NaN are
+    // those of other calls. But the keys in them are seen when they are used.
+    std::optional<Without> whole;
+    if (s.library && jit_disabled() && !is_on(kKeyReuse)) whole.emplace(kDisableJit.mask());
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
     if (has_wide_int(s, call)) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);

@@ -42,15 +42,6 @@ ROWS = [
         x64=True,
     ),
     Difference(
-        name="array_uint64",
-        subject="Python numbers",
-        says="`array([2**63 + 5, 1], 'uint64')` is exact",
-        jax="rounded to a float on the way",
-        run=lambda m, jnp: jnp.array([_WIDE, 1], "uint64"),
-        right=np.array([_WIDE, 1], np.uint64),
-        x64=True,
-    ),
-    Difference(
         name="less_than_300",
         subject="Python numbers",
         says="comparisons with Python integers are exact, as in NumPy: `uint8_array < 300`",

@@ -567,7 +567,11 @@ def calls_that_are_wrong():
         (ValueError, "at least 3 dimensions", lambda: put(HOST, split(None, None, "x"))),
         (ValueError, "names per dimension; got (('x',),)", lambda: P((("x",),))),
         (TypeError, "per dimension; got {'x'}", lambda: P({"x"})),
-        (TypeError, "expected a sharding; got P('x',)", lambda: from_local(P("x"), HOST)),
+        (
+            weft.errors.MissingMeshError,
+            "expected a mesh for P('x',)",
+            lambda: from_local(P("x"), HOST),
+        ),
         (TypeError, "got float", lambda: from_parts((8, 4), split("x"), [1.0] * 8)),
         (TypeError, "got key<fry>", lambda: from_callback((8,), split("x"), lambda i: keys[i])),
         (TypeError, "integers; got 4.5", lambda: from_callback(4.5, split("x"), lambda i: HOST)),

@@ -488,7 +488,7 @@ DIFFERENTIABLE = {
 def test_linalg_has_derivatives(name):
     f, args = DIFFERENTIABLE[name]
     order = 2 if EVERYTHING else 1
-    weft.test_util.check_grads(weft.jit(f), args, order, atol=2e-2, rtol=2e-2)
+    weft.test_util.check_grads(weft.jit(f), args, order, atol=2e-2, rtol=2e-2, eps=1e-3)
 
 
 def test_derivatives_of_determinants_of_singular_matrices():

@@ -163,7 +163,8 @@ WIDE = lines(
     random.uniform(random.PRNGKey(2), (50,)).view("uint64")
     random.normal(random.PRNGKey(2), (50,)).view("uint64")
     random.gumbel(random.PRNGKey(2), (50,)).view("uint64")
-    random.exponential(random.PRNGKey(2), (50,)).view("uint64")
+    # XLA's log1p of float64, which jax takes, is off by up to 128 units in the last place.
+    random.exponential(random.PRNGKey(2), (50,))
     random.randint(random.PRNGKey(1), (7,), 0, 2**40)
     random.randint(random.PRNGKey(1), (7,), 0, 2**33, "int32")
     random.randint(random.PRNGKey(1), (7,), 0, 10, "uint64")

@@ -346,6 +346,19 @@ def test_mistakes(call, error):
         call()
 
 
+def test_differences_of_digammas():
+    """digamma(a) - digamma(a + b) keeps its digits where the two are close, or one is infinite."""
+    by_first, by_start = weft.grad(special.betaln), weft.grad(special.poch)
+    np.testing.assert_allclose(by_first(1e6, 1.0), -1e-6, 1e-6)
+    np.testing.assert_allclose(by_first(1e6, 1e-6), -1.0000005e-12, 1e-6)
+    np.testing.assert_allclose(by_first(2.0, 3.0), -1 / 2 - 1 / 3 - 1 / 4, 1e-6)
+    np.testing.assert_allclose(by_first(-1.5, 2.0), 1 / 1.5 + 1 / 0.5, 1e-6)
+    np.testing.assert_allclose(weft.grad(by_first)(2.0, 2.0), 1 / 4 + 1 / 9, 1e-5)
+    np.testing.assert_allclose(by_start(1e6, 1.0), 1.0, 1e-6)
+    assert by_first(np.inf, 1.0) == 0.0
+    assert by_first(1.0, np.inf) == -np.inf
+
+
 def test_lists():
     """Some functions take lists of numbers, as jax's do."""
     ones = jnp.ones(2)

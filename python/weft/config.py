@@ -271,8 +271,8 @@ def enable_x64(new_val=True):
 def disable_jit(disable=True):
     """Context manager: functions under `jit` run operation by operation in the current thread.
 
-    Values are concrete, so `print`, a debugger and Python control flow work inside them. Functions of
-    weft that are made of several operations stay one, so that their values do not change.
+    Values are concrete, so `print`, a debugger and Python control flow work inside them. Functions
+    of weft that are made of several operations stay one, so that their values do not change.
 
     `disable`: False to compile them again within such a context.
     """

@@ -1,15 +1,9 @@
 #include "emit/exact.h"
 
-#include <algorithm>
-#include <array>
-#include <span>
+#include <unordered_map>
 
 namespace weft {
 namespace {
-
-bool is_one_of(std::string_view op, std::span<const std::string_view> ops) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '#';
@@ -39,44 +33,66 @@ int64_t num_elements(std::string_view type) {
   return count;
 }
 
-// Ops whose results XLA may find to be their operands, or that it moves others across.
-constexpr std::array<std::string_view, 14> kMoves = {"stablehlo.broadcast_in_dim",
-                                                     "stablehlo.reshape",
-                                                     "stablehlo.transpose",
-                                                     "stablehlo.slice",
-                                                     "stablehlo.dynamic_slice",
-                                                     "stablehlo.concatenate",
-                                                     "stablehlo.pad",
-                                                     "stablehlo.reverse",
-                                                     "stablehlo.select",
-                                                     "stablehlo.convert",
-                                                     "stablehlo.negate",
-                                                     "stablehlo.reduce",
-                                                     "stablehlo.gather",
-                                                     "stablehlo.dynamic_update_slice"};
-
-constexpr std::array<std::string_view, 3> kRoots = {"stablehlo.sqrt", "stablehlo.rsqrt",
-                                                    "stablehlo.cbrt"};
-// XLA writes these as quotients.
-constexpr std::array<std::string_view, 3> kQuotients = {"stablehlo.divide", "stablehlo.logistic",
-                                                        "stablehlo.tan"};
-
-bool is_sum(std::string_view op) { return op == "stablehlo.add" || op == "stablehlo.subtract"; }
+HloKind kind_of(std::string_view text) {
+  static const auto& kinds = *new std::unordered_map<std::string_view, HloKind>{
+      {"constant", HloKind::kConstant},
+      {"iota", HloKind::kIota},
+      {"broadcast_in_dim", HloKind::kBroadcast},
+      {"reshape", HloKind::kMove},
+      {"transpose", HloKind::kMove},
+      {"slice", HloKind::kMove},
+      {"dynamic_slice", HloKind::kMove},
+      {"concatenate", HloKind::kMove},
+      {"pad", HloKind::kMove},
+      {"reverse", HloKind::kMove},
+      {"select", HloKind::kMove},
+      {"convert", HloKind::kMove},
+      {"negate", HloKind::kMove},
+      {"reduce", HloKind::kMove},
+      {"gather", HloKind::kMove},
+      {"dynamic_update_slice", HloKind::kMove},
+      {"add", HloKind::kSum},
+      {"subtract", HloKind::kSum},
+      {"multiply", HloKind::kMultiply},
+      {"divide", HloKind::kDivide},
+      {"logistic", HloKind::kQuotient},
+      {"tan", HloKind::kQuotient},
+      {"exponential", HloKind::kExponential},
+      {"log", HloKind::kLog},
+      {"sqrt", HloKind::kSquareRoot},
+      {"rsqrt", HloKind::kSquareRoot},
+      {"cbrt", HloKind::kCubeRoot},
+      {"power", HloKind::kPower},
+  };
+  constexpr std::string_view kStableHlo = "stablehlo.", kChlo = "chlo.";
+  text.remove_prefix(text.starts_with('"'));
+  if (text.starts_with(kStableHlo)) {
+    text.remove_prefix(kStableHlo.size());
+    auto found = kinds.find(text.substr(0, text.find_first_of(" (\"")));
+    return found == kinds.end() ? HloKind::kOther : found->second;
+  }
+  // erf is an op of XLA's own.
+  return text.starts_with(kChlo) && !text.starts_with("chlo.erf ") ? HloKind::kExpanded
+                                                                   : HloKind::kOther;
+}
 
 }  // namespace
 
-HloLine::HloLine(std::string_view text) : op(text.substr(0, text.find_first_of(" (\""))) {
+HloLine::HloLine(std::string_view text_) : text(text_), kind(kind_of(text_)) {
   std::string_view before = text.substr(0, text.find('{'));
   for (size_t i = before.find('%'); i != std::string_view::npos; i = before.find('%', i)) {
     size_t begin = i++;
     while (i < before.size() && is_name(before[i])) ++i;
-    operands.push_back(before.substr(begin, i - begin));
+    operands.push_back({before.substr(begin, i - begin)});
   }
+}
+
+std::string_view HloLine::type() const {
   size_t colon = text.rfind(" : ");
-  if (colon == std::string_view::npos) return;
-  type = text.substr(colon + 3);
-  if (type.starts_with('(')) type.remove_prefix(1);
-  type = type.substr(0, type.find_first_of(",) "));
+  if (colon == std::string_view::npos) return {};
+  std::string_view type = text.substr(colon + 3);
+  type.remove_prefix(type.starts_with('('));
+  return type.substr(0, type.find_first_of(",) "));
 }
 
 bool is_exact_float(std::string_view type) {
@@ -86,58 +102,89 @@ bool is_exact_float(std::string_view type) {
 
 bool is_complex_type(std::string_view type) { return element_of(type).starts_with("complex<"); }
 
-uint16_t seen_of_result(const HloLine& line, std::string_view text, const uint16_t* operands) {
-  if (line.op == "stablehlo.constant") return kConstant | kUniform;
-  if (line.op == "stablehlo.iota") return kConstant;
-  uint16_t any = 0, all = line.operands.size() ? 0xFFFF : 0;
-  for (size_t i = 0; i < line.operands.size(); ++i) {
-    any |= operands[i];
-    all &= operands[i];
+uint16_t seen_of_result(const HloLine& line) {
+  uint16_t any = 0, all = line.operands.empty() ? 0 : 0xFFFF;
+  for (const HloLine::Operand& operand : line.operands) {
+    any |= operand.seen;
+    all &= operand.seen;
   }
   uint16_t seen = all & (kConstant | kUniform);
-  if (is_one_of(line.op, kMoves)) seen |= any & kJoined;
-  if (line.op == "stablehlo.broadcast_in_dim") {
-    size_t arrow = text.rfind("-> ");
-    if (arrow != std::string_view::npos &&
-        num_elements(text.substr(arrow + 3)) > num_elements(line.type))
-      seen |= kUniform;
+  switch (line.kind) {
+    case HloKind::kConstant:
+      return kConstant | kUniform;
+    case HloKind::kIota:
+      return kConstant;
+    case HloKind::kBroadcast: {
+      size_t arrow = line.text.rfind("-> ");
+      if (arrow != std::string_view::npos &&
+          num_elements(line.text.substr(arrow + 3)) > num_elements(line.type()))
+        seen |= kUniform;
+      return seen | (any & kJoined);
+    }
+    case HloKind::kMove:
+      return seen | (any & kJoined);
+    case HloKind::kSum:
+      return seen | (any & kConstant ? kSum : 0);
+    case HloKind::kMultiply:
+      return seen | kProduct | (any & kConstant ? kScaled : 0);
+    case HloKind::kDivide:
+    case HloKind::kQuotient:
+      return seen | kQuotient;
+    case HloKind::kExponential:
+      return seen | kExponential;
+    case HloKind::kSquareRoot:
+    case HloKind::kCubeRoot:
+      return seen | kRoot;
+    case HloKind::kPower:
+      return seen | kPower;
+    case HloKind::kExpanded:
+      return seen | kJoined;
+    case HloKind::kLog:
+    case HloKind::kOther:
+      return seen;
   }
-  if (is_sum(line.op) && (any & kConstant)) seen |= kSum;
-  if (line.op == "stablehlo.multiply") seen |= kProduct | (any & kConstant ? kScaled : 0);
-  if (is_one_of(line.op, kQuotients)) seen |= kQuotient;
-  if (line.op == "stablehlo.exponential") seen |= kExponential;
-  if (is_one_of(line.op, kRoots)) seen |= kRoot;
-  if (line.op == "stablehlo.power") seen |= kPower;
-  // XLA writes these in terms of others; erf is an op of its own.
-  if (line.op.starts_with("chlo.") && line.op != "chlo.erf") seen |= kJoined;
   return seen;
 }
 
-Guards guards_of(const HloLine& line, const uint16_t* operands) {
+Guards guards_of(const HloLine& line) {
   Guards guards;
+  const auto& xs = line.operands;
   auto guard = [&](size_t i, int what) {
-    if (operands[i] & what) guards.joined.push_back(i);
+    if (i < xs.size() && (xs[i].seen & what)) guards.joined.push_back(i);
   };
-  size_t n = line.operands.size();
-  if (line.op.starts_with("chlo.")) {
-    for (size_t i = 0; i < n; ++i) guard(i, kJoined);
-  } else if (line.op == "stablehlo.divide" && n == 2) {
-    guard(0, kQuotient);
-    guards.divisor = operands[1] & kUniform;
-    if (!guards.divisor) guard(1, kQuotient | kExponential | kRoot | kPower);
-  } else if (line.op == "stablehlo.multiply" && n == 2) {
-    if (operands[0] & kUniform) guard(1, kScaled);
-    if (operands[1] & kUniform) guard(0, kScaled);
-    if (guards.joined.empty() && (operands[0] & kExponential)) guard(1, kExponential);
-  } else if (is_sum(line.op) && n == 2) {
-    if (operands[0] & kConstant) guard(1, kSum);
-    if (operands[1] & kConstant) guard(0, kSum);
-  } else if (line.op == "stablehlo.log" && n == 1) {
-    guard(0, kExponential | kRoot | kPower);
-  } else if ((line.op == "stablehlo.sqrt" || line.op == "stablehlo.rsqrt") && n == 1) {
-    guard(0, kProduct | kPower);
-  } else if (line.op == "stablehlo.power" && n == 2) {
-    guard(0, kExponential | kProduct | kRoot | kPower);
+  bool is_binary = xs.size() == 2;
+  switch (line.kind) {
+    case HloKind::kExpanded:
+      for (size_t i = 0; i < xs.size(); ++i) guard(i, kJoined);
+      break;
+    case HloKind::kDivide:
+      if (!is_binary) break;
+      guard(0, kQuotient);
+      guards.divisor = xs[1].seen & kUniform;
+      if (!guards.divisor) guard(1, kQuotient | kExponential | kRoot | kPower);
+      break;
+    case HloKind::kMultiply:
+      if (!is_binary) break;
+      if (xs[0].seen & kUniform) guard(1, kScaled);
+      if (xs[1].seen & kUniform) guard(0, kScaled);
+      if (guards.joined.empty() && (xs[0].seen & kExponential)) guard(1, kExponential);
+      break;
+    case HloKind::kSum:
+      if (!is_binary) break;
+      if (xs[0].seen & kConstant) guard(1, kSum);
+      if (xs[1].seen & kConstant) guard(0, kSum);
+      break;
+    case HloKind::kLog:
+      guard(0, kExponential | kRoot | kPower);
+      break;
+    case HloKind::kSquareRoot:
+      guard(0, kProduct | kPower);
+      break;
+    case HloKind::kPower:
+      guard(0, kExponential | kProduct | kRoot | kPower);
+      break;
+    default:
+      break;
   }
   return guards;
 }

@@ -40,28 +40,56 @@ enum Seen : uint16_t {
   kPower = 1 << 8,
 };
 inline constexpr uint16_t kJoined = 0xFFFF & ~(kConstant | kUniform);
+// Functions take their arguments for any of these, which few operations ask for. The others have a
+// guard where a function is called.
+inline constexpr uint16_t kPassed = kProduct | kQuotient | kRoot | kPower;
+using SeenList = SmallVector<uint16_t, 8>;
+
+// What an operation is to the simplifier.
+enum class HloKind : uint8_t {
+  kOther,
+  kConstant,
+  kIota,
+  kBroadcast,
+  kMove,  // its result may be an operand, or it is moved across others
+  kSum,
+  kMultiply,
+  kDivide,
+  kQuotient,  // XLA writes it as one
+  kExponential,
+  kLog,
+  kSquareRoot,
+  kCubeRoot,
+  kPower,
+  kExpanded,  // XLA writes it in terms of others
+};
 
 // One line of StableHLO, "stablehlo.add %0, %cst : tensor<4xf32>", as far as that matters here.
 struct HloLine {
-  std::string_view op;                        // "stablehlo.add"
-  SmallVector<std::string_view, 4> operands;  // up to the first region or attribute
-  std::string_view type;                      // of the first operand
+  struct Operand {
+    std::string_view name;
+    uint16_t seen = 0;  // Seen, by whoever knows the values
+  };
+  std::string_view text;
+  HloKind kind;
+  SmallVector<Operand, 4> operands;  // up to the first region or attribute
 
   explicit HloLine(std::string_view text);
+  std::string_view type() const;  // of the first operand
 };
 
 // Whether values of a type are floats of 16 bits and more, or complex numbers.
 bool is_exact_float(std::string_view type);
 bool is_complex_type(std::string_view type);
 
-// What is seen of the result, given that of each operand.
-uint16_t seen_of_result(const HloLine& line, std::string_view text, const uint16_t* operands);
+// What is seen of the result.
+uint16_t seen_of_result(const HloLine& line);
 
 // Per operand: what must not be seen of it by this operation, of all that is seen.
 struct Guards {
   bool divisor = false;  // the second operand, together with the first
   SmallVector<size_t, 2> joined;
 };
-Guards guards_of(const HloLine& line, const uint16_t* operands);
+Guards guards_of(const HloLine& line);
 
 }  // namespace weft

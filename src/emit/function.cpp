@@ -44,9 +44,10 @@ bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
 
 }  // namespace
 
-std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main) {
+std::string FunctionWriter::write(const Graph& graph, std::string_view header, bool is_main,
+                                  const SeenList& seen) {
   is_main_ = is_main;
-  if (is_main) num_main_args_ = graph.num_inputs();
+  args_seen_ = seen;
   if (is_main) find_sums(graph);
   Block body{.text = {}, .indent = kFunctionIndent, .constants = {}};
   body.text.reserve(header.size() + 80 * graph.ops().size());
@@ -116,6 +117,7 @@ void FunctionWriter::write_op(const Op& op) {
   frame_->op = &op;
   const OpDef& op_def = def(*op.info);
   line_weight_ = op_def.elementwise ? kElementwiseWeight : kOtherWeight;
+  frame_->guarded = !op_def.decompose && module_.split_mesh();
   graph_seen_ = 0;
   if (op.attrs) {
     bool has_graphs = false;
@@ -243,8 +245,7 @@ bool FunctionWriter::is_exact() const {
   return !module_.options().fast_arithmetic && module_.options().platform == "cpu";
 }
 
-// XLA inlines calls and puts constants into loops, so that what is given to a function or a region
-// may be a constant, or the broadcast of one. It is nothing else: see guard_operands().
+// Arguments of the program, and those of regions, may be anything.
 uint16_t FunctionWriter::seen_of(std::string_view name) const {
   if (name.starts_with("%c")) return kConstant | kUniform;
   bool is_argument = name.starts_with("%arg");
@@ -253,7 +254,7 @@ uint16_t FunctionWriter::seen_of(std::string_view name) const {
     if (digit < '0' || digit > '9') break;
     number = 10 * number + static_cast<uint32_t>(digit - '0');
   }
-  if (is_argument) return number < num_main_args_ ? 0 : kConstant | kUniform;
+  if (is_argument) return number < args_seen_.size() ? args_seen_[number] : 0;
   return number < seen_.size() ? seen_[number] : 0;
 }
 
@@ -265,7 +266,8 @@ std::string FunctionWriter::guarded(std::string_view name, std::string_view type
 // The divisor, of which is not seen that it is a broadcast. It may be another where the dividend is
 // nan, and the quotient then is, too.
 std::string FunctionWriter::guarded_divisor(const HloLine& division) {
-  std::string_view x = division.operands[0], y = division.operands[1], type = division.type;
+  std::string_view x = division.operands[0].name, y = division.operands[1].name;
+  std::string_view type = division.type();
   if (!is_complex_type(type))
     return line(cat("stablehlo.clamp ", y, ", ", x, ", ", y, " : ", type));
   std::string mask = cat(type.substr(0, type.find("complex")), "i1>");
@@ -275,23 +277,23 @@ std::string FunctionWriter::guarded_divisor(const HloLine& division) {
 }
 
 // A line with guards in place of those operands that XLA would join with the operation; empty if it
-// needs none. `seen` is of the operands.
-std::string FunctionWriter::with_guards(const HloLine& hlo, std::string_view text,
-                                        const uint16_t* seen) {
-  Guards guards = guards_of(hlo, seen);
+// needs none.
+std::string FunctionWriter::with_guards(const HloLine& hlo) {
+  Guards guards = guards_of(hlo);
   if (!guards.divisor && guards.joined.empty()) return {};
-  bool is_float = is_exact_float(hlo.type);
-  if (!is_float && !is_complex_type(hlo.type)) return {};
-  std::string result(text);
+  std::string_view type = hlo.type();
+  bool is_float = is_exact_float(type);
+  if (!is_float && !is_complex_type(type)) return {};
+  std::string result(hlo.text);
   auto replace = [&](size_t i, const std::string& name) {
-    size_t at = static_cast<size_t>(hlo.operands[i].data() - text.data());
-    result.replace(at, hlo.operands[i].size(), name);
+    std::string_view operand = hlo.operands[i].name;
+    result.replace(static_cast<size_t>(operand.data() - hlo.text.data()), operand.size(), name);
   };
   // From the last on, so that the places of the others stay.
   if (guards.divisor) replace(1, guarded_divisor(hlo));
   if (!is_float) return result;
   std::sort(guards.joined.begin(), guards.joined.end(), std::greater<>());
-  for (size_t i : guards.joined) replace(i, guarded(hlo.operands[i], hlo.type));
+  for (size_t i : guards.joined) replace(i, guarded(hlo.operands[i].name, type));
   return result;
 }
 
@@ -299,7 +301,7 @@ std::string FunctionWriter::with_guards(const HloLine& hlo, std::string_view tex
 void FunctionWriter::guard_operands() {
   if (!is_exact()) return;
   for (Value v : frame_->graph->operands(*frame_->op)) {
-    if (v.is_literal() || !(seen_of(frame_->names[v.id]) & kJoined)) continue;
+    if (v.is_literal() || !(seen_of(frame_->names[v.id]) & kJoined & ~kPassed)) continue;
     const std::string& type = module_.type_text(frame_->graph->type(v));
     if (is_exact_float(type)) frame_->names[v.id] = guarded(frame_->names[v.id], type);
   }
@@ -408,10 +410,9 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
   uint16_t seen_of_line = graph_seen_;
   if (num_results > 0 && is_exact()) {
     HloLine hlo(text);
-    SmallVector<uint16_t, 4> seen;
-    for (std::string_view operand : hlo.operands) seen.push_back(seen_of(operand));
-    seen_of_line |= seen_of_result(hlo, text, seen.data());
-    exact = with_guards(hlo, text, seen.data());
+    for (HloLine::Operand& operand : hlo.operands) operand.seen = seen_of(operand.name);
+    seen_of_line |= seen_of_result(hlo);
+    exact = with_guards(hlo);
     if (!exact.empty()) text = exact;
   }
   Text& out = block_->text;
@@ -439,8 +440,25 @@ void FunctionWriter::set_out(size_t i, std::string name) {
 
 // XLA inlines calls: the chains of a function go on from those of the arguments. To be called
 // before operands are named.
+// XLA inlines calls, so that an argument may be a constant, or the broadcast of one. A function
+// that is not given the op's operands may get any constants.
+SeenList FunctionWriter::seen_of_arguments(const Graph& graph) const {
+  SeenList seen;
+  if (!is_exact()) return seen;
+  std::span<const Value> operands = frame_->graph->operands(*frame_->op);
+  bool takes_operands = operands.size() == graph.num_inputs();
+  for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
+    uint16_t of_value = kConstant | kUniform;
+    if (takes_operands && !operands[i].is_literal())
+      of_value &= seen_of(frame_->names[operands[i].id]);
+    seen.push_back(of_value | kPassed);
+  }
+  return seen;
+}
+
 std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
-  const ModuleWriter::Function& f = module_.function(graph, name, manual_mesh_);
+  const ModuleWriter::Function& f =
+      module_.function(graph, name, manual_mesh_, seen_of_arguments(*graph));
   for (Value v : frame_->graph->operands(*frame_->op)) {
     if (v.is_literal()) continue;
     uint32_t chain = chain_of(frame_->names[v.id]);

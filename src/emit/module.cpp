@@ -165,21 +165,23 @@ std::string ModuleWriter::sharding(ShardingRef sharding, int64_t rank, bool of_r
 
 // What names no axes means the same on all meshes.
 const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std::string_view name,
-                                                     MeshRef mesh) {
+                                                     MeshRef mesh, const SeenList& seen) {
   if (graph->axis_names().empty()) mesh = nullptr;
   auto [known, known_end] = by_pointer_.equal_range(graph.get());
+  auto fits = [&](const Function& f) { return f.mesh == mesh && f.seen == seen; };
   for (; known != known_end; ++known)
-    if (functions_[known->second].mesh == mesh) return functions_[known->second];
+    if (fits(functions_[known->second])) return functions_[known->second];
   uint64_t hash = graph->structural_hash();
   auto [begin, end] = by_structure_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     const Function& f = functions_[it->second];
-    if (f.mesh == mesh && equal(*f.graph, *graph)) return f;
+    if (fits(f) && equal(*f.graph, *graph)) return f;
   }
 
   size_t index = functions_.size();
   std::string symbol = unique_symbol(name);
-  functions_.push_back({.graph = graph, .mesh = mesh, .name = '@' + symbol, .text = {}});
+  functions_.push_back(
+      {.graph = graph, .mesh = mesh, .seen = seen, .name = '@' + symbol, .text = {}});
   by_pointer_.emplace(graph.get(), index);
   by_structure_.emplace(hash, index);
 
@@ -199,7 +201,7 @@ const ModuleWriter::Function& ModuleWriter::function(const GraphRef& graph, std:
   if (is_ordered) header << (graph->outputs().empty() ? "" : ", ") << kTokenType;
   if (any_result) header << ')';
   FunctionWriter writer(*this, mesh);
-  std::string text = writer.write(*graph, header.view(), false);
+  std::string text = writer.write(*graph, header.view(), false, seen);
   Function& f = functions_[index];
   f.text = std::move(text);
   f.longest_chain = writer.longest_chain();

@@ -70,14 +70,17 @@ class ModuleWriter {
   struct Function {
     GraphRef graph;          // keeps the key of by_pointer_ alive
     MeshRef mesh = nullptr;  // whose axes its ops refer to
+    SeenList seen;           // of its arguments, where it is called
     std::string name;
     std::string text;
     uint32_t longest_chain = 0;
     uint32_t result_chain = 0;
     uint16_t result_seen = 0;
   };
-  // The private function that holds `graph`, "@f_0"; written on first use. Good until the next one.
-  const Function& function(const GraphRef& graph, std::string_view name, MeshRef mesh);
+  // The private function that holds `graph`, "@f_0", for arguments of which this is seen (exact.h);
+  // written on first use. Good until the next one.
+  const Function& function(const GraphRef& graph, std::string_view name, MeshRef mesh,
+                           const SeenList& seen);
   // The graph that stands for an op with a decompose rule.
   GraphRef decomposition(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
                          std::span<const TypeRef> out_types);
@@ -123,7 +126,8 @@ class FunctionWriter final : public EmitCtx {
 
   // The whole function; `header` is everything up to the opening brace. The chain of ordered
   // effects starts in main; other functions are given a token, last, and return one.
-  std::string write(const Graph& graph, std::string_view header, bool is_main);
+  std::string write(const Graph& graph, std::string_view header, bool is_main,
+                    const SeenList& seen = {});
   uint32_t longest_chain() const { return longest_chain_; }
   uint32_t result_chain() const { return result_chain_; }
   uint16_t result_seen() const { return result_seen_; }
@@ -205,9 +209,10 @@ class FunctionWriter final : public EmitCtx {
   void cut_chain(Value v);
   bool is_exact() const;
   uint16_t seen_of(std::string_view name) const;
+  SeenList seen_of_arguments(const Graph& graph) const;
   std::string guarded(std::string_view name, std::string_view type);
   std::string guarded_divisor(const HloLine& division);
-  std::string with_guards(const HloLine& hlo, std::string_view text, const uint16_t* seen);
+  std::string with_guards(const HloLine& hlo);
   void guard_operands();
   void find_sums(const Graph& graph);
   std::string made_whole(Value v, int64_t operand);
@@ -237,7 +242,7 @@ class FunctionWriter final : public EmitCtx {
   std::vector<uint16_t> seen_;
   uint16_t graph_seen_ = 0;   // of those of the op that is being written
   uint16_t result_seen_ = 0;  // of all results of the function
-  uint32_t num_main_args_ = 0;
+  SeenList args_seen_;        // of its arguments
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;
 };

@@ -73,7 +73,7 @@ void jvp_custom(GraphJvpCtx& c) {
 // What depends on what, the graph tells; all results are mapped if any operand is, and all operands
 // are needed.
 void flow_through_call(FlowCtx& c) {
-  if (c.flow != kDepends) return c.all();
+  if (c.flow != Flow::kDepends) return c.all();
   c.through(callee(c.op, c.attrs), c.operands, c.results);
 }
 // The rule says which results have a tangent.

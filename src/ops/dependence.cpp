@@ -262,8 +262,9 @@ void FlowCtx::through(const GraphRef& graph, Mask& inputs, Mask& outputs, Carrie
 std::shared_ptr<const Mask> dependent_outputs(const GraphRef& graph, const Mask& inputs) {
   std::string key = "dependent_outputs:";
   for (bool m : inputs) key += m ? '1' : '0';
-  return graph->cached<Mask>(
-      key, [&] { return std::make_shared<Mask>(Forward(*graph, kDepends, inputs, {}).outputs()); });
+  return graph->cached<Mask>(key, [&] {
+    return std::make_shared<Mask>(Forward(*graph, Flow::kDepends, inputs, {}).outputs());
+  });
 }
 
 FlowCtx flowed(const OpInfo& op, const AttrsRef& attrs, Flow flow, const Mask& known,

@@ -9,17 +9,6 @@
 
 namespace weft {
 
-// From operands to results: which cannot be known without.
-inline constexpr Flow kDepends = static_cast<Flow>(3);
-
-// Transforms of which jvp and linearize differentiate nothing: the graphs are linear in the masked
-// inputs already and are only taken apart. A value with a tangent is zero then, and any other that
-// is to have one is its own.
-struct SplitTransforms : Transforms {};
-inline bool only_splits(const RuleCtx& c) {
-  return dynamic_cast<const SplitTransforms*>(c.transforms) != nullptr;
-}
-
 // Values that cannot be computed without the masked inputs, where an op is computed as a whole.
 std::vector<bool> dependent_values(const Graph& graph, const Mask& inputs);
 
@@ -33,7 +22,8 @@ inline FlowCtx flowed(const RuleCtx& c, Flow flow, const Mask& known) {
 }
 // Which operands and results of an op have tangents, as far as masks tell.
 inline FlowCtx tangent_flow(const GraphJvpCtx& c) {
-  return flowed(c, only_splits(c) ? kDepends : Flow::kTangents, c.tangent_mask());
+  return flowed(c, c.transforms->only_splits() ? Flow::kDepends : Flow::kTangents,
+                c.tangent_mask());
 }
 
 }  // namespace weft

@@ -89,11 +89,10 @@ void flow_through(FlowCtx& c) {
   auto add_to_x = [&](const Mask& more) {
     for (size_t i = 0; i < n; ++i) x[i] = x[i] || more[i];
   };
-  if (c.flow == kDepends) {
-    if (any(c.operands)) c.all();
-    return;
-  }
   switch (c.flow) {
+    case Flow::kDepends:
+      if (any(c.operands)) c.all();
+      return;
     case Flow::kTangents:
       if (any(s.of_graph(0).pack(c.operands))) add_to_x(Mask(n, true));
       break;

@@ -245,7 +245,7 @@ inline Values instantiated_tangents(const GraphJvpCtx& c, const Mask& mask) {
     if (c.tangents[i]) {
       out.push_back(c.tangents[i]);
     } else {
-      out.push_back(only_splits(c) ? c.operands[i] : zeros(c.b, c.in_types[i]).value);
+      out.push_back(c.transforms->only_splits() ? c.operands[i] : zeros(c.b, c.in_types[i]).value);
     }
   }
   return out;

@@ -262,14 +262,4 @@ Val real_erfc(Val x, Val) {
   return select(below(x, 0.5), 1.0 - erf(where(above(x, 0.5), 0, x)), far);
 }
 
-// A step of Newton's method on XLA's own, by whichever of erf and erfc keeps its digits.
-Val real_erf_inv(Val x, Val own) {
-  if (!is_f64(x)) return {};
-  Val size = abs(x), y = abs(own);
-  Val rest = select(below(size, 0.5), erf(y) - size, (1.0 - size) - erfc(y));
-  Val root = y - rest * exp(square(y)) * (1 / std::numbers::inv_sqrtpi / 2);
-  Val inside = logical_and(below(size, 1), above(size, 0x1p-500));
-  return select(inside, select(below(x, 0), -root, root), own);
-}
-
 }  // namespace weft

@@ -36,6 +36,5 @@ Val real_tanh(Val x, Val own);   // float64
 Val real_atanh(Val x, Val own);  // float64
 Val real_cbrt(Val x, Val own);
 Val real_erfc(Val x, Val own);
-Val real_erf_inv(Val x, Val own);  // float64
 
 }  // namespace weft

@@ -56,8 +56,7 @@ Val erf_inv_float32(Val x) {
 
 // CHLO's expansion has more ops, which matters: XLA spreads a kernel over threads by their number.
 void emit_erf_inv(EmitCtx& c) {
-  static const EmitRule in_double = emit_real("chlo.erf_inv", real_erf_inv, nullptr);
-  if (c.out_type()->dtype() == DType::kF64) return in_double(c);
+  if (c.out_type()->dtype() == DType::kF64) return emit_elementwise(c, "chlo.erf_inv");
   emit_in_float32(c, [&](std::string x, TypeRef t) {
     GraphBuilder b;
     Value y = erf_inv_float32({&b, b.input(t)}).value;

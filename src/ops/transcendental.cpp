@@ -133,7 +133,8 @@ void register_hyperbolic(OpRegistry& r) {
   r.add(function("acosh", "Inverse hyperbolic cosine, elementwise.",
                  emit_mended("chlo.acosh", mend_acosh), [](C c) {
                    // One root would be on the wrong branch where Re(x) < 0, and overflow.
-                   return c.t() * (rsqrt(c.x(0) - 1.0) * rsqrt(c.x(0) + 1.0));
+                   Val x = is_complex(c.x(0).dtype()) ? c.x(0) : abs(c.x(0));
+                   return c.t() * (rsqrt(x - 1.0) * rsqrt(x + 1.0));
                  }));
   r.add(function("atanh", "Inverse hyperbolic tangent, elementwise.",
                  emit_real("", real_atanh, emit_mended("chlo.atanh", mend_atanh)),

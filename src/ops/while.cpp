@@ -57,11 +57,14 @@ struct Operands {
   Operands(const RuleCtx& c, const While& w) : Operands(vals_of(c.b, c.operands), w.in) {}
 };
 
+using Add = Values (Builder::*)(const OpInfo& op, std::span<const Value> operands,
+                                const AttrsRef& attrs);
+
 Vals apply_while(const RuleCtx& c, const GraphRef& condition, const GraphRef& body,
-                 const Operands& x) {
+                 const Operands& x, Add add = &Builder::add) {
   AttrsRef attrs = make_attrs(c.attrs, condition, x.cond_consts.size(), body, x.body_consts.size());
   Values operands = values_of(joined({x.cond_consts, x.body_consts, x.carry}));
-  return vals_of(c.b, c.b.add(c.op, operands, attrs));
+  return vals_of(c.b, (c.b.*add)(c.op, operands, attrs));
 }
 
 TypeRefs infer_while(const InferCtx& c) {
@@ -111,7 +114,7 @@ void flow_through(FlowCtx& c) {
   for (size_t i = 0; i < carry.size; ++i) {
     bool& in = c.operands[carry.begin + i];
     if (c.flow == Flow::kLanes) in = in || !w.is_fixed(i);
-    if (c.flow == kDepends) in = true;
+    if (c.flow == Flow::kDepends) in = true;
     c.results[i] = c.results[i] || in;
   }
   if (c.flow == Flow::kNeeds) through_body();
@@ -143,7 +146,7 @@ Values loop_of_tangents(const GraphJvpCtx& c, Mask& out_mask) {
   GraphRef condition = make_graph(types, [&](Builder& b, std::span<const Val> xs) {
     return inlined(b, w.condition, xs.first(w.condition->num_inputs()));
   });
-  return out.unzip(values_of(apply_while(c, condition, body, x)));
+  return out.unzip(values_of(apply_while(c, condition, body, x, &Builder::add_whole)));
 }
 
 void jvp_while(GraphJvpCtx& c) {

@@ -51,14 +51,19 @@ class SplitBuilder final : public Builder {
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> types) override {
     if (!touches_tangent(operands)) return at_loc(forward_).add_typed(op, operands, attrs, types);
-    if (def(op).flow && !keeps_whole_) {
+    if (def(op).flow) {
       Mask linear;
       for (Value v : operands) linear.push_back(is_linear(v));
-      Mask results = flowed(op, attrs, kDepends, linear, types.size()).results;
+      Mask results = flowed(op, attrs, Flow::kDepends, linear, types.size()).results;
       if (std::find(results.begin(), results.end(), false) != results.end())
         return taken_apart(def(op), operands, attrs, types);
     }
     return outer(at_loc(linear_).add_typed(op, in_linear(operands), attrs, types));
+  }
+  Values add_whole(const OpInfo& op, std::span<const Value> operands,
+                   const AttrsRef& attrs) override {
+    if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
+    return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
   }
   Value literal(const Literal& x) override { return forward_.literal(x); }
   TypeRef type(Value v) const override {
@@ -97,9 +102,7 @@ class SplitBuilder final : public Builder {
       tangents.push_back(linear ? operands[i] : Value{});
     }
     GraphJvpCtx c{{*this, op, attrs, values, in_types, types, &splitting()}, tangents, {}, {}};
-    keeps_whole_ = true;
     op.graph_linearize(c);
-    keeps_whole_ = false;
     for (size_t i = 0; i < types.size(); ++i)
       if (c.result_tangents[i]) c.results[i] = c.result_tangents[i];
     return c.results;
@@ -147,7 +150,6 @@ class SplitBuilder final : public Builder {
   std::unordered_map<uint32_t, Value> crossed_;  // forward id -> value in the linear graph
   std::vector<Value> residuals_;                 // forward values
   std::vector<Value> residual_inputs_;  // the inputs of the linear graph that stand for them
-  bool keeps_whole_ = false;            // ops are those of a rule, which keeps the two apart
 };
 
 // The walk over a graph that is differentiated, and the one over a graph that is linear in the
@@ -249,8 +251,9 @@ std::shared_ptr<const LinearizedGraph> walked(std::string key, const GraphRef& g
 }
 
 // What the rules of an op are given whose graphs are only taken apart.
-class Splitting final : public SplitTransforms {
+class Splitting final : public Transforms {
  public:
+  bool only_splits() const override { return true; }
   std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
                                                    const LinearizeOptions& options) const override {
     return walked("split", graph, options, taken_apart);

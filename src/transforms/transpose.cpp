@@ -147,7 +147,7 @@ bool has_mixed_op(const Graph& graph, std::span<const Value> args) {
     if (!def(*op.info).flow) continue;
     Mask mask;
     for (Value v : operands) mask.push_back(depends(v));
-    Mask results = flowed(*op.info, op.attrs, kDepends, mask, op.num_results).results;
+    Mask results = flowed(*op.info, op.attrs, Flow::kDepends, mask, op.num_results).results;
     if (std::find(results.begin(), results.end(), false) != results.end()) return true;
   }
   return false;

@@ -283,8 +283,8 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
         compiled.
       fmt_args, fmt_kwargs: trees of arrays.
 
-    Under vmap the error is that of the last element for which it does not hold. Elements that do not
-    take a branch of a `cond`, or have left a `while_loop`, do not count in there.
+    Under vmap the error is that of the last element for which it does not hold. Elements that do
+    not take a branch of a `cond`, or have left a `while_loop`, do not count there.
     """
     if not isinstance(msg, str):
         raise TypeError(f"check expected a text as message; got {msg!r}")

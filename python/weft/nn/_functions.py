@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft import _core, lax, numpy as jnp
-from weft._arguments import normalize_axes, normalize_axis, static_int, strong
+from weft._arguments import normalize_axes, normalize_axis, static_int, strong, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft._surface import eager_entry
@@ -120,12 +120,14 @@ def sparse_sigmoid(x):
 @composite
 def squareplus(x, b=4):
     """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
-    x = _core.asarray(x)
+    like = jnp.sqrt(jnp.add(x, b))
+    x, b = _core.promote_dtypes_inexact(x, b)
     half = 0.5 * x
-    root = jnp.hypot(half, jnp.sqrt(b) / 2)
+    root = jnp.hypot(half, 0.5 * jnp.sqrt(b))
     # The sum of a negative number and the root would lose its digits, or overflow.
     positive = x >= 0
-    return jnp.where(positive, half + root, 0.25 * b / (root - jnp.where(positive, -1, half)))
+    other = 0.25 * b / (root - jnp.where(positive, -1, half))
+    return weak_as(jnp.where(positive, half + root, other), like)
 
 
 @composite

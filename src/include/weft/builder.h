@@ -22,6 +22,12 @@ class WEFT_API Builder {
                            std::span<const TypeRef>) {
     return add(op, operands, attrs);
   }
+  // As add(), of an op that computes values again beside what it makes of tangents. A linearization
+  // keeps it whole, where it takes other ops of values and tangents apart.
+  virtual Values add_whole(const OpInfo& op, std::span<const Value> operands,
+                           const AttrsRef& attrs) {
+    return add(op, operands, attrs);
+  }
   virtual Value literal(const Literal& x) = 0;
   virtual TypeRef type(Value v) const = 0;
   // Null unless v is a literal.

@@ -41,8 +41,8 @@ struct EmitOptions {
   // Whether ops are to be calls of weft's own kernels, where there is one: the runtime must have
   // them.
   bool own_kernels = false;
-  // Whether XLA may rewrite arithmetic of floats as other arithmetic: quotients as products with the
-  // reciprocal, sums and products with constants as one.
+  // Whether XLA may rewrite arithmetic of floats as other arithmetic: quotients as products with
+  // the reciprocal, sums and products with constants as one.
   bool fast_arithmetic = false;
   bool locations = false;
   // Per input of the graph: index of the output that may take its buffer, -1 for none, or

@@ -117,6 +117,10 @@ WEFT_API AttrsRef without_effects(const AttrsRef& attrs);
 class Transforms {
  public:
   virtual ~Transforms() = default;
+  // Whether jvp and linearize differentiate nothing: the graphs are linear in the masked inputs
+  // already, and are only taken apart. A value with a tangent is zero then, and any other value
+  // that is to have a tangent is its own.
+  virtual bool only_splits() const { return false; }
   virtual std::shared_ptr<const JvpGraph> jvp(const GraphRef&, const JvpOptions&) const = 0;
   virtual std::shared_ptr<const LinearizedGraph> linearize(const GraphRef&,
                                                            const LinearizeOptions&) const = 0;

@@ -327,6 +327,7 @@ enum class Flow : uint8_t {
   kTangents,  // from operands to results: which have one that may be other than zero
   kLanes,     // from operands to results: which have a mapped axis
   kNeeds,     // from results to operands: which have to stay, and which get a cotangent
+  kDepends,   // from operands to results: which cannot be known without them
 };
 // Outputs of a loop's body that come in again, in order, as the inputs from first_input on.
 struct Carries {

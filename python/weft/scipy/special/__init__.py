@@ -16,7 +16,7 @@ from weft.scipy.special._entropy import (
     xlog1py,
     xlogy,
 )
-from weft.scipy.special._error_functions import dawsn, erfcx, fresnel, wofz
+from weft.scipy.special._error_functions import dawsn, erfcx, erfinv, fresnel, wofz
 from weft.scipy.special._exponential_integrals import exp1, expi, expn, sici, spence
 from weft.scipy.special._gamma import (
     bernoulli,
@@ -37,7 +37,6 @@ from weft.scipy.special._operations import (
     digamma,
     erf,
     erfc,
-    erfinv,
     expit,
     gammainc,
     gammaincc,

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from weft import lax, numpy as jnp
+from weft._arguments import weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex
@@ -142,6 +143,38 @@ def erfcx(x):
     """
     (x,) = inexact(x)
     return computed(_complex_erfcx if is_complex(dtype_of(x)) else _erfcx, x)
+
+
+@custom_jvp
+def _erfinv_double(x):
+    """A step of Newton's method on XLA's own, by whichever of erf and erfc keeps its digits."""
+    first = lax.erf_inv(x)
+    size, y = jnp.abs(x), jnp.abs(first)
+    rest = jnp.where(size < 0.5, lax.erf(y) - size, (1 - size) - lax.erfc(y))
+    root = y - rest * jnp.exp(jnp.square(y)) * (_ROOT_PI / 2)
+    inside = (size < 1) & (size > 2.0**-500)
+    return jnp.where(inside, jnp.copysign(root, x), first)
+
+
+@_erfinv_double.defjvp
+def _erfinv_double_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    value = _erfinv_double(x)
+    return value, dx * ((_ROOT_PI / 2) * jnp.exp(jnp.square(value)))
+
+
+@composite
+def erfinv(x):
+    """Inverse of the error function, elementwise; NaN outside -1..1.
+
+    Args:
+      x: real array or number.
+
+    Returns:
+      Array of the shape of `x` and of a floating-point dtype.
+    """
+    (x,) = reals("erfinv", x)
+    return weak_as(_erfinv_double(x), x) if is_double(x) else lax.erf_inv(x)
 
 
 @custom_jvp

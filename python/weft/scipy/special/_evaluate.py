@@ -42,6 +42,16 @@ def exp_or_nan(x, valid):
     return jnp.where(valid, jnp.exp(x), math.nan)
 
 
+def log1p_of_square(y):
+    """log(1 + y^2), also where the square would overflow."""
+    size = jnp.abs(y)
+    large = size > 1
+    at = jnp.where(large, size, 1)
+    near = jnp.where(large, 0, y)
+    far = 2 * jnp.log(at) + jnp.log1p(jnp.square(1 / at))
+    return jnp.where(large, far, jnp.log1p(near * near))
+
+
 def with_nan(value, *arguments):
     """`value`, but NaN where one of the arguments is. Comparisons take NaN for a number that is not
     inside of what they ask about."""

@@ -24,7 +24,6 @@ def _operation(op, name, summary, parameters=("x",)):
 
 erf = _operation("erf", "erf", "The error function.")
 erfc = _operation("erfc", "erfc", "1 - erf(x), accurate for large x.")
-erfinv = _operation("erf_inv", "erfinv", "Inverse of the error function; NaN outside -1..1.")
 expit = _operation("logistic", "expit", "The logistic function, 1 / (1 + exp(-x)).")
 gammaln = _operation(
     "lgamma", "gammaln", "Logarithm of the absolute value of the gamma function; inf at its poles."

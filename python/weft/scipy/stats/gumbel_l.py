@@ -55,7 +55,7 @@ def sf(x, loc=0, scale=1):
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    return _gumbel_r.sf(*_mirrored("cdf", x, loc, scale))
+    return _gumbel_r._tail(*_mirrored("cdf", x, loc, scale))
 
 
 @composite

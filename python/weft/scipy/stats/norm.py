@@ -7,6 +7,7 @@ floating-point dtype.
 import math
 
 from weft import numpy as jnp
+from weft._arguments import weak_as
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import dtype_of, is_complex
@@ -45,7 +46,8 @@ def pdf(x, loc=0, scale=1):
     if is_complex(dtype_of(x)):
         return jnp.exp(logpdf(x, loc, scale))
     z = (strong_array(x) - loc) / scale
-    return computed(bell, z) / (math.sqrt(2 * math.pi) * jnp.abs(scale))
+    density = computed(bell, z) / (math.sqrt(2 * math.pi) * jnp.abs(scale))
+    return weak_as(density, z)
 
 
 @composite
