@@ -15,7 +15,7 @@ def user_frame():
     return frame
 
 
-def warn(text, category=UserWarning):
+def warn(text, category: type[Warning] = UserWarning):
     """A warning at the user's line, where Python's filters count it: by default once per line."""
     frame = user_frame()
     names = frame.f_globals

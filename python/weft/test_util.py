@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -237,7 +238,8 @@ def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=
 
 
 def _linearized(f, primals, tangents):
-    value, push = linearize(f, *primals)
+    linearized: Any = linearize(f, *primals)
+    value, push = linearized
     return value, push(*tangents)
 
 

@@ -428,14 +428,13 @@ def _arange(start, stop, step, dtype):
     size = _arange_size(start, stop, step)
     # Where users guard transfers, there is none for 0, 1, ...
     is_iota = start == 0 and step == 1
-    # Modulo a power of two, as the elements may need bits that the steps to them do not fit.
-    is_whole = is_integer(dtype) and isinstance(start, int) and isinstance(step, int)
     if on_host(size) and not (is_iota and _core.get_setting("guard_to_device")):
-        if is_whole:
-            first, apart = (np.uint64(n % 2**64) for n in (start, step))
+        if is_integer(dtype) and isinstance(start, int) and isinstance(step, int):
+            # Modulo a power of two: the elements may need bits that the steps to them do not fit.
+            first, apart = np.uint64(start % 2**64), np.uint64(step % 2**64)
             return _core.asarray((first + apart * np.arange(size, dtype=np.uint64)).astype(dtype))
         return _core.asarray((start + step * np.arange(size)).astype(dtype))
-    if is_whole:
+    if is_integer(dtype) and isinstance(start, int) and isinstance(step, int):
         start, step = wrapped(start, dtype), wrapped(step, dtype)
     result = lax_creation.iota(dtype, size)
     if step != 1:

@@ -1,6 +1,7 @@
 """Random numbers of continuous distributions."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -60,10 +61,10 @@ def uniform_within(key, shape, dtype, minval=0.0, maxval=1.0):
     return _spread_over(_from_bits(key, shape, dtype), minval, maxval)
 
 
-def _spread_over(share, minval, maxval):
+def _spread_over(share, minval: Any, maxval: Any):
     """Numbers in [0, 1) as numbers between bounds."""
     dtype, shape = dtype_of(share), shape_of(share)
-    numbers = isinstance(minval, _NUMBERS) and isinstance(maxval, _NUMBERS)
+    numbers = all(isinstance(bound, _NUMBERS) for bound in (minval, maxval))
     from_zero = numbers and 0 == minval <= maxval
     minval, maxval = (_core.broadcast_to(_core.astype(v, dtype), shape) for v in (minval, maxval))
     span = _core.bind("sub", maxval, minval)
@@ -150,9 +151,9 @@ def _tail_from(dtype):
     return _TAIL_FROM.get(dtype.name, 0.0)
 
 
-def _may_be_tails(lower, upper, dtype):
+def _may_be_tails(lower: Any, upper: Any, dtype):
     """Whether the bounds may be those of a tail; True of arrays, whose values are not looked at."""
-    numbers = isinstance(lower, _NUMBERS) and isinstance(upper, _NUMBERS)
+    numbers = all(isinstance(bound, _NUMBERS) for bound in (lower, upper))
     return not numbers or bool(lower >= _tail_from(dtype) or upper <= -_tail_from(dtype))
 
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def as_runtime_error(error):
 
 
 def _text_with_class(error):
-    kind = type(error).__bases__[0]
+    kind: Any = type(error).__bases__[0]
     return (
         f"{kind.__str__(error)}\n"
         f"  A function on the host raised {kind.__name__}: the program that called it has failed."

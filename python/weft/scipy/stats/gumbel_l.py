@@ -5,6 +5,7 @@ floating-point dtype.
 """
 
 from weft import numpy as jnp
+from weft._arguments import weak_as
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy.special._evaluate import reals
@@ -55,7 +56,8 @@ def sf(x, loc=0, scale=1):
 @composite
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
-    return _gumbel_r._tail(*_mirrored("cdf", x, loc, scale))
+    x, loc, scale = _mirrored("cdf", x, loc, scale)
+    return weak_as(_gumbel_r.sf(x, loc, scale), x)
 
 
 @composite

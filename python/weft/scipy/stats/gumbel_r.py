@@ -65,10 +65,7 @@ def cdf(x, loc=0, scale=1):
 @composite
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
-    return _tail(*sample("gumbel_r.sf", x, loc, scale))
-
-
-def _tail(x, loc, scale):
+    x, loc, scale = sample("gumbel_r.sf", x, loc, scale)
     return -jnp.expm1(-jnp.exp(-_where_not_zero(x, loc, scale)))
 
 
