@@ -53,7 +53,7 @@ ROWS = [
     Difference(
         name="nans_of_branches_not_taken",
         subject="checkify",
-        says="a NaN that a lane of `vmap` would make in a branch that it does not take is none",
+        says="an element of `vmap` reports no NaN of a branch that it does not take",
         jax="it is reported",
         run=lambda m, jnp: _error(m, _logarithm, jnp.array([1.0, -1.0]), "nan_checks"),
         right=np.array(False),

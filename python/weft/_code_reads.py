@@ -141,7 +141,7 @@ def _note_imports(code, units, imported, found):
             if not key[2]:
                 key = None
         elif op not in _BETWEEN:
-            found["import", key].add(prefix)  # put to a use that is not followed
+            found["import", key].add(prefix)  # its further use is unknown
             key = None
 
 

@@ -33,7 +33,7 @@ _LIMIT_BYTES = 1 << 26  # of all arrays that are closed over
 _LIMIT = 100_000  # of objects
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 _NUMBERS = (bool, int, float)
-# Names that lead to what is not followed: places in files, frames, addresses, all of a module.
+# Names that lead to things a digest cannot hold: lines, frames, addresses, whole modules.
 _DENIED = frozenset(
     (
         *("__builtins__", "__closure__", "__code__", "__globals__", "__subclasses__"),
@@ -447,7 +447,7 @@ class Fingerprint:
         if level:
             package = known.get("__package__")
             if type(package) is not str:
-                self._unknown(f"{self._part} is imported relative to what is not known")
+                self._unknown(f"{self._part} is imported relative to an unknown package")
             self._note(package)
             try:
                 name = importlib.util.resolve_name("." * level + name, package)

@@ -97,7 +97,7 @@ def is_stateful(module, name):
 
 
 def is_installed(name):
-    """Whether a module's name is one of a library that is no part of Python."""
+    """Whether a module's name is that of a library that was installed beside Python."""
     return name.partition(".")[0] in _INSTALLED
 
 
