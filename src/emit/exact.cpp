@@ -1,13 +1,12 @@
 #include "emit/exact.h"
 
-#include <unordered_map>
+#include <utility>
 
 namespace weft {
 namespace {
 
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '#';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || is_digit(c) || c == '_'; }
 
 // "tensor<4x8xf32>" -> "f32"
 std::string_view element_of(std::string_view type) {
@@ -33,58 +32,76 @@ int64_t num_elements(std::string_view type) {
   return count;
 }
 
+constexpr std::pair<std::string_view, HloKind> kKinds[] = {
+    {"add", HloKind::kSum},
+    {"multiply", HloKind::kMultiply},
+    {"subtract", HloKind::kSum},
+    {"divide", HloKind::kDivide},
+    {"constant", HloKind::kConstant},
+    {"broadcast_in_dim", HloKind::kBroadcast},
+    {"iota", HloKind::kIota},
+    {"reshape", HloKind::kMove},
+    {"transpose", HloKind::kMove},
+    {"slice", HloKind::kMove},
+    {"dynamic_slice", HloKind::kMove},
+    {"concatenate", HloKind::kMove},
+    {"pad", HloKind::kMove},
+    {"reverse", HloKind::kMove},
+    {"select", HloKind::kMove},
+    {"convert", HloKind::kMove},
+    {"negate", HloKind::kMove},
+    {"reduce", HloKind::kMove},
+    {"gather", HloKind::kMove},
+    {"dynamic_update_slice", HloKind::kMove},
+    {"logistic", HloKind::kQuotient},
+    {"tan", HloKind::kQuotient},
+    {"exponential", HloKind::kExponential},
+    {"log", HloKind::kLog},
+    {"sqrt", HloKind::kSquareRoot},
+    {"rsqrt", HloKind::kSquareRoot},
+    {"cbrt", HloKind::kCubeRoot},
+    {"power", HloKind::kPower},
+};
+
+// Every line of a program comes here: sizes and first letters reject nearly all names, and the most
+// frequent ones stand first.
 HloKind kind_of(std::string_view text) {
-  static const auto& kinds = *new std::unordered_map<std::string_view, HloKind>{
-      {"constant", HloKind::kConstant},
-      {"iota", HloKind::kIota},
-      {"broadcast_in_dim", HloKind::kBroadcast},
-      {"reshape", HloKind::kMove},
-      {"transpose", HloKind::kMove},
-      {"slice", HloKind::kMove},
-      {"dynamic_slice", HloKind::kMove},
-      {"concatenate", HloKind::kMove},
-      {"pad", HloKind::kMove},
-      {"reverse", HloKind::kMove},
-      {"select", HloKind::kMove},
-      {"convert", HloKind::kMove},
-      {"negate", HloKind::kMove},
-      {"reduce", HloKind::kMove},
-      {"gather", HloKind::kMove},
-      {"dynamic_update_slice", HloKind::kMove},
-      {"add", HloKind::kSum},
-      {"subtract", HloKind::kSum},
-      {"multiply", HloKind::kMultiply},
-      {"divide", HloKind::kDivide},
-      {"logistic", HloKind::kQuotient},
-      {"tan", HloKind::kQuotient},
-      {"exponential", HloKind::kExponential},
-      {"log", HloKind::kLog},
-      {"sqrt", HloKind::kSquareRoot},
-      {"rsqrt", HloKind::kSquareRoot},
-      {"cbrt", HloKind::kCubeRoot},
-      {"power", HloKind::kPower},
-  };
   constexpr std::string_view kStableHlo = "stablehlo.", kChlo = "chlo.";
   text.remove_prefix(text.starts_with('"'));
-  if (text.starts_with(kStableHlo)) {
-    text.remove_prefix(kStableHlo.size());
-    auto found = kinds.find(text.substr(0, text.find_first_of(" (\"")));
-    return found == kinds.end() ? HloKind::kOther : found->second;
+  if (!text.starts_with(kStableHlo)) {
+    // erf is an op of XLA's own.
+    bool is_expanded = text.starts_with(kChlo) && !text.starts_with("chlo.erf ");
+    return is_expanded ? HloKind::kExpanded : HloKind::kOther;
   }
-  // erf is an op of XLA's own.
-  return text.starts_with(kChlo) && !text.starts_with("chlo.erf ") ? HloKind::kExpanded
-                                                                   : HloKind::kOther;
+  text.remove_prefix(kStableHlo.size());
+  size_t size = 0;
+  while (size < text.size() && is_word(text[size])) ++size;
+  for (const auto& [name, kind] : kKinds)
+    if (name.size() == size && name[0] == text[0] && text.starts_with(name)) return kind;
+  return HloKind::kOther;
 }
 
 }  // namespace
 
+HloName::HloName(std::string_view text_) : text(text_), of(Of::kLine) {
+  size_t i = 1;
+  if (text.substr(i).starts_with("arg")) {
+    of = Of::kArgument;
+    i += 3;
+  }
+  size_t begin = i;
+  for (; i < text.size() && is_digit(text[i]); ++i)
+    number = 10 * number + static_cast<uint32_t>(text[i] - '0');
+  if (i == begin) of = Of::kConstant;
+  while (i < text.size() && (is_word(text[i]) || text[i] == '#')) ++i;
+  text = text.substr(0, i);
+}
+
 HloLine::HloLine(std::string_view text_) : text(text_), kind(kind_of(text_)) {
   std::string_view before = text.substr(0, text.find('{'));
-  for (size_t i = before.find('%'); i != std::string_view::npos; i = before.find('%', i)) {
-    size_t begin = i++;
-    while (i < before.size() && is_name(before[i])) ++i;
-    operands.push_back({before.substr(begin, i - begin)});
-  }
+  for (size_t i = before.find('%'); i != std::string_view::npos;
+       i = before.find('%', i + operands.back().name.text.size()))
+    operands.push_back({HloName(before.substr(i))});
 }
 
 std::string_view HloLine::type() const {

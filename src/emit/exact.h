@@ -64,10 +64,22 @@ enum class HloKind : uint8_t {
   kExpanded,  // XLA writes it in terms of others
 };
 
+// The name of a value: "%7", the result "%7#1" of line 7, "%arg7" or a constant, "%c_7" or
+// "%cst_7".
+struct HloName {
+  enum class Of : uint8_t { kLine, kArgument, kConstant };
+  std::string_view text;
+  Of of;
+  uint32_t number = 0;  // of the line or argument
+
+  // The name at the beginning of a text that begins with '%'.
+  explicit HloName(std::string_view text);
+};
+
 // One line of StableHLO, "stablehlo.add %0, %cst : tensor<4xf32>", as far as that matters here.
 struct HloLine {
   struct Operand {
-    std::string_view name;
+    HloName name;
     uint16_t seen = 0;  // Seen, by whoever knows the values
   };
   std::string_view text;

@@ -69,8 +69,9 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
                                      graph.type(v), wanted);
     }
   for (const std::string& output : outputs) {
-    result_chain_ = std::max(result_chain_, chain_of(output));
-    result_seen_ |= seen_of(output);
+    HloName name(output);
+    result_chain_ = std::max(result_chain_, chain_of(name));
+    result_seen_ |= seen_of(name);
   }
   write_terminator("return", graph, outputs, is_ordered && !is_main);
   body.text << "  }\n";
@@ -145,7 +146,7 @@ void FunctionWriter::write_op(const Op& op) {
     }
     Value result = frame_->graph->result(op, i);
     if (frame_->guarded) frame_->names[result.id] = made_whole(result, -1);
-    if (chain_of(frame_->names[result.id]) >= kMaxChain) cut_chain(result);
+    if (chain_of(HloName(frame_->names[result.id])) >= kMaxChain) cut_chain(result);
     if (frame_->graph != main_graph_ || op_def.sums == Sums::kPlaced) continue;
     ShardingRef sums = sums_->of(result);
     if (!sums->unreduced().empty())
@@ -154,18 +155,9 @@ void FunctionWriter::write_op(const Op& op) {
   }
 }
 
-// The longest of the chains that end in the values that a text names, %7 or %7#1; there is none up
-// to arguments and constants.
-uint32_t FunctionWriter::chain_of(std::string_view text) const {
-  uint32_t longest = 0;
-  for (size_t i = text.find('%'); i != std::string_view::npos; i = text.find('%', i)) {
-    size_t begin = ++i;
-    uint32_t number = 0;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i)
-      number = 10 * number + static_cast<uint32_t>(text[i] - '0');
-    if (i > begin && number < chains_.size()) longest = std::max(longest, chains_[number]);
-  }
-  return longest;
+// The chain that ends in a value. Arguments and constants end none.
+uint32_t FunctionWriter::chain_of(const HloName& name) const {
+  return name.of == HloName::Of::kLine && name.number < made_.size() ? made_[name.number].chain : 0;
 }
 
 // The compiler takes values for sums that are yet to be made only where it is told so of each.
@@ -236,7 +228,7 @@ void FunctionWriter::cut_chain(Value v) {
   std::string& name = frame_->names[v.id];
   name = line(cat("stablehlo.optimization_barrier ", name, " : ",
                   module_.type_text(frame_->graph->type(v))));
-  chains_.back() = 0;
+  made_.back().chain = 0;
 }
 
 // There are no guards where a user asks for fast arithmetic, and for other platforms: they are for
@@ -246,16 +238,17 @@ bool FunctionWriter::is_exact() const {
 }
 
 // Arguments of the program, and those of regions, may be anything.
-uint16_t FunctionWriter::seen_of(std::string_view name) const {
-  if (name.starts_with("%c")) return kConstant | kUniform;
-  bool is_argument = name.starts_with("%arg");
-  uint32_t number = 0;
-  for (char digit : name.substr(is_argument ? 4 : 1)) {
-    if (digit < '0' || digit > '9') break;
-    number = 10 * number + static_cast<uint32_t>(digit - '0');
+uint16_t FunctionWriter::seen_of(const HloName& name) const {
+  uint32_t i = name.number;
+  switch (name.of) {
+    case HloName::Of::kConstant:
+      return kConstant | kUniform;
+    case HloName::Of::kArgument:
+      return i < args_seen_.size() ? args_seen_[i] : 0;
+    case HloName::Of::kLine:
+      return i < made_.size() ? made_[i].seen : 0;
   }
-  if (is_argument) return number < args_seen_.size() ? args_seen_[number] : 0;
-  return number < seen_.size() ? seen_[number] : 0;
+  return 0;
 }
 
 // The value, of which nothing is seen.
@@ -266,7 +259,7 @@ std::string FunctionWriter::guarded(std::string_view name, std::string_view type
 // The divisor, of which is not seen that it is a broadcast. It may be another where the dividend is
 // nan, and the quotient then is, too.
 std::string FunctionWriter::guarded_divisor(const HloLine& division) {
-  std::string_view x = division.operands[0].name, y = division.operands[1].name;
+  std::string_view x = division.operands[0].name.text, y = division.operands[1].name.text;
   std::string_view type = division.type();
   if (!is_complex_type(type))
     return line(cat("stablehlo.clamp ", y, ", ", x, ", ", y, " : ", type));
@@ -286,14 +279,14 @@ std::string FunctionWriter::with_guards(const HloLine& hlo) {
   if (!is_float && !is_complex_type(type)) return {};
   std::string result(hlo.text);
   auto replace = [&](size_t i, const std::string& name) {
-    std::string_view operand = hlo.operands[i].name;
+    std::string_view operand = hlo.operands[i].name.text;
     result.replace(static_cast<size_t>(operand.data() - hlo.text.data()), operand.size(), name);
   };
   // From the last on, so that the places of the others stay.
   if (guards.divisor) replace(1, guarded_divisor(hlo));
   if (!is_float) return result;
   std::sort(guards.joined.begin(), guards.joined.end(), std::greater<>());
-  for (size_t i : guards.joined) replace(i, guarded(hlo.operands[i].name, type));
+  for (size_t i : guards.joined) replace(i, guarded(hlo.operands[i].name.text, type));
   return result;
 }
 
@@ -301,7 +294,7 @@ std::string FunctionWriter::with_guards(const HloLine& hlo) {
 void FunctionWriter::guard_operands() {
   if (!is_exact()) return;
   for (Value v : frame_->graph->operands(*frame_->op)) {
-    if (v.is_literal() || !(seen_of(frame_->names[v.id]) & kJoined & ~kPassed)) continue;
+    if (v.is_literal() || !(seen_of(HloName(frame_->names[v.id])) & kJoined & ~kPassed)) continue;
     const std::string& type = module_.type_text(frame_->graph->type(v));
     if (is_exact_float(type)) frame_->names[v.id] = guarded(frame_->names[v.id], type);
   }
@@ -406,24 +399,32 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
 }
 
 std::string FunctionWriter::line(std::string_view text, int num_results) {
-  std::string exact;
-  uint16_t seen_of_line = graph_seen_;
-  if (num_results > 0 && is_exact()) {
+  std::string name, exact;
+  if (num_results > 0) {
     HloLine hlo(text);
-    for (HloLine::Operand& operand : hlo.operands) operand.seen = seen_of(operand.name);
-    seen_of_line |= seen_of_result(hlo);
-    exact = with_guards(hlo);
-    if (!exact.empty()) text = exact;
+    uint32_t chain = 0;
+    for (HloLine::Operand& operand : hlo.operands) {
+      chain = std::max(chain, chain_of(operand.name));
+      operand.seen = seen_of(operand.name);
+    }
+    uint16_t seen = graph_seen_;
+    if (is_exact()) {
+      seen |= seen_of_result(hlo);
+      exact = with_guards(hlo);
+      if (!exact.empty()) {
+        text = exact;
+        chain += line_weight_;  // of the guards
+      }
+    }
+    // What stands in regions counts in the weight.
+    chain = is_kernel(text, in_types) ? 0 : chain + line_weight_;
+    longest_chain_ = std::max(longest_chain_, chain);
+    name = numbered("%", next_value_++);
+    made_.push_back({chain, seen});
   }
   Text& out = block_->text;
   out.spaces(block_->indent);
-  std::string name;
   if (num_results > 0) {
-    name = numbered("%", next_value_++);
-    std::string_view operands = text.substr(0, text.find('{'));  // regions count in the weight
-    chains_.push_back(is_kernel(text, in_types) ? 0 : chain_of(operands) + line_weight_);
-    longest_chain_ = std::max(longest_chain_, chains_.back());
-    seen_.push_back(seen_of_line);
     out << name;
     if (num_results > 1) out << ':' << num_results;
     out << " = ";
@@ -438,8 +439,6 @@ void FunctionWriter::set_out(size_t i, std::string name) {
   frame_->names[frame_->op->results_begin + i] = std::move(name);
 }
 
-// XLA inlines calls: the chains of a function go on from those of the arguments. To be called
-// before operands are named.
 // XLA inlines calls, so that an argument may be a constant, or the broadcast of one. A function
 // that is not given the op's operands may get any constants.
 SeenList FunctionWriter::seen_of_arguments(const Graph& graph) const {
@@ -450,18 +449,20 @@ SeenList FunctionWriter::seen_of_arguments(const Graph& graph) const {
   for (uint32_t i = 0; i < graph.num_inputs(); ++i) {
     uint16_t of_value = kConstant | kUniform;
     if (takes_operands && !operands[i].is_literal())
-      of_value &= seen_of(frame_->names[operands[i].id]);
+      of_value &= seen_of(HloName(frame_->names[operands[i].id]));
     seen.push_back(of_value | kPassed);
   }
   return seen;
 }
 
+// XLA inlines calls: the chains of a function go on from those of the arguments. To be called
+// before operands are named.
 std::string FunctionWriter::function(const GraphRef& graph, std::string_view name) {
   const ModuleWriter::Function& f =
       module_.function(graph, name, manual_mesh_, seen_of_arguments(*graph));
   for (Value v : frame_->graph->operands(*frame_->op)) {
     if (v.is_literal()) continue;
-    uint32_t chain = chain_of(frame_->names[v.id]);
+    uint32_t chain = chain_of(HloName(frame_->names[v.id]));
     if (chain > 0 && chain + f.longest_chain > kMaxChain) cut_chain(v);
   }
   line_weight_ = f.result_chain;
@@ -533,8 +534,9 @@ std::string FunctionWriter::write_region(const Graph& graph, std::span<const std
   std::vector<std::string> outputs = write_ops(graph, args);
   // XLA inlines loops and branches that it knows to run once.
   for (const std::string& output : outputs) {
-    line_weight_ = std::max(line_weight_, chain_of(output));
-    graph_seen_ |= seen_of(output);
+    HloName name(output);
+    line_weight_ = std::max(line_weight_, chain_of(name));
+    graph_seen_ |= seen_of(name);
   }
   write_terminator(terminator, graph, outputs, !token.empty());
   token_ = std::move(outer_token);

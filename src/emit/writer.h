@@ -205,10 +205,10 @@ class FunctionWriter final : public EmitCtx {
   void write_terminator(std::string_view terminator, const Graph& graph,
                         std::span<const std::string> outputs, bool with_token);
   std::string typed_constant(const Literal& x, TypeRef type);
-  uint32_t chain_of(std::string_view text) const;
+  uint32_t chain_of(const HloName& name) const;
   void cut_chain(Value v);
   bool is_exact() const;
-  uint16_t seen_of(std::string_view name) const;
+  uint16_t seen_of(const HloName& name) const;
   SeenList seen_of_arguments(const Graph& graph) const;
   std::string guarded(std::string_view name, std::string_view type);
   std::string guarded_divisor(const HloLine& division);
@@ -233,16 +233,18 @@ class FunctionWriter final : public EmitCtx {
   std::unordered_map<std::string, Literal> scalars_;  // constants by their names
   std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
-  // Chains of lines that use each other's results, since the last barrier or kernel (kMaxChain).
-  std::vector<uint32_t> chains_;  // up to the values %0, %1, ...
-  uint32_t line_weight_ = 0;      // what a line of the op that is being written adds
+  struct Made {
+    uint32_t chain;  // of lines that use each other's results, since the last barrier or kernel
+    uint16_t seen;   // exact.h
+  };
+  std::vector<Made> made_;    // of the values %0, %1, ...
+  uint32_t line_weight_ = 0;  // what a line of the op that is being written adds to a chain
   uint32_t longest_chain_ = 0;
   uint32_t result_chain_ = 0;  // the longest up to a result
-  // What is seen of the values %0, %1, ... (exact.h), and of results of graphs.
-  std::vector<uint16_t> seen_;
-  uint16_t graph_seen_ = 0;   // of those of the op that is being written
-  uint16_t result_seen_ = 0;  // of all results of the function
-  SeenList args_seen_;        // of its arguments
+  uint16_t graph_seen_ =
+      0;  // what is seen of results of the graphs of the op that is being written
+  uint16_t result_seen_ = 0;  // and of all results of the function
+  SeenList args_seen_;        // and of its arguments
   uint32_t next_arg_ = 0;
   uint32_t next_constant_ = 0;
 };

@@ -164,10 +164,12 @@ void emit_as(EmitCtx& c, const std::function<Val(const Vals& operands)>& write) 
 void emit_elementwise(EmitCtx& c, std::string_view hlo) {
   const Dims& shape = c.out_type()->shape();
   std::vector<std::string> operands;
+  operands.reserve(c.size());
   TypeRefs types;
   for (size_t i = 0; i < c.size(); ++i) {
     operands.push_back(c.in_as(i, shape));
-    types.push_back(with_shape(c.in_type(i), shape));
+    TypeRef type = c.in_type(i);
+    types.push_back(type->shape() == shape ? type : with_shape(type, shape));
   }
   c.set_out(0, emit_op(c, hlo, operands, types, c.out_type()));
 }
