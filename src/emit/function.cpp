@@ -1,6 +1,8 @@
 // FunctionWriter: the text of one function. Values are named by numbers that run through the
 // function and its regions, constants %cst (floats) and %c (others) as MLIR prints them.
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +20,11 @@ namespace {
 constexpr int kFunctionIndent = 4;
 constexpr int kRegionIndent = 4;
 
-std::string numbered(std::string_view prefix, uint32_t n) { return cat(prefix, n); }
+std::string numbered(std::string_view prefix, uint32_t n) {
+  char text[24];
+  std::copy(prefix.begin(), prefix.end(), text);
+  return {text, std::to_chars(text + prefix.size(), std::end(text), n).ptr};
+}
 
 // Whether XLA runs a line as a kernel of its own, which it fuses with nothing that comes later: a
 // call of a function, or a product. A product that sums up one term or none becomes element-wise.

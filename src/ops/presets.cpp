@@ -138,6 +138,7 @@ std::string emit_op(EmitCtx& c, std::string_view hlo, std::span<const std::strin
       std::all_of(in_types.begin(), in_types.end(), [&](TypeRef t) { return t == out_type; });
   bool chlo = hlo.starts_with("chlo.");
   Text line;
+  line.reserve(96);  // most lines in one piece of memory
   line << hlo;
   for (size_t i = 0; i < operands.size(); ++i) line << (i ? ", " : " ") << operands[i];
   line << " : ";
