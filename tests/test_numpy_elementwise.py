@@ -667,3 +667,31 @@ def test_spacing_is_that_of_numpy(dtype):
         assert np.isnan(made[-2:]).all()
         finite = x[:-2]
         np.testing.assert_array_equal(np.asarray(wnp.spacing(-finite)), -want[:-2])
+
+
+@pytest.mark.parametrize("x, y", [(1.0, 1.0), (-3.0, 3.0), (2.0, -2.0), (-0.25, -0.25), (3.0, 2.0)])
+def test_second_derivatives_of_hypot(x, y):
+    """Also where both parts are equally long: no part is the greater one there."""
+    want = np.array([[y * y, -x * y], [-x * y, x * x]]) / np.hypot(x, y) ** 3
+    point = np.array([x, y], np.float32)
+    found = [
+        weft.hessian(lambda v: wnp.hypot(*v))(point),
+        weft.jit(weft.jacrev(weft.jacrev(lambda v: wnp.hypot(*v))))(point),
+    ]
+    for hessian in found:
+        np.testing.assert_allclose(hessian, want, rtol=1e-5, atol=1e-6)
+
+
+def test_hypot_of_nan_and_zero():
+    for call in (wnp.hypot, weft.jit(wnp.hypot)):
+        for x, y in [(np.nan, 0.0), (0.0, np.nan), (np.nan, 2.0), (2.0, np.nan)]:
+            assert np.isnan(call(x, y))
+        assert call(0.0, -0.0) == 0
+        assert call(np.nan, -np.inf) == np.inf
+    assert [weft.grad(wnp.hypot, i)(0.0, 0.0) for i in (0, 1)] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("x", [-2.0, -0.5, 0.0, 2.0, 3.0])
+def test_second_derivative_of_squareplus(x):
+    second = weft.grad(weft.grad(weft.nn.squareplus))(x)
+    np.testing.assert_allclose(second, 2 / (x * x + 4) ** 1.5, rtol=1e-5)

@@ -292,11 +292,15 @@ def hypot(x1, x2, /):
     infinite = u.logical_or(u.equal(x1, math.inf), u.equal(x2, math.inf))
     # An infinite part alone has a slope, of 1, and a NaN beside it does not count.
     endless = choose(u.isnan(top), math.inf, top)
-    large, small = choose(infinite, 1, top), choose(infinite, 0, u.minimum(x1, x2))
-    at_zero = u.equal(large, 0)
+    # One choice for both, so that they are still different numbers to a second derivative where
+    # they are equal.
+    first = u.greater_equal(x1, x2)
+    large = choose(infinite, 1, choose(first, x1, x2))
+    small = choose(infinite, 0, choose(first, x2, x1))
+    at_zero = u.equal(top, 0)  # False for a NaN beside 0
     ratio = u.divide(small, choose(at_zero, 1, large))
     length = u.multiply(large, u.sqrt(u.add(u.square(ratio), 1)))
-    return _strong_unless_number(choose(infinite, endless, choose(at_zero, large, length)))
+    return _strong_unless_number(choose(infinite, endless, choose(at_zero, top, length)))
 
 
 @composite
