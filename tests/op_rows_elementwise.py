@@ -146,6 +146,8 @@ ARITHMETIC = [
     unary("abs", np.abs, SIGNED + FLOATS, ulps=0, special=SPECIAL, domain="nonzero", diff=(0,)),
     unary("abs", np.abs, COMPLEX, label="complex", domain="nonzero", out=real_of, diff=(0,)),
     unary("square", np.square, NUMBERS, special=SPECIAL, ulps=8, diff=(0,)),
+    unary("one_less_square", lambda x: (1 - x) * (1 + x), INEXACT, fn=bind("one_less_square"),
+          special=SPECIAL, ulps=8, diff=(0,)),
     unary("sqrt", np.sqrt, INEXACT, domain="positive", special=SPECIAL, ulps=8, diff=(0,)),
     unary(
         "rsqrt", lambda x: 1 / np.sqrt(x), INEXACT, domain="positive", special=(1.0, 0.0, INF, NAN),

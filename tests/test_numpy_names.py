@@ -32,6 +32,7 @@ NOT_IN_LAX = {
     "le_to",
     "lt_to",
     "mapped_call",
+    "one_less_square",
     "name",
     "platform_index",
     "pullback",

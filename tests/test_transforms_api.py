@@ -260,6 +260,23 @@ def test_jacobians_of_long_programs(transform):
     assert "iota" in str(weft.make_jaxpr(getattr(weft, transform)(f))(np.ones(3, np.float32)))
 
 
+@pytest.mark.parametrize("transform", [weft.jacfwd, weft.jacrev, weft.grad])
+@pytest.mark.parametrize("stage", [lambda f: f, weft.jit])
+def test_what_a_select_leaves_out_has_no_derivative_where_a_slope_is_infinite(stage, transform):
+    functions = [
+        lambda x: wnp.sqrt(nn.relu(x)),
+        lambda x: wnp.log(wnp.where(x > 0, x, 0.0)),
+        lambda x: wnp.cbrt(wnp.where(x < 0, 0.0, x)),
+        lambda x: 3 / wnp.where(x > 0, x, 0.0),
+        lambda x: x * wnp.sqrt(nn.relu(x)),
+    ]
+    slopes = [0.25, 0.25, 4 ** (-2 / 3) / 3, -3 / 16, 3.0]
+    for f, slope in zip(functions, slopes, strict=True):
+        derivative = stage(transform(f))
+        assert derivative(-10.0) == 0
+        np.testing.assert_allclose(derivative(4.0), slope, rtol=1e-6)
+
+
 def test_hessian_both_ways():
     f = lambda x: net(PARAMS, x[None])
     x = X[0]

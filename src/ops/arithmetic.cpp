@@ -372,7 +372,7 @@ JvpArgRule chosen(size_t other) {
     Val x = c.x(c.arg);
     auto number = [&](double value) { return scalar_like(x, value); };
     Val share = select(eq(x, c.x(other)), number(0.5), number(1));
-    return c.t() * select(eq(x, c.y()), share, number(0));
+    return select(eq(x, c.y()), c.t() * share, number(0));
   };
 }
 

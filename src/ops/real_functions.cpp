@@ -130,13 +130,6 @@ Val bell(Val x) {
   return exp(-square(where(logical_not(le(abs(x), number(x, kEnd))), kEnd, x)));
 }
 
-Val one_less_square(Val x) {
-  Val size = abs(x);
-  // At the ends the square is exact, and its slope has no factor of 0.
-  Val whole = logical_or(below(size, 0.5), eq(size, number(size, 1)));
-  return select(whole, 1.0 - square(x), (1.0 - x) * (1.0 + x));
-}
-
 // 2**n 2**r with |r| <= 1/2. The first factor is two, of which each is a normal number.
 Val real_exp2(Val x, const Attr& accuracy) {
   Val cut = clipped(x, is_f64(x) ? 1100 : 160);

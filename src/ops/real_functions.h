@@ -22,8 +22,6 @@ Val polynomial(Val x, std::span<const double> c);
 // exp(-x * x) and exp(-x * x / 2), accurate for large x too; their slopes of any order are 0 where
 // they vanish, for infinite x as well.
 Val bell(Val x);
-// 1 - x * x, accurate near 1, and with slopes that are accurate near 0.
-Val one_less_square(Val x);
 
 // 2**x; `accuracy` is that of the exponential that it takes.
 Val real_exp2(Val x, const Attr& accuracy);

@@ -92,6 +92,19 @@ Val asinh_slope(Val x) {
   return slope_by_size(x, near, far);
 }
 
+// An op of its own, since the product of its formula is accurate but its slopes are not: their sum
+// (1 - x) - (1 + x) loses small x, and slopes at 1 would have a factor of 0.
+void register_one_less_square(OpRegistry& r) {
+  OpDef op = unary({.name = "one_less_square",
+                    .doc = "1 - x * x, elementwise, accurate near 1.",
+                    .dtypes = kInexact,
+                    .jvp = {[](C c) { return c.t() * (-2.0 * c.x(0)); }}});
+  op.decompose = [](RuleCtx& c) -> Vals { return {(1.0 - c.x(0)) * (1.0 + c.x(0))}; };
+  r.add(std::move(op));
+}
+
+Val one_less_square(Val x) { return apply1("one_less_square", {x}); }
+
 void register_trigonometric(OpRegistry& r) {
   r.add(with_accuracy(
       function("sin", "Sine, elementwise.", emit_by_parts("stablehlo.sine", complex_sin),
@@ -145,6 +158,7 @@ void register_hyperbolic(OpRegistry& r) {
 
 void register_transcendental(OpRegistry& r) {
   register_exponentials(r);
+  register_one_less_square(r);
   register_trigonometric(r);
   register_hyperbolic(r);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/selected.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
 
@@ -124,6 +125,13 @@ class Differentiator {
       for (size_t i : d.linear_args) replace(i);
     }
     if (!has_tangent) return Values(rule.out_types.size());
+    if (xs.size() == 1) {
+      if (std::optional<Selected> by =
+              selected_tangent({&b_, xs[0]}, d, rule.in_types, rule.out_types)) {
+        Value kept = b_.add_typed(d, Values{by->kept.value}, rule.attrs, rule.out_types)[0];
+        return {select_as(*by, {&b_, kept}).value};
+      }
+    }
     return b_.add_typed(d, xs, rule.attrs, rule.out_types);
   }
 
@@ -132,10 +140,18 @@ class Differentiator {
     Val sum;
     for (size_t i = 0; i < ts.size(); ++i) {
       if (!ts[i] || i >= d.jvp_args.size() || !d.jvp_args[i]) continue;
-      Val t = d.jvp_args[i](JvpArgCtx{rule, i, {&b_, ts[i]}, {&b_, results[0]}});
-      sum = sum ? add_any(sum, t) : t;
+      Val t = contribution(d, rule, i, results[0], {&b_, ts[i]});
+      sum = sum ? sum_selected(sum, t) : t;
     }
     return sum.value;
+  }
+
+  Val contribution(const OpDef& d, const RuleCtx& rule, size_t i, Value result, Val t) {
+    auto made_of = [&](Val tangent) {
+      return d.jvp_args[i](JvpArgCtx{rule, i, tangent, {&b_, result}});
+    };
+    std::optional<Selected> by = selected_tangent(t, d, rule.in_types, rule.out_types);
+    return by ? select_as(*by, made_of(by->kept)) : made_of(t);
   }
 
   void set_tangents(const Op& op, const Values& ts) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/dependence.h"
+#include "ops/selected.h"
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"
@@ -46,7 +47,7 @@ class SplitBuilder final : public Builder {
     if (!touches_tangent(operands)) return at_loc(forward_).add(op, operands, attrs);
     if (def(op).flow)
       return add_typed(op, operands, attrs, infer_types(op, types_of(operands), attrs));
-    return outer(at_loc(linear_).add(op, in_linear(operands), attrs));
+    return add_linear(op, operands, attrs, {});
   }
   Values add_typed(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
                    std::span<const TypeRef> types) override {
@@ -58,7 +59,7 @@ class SplitBuilder final : public Builder {
       if (std::find(results.begin(), results.end(), false) != results.end())
         return taken_apart(def(op), operands, attrs, types);
     }
-    return outer(at_loc(linear_).add_typed(op, in_linear(operands), attrs, types));
+    return add_linear(op, operands, attrs, types);
   }
   Values add_whole(const OpInfo& op, std::span<const Value> operands,
                    const AttrsRef& attrs) override {
@@ -81,6 +82,24 @@ class SplitBuilder final : public Builder {
 
   static bool touches_tangent(std::span<const Value> operands) {
     return std::any_of(operands.begin(), operands.end(), is_linear);
+  }
+  // Result types may be left out.
+  Values add_linear(const OpInfo& op, std::span<const Value> operands, const AttrsRef& attrs,
+                    std::span<const TypeRef> types) {
+    Values xs = in_linear(operands);
+    at_loc(linear_);
+    if (std::count_if(operands.begin(), operands.end(), is_linear) == 1) {
+      size_t i = std::find_if(operands.begin(), operands.end(), is_linear) - operands.begin();
+      std::optional<Selected> by =
+          selected_tangent({&linear_, xs[i]}, def(op), types_of(operands), types);
+      if (by) {
+        xs[i] = by->kept.value;
+        Val made = select_as(*by, {&linear_, linear_.add(op, xs, attrs)[0]});
+        return {outer(made.value)};
+      }
+    }
+    return outer(types.empty() ? linear_.add(op, xs, attrs)
+                               : linear_.add_typed(op, xs, attrs, types));
   }
   TypeRefs types_of(std::span<const Value> vs) const {
     TypeRefs types;

@@ -7,6 +7,7 @@
 #include "ir/missing_value.h"
 #include "ops/block_sum.h"
 #include "ops/dependence.h"
+#include "ops/selected.h"
 #include "transforms/driver.h"
 #include "transforms/split.h"
 #include "weft/build.h"
@@ -81,7 +82,7 @@ class Transposer {
 
   void add(Value v, Value ct) {
     Value& sum = cotangents_[v.id];
-    sum = sum ? add_any(Val{&b_, sum}, Val{&b_, ct}).value : ct;
+    sum = sum ? sum_selected({&b_, sum}, {&b_, ct}).value : ct;
   }
 
   // Adds the blocks of a value's cotangent to it: those of all uses are known.
@@ -99,16 +100,22 @@ class Transposer {
     if (!d.transpose) missing_rule(d, "reverse-mode differentiation");
     std::span<const Value> source = graph_.operands(op);
     Values operands;
-    Values accumulated(source.size());
     Mask linear;
-    for (size_t i = 0; i < source.size(); ++i) {
-      linear.push_back(is_linear(source[i]));
-      operands.push_back(linear[i] ? Value{} : values_(source[i]));
-      // An operand that stands twice has its sum so far in the first place.
-      if (linear[i]) accumulated[i] = std::exchange(cotangents_[source[i].id], Value{});
+    for (Value v : source) {
+      linear.push_back(is_linear(v));
+      operands.push_back(linear.back() ? Value{} : values_(v));
     }
-    std::span<const Value> cts(cotangents_.data() + op.results_begin, op.num_results);
+    Values cts;
+    for (uint32_t i = 0; i < op.num_results; ++i) cts.push_back(cotangents_[op.results_begin + i]);
     TypeRefs in_types = operand_types(graph_, op);
+    std::optional<Selected> by;
+    if (cts.size() == 1) by = selected_cotangent({&b_, cts[0]}, d, op.attrs, in_types, linear);
+    if (by) cts[0] = by->kept.value;
+    Values accumulated(source.size());
+    for (size_t i = 0; i < source.size(); ++i) {
+      // An operand that stands twice has its sum so far in the first place.
+      if (linear[i] && !by) accumulated[i] = std::exchange(cotangents_[source[i].id], Value{});
+    }
     std::function<void(size_t, Block)> keep = [&](size_t i, Block block) {
       blocks_[source[i].id].push_back(std::move(block));
     };
@@ -123,7 +130,8 @@ class Transposer {
       not_linear(d, linear);
     }
     for (size_t i = 0; i < source.size(); ++i) {
-      if (accumulated[i]) add(source[i], accumulated[i]);
+      if (!accumulated[i]) continue;
+      add(source[i], by ? select_as(*by, {&b_, accumulated[i]}).value : accumulated[i]);
     }
   }
 
