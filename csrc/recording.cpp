@@ -38,6 +38,12 @@ bool same_places_in(const Graph& a, const Graph& b,
   return true;
 }
 
+// Whether the ops of equal graphs come from the same lines, which errors of transforms name.
+bool same_places(const Graph& a, const Graph& b) {
+  std::set<std::pair<const Graph*, const Graph*>> seen;
+  return same_places_in(a, b, seen);
+}
+
 // Functions are recorded anew at every call. Handing out the first graph of each structure (and
 // place) lets the transforms, which keep their results on graphs, and the programs be found again.
 GraphRef canonical(const GraphRef& graph) {
@@ -268,11 +274,6 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-bool same_places(const Graph& a, const Graph& b) {
-  std::set<std::pair<const Graph*, const Graph*>> seen;
-  return same_places_in(a, b, seen);
-}
 
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,

@@ -56,9 +56,6 @@ Operand classify_leaf(PyObject* leaf);
 // one which is no array or number raises.
 std::vector<Operand> classify_leaves(PyObject* leaves, FunctionRef<Ref(size_t)> describe);
 
-// Whether the ops of equal graphs come from the same lines, which errors of transforms name.
-bool same_places(const Graph& a, const Graph& b);
-
 // A traced graph as a region of an op: what the function closed over are inputs like the others.
 GraphRef as_region(const GraphRef& graph);
 

@@ -260,21 +260,72 @@ def test_jacobians_of_long_programs(transform):
     assert "iota" in str(weft.make_jaxpr(getattr(weft, transform)(f))(np.ones(3, np.float32)))
 
 
-@pytest.mark.parametrize("transform", [weft.jacfwd, weft.jacrev, weft.grad])
-@pytest.mark.parametrize("stage", [lambda f: f, weft.jit])
-def test_what_a_select_leaves_out_has_no_derivative_where_a_slope_is_infinite(stage, transform):
-    functions = [
-        lambda x: wnp.sqrt(nn.relu(x)),
-        lambda x: wnp.log(wnp.where(x > 0, x, 0.0)),
-        lambda x: wnp.cbrt(wnp.where(x < 0, 0.0, x)),
-        lambda x: 3 / wnp.where(x > 0, x, 0.0),
-        lambda x: x * wnp.sqrt(nn.relu(x)),
-    ]
-    slopes = [0.25, 0.25, 4 ** (-2 / 3) / 3, -3 / 16, 3.0]
-    for f, slope in zip(functions, slopes, strict=True):
-        derivative = stage(transform(f))
-        assert derivative(-10.0) == 0
-        np.testing.assert_allclose(derivative(4.0), slope, rtol=1e-6)
+LEFT_OUT = {  # name: (function, its slope at 4)
+    "root of relu": (lambda x: wnp.sqrt(nn.relu(x)), 0.25),
+    "root of maximum": (lambda x: wnp.sqrt(wnp.maximum(x, 0.0)), 0.25),
+    "logarithm": (lambda x: wnp.log(wnp.where(x > 0, x, 0.0)), 0.25),
+    "cube root": (lambda x: wnp.cbrt(wnp.where(x < 0, 0.0, x)), 4 ** (-2 / 3) / 3),
+    "quotient": (lambda x: 3 / wnp.where(x > 0, x, 0.0), -3 / 16),
+    "two uses": (lambda x: x * wnp.sqrt(nn.relu(x)), 3.0),
+    "negative": (lambda x: wnp.sqrt(wnp.negative(-nn.relu(x))), 0.25),
+    "reshaped": (lambda x: wnp.sqrt(nn.relu(x[None]).reshape(1, 1))[0, 0], 0.25),
+    "clip": (lambda x: wnp.sqrt(wnp.clip(x, 0.0, 9.0)), 0.25),
+    "clip from above": (lambda x: wnp.sqrt(5 - wnp.clip(-x, -4.5, 5.0)) * 3, 0.5),
+    "where behind": (lambda x: wnp.where(x > 0, x * wnp.sqrt(x), 0.0), 3.0),
+    "where in where": (
+        lambda x: wnp.where(x > -20, wnp.where(x > 0, wnp.log(x) + wnp.sqrt(x), 0.0), 0.0),
+        0.5,
+    ),
+    "sum of a row": (
+        lambda x: wnp.where(x > 0, wnp.sqrt(wnp.sum(wnp.stack([x, x]))), wnp.zeros(3))[0],
+        8**-0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [weft.jacfwd, weft.jacrev, weft.grad, lambda f: lambda x: weft.jvp(f, (x,), (1.0,))[1]],
+    ids=["jacfwd", "jacrev", "grad", "jvp"],
+)
+@pytest.mark.parametrize("stage", [lambda f: f, weft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_a_select_leaves_out_has_no_derivative_whatever_the_slope(name, stage, transform):
+    f, slope = LEFT_OUT[name]
+    derivative = stage(transform(f))
+    assert derivative(-10.0) == 0
+    np.testing.assert_allclose(derivative(4.0), slope, rtol=1e-6)
+    second = stage(transform(weft.grad(f)))
+    assert second(-10.0) == 0
+    assert np.isfinite(second(4.0))
+
+
+def unit_vector(x, keepdims):
+    length = wnp.sqrt(wnp.sum(x * x, -1, keepdims=keepdims))
+    return (
+        wnp.where(length > 0, x / length, 0.0)
+        if keepdims
+        else wnp.where(length[..., None] > 0, x / length[..., None], 0.0)
+    )
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_unit_vectors_have_no_derivative_at_zero(keepdims):
+    x = np.array([[0, 0, 0], [1, 2, 2]], "f")
+    right = [[0, 0, 0], [4 / 27, -1 / 27, -1 / 27]]
+    f = lambda x: unit_vector(x, keepdims).sum(-1)
+    for gradient in (weft.vmap(weft.grad(f)), weft.grad(lambda x: weft.vmap(f)(x).sum())):
+        np.testing.assert_allclose(gradient(x), right, rtol=1e-5)
+        np.testing.assert_allclose(weft.jit(gradient)(x), right, rtol=1e-5)
+    np.testing.assert_allclose(weft.grad(lambda x: f(x).sum())(x), right, rtol=1e-5)
+    rows = weft.vmap(weft.jacfwd(lambda x: unit_vector(x, keepdims)))(x)
+    np.testing.assert_allclose(rows.sum(1), right, rtol=1e-5)
+
+
+def test_an_operation_is_computed_for_what_a_select_of_the_users_leaves_out():
+    """Only derivatives go past a select: 0 * infinity stays NaN in values."""
+    f = weft.jit(lambda x, y: wnp.where(x > 0, x, 0.0) * y)
+    assert np.isnan(f(-1.0, np.inf))
 
 
 def test_hessian_both_ways():

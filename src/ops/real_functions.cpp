@@ -127,7 +127,7 @@ Val polynomial(Val x, std::span<const double> c) {
 
 Val bell(Val x) {
   constexpr double kEnd = 30;  // exp(-900) is 0
-  return exp(-square(where(logical_not(le(abs(x), number(x, kEnd))), kEnd, x)));
+  return exp(-square(where(above(abs(x), kEnd), kEnd, x)));
 }
 
 // 2**n 2**r with |r| <= 1/2. The first factor is two, of which each is a normal number.

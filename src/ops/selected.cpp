@@ -19,7 +19,7 @@ bool is_zero(Val x) {
   return number && *number == make_literal(number->dtype, 0.0);
 }
 
-std::optional<Selected> selected(Val v) {
+std::optional<Selected> outer_select(Val v) {
   const Op* op = made_by<"select_n">(v);
   if (!op || op->num_operands != 3) return {};
   std::span<const Value> xs = v.builder->operands(*op);
@@ -27,12 +27,28 @@ std::optional<Selected> selected(Val v) {
   bool keeps_true = is_zero(on_false);
   if (!keeps_true && !is_zero(on_true)) return {};
   Val kept = keeps_true ? on_true : on_false;
-  if (kept.type()->shape() != v.type()->shape()) return {};
+  if (!is_bool(which.dtype()) || kept.type()->shape() != v.type()->shape()) return {};
   if (const Op* spread = made_by<"broadcast_in_dim">(which)) {
     Val one{v.builder, v.builder->operands(*spread)[0]};
     if (one.type()->rank() == 0) which = one;
   }
   return Selected{which, kept, keeps_true};
+}
+
+// Selects that stand in each other are one, of all their conditions.
+std::optional<Selected> selected(Val v) {
+  auto condition = [](const Selected& s) { return s.on_true ? s.which : logical_not(s.which); };
+  std::optional<Selected> found = outer_select(v);
+  while (found) {
+    std::optional<Selected> inner = outer_select(found->kept);
+    if (!inner) break;
+    if (inner->which.value == found->which.value && inner->on_true == found->on_true) {
+      found->kept = inner->kept;
+      continue;
+    }
+    found = Selected{logical_and(condition(*found), condition(*inner)), inner->kept, true};
+  }
+  return found;
 }
 
 template <OpName name>

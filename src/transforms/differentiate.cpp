@@ -81,8 +81,22 @@ class Differentiator {
     set_tangents(op, result_tangents(d, rule, results, ts));
   }
 
-  Values result_tangents(const OpDef& d, const RuleCtx& rule, const Values& results,
-                         const Values& ts) {
+  // Where one operand has a tangent, the op is linear in it, and goes before a select that made it.
+  Values result_tangents(const OpDef& d, const RuleCtx& rule, const Values& results, Values ts) {
+    auto has_one = [](Value t) { return static_cast<bool>(t); };
+    if (std::count_if(ts.begin(), ts.end(), has_one) > 1)
+      return made_tangents(d, rule, results, ts);
+    Value& t = *std::find_if(ts.begin(), ts.end(), has_one);
+    std::optional<Selected> by = selected_tangent({&b_, t}, d, rule.in_types, rule.out_types);
+    if (!by) return made_tangents(d, rule, results, ts);
+    t = by->kept.value;
+    Values made = made_tangents(d, rule, results, ts);
+    if (made[0]) made[0] = select_as(*by, {&b_, made[0]}).value;
+    return made;
+  }
+
+  Values made_tangents(const OpDef& d, const RuleCtx& rule, const Values& results,
+                       const Values& ts) {
     switch (d.jvp_kind) {
       case JvpKind::kLinear:
         return linear_tangents(d, rule, ts);
@@ -125,13 +139,6 @@ class Differentiator {
       for (size_t i : d.linear_args) replace(i);
     }
     if (!has_tangent) return Values(rule.out_types.size());
-    if (xs.size() == 1) {
-      if (std::optional<Selected> by =
-              selected_tangent({&b_, xs[0]}, d, rule.in_types, rule.out_types)) {
-        Value kept = b_.add_typed(d, Values{by->kept.value}, rule.attrs, rule.out_types)[0];
-        return {select_as(*by, {&b_, kept}).value};
-      }
-    }
     return b_.add_typed(d, xs, rule.attrs, rule.out_types);
   }
 

@@ -9,6 +9,7 @@
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"
+#include "transforms/rule_transforms.h"
 #include "transforms/split.h"
 #include "weft/build.h"
 
@@ -270,7 +271,7 @@ std::shared_ptr<const LinearizedGraph> walked(std::string key, const GraphRef& g
 }
 
 // What the rules of an op are given whose graphs are only taken apart.
-class Splitting final : public Transforms {
+class Splitting final : public RuleTransforms {
  public:
   bool only_splits() const override { return true; }
   std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
@@ -293,18 +294,6 @@ class Splitting final : public Transforms {
     made.resize(graph->outputs().size());
     made.append(b.inline_graph(*halves->linear, args));
     return std::make_shared<JvpGraph>(JvpGraph{b.finish(made), halves->out_mask});
-  }
-  std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
-                                                   const TransposeOptions& options) const override {
-    return weft::transpose(graph, options);
-  }
-  std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph,
-                                        const VmapOptions& options) const override {
-    return weft::vmap(graph, options);
-  }
-  std::shared_ptr<const ShardedGraph> shard(const GraphRef& graph,
-                                            const ShardOptions& options) const override {
-    return weft::shard(graph, options);
   }
 };
 

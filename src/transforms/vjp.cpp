@@ -1,5 +1,4 @@
-// vjp: linearize, then transpose the linear graph, in one graph. Also the table of transforms that
-// rules are given.
+// vjp: linearize, then transpose the linear graph, in one graph.
 #include "transforms/driver.h"
 #include "weft/build.h"
 
@@ -35,30 +34,6 @@ std::shared_ptr<const VjpGraph> make_vjp(const Graph& graph, const VjpOptions& o
   return result;
 }
 
-class Drivers final : public Transforms {
- public:
-  std::shared_ptr<const JvpGraph> jvp(const GraphRef& graph,
-                                      const JvpOptions& options) const override {
-    return weft::jvp(graph, options);
-  }
-  std::shared_ptr<const LinearizedGraph> linearize(const GraphRef& graph,
-                                                   const LinearizeOptions& options) const override {
-    return weft::linearize(graph, options);
-  }
-  std::shared_ptr<const TransposedGraph> transpose(const GraphRef& graph,
-                                                   const TransposeOptions& options) const override {
-    return weft::transpose(graph, options);
-  }
-  std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph,
-                                        const VmapOptions& options) const override {
-    return weft::vmap(graph, options);
-  }
-  std::shared_ptr<const ShardedGraph> shard(const GraphRef& graph,
-                                            const ShardOptions& options) const override {
-    return weft::shard(graph, options);
-  }
-};
-
 }  // namespace
 
 std::shared_ptr<const VjpGraph> vjp(const GraphRef& graph, const VjpOptions& options) {
@@ -68,11 +43,6 @@ std::shared_ptr<const VjpGraph> vjp(const GraphRef& graph, const VjpOptions& opt
   append_key(key, options.in_mask);
   append_key(key, options.cotangents);
   return graph->cached<VjpGraph>(key, [&] { return make_vjp(*graph, options); });
-}
-
-const Transforms& transforms() {
-  static const Drivers drivers;
-  return drivers;
 }
 
 }  // namespace weft

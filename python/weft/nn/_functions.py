@@ -154,22 +154,22 @@ def silu(x):
     """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
     if is_complex(dtype_of(x)):
         return x * lax.logistic(x)
-    return _relu_outside(800.0, lambda x: x * lax.logistic(x), x)
+    return _relu_outside(800, lambda x: x * lax.logistic(x), x)
 
 
 swish = silu
 
 
 def _relu_outside(limit, function, x):
-    """`function` of x; relu, which it is to working precision, where |x| is above the limit. There
-    the formula would multiply infinities by 0, or its slopes would."""
-    return jnp.where(x >= limit, x, function(lax.clamp(-limit, x, limit)))
+    """`function` of x, which is 0 at 0. Where |x| is above the limit, relu takes its place, which
+    equals it in working precision: the formula or its slopes would multiply infinities by 0."""
+    return jnp.where(x > limit, x, function(jnp.where(jnp.abs(x) > limit, 0, x)))
 
 
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return _relu_outside(800.0, lambda x: x * jnp.tanh(softplus(x)), x)
+    return _relu_outside(800, lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
@@ -205,7 +205,7 @@ def gelu(x, approximate=True):
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1.0 + jnp.tanh(inner))
     return (
-        _relu_outside(25.0, _gelu_by_tanh, x) if approximate else _relu_outside(40.0, _gelu_by_erf, x)
+        _relu_outside(25, _gelu_by_tanh, x) if approximate else _relu_outside(40, _gelu_by_erf, x)
     )
 
 
@@ -377,6 +377,7 @@ def _softmax(x, where, *, axis):
     shown = x if where is None else jnp.where(where, x, -jnp.inf)
     top = lax.stop_gradient(jnp.max(shown, axis=axes, keepdims=True, initial=-jnp.inf))
     terms = jnp.exp(shown - top)
+    # Each term has an error of its own already, so one reciprocal of the sum will do.
     result = _rounded(terms * (1.0 / jnp.sum(terms, axis=axes, keepdims=True, where=where)), dtype)
     return result if where is None else jnp.where(where, result, 0)
 
