@@ -322,6 +322,18 @@ def test_unit_vectors_have_no_derivative_at_zero(keepdims):
     np.testing.assert_allclose(rows.sum(1), right, rtol=1e-5)
 
 
+@pytest.mark.parametrize("num_branches", [2, 3])
+def test_branches_of_lanes_that_take_others_have_no_derivative(num_branches):
+    branches = [lambda x: 0 * x, lambda x: wnp.sqrt(x) * wnp.log(x), lambda x: 1 / x]
+    f = lambda x: weft.lax.switch(
+        wnp.sign(x).astype(int) + num_branches - 2, branches[:num_branches], x
+    )
+    x = np.array([-1, 0, 4], "f") if num_branches == 2 else np.array([-1, 0, 1, 4], "f")
+    right = weft.vmap(weft.grad(f))(x)
+    assert np.isfinite(right[0]) and np.isfinite(right[-1])
+    np.testing.assert_array_equal(weft.grad(lambda x: weft.vmap(f)(x).sum())(x), right)
+
+
 def test_an_operation_is_computed_for_what_a_select_of_the_users_leaves_out():
     """Only derivatives go past a select: 0 * infinity stays NaN in values."""
     f = weft.jit(lambda x, y: wnp.where(x > 0, x, 0.0) * y)

@@ -21,32 +21,42 @@ bool is_zero(Val x) {
 
 std::optional<Selected> outer_select(Val v) {
   const Op* op = made_by<"select_n">(v);
-  if (!op || op->num_operands != 3) return {};
-  std::span<const Value> xs = v.builder->operands(*op);
-  Val which{v.builder, xs[0]}, on_false{v.builder, xs[1]}, on_true{v.builder, xs[2]};
-  bool keeps_true = is_zero(on_false);
-  if (!keeps_true && !is_zero(on_true)) return {};
-  Val kept = keeps_true ? on_true : on_false;
-  if (!is_bool(which.dtype()) || kept.type()->shape() != v.type()->shape()) return {};
+  if (!op) return {};
+  std::span<const Value> cases = v.builder->operands(*op).subspan(1);
+  auto is_kept = [&](Value x) { return !is_zero({v.builder, x}); };
+  if (cases.size() < 2 || std::count_if(cases.begin(), cases.end(), is_kept) != 1) return {};
+  auto place =
+      static_cast<size_t>(std::find_if(cases.begin(), cases.end(), is_kept) - cases.begin());
+  Val which{v.builder, v.builder->operands(*op)[0]}, kept{v.builder, cases[place]};
+  if (kept.type()->shape() != v.type()->shape()) return {};
   if (const Op* spread = made_by<"broadcast_in_dim">(which)) {
     Val one{v.builder, v.builder->operands(*spread)[0]};
     if (one.type()->rank() == 0) which = one;
   }
-  return Selected{which, kept, keeps_true};
+  return Selected{which, kept, place, cases.size()};
+}
+
+// Whether the kept case is chosen. A number out of range chooses the nearest case.
+Val is_chosen(const Selected& s) {
+  bool is_last = s.place + 1 == s.num_cases;
+  if (is_bool(s.which.dtype())) return is_last ? s.which : logical_not(s.which);
+  Val place = scalar_like(s.which, static_cast<double>(s.place));
+  return is_last ? ge(s.which, place) : s.place == 0 ? le(s.which, place) : eq(s.which, place);
+}
+
+bool same_select(const Selected& a, const Selected& b) {
+  return a.which.value == b.which.value && a.place == b.place && a.num_cases == b.num_cases;
 }
 
 // Selects that stand in each other are one, of all their conditions.
 std::optional<Selected> selected(Val v) {
-  auto condition = [](const Selected& s) { return s.on_true ? s.which : logical_not(s.which); };
   std::optional<Selected> found = outer_select(v);
   while (found) {
     std::optional<Selected> inner = outer_select(found->kept);
     if (!inner) break;
-    if (inner->which.value == found->which.value && inner->on_true == found->on_true) {
-      found->kept = inner->kept;
-      continue;
-    }
-    found = Selected{logical_and(condition(*found), condition(*inner)), inner->kept, true};
+    if (!same_select(*found, *inner))
+      *found = {logical_and(is_chosen(*found), is_chosen(*inner)), {}, 1, 2};
+    found->kept = inner->kept;
   }
   return found;
 }
@@ -85,8 +95,10 @@ std::optional<Selected> selected_tangent(Val t, const OpDef& op, std::span<const
                                          std::span<const TypeRef> out_types) {
   std::optional<Selected> s = selected_before(t, op);
   if (!s || s->which.type()->rank() == 0) return s;
-  if (!out_types.empty() && keeps_elements(op, t.type(), out_types[0]))
-    return Selected{reshape(s->which, out_types[0]->shape()), s->kept, s->on_true};
+  if (!out_types.empty() && keeps_elements(op, t.type(), out_types[0])) {
+    s->which = reshape(s->which, out_types[0]->shape());
+    return s;
+  }
   return is_by_elements(op, t.type()->shape(), in_types) ? s : std::nullopt;
 }
 
@@ -95,8 +107,10 @@ std::optional<Selected> selected_cotangent(Val ct, const OpDef& op, const AttrsR
   std::optional<Selected> s = selected_before(ct, op);
   if (!s || s->which.type()->rank() == 0) return s;
   const Dims& shape = ct.type()->shape();
-  if (keeps_elements(op, in_types[0], ct.type()))
-    return Selected{reshape(s->which, in_types[0]->shape()), s->kept, s->on_true};
+  if (keeps_elements(op, in_types[0], ct.type())) {
+    s->which = reshape(s->which, in_types[0]->shape());
+    return s;
+  }
   if (is_op<"broadcast_in_dim">(op)) {
     // Where the condition was broadcast as the operand was, the sum over copies is that of elements
     // of which all are left out or none.
@@ -104,8 +118,9 @@ std::optional<Selected> selected_cotangent(Val ct, const OpDef& op, const AttrsR
     if (!made) return {};
     Val one{ct.builder, ct.builder->operands(*made)[0]};
     auto dims = [](const AttrsRef& a) { return a->ints("broadcast_dimensions"); };
+    s->which = one;
     bool same = one.type()->shape() == in_types[0]->shape() && dims(made->attrs) == dims(attrs);
-    return same ? std::optional(Selected{one, s->kept, s->on_true}) : std::nullopt;
+    return same ? s : std::nullopt;
   }
   if (!is_by_elements(op, shape, in_types)) return {};
   for (size_t i = 0; i < in_types.size(); ++i)
@@ -114,13 +129,14 @@ std::optional<Selected> selected_cotangent(Val ct, const OpDef& op, const AttrsR
 }
 
 Val select_as(const Selected& s, Val kept) {
-  Val zero = scalar_like(kept, 0);
-  return s.on_true ? select(s.which, kept, zero) : select(s.which, zero, kept);
+  Vals xs{s.which};
+  for (size_t i = 0; i < s.num_cases; ++i) xs.push_back(i == s.place ? kept : scalar_like(kept, 0));
+  return apply(op_named<"select_n">(), xs, nullptr)[0];
 }
 
 Val sum_selected(Val x, Val y) {
   std::optional<Selected> a = selected(x), b = a ? selected(y) : std::nullopt;
-  bool same = b && a->which.value == b->which.value && a->on_true == b->on_true;
+  bool same = b && same_select(*a, *b);
   return same ? select_as(*a, add_any(a->kept, b->kept)) : add_any(x, y);
 }
 

@@ -12,10 +12,10 @@
 
 namespace weft {
 
-// select(which, kept, 0), or select(which, 0, kept).
+// A select of which one case is `kept` and the others are zero.
 struct Selected {
   Val which, kept;
-  bool on_true;
+  size_t place, num_cases;  // of `kept` among the cases
 };
 // The select that made a tangent, as it is behind an op that is linear in that tangent; none if the
 // op may not be applied before it. Result types may be left out if they are not known.
