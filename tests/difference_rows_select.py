@@ -31,13 +31,6 @@ def _root_of_maximum(m, jnp):
     return m.grad(lambda x: jnp.sqrt(jnp.maximum(x, 0.0)))(-10.0)
 
 
-def _lanes(m, jnp):
-    def f(x):
-        return m.lax.cond(x > 0, jnp.sqrt, lambda x: 0.0 * x, x)
-
-    return m.grad(lambda x: m.vmap(f)(x).sum())(jnp.array([0.0, 4.0]))
-
-
 ROWS = [
     Difference(
         "root_in_where",
@@ -79,13 +72,5 @@ ROWS = [
         "NaN",
         _root_of_maximum,
         right=0.0,
-    ),
-    Difference(
-        "lanes_of_cond",
-        "Derivatives",
-        "the gradient of `vmap` of a `cond` is that of the branch that each lane takes",
-        "NaN where the branch that is not taken has an infinite slope",
-        _lanes,
-        right=[0.0, 0.25],
     ),
 ]
