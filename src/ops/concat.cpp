@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/small_elements.h"
@@ -402,7 +403,7 @@ void emit_pad(EmitCtx& c) {
   Dims part[3];
   for (const Dims& p : c.attr().ints_list("padding_config"))
     for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
-  if (!c.has_several_devices()) return c.set_out(0, emit_padded(c, c.in(0), from, part, type));
+  if (!may_be_split(c)) return c.set_out(0, emit_padded(c, c.in(0), from, part, type));
   // XLA's partitioner goes wrong along a split axis that is spread out, and leaves out a shift of
   // what is whole on every device to where it is split. So where an axis may be split, other ops
   // spread it out, and the cropping comes after.
@@ -424,11 +425,11 @@ void emit_pad(EmitCtx& c) {
     for (int k : {kLow, kHigh}) part[k][i] = std::max<int64_t>(part[k][i], 0);
   }
   TypeRef padded = with_shape(type, shape);
-  made = emit_padded(c, made, from, part, padded);
-  if (padded != type)
-    made = c.line(cat("stablehlo.slice ", made, " [", kept.view(),
-                      "] : ", signature({&padded, 1}, {&type, 1})));
-  c.set_out(0, made);
+  if (padded != from) made = emit_padded(c, made, from, part, padded);
+  if (padded == type) return c.set_out(0, made);
+  made = c.line(cat("stablehlo.slice ", made, " [", kept.view(),
+                    "] : ", signature({&padded, 1}, {&type, 1})));
+  c.set_out(0, emit_apart(c, made, type));
 }
 
 OpDef pad_op() {

@@ -120,8 +120,8 @@ void emit_fft(EmitCtx& c) {
   FftKind kind = static_cast<FftKind>(c.attr().integer("fft_type"));
   const Dims& lengths = lengths_of(c.attr());
   if (kind != kIrfft || lengths.size() == 1 || c.platform() == "cpu") {
-    // XLA's collectives choose an order of the axes that its transform for CPUs refuses.
-    bool ordered = c.platform() == "cpu" && c.has_several_devices();
+    // Collectives and LAPACK choose an order of the axes that XLA's transform for CPUs refuses.
+    bool ordered = c.platform() == "cpu" && c.out_type()->rank() > 1;
     std::string x = ordered ? emit_in_order(c, c.in(0), c.in_type(0)) : c.in(0);
     x = emit_fft_line(c, x, kind, lengths, c.in_type(0), c.out_type());
     return c.set_out(0, ordered ? emit_in_order(c, x, c.out_type()) : x);

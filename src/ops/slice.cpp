@@ -4,6 +4,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 
@@ -124,7 +125,9 @@ void emit_slice(EmitCtx& c) {
     if (strides[i] != 1) t << ':' << strides[i];
   }
   t << "] : " << signature(c);
-  emit_results(c, t.view());
+  std::string made = c.line(t.view());
+  bool is_first = std::ranges::all_of(start, [](int64_t i) { return i == 0; });
+  c.set_out(0, is_first && may_be_split(c) ? emit_apart(c, made, c.out_type()) : made);
 }
 
 // Reads and writes the block only.
