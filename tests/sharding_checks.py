@@ -750,6 +750,19 @@ def unequal_parts():
         whole = lax.with_sharding_constraint(wnp.sin(x), split(mesh=mesh))
         return lax.pad(whole, 1.0, ((1, -1, 0), (0, 0, 0))) + x
 
+    def spread(x, y):  # from whole to split
+        whole = lax.with_sharding_constraint(wnp.sin(x), split(mesh=mesh))
+        padded = lax.pad(whole, 1.0, ((1, 0, 1), (0, 1, 1)))
+        place = NamedSharding(mesh, P(("a", "b")))
+        return lax.with_sharding_constraint(padded, place)
+
+    def slices(x, y):  # of which each has parts as large as those of x
+        whole = [lax.with_sharding_constraint(v, split(mesh=mesh)) for v in (x[:7], x, x[:, :7])]
+        return whole[0].sum(0) + whole[1].sum(0) + whole[2].sum(1)
+
+    def largest(size):
+        return lambda x: lax.reduce_window(x, -np.inf, lax.max, size, (1, 1), "VALID").sum(1)
+
     functions = {
         "add": lambda x, y: x.at[where].add(y[:3]),
         "max": lambda x, y: x.at[where].max(y[:3]),
@@ -765,6 +778,13 @@ def unequal_parts():
         )(x),
         "steps": lambda x, y: lax.reduce_window(x, 0.0, lax.add, (1, 2), (2, 2), "SAME"),
         "spread": lambda x, y: lax.pad(x, 0.0, ((-1, 2, 1), (0, -1, 0))),
+        "spread to split": spread,
+        "slices": slices,
+        "own slice": lambda x, y: lax.dynamic_update_slice(x, x[:3], (0, 0)),
+        "pools": lambda x, y: weft.vjp(largest((5, 4)), x)[1](y[0, :4])[0],
+        "small pools": lambda x, y: weft.vjp(largest((3, 2)), x)[1](y[0, :6])[0],
+        "tangents of pools": lambda x, y: weft.jvp(largest((3, 3)), (x,), (y,))[1],
+        "transform": lambda x, y: weft.grad(lambda x: (wnp.fft.hfft(x, 8) * y).sum())(x),
         "shifted": shifted,
         "cumprod": running("cumprod", 0),
         "cummax": running("cummax", 1),
