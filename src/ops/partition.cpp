@@ -196,12 +196,12 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
     for (size_t k = 2; k < axes.size(); ++k)
       if (i == 1 || has_steps(*attrs, k - 2)) whole[static_cast<size_t>(axes[k])] = true;
   } else if (attrs && has_attr(*attrs, "window_strides")) {
-    // What windows select is read and written at wrong places along split axes that they reach
-    // over.
-    bool selects = op.name.starts_with("select_and");
+    // Windows over several arrays, and those that select, go wrong or end the process along split
+    // axes that they reach over.
+    bool is_joint = op.name == "reduce_window" || op.name.starts_with("select_and");
     const Dims& window = attrs->ints("window_dimensions");
     for (size_t k = 0; k < whole.size(); ++k)
-      if (has_steps(*attrs, k) || (selects && window[k] != 1)) whole[k] = true;
+      if (has_steps(*attrs, k) || (is_joint && window[k] != 1)) whole[k] = true;
   }
   // Transforms along axes that were split fail when they run, for the layout that they are given.
   if (op.name == "fft") {
