@@ -791,6 +791,10 @@ def unequal_parts():
         "pools": lambda x, y: weft.vjp(largest((5, 4)), x)[1](y[0])[0],
         "small pools": lambda x, y: weft.vjp(largest((3, 2)), x)[1](y[0])[0],
         "tangents of pools": lambda x, y: weft.jvp(largest((3, 3)), (x,), (y,))[1],
+        "clamped": lambda x, y: lax.with_sharding_constraint(
+            lax.dynamic_slice(x, ((x[0, 0] < 9) * 5, 0), (4, 8)), NamedSharding(mesh, P("a"))
+        ).sum(1),
+        "clamped update": lambda x, y: lax.dynamic_update_slice(x, y[:4], ((x[0, 0] < 9) * 5, 0)),
         "joint windows": joint,
         "transform": lambda x, y: weft.grad(lambda x: (wnp.fft.hfft(x, 8) * y).sum())(x),
         "shifted": shifted,
