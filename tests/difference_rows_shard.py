@@ -66,6 +66,11 @@ def _slice_and_whole(m, jnp, x, y):
     return whole(x[:7], place).sum(0) + whole(x, place).sum(0)
 
 
+def _clamped(m, jnp, x, y):
+    rows = m.lax.dynamic_slice(x, ((x[0, 0] < 9) * 5, 0), (4, 8))
+    return m.lax.with_sharding_constraint(rows, _place(m, (4, 2), ("a", "b"), ("a",)))
+
+
 def _of_rows(way):
     right = _X.copy()
     getattr(np, way).at(right, _ROWS, _Y[:3])
@@ -201,6 +206,13 @@ ROWS = [
         "an error of XLA's verifier; where shapes allow it, other numbers",
         _split(_slice_and_whole, ("a",), ("a",)),
         _X[:7].sum(0) + _X.sum(0),
+    ),
+    _row(
+        "clamped_start_along_a_split_axis",
+        "`dynamic_slice` of a split array clamps a start that lies too far behind",
+        "rows from elsewhere, where the result is split as well",
+        _split(_clamped, ("a",), ("a",)),
+        _X[4:],
     ),
     _row(
         "spread_of_a_whole_array",
