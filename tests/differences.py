@@ -34,8 +34,8 @@ class Difference:
     right: Any
     tolerance: float = 0.0
     x64: bool = False
-    # False where jax cannot be asked: it ends the process, or needs more than one device.
-    ask_jax: bool = True
+    devices: int = 1  # of a CPU; where it is more, weft is asked in a process of its own
+    ask_jax: bool = True  # False where it ends the process
 
 
 def rows():
@@ -48,6 +48,7 @@ def import_all(package):
     """Imports the modules that rows reach as attributes."""
     for name in ("linalg", "optimize", "signal", "spatial.transform", "special", "stats"):
         importlib.import_module(f"{package}.scipy.{name}")
+    importlib.import_module(f"{package}.sharding")
 
 
 def holds(row, result):
@@ -62,26 +63,31 @@ def holds(row, result):
     return bool(np.allclose(got, right, rtol=row.tolerance, atol=0.0, equal_nan=True))
 
 
-def _main():
-    """Runs the rows under jax; stdout gets a pickled dict from names to whether they hold."""
-    import jax
-    import jax.numpy as jnp
+def _main(name):
+    """Runs rows under a package: all that jax may be asked, or those that weft needs a process for.
 
-    import_all("jax")
+    stdout gets a pickled dict from names to whether they hold.
+    """
+    package = importlib.import_module(name)
+    numpy = importlib.import_module(f"{name}.numpy")
+    import_all(name)
+    package.config.update(f"{name}_num_cpu_devices", max(row.devices for row in rows()))
 
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in filter(lambda row: row.ask_jax, rows()):
-            jax.config.update("jax_enable_x64", row.x64)
-            try:
-                found[row.name] = holds(row, row.run(jax, jnp))
-            except Exception:
-                found[row.name] = False
+        for row in rows():
+            if not (row.ask_jax if name == "jax" else row.devices > 1):
+                continue
+            with package.enable_x64(row.x64):
+                try:
+                    found[row.name] = holds(row, row.run(package, numpy))
+                except Exception:
+                    found[row.name] = False
     sys.stdout.buffer.write(pickle.dumps(found))
 
 
 if __name__ == "__main__":
     # The modules of rows import this one under its own name.
     sys.modules["differences"] = sys.modules["__main__"]
-    _main()
+    _main(sys.argv[1])

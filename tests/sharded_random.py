@@ -389,6 +389,21 @@ class Program:
         shape = [-(-n // t) for n, t in zip(room, steps, strict=True)]
         return f"lax.reduce_window({v}, {start}, lax.{way}, {window}, {steps}, {pad!r})", shape
 
+    def step_fft(self, v, s, d):
+        n = s[d]
+        ways = [
+            (f"jnp.fft.fft({v}, axis={d}).real", n),
+            (f"jnp.fft.ifft({v}, axis={d}).imag", n),
+            (f"jnp.fft.rfft({v}, axis={d}).real", n // 2 + 1),
+            (f"jnp.fft.hfft({v} * (1 + 2j), {n}, axis={d})", n),
+        ]
+        if len(s) > 1:
+            axes = tuple(int(i) for i in self.rng.permutation(len(s))[:2])
+            ways.append((f"jnp.fft.fft2({v}, axes={axes}).real", n))
+            ways.append((f"jnp.fft.irfft2({v} * (1 - 1j), {s[axes[0]], s[axes[1]]}, {axes})", n))
+        text, size = self.choose(ways)
+        return text, (*s[:d], size, *s[d + 1 :])
+
     # ---- Matrices
 
     def step_solve(self, v, s, d):

@@ -441,6 +441,22 @@ def test_fft_has_derivatives(kind):
     np.testing.assert_allclose(weft.vmap(f)(stacked), [f(x), f(2 * x)], rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["fft", "rfft"])
+def test_fft_and_matrices_in_one_program(kind):
+    """LAPACK orders elements by columns. A transform stands before it and behind it."""
+    x = np.eye(8, dtype=np.float32) * 2 + np.arange(64, dtype=np.float32).reshape(8, 8) / 50
+
+    def transformed(x, m):
+        return abs(getattr(m.fft, kind)(m.linalg.inv(x))[:, :5]).sum(1) + x
+
+    inverse = np.linalg.inv
+    got = weft.jit(lambda x: wnp.linalg.inv(transformed(x, wnp)))(x)
+    np.testing.assert_allclose(got, inverse(transformed(x, np)), 1e-2, 1e-2)
+    weft.test_util.check_grads(
+        weft.jit(lambda x: transformed(x, wnp)), (x,), order=1, modes=("rev",), atol=0.05, rtol=0.05
+    )
+
+
 def test_fft_mistakes_are_named():
     with pytest.raises(AttributeValueError, match=r"\[irfftn\] expected norm to be None or one of"):
         wnp.fft.irfftn(wnp.ones(3), norm="unit")

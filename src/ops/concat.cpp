@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/small_elements.h"
@@ -361,33 +362,74 @@ Vals pad_of_pad(SimplifyCtx& c) {
   return {pad(c.operand(*op, 0), c.x(1), config)};
 }
 
-void emit_pad(EmitCtx& c) {
-  if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
-  // XLA's partitioner does not survive a split axis that is spread out and cropped at once, and
-  // leaves out a shift of what is whole on every device to where it is split. So where an axis may
-  // be split, the cropping comes after.
-  Dims part[3], shape = c.out_type()->shape();
-  Text kept;
-  for (const Dims& p : c.attr().ints_list("padding_config")) {
-    for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
-    size_t i = part[kLow].size() - 1;
-    int64_t start = 0, size = shape[i];
-    if (c.has_several_devices()) {
-      start = std::max<int64_t>(-p[kLow], 0);
-      shape[i] += start + std::max<int64_t>(-p[kHigh], 0);
-      for (int k : {kLow, kHigh}) part[k].back() = std::max<int64_t>(p[static_cast<size_t>(k)], 0);
-    }
-    kept << (i ? ", " : "") << start << ':' << start + size;
+std::string emit_padded(EmitCtx& c, std::string_view x, TypeRef from, const Dims (&part)[3],
+                        TypeRef to) {
+  TypeRef types[] = {from, c.in_types[1]};
+  return c.line(cat("stablehlo.pad ", x, ", ", c.in(1), ", low = ", bracketed(part[kLow]),
+                    ", high = ", bracketed(part[kHigh]), ", interior = ",
+                    bracketed(part[kInterior]), " : ", signature(types, {&to, 1})));
+}
+
+std::string emit_reshaped(EmitCtx& c, std::string_view x, TypeRef from, TypeRef to) {
+  return c.line(cat("stablehlo.reshape ", x, " : ", signature({&from, 1}, {&to, 1})));
+}
+
+// The operand with as many elements behind each along an axis as go between two; `type` becomes its
+// type. Each element gets an axis of its own, which is padded and joined to the first.
+std::string emit_spread(EmitCtx& c, const Dims& interior, TypeRef& type) {
+  Dims apart, padded, joined, part[3];
+  for (size_t i = 0; i < interior.size(); ++i) {
+    int64_t n = type->shape()[i], gap = interior[i];
+    joined.push_back(n * (gap + 1));
+    auto add_axis = [&](int64_t size, int64_t high) {
+      apart.push_back(size);
+      padded.push_back(size + high);
+      part[kHigh].push_back(high);
+    };
+    add_axis(n, 0);
+    if (gap > 0) add_axis(1, gap);
   }
-  TypeRef type = c.out_type(), padded = with_shape(type, shape);
-  std::string made =
-      c.line(cat("stablehlo.pad ", operand_list(c), ", low = ", bracketed(part[kLow]),
-                 ", high = ", bracketed(part[kHigh]), ", interior = ", bracketed(part[kInterior]),
-                 " : ", signature(c.in_types, {&padded, 1})));
-  if (padded != type)
-    made = c.line(cat("stablehlo.slice ", made, " [", kept.view(),
-                      "] : ", signature({&padded, 1}, {&type, 1})));
-  c.set_out(0, made);
+  part[kLow] = part[kInterior] = Dims(apart.size());
+  TypeRef of_apart = with_shape(type, apart), of_padded = with_shape(type, padded);
+  std::string made = emit_reshaped(c, c.in(0), type, of_apart);
+  made = emit_padded(c, made, of_apart, part, of_padded);
+  type = with_shape(type, joined);
+  return emit_reshaped(c, made, of_padded, type);
+}
+
+void emit_pad(EmitCtx& c) {
+  TypeRef type = c.out_type(), from = c.in_types[0];
+  if (type->rank() == 0) return c.set_out(0, c.in(0));
+  Dims part[3];
+  for (const Dims& p : c.attr().ints_list("padding_config"))
+    for (int k : {kLow, kHigh, kInterior}) part[k].push_back(p[static_cast<size_t>(k)]);
+  if (!may_be_split(c)) return c.set_out(0, emit_padded(c, c.in(0), from, part, type));
+  // XLA's partitioner goes wrong along a split axis that is spread out, and leaves out a shift of
+  // what is whole on every device to where it is split. So where an axis may be split, other ops
+  // spread it out, and the cropping comes after.
+  std::string made = c.in(0);
+  Dims& gaps = part[kInterior];
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    if (from->shape()[i] < 2) gaps[i] = 0;
+    part[kHigh][i] -= gaps[i];
+  }
+  if (std::ranges::any_of(gaps, [](int64_t gap) { return gap > 0; }))
+    made = emit_spread(c, gaps, from);
+  gaps = Dims(gaps.size());
+  Dims shape = type->shape();
+  Text kept;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t start = std::max<int64_t>(-part[kLow][i], 0);
+    kept << (i ? ", " : "") << start << ':' << start + shape[i];
+    shape[i] += start + std::max<int64_t>(-part[kHigh][i], 0);
+    for (int k : {kLow, kHigh}) part[k][i] = std::max<int64_t>(part[k][i], 0);
+  }
+  TypeRef padded = with_shape(type, shape);
+  if (padded != from) made = emit_padded(c, made, from, part, padded);
+  if (padded == type) return c.set_out(0, made);
+  made = c.line(cat("stablehlo.slice ", made, " [", kept.view(),
+                    "] : ", signature({&padded, 1}, {&type, 1})));
+  c.set_out(0, emit_apart(c, made, type));
 }
 
 OpDef pad_op() {

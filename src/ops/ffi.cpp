@@ -35,7 +35,7 @@ std::string layout_list(std::span<const Dims> layouts, bool token) {
 // XLA's partitioner has to be told where a call with effects runs: on the first device; within a
 // shard_map, on each. "": there is no choice.
 std::string place_of_effect(EmitCtx& c, bool token) {
-  if (!c.has_several_devices() || (c.manual_mesh() && !is_partly_manual(c))) return {};
+  if (!may_be_split(c)) return {};
   MeshRef mesh = c.manual_mesh() ? make_mesh({}) : device_mesh(0);
   std::string place = c.sharding(make_sharding({.mesh = mesh}), 0);
   Text t;

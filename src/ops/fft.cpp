@@ -105,13 +105,26 @@ std::string emit_fft_line(EmitCtx& c, std::string_view x, FftKind kind, const Di
                     bracketed(lengths), " : (", mlir_type(in), ") -> ", mlir_type(out)));
 }
 
+// The value, with its elements in the order of its axes.
+std::string emit_in_order(EmitCtx& c, std::string_view x, TypeRef type) {
+  Text axes;
+  for (int i = type->rank() - 1; i >= 0; --i) axes << i << (i ? ", " : "");
+  std::string layouts = cat("[dense<[", axes.view(), "]> : tensor<", type->rank(), "xindex>]");
+  return c.line(cat("stablehlo.custom_call @LayoutConstraint(", x, ") {operand_layouts = ", layouts,
+                    ", result_layouts = ", layouts, "} : (", mlir_type(type), ") -> ",
+                    mlir_type(type)));
+}
+
 // cuFFT takes the spectrum to be hermitian along all axes: there the others go first.
 void emit_fft(EmitCtx& c) {
   FftKind kind = static_cast<FftKind>(c.attr().integer("fft_type"));
   const Dims& lengths = lengths_of(c.attr());
   if (kind != kIrfft || lengths.size() == 1 || c.platform() == "cpu") {
-    c.set_out(0, emit_fft_line(c, c.in(0), kind, lengths, c.in_type(0), c.out_type()));
-    return;
+    // Collectives and LAPACK choose an order of the axes that XLA's transform for CPUs refuses.
+    bool ordered = c.platform() == "cpu" && c.out_type()->rank() > 1;
+    std::string x = ordered ? emit_in_order(c, c.in(0), c.in_type(0)) : c.in(0);
+    x = emit_fft_line(c, x, kind, lengths, c.in_type(0), c.out_type());
+    return c.set_out(0, ordered ? emit_in_order(c, x, c.out_type()) : x);
   }
   const OpDef& op = op_named<"fft">();
   emit_as(c, [&](const Vals& xs) {

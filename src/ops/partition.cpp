@@ -137,6 +137,14 @@ bool is_partly_manual(EmitCtx& c) {
          (mesh->has(AxisType::kAuto) || mesh->has(AxisType::kExplicit));
 }
 
+bool may_be_split(EmitCtx& c) {
+  return c.has_several_devices() && (!c.manual_mesh() || is_partly_manual(c));
+}
+
+std::string emit_apart(EmitCtx& c, std::string_view slice, TypeRef type) {
+  return c.line(cat("stablehlo.optimization_barrier ", slice, " : ", mlir_type(type)));
+}
+
 void check_place_of_effect(EmitCtx& c, std::string_view op) {
   if (is_partly_manual(c))
     fail(
@@ -188,8 +196,12 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
     for (size_t k = 2; k < axes.size(); ++k)
       if (i == 1 || has_steps(*attrs, k - 2)) whole[static_cast<size_t>(axes[k])] = true;
   } else if (attrs && has_attr(*attrs, "window_strides")) {
+    // Windows over several arrays, and those that select, go wrong or end the process along split
+    // axes that they reach over.
+    bool is_joint = op.name == "reduce_window" || op.name.starts_with("select_and");
+    const Dims& window = attrs->ints("window_dimensions");
     for (size_t k = 0; k < whole.size(); ++k)
-      if (has_steps(*attrs, k)) whole[k] = true;
+      if (has_steps(*attrs, k) || (is_joint && window[k] != 1)) whole[k] = true;
   }
   // Transforms along axes that were split fail when they run, for the layout that they are given.
   if (op.name == "fft") {

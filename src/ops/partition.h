@@ -4,6 +4,7 @@
 
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "weft/graph.h"
@@ -30,8 +31,16 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
 // Whether an op stands in a shard_map over some axes of its mesh, so that XLA splits it over
 // others.
 bool is_partly_manual(EmitCtx& c);
-// Throws kNotImplemented there: XLA would have to call the function once for several devices.
+// Whether XLA may split what an op works on.
+bool may_be_split(EmitCtx& c);
+// Throws kNotImplemented in a shard_map over some axes: XLA would have to call the function once
+// for several devices.
 void check_place_of_effect(EmitCtx& c, std::string_view op);
+
+// A slice that begins where its operand does, kept apart from it: where the parts of both are
+// equally large, XLA's partitioner has one value for them, and takes copies of one for copies of
+// the other.
+std::string emit_apart(EmitCtx& c, std::string_view slice, TypeRef type);
 
 // The axes over which an op sums up its operands, split as the table says: without a word about its
 // result each part holds a summand of it.

@@ -4,6 +4,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 
@@ -124,7 +125,9 @@ void emit_slice(EmitCtx& c) {
     if (strides[i] != 1) t << ':' << strides[i];
   }
   t << "] : " << signature(c);
-  emit_results(c, t.view());
+  std::string made = c.line(t.view());
+  bool is_first = std::ranges::all_of(start, [](int64_t i) { return i == 0; });
+  c.set_out(0, is_first && may_be_split(c) ? emit_apart(c, made, c.out_type()) : made);
 }
 
 // Reads and writes the block only.
@@ -283,11 +286,13 @@ Vals dynamic_slice_constant(SimplifyCtx& c) {
 }
 
 // "stablehlo.dynamic_slice %0, %1": an op whose operands from `first` on are start indices. XLA
-// clamps them in their own dtype, which has to hold the sizes of the array.
+// clamps them in their own dtype, which has to hold the sizes of the array. Its partitioner forgets
+// to along split axes.
 void emit_block_op(EmitCtx& c, std::string_view op, size_t first, std::string_view attrs = {}) {
   Text text;
   text << op;
   TypeRefs types(c.in_types.begin(), c.in_types.end());
+  const Dims &shape = types[0]->shape(), &block = (first == 1 ? c.out_types[0] : types[1])->shape();
   for (size_t i = 0; i < c.size(); ++i) {
     std::string operand = c.in(i);
     if (i >= first) {
@@ -295,6 +300,12 @@ void emit_block_op(EmitCtx& c, std::string_view op, size_t first, std::string_vi
       if (types[i] != c.in_type(i))
         operand = c.line(cat("stablehlo.convert ", operand, " : (", mlir_type(c.in_type(i)),
                              ") -> ", mlir_type(types[i])));
+      if (may_be_split(c)) {
+        auto number = [&](int64_t n) { return c.constant(make_literal(types[i]->dtype(), n), {}); };
+        std::string least = number(0), most = number(shape[i - first] - block[i - first]);
+        operand = c.line(
+            cat("stablehlo.clamp ", least, ", ", operand, ", ", most, " : ", mlir_type(types[i])));
+      }
     }
     text << (i ? ", " : " ") << operand;
   }
