@@ -35,6 +35,8 @@ EXPRESSIONS = oracle.lines(
     nn.logsumexp(x, axis=1, keepdims=True)
     nn.logsumexp(x, b=x)
     nn.logsumexp(x, axis=0, b=-x, return_sign=True)
+    nn.logsumexp(c, return_sign=True)
+    nn.logsumexp(c, axis=0, keepdims=True, b=x, return_sign=True)
     nn.logsumexp(jnp.array([-jnp.inf, -jnp.inf]))
     nn.logsumexp(jnp.array([jnp.inf, 1.0]))
     nn.one_hot(k, 4)

@@ -152,6 +152,10 @@ CASES = lines(
     jnp.einsum('ij,jk->ik',k,x.T)
     jnp.einsum('ij,jk->ik',h,h.T)
     jnp.einsum('ij,jk->ik',i8[:,None],i8[None],preferred_element_type='int32')
+    jnp.einsum('i->',i8*50,preferred_element_type='int32')
+    jnp.einsum('i,j->j',i8*50,i8,preferred_element_type='int32')
+    jnp.einsum('ij->j',x>1,preferred_element_type='int32')
+    jnp.einsum('i->',k[0],preferred_element_type='float32')
     jnp.einsum('ij,jk->ik',x,x.T,optimize=False)
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize=False)
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='greedy')
@@ -255,3 +259,20 @@ def test_a_real_product_of_complex_operands():
         ]:
             assert result.dtype == "float32"
             np.testing.assert_allclose(result, (x @ x).real, rtol=1e-6)
+
+
+def test_sums_of_einsum_in_the_dtype_asked():
+    """Also of an operand that is summed before it is multiplied, and at each step of a path."""
+    ones = wnp.ones(3000, "float16")
+    many = wnp.full(300, 100, "int8")
+    three = np.ones(3, np.int8)
+    pair = lambda x: wnp.einsum("i,j->", x, three, preferred_element_type="int32")
+    for each in (pair(many), weft.jit(pair)(many), weft.vmap(pair)(many[None])[0]):
+        assert each == 90000 and each.dtype == np.int32
+    total = wnp.einsum("i,j,k->", many, three, three, preferred_element_type="int32")
+    assert total == 270000
+    halves = wnp.einsum("i,j->j", ones * 30, ones[:2], preferred_element_type="float32")
+    np.testing.assert_array_equal(halves, np.full(2, 90000, np.float32))  # float16 ends at 65504
+    assert wnp.einsum("i->", ones > 0, preferred_element_type="int32") == 3000
+    slope = weft.grad(lambda x: wnp.einsum("i,j->", x, x, preferred_element_type="float32"))(ones)
+    assert slope.dtype == np.float16 and set(slope.tolist()) == {6000.0}

@@ -292,6 +292,7 @@ def test_rotations_are_trees():
         (lambda: cg(3, X), OperandError, "A to be a function or a matrix; got 3"),
         (lambda: cg(K, X), ShapeError, r"a square matrix; got shape \(4, 2\)"),
         (lambda: map_coordinates(M, AT, 3), NotImplementedRuleError, "order 0 or 1; got 3"),
+        (lambda: map_coordinates(K.astype("uint8"), AT, 1, cval=-1), OverflowError, "-1 is out of"),
         (lambda: vq(M, K), ShapeError, "as many columns"),
         (lambda: stft(X, window="dpss"), AttributeValueError, "expected as window an array"),
         (lambda: csd(X, Y, scaling="x"), AttributeValueError, "scaling 'density'"),

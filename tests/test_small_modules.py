@@ -161,6 +161,21 @@ def test_images_keep_what_they_must():
         image.scale_and_translate(x, x.shape, (1,), np.ones(2), np.ones(1), "linear")
 
 
+def test_images_in_64_bits():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    with weft.enable_x64(True):
+        # Each is a mean, weighted by a triangle that reaches 4/3 to each side.
+        middle = (np.arange(3) + 0.5) * 4 / 3 - 0.5
+        weights = np.maximum(1 - np.abs(middle - np.arange(4)[:, None]) * 3 / 4, 0)
+        right = x @ (weights / weights.sum(0))
+        resized = image.resize(x, (3,), "linear")
+        ratio = np.float32([0.75])
+        scaled = image.scale_and_translate(x, (3,), (0,), ratio, np.float32([0]), "linear")
+        for each in (resized, scaled):
+            assert each.dtype == np.float64
+            np.testing.assert_allclose(each, right, rtol=1e-15)
+
+
 def test_dlpack_and_typing():
     shared = weft.dlpack.from_dlpack(np.arange(3, dtype=np.float32))
     assert shared.tolist() == [0, 1, 2]

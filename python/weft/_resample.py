@@ -7,10 +7,11 @@ import numpy as np
 from weft import _core, numpy as jnp
 from weft._arguments import normalize_axes, shape_of, static_shape
 from weft._jit import composite
-from weft.dtypes import dtype_of
+from weft.dtypes import dtype_of, promote_types, real_dtype, to_inexact_dtype
 from weft.errors import AttributeValueError, PreconditionError, ShapeError
 from weft.lax._creation import iota
 from weft.lax._dot import Precision
+from weft.numpy._reductions import compute_dtype
 
 _NAMES = {
     "nearest": "NEAREST",
@@ -121,9 +122,13 @@ def _weights(old, new, scale, translation, method, antialias):
 @composite(static_argnames=("shape", "axes", "method", "antialias", "precision"))
 def _scale_and_translate(image, scale, translation, *, shape, axes, method, antialias, precision):
     (image,) = _core.promote_dtypes_inexact(image)
+    own = real_dtype(dtype_of(image))
     for i, axis in enumerate(axes):
         size = shape_of(image)[axis]
-        weights = _weights(size, shape[axis], scale[i], translation[i], method, antialias)
+        ratio, offset = (
+            _core.astype(x[i], promote_types(dtype_of(x[i]), own)) for x in (scale, translation)
+        )
+        weights = _weights(size, shape[axis], ratio, offset, method, antialias)
         image = jnp.moveaxis(
             jnp.tensordot(image, weights.astype(dtype_of(image)), (axis, 0), precision=precision),
             -1,
@@ -179,11 +184,12 @@ def resize(image, shape, method, antialias=True, precision=Precision.HIGHEST):
         raise ShapeError(f"[resize] expected an image that is not empty; got shape {old}")
     if method is ResizeMethod.NEAREST:
         return _nearest(image, shape=shape)
-    scale = [np.float32(shape[axis] / old[axis]) for axis in axes]
+    dtype = compute_dtype(real_dtype(to_inexact_dtype(dtype_of(image)))).type
+    scale = [dtype(shape[axis] / old[axis]) for axis in axes]
     return _scale_and_translate(
         image,
         scale,
-        [np.float32(0)] * len(axes),
+        [dtype(0)] * len(axes),
         shape=shape,
         axes=axes,
         method=method,

@@ -11,7 +11,14 @@ from weft._arguments import normalize_axes, normalize_axis, static_int, strong, 
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft._surface import eager_entry
-from weft.dtypes import default_float, dtype_of, is_bool, is_complex, requested_dtype
+from weft.dtypes import (
+    default_float,
+    dtype_of,
+    is_bool,
+    is_complex,
+    real_dtype,
+    requested_dtype,
+)
 from weft.errors import AttributeValueError, DTypeError, PreconditionError
 from weft.numpy._reductions import compute_dtype, named_axes
 
@@ -299,7 +306,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       axis: axis or axes to reduce; all by default.
       b: weights, broadcastable to `a`.
       keepdims: keep reduced axes with size 1.
-      return_sign: return (log of the absolute value, sign) of the sum.
+      return_sign: return (log of the absolute value, sign) of the sum; of complex numbers, the log
+        is real, and the sign is a number of absolute value 1, or 0.
       where: elements to include, broadcastable to `a`.
     """
     _require_mask(where, "logsumexp")
@@ -326,7 +334,8 @@ def _logsumexp(a, b, where, *, axis, keepdims, return_sign):
     total = jnp.sum(terms, axis=axes, keepdims=True, where=where)
     sign = jnp.sign(total)
     magnitude = jnp.abs(total) if return_sign else total
-    out, sign = (_rounded(each, dtype) for each in (jnp.log(magnitude) + top, sign))
+    out = _rounded(jnp.log(magnitude) + top, real_dtype(dtype) if return_sign else dtype)
+    sign = _rounded(sign, dtype)
     if not keepdims:
         dropped = named_axes(axes)[1]
         out, sign = jnp.squeeze(out, dropped), jnp.squeeze(sign, dropped)

@@ -256,7 +256,7 @@ def _einsum(operands, *, terms, output, path, precision, dtype, dot):
             result = contract(*result, *other, tuple(wanted), precision, dtype, dot)
         pending.append(result)
     ((x, labels),) = pending
-    x, labels = sum_out(x, labels, output)
+    x, labels = sum_out(x, labels, output, dtype)
     x = ordered(x, labels, output)
     return x if dtype is None else _core.astype(x, dtype)
 

@@ -10,7 +10,7 @@ import math
 from weft import _core
 from weft._arguments import shape_of, strong
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_bool
+from weft.dtypes import dtype_of, is_bool, promote_types
 from weft.errors import ShapeError
 from weft.lax import _dot as lax_dot, _shape as lax_shape
 from weft.lax._reduce import reduce_or, reduce_sum
@@ -95,8 +95,9 @@ def contract(lhs, lhs_labels, rhs, rhs_labels, out, precision, dtype, dot=None):
     """The product with the axes in the order that comes without transposing, and their labels."""
     lhs, lhs_labels = _without_broadcast_axes(lhs, lhs_labels, rhs, rhs_labels)
     rhs, rhs_labels = _without_broadcast_axes(rhs, rhs_labels, lhs, lhs_labels)
-    lhs, lhs_labels = sum_out(lhs, lhs_labels, {*out, *rhs_labels})
-    rhs, rhs_labels = sum_out(rhs, rhs_labels, {*out, *lhs_labels})
+    lhs, lhs_labels = sum_out(lhs, lhs_labels, {*out, *rhs_labels}, dtype)
+    rhs, rhs_labels = sum_out(rhs, rhs_labels, {*out, *lhs_labels}, dtype)
+    lhs, rhs = _core.promote_dtypes(lhs, rhs)
     numbers, labels, swap = _plan(lhs_labels, rhs_labels, out)
     pair = (rhs, lhs) if swap else (lhs, rhs)
     return (dot or dot_general)(*pair, numbers, precision, dtype), labels
@@ -114,9 +115,12 @@ def _without_broadcast_axes(x, labels, other, other_labels):
     return lax_shape.squeeze(x, axes), kept
 
 
-def sum_out(x, labels, needed):
-    """Sums over the axes whose labels are not needed; of bools, whether any is true."""
+def sum_out(x, labels, needed, dtype=None):
+    """Sums over the axes whose labels are not needed; of bools, whether any is true. A dtype that
+    holds more than that of `x` is the one to sum up in."""
     axes = [axis for axis, label in enumerate(labels) if label not in needed]
+    if axes and dtype is not None:
+        x = _core.astype(x, promote_types(dtype_of(x), dtype))
     total = (reduce_or if is_bool(dtype_of(x)) else reduce_sum)(x, axes)
     return total, tuple(label for label in labels if label in needed)
 

@@ -34,7 +34,8 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
       Array of the shape of the coordinates and of the dtype of `input`; integers are rounded.
 
     Raises NotImplementedRuleError for other orders than 0 and 1 and other modes, ShapeError for
-    another number of coordinates, AttributeValueError (a ValueError) for an input without axes.
+    another number of coordinates, AttributeValueError (a ValueError) for an input without axes,
+    OverflowError or ValueError for a `cval` that the dtype of `input` cannot hold.
     """
     if order not in (0, 1):
         raise NotImplementedRuleError(f"[map_coordinates] expected order 0 or 1; got {order!r}")
@@ -51,17 +52,14 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
         )
     if not coordinates:
         raise AttributeValueError("[map_coordinates] expected an input with axes; got a scalar")
-    if isinstance(cval, float) and math.isnan(cval) and is_integer(input.dtype):
-        raise AttributeValueError(
-            f"[map_coordinates] expected a cval that {input.dtype} can hold; got {cval}"
-        )
+    # Here, and not in the traced function, a Python number that the dtype cannot hold is an error.
+    cval = jnp.asarray(cval, dtype=input.dtype) if mode == "constant" else None
     return _map_coordinates(input, coordinates, cval, order=int(order), mode=mode)
 
 
 @composite(static_argnames=("order", "mode"))
 def _map_coordinates(input, coordinates, cval, *, order, mode):
     dtype = dtype_of(input)
-    cval = jnp.asarray(cval, dtype=dtype)
     # Along each axis, pairs of positions and weights.
     sides = []
     for x in coordinates:
