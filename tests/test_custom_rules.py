@@ -394,7 +394,7 @@ def test_closed_over_values_are_refused_without_traced_arguments(wrap):
         return inner(2.0)
 
     assert wrap(f)(3.0) == wrap(g)(3.0) == 6
-    wnp.array_equal(weft.vmap(wrap(f))(wnp.arange(3.0)), 2 * wnp.arange(3.0))
+    np.testing.assert_array_equal(weft.vmap(wrap(f))(wnp.arange(3.0)), [0, 2, 4])
     for transform in (
         lambda: weft.grad(wrap(f))(3.0),
         lambda: weft.jvp(wrap(f), (3.0,), (1.0,)),
