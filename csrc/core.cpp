@@ -8,6 +8,8 @@
 #include <new>
 #include <unordered_map>
 
+#include "weft/custom_rules.h"
+
 namespace weft::py {
 
 namespace {
@@ -59,6 +61,8 @@ void translate_exception() {
     throw;
   } catch (const PythonError&) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "weft: error without a Python error");
+  } catch (const ClosedOverError& e) {
+    set_error("UnexpectedTracerError", e.what());
   } catch (const Error& e) {
     set_error(error_class(e.kind()), e.what());
   } catch (nanobind::python_error& e) { e.restore(); } catch (const std::bad_alloc&) {

@@ -9,6 +9,7 @@
 #include "dtypes.h"
 #include "graph_object.h"
 #include "point.h"
+#include "rules.h"
 
 namespace nb = nanobind;
 
@@ -21,6 +22,7 @@ struct CallTypes {
   std::vector<Slot> leaves;
   Tree value;
   std::vector<Slot> results;
+  Consts consts;
 };
 
 nb::list list_of(const std::vector<Slot>& slots) {
@@ -32,18 +34,19 @@ nb::list list_of(const std::vector<Slot>& slots) {
 }
 
 // The call as an op with the attributes that `attributes` gives once it is recorded; where the
-// function has a rule (`fixed` says what it is) that of the function itself if nothing is traced.
-// Without a rule it may read and write cells, and gets those that it is called with as they are.
+// function has a rule (`fixed` says what it is) that of the function itself if nothing can be
+// traced. Without a rule it may read and write cells, and gets those that it is called with as they
+// are.
 Ref call_as(const OpDef& op, const Function& f, CallArguments arguments, std::string_view fixed,
             FunctionRef<std::vector<NamedAttr>(const Point&)> attributes) {
   Point point = point_at(arguments);
   if (arguments.kwargs) point.trees.push_back(flatten_tree(arguments.kwargs, point.leaves));
-  bool traced = fixed.empty();
+  // Also without a traced argument: the function may close over traced values, and a derivative by
+  // them is not that of its code.
+  const std::vector<ContextRef>& stack = context_stack();
+  bool traced = fixed.empty() || (!stack.empty() && stack.back()->kind != ContextKind::kEager);
   for (const Operand& x : point.leaves.operands) traced |= x.kind == OperandKind::kTracer;
-  if (!traced) {
-    // Values that it closes over may be traced: they are recorded where they belong.
-    return Ref::checked(PyObject_Call(f.object, arguments.args, arguments.kwargs));
-  }
+  if (!traced) return Ref::checked(PyObject_Call(f.object, arguments.args, arguments.kwargs));
   if (fixed.empty()) read_cells(point, f);
   check_leaves(point, f);
   for (const Ref& leaf : point.leaves.objects) point.chosen.push_back(!is_cell(leaf.get()));
@@ -95,7 +98,8 @@ PyObject* call_with_rule(PyObject*, PyObject* tuple) {
     return call_as(op, f, arguments_of(args, nullptr, positions), fixed,
                    [&](const Point& point) {
                      CallTypes types{point.trees, point.leaf_slots(), point.value,
-                                     point.value_slots()};
+                                     point.value_slots(),
+                                     consts_of(capture_values(point.recorded.captures))};
                      Ref made = calling_python([&] {
                        nb::object o = nb::borrow(rule)(std::move(types));
                        return Ref::steal(o.release().ptr());
@@ -128,7 +132,8 @@ void bind_op_calls(nb::module_& m) {
       .def_prop_ro("in_tree", [](const CallTypes& t) { return take(definition_of(t.trees)); })
       .def_prop_ro("in_types", [](const CallTypes& t) { return list_of(t.leaves); })
       .def_prop_ro("out_tree", [](const CallTypes& t) { return take(definition_of(t.value)); })
-      .def_prop_ro("out_types", [](const CallTypes& t) { return list_of(t.results); });
+      .def_prop_ro("out_types", [](const CallTypes& t) { return list_of(t.results); })
+      .def_prop_ro("consts", [](const CallTypes& t) { return t.consts; });
   check(PyModule_AddFunctions(m.ptr(), functions));
 }
 

@@ -278,12 +278,16 @@ PyMethodDef functions[] = {
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
                      std::string_view fixed, std::span<const ShardingRef> splits,
-                     std::span<const Ref> values, std::vector<Ref> varies_as) {
+                     std::span<const Ref> values, std::vector<Ref> varies_as,
+                     std::span<const TypeRef> consts, std::vector<StandIn> stand_ins) {
   ContextKind kind = values.empty() ? ContextKind::kStaged : ContextKind::kDeferred;
-  ContextRef context = new_context(kind, name, describe, types.size());
+  ContextRef context = new_context(kind, name, describe, consts.size() + types.size());
   context->fixed_cells = std::string(fixed);
   context->one_value = !values.empty();
-  context->inputs.assign(values.begin(), values.end());
+  if (!values.empty()) context->inputs.resize(consts.size());
+  context->inputs.insert(context->inputs.end(), values.begin(), values.end());
+  for (TypeRef t : consts) context->builder.input(t);
+  context->stand_ins = std::move(stand_ins);
   Ref tracers = Ref::checked(PyList_New(static_cast<Py_ssize_t>(types.size())));
   for (size_t i = 0; i < types.size(); ++i) {
     Value v = context->builder.input(types[i]);

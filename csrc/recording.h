@@ -31,11 +31,13 @@ struct Recording {
 // the inputs, for set_split(). With `values`, of the first inputs, null where unknown, the tracers
 // are those of a deferred context: Python can ask for what follows from these values. `varies_as`
 // holds per input what it varies as over the axes of a shard_map around it; unset: that is not
-// known.
+// known. `consts` are the types of inputs that come before those of the function, which stand for
+// the tracers of `stand_ins`.
 Recording trace_body(PyObject* function, std::span<const TypeRef> types,
                      const std::vector<bool>& weak, std::string_view name, PyObject* describe,
                      std::string_view fixed, std::span<const ShardingRef> splits = {},
-                     std::span<const Ref> values = {}, std::vector<Ref> varies_as = {});
+                     std::span<const Ref> values = {}, std::vector<Ref> varies_as = {},
+                     std::span<const TypeRef> consts = {}, std::vector<StandIn> stand_ins = {});
 
 // Makes results from a list of tracers.
 using Recorded = FunctionRef<std::vector<Ref>(PyObject* tracers)>;

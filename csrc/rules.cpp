@@ -11,6 +11,7 @@
 #include "attrs.h"
 #include "bound_text.h"
 #include "cell.h"
+#include "deferred.h"
 #include "graph_object.h"
 #include "named_axes.h"
 #include "operand.h"
@@ -175,11 +176,41 @@ GraphRef hold_captures(const Recording& r) {
   return b.finish(outputs);
 }
 
+Consts consts_of(std::span<const Ref> captures) {
+  Consts consts;
+  for (const Ref& object : captures) {
+    auto input = Value{static_cast<uint32_t>(consts.types.size())};
+    consts.types.push_back(classify(object.get()).type);
+    bool traced = is_tracer(object.get());
+    consts.arrays.push_back(traced ? Ref() : object);
+    if (!traced) continue;
+    const TracerObject* t = as_tracer(object.get());
+    consts.stand_ins.push_back({t->owner, t->value, input});
+  }
+  return consts;
+}
+
 PyObject* held_object(const AttrObject& held) {
   return static_cast<const PyHeld&>(held).object.get();
 }
 
 void bind_rules(nb::module_& m) {
+  nb::class_<Consts>(m, "Consts", "What a function with a rule closed over.")
+      .def(
+          "values",
+          [](const Consts& consts) {
+            std::vector<Ref> values = consts.arrays;
+            for (const StandIn& s : consts.stand_ins) {
+              ContextRef context = s.context.lock();
+              if (!context) continue;
+              Ref tracer = Ref::steal(make_tracer(context, s.value, false));
+              values[s.input.id] = concrete_value(as_tracer(tracer.get()));
+            }
+            nb::list out;
+            for (const Ref& v : values) out.append(v ? nb::borrow(v.get()) : nb::none());
+            return out;
+          },
+          "What can be told of the values now; None for those that have none.");
   m.def(
       "jvp_rule", [](nb::object f) { return ObjectHolder{std::make_shared<PyJvp>(std::move(f))}; },
       nb::arg("function"));
@@ -209,7 +240,8 @@ void bind_rules(nb::module_& m) {
   });
   m.def(
       "trace_rule",
-      [](nb::handle function, nb::list types, const std::string& name, nb::list values) {
+      [](nb::handle function, nb::list types, const std::string& name, nb::list values,
+         const Consts* consts) {
         TypeRefs inputs;
         std::vector<bool> weak;
         for (nb::handle t : types) {
@@ -219,10 +251,13 @@ void bind_rules(nb::module_& m) {
         }
         std::vector<Ref> known;
         for (nb::handle v : values) known.push_back(v.is_none() ? Ref() : Ref::borrow(v.ptr()));
-        Recording r = trace_body(function.ptr(), inputs, weak, name, Py_None, name, {}, known);
+        Consts closed = consts ? *consts : Consts();
+        Recording r = trace_body(function.ptr(), inputs, weak, name, Py_None, name, {}, known, {},
+                                 closed.types, std::move(closed.stand_ins));
         return take(graph_object(hold_captures(r)));
       },
-      nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("values"));
+      nb::arg("function"), nb::arg("types"), nb::arg("name"), nb::arg("values"),
+      nb::arg("consts").none());
   m.def("note_asked_values", [] { ++asked; });
 }
 

@@ -17,6 +17,15 @@ GraphRef hold_captures(const Recording& r);
 // The Python object that a `constant` op holds; borrowed.
 PyObject* held_object(const AttrObject& held);
 
+// What a function with a rule closed over: the types, the arrays, and of the traced values where
+// they come from, for a rule that closes over them as well. Holds no tracers.
+struct Consts {
+  TypeRefs types;
+  std::vector<Ref> arrays;  // per type; null for a traced value
+  std::vector<StandIn> stand_ins;
+};
+Consts consts_of(std::span<const Ref> captures);
+
 // How often, in this thread, a rule was found to ask for the values of its arguments.
 uint64_t asked_values();
 // guard() for an un-jitted derivative. Whether a rule asks for values is found when it is traced,

@@ -66,6 +66,16 @@ PyObject* make_tracer(const ContextRef& context, Value value, bool weak) {
   return reinterpret_cast<PyObject*>(t);
 }
 
+Value own_value(const TraceContext& context, const TracerObject* t) {
+  if (t->context == &context) return t->value;
+  if (!t->context->finished) return {};
+  for (const StandIn& s : context.stand_ins)
+    if (s.value == t->value && !s.context.owner_before(t->owner) &&
+        !t->owner.owner_before(s.context))
+      return s.input;
+  return {};
+}
+
 std::vector<ContextRef>& context_stack() {
   thread_local std::vector<ContextRef> stack;
   return stack;
@@ -78,7 +88,7 @@ ContextRef context_for(std::span<const Operand> operands, bool innermost) {
     TracerObject* t = as_tracer(x.object);
     if (!stack.empty() && t->context == stack.back().get()) continue;
     bool open = false;
-    for (const ContextRef& c : stack) open |= c.get() == t->context;
+    for (const ContextRef& c : stack) open |= static_cast<bool>(own_value(*c, t));
     if (!open) raise_leaked(t);
   }
   if (innermost && !stack.empty() && stack.back()->kind != ContextKind::kEager) return stack.back();
@@ -89,7 +99,7 @@ ContextRef context_for(std::span<const Operand> operands, bool innermost) {
       return nullptr;
     if (c->kind == ContextKind::kStaged) return c;
     for (const Operand& x : operands)
-      if (x.kind == OperandKind::kTracer && as_tracer(x.object)->context == c.get()) return c;
+      if (is_traced(x) && own_value(*c, as_tracer(x.object))) return c;
   }
   return nullptr;
 }
@@ -123,7 +133,7 @@ Value value_in(TraceContext& context, const Operand& x, DType dtype) {
   switch (x.kind) {
     case OperandKind::kTracer: {
       TracerObject* t = as_tracer(x.object);
-      if (t->context == &context) return t->value;
+      if (Value own = own_value(context, t)) return own;
       Value v = capture(context, x.object, Ref::borrow(x.object), t->type);
       set_split(context, v, split_of(x));
       return v;

@@ -28,6 +28,15 @@ struct OuterCell {
   bool written;
 };
 
+struct TraceContext;
+
+// A value of another trace, and the input that stands for it once that trace has ended.
+struct StandIn {
+  std::weak_ptr<TraceContext> context;
+  Value value;
+  Value input;
+};
+
 struct TraceContext {
   ContextKind kind = ContextKind::kStaged;
   GraphBuilder builder;
@@ -44,6 +53,8 @@ struct TraceContext {
   std::vector<Ref> captures;
   std::vector<Value> capture_values;
   std::unordered_map<PyObject*, Value> captured;
+  // In the trace of a rule: for the tracers that the function with the rule closed over.
+  std::vector<StandIn> stand_ins;
   // Cells of outside that the function read or wrote, in order of first use; those that a staged
   // context reads are among its captures. Where it must not write any, `fixed_cells` says what the
   // function is.
@@ -98,6 +109,10 @@ bool stays_innermost(const OpInfo& op, const AttrsRef& attrs);
 bool stays_innermost(const Graph& graph);
 // Same with no operands: the innermost staged context, if it is the innermost of all.
 ContextRef innermost_staged();
+
+// The value that a tracer is in a context, or that stands for it there; none where the tracer is of
+// another context.
+Value own_value(const TraceContext& context, const TracerObject* t);
 
 // The operand as a value of the context's graph; values from outside are captured. A scalar
 // becomes a literal of `dtype`.

@@ -373,8 +373,125 @@ def test_derivatives_by_closed_over_values_are_refused():
         return inner(x)
 
     assert weft.grad(f)(2.0, 3.0) == 1
-    with pytest.raises(TypeError, match=r"(?s)'inner'.*closes over.*closure_convert"):
+    with pytest.raises(
+        errors.UnexpectedTracerError, match=r"(?s)'inner'.*closes over.*closure_convert"
+    ):
         weft.grad(f, (0, 1))(2.0, 3.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit], ids=["plain", "jit"])
+def test_closed_over_values_are_refused_without_traced_arguments(wrap):
+    """The derivative of such a call is not that of the function's code, which has another rule."""
+
+    def f(x):
+        inner = weft.custom_jvp(lambda y: x * y)
+        inner.defjvp(lambda p, t: (inner(*p), 7 * t[0]))
+        return inner(2.0)
+
+    def g(x):
+        inner = weft.custom_vjp(lambda y: x * y)
+        inner.defvjp(lambda y: (inner(y), None), lambda _, ct: (7 * ct,))
+        return inner(2.0)
+
+    assert wrap(f)(3.0) == wrap(g)(3.0) == 6
+    np.testing.assert_array_equal(weft.vmap(wrap(f))(wnp.arange(3.0)), [0, 2, 4])
+    for transform in (
+        lambda: weft.grad(wrap(f))(3.0),
+        lambda: weft.jvp(wrap(f), (3.0,), (1.0,)),
+        lambda: weft.grad(wrap(g))(3.0),
+    ):
+        with pytest.raises(errors.UnexpectedTracerError, match="closes over"):
+            transform()
+
+
+def test_rules_close_over_what_the_function_closes_over():
+    """Also where the trace of that value, of vmap or jit here, has ended before the rule runs."""
+
+    def by_jvp(x, z):
+        inner = weft.custom_jvp(lambda y: x * wnp.sin(y))
+        inner.defjvp(lambda p, t: (inner(*p), 2 * x * wnp.cos(p[0]) * t[0]))
+        return inner(z)
+
+    def by_vjp(x, z):
+        inner = weft.custom_vjp(lambda y: x * wnp.sin(y))
+        inner.defvjp(lambda y: (inner(y), (x, y)), lambda r, ct: (2 * r[0] * wnp.cos(r[1]) * ct,))
+        return inner(z)
+
+    xs = np.array([1.0, 2.0, 3.0], np.float32)
+    for f in (by_jvp, by_vjp):
+
+        def lanes(z, f=f):
+            return weft.vmap(lambda x: f(x, z))(xs).sum()
+
+        def nested(z, f=f):
+            return weft.vmap(lambda x: weft.vmap(lambda y: f(x + y, z))(xs))(xs).sum()
+
+        def called(z, f=f):
+            return weft.jit(lambda x, z: f(x * x, z))(3.0, z)
+
+        for function, scale in ((lanes, 6), (nested, 36), (called, 9)):
+            np.testing.assert_allclose(function(0.5), scale * np.sin(0.5), rtol=1e-6)
+            for grad in (weft.grad(function), weft.jit(weft.grad(function))):
+                np.testing.assert_allclose(grad(0.5), 2 * scale * np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(
+        weft.jvp(lambda z: weft.vmap(lambda x: by_jvp(x, z))(xs), (0.5,), (1.0,))[1],
+        2 * xs * np.cos(0.5),
+        rtol=1e-6,
+    )
+    second = weft.grad(weft.grad(lambda z: weft.vmap(lambda x: by_jvp(x, z))(xs).sum()))
+    np.testing.assert_allclose(second(0.5), -2 * 6 * np.sin(0.5), rtol=1e-6)
+
+
+def test_a_rule_with_a_decision_closes_over_a_value():
+    """Un-jitted, the residual that decides is known though the function closes over an array."""
+    scale = wnp.array(3.0)
+
+    def f(x, factor):
+        inner = weft.custom_vjp(lambda y: y * scale * factor)
+        inner.defvjp(
+            lambda y: (inner(y), y * scale), lambda r, ct: (ct * 10 if r > 0 else ct * 20,)
+        )
+        return inner(x)
+
+    assert weft.grad(f)(2.0, 5.0) == 10
+    assert weft.grad(f)(-2.0, 5.0) == 20
+
+
+def test_a_rule_that_alone_closes_over_an_ended_trace_is_refused():
+    def f(x, z):
+        inner = weft.custom_jvp(lambda y: y * y)
+        inner.defjvp(lambda p, t: (inner(*p), x * t[0]))
+        return inner(z)
+
+    with pytest.raises(errors.UnexpectedTracerError):
+        weft.grad(lambda z: weft.vmap(lambda x: f(x, z))(wnp.arange(3.0)).sum())(0.5)
+
+
+def test_vmap_leaves_a_call_that_lanes_share_as_one():
+    by_jvp = weft.custom_jvp(lambda x: weft.lax.psum(x, "i"))
+    by_jvp.defjvp(lambda p, t: (by_jvp(*p), 5 * t[0]))
+    by_vjp = weft.custom_vjp(lambda x: weft.lax.psum(x, "i"))
+    by_vjp.defvjp(lambda x: (by_vjp(x), x), lambda r, ct: (5 * ct,))
+    for f in (by_jvp, by_vjp):
+        shared = weft.vmap(lambda _, x, f=f: f(x), in_axes=(0, None), out_axes=None, axis_name="i")
+        lanes = np.zeros(4, np.float32)
+        assert shared(lanes, 2.0) == 8
+        assert weft.grad(shared, 1)(lanes, 2.0) == 5
+        assert weft.jit(weft.grad(shared, 1))(lanes, 2.0) == 5
+        mapped = weft.vmap(lambda x, f=f: f(x) + weft.lax.axis_index("i"), axis_name="i")
+        np.testing.assert_array_equal(mapped(np.ones(4, np.float32)), [4, 5, 6, 7])
+        own = weft.vmap(
+            lambda _, x, f=f: f(x) * weft.lax.axis_index("i"), in_axes=(0, None), axis_name="i"
+        )
+        np.testing.assert_array_equal(own(lanes, 2.0), [0, 8, 16, 24])
+        assert weft.grad(lambda x, own=own: own(np.zeros(4, np.float32), x).sum())(2.0) == 30
+
+
+def test_a_symbolic_zero_of_another_shape_is_refused():
+    f = weft.custom_vjp(lambda x, y: (x, y))
+    f.defvjp(lambda x, y: (f(x.value, y.value), None), lambda _, ct: ct[::-1], symbolic_zeros=True)
+    with pytest.raises(ValueError, match=r"cotangent of.*float32\[1\], or None; got SymbolicZero"):
+        weft.grad(lambda x, y: f(x, y)[0].sum(), (0, 1))(wnp.ones(1), wnp.ones(2))
 
 
 def test_rules_that_close_over_differentiated_values():

@@ -255,6 +255,17 @@ def test_derivatives_of_custom_vmap(product):
     assert weft.vmap(weft.grad(reverse))(X, X + 1).tolist() == [1, 2, 3]
 
 
+def test_custom_vmap_of_a_function_with_a_keyword_only_default():
+    f = custom_batching.custom_vmap(lambda x, *, scale=2.0: x * scale)
+    f.def_vmap(lambda size, mapped, x: (x * 3.0, True))
+    assert f(1.0) == f(x=1.0) == 2
+    np.testing.assert_array_equal(weft.vmap(f)(np.ones(2)), [3, 3])
+    with pytest.raises(TypeError, match="custom_vmap: expected arguments.*positions; got scale"):
+        f(1.0, scale=3.0)
+    with pytest.raises(TypeError, match="custom_vmap: call of.*missing a required argument: 'x'"):
+        f()
+
+
 def test_rules_of_a_wrapped_function_are_set_on_the_one_around_it():
     double = weft.custom_vjp(custom_batching.custom_vmap(lambda x: 2 * x))
     double.def_vmap(lambda size, batched, x: (2 * x + 1, True))

@@ -12,7 +12,7 @@ from typing import Any
 from weft import _core
 from weft._arguments import shape_of
 from weft._autodiff import jvp
-from weft._custom_rules import _pair, _zero, wrap
+from weft._custom_rules import _pair, _zero, positional, wrap
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
@@ -230,12 +230,7 @@ class custom_vmap:
 
     def __call__(self, *args, **kwargs):
         name, rule = function_name(self.fun), self.vmap_rule
-        if self._signature is not None:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
-        if kwargs:
-            raise TypeError(f"custom_vmap expected '{name}' to take arguments by position")
+        args = positional("custom_vmap", name, self._signature, args, kwargs)
         if rule is None:
             raise AttributeError(f"'{name}' has no vmap rule: set one with def_vmap")
         leaves, tree = registry.flatten(list(args))

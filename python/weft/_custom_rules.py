@@ -131,6 +131,15 @@ def _checked(x, aval, where, converts=False):
     return _core.astype(x, aval.dtype)
 
 
+def _cotangent(ct, aval, where):
+    """What a backward rule gives for an argument of the type `aval`, as an array of that type."""
+    if not _is_zero(ct):
+        return _checked(ct, aval, where, converts=True)
+    if isinstance(ct, SymbolicZero) and ct.shape != aval.shape:
+        raise ShapeError(f"expected {where()} to be {aval}, or None; got {ct}")
+    return _zero(aval, False)
+
+
 _aval = functools.lru_cache(1024)(
     lambda shape, dtype, weak: ShapedArray(shape, dtype, weak_type=weak)
 )
@@ -153,6 +162,30 @@ def wrap(outer, fun):
     for name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
         if hasattr(fun, name) and not hasattr(outer, name):
             setattr(outer, name, getattr(fun, name))
+
+
+def positional(kind, name, signature, args, kwargs):
+    """The arguments of a call of a function with a rule, all by position; None: no signature."""
+    if signature is None:
+        if kwargs:
+            raise ArgumentTypeError(
+                f"{kind}: expected positional arguments for '{name}', whose signature is unknown; "
+                f"got {', '.join(kwargs)} by name"
+            )
+        return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{kind}: call of '{name}': {error}") from None
+    bound.apply_defaults()
+    # Defaults of parameters without a position stay with the function.
+    by_name = [parameter for parameter in bound.kwargs if parameter in kwargs]
+    if by_name:
+        raise ArgumentTypeError(
+            f"{kind}: expected arguments of '{name}' that have positions; got "
+            f"{', '.join(by_name)}, by name only"
+        )
+    return bound.args
 
 
 class _CustomFunction:
@@ -213,33 +246,10 @@ class _CustomFunction:
         """Whether a rule of this code was found to ask for values of its arguments."""
         return bool(_asking.data) and any(code in _asking for code in self._rule_codes())
 
-    def _positional(self, args, kwargs):
-        if not kwargs and len(args) == self._count:
-            return args
-        if self._signature is None:
-            if kwargs:
-                raise ArgumentTypeError(
-                    f"{self._kind}: expected positional arguments for '{self._name}', whose "
-                    f"signature is unknown; got {', '.join(kwargs)} by name"
-                )
-            return args
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise ArgumentTypeError(f"{self._kind}: call of '{self._name}': {error}") from None
-        bound.apply_defaults()
-        # Defaults of parameters without a position stay with the function.
-        by_name = [name for name in bound.kwargs if name in kwargs]
-        if by_name:
-            raise ArgumentTypeError(
-                f"{self._kind}: expected arguments of '{self._name}' that have positions; got "
-                f"{', '.join(by_name)}, by name only"
-            )
-        return bound.args
-
     def __call__(self, *args, **kwargs):
         self._check_rule()
-        args = self._positional(args, kwargs)
+        if kwargs or len(args) != self._count:
+            args = positional(self._kind, self._name, self._signature, args, kwargs)
         positions = tuple(range(len(args)))
         if self.nondiff_argnums:
             args, positions = self._without_fixed(args)
@@ -284,7 +294,9 @@ class _Call:
         self.tree: Any = None
         # Per leaf its value, None where it has no single one; empty for a rule that needs none.
         self.values = []
+        self.const_values = []  # likewise of what the function closes over
         if custom._asks_values:
+            self.const_values = types.consts.values()
             leaves = registry.flatten(tuple(args[i] for i in positions))[0]
             self.values = [
                 _core.concrete_value(x) if isinstance(x, _core.Tracer) else x for x in leaves
@@ -337,12 +349,15 @@ class _Call:
         ]
 
 
-def _trace(one, function, avals, rule, values):
-    """The graph of a rule; `values` are those of its first arguments, as far as they are known."""
+def _trace(one, function, avals, rule, values, consts=None):
+    """The graph of a rule; `values` are those of its first arguments, as far as they are known.
+
+    With `consts` what the function closes over comes before the arguments.
+    """
     if values and all(x is None for x in values):
         values = []
     try:
-        return _core.trace_rule(function, avals, rule, values)
+        return _core.trace_rule(function, avals, rule, values, consts)
     except ConcretizationTypeError:
         # The derivative that asked for the rule starts again, with values (csrc/rules.h).
         if not one.custom._asks_values:
@@ -361,7 +376,7 @@ class custom_jvp(_CustomFunction):
       nondiff_argnames: the same by name.
 
     Set the rule with `defjvp` or `defjvps`. Calls that no derivative is taken of run `fun`.
-    Differentiating with respect to a value that `fun` closes over raises TypeError: pass it as an
+    A derivative with respect to what `fun` closes over raises UnexpectedTracerError: pass it as an
     argument (`closure_convert` helps).
     """
 
@@ -480,7 +495,8 @@ class custom_jvp(_CustomFunction):
                 return outputs + dots
 
             moving = [aval for aval, m in zip(one.avals, mask, strict=True) if m]
-            return _trace(one, flat, [*one.avals, *moving], name, one.values), out_mask
+            consts = one.types.consts
+            return _trace(one, flat, [*one.avals, *moving], name, one.values, consts), out_mask
 
         return _core.jvp_rule(trace)
 
@@ -563,12 +579,13 @@ class custom_vjp(_CustomFunction):
                 numbers = {i: x for i, x in enumerate(leaves) if isinstance(x, _NUMBERS)}
                 return [*outputs, *leaves]
 
-            graph = _trace(one, flat, one.avals, name, one.values)
+            graph = _trace(one, flat, one.avals, name, one.values, one.types.consts)
             kept = [_aval(*t, False) for t in graph.out_types[len(one.out_avals) :]]
             differentiable = [a for a, i in zip(one.out_avals, one.out_inexact, strict=True) if i]
             values = []
-            if one.values and all(x is not None for x in one.values):
-                values = call(graph, one.values)[len(one.out_avals) :]
+            known = [*one.const_values, *one.values]
+            if known and all(x is not None for x in known):
+                values = call(graph, known)[len(one.out_avals) :]
             backward = self._backward(one, mask, residual_tree, kept, numbers, values)
             return graph, backward, differentiable
 
@@ -593,11 +610,7 @@ class custom_vjp(_CustomFunction):
                 result = bwd(*one.nondiff, residuals, one.out_tree.unflatten(cts))
                 leaves = self._cotangents(one, result, name)
                 return [
-                    _zero(aval, False)
-                    if _is_zero(ct)
-                    else _checked(
-                        ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}", True
-                    )
+                    _cotangent(ct, aval, lambda i=i: f"the cotangent of {one.where(i)} from {name}")
                     for i, (ct, aval, m) in enumerate(zip(leaves, one.avals, mask, strict=True))
                     if m
                 ]

@@ -33,26 +33,25 @@ std::shared_ptr<const T> rule_of(const RuleCtx& c) {
 
 bool is_differentiable(TypeRef type) { return is_inexact(type->dtype()); }
 
-// Of operands, what stands for the function's own inputs.
-template <typename T>
-std::span<const T> inputs_of(const RuleCtx& c, std::span<const T> per_operand) {
-  return per_operand.subspan(static_cast<size_t>(c.attr().integer("num_consts")));
+size_t num_consts(const AttrRecord& attrs) {
+  return static_cast<size_t>(attrs.integer("num_consts"));
 }
 
 // The mask of inputs with a tangent. What the function closed over must not have one: the rule says
 // nothing about that.
 Mask input_mask(const GraphJvpCtx& c) {
-  auto num_consts = static_cast<size_t>(c.attr().integer("num_consts"));
-  for (size_t i = 0; i < num_consts; ++i) {
+  size_t first = num_consts(c.attr());
+  for (size_t i = 0; i < first; ++i) {
     if (!c.tangents[i]) continue;
-    fail(ErrorKind::kType, "[", c.op.name, "] expected '", c.attr().string("name"),
-         "' to be differentiated with respect to its arguments only; got a derivative with respect "
-         "to a value of type ",
-         c.in_types[i],
-         " that it closes over\n  Pass that value as an argument, or use closure_convert.");
+    throw ClosedOverError(
+        cat("[", c.op.name, "] expected '", c.attr().string("name"),
+            "' to be differentiated with respect to its arguments only; got a derivative with "
+            "respect to a value of type ",
+            c.in_types[i],
+            " that it closes over\n  Pass that value as an argument, or use closure_convert."));
   }
   Mask mask;
-  for (Value t : inputs_of(c, c.tangents)) mask.push_back(static_cast<bool>(t));
+  for (Value t : c.tangents.subspan(first)) mask.push_back(static_cast<bool>(t));
   return mask;
 }
 
@@ -61,8 +60,8 @@ Mask input_mask(const GraphJvpCtx& c) {
 // The same for a linearization, whose builder keeps what depends on tangents apart.
 void jvp_custom(GraphJvpCtx& c) {
   auto jvp = rule_of<CustomJvp>(c)->jvp(input_mask(c));
-  Values args(inputs_of(c, c.operands));
-  append_present(args, inputs_of(c, c.tangents));
+  Values args(c.operands);
+  append_present(args, c.tangents);
   Values made = c.b.inline_graph(*jvp->graph, args);
   std::span<const Value> results(made);
   size_t n = c.out_types.size();
@@ -79,8 +78,7 @@ void flow_through_call(FlowCtx& c) {
 // The rule says which results have a tangent.
 void flow_through_jvp(FlowCtx& c) {
   if (c.flow != Flow::kTangents) return flow_through_call(c);
-  auto num_consts = static_cast<size_t>(c.attrs->integer("num_consts"));
-  Mask inputs(std::span<const bool>(c.operands).subspan(num_consts));
+  Mask inputs(std::span<const bool>(c.operands).subspan(num_consts(*c.attrs)));
   if (std::find(inputs.begin(), inputs.end(), true) == inputs.end()) return;
   c.results = rule_of<CustomJvp>(c.op, *c.attrs)->jvp(inputs)->out_mask;
 }
@@ -93,8 +91,15 @@ bool same_options(const ShardOptions& a, const ShardOptions& b) {
          a.strict == b.strict;
 }
 
-// A rule made of another by a transform with options: by vmap (without out_dims) or shard. Derived
-// is the class itself, Base the kind of the rule.
+// Of what there is per const and input, the entries of the masked inputs.
+template <typename T, uint32_t N>
+SmallVector<T, N> of_inputs(const SmallVector<T, N>& all, const Mask& mask) {
+  return picked(SmallVector<T, N>(std::span<const T>(all).last(mask.size())), mask);
+}
+
+// A rule made of another by a transform with options, whose inputs are the consts and inputs: by
+// vmap (whose out_dims are those of the function's outputs) or shard. Derived is the class itself,
+// Base the kind of the rule.
 template <typename Derived, typename Base, typename Options>
 struct Transformed : Base {
   std::shared_ptr<const Base> single;
@@ -112,9 +117,8 @@ struct BatchedJvp final : Transformed<BatchedJvp, CustomJvp, VmapOptions> {
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
     auto of_one = single->jvp(in_mask);
     VmapOptions both = options;
-    for (size_t i = 0; i < in_mask.size(); ++i)
-      if (in_mask[i]) both.in_dims.push_back(options.in_dims[i]);
-    both.out_dims = BatchDims(of_one->graph->outputs().size(), 0);
+    both.in_dims.append(of_inputs(options.in_dims, in_mask));
+    both.out_dims.append(picked(options.out_dims, of_one->out_mask));
     auto mapped = std::make_shared<JvpGraph>();
     mapped->graph = transforms->vmap(of_one->graph, both)->graph;
     mapped->out_mask = of_one->out_mask;
@@ -122,30 +126,35 @@ struct BatchedJvp final : Transformed<BatchedJvp, CustomJvp, VmapOptions> {
   }
 };
 
-VmapOptions batch_options(const BatchCtx& c, std::span<const int> dims) {
-  return {.in_dims = BatchDims(dims),
+VmapOptions batch_options(const BatchCtx& c, std::span<const int> in_dims, BatchDims out_dims) {
+  return {.in_dims = BatchDims(in_dims),
           .size = c.size,
+          .out_dims = std::move(out_dims),
           .axis_name = std::string(c.axis_name),
           .spmd_axis_name = std::string(c.spmd_axis_name)};
 }
 
-// The vectorised call with `rule` in place of the rule. All results are mapped at axis 0, so that
-// values and derivatives agree whatever each of them depends on.
-void batch_custom(BatchCtx& c, ObjectRef rule) {
-  VmapOptions options = batch_options(c, c.dims);
-  options.out_dims = BatchDims(c.out_types.size(), 0);
-  GraphRef mapped = c.transforms->vmap(callee(c.op, c.attrs), options)->graph;
-  AttrsRef attrs = c.attrs->with({{"call_jaxpr", mapped}, {"rule", std::move(rule)}});
-  for (Value v : c.b.add_typed(c.op, c.operands, attrs, mapped->output_types()))
-    c.result(c.val(v), 0);
+bool are_shared(std::span<const int> dims) {
+  return std::all_of(dims.begin(), dims.end(), [](int dim) { return dim == kNotBatched; });
 }
 
-void batch_custom_jvp(BatchCtx& c) {
-  auto batched = std::make_shared<BatchedJvp>();
-  batched->single = rule_of<CustomJvp>(c);
-  batched->options = batch_options(c, inputs_of(c, c.dims));
+// The vectorised call with the vectorised rule. All results are mapped at axis 0, so that values
+// and derivatives agree whatever each of them depends on; none is where the lanes share all
+// operands and results.
+template <typename Batched, typename Base>
+void batch_custom(BatchCtx& c) {
+  GraphRef single = callee(c.op, c.attrs);
+  bool shared = are_shared(c.dims) &&
+                are_shared(c.transforms->vmap(single, batch_options(c, c.dims, {}))->out_dims);
+  int dim = shared ? kNotBatched : 0;
+  auto batched = std::make_shared<Batched>();
+  batched->single = rule_of<Base>(c);
+  batched->options = batch_options(c, c.dims, BatchDims(c.out_types.size(), dim));
   batched->transforms = c.transforms;
-  batch_custom(c, batched);
+  GraphRef mapped = c.transforms->vmap(single, batched->options)->graph;
+  AttrsRef attrs = c.attrs->with({{"call_jaxpr", mapped}, {"rule", ObjectRef(batched)}});
+  for (Value v : c.b.add_typed(c.op, c.operands, attrs, mapped->output_types()))
+    c.result(c.val(v), dim);
 }
 
 // ---- What varies over a mesh
@@ -168,13 +177,12 @@ GraphRef sharded_rule(const Transforms& transforms, const GraphRef& graph,
 
 using Sets = SmallVector<AxisSet, 8>;
 
-// The options' inputs and at_least are those of the function's inputs and outputs.
+// The options' at_least are those of the function's outputs.
 struct ShardedJvp final : Transformed<ShardedJvp, CustomJvp, ShardOptions> {
   std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
     auto made = single->jvp(in_mask);
     ShardOptions own = options;
-    for (size_t i = 0; i < in_mask.size(); ++i)
-      if (in_mask[i]) own.inputs.push_back(options.inputs[i]);
+    own.inputs.append(of_inputs(options.inputs, in_mask));
     for (size_t i = 0; i < made->out_mask.size(); ++i)
       if (made->out_mask[i]) own.at_least.push_back(options.at_least[i]);
     return std::make_shared<JvpGraph>(
@@ -213,7 +221,7 @@ struct ShardedVjp final : Transformed<ShardedVjp, CustomVjp, ShardOptions> {
     backward->options = {
         .axes = options.axes,
         .inputs = Sets(std::span<const AxisSet>(made->outputs).subspan(num_outputs)),
-        .at_least = picked(options.inputs, in_mask)};
+        .at_least = of_inputs(options.inputs, in_mask)};
     for (size_t i = 0; i < num_outputs; ++i)
       if (is_differentiable(of_one->forward->output_types()[i]))
         backward->outputs.push_back(made->outputs[i]);
@@ -232,8 +240,7 @@ void shard_custom(ShardCtx& c) {
   if (!c.attr().is_none("rule")) {
     auto rule = std::make_shared<Sharded>();
     rule->single = rule_of<Base>(c);
-    rule->options = {
-        .axes = c.axes, .inputs = Sets(inputs_of(c, c.varying)), .at_least = inner->outputs};
+    rule->options = {.axes = c.axes, .inputs = Sets(c.varying), .at_least = inner->outputs};
     rule->transforms = c.transforms;
     const auto* known = dynamic_cast<const Sharded*>(rule->single.get());
     if (!known || !same_options(known->options, rule->options))
@@ -277,14 +284,13 @@ const OpDef& custom_lin() {
 
 void linearize_custom_vjp(GraphJvpCtx& c) {
   auto rule = rule_of<CustomVjp>(c)->forward(input_mask(c));
-  Values args(inputs_of(c, c.operands));
-  Values made = c.b.inline_graph(*rule->forward, args);
+  Values made = c.b.inline_graph(*rule->forward, c.operands);
   std::span<const Value> results(made);
   size_t n = c.out_types.size();
   c.results = Values(results.first(n));
   Values operands(results.subspan(n));
   auto num_residuals = static_cast<int64_t>(operands.size());
-  append_present(operands, inputs_of(c, c.tangents));
+  append_present(operands, c.tangents);
   TypeRefs types;
   Mask differentiable;
   for (TypeRef t : c.out_types) {
@@ -303,26 +309,31 @@ struct BatchedBackward final : CustomBackward {
   std::shared_ptr<const CustomBackward> base;
   VmapOptions options;     // in_dims: of the residuals
   BatchDims tangent_dims;  // of the tangents, and so of the cotangents that come out
+  int result_dim;          // of the function's results, and so of the cotangents that go in
   const Transforms* transforms;
 
   GraphRef backward(const Mask& cotangents) const override {
     GraphRef single = base->backward(cotangents);
     VmapOptions mapping = options;
-    mapping.in_dims.resize(single->num_inputs(), 0);
-    for (int dim : tangent_dims) mapping.out_dims.push_back(std::max(dim, 0));
-    GraphRef mapped = transforms->vmap(single, mapping)->graph;
+    mapping.in_dims.resize(single->num_inputs(), result_dim);
+    int shared = result_dim == kNotBatched ? kAnyDim : 0;
+    for (int dim : tangent_dims) mapping.out_dims.push_back(dim == kNotBatched ? shared : dim);
+    auto mapped = transforms->vmap(single, mapping);
     GraphBuilder b;
     std::vector<Value> args;
-    for (TypeRef t : mapped->input_types()) args.push_back(b.input(t));
-    Values outputs = b.inline_graph(*mapped, args);
+    for (TypeRef t : mapped->graph->input_types()) args.push_back(b.input(t));
+    Values outputs = b.inline_graph(*mapped->graph, args);
     for (size_t i = 0; i < outputs.size(); ++i) {
       // All lanes contribute to the cotangent of an input that they share.
-      if (tangent_dims[i] == kNotBatched) outputs[i] = reduce_sum({&b, outputs[i]}, {0}).value;
+      int dim = mapped->out_dims[i];
+      if (tangent_dims[i] == kNotBatched && dim != kNotBatched)
+        outputs[i] = reduce_sum({&b, outputs[i]}, {dim}).value;
     }
     return b.finish(outputs);
   }
   TypeRefs out_types() const override {
     TypeRefs types = base->out_types();
+    if (result_dim == kNotBatched) return types;
     for (TypeRef& t : types) t = with_shape(t, inserted(t->shape(), 0, options.size));
     return types;
   }
@@ -333,46 +344,36 @@ struct BatchedBackward final : CustomBackward {
 
 std::shared_ptr<const CustomBackward> batched_backward(std::shared_ptr<const CustomBackward> base,
                                                        VmapOptions options, BatchDims tangent_dims,
+                                                       int result_dim,
                                                        const Transforms* transforms) {
   auto batched = std::make_shared<BatchedBackward>();
   batched->base = std::move(base);
   options.out_dims = {};
   batched->options = std::move(options);
   batched->tangent_dims = std::move(tangent_dims);
+  batched->result_dim = result_dim;
   batched->transforms = transforms;
   return batched;
 }
 
 struct BatchedVjp final : Transformed<BatchedVjp, CustomVjp, VmapOptions> {
-  size_t num_outputs;
-
   std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const override {
     auto of_one = single->forward(in_mask);
     VmapOptions mapping = options;
-    mapping.out_dims = BatchDims(num_outputs, 0);
+    size_t num_outputs = options.out_dims.size();
+    int result_dim = num_outputs ? options.out_dims[0] : 0;
     mapping.out_dims.resize(of_one->forward->outputs().size(), kAnyDim);
     auto mapped = transforms->vmap(of_one->forward, mapping);
-    BatchDims tangent_dims;
-    for (size_t i = 0; i < in_mask.size(); ++i)
-      if (in_mask[i]) tangent_dims.push_back(options.in_dims[i]);
+    BatchDims tangent_dims = of_inputs(options.in_dims, in_mask);
     std::span<const int> dims(mapped->out_dims);
     mapping.in_dims = BatchDims(dims.subspan(num_outputs));
     auto result = std::make_shared<CustomForward>();
     result->forward = mapped->graph;
-    result->backward =
-        batched_backward(of_one->backward, mapping, std::move(tangent_dims), transforms);
+    result->backward = batched_backward(of_one->backward, mapping, std::move(tangent_dims),
+                                        result_dim, transforms);
     return result;
   }
 };
-
-void batch_custom_vjp(BatchCtx& c) {
-  auto batched = std::make_shared<BatchedVjp>();
-  batched->single = rule_of<CustomVjp>(c);
-  batched->options = batch_options(c, inputs_of(c, c.dims));
-  batched->num_outputs = c.out_types.size();
-  batched->transforms = c.transforms;
-  batch_custom(c, batched);
-}
 
 // ---- custom_lin: residuals, tangents -> tangents
 
@@ -390,9 +391,9 @@ void transpose_custom_lin(TransposeCtx& c) {
 
 void batch_custom_lin(BatchCtx& c) {
   auto num_residuals = static_cast<size_t>(c.attr().integer("num_residuals"));
-  auto rule =
-      batched_backward(rule_of<CustomBackward>(c), batch_options(c, c.dims.first(num_residuals)),
-                       BatchDims(c.dims.subspan(num_residuals)), c.transforms);
+  auto rule = batched_backward(rule_of<CustomBackward>(c),
+                               batch_options(c, c.dims.first(num_residuals), {}),
+                               BatchDims(c.dims.subspan(num_residuals)), 0, c.transforms);
   AttrsRef attrs = c.attrs->with({{"rule", ObjectRef(rule)}});
   for (Value v : c.b.add_typed(c.op, c.operands, attrs, rule->out_types())) c.result(c.val(v), 0);
 }
@@ -424,7 +425,7 @@ OpDef custom_call(std::string name, std::string doc) {
 void register_custom_rules(OpRegistry& r) {
   OpDef jvp = custom_call("custom_jvp_call", "Calls a graph whose jvp rule is given.");
   jvp.graph_jvp = jvp.graph_linearize = jvp_custom;
-  jvp.batch = batch_custom_jvp;
+  jvp.batch = batch_custom<BatchedJvp, CustomJvp>;
   jvp.flow = flow_through_jvp;
   jvp.shard = shard_custom<ShardedJvp, CustomJvp>;
   r.add(std::move(jvp));
@@ -432,7 +433,7 @@ void register_custom_rules(OpRegistry& r) {
   OpDef vjp = custom_call("custom_vjp_call", "Calls a graph whose vjp rule is given.");
   vjp.graph_jvp = jvp_custom_vjp;
   vjp.graph_linearize = linearize_custom_vjp;
-  vjp.batch = batch_custom_vjp;
+  vjp.batch = batch_custom<BatchedVjp, CustomVjp>;
   vjp.flow = flow_through_call;
   vjp.shard = shard_custom<ShardedVjp, CustomVjp>;
   r.add(std::move(vjp));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/walk.h"
+#include "weft/custom_rules.h"
 #include "weft/error.h"
 #include "weft/op_def.h"
 #include "weft/transforms.h"
@@ -16,12 +17,15 @@ namespace weft {
 // Runs f; an error thrown in it gets the line that `op` stands for.
 template <typename F>
 void at_op(const Op& op, F&& f) {
+  auto text = [&](const Error& error) {
+    return op.loc == kNoLoc ? std::string(error.what())
+                            : cat(error.what(), "\n  at ", loc_text(op.loc));
+  };
   try {
     f();
-  } catch (const Error& error) {
-    if (op.loc == kNoLoc) throw;
-    throw Error(error.kind(), cat(error.what(), "\n  at ", loc_text(op.loc)));
-  }
+  } catch (const ClosedOverError& error) {
+    throw ClosedOverError(text(error));
+  } catch (const Error& error) { throw Error(error.kind(), text(error)); }
 }
 
 // Where an op stands, or `outer` if that is not known; marked as that of an op derived from it.

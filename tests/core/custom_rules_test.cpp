@@ -44,7 +44,21 @@ struct Product final : CustomVjp {
   }
 };
 
-GraphRef call_with_rule(std::string_view op_name, std::string_view callee, ObjectRef rule) {
+// k * x, where the function closes over k; with twice its derivative.
+struct TwiceScale final : CustomJvp {
+  std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const override {
+    CHECK_EQ(in_mask, (Mask{true}));
+    auto out = std::make_shared<JvpGraph>();
+    out->graph = parse(
+        "{ lambda ; k:f32[3] x:f32[3] t:f32[3]. let y:f32[3] = mul k x d:f32[3] = mul k t "
+        "e:f32[3] = mul d 2.0:f32[] in (y, e) }");
+    out->out_mask = {true};
+    return out;
+  }
+};
+
+GraphRef call_with_rule(std::string_view op_name, std::string_view callee, ObjectRef rule,
+                        int64_t num_consts = 0) {
   const OpDef& op = registry().get(op_name);
   GraphRef graph = parse(callee);
   GraphBuilder b;
@@ -52,7 +66,7 @@ GraphRef call_with_rule(std::string_view op_name, std::string_view callee, Objec
   for (TypeRef t : graph->input_types()) args.push_back(b.input(t));
   AttrsRef attrs = AttrRecord::make(
       op.name, op.attrs,
-      {{"call_jaxpr", graph}, {"name", "f"}, {"num_consts", int64_t{0}}, {"rule", rule}});
+      {{"call_jaxpr", graph}, {"name", "f"}, {"num_consts", num_consts}, {"rule", rule}});
   return b.finish(b.add(op, args, attrs));
 }
 
@@ -108,6 +122,27 @@ TEST(a_vjp_rule_has_no_forward_mode) {
   verify(*both->graph);
   CHECK_EQ(count(*both->graph, "reduce_sum"), 1u);
   CHECK_EQ(both->graph->type(both->graph->outputs()[2]), f32x3());
+}
+
+TEST(a_rule_gets_what_the_function_closes_over) {
+  GraphRef g = call_with_rule("custom_jvp_call",
+                              "{ lambda ; k:f32[3] x:f32[3]. let y:f32[3] = mul k x in (y,) }",
+                              std::make_shared<TwiceScale>(), 1);
+  auto forward = jvp(g, {.in_mask = {false, true}});
+  verify(*forward->graph);
+  CHECK_EQ(count(*forward->graph, "mul"), 3u);
+  bool refused = false;
+  try {
+    jvp(g, {.in_mask = {true, true}});
+  } catch (const ClosedOverError& error) {
+    refused = std::string_view(error.what()).find("'f' to be differentiated") != std::string::npos;
+  }
+  CHECK(refused);
+  // The lanes' own values of k; then what lanes share stays one.
+  auto mapped = vmap(g, {.in_dims = {0, kNotBatched}, .size = 2});
+  verify(*vjp(mapped->graph, {.in_mask = {false, true}})->graph);
+  auto shared = vmap(g, {.in_dims = {kNotBatched, kNotBatched}, .size = 2});
+  CHECK_EQ(shared->out_dims[0], kNotBatched);
 }
 
 TEST(a_rule_that_was_lost_is_named) {

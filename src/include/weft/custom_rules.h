@@ -3,8 +3,9 @@
 // derivative is taken, and never otherwise. Objects are compared by identity, but for policies that
 // come with weft, and rules that are derived from equal ones in the same way.
 //
-// "Inputs" are those of the function: values that it closed over come first among the operands of
-// the call, and a rule does not see them.
+// "Inputs" are those of the function. Values that it closed over ("consts") come first among the
+// operands of the call, and among the inputs of a rule's graphs: a rule may close over them as
+// well.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "weft/attr.h"
+#include "weft/error.h"
 #include "weft/graph_rules.h"
 #include "weft/op.h"
 
@@ -24,7 +26,8 @@ struct IdentityObject : AttrObject {
 };
 
 struct CustomJvp : IdentityObject {
-  // The function with its derivative, for tangents of the masked inputs.
+  // The function with its derivative, for tangents of the masked inputs: consts, inputs, tangents
+  // -> outputs, tangents.
   virtual std::shared_ptr<const JvpGraph> jvp(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_jvp"; }
 };
@@ -43,13 +46,19 @@ struct CustomBackward : IdentityObject {
 };
 
 struct CustomForward {
-  GraphRef forward;  // inputs -> outputs, residuals
+  GraphRef forward;  // consts, inputs -> outputs, residuals
   std::shared_ptr<const CustomBackward> backward;
 };
 
 struct CustomVjp : IdentityObject {
   virtual std::shared_ptr<const CustomForward> forward(const Mask& in_mask) const = 0;
   std::string text() const override { return "custom_vjp"; }
+};
+
+// A derivative by a value that a function with a rule closed over, of which the rule says nothing.
+class WEFT_API ClosedOverError : public Error {
+ public:
+  explicit ClosedOverError(const std::string& message) : Error(ErrorKind::kType, message) {}
 };
 
 // Whether a value made by an op is kept for the backward pass through a checkpoint.
