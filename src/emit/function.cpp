@@ -217,8 +217,13 @@ std::string FunctionWriter::with_sums(std::string name, Value v, ShardingRef wan
   }
   for (int64_t axis : wanted->unreduced())
     if (has_axis(has, axis)) kept.push_back(axis);
-  if (kept == wanted->unreduced()) return name;
   TypeRef type = (frame_ ? frame_->graph : main_graph_)->type(v);
+  // XLA adds sums that stay once more where the value is split otherwise: all are made before.
+  if (!kept.empty() && !std::ranges::equal(sums_->of(v)->dims(), wanted->dims())) {
+    name = emit_constraint(*this, name, type, with_unreduced(sums_->of(v), {}));
+    kept.clear();
+  }
+  if (kept == wanted->unreduced()) return name;
   return emit_constraint(*this, name, type, with_unreduced(wanted, kept));
 }
 
