@@ -212,7 +212,8 @@ TypeRefs infer_clamp(const InferCtx& c) {
   return {x};
 }
 
-// The tangent where the operand was the one chosen. At a tie x counts as limited.
+// The tangent where the operand was the one chosen. At a tie x counts as limited; NaN does not, so
+// that it stays NaN in derivatives.
 JvpArgRule kept_where(Val (*chosen)(const JvpArgCtx& c)) {
   return broadcast_tangent([chosen](const JvpArgCtx& c) {
     if (is_complex(c.t().dtype()))
@@ -225,7 +226,8 @@ std::vector<JvpArgRule> clamp_jvps() {
   using C = const JvpArgCtx&;
   return {
       kept_where([](C c) { return logical_and(gt(c.x(0), c.x(1)), lt(c.x(0), c.x(2))); }),
-      kept_where([](C c) { return logical_and(gt(c.x(1), c.x(0)), lt(c.x(1), c.x(2))); }),
+      kept_where(
+          [](C c) { return logical_not(logical_or(le(c.x(1), c.x(0)), ge(c.x(1), c.x(2)))); }),
       kept_where([](C c) { return gt(c.x(1), c.x(2)); }),
   };
 }

@@ -14,8 +14,10 @@ from weft._surface import eager_entry
 from weft.dtypes import (
     default_float,
     dtype_of,
+    finfo,
     is_bool,
     is_complex,
+    is_inexact,
     real_dtype,
     requested_dtype,
 )
@@ -161,22 +163,26 @@ def silu(x):
     """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
     if is_complex(dtype_of(x)):
         return x * lax.logistic(x)
-    return _relu_outside(800, lambda x: x * lax.logistic(x), x)
+    return _relu_outside(800.0, lambda x: x * lax.logistic(x), x)
 
 
 swish = silu
 
 
 def _relu_outside(limit, function, x):
-    """`function` of x, which is 0 at 0. Where |x| is above the limit, relu takes its place, which
-    equals it in working precision: the formula or its slopes would multiply infinities by 0."""
-    return jnp.where(x > limit, x, function(jnp.where(jnp.abs(x) > limit, 0, x)))
+    """`function` of x; where |x| is at the limit or above, relu, which equals it in working
+    precision: there the formula or its slopes would multiply infinities by 0."""
+    if not is_inexact(dtype_of(x)):
+        return function(x)
+    limit = min(limit, float(finfo(dtype_of(x)).max))
+    x, low, high = _core.promote_dtypes(x, -limit, limit)
+    return jnp.where(x >= high, x, function(lax.clamp(low, x, high)))
 
 
 @composite
 def mish(x):
     """x * tanh(softplus(x)) (Misra, 2019)."""
-    return _relu_outside(800, lambda x: x * jnp.tanh(softplus(x)), x)
+    return _relu_outside(800.0, lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
@@ -212,7 +218,9 @@ def gelu(x, approximate=True):
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1.0 + jnp.tanh(inner))
     return (
-        _relu_outside(25, _gelu_by_tanh, x) if approximate else _relu_outside(40, _gelu_by_erf, x)
+        _relu_outside(25.0, _gelu_by_tanh, x)
+        if approximate
+        else _relu_outside(40.0, _gelu_by_erf, x)
     )
 
 
