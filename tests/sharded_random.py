@@ -393,7 +393,9 @@ class Program:
         n = s[d]
         ways = [
             (f"jnp.fft.fft({v}, axis={d}).real", n),
-            (f"jnp.fft.ifft({v}, axis={d}).imag", n),
+            # Not the imaginary part of a real array's alone, which sums up to 0 but for rounding:
+            # conditions are about the sign of such sums.
+            (f"jnp.fft.ifft({v} * (1 - 2j), axis={d}).imag", n),
             (f"jnp.fft.rfft({v}, axis={d}).real", n // 2 + 1),
             (f"jnp.fft.hfft({v} * (1 + 2j), {n}, axis={d})", n),
         ]
