@@ -370,10 +370,6 @@ std::string emit_padded(EmitCtx& c, std::string_view x, TypeRef from, const Dims
                     bracketed(part[kInterior]), " : ", signature(types, {&to, 1})));
 }
 
-std::string emit_reshaped(EmitCtx& c, std::string_view x, TypeRef from, TypeRef to) {
-  return c.line(cat("stablehlo.reshape ", x, " : ", signature({&from, 1}, {&to, 1})));
-}
-
 // The operand with as many elements behind each along an axis as go between two; `type` becomes its
 // type. Each element gets an axis of its own, which is padded and joined to the first.
 std::string emit_spread(EmitCtx& c, const Dims& interior, TypeRef& type) {
@@ -391,10 +387,13 @@ std::string emit_spread(EmitCtx& c, const Dims& interior, TypeRef& type) {
   }
   part[kLow] = part[kInterior] = Dims(apart.size());
   TypeRef of_apart = with_shape(type, apart), of_padded = with_shape(type, padded);
-  std::string made = emit_reshaped(c, c.in(0), type, of_apart);
+  auto reshaped = [&](std::string x, TypeRef from, TypeRef to) {
+    return emit_op(c, "stablehlo.reshape", {&x, 1}, {&from, 1}, to);
+  };
+  std::string made = reshaped(c.in(0), type, of_apart);
   made = emit_padded(c, made, of_apart, part, of_padded);
   type = with_shape(type, joined);
-  return emit_reshaped(c, made, of_padded, type);
+  return reshaped(made, of_padded, type);
 }
 
 void emit_pad(EmitCtx& c) {

@@ -47,9 +47,9 @@ void BatchCtx::apply(std::span<const Val> xs, const AttrsRef& with, int dim) {
   for (Value v : b.add(op, values, with)) result(val(v), dim);
 }
 
-const Op* SimplifyCtx::producer(Val v, const OpDef& made_by) const {
-  const Op* found = b.producer(v.value);
-  return found && found->info == &made_by ? found : nullptr;
+const Op* producer(Val v, const OpDef& op) {
+  const Op* found = v.builder->producer(v.value);
+  return found && found->info == &op ? found : nullptr;
 }
 
 std::optional<Literal> SimplifyCtx::splat(Val v) const {

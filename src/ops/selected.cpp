@@ -7,13 +7,6 @@
 namespace weft {
 namespace {
 
-// The op that made a value, if it is this one.
-template <OpName name>
-const Op* made_by(Val v) {
-  const Op* op = v.builder->producer(v.value);
-  return op && op->info == &op_named<name>() ? op : nullptr;
-}
-
 bool is_zero(Val x) {
   const Literal* number = x.builder->as_literal(x.value);
   return number && *number == make_literal(number->dtype, 0.0);
@@ -112,8 +105,8 @@ std::optional<Selected> selected_cotangent(Val ct, const OpDef& op, const AttrsR
     return s;
   }
   if (is_op<"broadcast_in_dim">(op)) {
-    // Where the condition was broadcast as the operand was, the sum over copies is that of elements
-    // of which all are left out or none.
+    // The operand's cotangent sums up copies. Where the condition was broadcast in the same way, a
+    // select leaves out all copies of an element or none, and can follow.
     const Op* made = made_by<"broadcast_in_dim">(s->which);
     if (!made) return {};
     Val one{ct.builder, ct.builder->operands(*made)[0]};
@@ -135,7 +128,7 @@ Val select_as(const Selected& s, Val kept) {
 }
 
 Val sum_selected(Val x, Val y) {
-  std::optional<Selected> a = selected(x), b = a ? selected(y) : std::nullopt;
+  std::optional<Selected> a = outer_select(x), b = a ? outer_select(y) : std::nullopt;
   bool same = b && same_select(*a, *b);
   return same ? select_as(*a, add_any(a->kept, b->kept)) : add_any(x, y);
 }

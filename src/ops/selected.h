@@ -1,8 +1,8 @@
-// Tangents and cotangents of which a select has left elements out.
+// Tangents and cotangents in which a select has set elements to zero.
 //
-// Such elements are zero whatever the slope of the next op is there. The product of a zero and a
-// slope that is infinite or NaN would be NaN, so a linear op is applied before the select: the
-// gradient of where(x > 0, sqrt(x), 0) is 0 at x = 0, and not NaN.
+// Such an element stays zero, whatever the slope of the next op is there. The product of zero and
+// a slope that is infinite or NaN would be NaN. So a linear op is applied before the select, and
+// the gradient of where(x > 0, sqrt(x), 0) is 0 at x = 0.
 #pragma once
 
 #include <optional>

@@ -82,9 +82,10 @@ class Differentiator {
   }
 
   // Where one operand has a tangent, the op is linear in it, and goes before a select that made it.
+  // Where the rule has one contribution per operand, each of them does.
   Values result_tangents(const OpDef& d, const RuleCtx& rule, const Values& results, Values ts) {
     auto has_one = [](Value t) { return static_cast<bool>(t); };
-    if (std::count_if(ts.begin(), ts.end(), has_one) > 1)
+    if (d.jvp_kind == JvpKind::kArgs || std::count_if(ts.begin(), ts.end(), has_one) > 1)
       return made_tangents(d, rule, results, ts);
     Value& t = *std::find_if(ts.begin(), ts.end(), has_one);
     std::optional<Selected> by = selected_tangent({&b_, t}, d, rule.in_types, rule.out_types);

@@ -91,8 +91,9 @@ class SplitBuilder final : public Builder {
     at_loc(linear_);
     if (std::count_if(operands.begin(), operands.end(), is_linear) == 1) {
       size_t i = std::find_if(operands.begin(), operands.end(), is_linear) - operands.begin();
-      std::optional<Selected> by =
-          selected_tangent({&linear_, xs[i]}, def(op), types_of(operands), types);
+      std::optional<Selected> by;
+      if (made_by<"select_n">(Val{&linear_, xs[i]}))
+        by = selected_tangent({&linear_, xs[i]}, def(op), types_of(operands), types);
       if (by) {
         xs[i] = by->kept.value;
         Val made = select_as(*by, {&linear_, linear_.add(op, xs, attrs)[0]});

@@ -258,13 +258,19 @@ const OpDef& op_named() {
   return op;
 }
 
+// The op that made a value, if the value's builder knows it and it is this one.
+WEFT_API const Op* producer(Val v, const OpDef& op);
+template <OpName name>
+const Op* made_by(Val v) {
+  return producer(v, op_named<name>());
+}
+
 // What the patterns of rewrites are made of.
 struct SimplifyCtx : RuleCtx {
-  // The op that made a value, if the builder knows it and it is this one.
-  const Op* producer(Val v, const OpDef& op) const;
+  const Op* producer(Val v, const OpDef& op) const { return weft::producer(v, op); }
   template <OpName name>
   const Op* made_by(Val v) const {
-    return producer(v, op_named<name>());
+    return weft::made_by<name>(v);
   }
   Val operand(const Op& op, size_t i) const { return {&b, b.operands(op)[i]}; }
   // Operand i of the op that made v, if it is this one; else none.
