@@ -33,6 +33,14 @@ ROWS = [
         right=np.complex64(1),
     ),
     Difference(
+        name="hard_silu_of_infinity",
+        subject="Special functions",
+        says="`nn.hard_silu(-inf)` is 0",
+        jax="NaN",
+        run=lambda m, jnp: m.nn.hard_silu(np.float32([-np.inf, np.inf])),
+        right=np.float32([0, np.inf]),
+    ),
+    Difference(
         name="poch_of_halves",
         subject="Special functions",
         says="`special.poch` in float16 is finite where its value is; poch(9, 2) is 90",

@@ -202,8 +202,8 @@ ROWS = [
     ),
     _row(
         "slice_beside_what_it_is_cut_from",
-        "`x[:7]` and `x`, both gathered from the devices that `x` is split over, do not mix",
-        "an error of XLA's verifier; where shapes allow it, other numbers",
+        "`x[:7]` and `x` keep their own rows where both are gathered from several devices",
+        "XLA refuses the program, or gives other numbers",
         _split(_slice_and_whole, ("a",), ("a",)),
         _X[:7].sum(0) + _X.sum(0),
     ),
@@ -216,8 +216,8 @@ ROWS = [
     ),
     _row(
         "spread_of_a_whole_array",
-        "a `pad` with gaps of an array that every device has whole may be split",
-        "an error of XLA's verifier",
+        "`pad` with gaps is right where every device has the operand and the result is split",
+        "XLA refuses the program",
         _spread,
         _SPREAD,
     ),

@@ -808,7 +808,8 @@ def unequal_parts():
             np.testing.assert_allclose(
                 np.asarray(weft.jit(f)(*placed)), expected, 1e-4, 1e-4, err_msg=f"{name} {spec}"
             )
-    # What devices divide is as it was, but for some windows, and one device is told nothing.
+    # Where the devices divide all axes, only some windows get constraints. A program on one device
+    # gets none.
     placed = [weft.device_put(v, split("a", mesh=mesh)) for v in (x, y)]
     for name in ("joint windows", "tangents of pools"):
         assert "constraint" in weft.jit(functions[name]).lower(*placed).as_text(), name

@@ -407,9 +407,10 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
         below. None takes the data of every process to be what its devices hold, which must be as
         many blocks in each process, and the same ones or others.
 
-    Raises TypeError for a `sharding` that is not one of these; ValueError where the data has
-    another shape than the part of the array that the devices of this process hold, and where the
-    shape is not given and does not follow.
+    Raises:
+      TypeError: `sharding` is none of these.
+      ValueError: the data does not have the shape of what the devices of this process hold, or
+        `global_shape` is None and cannot be found from the data.
     """
 
     from weft._placement import map_placed, placement_of, sharding_of

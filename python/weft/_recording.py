@@ -49,7 +49,7 @@ _core.install(reject_leaf=_reject_leaf)
 
 
 def _way_into_tree(x):
-    """How an object that is not an array could be an argument, as the end of a message."""
+    """The end of a message that refuses an object as an argument: what to do with the object."""
     if isinstance(x, (type, np.ndarray, np.generic, str, enum.Enum)):
         return ""
     if any(hasattr(x, p) for p in ("__jax_array__", "__array__", "__dlpack__")):

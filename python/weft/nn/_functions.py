@@ -201,7 +201,8 @@ def hard_sigmoid(x):
 @composite
 def hard_silu(x):
     """x * hard_sigmoid(x) (Howard et al., 2019); also called hard_swish."""
-    return x * hard_sigmoid(x)
+    # The limit is above 3, where the function becomes relu.
+    return _relu_outside(4.0, lambda x: x * hard_sigmoid(x), x)
 
 
 hard_swish = hard_silu
