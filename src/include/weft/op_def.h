@@ -327,6 +327,11 @@ struct KernelCall {
 // nullopt: there is none for operands of these types.
 using KernelRule = std::function<std::optional<KernelCall>(const CostCtx&)>;
 
+// Whether an op of these types and attributes may stand in a kernel: a function of the program that
+// XLA's compiler for CPUs emits as a whole (weft/kernel_regions.h). Ops with graphs are asked
+// without them; their graphs' ops are asked on their own.
+using InKernelRule = std::function<bool(const CostCtx&)>;
+
 // What gets through an op that holds graphs, found on masks before any of its graphs is
 // transformed.
 enum class Flow : uint8_t {
@@ -508,6 +513,11 @@ struct OpDef : OpInfo {
   // In place of emit, where the runtime has weft's kernels. An op whose time is that of a call
   // gains.
   KernelRule kernel;
+  // Null: the op may stand in no kernel, unless it has `decompose` and all ops of that may.
+  InKernelRule in_kernel;
+  // The op written in terms of others for a kernel, where a program is better off with the op
+  // itself. No results: there is no such form for these types.
+  std::function<Vals(RuleCtx&)> for_kernel;
   // In place of emit: the op written in terms of others, emitted inline.
   std::function<Vals(RuleCtx&)> decompose;
   FoldRule fold;
