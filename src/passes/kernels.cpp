@@ -34,6 +34,9 @@ constexpr std::ptrdiff_t kMaxEqualKernels = 2;
 // Bytes that a step outside of loops reads and writes at most: XLA splits what is larger among
 // threads, and refuses it in kernels. In loops larger arrays leave nothing to gain.
 constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel in
+// such a loop would keep it from that.
+constexpr int64_t kBytesOfOwnKernel = 1024;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -79,6 +82,14 @@ TypeRefs operand_types(const Graph& graph, const Op& op) {
   TypeRefs types;
   for (Value v : graph.operands(op)) types.push_back(graph.type(v));
   return types;
+}
+
+// Of what a graph takes and gives.
+int64_t border_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (TypeRef type : graph.input_types()) bytes += type->num_bytes();
+  for (TypeRef type : graph.output_types()) bytes += type->num_bytes();
+  return bytes;
 }
 
 // How often an op runs a graph.
@@ -398,6 +409,7 @@ KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Region&
 
 // XLA compiles a kernel once for each call of it.
 bool KernelChooser::is_taken(const Kernel& kernel) {
+  if (always_) return true;
   if (taken_.size() >= kMaxKernels) return false;
   if (kernel.body->num_inputs() + kernel.body->outputs().size() > kMaxBorder) return false;
   auto is_equal = [&](const GraphRef& other) {
@@ -417,6 +429,7 @@ AttrsRef KernelChooser::with_kernels_inside(const Graph& graph, const Op& op, do
   bool is_loop = def(*op.info).loop.parts || op.info == &op_named<"while">();
   return map_graphs(op.attrs, [&](const GraphRef& g) {
     if (std::ranges::find(run, g.get()) == run.end()) return g;
+    if (is_loop && !always_ && border_bytes(*g) < kBytesOfOwnKernel) return g;
     return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop);
   });
 }
