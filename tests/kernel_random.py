@@ -38,7 +38,8 @@ SHARP = [
     "jnp.floor({f} * 4)", "jnp.round({f} * 3)", "jnp.sign({f})", "jnp.abs({f})", "{f} % {g}",
     "jnp.where({f} > {g}, {f}, -{g})", "jnp.copysign({f}, {g})",
     "jnp.where(jnp.isnan({f}), {g}, {f})",
-    "jnp.power(jnp.abs({f}), {g})", "jnp.where({p}, jnp.inf, {f})", "jnp.nextafter(*map(lax.stop_gradient, ({f}, {g})))",
+    "jnp.power(jnp.abs({f}), {g})", "jnp.where({p}, jnp.inf, {f})",
+    "jnp.nextafter(*map(lax.stop_gradient, ({f}, {g})))",
     "jnp.where({i} == 3, jnp.nan, {f})", "{f} * 0.0", "jnp.exp({f} * 30)", "jnp.trunc({f} * 5)",
     "jnp.nan_to_num({f})", "lax.lgamma(jnp.abs({f}) + 1)", "jnp.arcsin({f})", "jnp.log1p({f})",
 ]  # fmt: skip

@@ -32,7 +32,11 @@ def test_programs_give_what_they_give_without_kernels(first):
 def test_comparisons_tell_bits_apart():
     x = np.array([0.0, np.nan, 1.0], "f")
     assert kernel_random.is_same(x, np.array([0.0, -np.nan, 1.0], "f"))
-    for other in ([-0.0, np.nan, 1.0], [0.0, 0.0, 1.0], [0.0, np.nan, np.nextafter(1, 2)]):
+    for other in (
+        [-0.0, np.nan, 1.0],
+        [0.0, 0.0, 1.0],
+        [0.0, np.nan, np.nextafter(np.float32(1), np.float32(2))],
+    ):
         assert not kernel_random.is_same(x, np.array(other, "f"))
     assert not kernel_random.is_same(x, x.astype("f8"))
 
