@@ -337,11 +337,9 @@ def main():
                 helped.setdefault(name, size)
     table(["outside of loops, us", "numbers", "as XLA splits it", "one thread"], rows)
 
-        gains = ", ".join(f"{name} {size}" for name, size in helped.items()) or "none"
+    gains = ", ".join(f"{name} {size}" for name, size in helped.items()) or "none"
     print(f"\n// threads help from so many numbers on: {gains};")
-    print(
-        f"// written out, products are faster up to {max(wins, default=0)} x {max(wins, default=0)}"
-    )
+    print(f"// products are slower written out from n = {min(loses, default=sizes[-1] + 1)} on")
     constants = {
         "kThunk": thunk,
         "kBranch": choice,
