@@ -204,6 +204,8 @@ class Tolls {
 
 class KernelChooser {
  public:
+  explicit KernelChooser(bool always) : always_(always) {}
+
   std::shared_ptr<const Kernels> run(const GraphRef& graph) {
     GraphRef made = rewritten(graph, 1, false);
     if (kernels_.empty()) return nullptr;
@@ -222,11 +224,12 @@ class KernelChooser {
       ops.push_back(op);
       toll.add(x);
     }
-    bool is_worth_it() const {
-      return toll.may_stand && toll.size <= kMaxSize && toll.gains() &&
-             (toll.has_graphs || toll.steps >= kMinSteps);
-    }
   };
+  bool is_worth_it(const Region& region) const {
+    const Toll& toll = region.toll;
+    if (!toll.may_stand || toll.size > kMaxSize) return false;
+    return always_ || (toll.gains() && (toll.has_graphs || toll.steps >= kMinSteps));
+  }
   // A region as the op that is to stand for it.
   struct Kernel {
     Values inputs, outputs;  // of the program
@@ -241,6 +244,7 @@ class KernelChooser {
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
 
+  const bool always_;  // whether a region need not gain
   Tolls tolls_;
   GraphMemo bodies_{[this](const GraphRef& graph) {
     GraphBuilder b;
@@ -270,7 +274,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     Toll toll = tolls_.of(graph, op, uses);
     double most = toll.has_graphs || in_loop ? kMaxBytesInLoop : kMaxBytesOutside;
     may[i] = toll.may_stand && toll.size <= kMaxSize && toll.largest <= most &&
-             (!toll.has_graphs || toll.gains());
+             (!toll.has_graphs || always_ || toll.gains());
     tolls.push_back(toll);
   }
 
@@ -318,7 +322,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     std::map<uint32_t, Region> found;
     for (uint32_t i : taken) found[root_of(region, i)].add(i, tolls[i]);
     for (auto& [root, r] : found) {
-      if (r.is_worth_it()) {
+      if (is_worth_it(r)) {
         out.push_back(std::move(r));
         continue;
       }
@@ -424,7 +428,7 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   bool changed = false;
   const OpDef& kernel_op = op_named<"kernel">();
   for (const Region& region : regions_of(*graph, in_loop)) {
-    if (region.is_worth_it()) {
+    if (is_worth_it(region)) {
       Kernel kernel = kernel_of(*graph, region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
@@ -451,8 +455,9 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
 
 }  // namespace
 
-std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph) {
-  return KernelChooser().run(graph);
+std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice) {
+  if (choice == KernelChoice::kNever) return nullptr;
+  return KernelChooser(choice == KernelChoice::kAlways).run(graph);
 }
 
 }  // namespace weft
