@@ -473,4 +473,9 @@ std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoic
   return KernelChooser(choice == KernelChoice::kAlways).run(graph);
 }
 
+GraphRef kernels_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
+  auto made = choose_kernels(graph, KernelChoice::kAlways);
+  return made ? made->graph : graph;
+}
+
 }  // namespace weft

@@ -43,6 +43,7 @@ GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& 
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+GraphRef kernels_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 
 // What scan_products does to a loop.
