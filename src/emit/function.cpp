@@ -30,6 +30,7 @@ std::string numbered(std::string_view prefix, uint32_t n) {
 // call of a function, or a product. A product that sums up one term or none becomes element-wise.
 bool is_kernel(std::string_view text, std::span<const TypeRef> operands) {
   if (text.starts_with("\"stablehlo.custom_call\"")) return true;
+  if (text.starts_with("func.call ")) return text.find(kNoInline) != text.npos;
   constexpr std::string_view kSummed = "contracting_dims = [";
   size_t i = text.find(kSummed);
   if (!text.starts_with("stablehlo.dot_general ") || i == std::string_view::npos) return false;

@@ -1,7 +1,8 @@
 // Ops that call a graph: jit, made by a jitted function called inside another program; fusion, made
 // by passes to keep a group of ops together; kernel, made by passes of what XLA is to emit as one
-// function; and composite, which a compiler may replace by an implementation of its own. Effects
-// are those of the graph. A transform of a call is a call of the transformed graph.
+// function; noinline_call, of what is to be computed once; and composite, which a compiler may
+// replace by an implementation of its own. Effects are those of the graph. A transform of a call is
+// a call of the transformed graph.
 #include "ops/call.h"
 
 #include <cctype>
@@ -146,10 +147,7 @@ OpDef call_op(std::string name, std::string doc, std::string attr, CallKind kind
     return c.attrs->with({{attr, c.narrowed(c.attrs->graph(attr), c.results, c.operands)}});
   };
   d.infer = [attr](const InferCtx& c) { return infer_call(c, attr); };
-  d.emit = [attr](EmitCtx& c) {
-    std::string callee = c.function(c.attr().graph(attr), c.attr().string("name"));
-    emit_results(c, cat("func.call ", callee, "(", operand_list(c), ") : ", signature(c)));
-  };
+  d.emit = [attr](EmitCtx& c) { emit_call(c, c.attr().graph(attr), c.attr().string("name")); };
   return d;
 }
 
@@ -247,9 +245,17 @@ OpDef kernel_op() {
                     CallKind::kKeep);
   d.prune = nullptr;
   d.emit = [](EmitCtx& c) {
-    std::string callee = c.function(c.attr().graph("body"), c.attr().string("name"));
-    emit_results(
-        c, cat("func.call ", callee, "(", operand_list(c), ")", kKernelCall, " : ", signature(c)));
+    emit_call(c, c.attr().graph("body"), c.attr().string("name"), kKernelCall);
+  };
+  return d;
+}
+
+OpDef noinline_call_op() {
+  OpDef d = call_op("noinline_call", "Calls a graph that stays a function of its own.", "jaxpr",
+                    CallKind::kKeep);
+  d.in_kernel = is_same_in_kernel;
+  d.emit = [](EmitCtx& c) {
+    emit_call(c, c.attr().graph("jaxpr"), c.attr().string("name"), kNoInline);
   };
   return d;
 }
@@ -261,6 +267,7 @@ void register_call(OpRegistry& r) {
   jit.in_kernel = is_same_in_kernel;
   r.add(std::move(jit));
   r.add(kernel_op());
+  r.add(noinline_call_op());
   r.add(composite_op());
   OpDef fusion =
       call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep);

@@ -170,12 +170,13 @@ ProductSizes sizes_of(TypeRef lhs, TypeRef rhs, const DotDims& d) {
 
 // Products of small matrices: a call of XLA's library takes about a microsecond whatever their
 // size, a sum of products about 40 ns and 0.08 more for each of them (tools/bench/README.md). A
-// product with a vector calls no library. Sums of kLibrarySum terms in all call another one.
-constexpr int64_t kSmallAxis = 12, kLibrarySum = 4096;
+// product with a vector calls no library.
+constexpr double kMostProducts = 1024;
+constexpr int64_t kMostTerms = 12;
 
 bool is_small(const ProductSizes& n) {
-  return n.rows > 1 && n.columns > 1 && n.terms > 0 && n.terms <= kSmallAxis &&
-         std::min(n.rows, n.columns) <= kSmallAxis && n.products() < kLibrarySum;
+  return n.rows > 1 && n.columns > 1 && n.terms > 0 && n.terms <= kMostTerms &&
+         n.products() <= kMostProducts;
 }
 
 bool is_small(EmitCtx& c, const DotDims& d) {
@@ -213,6 +214,13 @@ Val sum_of_products(Val x, Val y, const DotDims& d) {
       {summed});
 }
 
+GraphRef graph_of_sum(TypeRef lhs, TypeRef rhs, const DotDims& d) {
+  GraphBuilder b;
+  Val x{&b, b.input(lhs)}, y{&b, b.input(rhs)};
+  Value sum = sum_of_products(x, y, d).value;
+  return b.finish({&sum, 1});
+}
+
 // Products that a kernel makes as sums, and a program as a call of the library. From 48 terms on
 // such sums take many times as long.
 constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
@@ -223,19 +231,21 @@ Vals sum_for_kernel(RuleCtx& c) {
   ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
   if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)
     return {};
-  return {sum_of_products(c.x(0), c.x(1), d)};
+  return apply(
+      "noinline_call", {c.x(0), c.x(1)},
+      {{"name", std::string("product")}, {"jaxpr", graph_of_sum(c.in_types[0], c.in_types[1], d)}});
 }
 
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
 // sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
 // of more than two terms there must be something to gain.
-constexpr int64_t kAlwaysInTerms = 2, kMostTerms = 4, kManyElements = 1 << 13;
+constexpr int64_t kAlwaysInTerms = 2, kFewTerms = 4, kManyElements = 1 << 13;
 
 bool gains_from_terms(EmitCtx& c, const DotDims& d) {
   TypeRef lhs = c.in_type(0), out = c.out_type();
   if (c.platform() != "cpu" || !is_plain_product(c) || d.lhs_batch.empty()) return false;
   int64_t terms = product(pick(lhs->shape(), d.lhs_contract));
-  return terms > 1 && terms <= (out->num_elements() >= kManyElements ? kMostTerms : kAlwaysInTerms);
+  return terms > 1 && terms <= (out->num_elements() >= kManyElements ? kFewTerms : kAlwaysInTerms);
 }
 
 Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
@@ -309,7 +319,7 @@ Val product_along_rows(Val x, Val y, const DotDims& d, const AttrRecord& attrs, 
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
   if (is_small(c, d))
-    return emit_as(c, [&](const Vals& xs) { return sum_of_products(xs[0], xs[1], d); });
+    return emit_call(c, graph_of_sum(c.in_type(0), c.in_type(1), d), "product", kNoInline);
   if (gains_from_terms(c, d))
     return emit_as(
         c, [&](const Vals& xs) { return sum_of_outer_products(xs[0], xs[1], d, c.out_type()); });

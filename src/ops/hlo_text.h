@@ -67,4 +67,16 @@ inline void emit_results(EmitCtx& c, std::string_view text) {
   if (token) c.set_token(nth(n));
 }
 
+// The op as a call of a function that holds the graph; `attributes` of the call, " {...}". One that
+// is `kNoInline` stays a function of its own: what it gives is computed once, and so is what it
+// takes, where XLA would compute them again in each kernel that reads them.
+inline constexpr std::string_view kNoInline =
+    " {mhlo.frontend_attributes = {inlineable = \"false\"}}";
+inline void emit_call(EmitCtx& c, const GraphRef& graph, std::string_view name,
+                      std::string_view attributes = {}) {
+  std::string callee = c.function(graph, name);
+  emit_results(
+      c, cat("func.call ", callee, "(", operand_list(c), ")", attributes, " : ", signature(c)));
+}
+
 }  // namespace weft

@@ -34,9 +34,12 @@ constexpr std::ptrdiff_t kMaxEqualKernels = 2;
 // Bytes that a step outside of loops reads and writes at most: XLA splits what is larger among
 // threads, and refuses it in kernels. In loops larger arrays leave nothing to gain.
 constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
-// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel in
-// such a loop would keep it from that.
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel
+// in such a loop would keep it from that.
 constexpr int64_t kBytesOfOwnKernel = 1024;
+// Emission cuts chains of steps that XLA would follow by recursion (emit/writer.h), by barriers,
+// which XLA refuses in kernels. Of this length no chain is cut.
+constexpr int kMaxChain = 2500, kChainOfOther = 40;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -50,6 +53,7 @@ struct Toll {
   double steps = 0, size = 0;      // of the text, where a loop stands once
   bool has_graphs = false;         // of a loop or a branch
   double largest = 0;              // bytes that a step reads and writes
+  int chain = 0;                   // of steps that use each other's results: see kMaxChain
 
   void add(const Toll& x, double times = 1) {
     may_stand &= x.may_stand;
@@ -76,6 +80,24 @@ struct Uses {
   }
   std::vector<uint32_t> count;
   std::vector<bool> is_output;
+};
+
+// The longest chain of ops up to each value, by the lengths of the ops.
+class Chains {
+ public:
+  explicit Chains(const Graph& graph) : graph_(graph), lengths_(graph.num_values()) {}
+  // Of ops in their order; the length up to the results.
+  int add(const Op& op, int length) {
+    int longest = 0;
+    for (Value v : graph_.operands(op))
+      if (!v.is_literal()) longest = std::max(longest, lengths_[v.id]);
+    for (uint32_t i = 0; i < op.num_results; ++i) lengths_[op.results_begin + i] = longest + length;
+    return longest + length;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<int> lengths_;
 };
 
 TypeRefs operand_types(const Graph& graph, const Op& op) {
@@ -109,7 +131,12 @@ class Tolls {
     if (known != graphs_.end()) return known->second;
     Toll sum;
     Uses uses(graph);
-    for (const Op& op : graph.ops()) sum.add(of(graph, op, uses));
+    Chains chains(graph);
+    for (const Op& op : graph.ops()) {
+      Toll toll = of(graph, op, uses);
+      sum.add(toll);
+      sum.chain = std::max(sum.chain, chains.add(op, toll.chain));
+    }
     return graphs_.emplace(&graph, sum).first->second;
   }
 
@@ -128,8 +155,10 @@ class Tolls {
       return {.may_stand = false};
     }
     std::vector<const Graph*> run = graphs_run(graph, op);
+    toll.chain = std::max(toll.chain, def(*op.info).elementwise ? 1 : kChainOfOther);
     if (op.attrs)
       for_each_graph(op.attrs, [&](const GraphRef& inner) {
+        toll.chain = std::max(toll.chain, of(*inner).chain + kChainOfOther);
         if (std::ranges::find(run, inner.get()) == run.end()) {
           toll.may_stand &= of(*inner).may_stand;
           return;
@@ -238,7 +267,7 @@ class KernelChooser {
   };
   bool is_worth_it(const Region& region) const {
     const Toll& toll = region.toll;
-    if (!toll.may_stand || toll.size > kMaxSize) return false;
+    if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
     return always_ || (toll.gains() && (toll.has_graphs || toll.steps >= kMinSteps));
   }
   // A region as the op that is to stand for it.
@@ -331,7 +360,12 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
         if (!v.is_literal() && is_taken[maker[v.id]])
           region[root_of(region, maker[v.id])] = root_of(region, i);
     std::map<uint32_t, Region> found;
-    for (uint32_t i : taken) found[root_of(region, i)].add(i, tolls[i]);
+    Chains chains(graph);
+    for (uint32_t i : taken) {
+      Region& r = found[root_of(region, i)];
+      r.add(i, tolls[i]);
+      r.toll.chain = std::max(r.toll.chain, chains.add(graph.op(i), tolls[i].chain));
+    }
     for (auto& [root, r] : found) {
       if (is_worth_it(r)) {
         out.push_back(std::move(r));
@@ -341,6 +375,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
       for (uint32_t i : r.ops) {
         Region one;
         one.add(i, tolls[i]);
+        one.toll.chain = tolls[i].chain;
         one.toll.may_stand = tolls[i].has_graphs;
         out.push_back(std::move(one));
       }
