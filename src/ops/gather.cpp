@@ -3,6 +3,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/kernel_types.h"
 #include "ops/limits.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -151,6 +152,7 @@ OpDef gather_op() {
   d.transpose = transpose_gather;
   d.batch = batch_gather;
   d.emit = emit_gather;
+  d.in_kernel = only_moves;
   d.check = [](CheckCtx& c) {
     check_within(c, c.x(1), gather_addressing(c.attr()), c.attr().ints("slice_sizes"));
   };
