@@ -51,20 +51,14 @@ TypeRefs infer_threefry(const InferCtx& c) {
 // writing and reading them again takes longer.
 constexpr int64_t kKeptWords = 16384;
 
-// The results have one shape, whatever the operands that are scalars.
-Vals threefry_words(const Vals& xs, const Dims& shape) {
-  Vals words = threefry(xs[0], xs[1], xs[2], xs[3]);
-  for (Val& v : words) v = broadcast_to(v, shape);
-  return words;
-}
-
 // A function, since a program draws many times and the rounds are a hundred ops.
 void emit_threefry(EmitCtx& c) {
   GraphBuilder b;
   Vals xs;
   for (TypeRef t : c.in_types) xs.push_back({&b, b.input(t)});
   Values results;
-  for (Val v : threefry_words(xs, c.out_type()->shape())) results.push_back(v.value);
+  for (Val v : threefry(xs[0], xs[1], xs[2], xs[3]))
+    results.push_back(broadcast_to(v, c.out_type()->shape()).value);
   std::string callee = c.function(b.finish(results), "threefry2x32");
   bool stays = c.platform() == "cpu" && c.out_type()->num_elements() <= kKeptWords;
   std::string_view attrs = stays ? " {mhlo.frontend_attributes = {inlineable = \"false\"}}" : "";
@@ -81,12 +75,9 @@ OpDef threefry2x32_op() {
   zero_tangent(d);
   d.batch = batch_elementwise;
   d.emit = emit_threefry;
-  // Written out, since a function that a kernel calls is compiled anew for each call.
-  d.for_kernel = [](RuleCtx& c) -> Vals {
-    if (c.out_types[0]->num_elements() > kKeptWords) return {};
-    return optimization_barrier(
-        threefry_words({c.x(0), c.x(1), c.x(2), c.x(3)}, c.out_types[0]->shape()));
-  };
+  // Its function stays one in kernels as well: of a few words the rounds, written out where they
+  // are used, take twice as long.
+  d.in_kernel = [](const CostCtx& c) { return c.out_types[0]->num_elements() <= kKeptWords; };
   d.cost = [](const CostCtx& c) {
     return cost_elementwise(c, 4 * kGroups * 5 + 3 * kGroups, false);
   };
