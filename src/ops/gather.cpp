@@ -151,6 +151,7 @@ OpDef gather_op() {
   d.jvp_args = {jvp_gather};
   d.transpose = transpose_gather;
   d.batch = batch_gather;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_gather;
   d.in_kernel = only_moves;
   d.check = [](CheckCtx& c) {

@@ -50,6 +50,15 @@ const Rewrite& scan_products();
 
 // What a run of an op takes, with the graphs that it runs.
 Cost op_cost(const Graph& graph, const Op& op);
+// The same if its graphs take what `of_graph` says.
+using GraphCost = std::function<Cost(const Graph&)>;
+Cost op_cost(const Graph& graph, const Op& op, const GraphCost& of_graph);
+// The graphs of an op that run when it does. A fusion is one op, whatever is in it; so is an op
+// whose graph only says how to combine two numbers.
+std::vector<const Graph*> graphs_run(const Graph& graph, const Op& op);
+
+// The ops of a graph and of those that it holds, each distinct one once.
+uint32_t count_ops(const Graph& graph);
 
 // Whether an op is one that fuse makes.
 bool is_fusion(const Op& op);

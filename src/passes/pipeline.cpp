@@ -52,10 +52,15 @@ uint32_t count_ops(const Graph& graph, std::unordered_set<const Graph*>& seen) {
   }
   return count;
 }
+
+}  // namespace
+
 uint32_t count_ops(const Graph& graph) {
   std::unordered_set<const Graph*> seen;
   return count_ops(graph, seen);
 }
+
+namespace {
 
 void verify_after(const Pass& pass, const Graph& graph) {
   try {
