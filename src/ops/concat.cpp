@@ -3,7 +3,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -456,10 +455,7 @@ OpDef pad_op() {
 }  // namespace
 
 void register_concat(OpRegistry& r) {
-  for (OpDef d : {concatenate_op(), split_op(), pad_op()}) {
-    d.in_kernel = only_moves;
-    r.add(std::move(d));
-  }
+  for (OpDef d : {concatenate_op(), split_op(), pad_op()}) r.add(std::move(d));
 }
 
 }  // namespace weft

@@ -3,7 +3,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/limits.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -438,7 +437,7 @@ bool conv_in_kernel(const CostCtx& c) {
   constexpr double kMostFlops = 100'000;
   Conv v(*c.attrs);
   TypeRef lhs = c.in_types[0], rhs = c.in_types[1];
-  if (!only_counts(c) || v.groups() != 1 || cost_conv(c).flops > kMostFlops) return false;
+  if (!is_same_in_kernel(c) || v.groups() != 1 || cost_conv(c).flops > kMostFlops) return false;
   int64_t window = 1;
   for (size_t i = 0; i < v.num_spatial(); ++i) window *= v.window(rhs, i).size;
   return window > 1 && !has_one_place(v, lhs, rhs, c.out_types[0]);

@@ -9,7 +9,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/limits.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -271,7 +270,7 @@ OpDef cumulative_op(Cumulative op) {
                  }}};
   d.cost = [](const CostCtx& c) { return cost_elementwise(c, 2, false); };
   d.emit = [op](EmitCtx& c) { emit_cumulative(c, op); };
-  d.in_kernel = only_counts;
+  d.in_kernel = is_same_in_kernel;
   return d;
 }
 

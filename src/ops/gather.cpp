@@ -3,7 +3,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/limits.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -153,7 +152,6 @@ OpDef gather_op() {
   d.batch = batch_gather;
   d.in_kernel = is_same_in_kernel;
   d.emit = emit_gather;
-  d.in_kernel = only_moves;
   d.check = [](CheckCtx& c) {
     check_within(c, c.x(1), gather_addressing(c.attr()), c.attr().ints("slice_sizes"));
   };

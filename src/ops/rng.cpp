@@ -4,7 +4,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/presets.h"
 
 namespace weft {
@@ -152,7 +151,7 @@ OpDef rng_bit_generator_op() {
   zero_tangent(d);
   d.batch = batch_rng_bit_generator;
   d.emit = emit_rng_bit_generator;
-  d.in_kernel = only_moves;
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) {  // ten rounds of four words by four
     Cost cost = cost_bytes(c);
     cost.flops = 10 * static_cast<double>(c.out_types[1]->num_bytes());

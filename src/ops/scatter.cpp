@@ -4,7 +4,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "weft/registry.h"
@@ -319,7 +318,7 @@ class WindowsInTurn {
 constexpr int64_t kWrittenOut = 4, kMostInLoop = 256;
 
 Vals scatter_for_kernel(RuleCtx& c, const Combine& combine) {
-  if (c.in_types[2]->num_elements() == 0) return {c.x(0)};
+  if (!is_same_in_kernel({c.in_types, c.out_types, c.attrs.get(), {}})) return {};
   WindowsInTurn windows(c, combine);
   if (windows.count() > kMostInLoop) return {};
   return {windows.count() <= kWrittenOut ? windows.written_out(c.x(0)) : windows.as_loop(c.x(0))};
@@ -347,12 +346,8 @@ void place_scatter(PlaceCtx& c) {
   place_dims(c, to);
 }
 
-bool sums_in_kernels(DType d) { return is_complex(d) || counts_in_kernels(d); }
-
-// `in_kernels` says for which dtypes there is a form for kernels; null: for none.
 OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine combine,
-                 bool (*in_kernels)(DType), bool rounds = false,
-                 std::optional<AttrSpec> attr = std::nullopt) {
+                 bool rounds = false, std::optional<AttrSpec> attr = std::nullopt) {
   OpDef d;
   d.name = std::move(name);
   d.doc = std::move(doc);
@@ -372,10 +367,7 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   d.batch = batch_scatter;
   d.place = place_scatter;
   d.emit = [name = d.name, combine, rounds](EmitCtx& c) { emit_scatter(c, name, combine, rounds); };
-  if (in_kernels)
-    d.for_kernel = [combine, in_kernels](RuleCtx& c) -> Vals {
-      return in_kernels(c.in_types[0]->dtype()) ? scatter_for_kernel(c, combine) : Vals{};
-    };
+  d.for_kernel = [combine](RuleCtx& c) { return scatter_for_kernel(c, combine); };
   d.check = [](CheckCtx& c) {
     Addressing a = scatter_addressing(c.attr());
     check_within(c, c.x(1), a, window_sizes(a, c.in_types[0], c.in_types[2]));
@@ -391,11 +383,10 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
 }
 
 OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Val (*combine)(Val, Val),
-                 bool (*in_kernels)(DType), bool rounds = false) {
+                 bool rounds = false) {
   return scatter_op(
       std::move(name), std::move(doc), dtypes,
-      [combine](const AttrRecord&, Val old, Val update) { return combine(old, update); },
-      in_kernels, rounds);
+      [combine](const AttrRecord&, Val old, Val update) { return combine(old, update); }, rounds);
 }
 
 // scatter-apply: the graph is applied to each element as often as windows hold it. The updates only
@@ -427,38 +418,37 @@ void custom(OpDef& d, JvpRule jvp, TransposeRule transpose = nullptr) {
 void register_scatter(OpRegistry& r) {
   OpDef replace = scatter_op(
       "scatter", "An array with windows replaced by updates.", kAnyElement,
-      +[](Val, Val update) { return update; }, moves_in_kernels);
+      +[](Val, Val update) { return update; });
   custom(replace, jvp_replace, transpose_replace);
   r.add(std::move(replace));
 
   OpDef sum = scatter_op("scatter-add", "An array with updates added to windows of it.", kNumbers,
-                         add, sums_in_kernels, true);
+                         add, true);
   r.add(linear(sum, transpose_add, {0, 2}));
-  OpDef difference =
-      scatter_op("scatter-sub", "An array with updates subtracted from windows of it.", kNumbers,
-                 sub, sums_in_kernels, true);
+  OpDef difference = scatter_op(
+      "scatter-sub", "An array with updates subtracted from windows of it.", kNumbers, sub, true);
   r.add(linear(difference, transpose_add, {0, 2}));
 
   OpDef multiply = scatter_op("scatter-mul", "An array with windows of it multiplied by updates.",
-                              kNumbers, mul, counts_in_kernels, true);
+                              kNumbers, mul, true);
   multiply.jvp_kind = JvpKind::kArgs;
   multiply.jvp_args = {jvp_multiply_operand, nullptr, jvp_multiply_updates};
   multiply.transpose = transpose_multiply;
   r.add(std::move(multiply));
 
-  OpDef lower = scatter_op("scatter-min", "The lesser of windows of an array and updates.",
-                           kAnyDType, min, counts_in_kernels);
+  OpDef lower =
+      scatter_op("scatter-min", "The lesser of windows of an array and updates.", kAnyDType, min);
   custom(lower, jvp_extreme);
   r.add(std::move(lower));
-  OpDef upper = scatter_op("scatter-max", "The greater of windows of an array and updates.",
-                           kAnyDType, max, counts_in_kernels);
+  OpDef upper =
+      scatter_op("scatter-max", "The greater of windows of an array and updates.", kAnyDType, max);
   custom(upper, jvp_extreme);
   r.add(std::move(upper));
 
-  OpDef apply =
-      scatter_op("scatter-apply", "An array with a function applied to windows of it.", kAnyDType,
-                 apply_graph, counts_in_kernels, false, AttrSpec{"jaxpr", AttrType::kGraph});
+  OpDef apply = scatter_op("scatter-apply", "An array with a function applied to windows of it.",
+                           kAnyDType, apply_graph, false, AttrSpec{"jaxpr", AttrType::kGraph});
   apply.infer = infer_apply;
+  apply.for_kernel = nullptr;  // its graph takes one number
   r.add(std::move(apply));
 }
 

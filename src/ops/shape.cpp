@@ -3,7 +3,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/place.h"
 #include "ops/presets.h"
 #include "ops/products.h"
@@ -426,10 +425,8 @@ OpDef iota_op() {
 
 void register_shape(OpRegistry& r) {
   for (OpDef d :
-       {reshape_op(), squeeze_op(), broadcast_in_dim_op(), transpose_op(), rev_op(), iota_op()}) {
-    d.in_kernel = only_moves;
+       {reshape_op(), squeeze_op(), broadcast_in_dim_op(), transpose_op(), rev_op(), iota_op()})
     r.add(std::move(d));
-  }
 }
 
 }  // namespace weft

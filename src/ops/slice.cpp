@@ -4,7 +4,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/partition.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -439,10 +438,7 @@ OpDef dynamic_update_slice_op() {
 }  // namespace
 
 void register_slice(OpRegistry& r) {
-  for (OpDef d : {slice_op(), dynamic_slice_op(), dynamic_update_slice_op()}) {
-    d.in_kernel = only_moves;
-    r.add(std::move(d));
-  }
+  for (OpDef d : {slice_op(), dynamic_slice_op(), dynamic_update_slice_op()}) r.add(std::move(d));
 }
 
 }  // namespace weft

@@ -7,7 +7,6 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
-#include "ops/kernel_types.h"
 #include "ops/limits.h"
 #include "ops/order.h"
 #include "ops/place.h"
@@ -106,9 +105,10 @@ constexpr int64_t kFewestCounted = 1024;
 // In kernels, which one thread runs.
 constexpr int64_t kMostCompared = 1 << 16;
 
-bool fits_kernel(TypeRef x, int axis) {
-  return moves_in_kernels(x->dtype()) && x->dim(axis) <= kMostCounted &&
-         x->num_elements() * x->dim(axis) <= kMostCompared;
+bool is_for_kernel(const RuleCtx& c, int axis) {
+  TypeRef x = c.in_types[0];
+  return is_same_in_kernel({c.in_types, c.out_types, c.attrs.get(), {}}) &&
+         x->dim(axis) <= kMostCounted && x->num_elements() * x->dim(axis) <= kMostCompared;
 }
 
 Vals sort_by_counting(const Vals& xs, const AttrRecord& attrs) {
@@ -207,11 +207,10 @@ OpDef sort_op() {
   d.emit = emit_in_bytes("sort", emit_sort);
   d.for_kernel = [](RuleCtx& c) -> Vals {
     int axis = static_cast<int>(c.attr().integer("dimension"));
+    if (!is_for_kernel(c, axis)) return {};
     Vals xs;
     for (size_t i = 0; i < c.size(); ++i) xs.push_back(c.x(i));
-    if (!std::ranges::all_of(c.in_types, [&](TypeRef x) { return fits_kernel(x, axis); }))
-      return {};
-    return c.in_types[0]->num_elements() == 0 ? xs : sort_by_counting(xs, c.attr());
+    return sort_by_counting(xs, c.attr());
   };
   d.simplify = {{"sort_one", "along an axis of size 1 -> x", [](SimplifyCtx& c) {
                    Vals xs;
@@ -328,7 +327,7 @@ OpDef top_k_op() {
   d.emit = emit_top_k;
   d.for_kernel = [](RuleCtx& c) -> Vals {
     int axis = static_cast<int>(c.attr().integer("axis"));
-    if (c.out_types[0]->num_elements() == 0 || !fits_kernel(c.in_types[0], axis)) return {};
+    if (!is_for_kernel(c, axis)) return {};
     return top_k_by_counting(c.x(0), axis, c.attr().integer("k"));
   };
   d.cost = [](const CostCtx& c) {
