@@ -127,6 +127,18 @@ def test_scatter_programs(name):
     )
 
 
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_scatter_of_products(count):
+    """A product is rounded before it is added, as where XLA's scatter reads it from memory."""
+    rng = np.random.default_rng(0)
+    x, y, z = rng.standard_normal((3, LANES, 50)).astype(np.float32)
+
+    def function(x, y, z, i):
+        return x.at[i].add(y[:count] * z[:count]), (x * y).at[i].add(z[:count])
+
+    _check(function, x, y, z, _indices(np.int32, 0, 50, count))
+
+
 SHAPES = [((2,), 0), ((7,), 0), ((32,), 0), ((3, 5), 1), ((5, 3), 0), ((2, 6, 3), 1)]
 
 

@@ -283,6 +283,12 @@ class WindowsInTurn {
   }
 
  private:
+  // A number that stands in memory for XLA's scatter of several windows. Else the compiler would
+  // join its last operation with the combining one, and round once.
+  Val stored(Val x) const {
+    return count_ > 1 && is_float(x.dtype()) ? apply1("clamp", {x, x, x}) : x;
+  }
+
   // Unless it is moved inside, a window that is not within the array changes nothing.
   Val write(Val x, const Vals& starts, Val update) const {
     DType dtype = starts.empty() ? DType::kI32 : starts[0].dtype();
@@ -299,7 +305,7 @@ class WindowsInTurn {
       if (is_signed_int(dtype)) fits = logical_and(fits, ge(starts[i], number(0)));
       inside = inside ? logical_and(inside, fits) : fits;
     }
-    Val old = dynamic_slice(x, at, sizes_), made = combine_(attrs_, old, update);
+    Val old = dynamic_slice(x, at, sizes_), made = combine_(attrs_, stored(old), stored(update));
     return dynamic_update_slice(x, inside ? select(inside, made, old) : made, at);
   }
 
