@@ -186,11 +186,11 @@ GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
 }
 
 // The graph with kernels in place of what is better off as one; else itself.
-GraphRef with_kernels(const GraphRef& graph, const Places& places, bool is_wanted,
+GraphRef with_kernels(const GraphRef& graph, const Places& places, KernelChoice choice,
                       std::vector<Kernels::Kernel>& kernels) {
   const Place& place = place_of(places.at);
-  if (!is_wanted || !place.on_one_device() || place.devices->platform != "cpu") return graph;
-  auto made = unlocked(*graph, [&] { return choose_kernels(graph); });
+  if (!place.on_one_device() || place.devices->platform != "cpu") return graph;
+  auto made = unlocked(*graph, [&] { return choose_kernels(graph, choice); });
   if (!made) return graph;
   kernels.insert(kernels.end(), made->kernels.begin(), made->kernels.end());
   return made->graph;
@@ -354,6 +354,15 @@ Cut cut_named(PyObject* name) {
   if (text == "unrolled") return Cut::kUnrolled;
   raise_error("AttributeValueError",
               "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '", text, "'");
+}
+
+KernelChoice kernels_named(PyObject* name) {
+  std::string_view text = utf8(name);
+  if (text == "auto") return KernelChoice::kAuto;
+  if (text == "always") return KernelChoice::kAlways;
+  if (text == "never") return KernelChoice::kNever;
+  raise_error("AttributeValueError", "kernels: expected 'auto', 'always' or 'never'; got '", text,
+              "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,

@@ -21,10 +21,11 @@ enum class Cut : uint8_t { kWhole, kBlocks, kAuto, kUnrolled };
 struct CompileChoice {
   int xla_options = 0;  // see compiler_options_number
   Cut cut = Cut::kWhole;
-  bool kernels = true;  // whether parts may become kernels
+  KernelChoice kernels = KernelChoice::kAuto;
   friend bool operator==(const CompileChoice&, const CompileChoice&) = default;
 };
-Cut cut_named(PyObject* name);  // "whole", "blocks", "auto" or "unrolled"
+Cut cut_named(PyObject* name);               // "whole", "blocks", "auto" or "unrolled"
+KernelChoice kernels_named(PyObject* name);  // "auto", "always" or "never"
 
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {

@@ -131,9 +131,9 @@ void bind_stages(nb::module_& m) {
       .def(
           "compile",
           [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options, const nb::str& cut, bool kernels) {
+             nb::object compiler_options, const nb::str& cut, const nb::str& kernels) {
             CompileChoice how{compiler_options_number(compiler_options.ptr()), cut_named(cut.ptr()),
-                              kernels};
+                              kernels_named(kernels.ptr())};
             return ProgramObject{program_for(*t.entry, places.places, keep_unused, how), t.entry};
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),

@@ -170,7 +170,7 @@ _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
 _CUTS = ("auto", "whole", "blocks", "unrolled")
 _EFFORTS = ("fast_compile", "balanced", "fast_run")
-_KERNELS = ("auto", "never")
+_KERNELS = ("auto", "always", "never")
 
 
 def _device_of(device, backend):
@@ -220,7 +220,7 @@ def _make(
     in_shardings=None,
     out_shardings=None,
     compile="auto",
-    kernels=True,
+    kernels="auto",
     exact_ints=False,
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
@@ -244,7 +244,9 @@ def _make(
     is_placed = in_shardings is not None or out_shardings is not None
     own = (*options, *target[:2]) if target != _ANY_TARGET else options
     traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile, exact_ints, kernels)
+    jitted: Any = _core.JitFunction(
+        fun, name, *options, traces, *target, compile, exact_ints, kernels
+    )
     functools.update_wrapper(jitted, fun)
     if not hasattr(fun, "__name__"):
         jitted.__name__ = name
@@ -255,7 +257,7 @@ def _make(
     if not library:
         # What weft.aot tells from other options.
         jitted._made_with = (options, target, compile, kernels)
-    if (compile, kernels) != ("auto", True):
+    if (compile, kernels) != ("auto", "auto"):
         jitted._compile = (compile, kernels)
     return jitted
 
@@ -329,7 +331,7 @@ def jit(
         count before it. Within another trace all but "balanced" are refused (ValueError).
       kernels: "auto", parts of the program that are small become functions that XLA's compiler for
         CPUs emits as a whole, loops and branches included, where they run faster so by estimate;
-        "never", none does. Results are the same but for the order of sums.
+        "always", wherever that is possible; "never", none does. See docs/small_programs.md.
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -350,7 +352,7 @@ def jit(
             f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"
         )
     if kernels not in _KERNELS:
-        raise AttributeValueError(f"kernels: expected 'auto' or 'never'; got {kernels!r}")
+        raise AttributeValueError(f"kernels: expected 'auto', 'always' or 'never'; got {kernels!r}")
     options = (
         static_argnums,
         static_argnames,
@@ -364,7 +366,7 @@ def jit(
         in_shardings,
         out_shardings,
         "whole" if (compile, optimize) == ("auto", "fast_run") else compile,
-        kernels == "auto",
+        kernels,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)

@@ -702,7 +702,7 @@ class Lowered(_Stage):
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         function = self._traced._function
-        cut, kernels = getattr(function, "_compile", ("auto", True))
+        cut, kernels = getattr(function, "_compile", ("auto", "auto"))
         return lambda: Compiled(
             self, self._core.compile(self._places, function._keep_unused, options, cut, kernels)
         )

@@ -34,6 +34,9 @@ constexpr std::ptrdiff_t kMaxEqualKernels = 2;
 // Bytes that a step outside of loops reads and writes at most: XLA splits what is larger among
 // threads, and refuses it in kernels. In loops larger arrays leave nothing to gain.
 constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel in
+// such a loop would keep it from that.
+constexpr int64_t kBytesOfOwnKernel = 1024;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -79,6 +82,14 @@ TypeRefs operand_types(const Graph& graph, const Op& op) {
   TypeRefs types;
   for (Value v : graph.operands(op)) types.push_back(graph.type(v));
   return types;
+}
+
+// Of what a graph takes and gives.
+int64_t border_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (TypeRef type : graph.input_types()) bytes += type->num_bytes();
+  for (TypeRef type : graph.output_types()) bytes += type->num_bytes();
+  return bytes;
 }
 
 // How often an op runs a graph.
@@ -204,6 +215,8 @@ class Tolls {
 
 class KernelChooser {
  public:
+  explicit KernelChooser(bool always) : always_(always) {}
+
   std::shared_ptr<const Kernels> run(const GraphRef& graph) {
     GraphRef made = rewritten(graph, 1, false);
     if (kernels_.empty()) return nullptr;
@@ -222,11 +235,12 @@ class KernelChooser {
       ops.push_back(op);
       toll.add(x);
     }
-    bool is_worth_it() const {
-      return toll.may_stand && toll.size <= kMaxSize && toll.gains() &&
-             (toll.has_graphs || toll.steps >= kMinSteps);
-    }
   };
+  bool is_worth_it(const Region& region) const {
+    const Toll& toll = region.toll;
+    if (!toll.may_stand || toll.size > kMaxSize) return false;
+    return always_ || (toll.gains() && (toll.has_graphs || toll.steps >= kMinSteps));
+  }
   // A region as the op that is to stand for it.
   struct Kernel {
     Values inputs, outputs;  // of the program
@@ -241,6 +255,7 @@ class KernelChooser {
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
 
+  const bool always_;  // whether a region need not gain
   Tolls tolls_;
   GraphMemo bodies_{[this](const GraphRef& graph) {
     GraphBuilder b;
@@ -270,7 +285,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     Toll toll = tolls_.of(graph, op, uses);
     double most = toll.has_graphs || in_loop ? kMaxBytesInLoop : kMaxBytesOutside;
     may[i] = toll.may_stand && toll.size <= kMaxSize && toll.largest <= most &&
-             (!toll.has_graphs || toll.gains());
+             (!toll.has_graphs || always_ || toll.gains());
     tolls.push_back(toll);
   }
 
@@ -318,7 +333,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     std::map<uint32_t, Region> found;
     for (uint32_t i : taken) found[root_of(region, i)].add(i, tolls[i]);
     for (auto& [root, r] : found) {
-      if (r.is_worth_it()) {
+      if (is_worth_it(r)) {
         out.push_back(std::move(r));
         continue;
       }
@@ -394,6 +409,7 @@ KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Region&
 
 // XLA compiles a kernel once for each call of it.
 bool KernelChooser::is_taken(const Kernel& kernel) {
+  if (always_) return true;
   if (taken_.size() >= kMaxKernels) return false;
   if (kernel.body->num_inputs() + kernel.body->outputs().size() > kMaxBorder) return false;
   auto is_equal = [&](const GraphRef& other) {
@@ -413,6 +429,7 @@ AttrsRef KernelChooser::with_kernels_inside(const Graph& graph, const Op& op, do
   bool is_loop = def(*op.info).loop.parts || op.info == &op_named<"while">();
   return map_graphs(op.attrs, [&](const GraphRef& g) {
     if (std::ranges::find(run, g.get()) == run.end()) return g;
+    if (is_loop && !always_ && border_bytes(*g) < kBytesOfOwnKernel) return g;
     return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop);
   });
 }
@@ -424,7 +441,7 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   bool changed = false;
   const OpDef& kernel_op = op_named<"kernel">();
   for (const Region& region : regions_of(*graph, in_loop)) {
-    if (region.is_worth_it()) {
+    if (is_worth_it(region)) {
       Kernel kernel = kernel_of(*graph, region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
@@ -451,8 +468,9 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
 
 }  // namespace
 
-std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph) {
-  return KernelChooser().run(graph);
+std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice) {
+  if (choice == KernelChoice::kNever) return nullptr;
+  return KernelChooser(choice == KernelChoice::kAlways).run(graph);
 }
 
 }  // namespace weft

@@ -21,7 +21,13 @@ struct Kernels {
   std::vector<Kernel> kernels;
 };
 
-// Chooses regions of an optimised program on one device of a CPU; null if there is none that gains.
-WEFT_API std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph);
+enum class KernelChoice : uint8_t {
+  kNever,
+  kAuto,    // what runs faster so, by estimate
+  kAlways,  // whatever may be part of a kernel
+};
+
+// Chooses regions of an optimised program on one device of a CPU; null if there is none.
+WEFT_API std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice);
 
 }  // namespace weft
