@@ -101,7 +101,7 @@ Val order_by_counting(const Vals& keys, int axis) {
 // and elsewhere.
 constexpr int64_t kMostCounted = 32;
 // Outside of kernels, with fewer elements in all, they take longer to compile than is gained.
-constexpr int64_t kFewestCounted = 1024;
+constexpr int64_t kFewestCounted = 4096;
 // In kernels, which one thread runs.
 constexpr int64_t kMostCompared = 1 << 16;
 
