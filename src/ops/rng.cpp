@@ -76,7 +76,9 @@ OpDef threefry2x32_op() {
   d.emit = emit_threefry;
   // Its function stays one in kernels as well: of a few words the rounds, written out where they
   // are used, take twice as long.
-  d.in_kernel = [](const CostCtx& c) { return c.out_types[0]->num_elements() <= kKeptWords; };
+  d.in_kernel = [](const CostCtx& c) {
+    return is_same_in_kernel(c) && c.out_types[0]->num_elements() <= kKeptWords;
+  };
   d.cost = [](const CostCtx& c) {
     return cost_elementwise(c, 4 * kGroups * 5 + 3 * kGroups, false);
   };

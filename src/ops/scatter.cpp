@@ -319,8 +319,8 @@ class WindowsInTurn {
   Val updates_;  // [windows, sizes of a window]
 };
 
-// In kernels XLA has no scatter. Up to so many windows are written out; of more a loop takes longer
-// for each than XLA's scatter, but less than a kernel saves.
+// In kernels XLA has no scatter. Up to so many windows are written out, and up to so many are gone
+// through in a loop. With more of them XLA's scatter is faster than a kernel.
 constexpr int64_t kWrittenOut = 4, kMostInLoop = 256;
 
 Vals scatter_for_kernel(RuleCtx& c, const Combine& combine) {

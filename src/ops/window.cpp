@@ -564,7 +564,7 @@ OpDef scatter_add_op() {
   };
   d.batch = [](BatchCtx& c) { batch_windows(c); };
   d.emit = emit_scatter_add;
-  // XLA's own op is none that a kernel takes.
+  // Kernels do not take the op that XLA has for it.
   d.in_kernel = [](const CostCtx& c) {
     return is_same_in_kernel(c) && gains_from_choices(Windows(*c.attrs));
   };
