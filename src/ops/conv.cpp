@@ -431,6 +431,18 @@ void place_conv(PlaceCtx& c) {
   place_dims(c, to);
 }
 
+// XLA makes products, which may go to a library that kernels do without, of windows that stand in
+// one place and of those of one element. Of larger convolutions the kernel's loop is slower.
+bool conv_in_kernel(const CostCtx& c) {
+  constexpr double kMostFlops = 100'000;
+  Conv v(*c.attrs);
+  TypeRef lhs = c.in_types[0], rhs = c.in_types[1];
+  if (!is_same_in_kernel(c) || v.groups() != 1 || cost_conv(c).flops > kMostFlops) return false;
+  int64_t window = 1;
+  for (size_t i = 0; i < v.num_spatial(); ++i) window *= v.window(rhs, i).size;
+  return window > 1 && !has_one_place(v, lhs, rhs, c.out_types[0]);
+}
+
 OpDef conv_op() {
   OpDef d;
   d.name = "conv_general_dilated";
@@ -452,6 +464,7 @@ OpDef conv_op() {
   d.transpose = transpose_conv;
   d.batch = batch_conv;
   d.emit = emit_conv;
+  d.in_kernel = conv_in_kernel;
   d.cost = cost_conv;
   return d;
 }

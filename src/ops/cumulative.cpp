@@ -270,6 +270,7 @@ OpDef cumulative_op(Cumulative op) {
                  }}};
   d.cost = [](const CostCtx& c) { return cost_elementwise(c, 2, false); };
   d.emit = [op](EmitCtx& c) { emit_cumulative(c, op); };
+  d.in_kernel = is_same_in_kernel;
   return d;
 }
 

@@ -74,6 +74,11 @@ OpDef threefry2x32_op() {
   zero_tangent(d);
   d.batch = batch_elementwise;
   d.emit = emit_threefry;
+  // Its function stays one in kernels as well: of a few words the rounds, written out where they
+  // are used, take twice as long.
+  d.in_kernel = [](const CostCtx& c) {
+    return is_same_in_kernel(c) && c.out_types[0]->num_elements() <= kKeptWords;
+  };
   d.cost = [](const CostCtx& c) {
     return cost_elementwise(c, 4 * kGroups * 5 + 3 * kGroups, false);
   };
@@ -148,6 +153,7 @@ OpDef rng_bit_generator_op() {
   zero_tangent(d);
   d.batch = batch_rng_bit_generator;
   d.emit = emit_rng_bit_generator;
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) {  // ten rounds of four words by four
     Cost cost = cost_bytes(c);
     cost.flops = 10 * static_cast<double>(c.out_types[1]->num_bytes());

@@ -228,6 +228,108 @@ void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine, bool 
   });
 }
 
+// A scatter as reads and writes of one window after the other, in the order of XLA's scatter for
+// CPUs.
+class WindowsInTurn {
+ public:
+  WindowsInTurn(const RuleCtx& c, const Combine& combine)
+      : attrs_(c.attr()),
+        combine_(combine),
+        a_(scatter_addressing(c.attr())),
+        sizes_(window_sizes(a_, c.in_types[0], c.in_types[2])),
+        axes_(a_.index_map) {
+    axes_.append(a_.batching);
+    Dims of_indices = other_axes(c.in_types[2]->rank(), a_.window_axes), order = of_indices;
+    Dims shape = pick(c.in_types[2]->shape(), of_indices);
+    count_ = product(shape);
+    order.append(a_.window_axes);
+    updates_ = reshape(transpose(c.x(2), order), inserted(sizes_, 0, count_));
+    Val indices = convert(c.x(1), index_dtype(c.in_types[1]->dtype(), c.in_types[0]->shape()));
+    int64_t components = indices.shape().back();
+    Val vectors = reshape(indices, {count_, components});
+    for (int64_t i = 0; i < components; ++i)
+      starts_.push_back(reshape(slice(vectors, {0, i}, {count_, i + 1}), {count_}));
+    for (int64_t axis : a_.indices_batching) {
+      Val place = iota(c.b, make_type(indices.dtype(), shape), static_cast<int>(axis));
+      starts_.push_back(reshape(place, {count_}));
+    }
+  }
+
+  int64_t count() const { return count_; }
+
+  Val written_out(Val x) const {
+    for (int64_t i = 0; i < count_; ++i) {
+      Dims from(sizes_.size() + 1), to = inserted(sizes_, 0, i + 1);
+      from[0] = i;
+      Vals starts;
+      for (Val all : starts_) starts.push_back(reshape(slice(all, {i}, {i + 1}), {}));
+      x = write(x, starts, reshape(slice(updates_, from, to), sizes_));
+    }
+    return x;
+  }
+
+  Val as_loop(Val x) const {
+    GraphBuilder body;
+    Val carried{&body, body.input(x.type())};
+    Vals starts, operands{x};
+    for (Val all : starts_) {
+      starts.push_back({&body, body.input(scalar_type(all.dtype()))});
+      operands.push_back(all);
+    }
+    operands.push_back(updates_);
+    Val next = write(carried, starts, {&body, body.input(with_shape(updates_.type(), sizes_))});
+    return scan_over(*x.builder, operands, body.finish({&next.value, 1}),
+                     {.length = count_, .num_carry = 1})[0];
+  }
+
+ private:
+  // A number that stands in memory for XLA's scatter of several windows. Else the compiler would
+  // join its last operation with the combining one, and round once.
+  Val stored(Val x) const {
+    return count_ > 1 && is_float(x.dtype()) ? apply1("clamp", {x, x, x}) : x;
+  }
+
+  // Unless it is moved inside, a window that is not within the array changes nothing.
+  Val write(Val x, const Vals& starts, Val update) const {
+    DType dtype = starts.empty() ? DType::kI32 : starts[0].dtype();
+    auto number = [&](int64_t n) {
+      return Val{x.builder, x.builder->literal(make_literal(dtype, n))};
+    };
+    Vals at(sizes_.size(), number(0));
+    Val inside;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      size_t axis = static_cast<size_t>(axes_[i]);
+      at[axis] = starts[i];
+      if (i >= a_.index_map.size() || a_.mode == "clip") continue;
+      Val fits = le(starts[i], number(x.shape()[axis] - sizes_[axis]));
+      if (is_signed_int(dtype)) fits = logical_and(fits, ge(starts[i], number(0)));
+      inside = inside ? logical_and(inside, fits) : fits;
+    }
+    Val old = dynamic_slice(x, at, sizes_), made = combine_(attrs_, stored(old), stored(update));
+    return dynamic_update_slice(x, inside ? select(inside, made, old) : made, at);
+  }
+
+  const AttrRecord& attrs_;
+  const Combine& combine_;
+  Addressing a_;
+  Dims sizes_;  // of a window
+  Dims axes_;   // of the array, along which starts count
+  int64_t count_;
+  Vals starts_;  // for each of these axes, of all windows
+  Val updates_;  // [windows, sizes of a window]
+};
+
+// In kernels XLA has no scatter. Up to so many windows are written out, and up to so many are gone
+// through in a loop. With more of them XLA's scatter is faster than a kernel.
+constexpr int64_t kWrittenOut = 4, kMostInLoop = 256;
+
+Vals scatter_for_kernel(RuleCtx& c, const Combine& combine) {
+  if (!is_same_in_kernel({c.in_types, c.out_types, c.attrs.get(), {}})) return {};
+  WindowsInTurn windows(c, combine);
+  if (windows.count() > kMostInLoop) return {};
+  return {windows.count() <= kWrittenOut ? windows.written_out(c.x(0)) : windows.as_loop(c.x(0))};
+}
+
 // As the array is split; not along dimensions in which windows are placed.
 void place_scatter(PlaceCtx& c) {
   Addressing a = scatter_addressing(c.attr());
@@ -271,6 +373,7 @@ OpDef scatter_op(std::string name, std::string doc, DTypeSet dtypes, Combine com
   d.batch = batch_scatter;
   d.place = place_scatter;
   d.emit = [name = d.name, combine, rounds](EmitCtx& c) { emit_scatter(c, name, combine, rounds); };
+  d.for_kernel = [combine](RuleCtx& c) { return scatter_for_kernel(c, combine); };
   d.check = [](CheckCtx& c) {
     Addressing a = scatter_addressing(c.attr());
     check_within(c, c.x(1), a, window_sizes(a, c.in_types[0], c.in_types[2]));
@@ -351,6 +454,7 @@ void register_scatter(OpRegistry& r) {
   OpDef apply = scatter_op("scatter-apply", "An array with a function applied to windows of it.",
                            kAnyDType, apply_graph, false, AttrSpec{"jaxpr", AttrType::kGraph});
   apply.infer = infer_apply;
+  apply.for_kernel = nullptr;  // its graph takes one number
   r.add(std::move(apply));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/axes.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
+#include "ops/limits.h"
 #include "ops/order.h"
 #include "ops/place.h"
 #include "ops/presets.h"
@@ -57,46 +58,6 @@ GraphRef comparator(std::span<const TypeRef> types, int64_t num_keys) {
   return b.finish({&before.value, 1});
 }
 
-bool is_narrow(TypeRef type) { return is_integer(type->dtype()) && info(type->dtype()).bits < 8; }
-
-// XLA sorts no integers of less than 8 bits.
-bool emit_sort_of_wider(EmitCtx& c) {
-  if (std::none_of(c.in_types.begin(), c.in_types.end(), is_narrow)) return false;
-  GraphBuilder b;
-  Vals xs;
-  std::vector<std::string> args;
-  for (size_t i = 0; i < c.size(); ++i) {
-    Val x{&b, b.input(c.in_type(i))};
-    xs.push_back(is_narrow(c.in_type(i)) ? convert(x, DType::kI8) : x);
-    args.push_back(c.in(i));
-  }
-  const OpDef& op = op_named<"sort">();
-  Values results;
-  NamedAttr attrs[] = {{"dimension", c.attr().at("dimension")},
-                       {"is_stable", c.attr().at("is_stable")},
-                       {"num_keys", c.attr().at("num_keys")}};
-  Vals sorted = apply(op, xs, AttrRecord::make(op.name, op.attrs, attrs));
-  for (size_t i = 0; i < c.size(); ++i)
-    results.push_back(convert(sorted[i], c.out_type(i)->dtype()).value);
-  std::vector<std::string> made = c.inline_graph(*b.finish(results), args);
-  for (size_t i = 0; i < made.size(); ++i) c.set_out(i, std::move(made[i]));
-  return true;
-}
-
-void emit_sort(EmitCtx& c) {
-  if (c.in_type(0)->num_elements() == 0) {
-    for (size_t i = 0; i < c.size(); ++i) c.set_out(i, c.in(i));
-    return;
-  }
-  if (emit_sort_of_wider(c)) return;
-  std::string region =
-      c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
-  emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
-                      ") <{dimension = ", c.attr().integer("dimension"),
-                      " : i64, is_stable = ", c.attr().boolean("is_stable") ? "true" : "false",
-                      "}> (", region, ") : ", signature(c)));
-}
-
 // x[.., indices[.., i, ..], ..] along an axis.
 Val take_along(Val x, Val indices, int axis) {
   Addressing a{.dropped = {axis},
@@ -108,6 +69,104 @@ Val take_along(Val x, Val indices, int axis) {
   Dims sizes;
   for (int64_t n : x.shape()) sizes.push_back(std::min<int64_t>(n, 1));
   return gather(x, expand_dim(indices, x.rank()), a, sizes);
+}
+
+// Which element along the axis comes first, second and so on in the increasing order of keys, of
+// which the earlier ones count more; equals stay in their order. The place of each is how many come
+// before it, by a comparison of every two.
+Val order_by_counting(const Vals& keys, int axis) {
+  Builder& b = *keys[0].builder;
+  int last = keys[0].rank() - 1;
+  Dims shape = keys[0].shape();
+  int64_t n = shape[static_cast<size_t>(axis)];
+  shape.erase(static_cast<size_t>(axis));
+  shape.append(Dims{n, n});
+  Dims lead = count_up(last), rows = lead, columns = lead;
+  rows.push_back(last);
+  columns.push_back(last + 1);
+  TypeRef pairs = make_type(DType::kI32, shape);
+  Val row = iota(b, pairs, last), column = iota(b, pairs, last + 1), before = lt(column, row);
+  for (size_t i = keys.size(); i-- > 0;) {
+    Val key = move_axis(keys[i], axis, last);
+    Val x = broadcast_in_dim(key, shape, columns), y = broadcast_in_dim(key, shape, rows);
+    before = logical_or(lt(x, y), logical_and(eq(x, y), before));
+  }
+  Val place = reduce_sum(convert(before, DType::kI32), {last + 1});
+  Val stands_here = eq(broadcast_in_dim(place, shape, columns), row);
+  Val order = reduce_sum(select(stands_here, column, zeros(b, pairs)), {last + 1});
+  return move_axis(order, last, axis);
+}
+
+// Up to so many along the axis, comparisons of every two take less time than XLA's sort, in kernels
+// and elsewhere.
+constexpr int64_t kMostCounted = 32;
+// Outside of kernels, with fewer elements in all, they take longer to compile than is gained.
+constexpr int64_t kFewestCounted = 4096;
+// In kernels, which one thread runs.
+constexpr int64_t kMostCompared = 1 << 16;
+
+bool is_for_kernel(const RuleCtx& c, int axis) {
+  TypeRef x = c.in_types[0];
+  return is_same_in_kernel({c.in_types, c.out_types, c.attrs.get(), {}}) &&
+         x->dim(axis) <= kMostCounted && x->num_elements() * x->dim(axis) <= kMostCompared;
+}
+
+Vals sort_by_counting(const Vals& xs, const AttrRecord& attrs) {
+  int axis = static_cast<int>(attrs.integer("dimension"));
+  Vals keys, sorted;
+  for (int64_t i = 0; i < attrs.integer("num_keys"); ++i)
+    for (Val part : parts(xs[static_cast<size_t>(i)])) keys.push_back(part);
+  Val order = order_by_counting(keys, axis);
+  for (Val x : xs) sorted.push_back(take_along(x, order, axis));
+  return sorted;
+}
+
+bool is_narrow(TypeRef type) { return is_integer(type->dtype()) && info(type->dtype()).bits < 8; }
+
+// As what `write` makes of the operands.
+void emit_as_all(EmitCtx& c, const std::function<Vals(const Vals&)>& write) {
+  GraphBuilder b;
+  Vals xs;
+  std::vector<std::string> args;
+  for (size_t i = 0; i < c.size(); ++i) {
+    xs.push_back({&b, b.input(c.in_type(i))});
+    args.push_back(c.in(i));
+  }
+  Values results;
+  for (Val v : write(xs)) results.push_back(v.value);
+  std::vector<std::string> made = c.inline_graph(*b.finish(results), args);
+  for (size_t i = 0; i < made.size(); ++i) c.set_out(i, std::move(made[i]));
+}
+
+// XLA sorts no integers of less than 8 bits.
+Vals sort_wider(const EmitCtx& c, Vals xs) {
+  for (Val& x : xs)
+    if (is_narrow(x.type())) x = convert(x, DType::kI8);
+  const OpDef& op = op_named<"sort">();
+  Vals sorted = apply(op, xs, c.attr().with({}));
+  for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = convert(sorted[i], c.out_type(i)->dtype());
+  return sorted;
+}
+
+void emit_sort(EmitCtx& c) {
+  if (c.in_type(0)->num_elements() == 0) {
+    for (size_t i = 0; i < c.size(); ++i) c.set_out(i, c.in(i));
+    return;
+  }
+  if (std::any_of(c.in_types.begin(), c.in_types.end(), is_narrow))
+    return emit_as_all(c, [&](const Vals& xs) { return sort_wider(c, xs); });
+  TypeRef x = c.in_type(0);
+  bool is_counted = c.platform() == "cpu" && !c.has_several_devices() &&
+                    x->num_elements() >= kFewestCounted &&
+                    x->dim(static_cast<int>(c.attr().integer("dimension"))) <= kMostCounted;
+  if (is_counted)
+    return emit_as_all(c, [&](const Vals& xs) { return sort_by_counting(xs, c.attr()); });
+  std::string region =
+      c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
+  emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
+                      ") <{dimension = ", c.attr().integer("dimension"),
+                      " : i64, is_stable = ", c.attr().boolean("is_stable") ? "true" : "false",
+                      "}> (", region, ") : ", signature(c)));
 }
 
 // Sorts positions along, by which the tangents are then reordered.
@@ -146,6 +205,13 @@ OpDef sort_op() {
     c.apply(xs, c.attrs->with({{"dimension", shifted(c.attr().integer("dimension"), at)}}), at);
   };
   d.emit = emit_in_bytes("sort", emit_sort);
+  d.for_kernel = [](RuleCtx& c) -> Vals {
+    int axis = static_cast<int>(c.attr().integer("dimension"));
+    if (!is_for_kernel(c, axis)) return {};
+    Vals xs;
+    for (size_t i = 0; i < c.size(); ++i) xs.push_back(c.x(i));
+    return sort_by_counting(xs, c.attr());
+  };
   d.simplify = {{"sort_one", "along an axis of size 1 -> x", [](SimplifyCtx& c) {
                    Vals xs;
                    if (c.in_types[0]->dim(static_cast<int>(c.attr().integer("dimension"))) > 1)
@@ -220,6 +286,25 @@ void emit_top_k(EmitCtx& c) {
   }
 }
 
+// The order of the bits, as signed integers: -nan first, -0 before 0, nan last.
+Val in_total_order(Val x) {
+  if (!is_float(x.dtype())) return x;
+  if (info(x.dtype()).bits < 32) x = convert(x, DType::kF32);
+  DType dtype = info(x.dtype()).bits == 64 ? DType::kI64 : DType::kI32;
+  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
+  Val most{x.builder, x.builder->literal(highest(dtype))};
+  return select(lt(bits, zeros_like(bits)), apply1("xor", {bits, most}), bits);
+}
+
+Vals top_k_by_counting(Val x, int axis, int64_t k) {
+  // Turned around: from the greatest on.
+  Val order = order_by_counting({logical_not(in_total_order(x))}, axis);
+  Dims kept = x.shape();
+  kept[static_cast<size_t>(axis)] = k;
+  order = slice(order, Dims(kept.size()), kept);
+  return {take_along(x, order, axis), order};
+}
+
 OpDef top_k_op() {
   OpDef d;
   d.name = "top_k";
@@ -240,6 +325,11 @@ OpDef top_k_op() {
             c.dim(0));
   };
   d.emit = emit_top_k;
+  d.for_kernel = [](RuleCtx& c) -> Vals {
+    int axis = static_cast<int>(c.attr().integer("axis"));
+    if (!is_for_kernel(c, axis)) return {};
+    return top_k_by_counting(c.x(0), axis, c.attr().integer("k"));
+  };
   d.cost = [](const CostCtx& c) {
     Cost cost = cost_bytes(c);
     double k = static_cast<double>(c.attrs->integer("k"));

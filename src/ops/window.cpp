@@ -252,6 +252,7 @@ OpDef reduce_window_op() {
   };
   d.batch = batch_reduce_window;
   d.emit = [](EmitCtx& c) { emit_reduce_window(c, *c.attr().graph("jaxpr")); };
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) {
     Cost cost = cost_windows(c, c.out_types[0]);
     cost.flops *= static_cast<double>(c.out_types.size());
@@ -332,6 +333,7 @@ OpDef named_reduce_window(std::string name, std::string doc, DTypeSet dtypes,
                window_text(Windows(c.attr()), true), "}> (", c.region(*body, "stablehlo.return"),
                ") : ", signature(types, c.out_types)));
   };
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) { return cost_windows(c, c.out_types[0]); };
   return d;
 }
@@ -454,6 +456,7 @@ OpDef gather_add_op() {
   };
   d.batch = [](BatchCtx& c) { batch_windows(c); };
   d.emit = emit_gather_add;
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) { return cost_windows(c, c.out_types[0]); };
   return d;
 }
@@ -561,6 +564,10 @@ OpDef scatter_add_op() {
   };
   d.batch = [](BatchCtx& c) { batch_windows(c); };
   d.emit = emit_scatter_add;
+  // Kernels do not take the op that XLA has for it.
+  d.in_kernel = [](const CostCtx& c) {
+    return is_same_in_kernel(c) && gains_from_choices(Windows(*c.attrs));
+  };
   d.cost = [](const CostCtx& c) { return cost_windows(c, c.in_types[0]); };
   return d;
 }

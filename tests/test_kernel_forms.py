@@ -1,0 +1,254 @@
+"""Ops that XLA does not take in kernels, which are written in others there (OpDef::for_kernel), and
+those that it takes as they are: bit for bit what a program without kernels gives.
+"""
+
+import jaxlib
+import numpy as np
+import pytest
+
+import weft
+from weft import lax, numpy as wnp
+
+FLOATS = [np.float32, np.float64]
+INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+ODD = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0]
+LANES = 6  # of each program, one step of a loop each
+
+
+def _sample(dtype, *shape, seed=0):
+    """Numbers of which some are equal; floats with every odd one."""
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random((LANES, *shape)) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(0 if dtype.kind == "u" else -4, 5, (LANES, *shape)).astype(dtype)
+    x = (np.round(2 * rng.standard_normal((LANES, *shape))) / 2).astype(dtype)
+    odd = rng.permutation(x.size)[: len(ODD)]
+    x.reshape(-1)[odd] = np.array(ODD[: len(odd)], dtype)
+    return x
+
+
+def _indices(dtype, low, high, *shape, seed=1):
+    return np.random.default_rng(seed).integers(low, high, (LANES, *shape)).astype(dtype)
+
+
+def _outcome(function, args, kernels):
+    def run(*all_args):
+        return lax.map(lambda each: function(*each), all_args)
+
+    compiled = weft.jit(run, kernels=kernels).lower(*args).compile()
+    # What XLA refused is compiled without the mark of kernels.
+    in_kernel = bool(compiled.kernels) and "xla_cpu_small_call" in compiled.as_text()
+    return [np.asarray(x) for x in weft.tree_util.tree_leaves(compiled(*args))], in_kernel
+
+
+def _check(function, *args, nans=False, joins=False):
+    """One kernel, and the same bits; with `nans`, any NaN is as good as another; with `joins`, a
+    product may be added to another number without being rounded, as XLA does from 0.12 on."""
+    with weft.enable_x64(True):
+        made, in_kernel = _outcome(function, args, "always")
+        expected, _ = _outcome(function, args, "never")
+    assert in_kernel
+    assert len(made) == len(expected)
+    for x, y in zip(made, expected, strict=True):
+        assert x.dtype == y.dtype
+        if nans and x.dtype.kind == "f":
+            x, y = (np.where(z != z, np.nan, z) for z in (x, y))
+        if joins and not jaxlib.__version__.startswith("0.10."):
+            np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
+        else:
+            assert x.tobytes() == y.tobytes(), (x, y)
+
+
+SCATTERS = {
+    "scatter": lax.scatter,
+    "add": lax.scatter_add,
+    "sub": lax.scatter_sub,
+    "mul": lax.scatter_mul,
+    "min": lax.scatter_min,
+    "max": lax.scatter_max,
+}
+MODES = {
+    "clip": lax.GatherScatterMode.CLIP,
+    "drop": lax.GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+}
+
+
+def _numbers(window, dropped, to):
+    return lax.ScatterDimensionNumbers(window, dropped, to)
+
+
+@pytest.mark.parametrize("count", [1, 3, 12])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op", SCATTERS)
+def test_scatter(op, mode, count):
+    low, high = (0, 8) if mode == "promise_in_bounds" else (-3, 11)
+
+    def function(x, i, u):
+        numbers = _numbers((), (0,), (0,))
+        return SCATTERS[op](x, i, u, numbers, mode=MODES[mode])
+
+    indices = _indices(np.int32, low, high, count, 1)
+    _check(function, _sample(np.float32, 8), indices, _sample(np.float32, count), nans=True)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS, bool])
+@pytest.mark.parametrize("op", ["scatter", "max"])
+def test_scatter_dtypes(op, dtype):
+    def function(x, i, u):
+        return SCATTERS[op](x, i, u, _numbers((), (0,), (0,)), mode="drop")
+
+    _check(function, _sample(dtype, 8), _indices(np.int32, -2, 10, 7, 1), _sample(dtype, 7))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize("mode", ["drop", "clip"])
+def test_scatter_windows(mode, dtype):
+    def function(x, i, u):  # windows that overlap, and reach out of the array
+        return lax.scatter_add(x, i, u, _numbers((0, 2), (), (1, 0)), mode=mode)
+
+    arrays = _sample(np.int32, 7, 9), _indices(dtype, 0, 9, 5, 2), _sample(np.int32, 2, 5, 3)
+    _check(function, *arrays)
+
+
+SCATTER_PROGRAMS = {
+    "rows": lambda x, i: x.at[i].set(x[:5] * 2),
+    "pairs": lambda x, i: x.at[i, i + 1].max(3),
+    "one": lambda x, i: x.at[i[0], i[1]].set(7),
+    "two axes of indices": lambda x, i: x.at[i[:4].reshape(2, 2)].add(x[:4].reshape(2, 2, -1)),
+    "lanes": lambda x, i: weft.vmap(lambda y, j: y.at[j].add(y[0], mode="drop"))(x[:5], i),
+    "lanes of several": lambda x, i: weft.vmap(lambda y: y.at[i].set(y[0], mode="drop"))(x),
+    "gradient": lambda x, i: weft.grad(lambda y: wnp.sum(y[i] ** 2))(x),
+    "histogram": lambda x, i: wnp.zeros(9, np.int32).at[i].add(1),
+}
+
+
+@pytest.mark.parametrize("name", SCATTER_PROGRAMS)
+def test_scatter_programs(name):
+    _check(
+        SCATTER_PROGRAMS[name], _sample(np.float32, 7, 9), _indices(np.int32, -9, 9, 5), nans=True
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_scatter_of_products(count):
+    """A product is rounded before it is added, as where XLA's scatter reads it from memory."""
+    rng = np.random.default_rng(0)
+    x, y, z = rng.standard_normal((3, LANES, 50)).astype(np.float32)
+
+    def function(x, y, z, i):
+        return x.at[i].add(y[:count] * z[:count]), (x * y).at[i].add(z[:count])
+
+    _check(function, x, y, z, _indices(np.int32, 0, 50, count), joins=True)
+
+
+SHAPES = [((2,), 0), ((7,), 0), ((32,), 0), ((3, 5), 1), ((5, 3), 0), ((2, 6, 3), 1)]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTS, bool])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_sort(dtype, shape, axis):
+    x = _sample(dtype, *shape)
+    _check(lambda x: (lax.sort(x, axis), wnp.argsort(x, axis)), x)
+    for k in (1, shape[axis]):
+        _check(lambda x, k=k: lax.top_k(x, k, axis=axis), x)
+
+
+@pytest.mark.parametrize("num_keys", [1, 2, 3])
+def test_sort_of_several(num_keys):
+    def function(x, y, z):
+        return lax.sort((x, y, z), num_keys=num_keys)
+
+    _check(function, _sample(np.int8, 20), _sample(np.float32, 20), _sample(np.float64, 20, seed=1))
+
+
+SORT_PROGRAMS = {
+    "median": wnp.median,
+    "quantile": lambda x: wnp.quantile(x, 0.3),
+    "partition": lambda x: wnp.partition(x, 4),
+    "searchsorted": lambda x: wnp.searchsorted(wnp.sort(x), x[:5]),
+    "lexsort": lambda x: wnp.lexsort((x, x[::-1])),
+    "gradient": lambda x: weft.grad(lambda y: wnp.sum(wnp.sort(y) * wnp.arange(12.0)))(x),
+    "lanes": lambda x: weft.vmap(wnp.sort)(x.reshape(3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SORT_PROGRAMS)
+def test_sort_programs(name):
+    x = np.random.default_rng(0).standard_normal((LANES, 12))
+    _check(SORT_PROGRAMS[name], x, joins=name == "quantile")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, np.float16, np.int16, np.complex64])
+@pytest.mark.parametrize("shape", [(400, 16), (16, 400)])
+def test_sort_of_many_rows(shape, dtype):
+    """Rows of few elements are sorted as in kernels by any program."""
+    if dtype == np.complex64:
+        x = _sample(np.float32, *shape)[0] + 1j * _sample(np.float32, *shape, seed=1)[0]
+    else:
+        x = _sample(dtype, *shape)[0]
+    axis = int(np.argmin(shape))
+    with weft.enable_x64(True):
+        order = np.asarray(weft.jit(lambda x: wnp.argsort(x, axis))(x))
+        made = np.asarray(weft.jit(lambda x: lax.sort(x, axis))(x))
+    if dtype != np.complex64:  # NumPy puts NaN elsewhere
+        assert order.tolist() == np.argsort(x, axis, kind="stable").tolist()
+    assert "stablehlo.sort" not in weft.jit(lambda x: lax.sort(x, axis)).lower(x).as_text()
+    assert made.tobytes() == np.take_along_axis(x, order, axis).tobytes()
+
+
+RUNNING = ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"]
+
+
+@pytest.mark.parametrize("size", [7, 40])
+@pytest.mark.parametrize("name", RUNNING)
+def test_running(name, size):
+    for dtype in FLOATS if name == "cumlogsumexp" else [*FLOATS, np.int32]:
+        x = _sample(dtype, size, 3)
+        x = x * dtype(0.7) if dtype in FLOATS else x  # sums that round
+        for reverse in (False, True):
+
+            def function(x, reverse=reverse):
+                return getattr(lax, name)(x, 0, reverse) + x
+
+            _check(function, x, nans=True)
+
+
+def _pooled(x):
+    return lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID")
+
+
+WINDOWS = {
+    "sums": lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 3), (1, 1), "SAME"),
+    "maxima": _pooled,
+    "products": lambda x: lax.reduce_window(x, 1.0, lax.mul, (2, 3), (1, 2), ((1, 0), (2, 1))),
+    "gradient": lambda x: weft.grad(lambda y: wnp.sum(_pooled(y) ** 2))(x),
+    "tangent": lambda x: weft.jvp(_pooled, (x,), (x * 2,)),
+    "convolution": lambda x: lax.conv(
+        wnp.round(4 * x)[None, None], x[None, None, :2, :3].round(), (1, 1), "SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name):
+    # The terms of a convolution are added up in another order, so that they have to be exact.
+    x = np.random.default_rng(0).standard_normal((LANES, 6, 8)).astype(np.float32)
+    _check(WINDOWS[name], x)
+
+
+RANDOM = {
+    "bits": lambda key: weft.random.bits(key, (5,)),
+    "split": lambda key: weft.random.split(key, 3),
+    "uniform": lambda key: weft.random.uniform(key, (), np.float32),
+    "normal": lambda key: weft.random.normal(key, (7,), np.float32),
+    "permutation": lambda key: weft.random.permutation(key, 7),
+    "generator": lambda key: lax.rng_bit_generator(wnp.concatenate([key, key]), (5,), np.uint32),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random(name):
+    _check(RANDOM[name], np.arange(2 * LANES, dtype=np.uint32).reshape(LANES, 2))
