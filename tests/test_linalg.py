@@ -23,7 +23,8 @@ rng = np.random.default_rng(0)
 A = rng.normal(size=(3, 3)).astype(np.float32)
 S = (A @ A.T + 3 * np.eye(3)).astype(np.float32)
 R = rng.normal(size=(4, 3)).astype(np.float32)
-LARGE = 5  # Smaller matrices are written out on CPU: src/ops/linalg_small.h.
+# Smaller matrices, and stacks of those with one row less, are written out: src/ops/linalg_small.h.
+LARGE = 5
 
 
 def assert_close(x, y, tolerance=2e-5):
@@ -278,6 +279,15 @@ def calls_nothing(function, *args):
     return "custom_call" not in weft.jit(function).lower(*args).as_text()
 
 
+def of_each(function, *stacks):
+    """The function of one matrix after the other, each written out."""
+    compiled = weft.jit(function)
+    made = [weft.tree.leaves(compiled(*xs)) for xs in zip(*stacks, strict=True)]
+    assert calls_nothing(function, *[x[0] for x in stacks])
+    assert calls_nothing(weft.vmap(function), *stacks) == (max(stacks[0].shape[1:]) < LARGE - 1)
+    return [np.stack(xs) for xs in zip(*made, strict=True)]
+
+
 def hard_matrices(m, n, dtype):
     """Random, graded, large, ill-conditioned and almost singular ones."""
     random = np.random.default_rng(m * 10 + n)
@@ -311,18 +321,17 @@ def worst(differences, sizes, dtype):
 def test_lu_of_small_matrices(n, dtype, wide):
     for m in {1, n, LARGE - 1}:
         a, k = hard_matrices(m, n, dtype), min(m, n)
-        assert calls_nothing(linalg.lu, a)
-        factors, pivots, order = map(np.asarray, linalg.lu(a))
-        exact = factors.astype("complex128")
-        product = (np.tril(exact[..., :k], -1) + np.eye(m, k)) @ np.triu(exact[..., :k, :])
+        factors, pivots, order = of_each(linalg.lu, a)
         rows = np.take_along_axis(a, order[..., None], -2)
-        # LAPACK's are at most 1.2 here.
-        assert worst(product - rows, a, dtype) < 3
+        for made in (factors, weft.vmap(linalg.lu)(a)[0]):
+            exact = np.asarray(made).astype("complex128")
+            product = (np.tril(exact[..., :k], -1) + np.eye(m, k)) @ np.triu(exact[..., :k, :])
+            # LAPACK's are at most 1.2 here.
+            assert worst(product - rows, a, dtype) < 3
         for x, row_swaps in zip(a, pivots, strict=True):
             expected = scipy.linalg.get_lapack_funcs("getrf", (x,))(x)[1]
             assert (row_swaps == expected).all()
         assert (linalg.lu_pivots_to_permutation(pivots, m) == order).all()
-        assert (weft.vmap(linalg.lu)(a)[0] == factors).all()
 
 
 def test_pivots_of_equal_size_are_the_first_ones(wide):
@@ -339,16 +348,15 @@ def test_cholesky_of_small_matrices(n, dtype, wide):
     size = np.abs(a).max((-2, -1), keepdims=True)
     a = (a @ a.conj().swapaxes(-2, -1) + 0.1 * size**2 * np.eye(n)).astype(dtype)
     plain = lambda x: linalg.cholesky(x, symmetrize_input=False)
-    assert calls_nothing(plain, a)
-    factors = np.asarray(plain(a))
+    (factors,) = of_each(plain, a)
     exact = factors.astype("complex128")
     assert worst(exact @ exact.conj().swapaxes(-2, -1) - a, a, dtype) < 3
     assert not np.triu(factors, 1).any() and factors.dtype == dtype
     # Only the lower triangle counts.
     above = np.triu(np.full((n, n), np.nan), 1).astype(dtype)
-    assert (np.asarray(plain(a + above)) == factors).all()
+    assert (of_each(plain, a + above)[0] == factors).all()
     bad = np.stack([a[0], a[1] - 100 * size[1] ** 2 * np.eye(n), np.full((n, n), np.nan)])
-    failed = np.asarray(plain(bad.astype(dtype)))
+    (failed,) = of_each(plain, bad.astype(dtype))
     assert (failed[0] == factors[0]).all()
     assert (np.isnan(failed[1:]) == np.tril(np.ones((n, n), bool))).all()
 
@@ -367,8 +375,7 @@ def test_triangular_solve_of_small_matrices(left_side, lower, dtype, wide):
         solve = functools.partial(
             linalg.triangular_solve, transpose_a=transposed, conjugate_a=conjugated, **options
         )
-        assert calls_nothing(solve, a, b)
-        x = np.asarray(solve(a, b)).astype("complex128")
+        x = of_each(solve, a, b)[0].astype("complex128")
         t = (np.tril if lower else np.triu)(a).astype("complex128")
         if unit:
             t = t * (1 - np.eye(n)) + np.eye(n)

@@ -289,7 +289,7 @@ Vals decompose_permutation(RuleCtx& c) {
   Val order = iota(c.b, type, type->rank() - 1);
   if (count == 0 || lanes == 0) return {order};
   int64_t size = type->dim(type->rank() - 1);
-  if (c.platform == "cpu" && size <= kMostWrittenOut) return {small_permutation(pivots, size)};
+  if (c.platform == "cpu" && is_written_out(size, lanes)) return {small_permutation(pivots, size)};
   bool many = type->rank() > 1;
   if (many) {
     order = reshape(order, {lanes, type->dim(type->rank() - 1)});

@@ -286,23 +286,27 @@ Val looped_solution(const System& s) {
               })[0];
 }
 
-bool is_within(TypeRef a, int64_t most) { return std::max(rows_of(a), columns_of(a)) <= most; }
+int64_t larger_of(TypeRef a) { return std::max(rows_of(a), columns_of(a)); }
+
+bool is_written_out(TypeRef a) {
+  return linalg::is_written_out(larger_of(a), product(batch_of(a->shape())));
+}
 
 }  // namespace
 
 bool is_written_out(TypeRef a, std::string_view platform) {
-  return platform == "cpu" && has_solvers(a->dtype()) && is_within(a, kMostWrittenOut);
+  return platform == "cpu" && has_solvers(a->dtype()) && is_written_out(a);
 }
 
 Val small_cholesky(Val a) {
-  return is_within(a.type(), kMostWrittenOut) ? written_cholesky(a) : looped_cholesky(a);
+  return is_written_out(a.type()) ? written_cholesky(a) : looped_cholesky(a);
 }
 
-Vals small_lu(Val a) { return is_within(a.type(), kMostWrittenOut) ? written_lu(a) : looped_lu(a); }
+Vals small_lu(Val a) { return is_written_out(a.type()) ? written_lu(a) : looped_lu(a); }
 
 Val small_triangular_solve(Val a, Val b, const Triangular& how) {
   System s = system_of(a, b, how);
-  Val x = is_within(a.type(), kMostWrittenOut) ? written_solution(s) : looped_solution(s);
+  Val x = is_written_out(a.type()) ? written_solution(s) : looped_solution(s);
   return how.left_side ? x : mT(x);
 }
 
@@ -326,7 +330,7 @@ Val small_permutation(Val pivots, int64_t size) {
 std::function<Vals(RuleCtx&)> while_small(Vals (*rule)(RuleCtx&)) {
   return [rule](RuleCtx& c) -> Vals {
     TypeRef a = c.in_types[0];
-    bool is_small = a->num_elements() > 0 && has_solvers(a->dtype()) && is_within(a, kMostInLoop);
+    bool is_small = a->num_elements() > 0 && has_solvers(a->dtype()) && larger_of(a) <= kMostInLoop;
     return is_small ? rule(c) : Vals{};
   };
 }

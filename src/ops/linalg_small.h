@@ -6,13 +6,17 @@
 
 namespace weft::linalg {
 
-// Matrices with at most this many rows and columns are written out element by element, which is
-// faster than LAPACK in every program. Beyond it XLA's fusions compute elements again and again.
-// Measured: tools/bench/README.md.
-inline constexpr int64_t kMostWrittenOut = 4;
+// A matrix with at most this many rows and columns is written out element by element, and so is a
+// stack of smaller ones: that is faster than LAPACK in every program. Beyond it XLA takes too long
+// to compile, and computes elements again and again. Measured: tools/bench/README.md.
+inline constexpr int64_t kMostWrittenOut = 4, kMostWrittenOutOfMany = 3;
 // Those of kernels with at most this many are factored in a loop over their columns.
 inline constexpr int64_t kMostInLoop = 8;
 
+// Whether `count` matrices of this many rows or columns are written out.
+inline bool is_written_out(int64_t size, int64_t count) {
+  return size <= (count > 1 ? kMostWrittenOutOfMany : kMostWrittenOut);
+}
 // Whether a program for the platform has such matrices written out.
 bool is_written_out(TypeRef a, std::string_view platform);
 
@@ -21,7 +25,7 @@ Val small_cholesky(Val a);
 // Both factors, the row swaps, the permutation: as the op's results.
 Vals small_lu(Val a);
 Val small_triangular_solve(Val a, Val b, const Triangular& how);
-// The permutation that row swaps [..., k] amount to, of size <= kMostWrittenOut.
+// The permutation of this size that row swaps [..., k] amount to, written out.
 Val small_permutation(Val pivots, int64_t size);
 
 // `OpDef::for_kernel` of an op on matrices, of which operand 0 are some: what it is written as
