@@ -322,9 +322,9 @@ def test_lu_of_small_matrices(n, dtype, wide):
     for m in {1, n, LARGE - 1}:
         a, k = hard_matrices(m, n, dtype), min(m, n)
         factors, pivots, order = of_each(linalg.lu, a)
-        rows = np.take_along_axis(a, order[..., None], -2)
-        for made in (factors, weft.vmap(linalg.lu)(a)[0]):
-            exact = np.asarray(made).astype("complex128")
+        for made in ((factors, pivots, order), weft.vmap(linalg.lu)(a)):
+            exact = np.asarray(made[0]).astype("complex128")
+            rows = np.take_along_axis(a, np.asarray(made[2])[..., None], -2)
             product = (np.tril(exact[..., :k], -1) + np.eye(m, k)) @ np.triu(exact[..., :k, :])
             # LAPACK's are at most 1.2 here.
             assert worst(product - rows, a, dtype) < 3
