@@ -185,6 +185,17 @@ GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
   });
 }
 
+// The graph with kernels in place of what is better off as one; else itself.
+GraphRef with_kernels(const GraphRef& graph, const Places& places, KernelChoice choice,
+                      std::vector<Kernels::Kernel>& kernels) {
+  const Place& place = place_of(places.at);
+  if (!place.on_one_device() || place.devices->platform != "cpu") return graph;
+  auto made = unlocked(*graph, [&] { return choose_kernels(graph, choice); });
+  if (!made) return graph;
+  kernels.insert(kernels.end(), made->kernels.begin(), made->kernels.end());
+  return made->graph;
+}
+
 // XLA tells what a kernel of weft's own costs to nobody, and fuses nothing with it: it is for
 // operations that run on their own, without jit.
 bool is_for_own_kernel(const Graph& graph, const CompileOptions& options) {
@@ -330,6 +341,8 @@ static CompileCost cost_of(const Program& program, double optimize_seconds, uint
   cost.blocks = program.steps ? cost.modules : 0;
   cost.loops = program.loops.size();
   for (const Rolled::Loop& loop : program.loops) cost.rolled += loop.num_ops;
+  cost.kernels = program.kernels.size();
+  for (const Kernels::Kernel& kernel : program.kernels) cost.in_kernels += kernel.num_ops;
   return cost;
 }
 
@@ -341,6 +354,15 @@ Cut cut_named(PyObject* name) {
   if (text == "unrolled") return Cut::kUnrolled;
   raise_error("AttributeValueError",
               "compile: expected 'auto', 'whole', 'blocks' or 'unrolled'; got '", text, "'");
+}
+
+KernelChoice kernels_named(PyObject* name) {
+  std::string_view text = utf8(name);
+  if (text == "auto") return KernelChoice::kAuto;
+  if (text == "always") return KernelChoice::kAlways;
+  if (text == "never") return KernelChoice::kNever;
+  raise_error("AttributeValueError", "kernels: expected 'auto', 'always' or 'never'; got '", text,
+              "'");
 }
 
 ProgramRef compile(const GraphRef& source, const CompileOptions& options,
@@ -372,7 +394,8 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
-      modules.push_back({of, std::move(at), std::move(donations), std::move(name),
+      GraphRef made = with_kernels(of, at, options.how.kernels, program->kernels);
+      modules.push_back({std::move(made), std::move(at), std::move(donations), std::move(name),
                          options.how.xla_options, is_on(kFastArithmetic)});
     };
     if (!plan) {

@@ -7,6 +7,7 @@
 
 #include "core.h"
 #include "executable.h"
+#include "weft/kernel_regions.h"
 #include "weft/roll.h"
 
 namespace weft::py {
@@ -20,9 +21,11 @@ enum class Cut : uint8_t { kWhole, kBlocks, kAuto, kUnrolled };
 struct CompileChoice {
   int xla_options = 0;  // see compiler_options_number
   Cut cut = Cut::kWhole;
+  KernelChoice kernels = KernelChoice::kAuto;
   friend bool operator==(const CompileChoice&, const CompileChoice&) = default;
 };
-Cut cut_named(PyObject* name);  // "whole", "blocks", "auto" or "unrolled"
+Cut cut_named(PyObject* name);               // "whole", "blocks", "auto" or "unrolled"
+KernelChoice kernels_named(PyObject* name);  // "auto", "always" or "never"
 
 // Donation: for each graph input whether its buffer may be reused.
 struct CompileOptions {
@@ -58,8 +61,9 @@ struct CompileCost {
   double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
   size_t ops = 0;                              // of the optimised graph, with those it holds
   size_t modules = 0, in_memory = 0, from_disk = 0;
-  size_t blocks = 0;             // of the modules, those that are blocks
-  size_t rolled = 0, loops = 0;  // operations that became loops, and these
+  size_t blocks = 0;                   // of the modules, those that are blocks
+  size_t rolled = 0, loops = 0;        // operations that became loops, and these
+  size_t in_kernels = 0, kernels = 0;  // operations that are parts of kernels, and these
 };
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
@@ -69,6 +73,7 @@ struct Program {
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
   std::vector<Rolled::Loop> loops = {};  // that what repeats in it was rolled into
+  std::vector<Kernels::Kernel> kernels = {};
   // Makes the last inputs of the executable, of constants; null if there are none.
   std::shared_ptr<Prologue> prologue = nullptr;
   std::vector<uint32_t> kept;     // inputs passed to the executable

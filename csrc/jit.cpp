@@ -235,19 +235,20 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
 
 // JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
 //             inline, keep_unused, library, traces, device=-1, compiler_options=None,
-//             in_shardings=None, out_shardings=None, compile="auto", exact_ints=False)
+//             in_shardings=None, out_shardings=None, compile="auto", exact_ints=False,
+//             kernels="auto")
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
         *traces;
     PyObject* compiler_options = Py_None;
-    PyObject *in_shardings = Py_None, *out_shardings = Py_None, *cut = nullptr;
+    PyObject *in_shardings = Py_None, *out_shardings = Py_None, *cut = nullptr, *kernels = nullptr;
     int is_inline, keep_unused, library, device = -1, exact_ints = 0;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOUp", &function, &function_name, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOUpU", &function, &function_name, &PyTuple_Type,
                           &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
                           &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
                           &device, &compiler_options, &in_shardings, &out_shardings, &cut,
-                          &exact_ints))
+                          &exact_ints, &kernels))
       throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
@@ -276,6 +277,7 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
     if (out_shardings != Py_None) state->out_shardings = Ref::borrow(out_shardings);
     state->how.xla_options = compiler_options_number(compiler_options);
     if (cut) state->how.cut = cut_named(cut);
+    if (kernels) state->how.kernels = kernels_named(kernels);
     static uint64_t count = 0;
     state->id = ++count;
     state->traces_object = Ref::borrow(traces);

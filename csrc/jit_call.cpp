@@ -214,6 +214,7 @@ static std::string why_again(const Entry& e, const Entry::Target& target) {
   if (target.how.xla_options != before.how.xla_options)
     return "compiler_options or optimize= are others";
   if (target.how.cut != before.how.cut) return "compile= is another";
+  if (target.how.kernels != before.how.kernels) return "kernels= is another";
   if (target.places.at != before.places.at)
     return cat("the arguments are on ", describe(target.places.at), ", before on ",
                describe(before.places.at));

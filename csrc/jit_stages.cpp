@@ -131,13 +131,13 @@ void bind_stages(nb::module_& m) {
       .def(
           "compile",
           [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options, const nb::str& cut) {
-            CompileChoice how{compiler_options_number(compiler_options.ptr()),
-                              cut_named(cut.ptr())};
+             nb::object compiler_options, const nb::str& cut, const nb::str& kernels) {
+            CompileChoice how{compiler_options_number(compiler_options.ptr()), cut_named(cut.ptr()),
+                              kernels_named(kernels.ptr())};
             return ProgramObject{program_for(*t.entry, places.places, keep_unused, how), t.entry};
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
-          nb::arg("compile"));
+          nb::arg("compile"), nb::arg("kernels"));
   nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.")
       .def("input", [](const PlacesObject& p, size_t i) {
         return take(sharding_object(p.places.input(i)));
@@ -169,6 +169,14 @@ void bind_stages(nb::module_& m) {
                      nb::list out;
                      for (const Rolled::Loop& loop : p.program->loops)
                        out.append(nb::make_tuple(loop.num_ops, loop.length, loop.unroll));
+                     return out;
+                   })
+      // (operations, seconds that it saves) of each.
+      .def_prop_ro("kernels",
+                   [](const ProgramObject& p) {
+                     nb::list out;
+                     for (const Kernels::Kernel& kernel : p.program->kernels)
+                       out.append(nb::make_tuple(kernel.num_ops, kernel.seconds));
                      return out;
                    })
       // None, or (graph, the inputs of the program that it takes, bytes of its results,

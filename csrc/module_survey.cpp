@@ -14,6 +14,7 @@
 
 #include "module_text.h"
 #include "weft/hash.h"
+#include "weft/kernel_call.h"
 
 namespace nb = nanobind;
 
@@ -171,6 +172,7 @@ void bind_module_survey(nb::module_& m) {
       .def_ro("slow_elements", &ModuleSurvey::slow_elements)
       .def_ro("has_rare_types", &ModuleSurvey::has_rare_types);
   m.def("survey_module", &survey);
+  m.attr("KERNEL_CALL") = nb::str(kKernelCall.data(), kKernelCall.size());
 }
 
 }  // namespace weft::py

@@ -131,6 +131,7 @@ def others():
                                input_layouts=[(1, 0)], input_output_aliases={0: 0})  # fmt: skip
     yield graph_of(lambda x: kernel(x, n=1), x)
     yield compiler.optimize(graph_of(lambda x: wnp.sin(x * 2) + x, x), passes=["fuse"])
+    yield compiler.optimize(graph_of(lambda x: wnp.sin(x * 2) + x, x), passes=["kernels"])
     yield compiler.parse(
         "{ lambda ; . let a:f32[2] = constant[value=f32[2]:0x0000803F00000040] in (a,) }"
     )

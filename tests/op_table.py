@@ -274,6 +274,7 @@ NO_ROW = {
     "mapped_call": "made by vmap of functions with checks; test_checkify.py covers it",
     "ffi_call": "it calls functions of other libraries; test_ffi.py covers it",
     "fusion": "made by the fuse pass only; tests/ir covers it",
+    "kernel": "made by the kernels pass only; test_kernels.py and tests/ir cover it",
     "jit": "a call of a graph; test_jit.py covers it",
     **dict.fromkeys(
         [
@@ -320,6 +321,7 @@ MISSING_RULES = {
     "custom_vjp_call": (("cost",), "its cost is its body's"),
     "iota": (("batch",), "without operands, nothing of it is ever mapped"),
     "jit": (("cost",), "its cost is its body's"),
+    "kernel": (("cost",), "its cost is its body's"),
     "mapped_call": (("cost",), "it is written out as what vmap makes of its body"),
     "create_token": (("batch",), "without operands, nothing of it is ever mapped"),
     "platform_index": (("batch",), "without operands, nothing of it is ever mapped"),

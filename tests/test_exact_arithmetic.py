@@ -283,7 +283,8 @@ def test_fast_arithmetic_is_asked_for():
 
 
 def test_what_needs_no_guard_has_none():
-    x = np.ones((4, 5), np.float32)
+    # A product of small matrices is a sum of products, of which more is seen.
+    x = np.ones((16, 20), np.float32)
     plain = weft.jit(lambda x, y: wnp.tanh(x @ y.T + 1) * 2 / (x @ x.T) + x.sum())
     assert "clamp" not in plain.lower(x, x).as_text()
     whole = weft.jit(lambda n: (n + 1 - 1) * 2 // 3)

@@ -170,6 +170,7 @@ _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _ANY_TARGET = (-1, None, None, None)
 _CUTS = ("auto", "whole", "blocks", "unrolled")
 _EFFORTS = ("fast_compile", "balanced", "fast_run")
+_KERNELS = ("auto", "always", "never")
 
 
 def _device_of(device, backend):
@@ -219,6 +220,7 @@ def _make(
     in_shardings=None,
     out_shardings=None,
     compile="auto",
+    kernels="auto",
     exact_ints=False,
 ) -> Any:
     if not callable(fun) or isinstance(fun, staticmethod):
@@ -242,7 +244,9 @@ def _make(
     is_placed = in_shardings is not None or out_shardings is not None
     own = (*options, *target[:2]) if target != _ANY_TARGET else options
     traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted: Any = _core.JitFunction(fun, name, *options, traces, *target, compile, exact_ints)
+    jitted: Any = _core.JitFunction(
+        fun, name, *options, traces, *target, compile, exact_ints, kernels
+    )
     functools.update_wrapper(jitted, fun)
     if not hasattr(fun, "__name__"):
         jitted.__name__ = name
@@ -252,9 +256,9 @@ def _make(
         jitted._compiler_options = compiler_options
     if not library:
         # What weft.aot tells from other options.
-        jitted._made_with = (options, target, compile)
-    if compile != "auto":
-        jitted._compile = compile
+        jitted._made_with = (options, target, compile, kernels)
+    if (compile, kernels) != ("auto", "auto"):
+        jitted._compile = (compile, kernels)
     return jitted
 
 
@@ -285,6 +289,7 @@ def jit(
     compiler_options=None,
     compile="auto",
     optimize="balanced",
+    kernels="auto",
 ) -> Any:
     """A function that is traced once per signature of its arguments and then runs compiled.
 
@@ -324,6 +329,9 @@ def jit(
         "fast_compile", programs in half of the time or less, whose calls may take twice as long;
         "fast_run", whatever XLA has, also where it rarely pays, in one module. `compiler_options`
         count before it. Within another trace all but "balanced" are refused (ValueError).
+      kernels: "auto", parts of the program that are small become functions that XLA's compiler for
+        CPUs emits as a whole, loops and branches included, where they run faster so by estimate;
+        "always", wherever that is possible; "never", none does. See docs/small_programs.md.
 
     Raises:
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
@@ -343,6 +351,8 @@ def jit(
         raise AttributeValueError(
             f"optimize: expected 'fast_compile', 'balanced' or 'fast_run'; got {optimize!r}"
         )
+    if kernels not in _KERNELS:
+        raise AttributeValueError(f"kernels: expected 'auto', 'always' or 'never'; got {kernels!r}")
     options = (
         static_argnums,
         static_argnames,
@@ -356,6 +366,7 @@ def jit(
         in_shardings,
         out_shardings,
         "whole" if (compile, optimize) == ("auto", "fast_run") else compile,
+        kernels,
     )
     if fun is NOT_GIVEN:
         return lambda f: _make(f, *options)

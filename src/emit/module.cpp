@@ -37,12 +37,6 @@ std::string make_identifier(std::string_view s) {
   return out;
 }
 
-uint64_t hash_use(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types) {
-  uint64_t h = hash_combine(hash_pointer(&op), hash(attrs));
-  for (TypeRef t : in_types) h = hash_combine(h, hash_pointer(t));
-  return h;
-}
-
 }  // namespace
 
 std::string mlir_string(std::string_view s) {

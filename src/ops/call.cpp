@@ -1,7 +1,7 @@
 // Ops that call a graph: jit, made by a jitted function called inside another program; fusion, made
-// by passes to keep a group of ops together; and composite, which a compiler may replace by an
-// implementation of its own. Effects are those of the graph. A transform of a call is a call of the
-// transformed graph.
+// by passes to keep a group of ops together; kernel, made by passes of what XLA is to emit as one
+// function; and composite, which a compiler may replace by an implementation of its own. Effects
+// are those of the graph. A transform of a call is a call of the transformed graph.
 #include "ops/call.h"
 
 #include <cctype>
@@ -13,6 +13,7 @@
 #include "ops/regions.h"
 #include "ops/walk.h"
 #include "weft/held.h"
+#include "weft/kernel_call.h"
 #include "weft/op_def.h"
 
 namespace weft {
@@ -238,8 +239,28 @@ OpDef composite_op() {
   return d;
 }
 
+namespace {
+
+// All results stay: those that nobody reads are what XLA must have of each argument of a kernel.
+OpDef kernel_op() {
+  OpDef d = call_op("kernel", "Calls a graph that XLA is to emit as one function.", "body",
+                    CallKind::kKeep);
+  d.prune = nullptr;
+  d.emit = [](EmitCtx& c) {
+    std::string callee = c.function(c.attr().graph("body"), c.attr().string("name"));
+    emit_results(
+        c, cat("func.call ", callee, "(", operand_list(c), ")", kKernelCall, " : ", signature(c)));
+  };
+  return d;
+}
+
+}  // namespace
+
 void register_call(OpRegistry& r) {
-  r.add(call_op("jit", "Calls a graph.", "jaxpr", CallKind::kInline));
+  OpDef jit = call_op("jit", "Calls a graph.", "jaxpr", CallKind::kInline);
+  jit.in_kernel = is_same_in_kernel;
+  r.add(std::move(jit));
+  r.add(kernel_op());
   r.add(composite_op());
   OpDef fusion =
       call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep);

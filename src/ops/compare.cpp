@@ -183,6 +183,7 @@ void register_select_n(OpRegistry& r) {
   op.transpose = transpose_select_n;
   op.batch = batch_elementwise;
   op.place = [](PlaceCtx& c) { place_equal(c); };
+  op.in_kernel = is_same_in_kernel;
   op.emit = emit_select_n;
   op.fold = [](const FoldCtx& c) -> std::optional<Literal> {
     return c.xs[1 + chosen_case(c.xs[0], c.xs.size() - 1)];
@@ -254,6 +255,7 @@ void register_clamp(OpRegistry& r) {
   op.jvp_args = clamp_jvps();
   op.place = [](PlaceCtx& c) { place_result(c, split_of(c, 1)); };  // the limits follow
   op.batch = batch_clamp;
+  op.in_kernel = is_same_in_kernel;
   op.emit = emit_clamp;
   op.fold = [](const FoldCtx& c) -> std::optional<Literal> {
     for (const Literal& x : c.xs)

@@ -157,6 +157,7 @@ OpDef concatenate_op() {
   d.place = [](PlaceCtx& c) { place_equal(c); };
   linear(d, transpose_concatenate);
   d.batch = batch_concatenate;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_in_bytes("concatenate", emit_concatenate);
   d.simplify = {
       {"concatenate_empty", "operands of size 0 are dropped; one operand x -> x",
@@ -441,6 +442,7 @@ OpDef pad_op() {
   d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, transpose_pad);
   d.batch = batch_pad;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_pad;
   d.simplify = {
       {"pad_crop", "pad by nothing -> x; by negative edges only -> slice(x)", pad_that_crops},

@@ -561,6 +561,7 @@ OpDef cond_op() {
   d.prune = prune_cond;
   d.lift = lift_from_branches;
   d.check = check_cond;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_cond;
   d.simplify = {
       {"cond_index", "cond(constant, ...) -> the branch", fold_index},

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ops/families.h"
+#include "ops/presets.h"
 #include "ops/walk.h"
 #include "weft/build.h"
 #include "weft/held.h"
@@ -126,6 +127,7 @@ void register_constant(OpRegistry& r) {
   d.attrs = {{"value", AttrType::kConstant}};
   d.jvp_kind = JvpKind::kZero;
   d.infer = [](const InferCtx& c) -> TypeRefs { return {held(c.attr()).type()}; };
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_constant;
   d.simplify = {{"constant_splat", "a constant of equal elements -> broadcast(literal)",
                  [](SimplifyCtx& c) -> Vals {

@@ -148,6 +148,84 @@ bool is_plain_product(EmitCtx& c) {
   return is_plain_product(c.in_type(0), c.in_type(1), c.out_type(), c.attr());
 }
 
+Val arranged(Val x, const Dims& order, const Dims& shape) {
+  return reshape(counts_up(order) ? x : transpose(x, order), shape);
+}
+
+struct ProductSizes {
+  int64_t batch, rows, terms, columns;
+  // As a float, which does not overflow.
+  double products() const {
+    return static_cast<double>(batch) * static_cast<double>(rows) * static_cast<double>(terms) *
+           static_cast<double>(columns);
+  }
+};
+
+ProductSizes sizes_of(TypeRef lhs, TypeRef rhs, const DotDims& d) {
+  return {.batch = product(pick(lhs->shape(), d.lhs_batch)),
+          .rows = product(pick(lhs->shape(), free_axes(lhs, d.lhs_contract, d.lhs_batch))),
+          .terms = product(pick(lhs->shape(), d.lhs_contract)),
+          .columns = product(pick(rhs->shape(), free_axes(rhs, d.rhs_contract, d.rhs_batch)))};
+}
+
+// Products of small matrices: a call of XLA's library takes about a microsecond whatever their
+// size, a sum of products about 40 ns and 0.08 more for each of them (tools/bench/README.md). A
+// product with a vector calls no library. Sums of kLibrarySum terms in all call another one.
+constexpr int64_t kSmallAxis = 12, kLibrarySum = 4096;
+
+bool is_small(const ProductSizes& n) {
+  return n.rows > 1 && n.columns > 1 && n.terms > 0 && n.terms <= kSmallAxis &&
+         std::min(n.rows, n.columns) <= kSmallAxis && n.products() < kLibrarySum;
+}
+
+bool is_small(EmitCtx& c, const DotDims& d) {
+  return c.platform() == "cpu" && !c.has_several_devices() && is_plain_product(c) &&
+         is_small(sizes_of(c.in_type(0), c.in_type(1), d));
+}
+
+// In a kernel a product is a loop, of which XLA refuses those that it would give to its library.
+bool is_in_kernel(const CostCtx& c) {
+  if (!is_same_in_kernel(c)) return false;
+  TypeRef out = c.out_types[0];
+  if (is_integer(out->dtype())) return true;
+  if (!is_plain_product(c.in_types[0], c.in_types[1], out, *c.attrs)) return false;
+  ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], dot_dims(*c.attrs));
+  return is_small(n) || (n.batch == 1 && (n.rows == 1 || n.columns == 1));
+}
+
+// The products of all terms, summed in the order of the terms.
+Val sum_of_products(Val x, Val y, const DotDims& d) {
+  Dims rows = free_axes(x.type(), d.lhs_contract, d.lhs_batch);
+  Dims columns = free_axes(y.type(), d.rhs_contract, d.rhs_batch);
+  Dims of_x = pick(x.shape(), joined(d.lhs_batch, rows)), batch = pick(y.shape(), d.rhs_batch);
+  Dims of_y = pick(y.shape(), columns), terms{product(pick(x.shape(), d.lhs_contract))};
+  x = arranged(x, joined(joined(d.lhs_batch, rows), d.lhs_contract), joined(of_x, terms));
+  y = arranged(y, joined(joined(d.rhs_batch, d.rhs_contract), columns),
+               joined(joined(batch, terms), of_y));
+
+  Dims shape = joined(joined(of_x, terms), of_y);
+  auto summed = static_cast<int64_t>(of_x.size());
+  Dims axes_of_y = count_up(static_cast<int>(batch.size()));
+  for (int64_t axis = summed; axis < static_cast<int64_t>(shape.size()); ++axis)
+    axes_of_y.push_back(axis);
+  return reduce_sum(
+      broadcast_in_dim(x, shape, count_up(x.rank())) * broadcast_in_dim(y, shape, axes_of_y),
+      {summed});
+}
+
+// Products that a kernel makes as sums, and a program as a call of the library. From 48 terms on
+// such sums take many times as long.
+constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
+
+Vals sum_for_kernel(RuleCtx& c) {
+  if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr())) return {};
+  DotDims d = dot_dims(c.attr());
+  ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
+  if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)
+    return {};
+  return {sum_of_products(c.x(0), c.x(1), d)};
+}
+
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
 // sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
 // of more than two terms there must be something to gain.
@@ -171,8 +249,7 @@ Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
     Dims axes = count_up(static_cast<int>(num_batch));
     for (size_t i = 0; i < free.size(); ++i) axes.push_back(first + static_cast<int64_t>(i));
     Dims kept = pick(side.shape(), joined(batch, free));
-    if (!counts_up(order)) side = transpose(side, order);
-    side = reshape(side, inserted(kept, static_cast<int>(kept.size()), terms));
+    side = arranged(side, order, inserted(kept, static_cast<int>(kept.size()), terms));
     Vals made;
     for (int64_t i = 0; i < terms; ++i) {
       Dims start(kept.size() + 1), limit = side.shape();
@@ -231,6 +308,8 @@ Val product_along_rows(Val x, Val y, const DotDims& d, const AttrRecord& attrs, 
 
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
+  if (is_small(c, d))
+    return emit_as(c, [&](const Vals& xs) { return sum_of_products(xs[0], xs[1], d); });
   if (gains_from_terms(c, d))
     return emit_as(
         c, [&](const Vals& xs) { return sum_of_outer_products(xs[0], xs[1], d, c.out_type()); });
@@ -346,6 +425,8 @@ OpDef dot_general_op() {
   d.mapped_sum = sum_dot_general;
   d.emit = emit_dot_general;
   d.kernel = kernel_of_dot_general;
+  d.in_kernel = is_in_kernel;
+  d.for_kernel = sum_for_kernel;
   d.simplify = {{"product_of_transpose",
                  "dot_general(transpose(x), y) -> dot_general(x, y), where nothing is batched",
                  product_of_transpose}};

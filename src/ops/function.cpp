@@ -5,6 +5,7 @@
 #include "ops/axes.h"
 #include "ops/regions.h"
 #include "weft/error.h"
+#include "weft/hash.h"
 #include "weft/registry.h"
 
 namespace weft {
@@ -173,15 +174,19 @@ ValueAndSlope value_and_slope(const RuleCtx& c, std::span<const Val> xs, size_t 
   return {made[0], made[1]};
 }
 
-GraphRef decomposed(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
-                    std::span<const TypeRef> out_types, const Transforms& transforms,
-                    std::string_view platform) {
+namespace {
+
+// The graph of what a rule writes an op as; null if it writes nothing.
+GraphRef written(const std::function<Vals(RuleCtx&)>& rule, const OpDef& op, const AttrsRef& attrs,
+                 std::span<const TypeRef> in_types, std::span<const TypeRef> out_types,
+                 const Transforms& transforms, std::string_view platform) {
   GraphBuilder b;
   Values operands;
   for (TypeRef t : in_types) operands.push_back(b.input(t));
   RuleCtx ctx{b, op, attrs, operands, in_types, out_types, &transforms, platform};
   Values results;
-  for (Val v : op.decompose(ctx)) results.push_back(v.value);
+  for (Val v : rule(ctx)) results.push_back(v.value);
+  if (results.empty() && !out_types.empty()) return nullptr;
   bool as_inferred = results.size() == out_types.size();
   for (size_t i = 0; as_inferred && i < results.size(); ++i)
     as_inferred = b.type(results[i]) == out_types[i];
@@ -189,6 +194,28 @@ GraphRef decomposed(const OpDef& op, const AttrsRef& attrs, std::span<const Type
     fail(ErrorKind::kInternal, "[", op.name,
          "] decomposes to results of other types than inferred");
   return b.finish(results);
+}
+
+}  // namespace
+
+uint64_t hash_use(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types) {
+  uint64_t h = hash_combine(hash_pointer(&op), hash(attrs));
+  for (TypeRef t : in_types) h = hash_combine(h, hash_pointer(t));
+  return h;
+}
+
+GraphRef decomposed(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
+                    std::span<const TypeRef> out_types, const Transforms& transforms,
+                    std::string_view platform) {
+  GraphRef graph = written(op.decompose, op, attrs, in_types, out_types, transforms, platform);
+  if (!graph) fail(ErrorKind::kInternal, "[", op.name, "] decomposes to no results");
+  return graph;
+}
+
+GraphRef written_for_kernel(const OpDef& op, const AttrsRef& attrs,
+                            std::span<const TypeRef> in_types, std::span<const TypeRef> out_types,
+                            const Transforms& transforms) {
+  return written(op.for_kernel, op, attrs, in_types, out_types, transforms, "cpu");
 }
 
 }  // namespace weft

@@ -20,6 +20,12 @@ inline bool is_function(const OpDef& op) { return op.decompose.target<FunctionRu
 GraphRef decomposed(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types,
                     std::span<const TypeRef> out_types, const Transforms& transforms,
                     std::string_view platform = {});
+// A key for what an op is written as.
+uint64_t hash_use(const OpDef& op, const AttrsRef& attrs, std::span<const TypeRef> in_types);
+// The same by the op's rule `for_kernel`; null if that has no form for these types.
+GraphRef written_for_kernel(const OpDef& op, const AttrsRef& attrs,
+                            std::span<const TypeRef> in_types, std::span<const TypeRef> out_types,
+                            const Transforms& transforms);
 
 struct WideFunction {
   const char* name;

@@ -150,6 +150,7 @@ OpDef gather_op() {
   d.jvp_args = {jvp_gather};
   d.transpose = transpose_gather;
   d.batch = batch_gather;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_gather;
   d.check = [](CheckCtx& c) {
     check_within(c, c.x(1), gather_addressing(c.attr()), c.attr().ints("slice_sizes"));

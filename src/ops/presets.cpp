@@ -59,6 +59,7 @@ OpDef elementwise(Elementwise e, int num_operands) {
   def.cost = [flops = e.flops, transcendental = e.transcendental](const CostCtx& c) {
     return cost_elementwise(c, flops, transcendental);
   };
+  def.in_kernel = is_same_in_kernel;
   def.elementwise = true;
   def.commutative = e.commutative;
   return def;
@@ -67,6 +68,16 @@ OpDef elementwise(Elementwise e, int num_operands) {
 }  // namespace
 
 bool contains(DTypeSet set, DType d) { return set & bit_of(d); }
+
+bool is_same_in_kernel(const CostCtx& c) {
+  auto fits = [](TypeRef type) {
+    DType d = type->dtype();
+    bool is_wide_int = is_integer(d) && info(d).bits >= 8;
+    return type->num_elements() > 0 &&
+           (d == DType::kF32 || d == DType::kF64 || is_bool(d) || is_wide_int);
+  };
+  return std::ranges::all_of(c.in_types, fits) && std::ranges::all_of(c.out_types, fits);
+}
 
 std::string describe(DTypeSet set) {
   std::vector<std::string_view> words;
@@ -326,6 +337,7 @@ OpDef reducer(Reducer r) {
     c.apply({&x, 1}, c.attr().with({{"axes", shifted(axes, c.dim(0))}}),
             dim_after_drop(c.dim(0), axes));
   };
+  def.in_kernel = is_same_in_kernel;
   def.emit = [hlo = std::move(r.hlo), identity = std::move(r.identity)](EmitCtx& c) {
     TypeRef x = c.in_type(0);
     TypeRef types[] = {x, scalar_type(x->dtype())};

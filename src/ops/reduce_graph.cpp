@@ -176,6 +176,7 @@ OpDef reduce_op() {
     });
   };
   d.batch = batch_reduce;
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     emit_results(c,
                  cat("\"stablehlo.reduce\"(", operand_list(c),

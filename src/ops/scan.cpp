@@ -11,6 +11,7 @@
 #include "ops/call.h"
 #include "ops/dependence.h"
 #include "ops/families.h"
+#include "ops/presets.h"
 #include "ops/scan.h"
 
 namespace weft {
@@ -491,6 +492,7 @@ OpDef scan_op() {
   d.decompose = as_loop;
   d.simplify = rewrites();
   d.loop = {loop_parts, with_loop};
+  d.in_kernel = is_same_in_kernel;
   d.cost = [](const CostCtx& c) {
     Scan s(*c.attrs);
     Cost cost = c.graph_cost(*s.body);

@@ -126,6 +126,7 @@ OpDef reshape_op() {
   linear(d, [](TransposeCtx& c) { c.add(0, reshape(c.ct(), c.in_types[0]->shape())); });
   d.batch = batch_reshape;
   d.place = place_reshape;
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     emit_results(c, cat("stablehlo.reshape ", c.in(0), " : ", signature(c)));
   };
@@ -175,6 +176,7 @@ OpDef squeeze_op() {
     const Dims& dimensions = c.attr().ints("dimensions");
     c.result(squeeze(c.x(0), shifted(dimensions, c.dim(0))), dim_after_drop(c.dim(0), dimensions));
   };
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     emit_results(c, cat("stablehlo.reshape ", c.in(0), " : ", signature(c)));
   };
@@ -267,6 +269,7 @@ OpDef broadcast_in_dim_op() {
   linear(d, transpose_broadcast_in_dim);
   d.batch = batch_broadcast_in_dim;
   d.place = [](PlaceCtx& c) { place_dims(c, c.attr().ints("broadcast_dimensions")); };
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_broadcast_in_dim;
   d.simplify = {
       {"broadcast_same", "broadcast_in_dim(x, shape(x)) -> x", same_type_as_operand},
@@ -308,6 +311,7 @@ OpDef transpose_op() {
     int at = c.dim(0);
     c.result(transpose(c.x(0), inserted(shifted(c.attr().ints("permutation"), at), at, at)), at);
   };
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     emit_results(c, cat("stablehlo.transpose ", c.in(0),
                         ", dims = ", bracketed(c.attr().ints("permutation")), " : ", signature(c)));
@@ -366,6 +370,7 @@ OpDef rev_op() {
   d.batch = [](BatchCtx& c) {
     c.result(rev(c.x(0), shifted(c.attr().ints("dimensions"), c.dim(0))), c.dim(0));
   };
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
     emit_results(c, cat("stablehlo.reverse ", c.in(0), ", dims = ",
@@ -402,6 +407,7 @@ OpDef iota_op() {
   d.num_operands = 0;
   d.infer = infer_iota;
   zero_tangent(d);
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     emit_results(c, cat("stablehlo.iota dim = ", c.attr().integer("dimension"), " : ",
                         mlir_type(c.out_type())));

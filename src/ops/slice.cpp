@@ -147,6 +147,7 @@ OpDef slice_op() {
   d.place = [](PlaceCtx& c) { place_alike(c); };
   linear(d, transpose_slice);
   d.batch = batch_slice;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_slice;
   d.simplify = {
       {"slice_all", "slice(x) of every element -> x",
@@ -323,6 +324,7 @@ OpDef dynamic_slice_op() {
   d.check = [](CheckCtx& c) { check_starts(c, 1, c.attr().ints("slice_sizes")); };
   linear(d, transpose_dynamic_slice, {0});
   d.batch = batch_dynamic_slice;
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     if (c.out_type()->rank() == 0) return c.set_out(0, c.in(0));
     emit_block_op(c, "stablehlo.dynamic_slice", 1,
@@ -417,6 +419,7 @@ OpDef dynamic_update_slice_op() {
   d.check = [](CheckCtx& c) { check_starts(c, 2, c.in_types[1]->shape()); };
   linear(d, transpose_dynamic_update_slice, {0, 1});
   d.batch = batch_dynamic_update_slice;
+  d.in_kernel = is_same_in_kernel;
   d.emit = [](EmitCtx& c) {
     if (c.out_type()->rank() == 0) return c.set_out(0, c.in(1));
     emit_block_op(c, "stablehlo.dynamic_update_slice", 2);

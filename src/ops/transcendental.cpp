@@ -33,6 +33,12 @@ OpDef graded(const char* name, const char* doc, const char* hlo, JvpArgRule jvp)
   return with_accuracy(function(name, doc, std::string(hlo), std::move(jvp)), hlo);
 }
 
+// One of which XLA's kernels differ in the last bits, by emitter and number of elements.
+OpDef other_in_kernel(OpDef op) {
+  op.in_kernel = nullptr;
+  return op;
+}
+
 void register_exponentials(OpRegistry& r) {
   r.add(with_accuracy(
       function("exp", "e**x, elementwise.", emit_by_parts("stablehlo.exponential", complex_exp),
@@ -114,18 +120,19 @@ void register_trigonometric(OpRegistry& r) {
       function("cos", "Cosine, elementwise.", emit_by_parts("stablehlo.cosine", complex_cos),
                [](C c) { return c.t() * -sin(c.x(0)); }),
       "stablehlo.cosine"));
-  r.add(with_accuracy(
+  r.add(other_in_kernel(with_accuracy(
       function("tan", "Tangent, elementwise.", emit_mended("stablehlo.tan", mend_tangent),
                [](C c) { return c.t() * (1.0 + square(c.y())); }),
-      "stablehlo.tan"));
+      "stablehlo.tan")));
   auto asin_slope = [](Val x) { return rsqrt(one_less_square(x)); };
   r.add(function("asin", "Inverse sine, elementwise.",
                  emit_real("chlo.asin", real_asin, emit_mended("chlo.asin", mend_asin)),
                  [=](C c) { return c.t() * asin_slope(c.x(0)); }));
   r.add(function("acos", "Inverse cosine, elementwise.", emit_mended("chlo.acos", mend_acos),
                  [=](C c) { return c.t() * -asin_slope(c.x(0)); }));
-  r.add(function("atan", "Inverse tangent, elementwise.", emit_mended("chlo.atan", mend_atan),
-                 [](C c) { return c.t() * atan_slope(c.x(0)); }));
+  r.add(other_in_kernel(function("atan", "Inverse tangent, elementwise.",
+                                 emit_mended("chlo.atan", mend_atan),
+                                 [](C c) { return c.t() * atan_slope(c.x(0)); })));
 }
 
 void register_hyperbolic(OpRegistry& r) {

@@ -10,6 +10,7 @@
 #include "ops/hlo_text.h"
 #include "ops/loop_layout.h"
 #include "ops/place.h"
+#include "ops/presets.h"
 
 namespace weft {
 namespace {
@@ -474,6 +475,7 @@ OpDef while_op() {
   d.prune = prune_while;
   d.lift = lift_from_graphs;
   d.check = check_while;
+  d.in_kernel = is_same_in_kernel;
   d.emit = emit_while;
   d.simplify = {
       {"while_fixed_carry", "a carry that the body returns as it was -> a constant", fix_carries},

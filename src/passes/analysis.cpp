@@ -33,9 +33,8 @@ double bytes_of(std::span<const TypeRef> types) {
   return bytes;
 }
 
-using GraphCost = std::function<Cost(const Graph&)>;
+}  // namespace
 
-// What an op costs if its graphs cost what `of_graph` says.
 Cost op_cost(const Graph& graph, const Op& op, const GraphCost& of_graph) {
   const OpDef& op_def = def(*op.info);
   Cost sum;
@@ -58,8 +57,6 @@ Cost op_cost(const Graph& graph, const Op& op, const GraphCost& of_graph) {
   return sum;
 }
 
-// The graphs of an op that run when it does. A fusion is one op, whatever is in it; so is an op
-// whose graph only says how to combine two numbers.
 std::vector<const Graph*> graphs_run(const Graph& graph, const Op& op) {
   std::vector<const Graph*> graphs;
   if (op.attrs && takes_graphs(*op.info) && !is_fusion(op)) {
@@ -70,6 +67,8 @@ std::vector<const Graph*> graphs_run(const Graph& graph, const Op& op) {
   }
   return graphs;
 }
+
+namespace {
 
 // Of one graph.
 struct Figures {

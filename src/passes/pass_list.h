@@ -43,6 +43,7 @@ GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& 
 GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+GraphRef kernels_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 
 // What scan_products does to a loop.
@@ -50,6 +51,15 @@ const Rewrite& scan_products();
 
 // What a run of an op takes, with the graphs that it runs.
 Cost op_cost(const Graph& graph, const Op& op);
+// The same if its graphs take what `of_graph` says.
+using GraphCost = std::function<Cost(const Graph&)>;
+Cost op_cost(const Graph& graph, const Op& op, const GraphCost& of_graph);
+// The graphs of an op that run when it does. A fusion is one op, whatever is in it; so is an op
+// whose graph only says how to combine two numbers.
+std::vector<const Graph*> graphs_run(const Graph& graph, const Op& op);
+
+// The ops of a graph and of those that it holds, each distinct one once.
+uint32_t count_ops(const Graph& graph);
 
 // Whether an op is one that fuse makes.
 bool is_fusion(const Op& op);

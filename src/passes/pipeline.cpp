@@ -52,10 +52,15 @@ uint32_t count_ops(const Graph& graph, std::unordered_set<const Graph*>& seen) {
   }
   return count;
 }
+
+}  // namespace
+
 uint32_t count_ops(const Graph& graph) {
   std::unordered_set<const Graph*> seen;
   return count_ops(graph, seen);
 }
+
+namespace {
 
 void verify_after(const Pass& pass, const Graph& graph) {
   try {
@@ -84,6 +89,7 @@ const std::vector<Pass>& all_passes() {
       {"canonicalize", "fold, simplify, cse and inline in one walk.", canonicalize_pass},
       {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
       {"roll", "Makes loops of all that repeats.", roll_pass, Phase::kFinal},
+      {"kernels", "Makes kernels of whatever may be part of one.", kernels_pass, Phase::kFinal},
       {"fuse", "Groups element-wise ops into fusion ops.", fuse_pass},
   };
   return passes;

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import platform
 import re
@@ -127,10 +128,11 @@ _MANY_AXES = re.compile(rf"tensor<(?:\d+x){{{_MAX_RANK_OF_LIBRARY + 1}}}")
 
 
 def _required(text, fast_arithmetic):
-    """The options of XLA's without which a module on CPU would not be right."""
+    """The options of XLA's without which a module on CPU would not be right, or not be taken."""
     options = {}
-    if "stablehlo.reduce" in text and _MANY_AXES.search(text):
-        # Of what the library can do, it is left products of matrices.
+    if "stablehlo.reduce" in text and (_core.KERNEL_CALL in text or _MANY_AXES.search(text)):
+        # Of what the library can do, it is left products of matrices. Kernels cannot call it, and
+        # XLA would give it large sums in them.
         options["xla_cpu_experimental_ynn_fusion_type"] = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
     if not fast_arithmetic and "bf16" in text:
         # By default, a result in bfloat16 stays float32 for the operation that uses it.
@@ -143,6 +145,10 @@ def _choices(effort, text, once):
     last are never refused; `once`: none may be."""
     if not effort.extra:
         return [()]
+    if _core.KERNEL_CALL in text:
+        # Without large products unrolling only takes time, and makes functions of several numbers
+        # slower.
+        return [() if _has_large_sums(text) else (_UNROLLING,)]
     found = _core.survey_module(text)
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
     if found.shifts > 0.2 * found.operations:
@@ -159,6 +165,17 @@ def _choices(effort, text, once):
     if repeats and found.reductions > 0.05 * found.operations:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     return [effort.extra]
+
+
+# A sum over one of three axes or more, as src/ops/dot.cpp writes products of small matrices; and of
+# how many terms it takes six times as long where loops are not unrolled.
+_SUM = re.compile(r"applies stablehlo\.add across dimensions = \[\d+\] : \(tensor<((?:\d+x){3,})")
+_LARGE_SUM = 512
+
+
+def _has_large_sums(text):
+    sizes = {found[1] for found in _SUM.finditer(text)}
+    return any(math.prod(map(int, size.split("x")[:-1])) >= _LARGE_SUM for size in sizes)
 
 
 # Where a serialised CompileOptions has that map: executable_build_options, debug_options,
@@ -293,6 +310,18 @@ def _loaded(executable, placed, options):
 
 
 def _compiled(text, placed, options, host_functions=()):
+    try:
+        return _compiled_as_is(text, placed, options, host_functions)
+    except _jax.JaxRuntimeError as error:
+        # XLA says which kernels it does not make once it has optimised the module.
+        is_refusal = str(error).startswith(("UNIMPLEMENTED", "INTERNAL"))
+        if not is_refusal or _core.KERNEL_CALL not in text:
+            raise
+    plain = text.replace(_core.KERNEL_CALL, "")
+    return _compiled_as_is(plain, placed, options, host_functions)
+
+
+def _compiled_as_is(text, placed, options, host_functions):
     client, where = placed[0].client, _jax.DeviceList(tuple(placed))
     if not host_functions:
         return client.compile_and_load(text, where, options)

@@ -1,0 +1,33 @@
+// Kernels: parts of a program that XLA's compiler for CPUs emits as one function each, loops and
+// branches included, in place of a kernel for each few operations. What is small runs many times as
+// fast.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+struct Kernels {
+  struct Kernel {
+    uint32_t num_ops;  // with those of its loops and branches
+    double seconds;    // that a call of the program takes less, by estimate
+  };
+  GraphRef graph;  // with ops `kernel` in place of the regions
+  std::vector<Kernel> kernels;
+};
+
+enum class KernelChoice : uint8_t {
+  kNever,
+  kAuto,    // what runs faster so, by estimate
+  kAlways,  // whatever may be part of a kernel
+};
+
+// Chooses regions of an optimised program on one device of a CPU; null if there is none.
+WEFT_API std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice);
+
+}  // namespace weft

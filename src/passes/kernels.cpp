@@ -1,0 +1,481 @@
+// Which parts of a program become kernels, by what they take as they are and as one function.
+//
+// An op may stand in a kernel if it says so (OpDef::in_kernel), or if all ops may that it is
+// written as (for_kernel, decompose); one with graphs if all of their ops may as well. Ops outside
+// of kernels keep their order; what may stand in one and waits for no other of them is put
+// together, and those of it that hand values to one another are a region. A loop that is no part of
+// a region may have regions in its body.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "ops/function.h"
+#include "ops/walk.h"
+#include "passes/machine.h"
+#include "passes/pass_list.h"
+#include "weft/build.h"
+#include "weft/kernel_regions.h"
+#include "weft/transforms.h"
+
+namespace weft {
+namespace {
+
+// How large a kernel may be: LLVM's time grows faster than the number of loops over arrays in a
+// function, and many make it slow. Steps on single numbers weigh less.
+constexpr double kMaxSize = 60, kSizeOfNumber = 1.0 / 8;
+// XLA hands every argument and result as a pointer of its own, and takes long with many.
+constexpr size_t kMaxBorder = 160;
+// A straight line of fewer steps than these gains too little for a function of its own.
+constexpr double kMinSteps = 12;
+// Kernels of a program, each of which is compiled by itself; of them, those that are equal.
+constexpr size_t kMaxKernels = 24;
+constexpr std::ptrdiff_t kMaxEqualKernels = 2;
+// Bytes that a step outside of loops reads and writes at most: XLA splits what is larger among
+// threads, and refuses it in kernels. In loops larger arrays leave nothing to gain.
+constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel in
+// such a loop would keep it from that.
+constexpr int64_t kBytesOfOwnKernel = 1024;
+// How often the regions of a graph may wait for ops outside of them.
+constexpr int kMaxPhases = 64;
+// Of what a part of a program takes, the part that a kernel is to save at least.
+constexpr double kMinGain = 0.05;
+
+// What a run of ops takes, as steps of a program and as part of a kernel.
+struct Toll {
+  bool may_stand = true;
+  double apart = 0, together = 0;  // seconds besides the work
+  double work = 0;                 // seconds that both take
+  double steps = 0, size = 0;      // of the text, where a loop stands once
+  bool has_graphs = false;         // of a loop or a branch
+  double largest = 0;              // bytes that a step reads and writes
+
+  void add(const Toll& x, double times = 1) {
+    may_stand &= x.may_stand;
+    apart += times * x.apart;
+    together += times * x.together;
+    work += times * x.work;
+    steps += x.steps;
+    size += x.size;
+    has_graphs |= x.has_graphs;
+    largest = std::max(largest, x.largest);
+  }
+  double saved() const { return apart - together; }
+  bool gains() const { return saved() > kMinGain * (apart + work); }
+};
+
+// How values are used, as far as XLA goes by it when it fuses what makes them.
+struct Uses {
+  explicit Uses(const Graph& graph) : count(graph.num_values()), is_output(graph.num_values()) {
+    for (const Op& op : graph.ops())
+      for (Value v : graph.operands(op))
+        if (!v.is_literal()) ++count[v.id];
+    for (Value v : graph.outputs())
+      if (!v.is_literal()) is_output[v.id] = true;
+  }
+  std::vector<uint32_t> count;
+  std::vector<bool> is_output;
+};
+
+TypeRefs operand_types(const Graph& graph, const Op& op) {
+  TypeRefs types;
+  for (Value v : graph.operands(op)) types.push_back(graph.type(v));
+  return types;
+}
+
+// Of what a graph takes and gives.
+int64_t border_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (TypeRef type : graph.input_types()) bytes += type->num_bytes();
+  for (TypeRef type : graph.output_types()) bytes += type->num_bytes();
+  return bytes;
+}
+
+// How often an op runs a graph.
+double times_run(const Graph& graph, const Op& op, const Graph& inner) {
+  auto flops = [&](double of_inner) {
+    return op_cost(graph, op,
+                   [&](const Graph& g) { return Cost{.flops = &g == &inner ? of_inner : 0}; })
+        .flops;
+  };
+  return flops(1) - flops(0);
+}
+
+class Tolls {
+ public:
+  const Toll& of(const Graph& graph) {
+    auto known = graphs_.find(&graph);
+    if (known != graphs_.end()) return known->second;
+    Toll sum;
+    Uses uses(graph);
+    for (const Op& op : graph.ops()) sum.add(of(graph, op, uses));
+    return graphs_.emplace(&graph, sum).first->second;
+  }
+
+  Toll of(const Graph& graph, const Op& op, const Uses& uses) {
+    Toll toll;
+    if (effects_of(*op.info, op.attrs) != kPure) return {.may_stand = false};
+    if (may_stay(graph, op)) {
+      toll = of_steps(graph, op, uses);
+    } else if (GraphRef form = form_of(graph, op)) {
+      toll = of(*form);
+      if (def(*op.info).for_kernel) {  // a call of a library, if it stays
+        toll.apart = machine::kLibraryCall + machine::kLibraryFlop * op_cost(graph, op).flops;
+        toll.together += machine::kFlop * op_cost(graph, op).flops;
+      }
+    } else {
+      return {.may_stand = false};
+    }
+    std::vector<const Graph*> run = graphs_run(graph, op);
+    if (op.attrs)
+      for_each_graph(op.attrs, [&](const GraphRef& inner) {
+        if (std::ranges::find(run, inner.get()) == run.end()) {
+          toll.may_stand &= of(*inner).may_stand;
+          return;
+        }
+        double times = times_run(graph, op, *inner);
+        toll.add(of(*inner), times);
+        if (is_call(op)) return;
+        toll.has_graphs = true;
+        toll.apart += times * machine::kTrip;
+        toll.together += times * machine::kStepOfTrip;
+      });
+    return toll;
+  }
+
+  // What an op that may not stay as it is is written as in a kernel; null if it is not.
+  GraphRef form_of(const Graph& graph, const Op& op) {
+    const OpDef& d = def(*op.info);
+    if (may_stay(graph, op) || !(d.for_kernel || d.decompose)) return nullptr;
+    TypeRefs in_types = operand_types(graph, op);
+    uint64_t key = hash_use(d, op.attrs, in_types);
+    auto [begin, end] = forms_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      const Form& f = it->second;
+      if (f.op == &d && f.in_types == in_types && equal(f.attrs, op.attrs)) return f.graph;
+    }
+    GraphRef form;
+    auto out_types = graph.result_types(op);
+    if (d.for_kernel) form = written_for_kernel(d, op.attrs, in_types, out_types, transforms());
+    if (!form && d.decompose)
+      form = decomposed(d, op.attrs, in_types, out_types, transforms(), "cpu");
+    forms_.emplace(key, Form{&d, op.attrs, std::move(in_types), form});
+    return form;
+  }
+
+ private:
+  struct Form {
+    const OpDef* op;
+    AttrsRef attrs;
+    TypeRefs in_types;
+    GraphRef graph;
+  };
+
+  bool may_stay(const Graph& graph, const Op& op) {
+    const OpDef& d = def(*op.info);
+    if (!d.in_kernel) return false;
+    TypeRefs in_types = operand_types(graph, op);
+    return d.in_kernel({in_types, graph.result_types(op), op.attrs.get(), {}});
+  }
+
+  // Of an op but for its graphs. What is element-wise, or only moves elements, is part of the step
+  // that reads it; functions of many readers are computed once, and the cheap in half of the cases.
+  Toll of_steps(const Graph& graph, const Op& op, const Uses& uses) {
+    Toll toll;
+    if (!graphs_run(graph, op).empty()) return toll;
+    Cost cost = op_cost(graph, op);
+    const OpDef& d = def(*op.info);
+    bool is_fused = d.elementwise || cost.flops == 0;
+    for (uint32_t i = 0; i < op.num_results; ++i) {
+      Value result = graph.result(op, i);
+      TypeRef type = graph.type(result);
+      double steps = 0;
+      if (uses.is_output[result.id] || !is_fused)
+        steps = 1;
+      else if (uses.count[result.id] > 1 && cost.flops > 0)
+        steps = cost.transcendentals > 0 ? 1 : 0.5;
+      toll.steps += steps;
+      toll.size += steps * (type->num_elements() == 1 ? kSizeOfNumber : 1);
+    }
+    toll.largest = cost.bytes;
+    toll.apart = toll.steps * machine::kThunk;
+    toll.together = toll.steps * machine::kStep;
+    int64_t elements = graph.result_types(op)[0]->num_elements();
+    if (cost.transcendentals > 0 && elements > 1)
+      toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
+    toll.work = cost.flops * machine::kFlop + cost.transcendentals * machine::kFunction +
+                cost.bytes * machine::kCachedByte;
+    return toll;
+  }
+
+  std::unordered_map<const Graph*, Toll> graphs_;
+  std::unordered_multimap<uint64_t, Form> forms_;
+};
+
+class KernelChooser {
+ public:
+  explicit KernelChooser(bool always) : always_(always) {}
+
+  std::shared_ptr<const Kernels> run(const GraphRef& graph) {
+    GraphRef made = rewritten(graph, 1, false);
+    if (kernels_.empty()) return nullptr;
+    auto out = std::make_shared<Kernels>();
+    out->graph = std::move(made);
+    out->kernels = std::move(kernels_);
+    return out;
+  }
+
+ private:
+  struct Region {
+    std::vector<uint32_t> ops;
+    Toll toll;
+
+    void add(uint32_t op, const Toll& x) {
+      ops.push_back(op);
+      toll.add(x);
+    }
+  };
+  bool is_worth_it(const Region& region) const {
+    const Toll& toll = region.toll;
+    if (!toll.may_stand || toll.size > kMaxSize) return false;
+    return always_ || (toll.gains() && (toll.has_graphs || toll.steps >= kMinSteps));
+  }
+  // A region as the op that is to stand for it.
+  struct Kernel {
+    Values inputs, outputs;  // of the program
+    GraphRef body;
+  };
+
+  std::vector<Region> regions_of(const Graph& graph, bool in_loop);
+  GraphRef rewritten(const GraphRef& graph, double times, bool in_loop);
+  AttrsRef with_kernels_inside(const Graph& graph, const Op& op, double times, bool in_loop);
+  Kernel kernel_of(const Graph& graph, const Region& region);
+  bool is_taken(const Kernel& kernel);
+  Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
+                           std::span<const Value> operands);
+
+  const bool always_;  // whether a region need not gain
+  Tolls tolls_;
+  GraphMemo bodies_{[this](const GraphRef& graph) {
+    GraphBuilder b;
+    return rebuild(*graph, b, [&](const Op& op, std::span<const Value> operands) {
+      return copied_for_kernel(*graph, op, b, operands);
+    });
+  }};
+  std::vector<Kernels::Kernel> kernels_;
+  std::vector<GraphRef> taken_;
+};
+
+// The root of an element's set; paths are halved on the way.
+uint32_t root_of(std::vector<uint32_t>& parents, uint32_t x) {
+  for (; parents[x] != x; x = parents[x]) parents[x] = parents[parents[x]];
+  return x;
+}
+
+// The ops of a graph in an order in which each region is one piece. What is in none is a region of
+// one op that is not worth it.
+std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph, bool in_loop) {
+  auto num_ops = static_cast<uint32_t>(graph.ops().size());
+  Uses uses(graph);
+  std::vector<Toll> tolls;
+  std::vector<bool> may(num_ops);
+  for (uint32_t i = 0; i < num_ops; ++i) {
+    const Op& op = graph.op(i);
+    Toll toll = tolls_.of(graph, op, uses);
+    double most = toll.has_graphs || in_loop ? kMaxBytesInLoop : kMaxBytesOutside;
+    may[i] = toll.may_stand && toll.size <= kMaxSize && toll.largest <= most &&
+             (!toll.has_graphs || always_ || toll.gains());
+    tolls.push_back(toll);
+  }
+
+  std::vector<uint32_t> maker(graph.num_values(), num_ops);  // num_ops: an input
+  for (uint32_t i = 0; i < num_ops; ++i)
+    for (uint32_t r = 0; r < graph.op(i).num_results; ++r) maker[graph.op(i).results_begin + r] = i;
+  std::vector<uint32_t> region(num_ops);
+  std::iota(region.begin(), region.end(), 0u);
+  std::vector<bool> done(num_ops + 1);
+  done[num_ops] = true;
+
+  std::vector<Region> out;
+  std::vector<uint32_t> waiting(num_ops);
+  std::iota(waiting.begin(), waiting.end(), 0u);
+  for (int phase = 0; !waiting.empty(); ++phase) {
+    bool together = phase % 2, is_last = phase >= kMaxPhases;
+    std::vector<uint32_t> taken, left;
+    bool holds_effects = false;  // effects keep their order
+    for (uint32_t i : waiting) {
+      const Op& op = graph.op(i);
+      bool is_ready = std::ranges::all_of(
+          graph.operands(op), [&](Value v) { return v.is_literal() || done[maker[v.id]]; });
+      bool has_effects = effects_of(*op.info, op.attrs) != kPure;
+      if (has_effects && holds_effects) is_ready = false;
+      if (is_last || (is_ready && may[i] == together)) {
+        taken.push_back(i);
+        done[i] = true;
+      } else {
+        left.push_back(i);
+        holds_effects |= has_effects;
+      }
+    }
+    waiting = std::move(left);
+    if (!together || is_last) {
+      for (uint32_t i : taken) out.push_back({{i}, {.may_stand = false}});
+      continue;
+    }
+    // Those that hand values to one another.
+    std::vector<bool> is_taken(num_ops + 1);
+    for (uint32_t i : taken) is_taken[i] = true;
+    for (uint32_t i : taken)
+      for (Value v : graph.operands(graph.op(i)))
+        if (!v.is_literal() && is_taken[maker[v.id]])
+          region[root_of(region, maker[v.id])] = root_of(region, i);
+    std::map<uint32_t, Region> found;
+    for (uint32_t i : taken) found[root_of(region, i)].add(i, tolls[i]);
+    for (auto& [root, r] : found) {
+      if (is_worth_it(r)) {
+        out.push_back(std::move(r));
+        continue;
+      }
+      // Of what is too much, its loops.
+      for (uint32_t i : r.ops) {
+        Region one;
+        one.add(i, tolls[i]);
+        one.toll.may_stand = tolls[i].has_graphs;
+        out.push_back(std::move(one));
+      }
+    }
+  }
+  return out;
+}
+
+// The op in a kernel: as what it is written as there, if it does not stay, with the same for the
+// ops of its graphs.
+Values KernelChooser::copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
+                                        std::span<const Value> operands) {
+  if (GraphRef form = tolls_.form_of(graph, op)) return b.inline_graph(*bodies_(form), operands);
+  AttrsRef attrs = op.attrs;
+  if (attrs && takes_graphs(*op.info))
+    attrs = map_graphs(attrs, [this](const GraphRef& g) { return bodies_(g); });
+  return b.add_typed(*op.info, operands, attrs, graph.result_types(op));
+}
+
+// One number of an array, as an array of its own.
+Val one_number(Val x) {
+  Dims start(x.shape().size(), 0), limit(x.shape().size(), 1);
+  return reshape(x.rank() ? slice(x, start, limit) : x, {1});
+}
+
+// XLA must read every argument of a kernel: one that is not read, or only as far as its simplifier
+// does not see through it, ends the process. So a number of each is in a further result.
+KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Region& region) {
+  Kernel kernel;
+  GraphBuilder b;
+  ValueMap map(graph, b);
+  std::vector<bool> is_made(graph.num_values()), is_input(graph.num_values());
+  std::vector<uint32_t> uses_inside(graph.num_values());
+  for (uint32_t i : region.ops) {
+    const Op& op = graph.op(i);
+    for (Value v : graph.operands(op)) {
+      if (v.is_literal()) continue;
+      ++uses_inside[v.id];
+      if (is_made[v.id] || is_input[v.id]) continue;
+      is_input[v.id] = true;
+      kernel.inputs.push_back(v);
+      map.set(v, b.input(graph.type(v)));
+    }
+    for (uint32_t r = 0; r < op.num_results; ++r) is_made[op.results_begin + r] = true;
+  }
+  for (uint32_t i : region.ops) {
+    const Op& op = graph.op(i);
+    b.set_loc(op.loc);
+    map.set_results(op, copied_for_kernel(graph, op, b, map(graph.operands(op))));
+  }
+  b.set_loc(kNoLoc);
+  Uses uses(graph);
+  for (uint32_t i : region.ops)
+    for (uint32_t r = 0; r < graph.op(i).num_results; ++r) {
+      Value v = graph.result(graph.op(i), r);
+      if (uses.is_output[v.id] || uses.count[v.id] > uses_inside[v.id]) kernel.outputs.push_back(v);
+    }
+  Values results = map(kernel.outputs);
+  std::map<DType, Vals> numbers;
+  for (Value v : map(kernel.inputs)) numbers[b.type(v)->dtype()].push_back(one_number({&b, v}));
+  for (const auto& [dtype, all] : numbers)
+    results.push_back((all.size() == 1 ? all[0] : concatenate(all, 0)).value);
+  kernel.body = b.finish(results);
+  return kernel;
+}
+
+// XLA compiles a kernel once for each call of it.
+bool KernelChooser::is_taken(const Kernel& kernel) {
+  if (always_) return true;
+  if (taken_.size() >= kMaxKernels) return false;
+  if (kernel.body->num_inputs() + kernel.body->outputs().size() > kMaxBorder) return false;
+  auto is_equal = [&](const GraphRef& other) {
+    return other->structural_hash() == kernel.body->structural_hash() &&
+           equal(*other, *kernel.body);
+  };
+  if (std::ranges::count_if(taken_, is_equal) >= kMaxEqualKernels) return false;
+  taken_.push_back(kernel.body);
+  return true;
+}
+
+// The attributes of an op outside of kernels, whose loops and branches may have some.
+AttrsRef KernelChooser::with_kernels_inside(const Graph& graph, const Op& op, double times,
+                                            bool in_loop) {
+  if (!op.attrs || is_call(op)) return op.attrs;
+  std::vector<const Graph*> run = graphs_run(graph, op);
+  bool is_loop = def(*op.info).loop.parts || op.info == &op_named<"while">();
+  return map_graphs(op.attrs, [&](const GraphRef& g) {
+    if (std::ranges::find(run, g.get()) == run.end()) return g;
+    if (is_loop && !always_ && border_bytes(*g) < kBytesOfOwnKernel) return g;
+    return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop);
+  });
+}
+
+GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_loop) {
+  GraphBuilder b;
+  ValueMap map(*graph, b);
+  std::vector<Value> inputs = copy_inputs(*graph, b, map);
+  bool changed = false;
+  const OpDef& kernel_op = op_named<"kernel">();
+  for (const Region& region : regions_of(*graph, in_loop)) {
+    if (is_worth_it(region)) {
+      Kernel kernel = kernel_of(*graph, region);
+      if (is_taken(kernel)) {
+        AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
+                                          {{"name", kernel_op.name}, {"body", kernel.body}});
+        b.set_loc(graph->op(region.ops.front()).loc);
+        Values made = b.add(kernel_op, map(kernel.inputs), attrs);
+        for (size_t i = 0; i < kernel.outputs.size(); ++i) map.set(kernel.outputs[i], made[i]);
+        kernels_.push_back({count_ops(*kernel.body), times * region.toll.saved()});
+        changed = true;
+        continue;
+      }
+    }
+    for (uint32_t i : region.ops) {
+      const Op& op = graph->op(i);
+      AttrsRef attrs = with_kernels_inside(*graph, op, times, in_loop);
+      changed |= attrs != op.attrs;
+      b.set_loc(op.loc);
+      map.set_results(
+          op, b.add_typed(*op.info, map(graph->operands(op)), attrs, graph->result_types(op)));
+    }
+  }
+  return changed ? finish_copy(*graph, b, map, inputs) : graph;
+}
+
+}  // namespace
+
+std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice) {
+  if (choice == KernelChoice::kNever) return nullptr;
+  return KernelChooser(choice == KernelChoice::kAlways).run(graph);
+}
+
+GraphRef kernels_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
+  auto made = choose_kernels(graph, KernelChoice::kAlways);
+  return made ? made->graph : graph;
+}
+
+}  // namespace weft
