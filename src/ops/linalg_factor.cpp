@@ -201,7 +201,12 @@ TypeRefs infer_lu(const InferCtx& c) {
 
 Vals decompose_lu(RuleCtx& c) {
   Val x = c.x(0);
-  if (x.type()->num_elements() > 0 && is_written_out(x.type(), c.platform)) return small_lu(x);
+  if (x.type()->num_elements() > 0 && is_written_out(x.type(), c.platform)) {
+    Vals out = small_lu(x);
+    // XLA would compute the factors again in each fusion that reads them.
+    for (Val& v : out) v = optimization_barrier({&v, 1})[0];
+    return out;
+  }
   Val lu = x, pivots = zeros(c.b, c.out_types[1]);
   if (x.type()->num_elements() > 0) {
     SolverCall call(c, x.dtype(), "lapack_?getrf_ffi", "cusolver_getrf_ffi");
