@@ -413,3 +413,33 @@ def test_programs_with_small_matrices_are_differentiated_and_mapped():
     for x, slope in zip(a, slopes, strict=True):
         change = float(f(x + direction)) - float(f(x - direction))
         np.testing.assert_allclose(change, 2 * float((slope * direction).sum()), rtol=3e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [3, 6])
+def test_matrices_in_kernels(n, dtype, wide):
+    """Larger ones are factored in a loop over columns."""
+    a, tall, b = (hard_matrices(*s, dtype)[:6] for s in ((n, n), (n, n - 1), (n, 2)))
+    square = a @ a.conj().swapaxes(-2, -1)
+    square = square + 0.1 * np.abs(square).max((-2, -1), keepdims=True) * np.eye(n).astype(dtype)
+    solve = linalg.triangular_solve
+    for function, *stacks in (
+        (linalg.lu, a),
+        (linalg.lu, tall),
+        (functools.partial(linalg.cholesky, symmetrize_input=False), np.stack([*square, -a[0]])),
+        (functools.partial(solve, left_side=True, lower=True), square, b),
+        (functools.partial(solve, transpose_a=True, conjugate_a=True), square, b.swapaxes(1, 2)),
+    ):
+
+        def loop(*stacks, function=function):
+            return weft.lax.scan(lambda _, xs: (None, function(*xs)), None, stacks)[1]
+
+        compiled = weft.jit(loop, kernels="always")
+        made, plain = compiled(*stacks), weft.jit(loop, kernels="never")(*stacks)
+        assert re.search(r"1 kernel of \d\d+ operations", str(compiled.explain()))
+        for x, y in zip(weft.tree.leaves(made), weft.tree.leaves(plain), strict=True):
+            x, y = np.asarray(x), np.asarray(y)
+            assert (np.isnan(x) == np.isnan(y)).all()
+            x, y = np.nan_to_num(x), np.nan_to_num(y)
+            largest = np.abs(y).max((-2, -1), keepdims=True) if y.dtype == dtype else 0
+            assert (np.abs(x - y) <= 1e3 * np.finfo(dtype).eps * largest).all()
