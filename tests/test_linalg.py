@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -22,6 +23,8 @@ rng = np.random.default_rng(0)
 A = rng.normal(size=(3, 3)).astype(np.float32)
 S = (A @ A.T + 3 * np.eye(3)).astype(np.float32)
 R = rng.normal(size=(4, 3)).astype(np.float32)
+# Smaller matrices, and stacks of those with one row less, are written out: src/ops/linalg_small.h.
+LARGE = 5
 
 
 def assert_close(x, y, tolerance=2e-5):
@@ -170,12 +173,14 @@ def test_parts_of_decompositions():
 
 @pytest.mark.parametrize("left_side", [True, False])
 def test_triangular_solve_with_vectors_and_mapped_right_sides(left_side):
-    solve = lambda b: linalg.triangular_solve(S, b, left_side=left_side, lower=True)
-    lower = np.tril(S)
-    want = np.linalg.solve(lower if left_side else lower.T, R.T).T
-    assert_close(solve(R[0]), want[0])
-    assert_close(weft.vmap(solve)(R), want, 1e-4)
-    matrices = np.stack([R.T, 2 * R.T]) if left_side else np.stack([R, 2 * R])
+    n = LARGE
+    lower = np.tril(rng.normal(size=(n, n)) + 3 * np.eye(n)).astype(np.float32)
+    right = rng.normal(size=(4, n)).astype(np.float32)
+    solve = lambda b: linalg.triangular_solve(lower, b, left_side=left_side, lower=True)
+    want = np.linalg.solve(lower if left_side else lower.T, right.T).T
+    assert_close(solve(right[0]), want[0])
+    assert_close(weft.vmap(solve)(right), want, 1e-4)
+    matrices = np.stack([right.T, 2 * right.T]) if left_side else np.stack([right, 2 * right])
     text = weft.jit(weft.vmap(solve)).lower(matrices).as_text()
     assert len(re.findall("custom_call", text)) == 1
     assert_close(weft.vmap(solve)(matrices)[1], 2 * (want.T if left_side else want), 1e-4)
@@ -261,7 +266,180 @@ def test_programs_compile_for_a_described_gpu():
 
 
 def test_programs_are_shown():
-    lowered = weft.jit(linalg.cholesky).lower(S)
+    lowered = weft.jit(linalg.cholesky).lower(np.eye(LARGE, dtype=np.float32))
     assert "lapack_spotrf_ffi" in lowered.as_text()
     assert "cholesky" in str(weft.make_jaxpr(linalg.cholesky)(S))
     assert linalg.cholesky_p.name == "cholesky"
+
+
+# ---- Small matrices, which are written out
+
+
+def calls_nothing(function, *args):
+    return "custom_call" not in weft.jit(function).lower(*args).as_text()
+
+
+def of_each(function, *stacks):
+    """The function of one matrix after the other, each written out."""
+    compiled = weft.jit(function)
+    made = [weft.tree.leaves(compiled(*xs)) for xs in zip(*stacks, strict=True)]
+    assert calls_nothing(function, *[x[0] for x in stacks])
+    assert calls_nothing(weft.vmap(function), *stacks) == (max(stacks[0].shape[1:]) < LARGE - 1)
+    return [np.stack(xs) for xs in zip(*made, strict=True)]
+
+
+def hard_matrices(m, n, dtype):
+    """Random, graded, large, ill-conditioned and almost singular ones."""
+    random = np.random.default_rng(m * 10 + n)
+    is_complex = np.dtype(dtype).kind == "c"
+    normal = lambda *s: random.normal(size=s) + (1j * random.normal(size=s) if is_complex else 0)
+    k = min(m, n)
+    u, v = np.linalg.qr(normal(m, m))[0][:, :k], np.linalg.qr(normal(n, n))[0][:k]
+    made = [*normal(3, m, n), normal(m, n) * np.logspace(0, -5, m)[:, None]]
+    made += [normal(m, n) * np.logspace(-6, 0, n), 1e6 * normal(m, n)]
+    made += [u * np.logspace(0, -6, k) @ v, u * np.r_[np.ones(k - 1), 1e-7] @ v]
+    return np.stack(made).astype(dtype)
+
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+@pytest.fixture
+def wide():
+    with weft.enable_x64(True):
+        yield
+
+
+def worst(differences, sizes, dtype):
+    """The largest of |difference| / |size|, in units of the dtype's eps."""
+    wide = np.abs(differences).max((-2, -1)), np.abs(sizes).max((-2, -1))
+    return (wide[0] / wide[1]).max() / np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", range(1, LARGE))
+def test_lu_of_small_matrices(n, dtype, wide):
+    for m in {1, n, LARGE - 1}:
+        a, k = hard_matrices(m, n, dtype), min(m, n)
+        factors, pivots, order = of_each(linalg.lu, a)
+        for made in ((factors, pivots, order), weft.vmap(linalg.lu)(a)):
+            exact = np.asarray(made[0]).astype("complex128")
+            rows = np.take_along_axis(a, np.asarray(made[2])[..., None], -2)
+            product = (np.tril(exact[..., :k], -1) + np.eye(m, k)) @ np.triu(exact[..., :k, :])
+            # LAPACK's are at most 1.2 here.
+            assert worst(product - rows, a, dtype) < 3
+        # In the last two rounding decides on rows.
+        for x, row_swaps in zip(a[:-2], pivots[:-2], strict=True):
+            expected = scipy.linalg.get_lapack_funcs("getrf", (x,))(x)[1]
+            assert (row_swaps == expected).all()
+        assert (linalg.lu_pivots_to_permutation(pivots, m) == order).all()
+
+
+def test_pivots_of_equal_size_are_the_first_ones(wide):
+    a = np.array([[1, 1], [-1, 2], [1, 3.0]])
+    assert np.asarray(linalg.lu(a)[1]).tolist() == [0, 1]
+    # |re| + |im| counts for complex numbers.
+    assert np.asarray(linalg.lu(np.array([[4.5, 1], [3 + 3j, 2]]))[1]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", range(1, LARGE))
+def test_cholesky_of_small_matrices(n, dtype, wide):
+    a = hard_matrices(n, n, dtype)
+    size = np.abs(a).max((-2, -1), keepdims=True)
+    a = (a @ a.conj().swapaxes(-2, -1) + 0.1 * size**2 * np.eye(n)).astype(dtype)
+    plain = lambda x: linalg.cholesky(x, symmetrize_input=False)
+    (factors,) = of_each(plain, a)
+    exact = factors.astype("complex128")
+    assert worst(exact @ exact.conj().swapaxes(-2, -1) - a, a, dtype) < 3
+    assert not np.triu(factors, 1).any() and factors.dtype == dtype
+    # Only the lower triangle counts.
+    above = np.triu(np.full((n, n), np.nan), 1).astype(dtype)
+    assert (of_each(plain, a + above)[0] == factors).all()
+    bad = np.stack([a[0], a[1] - 100 * size[1] ** 2 * np.eye(n), np.full((n, n), np.nan)])
+    (failed,) = of_each(plain, bad.astype(dtype))
+    assert (failed[0] == factors[0]).all()
+    assert (np.isnan(failed[1:]) == np.tril(np.ones((n, n), bool))).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("left_side", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+def test_triangular_solve_of_small_matrices(left_side, lower, dtype, wide):
+    conjugations = (False, True) if dtype.startswith("complex") else (False,)
+    for n, unit, transposed, conjugated in itertools.product(
+        (1, 3, LARGE - 1), (False, True), (False, True), conjugations
+    ):
+        a = hard_matrices(n, n, dtype)
+        b = hard_matrices(n, 3, dtype) if left_side else hard_matrices(3, n, dtype)
+        options = {"left_side": left_side, "lower": lower, "unit_diagonal": unit}
+        solve = functools.partial(
+            linalg.triangular_solve, transpose_a=transposed, conjugate_a=conjugated, **options
+        )
+        x = of_each(solve, a, b)[0].astype("complex128")
+        t = (np.tril if lower else np.triu)(a).astype("complex128")
+        if unit:
+            t = t * (1 - np.eye(n)) + np.eye(n)
+        t = t.swapaxes(-2, -1) if transposed else t
+        t = t.conj() if conjugated else t
+        product = t @ x if left_side else x @ t
+        sizes = np.abs(t) @ np.abs(x) if left_side else np.abs(x) @ np.abs(t)
+        assert (np.abs(product - b) <= 3 * np.finfo(dtype).eps * (sizes + np.abs(b))).all()
+
+
+def test_singular_small_matrices():
+    for a in ([[0, 0], [0, 0]], [[1, 2], [2, 4]], [[0, 1, 2], [0, 3, 4], [0, 5, 6]]):
+        a = np.float32(a)
+        factors, pivots, order = linalg.lu(a)
+        theirs, swaps, info = scipy.linalg.lapack.sgetrf(a)
+        assert info > 0 and (pivots == swaps).all()
+        assert_close(factors, theirs)
+        assert weft.numpy.linalg.det(a) == 0
+        assert not np.isfinite(weft.numpy.linalg.solve(a, a[0] + 1)).all()
+        assert [float(x) for x in weft.numpy.linalg.slogdet(a)] == [0, -np.inf]
+    assert np.isnan(linalg.lu(np.full((3, 3), np.nan, np.float32))[0]).all()
+
+
+def test_programs_with_small_matrices_are_differentiated_and_mapped():
+    a = np.stack([S, S + A, S - 0.5 * A, S.T])
+
+    def f(x):
+        inverse = wnp.linalg.solve(x, R.T)
+        return (inverse**2).sum() + wnp.linalg.slogdet(x)[1] + linalg.cholesky(x @ x.T).sum()
+
+    slopes = weft.jit(weft.vmap(weft.grad(f)))(a)
+    assert calls_nothing(weft.vmap(weft.grad(f)), a)
+    direction = np.float32(0.01) * A
+    for x, slope in zip(a, slopes, strict=True):
+        change = float(f(x + direction)) - float(f(x - direction))
+        np.testing.assert_allclose(change, 2 * float((slope * direction).sum()), rtol=3e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [3, 6])
+def test_matrices_in_kernels(n, dtype, wide):
+    """Larger ones are factored in a loop over columns."""
+    a, tall, b = (hard_matrices(*s, dtype)[:6] for s in ((n, n), (n, n - 1), (n, 2)))
+    square = a @ a.conj().swapaxes(-2, -1)
+    square = square + 0.1 * np.abs(square).max((-2, -1), keepdims=True) * np.eye(n).astype(dtype)
+    solve = linalg.triangular_solve
+    for function, *stacks in (
+        (linalg.lu, a),
+        (linalg.lu, tall),
+        (functools.partial(linalg.cholesky, symmetrize_input=False), np.stack([*square, -a[0]])),
+        (functools.partial(solve, left_side=True, lower=True), square, b),
+        (functools.partial(solve, transpose_a=True, conjugate_a=True), square, b.swapaxes(1, 2)),
+    ):
+
+        def loop(*stacks, function=function):
+            return weft.lax.scan(lambda _, xs: (None, function(*xs)), None, stacks)[1]
+
+        compiled = weft.jit(loop, kernels="always")
+        made, plain = compiled(*stacks), weft.jit(loop, kernels="never")(*stacks)
+        assert re.search(r"1 kernel of \d\d+ operations", str(compiled.explain()))
+        for x, y in zip(weft.tree.leaves(made), weft.tree.leaves(plain), strict=True):
+            x, y = np.asarray(x), np.asarray(y)
+            assert (np.isnan(x) == np.isnan(y)).all()
+            x, y = np.nan_to_num(x), np.nan_to_num(y)
+            largest = np.abs(y).max((-2, -1), keepdims=True) if y.dtype == dtype else 0
+            assert (np.abs(x - y) <= 1e3 * np.finfo(dtype).eps * largest).all()

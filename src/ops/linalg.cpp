@@ -126,6 +126,13 @@ Val hermitian(Val x, bool lower) {
   return strict + adjoint(strict) + middle;
 }
 
+Val nan_like(Val x) {
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  Literal value = is_complex(x.dtype()) ? make_literal(x.dtype(), std::complex<double>(nan, nan))
+                                        : make_literal(x.dtype(), nan);
+  return broadcast_to({x.builder, x.builder->literal(value)}, x.shape());
+}
+
 Val padded(Val x, int64_t more_rows, int64_t more_columns) {
   if (more_rows == 0 && more_columns == 0) return x;
   std::vector<Dims> config(x.shape().size(), Dims{0, 0, 0});
@@ -220,13 +227,6 @@ Dims layout_of(TypeRef type, bool is_matrix) {
   Dims axes = count_up(type->rank());
   if (is_matrix) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return axes;
-}
-
-Val nan_like(Val x) {
-  double nan = std::numeric_limits<double>::quiet_NaN();
-  Literal value = is_complex(x.dtype()) ? make_literal(x.dtype(), std::complex<double>(nan, nan))
-                                        : make_literal(x.dtype(), nan);
-  return broadcast_to({x.builder, x.builder->literal(value)}, x.shape());
 }
 
 }  // namespace

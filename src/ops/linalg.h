@@ -60,6 +60,7 @@ Val columns(Val x, int64_t begin, int64_t end);
 Val rows(Val x, int64_t begin, int64_t end);
 // The Hermitian matrix of which x has one triangle.
 Val hermitian(Val x, bool lower);
+Val nan_like(Val x);
 // Zero-padded at the end.
 Val padded(Val x, int64_t more_rows, int64_t more_columns);
 // Matrices with their rows reordered: row i is row order[..., i].

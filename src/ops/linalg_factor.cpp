@@ -6,6 +6,7 @@
 // triangular factorization" (2011).
 #include "ops/hlo_text.h"
 #include "ops/linalg.h"
+#include "ops/linalg_small.h"
 #include "ops/place.h"
 #include "weft/ffi.h"
 #include "weft/registry.h"
@@ -19,6 +20,7 @@ namespace {
 Vals decompose_cholesky(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a};
+  if (is_written_out(a.type(), c.platform)) return {small_cholesky(a)};
   SolverCall call(c, a.dtype(), "lapack_?potrf_ffi", "cusolver_potrf_ffi");
   call.attributes(cat("uplo = ", letter('L')), "lower = true").overwritten_matrix(a);
   return {tril(call.checked()[0])};
@@ -38,6 +40,7 @@ OpDef cholesky_op() {
       "cholesky", "The lower triangular L with L L^H = A, of the lower triangle of A.", 1, {},
       [](const InferCtx& c) -> TypeRefs { return {check_square(c)}; }, decompose_cholesky,
       [](double, double n) { return n * n * n / 3; });
+  d.for_kernel = while_small([](RuleCtx& c) -> Vals { return {small_cholesky(c.x(0))}; });
   d.jvp_kind = JvpKind::kArgs;
   d.jvp_args = {[](const JvpArgCtx& c) { return cholesky_tangent(c.y(), hermitian(c.t(), true)); }};
   return d;
@@ -109,6 +112,8 @@ std::string on_cpu(EmitCtx& c, const Triangular& how) {
 void emit_triangular_solve(EmitCtx& c) {
   if (c.out_type()->num_elements() == 0) return c.set_out(0, c.in(1));
   Triangular how = how_of(c.attr());
+  if (is_written_out(c.in_type(0), c.platform()))
+    return emit_as(c, [&](const Vals& xs) { return small_triangular_solve(xs[0], xs[1], how); });
   if (c.platform() == "cpu" && has_solvers(c.out_type()->dtype()))
     return emit_results(c, on_cpu(c, how));
   auto flag = [](bool x) { return x ? "true" : "false"; };
@@ -173,6 +178,9 @@ OpDef triangular_solve_op() {
   d.transpose = transpose_triangular_solve;
   d.batch = batch_triangular_solve;
   d.emit = emit_triangular_solve;
+  d.for_kernel = while_small([](RuleCtx& c) -> Vals {
+    return {small_triangular_solve(c.x(0), c.x(1), how_of(c.attr()))};
+  });
   d.cost = [](const CostCtx& c) {
     Cost cost = cost_bytes(c);
     cost.flops = static_cast<double>(c.in_types[1]->num_elements()) *
@@ -193,6 +201,12 @@ TypeRefs infer_lu(const InferCtx& c) {
 
 Vals decompose_lu(RuleCtx& c) {
   Val x = c.x(0);
+  if (x.type()->num_elements() > 0 && is_written_out(x.type(), c.platform)) {
+    Vals out = small_lu(x);
+    // XLA would compute the factors again in each fusion that reads them.
+    for (Val& v : out) v = optimization_barrier({&v, 1})[0];
+    return out;
+  }
   Val lu = x, pivots = zeros(c.b, c.out_types[1]);
   if (x.type()->num_elements() > 0) {
     SolverCall call(c, x.dtype(), "lapack_?getrf_ffi", "cusolver_getrf_ffi");
@@ -235,6 +249,7 @@ OpDef lu_op() {
                   return k * k * (std::max(m, n) - k / 3);
                 });
   d.multiple_results = true;
+  d.for_kernel = while_small([](RuleCtx& c) { return small_lu(c.x(0)); });
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = lu_tangents;
   return d;
@@ -278,6 +293,8 @@ Vals decompose_permutation(RuleCtx& c) {
           lanes = product(batch_of(type->shape(), 1));
   Val order = iota(c.b, type, type->rank() - 1);
   if (count == 0 || lanes == 0) return {order};
+  int64_t size = type->dim(type->rank() - 1);
+  if (c.platform == "cpu" && is_written_out(size, lanes)) return {small_permutation(pivots, size)};
   bool many = type->rank() > 1;
   if (many) {
     order = reshape(order, {lanes, type->dim(type->rank() - 1)});

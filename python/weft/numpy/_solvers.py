@@ -14,7 +14,6 @@ from weft.lax._creation import broadcasted_iota
 from weft.lax._elementwise import stop_gradient
 from weft.lax._shape import broadcast_shapes
 from weft.lax._solve import custom_linear_solve
-from weft.lax._sort import sort
 from weft.numpy import _reductions as r, _ufuncs as u
 from weft.numpy._decompositions import adjoint, eigvalsh, require_matrices, svd, svdvals
 from weft.numpy._linalg import dot, matmul
@@ -185,9 +184,7 @@ def _solve(a, b):
     """The x with a x = b, for arrays of matrices."""
     batch = broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
     factors, _, permutation = lax_linalg.lu(stop_gradient(a))
-    # permutation[inverse] counts upwards, and so does inverse[permutation].
-    counted = broadcasted_iota(dtype_of(permutation), shape_of(permutation), len(shape_of(a)) - 2)
-    _, inverse = sort((permutation, counted))
+    inverse = _inverse_permutation(permutation)
     b = _core.broadcast_to(b, (*batch, *shape_of(b)[-2:]))
     factors = _core.broadcast_to(factors, (*batch, *shape_of(a)[-2:]))
     permutation, inverse = (
@@ -205,6 +202,14 @@ def _solve(a, b):
         return take_along_axis(y, inverse, -2)
 
     return custom_linear_solve(lambda x: matmul(a, x), b, straight, transposed)
+
+
+def _inverse_permutation(order):
+    """Where 0, 1, ... stand in permutations `[..., n]`: each is compared with all."""
+    shape, dtype = (*shape_of(order), shape_of(order)[-1]), dtype_of(order)
+    axis = len(shape) - 1
+    is_there = u.equal(order[..., None, :], broadcasted_iota(dtype, shape, axis - 1))
+    return r.sum(choose(is_there, broadcasted_iota(dtype, shape, axis), 0), -1, dtype=dtype)
 
 
 @composite
