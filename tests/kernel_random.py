@@ -28,21 +28,30 @@ SMOOTH = [
     "jnp.sin({f})", "jnp.cos({f}) * {g}", "jnp.tanh({f})", "jnp.exp(-jnp.abs({f}))", "-{f}",
     "jnp.log1p({f} * {f})", "jnp.sqrt(1 + {f} * {f})", "{f} + {g}", "{f} - {g}", "{f} * {g}",
     "{f} / (2 + jnp.sin({g}))", "jnp.maximum({f}, {g})", "jnp.minimum({f}, {g})",
-    "jnp.where({p}, {f}, {g})", "{f} * {i}.astype(F) / 64", "jnp.arctan({f})", "lax.erf({f})",
+    "jnp.where({p}, {f}, {g})", "{f} * {i}.astype(F) / 64", "lax.erf({f})",
     "nn.sigmoid({f})", "jnp.square({f})", "lax.rsqrt(1 + {f} * {f})", "jnp.expm1(0.1 * {f})",
-    "jnp.arctan2({f}, 2 + jnp.cos({g}))", "jnp.clip({f}, -2, 2)", "{f} * 0.5 + 0.25",
+    "jnp.clip({f}, -2, 2)", "{f} * 0.5 + 0.25",
     "jnp.logaddexp({f}, {g})", "nn.softplus({f})", "(2 + jnp.sin({f})) ** {g}",
 ]  # fmt: skip
 SHARP = [
-    "jnp.tan({f})", "jnp.cbrt({f})", "jnp.log({f})", "jnp.sqrt({f})", "{f} / {g}", "1 / {f}",
+    "jnp.log({f})", "jnp.sqrt({f})", "{f} / {g}", "1 / {f}",
     "jnp.floor({f} * 4)", "jnp.round({f} * 3)", "jnp.sign({f})", "jnp.abs({f})", "{f} % {g}",
     "jnp.where({f} > {g}, {f}, -{g})", "jnp.copysign({f}, {g})",
     "jnp.where(jnp.isnan({f}), {g}, {f})",
     "jnp.power(jnp.abs({f}), {g})", "jnp.where({p}, jnp.inf, {f})",
     "jnp.nextafter(*map(lax.stop_gradient, ({f}, {g})))",
     "jnp.where({i} == 3, jnp.nan, {f})", "{f} * 0.0", "jnp.exp({f} * 30)", "jnp.trunc({f} * 5)",
-    "jnp.nan_to_num({f})", "lax.lgamma(jnp.abs({f}) + 1)", "jnp.arcsin({f})", "jnp.log1p({f})",
+    "jnp.nan_to_num({f})", "lax.lgamma(jnp.abs({f}) + 1)", "jnp.log1p({f})",
 ]  # fmt: skip
+# XLA computes these with other bits where other numbers stand beside theirs in a vector, also
+# without kernels: they are in smooth programs only. So are the functions below, in float16.
+UNSTEADY = [
+    "jnp.tan({f})",
+    "jnp.cbrt({f})",
+    "jnp.arctan({f})",
+    "jnp.arctan2({f}, 2 + jnp.cos({g}))",
+]
+UNSTEADY_HALF = ("log1p", "rsqrt", "logaddexp", "softplus")
 WHOLE = [
     "{i} + {j}", "{i} - {j}", "{i} * {j}", "{i} // {j}", "{i} % {j}", "{i} & {j}", "{i} | {j}",
     "{i} ^ {j}", "{i} << ({j} & 3)", "{i} >> ({j} & 7)", "~{i}", "jnp.maximum({i}, {j})",
@@ -197,6 +206,10 @@ class Program:
         table = list(tables[kind])
         if self.is_exact:
             table += {"f": SHARP, "i": [], "b": SHARP_TRUTH}[kind]
+            if self.float == "float16":
+                table = [t for t in table if not any(name in t for name in UNSTEADY_HALF)]
+        elif kind == "f":
+            table += UNSTEADY
         template = self.choose(table)
         shape = self.pick(values).shape
         text = template.format(**self.operands(values, shape, template))
@@ -580,7 +593,8 @@ def mismatch(seed):
         for form, f in forms(weft, program, scope(program)).items():
             without = weft.jit(f, kernels="never")
             got, wanted = (
-                [np.asarray(x) for x in weft.tree.leaves(g(*plain))] for g in (weft.jit(f), without)
+                [np.asarray(x) for x in weft.tree.leaves(g(*plain))]
+                for g in (weft.jit(f, kernels="always"), without)
             )
             if all(map(is_same, got, wanted)):
                 continue

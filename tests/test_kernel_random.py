@@ -11,7 +11,7 @@ import pytest
 from conftest import EVERYTHING
 
 # As many programs as one process runs, and the number of all.
-BATCH, ALL = (50, 2000) if EVERYTHING else (12, 24)
+BATCH, ALL = (50, 2000) if EVERYTHING else (8, 16)
 
 
 @pytest.mark.parametrize("first", range(0, ALL, BATCH))
