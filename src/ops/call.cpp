@@ -1,6 +1,6 @@
 // Ops that call a graph: jit, made by a jitted function called inside another program; fusion, made
 // by passes to keep a group of ops together; kernel, made by passes of what XLA is to emit as one
-// function; noinline_call, of what is to be computed once; and composite, which a compiler may
+// function; and composite, which a compiler may
 // replace by an implementation of its own. Effects are those of the graph. A transform of a call is
 // a call of the transformed graph.
 #include "ops/call.h"
@@ -250,16 +250,6 @@ OpDef kernel_op() {
   return d;
 }
 
-OpDef noinline_call_op() {
-  OpDef d = call_op("noinline_call", "Calls a graph that stays a function of its own.", "jaxpr",
-                    CallKind::kKeep);
-  d.in_kernel = is_same_in_kernel;
-  d.emit = [](EmitCtx& c) {
-    emit_call(c, c.attr().graph("jaxpr"), c.attr().string("name"), kNoInline);
-  };
-  return d;
-}
-
 }  // namespace
 
 void register_call(OpRegistry& r) {
@@ -267,7 +257,6 @@ void register_call(OpRegistry& r) {
   jit.in_kernel = is_same_in_kernel;
   r.add(std::move(jit));
   r.add(kernel_op());
-  r.add(noinline_call_op());
   r.add(composite_op());
   OpDef fusion =
       call_op("fusion", "Calls a graph whose ops are to stay together.", "body", CallKind::kKeep);

@@ -231,9 +231,7 @@ Vals sum_for_kernel(RuleCtx& c) {
   ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
   if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)
     return {};
-  return apply(
-      "noinline_call", {c.x(0), c.x(1)},
-      {{"name", std::string("product")}, {"jaxpr", graph_of_sum(c.in_types[0], c.in_types[1], d)}});
+  return {sum_of_products(c.x(0), c.x(1), d)};
 }
 
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where

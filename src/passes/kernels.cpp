@@ -40,6 +40,8 @@ constexpr int64_t kBytesOfOwnKernel = 1024;
 // Emission cuts chains of steps that XLA would follow by recursion (emit/writer.h), by barriers,
 // which XLA refuses in kernels. Of this length no chain is cut.
 constexpr int kMaxChain = 2500, kChainOfOther = 40;
+// XLA makes what is fused again in each step that reads it; what a library gave, at most so often.
+constexpr double kMaxCopies = 16;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -71,15 +73,38 @@ struct Toll {
 
 // How values are used, as far as XLA goes by it when it fuses what makes them.
 struct Uses {
-  explicit Uses(const Graph& graph) : count(graph.num_values()), is_output(graph.num_values()) {
-    for (const Op& op : graph.ops())
-      for (Value v : graph.operands(op))
-        if (!v.is_literal()) ++count[v.id];
-    for (Value v : graph.outputs())
-      if (!v.is_literal()) is_output[v.id] = true;
+  explicit Uses(const Graph& graph)
+      : count(graph.num_values()), copies(graph.num_values()), is_output(graph.num_values()) {
+    for (Value v : graph.outputs()) {
+      if (v.is_literal()) continue;
+      is_output[v.id] = true;
+      copies[v.id] = 1;
+    }
+    for (size_t i = graph.ops().size(); i-- > 0;) {
+      const Op& op = graph.op(static_cast<uint32_t>(i));
+      double of_op = 1;
+      if (is_copied(graph, op)) {
+        of_op = 0;
+        for (uint32_t r = 0; r < op.num_results; ++r) of_op += copies[op.results_begin + r];
+      }
+      for (Value v : graph.operands(op)) {
+        if (v.is_literal()) continue;
+        ++count[v.id];
+        copies[v.id] += of_op;
+      }
+    }
   }
   std::vector<uint32_t> count;
+  // How many steps make a value if it is made in each that reads it, by way of what is cheap.
+  std::vector<double> copies;
   std::vector<bool> is_output;
+
+ private:
+  static bool is_copied(const Graph& graph, const Op& op) {
+    if (op.attrs && takes_graphs(*op.info)) return false;
+    Cost cost = op_cost(graph, op);
+    return cost.transcendentals == 0 && (def(*op.info).elementwise || cost.flops == 0);
+  }
 };
 
 // The longest chain of ops up to each value, by the lengths of the ops.
@@ -148,6 +173,8 @@ class Tolls {
     } else if (GraphRef form = form_of(graph, op)) {
       toll = of(*form);
       if (def(*op.info).for_kernel) {  // a call of a library, if it stays
+        for (uint32_t i = 0; i < op.num_results; ++i)
+          toll.may_stand &= uses.copies[op.results_begin + i] <= kMaxCopies;
         toll.apart = machine::kLibraryCall + machine::kLibraryFlop * op_cost(graph, op).flops;
         toll.together += machine::kFlop * op_cost(graph, op).flops;
       }
