@@ -146,9 +146,7 @@ def _choices(effort, text, once):
     if not effort.extra:
         return [()]
     if _core.KERNEL_CALL in text:
-        # Without large products unrolling only takes time, and makes functions of several numbers
-        # slower.
-        return [() if _has_large_sums(text) else (_UNROLLING,)]
+        return [() if _gains_from_unrolling(text) else (_UNROLLING,)]
     found = _core.survey_module(text)
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
     if found.shifts > 0.2 * found.operations:
@@ -167,13 +165,25 @@ def _choices(effort, text, once):
     return [effort.extra]
 
 
-# A sum over one of three axes or more, as src/ops/dot.cpp writes products of small matrices; and of
-# how many terms it takes six times as long where loops are not unrolled.
-_SUM = re.compile(r"applies stablehlo\.add across dimensions = \[\d+\] : \(tensor<((?:\d+x){3,})")
-_LARGE_SUM = 512
+# Of a module with kernels: sums of matrices and more, and functions such as exp.
+_SUM = re.compile(
+    r"applies stablehlo\.add across dimensions = \[[\d, ]+\] : \(tensor<((?:\d+x){2,})"
+)
+_FUNCTION = re.compile(
+    r"(?:stablehlo|chlo)\.(?:exponential|log|logistic|power|erf|"
+    r"sine|cosine|asin|acos|atan2|sinh|cosh|tanh|asinh|acosh|atanh) "
+)
+_LARGE_SUM = 512  # terms
 
 
-def _has_large_sums(text):
+def _gains_from_unrolling(text):
+    """Whether the kernels of a module are faster if LLVM unrolls their loops.
+
+    Large sums take six times as long otherwise. Functions are slower so: LLVM takes more numbers at
+    once than small arrays have, and computes what is left one by one.
+    """
+    if not _FUNCTION.search(text):
+        return True
     sizes = {found[1] for found in _SUM.finditer(text)}
     return any(math.prod(map(int, size.split("x")[:-1])) >= _LARGE_SUM for size in sizes)
 
