@@ -58,10 +58,8 @@ void emit_threefry(EmitCtx& c) {
   Values results;
   for (Val v : threefry(xs[0], xs[1], xs[2], xs[3]))
     results.push_back(broadcast_to(v, c.out_type()->shape()).value);
-  std::string callee = c.function(b.finish(results), "threefry2x32");
   bool stays = c.platform() == "cpu" && c.out_type()->num_elements() <= kKeptWords;
-  std::string_view attrs = stays ? " {mhlo.frontend_attributes = {inlineable = \"false\"}}" : "";
-  emit_results(c, cat("func.call ", callee, "(", operand_list(c), ")", attrs, " : ", signature(c)));
+  emit_call(c, b.finish(results), "threefry2x32", stays ? kNoInline : std::string_view());
 }
 
 OpDef threefry2x32_op() {
