@@ -42,6 +42,9 @@ constexpr int64_t kBytesOfOwnKernel = 1024;
 constexpr int kMaxChain = 2500, kChainOfOther = 40;
 // XLA makes what is fused again in each step that reads it; what a library gave, at most so often.
 constexpr double kMaxCopies = 16;
+// Calls and loops in each other of a program with kernels: these add some, and emission refuses
+// more than kMaxEmittedDepth.
+constexpr uint32_t kMaxDepth = 64;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -531,7 +534,7 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
 }  // namespace
 
 std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice) {
-  if (choice == KernelChoice::kNever) return nullptr;
+  if (choice == KernelChoice::kNever || graph->depth() > kMaxDepth) return nullptr;
   return KernelChooser(choice == KernelChoice::kAlways).run(graph);
 }
 
