@@ -29,6 +29,7 @@ NOT_IN_LAX = {
     "igamma_grad_x",
     "io_callback",
     "jit",
+    "kernel",
     "le_to",
     "lt_to",
     "mapped_call",

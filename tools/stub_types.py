@@ -505,7 +505,7 @@ _JIT = """
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False, device: Any = None, backend: str | None = None,
     inline: bool = False, compiler_options: dict[str, Any] | None = None,
-    compile: str = "auto", optimize: str = "balanced"
+    compile: str = "auto", optimize: str = "balanced", kernels: str = "auto"
 """.strip()
 
 
