@@ -26,8 +26,9 @@ namespace {
 constexpr double kMaxSize = 60, kSizeOfNumber = 1.0 / 8;
 // XLA hands every argument and result as a pointer of its own, and takes long with many.
 constexpr size_t kMaxBorder = 160;
-// A straight line of fewer steps than these gains too little for a function of its own.
-constexpr double kMinSteps = 12;
+// Of a straight line in a loop: with fewer steps it gains too little for a function of its own. One
+// outside of loops never does: what runs once costs less than a call with many arguments.
+constexpr double kMinSteps = 16;
 // Kernels of a program, each of which is compiled by itself; of them, those that are equal.
 constexpr size_t kMaxKernels = 24;
 constexpr std::ptrdiff_t kMaxEqualKernels = 2;
@@ -47,6 +48,9 @@ constexpr double kMaxCopies = 16;
 constexpr uint32_t kMaxDepth = 64;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
+constexpr double kTripsOfWhile = 30;
+// What a kernel outside of loops is to save at least: about what its arguments take.
+constexpr double kMinSeconds = 2e-6;
 // Of what a part of a program takes, the part that a kernel is to save at least.
 constexpr double kMinGain = 0.05;
 
@@ -54,7 +58,7 @@ constexpr double kMinGain = 0.05;
 struct Toll {
   bool may_stand = true;
   double apart = 0, together = 0;  // seconds besides the work
-  double work = 0;                 // seconds that both take
+  double compute = 0, moves = 0;   // seconds that both take: for operations, and for bytes
   double steps = 0, size = 0;      // of the text, where a loop stands once
   bool has_graphs = false;         // of a loop or a branch
   double largest = 0;              // bytes that a step reads and writes
@@ -64,14 +68,15 @@ struct Toll {
     may_stand &= x.may_stand;
     apart += times * x.apart;
     together += times * x.together;
-    work += times * x.work;
+    compute += times * x.compute;
+    moves += times * x.moves;
     steps += x.steps;
     size += x.size;
     has_graphs |= x.has_graphs;
     largest = std::max(largest, x.largest);
   }
   double saved() const { return apart - together; }
-  bool gains() const { return saved() > kMinGain * (apart + work); }
+  bool gains() const { return saved() > kMinGain * (apart + compute + moves); }
 };
 
 // How values are used, as far as XLA goes by it when it fuses what makes them.
@@ -142,14 +147,14 @@ int64_t border_bytes(const Graph& graph) {
   return bytes;
 }
 
-// How often an op runs a graph.
+// How often an op runs a graph. Of a while that is not known.
 double times_run(const Graph& graph, const Op& op, const Graph& inner) {
   auto flops = [&](double of_inner) {
     return op_cost(graph, op,
                    [&](const Graph& g) { return Cost{.flops = &g == &inner ? of_inner : 0}; })
         .flops;
   };
-  return flops(1) - flops(0);
+  return (flops(1) - flops(0)) * (op.info == &op_named<"while">() ? kTripsOfWhile : 1);
 }
 
 class Tolls {
@@ -179,7 +184,8 @@ class Tolls {
         for (uint32_t i = 0; i < op.num_results; ++i)
           toll.may_stand &= uses.copies[op.results_begin + i] <= kMaxCopies;
         toll.apart = machine::kLibraryCall + machine::kLibraryFlop * op_cost(graph, op).flops;
-        toll.together += machine::kFlop * op_cost(graph, op).flops;
+        toll.together += toll.compute;
+        toll.compute = toll.moves = 0;
       }
     } else {
       return {.may_stand = false};
@@ -263,8 +269,8 @@ class Tolls {
     int64_t elements = graph.result_types(op)[0]->num_elements();
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
-    toll.work = cost.flops * machine::kFlop + cost.transcendentals * machine::kFunction +
-                cost.bytes * machine::kCachedByte;
+    toll.compute = cost.flops * machine::kFlop + cost.transcendentals * machine::kFunction;
+    toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }
 
@@ -289,6 +295,7 @@ class KernelChooser {
   struct Region {
     std::vector<uint32_t> ops;
     Toll toll;
+    bool in_loop = false;
 
     void add(uint32_t op, const Toll& x) {
       ops.push_back(op);
@@ -298,7 +305,10 @@ class KernelChooser {
   bool is_worth_it(const Region& region) const {
     const Toll& toll = region.toll;
     if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
-    return always_ || (toll.gains() && (toll.has_graphs || toll.steps >= kMinSteps));
+    if (always_) return true;
+    bool is_long = region.in_loop && toll.steps >= kMinSteps;
+    bool is_loop = toll.has_graphs && (region.in_loop || toll.saved() > kMinSeconds);
+    return toll.gains() && (is_loop || is_long);
   }
   // A region as the op that is to stand for it.
   struct Kernel {
@@ -393,6 +403,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     Chains chains(graph);
     for (uint32_t i : taken) {
       Region& r = found[root_of(region, i)];
+      r.in_loop = in_loop;
       r.add(i, tolls[i]);
       r.toll.chain = std::max(r.toll.chain, chains.add(graph.op(i), tolls[i].chain));
     }
@@ -404,6 +415,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
       // Of what is too much, its loops.
       for (uint32_t i : r.ops) {
         Region one;
+        one.in_loop = in_loop;
         one.add(i, tolls[i]);
         one.toll.chain = tolls[i].chain;
         one.toll.may_stand = tolls[i].has_graphs;
