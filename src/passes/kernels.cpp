@@ -3,8 +3,8 @@
 // An op may stand in a kernel if it says so (OpDef::in_kernel), or if all ops may that it is
 // written as (for_kernel, decompose); one with graphs if all of their ops may as well. Ops outside
 // of kernels keep their order; what may stand in one and waits for no other of them is put
-// together, and those of it that hand values to one another are a region. A loop that is no part of
-// a region may have regions in its body.
+// together. Those of these ops that use each other's results are a region. The body of a loop
+// outside of all regions may have regions of its own.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -147,7 +147,7 @@ int64_t border_bytes(const Graph& graph) {
   return bytes;
 }
 
-// How often an op runs a graph. Of a while that is not known.
+// How often an op runs a graph. The trips of a while are not known: it counts as kTripsOfWhile.
 double times_run(const Graph& graph, const Op& op, const Graph& inner) {
   auto flops = [&](double of_inner) {
     return op_cost(graph, op,
@@ -316,10 +316,10 @@ class KernelChooser {
     GraphRef body;
   };
 
-  std::vector<Region> regions_of(const Graph& graph, bool in_loop);
+  std::vector<Region> regions_of(const Graph& graph, const Uses& uses, bool in_loop);
   GraphRef rewritten(const GraphRef& graph, double times, bool in_loop);
   AttrsRef with_kernels_inside(const Graph& graph, const Op& op, double times, bool in_loop);
-  Kernel kernel_of(const Graph& graph, const Region& region);
+  Kernel kernel_of(const Graph& graph, const Uses& uses, const Region& region);
   bool is_taken(const Kernel& kernel);
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
@@ -344,9 +344,9 @@ uint32_t root_of(std::vector<uint32_t>& parents, uint32_t x) {
 
 // The ops of a graph in an order in which each region is one piece. What is in none is a region of
 // one op that is not worth it.
-std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph, bool in_loop) {
+std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph, const Uses& uses,
+                                                             bool in_loop) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
-  Uses uses(graph);
   std::vector<Toll> tolls;
   std::vector<bool> may(num_ops);
   for (uint32_t i = 0; i < num_ops; ++i) {
@@ -445,7 +445,8 @@ Val one_number(Val x) {
 
 // XLA must read every argument of a kernel: one that is not read, or only as far as its simplifier
 // does not see through it, ends the process. So a number of each is in a further result.
-KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Region& region) {
+KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Uses& uses,
+                                               const Region& region) {
   Kernel kernel;
   GraphBuilder b;
   ValueMap map(graph, b);
@@ -469,7 +470,6 @@ KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Region&
     map.set_results(op, copied_for_kernel(graph, op, b, map(graph.operands(op))));
   }
   b.set_loc(kNoLoc);
-  Uses uses(graph);
   for (uint32_t i : region.ops)
     for (uint32_t r = 0; r < graph.op(i).num_results; ++r) {
       Value v = graph.result(graph.op(i), r);
@@ -516,10 +516,11 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   ValueMap map(*graph, b);
   std::vector<Value> inputs = copy_inputs(*graph, b, map);
   bool changed = false;
+  const Uses uses(*graph);
   const OpDef& kernel_op = op_named<"kernel">();
-  for (const Region& region : regions_of(*graph, in_loop)) {
+  for (const Region& region : regions_of(*graph, uses, in_loop)) {
     if (is_worth_it(region)) {
-      Kernel kernel = kernel_of(*graph, region);
+      Kernel kernel = kernel_of(*graph, uses, region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
                                           {{"name", kernel_op.name}, {"body", kernel.body}});

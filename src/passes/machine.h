@@ -1,5 +1,5 @@
-// What a CPU takes for a program, by XLA's runtime: the constants of all cost models, in seconds.
-// tools/bench/kernels.py measures them.
+// What a CPU takes for a program, by XLA's runtime, in seconds: the constants of the cost model of
+// kernels. tools/bench/kernels.py measures such constants.
 #pragma once
 
 namespace weft::machine {

@@ -128,7 +128,7 @@ _MANY_AXES = re.compile(rf"tensor<(?:\d+x){{{_MAX_RANK_OF_LIBRARY + 1}}}")
 
 
 def _required(text, fast_arithmetic):
-    """The options of XLA's without which a module on CPU would not be right, or not be taken."""
+    """The XLA options that a module on CPU needs to be right, or to compile at all."""
     options = {}
     if "stablehlo.reduce" in text and (_core.KERNEL_CALL in text or _MANY_AXES.search(text)):
         # Of what the library can do, it is left products of matrices. Kernels cannot call it, and
