@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+import program_runs
 
 FLOATS = ("float32", "float32", "float32", "float32", "float64", "float16", "bfloat16")
 WHOLES = ("int32", "int32", "uint32", "int8", "uint8", "int16", "uint16")
@@ -616,24 +617,9 @@ def described(program):
     return f"# {exact}; {inputs}\n{program.text}"
 
 
-def main(first, count):
-    problems = 0
-    for seed in range(first, first + count):
-        print("program", seed, file=sys.stderr, flush=True)  # which one ended the process
-        try:
-            problem = mismatch(seed)
-        except Exception as error:
-            problem = (
-                f"{type(error).__name__} of program {seed}: {error}\n{described(Program(seed))}"
-            )
-        if problem:
-            problems += 1
-            print(problem, flush=True)
-    print(f"{problems} of {count} programs differ" if problems else "ok")
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "--show":
         print(described(Program(int(sys.argv[2]))))
     else:
-        main(*map(int, sys.argv[1:]))
+        first, count = map(int, sys.argv[1:])
+        program_runs.run(first, count, mismatch, lambda seed: described(Program(seed)))

@@ -9,6 +9,7 @@ import math
 import sys
 
 import numpy as np
+import program_runs
 
 MESHES = [((8,), "a"), ((2, 4), "ab"), ((4, 2), "ab"), ((2, 2, 2), "abc")]
 SIZES = (8, 8, 8, 16, 4, 12, 6, 5, 3)
@@ -543,16 +544,4 @@ if __name__ == "__main__":
 
     weft.config.update("weft_num_cpu_devices", 8)
     first, count = map(int, sys.argv[1:])
-    problems = 0
-    for seed in range(first, first + count):
-        print("program", seed, file=sys.stderr, flush=True)  # which one ended the process
-        try:
-            problem = mismatch(seed)
-        except Exception as error:
-            problem = (
-                f"{type(error).__name__} of program {seed}: {error}\n{Program(seed).described()}"
-            )
-        if problem:
-            problems += 1
-            print(problem, flush=True)
-    print(f"{problems} of {count} programs differ" if problems else "ok")
+    program_runs.run(first, count, mismatch, lambda seed: Program(seed).described())
