@@ -184,6 +184,24 @@ class Nesting {
 };
 thread_local int Nesting::depth_ = 0;
 
+// Of the default passes, those that what takes the graph of a lowering needs: emission knows
+// neither rules nor keys.
+GraphRef lowered(const UserOp& op, nb::handle lowering, std::span<const TypeRef> types,
+                 std::vector<std::string> passes = {"strip_rules", "lower_keys"}) {
+  return run_passes(trace(op, lowering, types), passes);
+}
+
+// A lowering for all platforms is part of the program as its other ops are. What it does besides
+// computing stays where the op is.
+GraphRef expand(const UserOp& op, const CostCtx& c) {
+  Nesting nesting(op);
+  nb::object lowering = application(op, c.attrs, c.in_types, avals(c.out_types), kNoLoc)
+                            .attr("lowering_everywhere")();
+  if (lowering.is_none()) return nullptr;
+  GraphRef graph = lowered(op, lowering, c.in_types, {"strip_rules", "lower_keys", "expand"});
+  return graph->effects() ? nullptr : graph;
+}
+
 void emit(const UserOp& op, EmitCtx& c) {
   Nesting nesting(op);
   nb::object applied = application(op, c.attrs, c.in_types, avals(c.out_types), kNoLoc);
@@ -197,10 +215,7 @@ void emit(const UserOp& op, EmitCtx& c) {
   } else {
     std::vector<std::string> args;
     for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
-    // Of the default passes those that emission needs: it knows neither rules nor keys.
-    static const std::vector<std::string> passes = {"strip_rules", "lower_keys"};
-    GraphRef graph = run_passes(trace(op, chosen[1], c.in_types), passes);
-    std::vector<std::string> results = c.inline_graph(*graph, args);
+    std::vector<std::string> results = c.inline_graph(*lowered(op, chosen[1], c.in_types), args);
     for (size_t i = 0; i < results.size(); ++i) c.set_out(i, std::move(results[i]));
   }
 }
@@ -224,6 +239,7 @@ nb::object new_op(const std::string& op_name, nb::handle primitive) {
   op->transpose = slot([](const UserOp&, TransposeCtx& c) { transpose(c); });
   op->batch = slot([](const UserOp&, BatchCtx& c) { batch(c); });
   op->emit = slot([](const UserOp& o, EmitCtx& c) { emit(o, c); });
+  op->expand = slot([](const UserOp& o, const CostCtx& c) { return expand(o, c); });
   add_user_op(*op, primitive.ptr());
   return take(op_capsule(*op));
 }

@@ -424,6 +424,21 @@ void register_extrema(OpRegistry& r) {
            "LT", false);
 }
 
+// The neighbour of a normal number, unless it is not normal itself: platforms flush such numbers.
+std::optional<Literal> fold_nextafter(const FoldCtx& c) {
+  double x = c.xs[0].as_double(), y = c.xs[1].as_double();
+  if (std::isnan(y)) return std::nullopt;
+  if (c.out == DType::kF64 && std::isnormal(x)) {
+    double next = std::nextafter(x, y);
+    if (std::isnormal(next)) return make_literal(c.out, next);
+  }
+  if (c.out == DType::kF32 && std::isnormal(x)) {
+    float next = std::nextafter(static_cast<float>(x), static_cast<float>(y));
+    if (std::isnormal(next)) return make_literal(c.out, static_cast<double>(next));
+  }
+  return std::nullopt;
+}
+
 void register_other_binary(OpRegistry& r) {
   r.add(binary({.name = "atan2",
                 .doc = "The angle of the point (y, x), elementwise: atan(x0 / x1) by quadrant.",
@@ -440,7 +455,8 @@ void register_other_binary(OpRegistry& r) {
                 .doc = "The next representable number after x towards y, elementwise.",
                 .hlo = "chlo.next_after",
                 .dtypes = kFloats,
-                .jvp = {no_derivative("nextafter", "x"), no_derivative("nextafter", "y")}}));
+                .jvp = {no_derivative("nextafter", "x"), no_derivative("nextafter", "y")},
+                .fold = fold_nextafter}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // expand: ops that stand for functions of the program (is_function) become calls of them, so
 // that the other passes see their ops, and uses on operands of the same types share one function.
+// Ops that users defined by a graph (OpDef::expand) become the ops of that.
 #include "ops/function.h"
 #include "ops/walk.h"
 #include "passes/pass_list.h"
@@ -21,6 +22,11 @@ class ExpandRun {
         changed = true;
         return call(*graph, op, b, operands);
       }
+      if (GraphRef expansion = expansion_of(*graph, op)) {
+        ++num_expanded_;
+        changed = true;
+        return b.inline_graph(*expansion, operands);
+      }
       if (!op.attrs || !takes_graphs(*op.info)) return copy_op(*graph, b, op, operands);
       AttrsRef attrs = map_graphs(op.attrs, [this](const GraphRef& g) { return regions_(g); });
       changed |= attrs != op.attrs;
@@ -31,7 +37,7 @@ class ExpandRun {
 
   bool applies(const Graph& graph) {
     for (const Op& op : graph.ops()) {
-      if (is_function(def(*op.info))) return true;
+      if (is_function(def(*op.info)) || def(*op.info).expand) return true;
       if (graph.depth() == 1 || !op.attrs || !takes_graphs(*op.info)) continue;
       bool found = false;
       for_each_graph(op.attrs, [&](const GraphRef& g) { found |= applies(distinct_(g)); });
@@ -53,6 +59,14 @@ class ExpandRun {
     auto [known, fresh] = applies_.try_emplace(graph.get(), false);
     if (fresh && applies(*graph)) applies_[graph.get()] = true;
     return applies_[graph.get()];
+  }
+
+  static GraphRef expansion_of(const Graph& graph, const Op& op) {
+    const OpDef& d = def(*op.info);
+    if (!d.expand) return nullptr;
+    TypeRefs in_types;
+    for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
+    return d.expand({in_types, graph.result_types(op), op.attrs.get(), {}});
   }
 
   Values call(const Graph& graph, const Op& op, Builder& b, std::span<const Value> operands) {

@@ -116,9 +116,7 @@ class Application:
         rule: Any
         kind, rule = lowerings.get(platform) or lowerings.get(None) or (None, None)
         if kind == "lowering":
-            return kind, lambda tracers: self._checked_results(
-                "lowering", rule(*tracers, **self.params)
-            )
+            return kind, self._lowering_of(rule)
         if kind == "stablehlo":
             return kind, lambda ctx, *names: self._names(rule(ctx, *names, **self.params))
         if "impl" in rules and platform == "cpu":
@@ -130,6 +128,16 @@ class Application:
             f"[{self.primitive.name}] has no lowering for platform '{platform}'; define one with "
             f"def_lowering or def_stablehlo. It has: {has}{self._at()}"
         )
+
+    def lowering_everywhere(self):
+        """The lowering that is a function and serves every platform; None if there is none."""
+        lowerings = self.primitive._rules.get("lowerings", {})
+        if list(lowerings) != [None] or lowerings[None][0] != "lowering":
+            return None
+        return self._lowering_of(lowerings[None][1])
+
+    def _lowering_of(self, rule):
+        return lambda tracers: self._checked_results("lowering", rule(*tracers, **self.params))
 
     def _names(self, value):
         names = self._listed("stablehlo", "names of results", value)

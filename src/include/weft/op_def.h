@@ -332,6 +332,9 @@ using KernelRule = std::function<std::optional<KernelCall>(const CostCtx&)>;
 // without them; their graphs' ops are asked on their own.
 using InKernelRule = std::function<bool(const CostCtx&)>;
 
+// The graph that an op stands for on every platform; null where it has none. It calls no such op.
+using ExpandRule = std::function<GraphRef(const CostCtx&)>;
+
 // What gets through an op that holds graphs, found on masks before any of its graphs is
 // transformed.
 enum class Flow : uint8_t {
@@ -520,6 +523,8 @@ struct OpDef : OpInfo {
   std::function<Vals(RuleCtx&)> for_kernel;
   // In place of emit: the op written in terms of others, emitted inline.
   std::function<Vals(RuleCtx&)> decompose;
+  // Null: the op stands for itself. The pass `expand` puts the graph in place of the op.
+  ExpandRule expand;
   FoldRule fold;
   std::vector<Rewrite> simplify;
   CostRule cost;
