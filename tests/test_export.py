@@ -170,10 +170,18 @@ def test_calls_that_do_not_fit(exported):
         exported.call(X, 3)
 
 
+def test_primitives_leave_as_what_they_are_lowered_to():
+    own = Primitive("op_of_this_process")
+    own.def_abstract_eval(lambda x: x)
+    own.def_lowering(lambda x: 2 * x)
+    left = export.deserialize(export.export(weft.jit(own.bind))(1.0).serialize())
+    assert float(left.call(2.0)) == 4
+
+
 def test_what_cannot_leave():
     own = Primitive("op_of_this_process")
     own.def_abstract_eval(lambda x: x)
-    own.def_lowering(lambda x: x)
+    own.def_lowering(lambda x: x, platform="cpu")
     here = export.export(weft.jit(own.bind))(1.0)
     assert float(here.call(2.0)) == 2
     with pytest.raises(ValueError, match="other processes can read"):

@@ -13,6 +13,7 @@ from oracle import needs_jax
 import weft
 import weft.numpy as wnp
 from weft import errors, lax
+from weft.compiler import cache_stats
 from weft.core import ShapedArray
 from weft.extend.core import Primitive, jaxpr_as_fun
 from weft.interpreters import ad, batching, mlir
@@ -133,11 +134,14 @@ def test_programs_are_shared():
     p.def_abstract_eval(same_type)
     traces = []
     p.def_lowering(lambda x, *, k: traces.append(k) or x * k)
+    before = cache_stats()["compiles"]
     weft.jit(lambda x: p.bind(x, k=3.5))(X)
     weft.jit(lambda x: p.bind(x, k=3.5))(X)
     p.bind(X, k=3.5)
     p.bind(X, k=3.5)
-    assert traces == [3.5]
+    # Traced for each function, and once for the primitive on its own; compiled once for all.
+    assert traces == [3.5] * 3
+    assert cache_stats()["compiles"] - before <= 1
 
 
 def test_primitives_of_one_name_are_told_apart():
@@ -392,6 +396,29 @@ def test_lowering_by_platform():
     close(weft.jit(q.bind)(X), X)
     with pytest.raises(errors.NotImplementedRuleError, match="def_impl serves programs on cpu"):
         emit(weft.jit(f).trace(X).graph, platform="cuda")
+
+
+def test_lowerings_for_all_platforms_are_part_of_the_program():
+    same, by_platform = Primitive("same"), Primitive("by_platform")
+    for p in (same, by_platform):
+        p.def_abstract_eval(same_type)
+        p.def_lowering(lambda x, **_: x)
+    by_platform.def_lowering(lambda x: x, platform="cpu")
+
+    def ops(f):
+        return weft.jit(f).lower(X).compile().graph.op_names()
+
+    assert ops(lambda x: wnp.sin(same.bind(x, name="x"))) == ["sin"]
+    assert ops(lambda x: wnp.sin(by_platform.bind(x))) == ["by_platform", "sin"]
+
+    def loop(x):
+        return weft.lax.fori_loop(0, 100, lambda _, x: wnp.sin(same.bind(x)), x)
+
+    assert len(weft.jit(loop, kernels="always").lower(X).compile().kernels) == 1
+    prints = Primitive("prints")
+    prints.def_abstract_eval(same_type)
+    prints.def_lowering(lambda x: weft.debug.print("seen {}", x.sum()) or x)
+    assert ops(lambda x: prints.bind(x)) == ["prints"]
 
 
 def test_lowering_may_use_other_primitives_and_callbacks():

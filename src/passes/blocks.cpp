@@ -11,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "passes/repeats.h"
 #include "weft/builder.h"
@@ -18,8 +19,6 @@
 namespace weft {
 namespace {
 
-// What it takes to start a program, and to hand it an array or take one from it.
-constexpr double kStepSeconds = 2e-5, kArraySeconds = 4e-6;
 // How much more memory steps may take than one module, with arguments and results, besides what is
 // no matter in any process.
 constexpr double kMaxGrowth = 1.03, kFewBytes = 1 << 20;
@@ -71,7 +70,7 @@ class Finder {
 double Finder::products() const {
   double all = 0, products = 0;
   for (uint32_t i = 0; i < repeats_.num_ops(); ++i) {
-    double work = seconds_of_work(repeats_.cost(i));
+    double work = machine::seconds_of_work(repeats_.cost(i));
     all += work;
     if (repeats_.graph().op(i).info == &op_named<"dot_general">()) products += work;
   }
@@ -151,7 +150,8 @@ bool Planner::add(const Repeat& repeat, double max_seconds, const std::vector<bo
   for (uint32_t i = start; i < end; ++i)
     for (uint32_t r = 0; r < graph_.op(i).num_results; ++r)
       arrays += is_read_elsewhere(graph_.op(i).results_begin + r);
-  if (kStepSeconds + kArraySeconds * static_cast<double>(arrays) > max_seconds) return false;
+  if (machine::kProgram + machine::kProgramArray * static_cast<double>(arrays) > max_seconds)
+    return false;
   pieces_.push_back(std::move(piece));
   return true;
 }

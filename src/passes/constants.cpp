@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "ops/walk.h"
+#include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "weft/op_def.h"
 #include "weft/rebuild.h"
@@ -20,13 +21,6 @@
 namespace weft {
 namespace {
 
-// What a machine takes, in order of magnitude: for an operation, one as expensive as a cosine, a
-// byte of memory, a kernel, an array that a program is handed.
-constexpr double kFlop = 5e-11, kTranscendental = 2e-9, kByte = 1.25e-10;
-constexpr double kKernel = 3e-7, kArray = 1e-7;
-// A byte that an op takes which is no part of a kernel: gathers, scatters and sorts go one by one.
-constexpr double kMovedByte = 1e-9;
-constexpr double kCall = 5e-6;
 // What it takes to compile the prologue, and each op of it; so many calls have to make up for that,
 // unless each is spared a part as large as this.
 constexpr double kCompile = 1e-2, kCompileOp = 2e-3, kCalls = 1000, kLargePart = 0.05;
@@ -94,7 +88,7 @@ class Selection {
 
 Selection::Work Selection::work(const Op& op) const {
   Cost cost = op_cost(graph_, op);
-  Work w{cost.flops * kFlop + cost.transcendentals * kTranscendental, cost.bytes, false, false};
+  Work w{machine::seconds_of_work(cost), cost.bytes, false, false};
   double in = 0, out = 0;
   size_t operands = 0;
   for (Value v : graph_.operands(op)) {
@@ -125,14 +119,15 @@ double Selection::seconds_to_make(const Op& first, double times, bool& computes)
     const Op& op = *item.op;
     Work w = work(op);
     computes = computes || w.seconds > 0 || !w.is_fused;
-    sum += w.is_fused ? w.seconds * item.times : w.seconds + w.bytes * kMovedByte + kKernel;
+    sum += w.is_fused ? w.seconds * item.times
+                      : w.seconds + w.bytes * machine::kMovedByte + machine::kLargeThunk;
     for (Value v : graph_.operands(op)) {
       if (v.is_literal() || !seen.insert(v.id).second) continue;
       const Op* maker = graph_.producer(v);
       if (maker)
         pending.push_back({maker, w.is_fused ? item.times * repeats(v, op, true) : 1});
       else if (w.is_fused)
-        sum += bytes_of(graph_.type(v)) * kByte;
+        sum += bytes_of(graph_.type(v)) * machine::kByte;
     }
   }
   return sum;
@@ -165,7 +160,7 @@ void Selection::choose(int64_t max_bytes, double price) {
       if (times[v.id] == 0) continue;
       most = std::max(most, times[v.id]);
       bytes += graph_.type(v)->num_bytes();
-      read += bytes_of(graph_.type(v)) * kByte + kArray;
+      read += bytes_of(graph_.type(v)) * machine::kByte + machine::kArray;
     }
     if (most == 0 && !is_result) continue;
     Work w = work(op);
@@ -195,11 +190,11 @@ void Selection::choose(int64_t max_bytes, double price) {
 }
 
 double Selection::seconds_left() const {
-  double sum = kCall;
+  double sum = machine::kCall;
   for (const Op& op : graph_.ops()) {
     if (!is_made(op)) continue;
     Work w = work(op);
-    sum += w.seconds + w.bytes * kByte / (w.is_fused ? 4 : 1);
+    sum += w.seconds + w.bytes * machine::kByte / (w.is_fused ? 4 : 1);
   }
   return sum;
 }
@@ -347,7 +342,7 @@ std::shared_ptr<ConstantSplit> split(const GraphRef& graph, const std::vector<bo
   double price = 0;
   do {
     chosen.choose(options.max_bytes, price);
-    price = price == 0 ? kByte : 4 * price;
+    price = price == 0 ? machine::kByte : 4 * price;
   } while (chosen.bytes() > options.max_bytes && price < 1);
   if (chosen.kept().empty() || chosen.bytes() > options.max_bytes) return nullptr;
   std::shared_ptr<ConstantSplit> result = take_apart(source, constants, chosen);

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ops/function.h"
 #include "ops/walk.h"
@@ -35,8 +36,8 @@ constexpr std::ptrdiff_t kMaxEqualKernels = 2;
 // Bytes that a step outside of loops reads and writes at most: XLA splits what is larger among
 // threads, and refuses it in kernels. In loops larger arrays leave nothing to gain.
 constexpr double kMaxBytesOutside = 3 << 12, kMaxBytesInLoop = 3 << 16;
-// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself. A kernel
-// in such a loop would keep it from that.
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself, if no op
+// is a call of a library. A kernel in such a loop would keep it from that.
 constexpr int64_t kBytesOfOwnKernel = 1024;
 // Emission cuts chains of steps that XLA would follow by recursion (emit/writer.h), by barriers,
 // which XLA refuses in kernels. Of this length no chain is cut.
@@ -57,6 +58,7 @@ constexpr double kMinGain = 0.05;
 // What a run of ops takes, as steps of a program and as part of a kernel.
 struct Toll {
   bool may_stand = true;
+  bool stays = true;               // as it is: nothing is another op in a kernel
   double apart = 0, together = 0;  // seconds besides the work
   double compute = 0, moves = 0;   // seconds that both take: for operations, and for bytes
   double steps = 0, size = 0;      // of the text, where a loop stands once
@@ -66,6 +68,7 @@ struct Toll {
 
   void add(const Toll& x, double times = 1) {
     may_stand &= x.may_stand;
+    stays &= x.stays;
     apart += times * x.apart;
     together += times * x.together;
     compute += times * x.compute;
@@ -147,6 +150,8 @@ int64_t border_bytes(const Graph& graph) {
   return bytes;
 }
 
+bool is_loop(const Op& op) { return def(*op.info).loop.parts || op.info == &op_named<"while">(); }
+
 // How often an op runs a graph. The trips of a while are not known: it counts as kTripsOfWhile.
 double times_run(const Graph& graph, const Op& op, const Graph& inner) {
   auto flops = [&](double of_inner) {
@@ -175,7 +180,8 @@ class Tolls {
 
   Toll of(const Graph& graph, const Op& op, const Uses& uses) {
     Toll toll;
-    if (effects_of(*op.info, op.attrs) != kPure) return {.may_stand = false};
+    const Toll cannot{.may_stand = false, .stays = false};
+    if (effects_of(*op.info, op.attrs) != kPure) return cannot;
     if (may_stay(graph, op)) {
       toll = of_steps(graph, op, uses);
     } else if (GraphRef form = form_of(graph, op)) {
@@ -187,8 +193,9 @@ class Tolls {
         toll.together += toll.compute;
         toll.compute = toll.moves = 0;
       }
+      toll.stays = false;
     } else {
-      return {.may_stand = false};
+      return cannot;
     }
     std::vector<const Graph*> run = graphs_run(graph, op);
     toll.chain = std::max(toll.chain, def(*op.info).elementwise ? 1 : kChainOfOther);
@@ -197,14 +204,15 @@ class Tolls {
         toll.chain = std::max(toll.chain, of(*inner).chain + kChainOfOther);
         if (std::ranges::find(run, inner.get()) == run.end()) {
           toll.may_stand &= of(*inner).may_stand;
+          toll.stays &= of(*inner).stays;
           return;
         }
         double times = times_run(graph, op, *inner);
         toll.add(of(*inner), times);
         if (is_call(op)) return;
         toll.has_graphs = true;
-        toll.apart += times * machine::kTrip;
-        toll.together += times * machine::kStepOfTrip;
+        toll.apart += times * (is_loop(op) ? machine::kTrip : machine::kBranch);
+        toll.together += times * (is_loop(op) ? machine::kStepOfTrip : machine::kStepOfBranch);
       });
     return toll;
   }
@@ -269,7 +277,7 @@ class Tolls {
     int64_t elements = graph.result_types(op)[0]->num_elements();
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
-    toll.compute = cost.flops * machine::kFlop + cost.transcendentals * machine::kFunction;
+    toll.compute = machine::seconds_of_work(cost);
     toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }
@@ -292,35 +300,43 @@ class KernelChooser {
   }
 
  private:
+  // Ops of a graph, and the values that they take from the others and hand to them.
   struct Region {
     std::vector<uint32_t> ops;
     Toll toll;
     bool in_loop = false;
+    Values inputs, outputs;
 
     void add(uint32_t op, const Toll& x) {
       ops.push_back(op);
       toll.add(x);
+      toll.chain = std::max(toll.chain, x.chain);
     }
+    size_t border() const { return inputs.size() + outputs.size(); }
   };
   bool is_worth_it(const Region& region) const {
-    const Toll& toll = region.toll;
+    Toll toll = region.toll;
     if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
     if (always_) return true;
     bool is_long = region.in_loop && toll.steps >= kMinSteps;
     bool is_loop = toll.has_graphs && (region.in_loop || toll.saved() > kMinSeconds);
-    return toll.gains() && (is_loop || is_long);
+    toll.together += machine::kThunk + machine::kBorderArray * region.border();
+    return toll.gains() && (is_loop || is_long) && region.border() <= kMaxBorder;
   }
-  // A region as the op that is to stand for it.
-  struct Kernel {
-    Values inputs, outputs;  // of the program
-    GraphRef body;
-  };
 
+  static std::vector<Region> put_together(std::span<const Region> regions,
+                                          std::span<const Toll> tolls);
+  static void find_border(const Graph& graph, const Uses& uses, Region& region);
   std::vector<Region> regions_of(const Graph& graph, const Uses& uses, bool in_loop);
   GraphRef rewritten(const GraphRef& graph, double times, bool in_loop);
   AttrsRef with_kernels_inside(const Graph& graph, const Op& op, double times, bool in_loop);
-  Kernel kernel_of(const Graph& graph, const Uses& uses, const Region& region);
-  bool is_taken(const Kernel& kernel);
+  GraphRef kernel_of(const Graph& graph, const Region& region);
+  bool is_taken(const GraphRef& kernel);
+  bool is_own_kernel(const Op& loop, const Graph& body) {
+    bool stays = true;
+    for_each_graph(loop.attrs, [&](const GraphRef& g) { stays &= tolls_.of(*g).stays; });
+    return stays && border_bytes(body) < kBytesOfOwnKernel;
+  }
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
 
@@ -340,6 +356,44 @@ class KernelChooser {
 uint32_t root_of(std::vector<uint32_t>& parents, uint32_t x) {
   for (; parents[x] != x; x = parents[x]) parents[x] = parents[parents[x]];
   return x;
+}
+
+// Regions of which none waits for another, as few that are not too large: each kernel takes a
+// thunk. What is too large by itself is cut.
+std::vector<KernelChooser::Region> KernelChooser::put_together(std::span<const Region> regions,
+                                                               std::span<const Toll> tolls) {
+  std::vector<Region> out;
+  auto last = [&](double size) -> Region& {
+    if (out.empty() || out.back().toll.size + size > kMaxSize) out.emplace_back();
+    return out.back();
+  };
+  for (const Region& r : regions) {
+    Region* whole = r.toll.size <= kMaxSize ? &last(r.toll.size) : nullptr;
+    for (uint32_t i : r.ops) (whole ? *whole : last(tolls[i].size)).add(i, tolls[i]);
+  }
+  return out;
+}
+
+// Finds what a region takes from the other ops and hands to them.
+void KernelChooser::find_border(const Graph& graph, const Uses& uses, Region& region) {
+  std::unordered_map<uint32_t, uint32_t> uses_inside;  // of values that are not inputs
+  for (uint32_t i : region.ops)
+    for (uint32_t r = 0; r < graph.op(i).num_results; ++r)
+      uses_inside[graph.result(graph.op(i), r).id] = 0;
+  std::unordered_set<uint32_t> is_input;
+  for (uint32_t i : region.ops)
+    for (Value v : graph.operands(graph.op(i))) {
+      if (v.is_literal()) continue;
+      if (auto made = uses_inside.find(v.id); made != uses_inside.end())
+        ++made->second;
+      else if (is_input.insert(v.id).second)
+        region.inputs.push_back(v);
+    }
+  for (uint32_t i : region.ops)
+    for (uint32_t r = 0; r < graph.op(i).num_results; ++r) {
+      Value v = graph.result(graph.op(i), r);
+      if (uses.is_output[v.id] || uses.count[v.id] > uses_inside[v.id]) region.outputs.push_back(v);
+    }
 }
 
 // The ops of a graph in an order in which each region is one piece. What is in none is a region of
@@ -399,15 +453,19 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
       for (Value v : graph.operands(graph.op(i)))
         if (!v.is_literal() && is_taken[maker[v.id]])
           region[root_of(region, maker[v.id])] = root_of(region, i);
-    std::map<uint32_t, Region> found;
+    std::map<uint32_t, size_t> number;  // by root
+    std::vector<Region> found;
     Chains chains(graph);
     for (uint32_t i : taken) {
-      Region& r = found[root_of(region, i)];
-      r.in_loop = in_loop;
-      r.add(i, tolls[i]);
-      r.toll.chain = std::max(r.toll.chain, chains.add(graph.op(i), tolls[i].chain));
+      tolls[i].chain = chains.add(graph.op(i), tolls[i].chain);
+      auto [at, fresh] = number.try_emplace(root_of(region, i), found.size());
+      if (fresh) found.emplace_back();
+      found[at->second].add(i, tolls[i]);
     }
-    for (auto& [root, r] : found) {
+    if (in_loop) found = put_together(found, tolls);
+    for (Region& r : found) {
+      r.in_loop = in_loop;
+      find_border(graph, uses, r);
       if (is_worth_it(r)) {
         out.push_back(std::move(r));
         continue;
@@ -417,8 +475,8 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
         Region one;
         one.in_loop = in_loop;
         one.add(i, tolls[i]);
-        one.toll.chain = tolls[i].chain;
         one.toll.may_stand = tolls[i].has_graphs;
+        if (tolls[i].has_graphs) find_border(graph, uses, one);
         out.push_back(std::move(one));
       }
     }
@@ -445,56 +503,33 @@ Val one_number(Val x) {
 
 // XLA must read every argument of a kernel: one that is not read, or only as far as its simplifier
 // does not see through it, ends the process. So a number of each is in a further result.
-KernelChooser::Kernel KernelChooser::kernel_of(const Graph& graph, const Uses& uses,
-                                               const Region& region) {
-  Kernel kernel;
+GraphRef KernelChooser::kernel_of(const Graph& graph, const Region& region) {
   GraphBuilder b;
   ValueMap map(graph, b);
-  std::vector<bool> is_made(graph.num_values()), is_input(graph.num_values());
-  std::vector<uint32_t> uses_inside(graph.num_values());
-  for (uint32_t i : region.ops) {
-    const Op& op = graph.op(i);
-    for (Value v : graph.operands(op)) {
-      if (v.is_literal()) continue;
-      ++uses_inside[v.id];
-      if (is_made[v.id] || is_input[v.id]) continue;
-      is_input[v.id] = true;
-      kernel.inputs.push_back(v);
-      map.set(v, b.input(graph.type(v)));
-    }
-    for (uint32_t r = 0; r < op.num_results; ++r) is_made[op.results_begin + r] = true;
-  }
+  for (Value v : region.inputs) map.set(v, b.input(graph.type(v)));
   for (uint32_t i : region.ops) {
     const Op& op = graph.op(i);
     b.set_loc(op.loc);
     map.set_results(op, copied_for_kernel(graph, op, b, map(graph.operands(op))));
   }
   b.set_loc(kNoLoc);
-  for (uint32_t i : region.ops)
-    for (uint32_t r = 0; r < graph.op(i).num_results; ++r) {
-      Value v = graph.result(graph.op(i), r);
-      if (uses.is_output[v.id] || uses.count[v.id] > uses_inside[v.id]) kernel.outputs.push_back(v);
-    }
-  Values results = map(kernel.outputs);
+  Values results = map(region.outputs);
   std::map<DType, Vals> numbers;
-  for (Value v : map(kernel.inputs)) numbers[b.type(v)->dtype()].push_back(one_number({&b, v}));
+  for (Value v : map(region.inputs)) numbers[b.type(v)->dtype()].push_back(one_number({&b, v}));
   for (const auto& [dtype, all] : numbers)
     results.push_back((all.size() == 1 ? all[0] : concatenate(all, 0)).value);
-  kernel.body = b.finish(results);
-  return kernel;
+  return b.finish(results);
 }
 
 // XLA compiles a kernel once for each call of it.
-bool KernelChooser::is_taken(const Kernel& kernel) {
+bool KernelChooser::is_taken(const GraphRef& kernel) {
   if (always_) return true;
   if (taken_.size() >= kMaxKernels) return false;
-  if (kernel.body->num_inputs() + kernel.body->outputs().size() > kMaxBorder) return false;
   auto is_equal = [&](const GraphRef& other) {
-    return other->structural_hash() == kernel.body->structural_hash() &&
-           equal(*other, *kernel.body);
+    return other->structural_hash() == kernel->structural_hash() && equal(*other, *kernel);
   };
   if (std::ranges::count_if(taken_, is_equal) >= kMaxEqualKernels) return false;
-  taken_.push_back(kernel.body);
+  taken_.push_back(kernel);
   return true;
 }
 
@@ -503,11 +538,10 @@ AttrsRef KernelChooser::with_kernels_inside(const Graph& graph, const Op& op, do
                                             bool in_loop) {
   if (!op.attrs || is_call(op)) return op.attrs;
   std::vector<const Graph*> run = graphs_run(graph, op);
-  bool is_loop = def(*op.info).loop.parts || op.info == &op_named<"while">();
   return map_graphs(op.attrs, [&](const GraphRef& g) {
     if (std::ranges::find(run, g.get()) == run.end()) return g;
-    if (is_loop && !always_ && border_bytes(*g) < kBytesOfOwnKernel) return g;
-    return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop);
+    if (is_loop(op) && !always_ && is_own_kernel(op, *g)) return g;
+    return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop(op));
   });
 }
 
@@ -520,14 +554,14 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   const OpDef& kernel_op = op_named<"kernel">();
   for (const Region& region : regions_of(*graph, uses, in_loop)) {
     if (is_worth_it(region)) {
-      Kernel kernel = kernel_of(*graph, uses, region);
+      GraphRef kernel = kernel_of(*graph, region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
-                                          {{"name", kernel_op.name}, {"body", kernel.body}});
+                                          {{"name", kernel_op.name}, {"body", kernel}});
         b.set_loc(graph->op(region.ops.front()).loc);
-        Values made = b.add(kernel_op, map(kernel.inputs), attrs);
-        for (size_t i = 0; i < kernel.outputs.size(); ++i) map.set(kernel.outputs[i], made[i]);
-        kernels_.push_back({count_ops(*kernel.body), times * region.toll.saved()});
+        Values made = b.add(kernel_op, map(region.inputs), attrs);
+        for (size_t i = 0; i < region.outputs.size(); ++i) map.set(region.outputs[i], made[i]);
+        kernels_.push_back({count_ops(*kernel), times * region.toll.saved()});
         changed = true;
         continue;
       }

@@ -1,21 +1,46 @@
-// What a CPU takes for a program, by XLA's runtime, in seconds: the constants of the cost model of
-// kernels. tools/bench/kernels.py measures such constants.
+// What a CPU takes for a program, by XLA's runtime, in seconds: the constants of the passes' cost
+// models. tools/bench/kernels.py measures those of small programs; those of large ones are orders
+// of magnitude.
 #pragma once
+
+#include "weft/op_def.h"
 
 namespace weft::machine {
 
-// A program is run as a sequence of thunks, most of which run a kernel. What one takes besides its
-// work; a branch, and an iteration of a loop, besides what is in them.
+// An operation on two numbers in a loop over arrays; a function such as exp; a byte of memory, one
+// in the caches, and what fits there.
+inline constexpr double kFlop = 5e-11, kFunction = 1e-9;
+inline constexpr double kByte = 1.25e-10, kCachedByte = 2.5e-11, kCacheBytes = 1 << 15;
+// A byte of what ops move one element after the other: gathers, scatters and sorts.
+inline constexpr double kMovedByte = 1e-9;
+
+// A call of a program by the user; a program that is a step of another, and an array that it is
+// handed or gives.
+inline constexpr double kCall = 5e-6, kProgram = 2e-5, kProgramArray = 4e-6;
+
+// A small program is run as a sequence of thunks, most of which run a kernel. What one takes
+// besides its work; a branch, and an iteration of a loop, besides what is in them.
 inline constexpr double kThunk = 2.8e-8, kBranch = 8e-8, kTrip = 2.9e-8;
-// The same of the pieces of a kernel that XLA emits as one function.
+// The same of the pieces of a kernel that XLA emits as one function, which itself is a thunk; an
+// array that such a kernel is handed or gives.
+inline constexpr double kBorderArray = 1.2e-8;
 inline constexpr double kStep = 4e-9, kStepOfBranch = 5e-9, kStepOfTrip = 6e-9;
 // A call of a library for a product or a factorisation, and an operation on two numbers in it.
 inline constexpr double kLibraryCall = 6e-7, kLibraryFlop = 1.5e-11;
-// An operation on two numbers in a loop over arrays; a function such as exp; a byte in the caches.
-inline constexpr double kFlop = 4e-11, kFunction = 1e-9, kCachedByte = 2.5e-11;
 // A function such as exp, of a number that is left over when others are computed at once, as
 // kernels do with those that fill no vector.
 inline constexpr double kFunctionAlone = 4e-9;
 inline constexpr int kVector = 16;  // numbers of 32 bits
+
+// A thunk of a large program, which threads share, and an iteration of a loop of such; an array
+// that a program reads besides; a slice that an iteration reads or writes of a stacked array, in
+// place of an array of its own.
+inline constexpr double kLargeThunk = 2e-7, kLargeTrip = 2e-7, kArray = 1e-7, kSlice = 3e-8;
+
+// Of operations alone, and with the bytes that they read and write.
+inline double seconds_of_work(const Cost& cost) {
+  return cost.flops * kFlop + cost.transcendentals * kFunction;
+}
+inline double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes * kByte; }
 
 }  // namespace weft::machine

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "passes/machine.h"
 #include "passes/min_cut.h"
 #include "passes/pass_list.h"
 #include "weft/hash.h"
@@ -146,7 +147,7 @@ Repeats::Repeats(const GraphRef& program, Literals literals,
   };
   for (uint32_t i = 0; i < num_ops_; ++i) {
     labels_.push_back(all[order_[i]]);
-    seconds_.push_back(seconds_.back() + seconds(cost(i)));
+    seconds_.push_back(seconds_.back() + machine::seconds(cost(i)));
   }
   each_use([&](uint32_t value, uint32_t user) {
     ++users_begin_[value + 1];
@@ -434,9 +435,9 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
       continue;
     }
     if (is_exclusive) exclusive.emplace(o.ops[model], k);
-    double work = is_exclusive ? 0 : seconds_of_work(cost(o.ops[0]));
+    double work = is_exclusive ? 0 : machine::seconds_of_work(cost(o.ops[0]));
     cut.add(needed(k), made(k), reading);
-    cut.add(made(k), kSink, work * kBytes + 1);
+    cut.add(made(k), kSink, work / machine::kByte + 1);
     for (const Source& source : o.operands)
       if (source.is_input) cut.add(made(k), needed(source.number), MinCut::kInfinite);
   }

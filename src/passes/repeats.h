@@ -13,13 +13,6 @@
 
 namespace weft {
 
-// What a machine does in a second, in order of magnitude.
-inline constexpr double kFlops = 2e10, kBytes = 8e9;
-inline double seconds_of_work(const Cost& cost) {
-  return (cost.flops + 10 * cost.transcendentals) / kFlops;
-}
-inline double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes / kBytes; }
-
 struct Run {
   uint32_t begin, end, period;
   uint32_t length() const { return end - begin; }

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 
+#include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "passes/repeats.h"
 #include "weft/build.h"
@@ -27,14 +28,6 @@
 namespace weft {
 namespace {
 
-// What a call takes at least, an iteration besides its body, and an op that has a kernel of its
-// own.
-constexpr double kCallSeconds = 2e-5, kIterationSeconds = 2e-7, kKernelSeconds = 2e-7;
-// What it takes to read or write a slice in an iteration, of the arrays that a loop stacks or reads
-// slice by slice, in place of an array of its own.
-constexpr double kSliceSeconds = 3e-8;
-// In caches, arrays of so many bytes are written and read so many times as fast.
-constexpr double kCacheBytes = 1 << 15, kCacheSpeed = 5;
 // How many copies back a carry may reach, and how many periods one iteration may have at least.
 constexpr uint32_t kMaxDistance = 4, kMaxPeriods = 3;
 constexpr uint32_t kNoLoop = 0xffffffffu;
@@ -316,7 +309,7 @@ uint32_t Roller::kernels(const Loop& loop) const {
 
 double Roller::seconds(const Loop& loop) const {
   return repeats_.seconds_of(loop.begin, loop.end) +
-         loop.num_copies() * kernels(loop) * kKernelSeconds;
+         loop.num_copies() * kernels(loop) * machine::kLargeThunk;
 }
 
 // How many iterations follow each other in the body, so that the loop itself takes little.
@@ -324,16 +317,16 @@ bool Roller::set_unroll(Loop& loop) const {
   uint32_t all = loop.num_copies(), num_kernels = kernels(loop);
   double work = 0;
   for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
-    work += seconds_of_work(repeats_.cost(i));
+    work += machine::seconds_of_work(repeats_.cost(i));
   // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
     TypeRef type = graph_.type(Value{loop.piece.inputs[i][0]});
     auto bytes = static_cast<double>(type->num_bytes());
     if (num_kernels == 0 && loop.inputs[i].kind == Input::kCarry)
-      written += 2 * bytes / (bytes < kCacheBytes ? kCacheSpeed * kBytes : kBytes);
+      written += 2 * bytes * (bytes < machine::kCacheBytes ? machine::kCachedByte : machine::kByte);
   }
-  double wanted = std::max(all * kIterationSeconds / (seconds(loop) + kCallSeconds),
+  double wanted = std::max(all * machine::kLargeTrip / (seconds(loop) + machine::kProgram),
                            written / std::max(work, 1e-12)) /
                   options_.max_overhead;
   auto most = static_cast<uint32_t>(all / options_.min_reduction);
@@ -375,7 +368,7 @@ std::optional<Loop> Roller::plan(const Run& run, uint32_t length) {
     return !is_slice(made) && !is_reshape(made) && (op < loop.begin || op >= loop.end);
   });
   if (!describe(loop) || !is_ready(loop) || !set_unroll(loop)) return std::nullopt;
-  double putting = 2 * static_cast<double>(bytes_put_together(loop)) / kBytes;
+  double putting = 2 * static_cast<double>(bytes_put_together(loop)) * machine::kByte;
   if (putting > options_.max_overhead * repeats_.seconds_of(loop.begin, loop.end))
     return std::nullopt;
   return loop;
@@ -464,7 +457,7 @@ bool Roller::fits() const {
   for (const Loop& loop : loops_) {
     auto slices = static_cast<double>(loop.stacked.size());
     for (const Input& input : loop.inputs) slices += input.is_stacked();
-    if (loop.num_copies() * slices * kSliceSeconds > options_.max_overhead * seconds(loop))
+    if (loop.num_copies() * slices * machine::kSlice > options_.max_overhead * seconds(loop))
       return false;
     bytes += bytes_put_together(loop);
     for (const auto& [which, number] : loop.stacked) {
