@@ -71,13 +71,14 @@ struct Module {
   std::string name;
   int xla_options;
   bool fast_arithmetic;
+  bool unroll;
   bool own_kernels = false;
 };
 
 Key key_of(const Module& m) {
   Key key{m.graph, {}};
   const Places& places = m.places;
-  key.words.add({word(places.at), m.xla_options, m.fast_arithmetic, m.own_kernels});
+  key.words.add({word(places.at), m.xla_options, m.fast_arithmetic, m.unroll, m.own_kernels});
   for (const std::vector<ShardingRef>* shardings : {&places.inputs, &places.outputs}) {
     if (places.inputs.empty() && places.outputs.empty()) break;
     SmallVector<int64_t, 8> words;
@@ -99,9 +100,9 @@ ExecutableRef executable_for(const Module& module) {
     }
   } while (compiling->wait([&](const Key& other) { return other == key; }));
   InFlightTable<Key>::Begun begun(*compiling, key, false);
-  auto made =
-      std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
-                                   module.xla_options, module.fast_arithmetic, module.own_kernels);
+  auto made = std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
+                                           module.xla_options, module.fast_arithmetic,
+                                           module.unroll, module.own_kernels);
   made->loaded();  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
@@ -185,15 +186,11 @@ GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
   });
 }
 
-// The graph with kernels in place of what is better off as one; else itself.
-GraphRef with_kernels(const GraphRef& graph, const Places& places, KernelChoice choice,
-                      std::vector<Kernels::Kernel>& kernels) {
+// The graph with kernels in place of what is better off as one, and how LLVM is to compile it.
+Kernels with_kernels(const GraphRef& graph, const Places& places, KernelChoice choice) {
   const Place& place = place_of(places.at);
-  if (!place.on_one_device() || place.devices->platform != "cpu") return graph;
-  auto made = unlocked(*graph, [&] { return choose_kernels(graph, choice); });
-  if (!made) return graph;
-  kernels.insert(kernels.end(), made->kernels.begin(), made->kernels.end());
-  return made->graph;
+  if (!place.on_one_device() || place.devices->platform != "cpu") return {.graph = graph};
+  return unlocked(*graph, [&] { return choose_kernels(graph, choice); });
 }
 
 // XLA tells what a kernel of weft's own costs to nobody, and fuses nothing with it: it is for
@@ -394,9 +391,11 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
-      GraphRef made = with_kernels(of, at, options.how.kernels, program->kernels);
-      modules.push_back({std::move(made), std::move(at), std::move(donations), std::move(name),
-                         options.how.xla_options, is_on(kFastArithmetic)});
+      Kernels made = with_kernels(of, at, options.how.kernels);
+      program->kernels.insert(program->kernels.end(), made.kernels.begin(), made.kernels.end());
+      modules.push_back({std::move(made.graph), std::move(at), std::move(donations),
+                         std::move(name), options.how.xla_options, is_on(kFastArithmetic),
+                         made.unroll});
     };
     if (!plan) {
       add(s.graph, std::move(part), std::move(aliases), options.name);

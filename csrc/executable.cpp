@@ -170,13 +170,14 @@ int compiler_options_number(PyObject* options) {
 
 Executable::Executable(GraphRef graph_, Places layout_, std::vector<int> aliases_,
                        std::string name_, int compiler_options_, bool fast_arithmetic_,
-                       bool own_kernels_)
+                       bool unroll_, bool own_kernels_)
     : graph(std::move(graph_)),
       places(std::move(layout_)),
       aliases(std::move(aliases_)),
       name(std::move(name_)),
       compiler_options(compiler_options_),
       fast_arithmetic(fast_arithmetic_),
+      unroll(unroll_),
       own_kernels(own_kernels_),
       outputs(graph->output_types()),
       has_effects(graph->effects() != kPure) {
@@ -307,7 +308,8 @@ Ref Executable::load() {
   Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
       targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
-      split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False, nullptr));
+      split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False,
+      unroll ? Py_True : Py_False, nullptr));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;

@@ -38,9 +38,9 @@ class Executable {
  public:
   // `aliases`: per input the output that its buffer becomes, or -1; empty if none does. `name` is
   // for XLA's dumps and profiles. `fast_arithmetic` and
-  // `own_kernels`: see EmitOptions.
+  // `own_kernels`: see EmitOptions. `unroll`: see Kernels.
   Executable(GraphRef graph, Places places, std::vector<int> aliases, std::string name,
-             int compiler_options, bool fast_arithmetic, bool own_kernels);
+             int compiler_options, bool fast_arithmetic, bool unroll, bool own_kernels);
   ~Executable();
   Executable(const Executable&) = delete;
 
@@ -73,6 +73,7 @@ class Executable {
   const std::string name;
   const int compiler_options;
   const bool fast_arithmetic;
+  const bool unroll;
   const bool own_kernels;
   const std::vector<TypeRef> outputs;
   const bool has_effects;

@@ -184,6 +184,10 @@ bool is_small(EmitCtx& c, const DotDims& d) {
          is_small(sizes_of(c.in_type(0), c.in_type(1), d));
 }
 
+// A sum of few terms takes half as long as a chain of operations, with which no loop begins and
+// ends for each element of the result.
+constexpr int64_t kMostTermsInChain = 6;
+
 // In a kernel a product is a loop, of which XLA refuses those that it would give to its library.
 bool is_in_kernel(const CostCtx& c) {
   if (!is_same_in_kernel(c)) return false;
@@ -191,7 +195,8 @@ bool is_in_kernel(const CostCtx& c) {
   if (is_integer(out->dtype())) return true;
   if (!is_plain_product(c.in_types[0], c.in_types[1], out, *c.attrs)) return false;
   ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], dot_dims(*c.attrs));
-  return is_small(n) || (n.batch == 1 && (n.rows == 1 || n.columns == 1));
+  return (is_small(n) && n.terms <= kMostTermsInChain) ||
+         (n.batch == 1 && (n.rows == 1 || n.columns == 1));
 }
 
 // The products of all terms, summed in the order of the terms.
@@ -214,25 +219,9 @@ Val sum_of_products(Val x, Val y, const DotDims& d) {
       {summed});
 }
 
-GraphRef graph_of_sum(TypeRef lhs, TypeRef rhs, const DotDims& d) {
-  GraphBuilder b;
-  Val x{&b, b.input(lhs)}, y{&b, b.input(rhs)};
-  Value sum = sum_of_products(x, y, d).value;
-  return b.finish({&sum, 1});
-}
-
 // Products that a kernel makes as sums, and a program as a call of the library. From 48 terms on
 // such sums take many times as long.
 constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
-
-Vals sum_for_kernel(RuleCtx& c) {
-  if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr())) return {};
-  DotDims d = dot_dims(c.attr());
-  ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
-  if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)
-    return {};
-  return {sum_of_products(c.x(0), c.x(1), d)};
-}
 
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
 // sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
@@ -276,6 +265,28 @@ Val sum_of_outer_products(Val x, Val y, const DotDims& d, TypeRef out) {
   return sum;
 }
 
+Val small_product(Val x, Val y, const DotDims& d, TypeRef out) {
+  if (sizes_of(x.type(), y.type(), d).terms <= kMostTermsInChain)
+    return sum_of_outer_products(x, y, d, out);
+  return sum_of_products(x, y, d);
+}
+
+GraphRef graph_of_small_product(const EmitCtx& c, const DotDims& d) {
+  GraphBuilder b;
+  Val x{&b, b.input(c.in_type(0))}, y{&b, b.input(c.in_type(1))};
+  Value made = small_product(x, y, d, c.out_type()).value;
+  return b.finish({&made, 1});
+}
+
+Vals sum_for_kernel(RuleCtx& c) {
+  if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr())) return {};
+  DotDims d = dot_dims(c.attr());
+  ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
+  if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)
+    return {};
+  return {small_product(c.x(0), c.x(1), d, c.out_types[0])};
+}
+
 // Sums along leading axes of lhs, as in gradients of weights: XLA's fast kernels on CPU go along
 // rows of lhs, and what it has for other products takes up to three times as long. A transposed
 // copy is worth it where there is enough to multiply and lhs stays in the caches
@@ -316,8 +327,7 @@ Val product_along_rows(Val x, Val y, const DotDims& d, const AttrRecord& attrs, 
 
 void emit_dot_general(EmitCtx& c) {
   DotDims d = dot_dims(c.attr());
-  if (is_small(c, d))
-    return emit_call(c, graph_of_sum(c.in_type(0), c.in_type(1), d), "product", kNoInline);
+  if (is_small(c, d)) return emit_call(c, graph_of_small_product(c, d), "product", kNoInline);
   if (gains_from_terms(c, d))
     return emit_as(
         c, [&](const Vals& xs) { return sum_of_outer_products(xs[0], xs[1], d, c.out_type()); });

@@ -27,9 +27,9 @@ namespace {
 constexpr double kMaxSize = 60, kSizeOfNumber = 1.0 / 8;
 // XLA hands every argument and result as a pointer of its own, and takes long with many.
 constexpr size_t kMaxBorder = 160;
-// Of a straight line in a loop: with fewer steps it gains too little for a function of its own. One
-// outside of loops never does: what runs once costs less than a call with many arguments.
-constexpr double kMinSteps = 16;
+// What a straight line in a loop is to save at least. One outside of loops never does enough: what
+// runs once costs less than a call with many arguments.
+constexpr double kMinSecondsInLoop = 2e-7;
 // Kernels of a program, each of which is compiled by itself; of them, those that are equal.
 constexpr size_t kMaxKernels = 24;
 constexpr std::ptrdiff_t kMaxEqualKernels = 2;
@@ -54,6 +54,9 @@ constexpr double kTripsOfWhile = 30;
 constexpr double kMinSeconds = 2e-6;
 // Of what a part of a program takes, the part that a kernel is to save at least.
 constexpr double kMinGain = 0.05;
+// Of what kernels take, the part that unrolled loops are to spare: they take longer to compile. A
+// program without kernels has many loops that do not gain.
+constexpr double kMinUnrolled = 0.05, kMinUnrolledThunks = 0.2;
 
 // What a run of ops takes, as steps of a program and as part of a kernel.
 struct Toll {
@@ -62,6 +65,9 @@ struct Toll {
   double apart = 0, together = 0;  // seconds besides the work
   double compute = 0, moves = 0;   // seconds that both take: for operations, and for bytes
   double steps = 0, size = 0;      // of the text, where a loop stands once
+  double thunks = 0;               // of the sequence that the ops are part of
+  bool is_shared = false;          // whether that is so long that they take kSharedThunk
+  double unrolled = 0;             // seconds that a kernel takes less if LLVM unrolls its loops
   bool has_graphs = false;         // of a loop or a branch
   double largest = 0;              // bytes that a step reads and writes
   int chain = 0;                   // of steps that use each other's results: see kMaxChain
@@ -73,8 +79,10 @@ struct Toll {
     together += times * x.together;
     compute += times * x.compute;
     moves += times * x.moves;
+    unrolled += times * x.unrolled;
     steps += x.steps;
     size += x.size;
+    thunks += x.thunks;
     has_graphs |= x.has_graphs;
     largest = std::max(largest, x.largest);
   }
@@ -170,18 +178,22 @@ class Tolls {
     Toll sum;
     Uses uses(graph);
     Chains chains(graph);
+    bool is_large = false;
     for (const Op& op : graph.ops()) {
       Toll toll = of(graph, op, uses);
       sum.add(toll);
       sum.chain = std::max(sum.chain, chains.add(op, toll.chain));
+      for (TypeRef type : graph.result_types(op))
+        is_large |= type->num_bytes() > machine::kMaxBytesInOrder;
     }
+    sum.is_shared = is_large && sum.thunks > machine::kMaxInOrder;
+    if (sum.is_shared) sum.apart += sum.thunks * (machine::kSharedThunk - machine::kThunk);
     return graphs_.emplace(&graph, sum).first->second;
   }
 
   Toll of(const Graph& graph, const Op& op, const Uses& uses) {
     Toll toll;
-    const Toll cannot{.may_stand = false, .stays = false};
-    if (effects_of(*op.info, op.attrs) != kPure) return cannot;
+    if (effects_of(*op.info, op.attrs) != kPure) return outside(graph, op);
     if (may_stay(graph, op)) {
       toll = of_steps(graph, op, uses);
     } else if (GraphRef form = form_of(graph, op)) {
@@ -192,13 +204,15 @@ class Tolls {
         toll.apart = machine::kLibraryCall + machine::kLibraryFlop * op_cost(graph, op).flops;
         toll.together += toll.compute;
         toll.compute = toll.moves = 0;
+        toll.thunks = 1;
       }
       toll.stays = false;
     } else {
-      return cannot;
+      return outside(graph, op);
     }
     std::vector<const Graph*> run = graphs_run(graph, op);
-    toll.chain = std::max(toll.chain, def(*op.info).elementwise ? 1 : kChainOfOther);
+    bool is_line = def(*op.info).elementwise || (toll.steps == 0 && toll.stays);
+    toll.chain = std::max(toll.chain, is_line ? 1 : kChainOfOther);
     if (op.attrs)
       for_each_graph(op.attrs, [&](const GraphRef& inner) {
         toll.chain = std::max(toll.chain, of(*inner).chain + kChainOfOther);
@@ -210,10 +224,21 @@ class Tolls {
         double times = times_run(graph, op, *inner);
         toll.add(of(*inner), times);
         if (is_call(op)) return;
+        toll.thunks = 1;
         toll.has_graphs = true;
         toll.apart += times * (is_loop(op) ? machine::kTrip : machine::kBranch);
         toll.together += times * (is_loop(op) ? machine::kStepOfTrip : machine::kStepOfBranch);
       });
+    return toll;
+  }
+
+  // Of an op that stays outside of kernels.
+  static Toll outside(const Graph& graph, const Op& op) {
+    Toll toll{.may_stand = false, .stays = false};
+    Cost cost = op_cost(graph, op);
+    toll.thunks = 1;
+    toll.compute = machine::seconds_of_work(cost);
+    toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }
 
@@ -252,6 +277,34 @@ class Tolls {
     return d.in_kernel({in_types, graph.result_types(op), op.attrs.get(), {}});
   }
 
+  // What unrolled loops spare of an op: they take several vectors at once, and compute what is left
+  // of a row number by number. Sums and running sums have an inner loop, pieces that are put
+  // together a branch for each. Products with a vector have loops of their own, those of small
+  // matrices none.
+  static double unrolled(const Graph& graph, const Op& op, const Cost& cost) {
+    TypeRef type = graph.result_types(op)[0];
+    int64_t row = type->rank() ? type->shape().back() : 1;
+    auto elements = static_cast<double>(type->num_elements());
+    if (!def(*op.info).elementwise) {
+      double most = 0, pieces = 0;
+      for (TypeRef t : operand_types(graph, op)) {
+        most = std::max(most, static_cast<double>(t->num_elements()));
+        pieces += t->rank() > 0;
+      }
+      if (cost.flops == 0) return elements * std::max(0.0, pieces - 2) * machine::kUnrolledPiece;
+      if (cost.flops > most) return 0;
+      return cost.flops * machine::kUnrolledSum * (elements == most ? static_cast<double>(row) : 1);
+    }
+    if (elements <= 1) return 0;
+    int64_t left = row % machine::kUnrolledVector;
+    auto part = [&](int64_t numbers) {
+      return static_cast<double>(numbers) / static_cast<double>(row);
+    };
+    return part(row - left) * cost.flops * machine::kUnrolledFlop -
+           part(left - row % machine::kVector) *
+               (cost.flops * machine::kFlopAlone + cost.transcendentals * machine::kFunctionAlone);
+  }
+
   // Of an op but for its graphs. What is element-wise, or only moves elements, is part of the step
   // that reads it; functions of many readers are computed once, and the cheap in half of the cases.
   Toll of_steps(const Graph& graph, const Op& op, const Uses& uses) {
@@ -272,13 +325,15 @@ class Tolls {
       toll.size += steps * (type->num_elements() == 1 ? kSizeOfNumber : 1);
     }
     toll.largest = cost.bytes;
+    toll.thunks = toll.steps;
     toll.apart = toll.steps * machine::kThunk;
     toll.together = toll.steps * machine::kStep;
     int64_t elements = graph.result_types(op)[0]->num_elements();
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
+    toll.unrolled = unrolled(graph, op, cost);
     toll.compute = machine::seconds_of_work(cost);
-    toll.moves = cost.bytes * machine::kCachedByte;
+    if (toll.steps > 0) toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }
 
@@ -288,18 +343,25 @@ class Tolls {
 
 class KernelChooser {
  public:
-  explicit KernelChooser(bool always) : always_(always) {}
+  explicit KernelChooser(KernelChoice choice)
+      : always_(choice == KernelChoice::kAlways), never_(choice == KernelChoice::kNever) {}
 
-  std::shared_ptr<const Kernels> run(const GraphRef& graph) {
+  Kernels run(const GraphRef& graph) {
+    if (never_) return {.graph = graph, .kernels = {}, .unroll = unrolls_thunks(tolls_.of(*graph))};
     GraphRef made = rewritten(graph, 1, false);
-    if (kernels_.empty()) return nullptr;
-    auto out = std::make_shared<Kernels>();
-    out->graph = std::move(made);
-    out->kernels = std::move(kernels_);
-    return out;
+    bool unroll = kernels_.empty() ? unrolls_thunks(tolls_.of(*graph)) : unrolls(in_kernels_);
+    return {.graph = std::move(made), .kernels = std::move(kernels_), .unroll = unroll};
   }
 
  private:
+  static bool unrolls(const Toll& kernels) {
+    return kernels.unrolled > kMinUnrolled * (kernels.together + kernels.compute);
+  }
+  static bool unrolls_thunks(const Toll& program) {
+    double rest = program.apart + program.compute + program.moves;
+    return program.unrolled > std::max(kMinSeconds, kMinUnrolledThunks * rest);
+  }
+
   // Ops of a graph, and the values that they take from the others and hand to them.
   struct Region {
     std::vector<uint32_t> ops;
@@ -318,10 +380,10 @@ class KernelChooser {
     Toll toll = region.toll;
     if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
     if (always_) return true;
-    bool is_long = region.in_loop && toll.steps >= kMinSteps;
-    bool is_loop = toll.has_graphs && (region.in_loop || toll.saved() > kMinSeconds);
-    toll.together += machine::kThunk + machine::kBorderArray * region.border();
-    return toll.gains() && (is_loop || is_long) && region.border() <= kMaxBorder;
+    toll.together += machine::kThunk + machine::kBorderArray * static_cast<double>(region.border());
+    bool is_enough = region.in_loop ? toll.has_graphs || toll.saved() > kMinSecondsInLoop
+                                    : toll.has_graphs && toll.saved() > kMinSeconds;
+    return is_enough && toll.gains() && region.border() <= kMaxBorder;
   }
 
   static std::vector<Region> put_together(std::span<const Region> regions,
@@ -340,7 +402,7 @@ class KernelChooser {
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
 
-  const bool always_;  // whether a region need not gain
+  const bool always_, never_;  // whether a region need not gain, and whether there is to be none
   Tolls tolls_;
   GraphMemo bodies_{[this](const GraphRef& graph) {
     GraphBuilder b;
@@ -349,6 +411,7 @@ class KernelChooser {
     });
   }};
   std::vector<Kernels::Kernel> kernels_;
+  Toll in_kernels_;  // of all of them
   std::vector<GraphRef> taken_;
 };
 
@@ -401,11 +464,13 @@ void KernelChooser::find_border(const Graph& graph, const Uses& uses, Region& re
 std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph, const Uses& uses,
                                                              bool in_loop) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
+  const bool is_shared = tolls_.of(graph).is_shared;
   std::vector<Toll> tolls;
   std::vector<bool> may(num_ops);
   for (uint32_t i = 0; i < num_ops; ++i) {
     const Op& op = graph.op(i);
     Toll toll = tolls_.of(graph, op, uses);
+    if (is_shared) toll.apart += toll.thunks * (machine::kSharedThunk - machine::kThunk);
     double most = toll.has_graphs || in_loop ? kMaxBytesInLoop : kMaxBytesOutside;
     may[i] = toll.may_stand && toll.size <= kMaxSize && toll.largest <= most &&
              (!toll.has_graphs || always_ || toll.gains());
@@ -562,6 +627,7 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
         Values made = b.add(kernel_op, map(region.inputs), attrs);
         for (size_t i = 0; i < region.outputs.size(); ++i) map.set(region.outputs[i], made[i]);
         kernels_.push_back({count_ops(*kernel), times * region.toll.saved()});
+        in_kernels_.add(region.toll, times);
         changed = true;
         continue;
       }
@@ -580,14 +646,13 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
 
 }  // namespace
 
-std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice) {
-  if (choice == KernelChoice::kNever || graph->depth() > kMaxDepth) return nullptr;
-  return KernelChooser(choice == KernelChoice::kAlways).run(graph);
+Kernels choose_kernels(const GraphRef& graph, KernelChoice choice) {
+  if (graph->depth() > kMaxDepth) return {.graph = graph};
+  return KernelChooser(choice).run(graph);
 }
 
 GraphRef kernels_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
-  auto made = choose_kernels(graph, KernelChoice::kAlways);
-  return made ? made->graph : graph;
+  return choose_kernels(graph, KernelChoice::kAlways).graph;
 }
 
 }  // namespace weft

@@ -21,16 +21,23 @@ inline constexpr double kCall = 5e-6, kProgram = 2e-5, kProgramArray = 4e-6;
 // A small program is run as a sequence of thunks, most of which run a kernel. What one takes
 // besides its work; a branch, and an iteration of a loop, besides what is in them.
 inline constexpr double kThunk = 2.8e-8, kBranch = 8e-8, kTrip = 2.9e-8;
+// Of more thunks than these, of which one reads or writes a buffer of more bytes, XLA's runtime
+// keeps account of what may run at once. Then each takes longer.
+inline constexpr double kMaxInOrder = 8, kSharedThunk = 1.3e-7;
+inline constexpr int64_t kMaxBytesInOrder = 512;
 // The same of the pieces of a kernel that XLA emits as one function, which itself is a thunk; an
 // array that such a kernel is handed or gives.
-inline constexpr double kBorderArray = 1.2e-8;
+inline constexpr double kBorderArray = 1.5e-8;
 inline constexpr double kStep = 4e-9, kStepOfBranch = 5e-9, kStepOfTrip = 6e-9;
 // A call of a library for a product or a factorisation, and an operation on two numbers in it.
 inline constexpr double kLibraryCall = 6e-7, kLibraryFlop = 1.5e-11;
-// A function such as exp, of a number that is left over when others are computed at once, as
-// kernels do with those that fill no vector.
-inline constexpr double kFunctionAlone = 4e-9;
-inline constexpr int kVector = 16;  // numbers of 32 bits
+// How many numbers of 32 bits are computed at once, and in loops that LLVM unrolls; what an
+// operation and a function such as exp take of a number that is left over.
+inline constexpr int kVector = 8, kUnrolledVector = 64;
+inline constexpr double kFlopAlone = 1e-10, kFunctionAlone = 4e-9;
+// What unrolled loops spare of an operation in a sum, of others, and of an element for each array
+// that may hold it.
+inline constexpr double kUnrolledSum = 1e-9, kUnrolledFlop = 2e-11, kUnrolledPiece = 5e-10;
 
 // A thunk of a large program, which threads share, and an iteration of a loop of such; an array
 // that a program reads besides; a slice that an iteration reads or writes of a stacked array, in

@@ -206,6 +206,33 @@ def branch(as_kernel, spend):
     return trip([(4,)], body, as_kernel, spend) - trip([(4,)], plain, as_kernel, spend)
 
 
+def border(step, spend):
+    """What an array takes that a kernel in a loop is handed or gives, besides the step of it."""
+
+    def text(count):
+        types = [tensor(k + 1) for k in range(count)]
+        made = ", ".join([f"%n{k}" for k in range(count)] + [f"%g{k}" for k in range(count)])
+        every = ", ".join(types + [tensor()] * count)
+        carried = ", ".join(f"%c{k}" for k in range(count))
+        call = f"{made} = func.call @k({carried}) {KERNEL} : ({', '.join(types)}) -> ({every})"
+        guards = "".join(
+            f"%o{k} = stablehlo.slice %c{k} [0:1] : ({t}) -> {tensor(1)}\n"
+            f"%g{k} = stablehlo.reshape %o{k} : ({tensor(1)}) -> {tensor()}\n"
+            for k, t in enumerate(types)
+        )
+        given = ", ".join(f"%c{k}: {t}" for k, t in enumerate(types))
+        inner = f"{steps(count)}{guards}return {made} : {every}"
+        kernel = f"func.func private @k({given}) -> ({every}) {{\n{inner} }}"
+        return loop(types, call, TRIPS, False).removesuffix("}") + kernel + " }"
+
+    counts = (2, 4, 8, 16)
+    times = [
+        seconds_of(text(n), [np.full(k + 1, 0.5, "f") for k in range(n)], spend) / TRIPS
+        for n in counts
+    ]
+    return (statistics.linear_regression(counts, times).slope - step) / 2
+
+
 def function(name, size, spend):
     """Seconds of a function of one of so many numbers in a kernel."""
     body = f"%n0 = stablehlo.{name} %c0 : {tensor(size)}"
@@ -299,7 +326,8 @@ def main():
         ("a branch", choice, choice_inside),
     ]
     table(["besides the work, ns", "thunks", "one kernel"], [(n, ns(a), ns(b)) for n, a, b in rows])
-    of_call = call(spend)
+    of_array, of_call = border(step, spend), call(spend)
+    print(f"\nAn array that a kernel is handed or gives: {ns(of_array)} ns")
     print(f"\nA call of a program of one step: {of_call * 1e6:.3g} us")
 
     sizes = range(2, 25)
@@ -344,6 +372,7 @@ def main():
         "kThunk": thunk,
         "kBranch": choice,
         "kTrip": turn,
+        "kBorderArray": of_array,
         "kStep": step,
         "kStepOfBranch": choice_inside,
         "kStepOfTrip": turn_inside,

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import math
 import os
 import platform
 import re
@@ -140,13 +139,15 @@ def _required(text, fast_arithmetic):
     return options
 
 
-def _choices(effort, text, once):
+def _choices(effort, text, once, unroll):
     """The entries of XLA's extra options to compile a module with, those to try first in front. The
-    last are never refused; `once`: none may be."""
+    last are never refused; `once`: none may be. `unroll`: whether LLVM is to unroll loops."""
     if not effort.extra:
         return [()]
     if _core.KERNEL_CALL in text:
-        return [() if _gains_from_unrolling(text) else (_UNROLLING,)]
+        return [() if unroll else (_UNROLLING,)]
+    if unroll:
+        return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     found = _core.survey_module(text)
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
     if found.shifts > 0.2 * found.operations:
@@ -163,29 +164,6 @@ def _choices(effort, text, once):
     if repeats and found.reductions > 0.05 * found.operations:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     return [effort.extra]
-
-
-# Of a module with kernels: sums of matrices and more, and functions such as exp.
-_SUM = re.compile(
-    r"applies stablehlo\.add across dimensions = \[[\d, ]+\] : \(tensor<((?:\d+x){2,})"
-)
-_FUNCTION = re.compile(
-    r"(?:stablehlo|chlo)\.(?:exponential|log|logistic|power|erf|"
-    r"sine|cosine|asin|acos|atan2|sinh|cosh|tanh|asinh|acosh|atanh) "
-)
-_LARGE_SUM = 512  # terms
-
-
-def _gains_from_unrolling(text):
-    """Whether the kernels of a module are faster if LLVM unrolls their loops.
-
-    Large sums take six times as long otherwise. Functions are slower so: LLVM takes more numbers at
-    once than small arrays have, and computes what is left one by one.
-    """
-    if not _FUNCTION.search(text):
-        return True
-    sizes = {found[1] for found in _SUM.finditer(text)}
-    return any(math.prod(map(int, size.split("x")[:-1])) >= _LARGE_SUM for size in sizes)
 
 
 # Where a serialised CompileOptions has that map: executable_build_options, debug_options,
@@ -227,6 +205,7 @@ def compile_text(
     split=None,
     key=None,
     fast_arithmetic=False,
+    unroll=False,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -239,7 +218,8 @@ def compile_text(
     None; "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of
     `output_tiles`) of each value of which the module wants to know how XLA splits it. `key` is what
     of the module decides about its executable, as bytes; None for a module that means something in
-    this process only. `fast_arithmetic`: the setting `weft_fast_arithmetic`.
+    this process only. `fast_arithmetic`: the setting `weft_fast_arithmetic`. `unroll` says whether
+    the module runs faster if LLVM unrolls its loops.
     """
     _maps.before_compile()
     placed = [devices.device_at(i) for i in indices]
@@ -259,7 +239,7 @@ def compile_text(
         passes += filter(None, [asked.get("xla_disable_hlo_passes")])
         asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.
-    choices = [_options(placed, e, asked) for e in _choices(effort, text, split is not None)]
+    choices = [_options(placed, e, asked) for e in _choices(effort, text, split is not None, unroll)]
     executable, _given.executable = _given.executable, None
     if executable is not None:
         with contextlib.suppress(_jax.JaxRuntimeError):

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "weft/api.h"
@@ -19,6 +18,9 @@ struct Kernels {
   };
   GraphRef graph;  // with ops `kernel` in place of the regions
   std::vector<Kernel> kernels;
+  // Whether it runs faster if LLVM unrolls its loops, by so much that the longer compilation is
+  // worth it.
+  bool unroll = false;
 };
 
 enum class KernelChoice : uint8_t {
@@ -27,7 +29,7 @@ enum class KernelChoice : uint8_t {
   kAlways,  // whatever may be part of a kernel
 };
 
-// Chooses regions of an optimised program on one device of a CPU; null if there is none.
-WEFT_API std::shared_ptr<const Kernels> choose_kernels(const GraphRef& graph, KernelChoice choice);
+// Chooses regions of an optimised program on one device of a CPU. The graph stays if there is none.
+WEFT_API Kernels choose_kernels(const GraphRef& graph, KernelChoice choice);
 
 }  // namespace weft
