@@ -1,5 +1,6 @@
 """Ops that XLA does not take in kernels, which are written in others there (OpDef::for_kernel), and
-those that it takes as they are: bit for bit what a program without kernels gives.
+those that it takes as they are: bit for bit what a program without kernels gives. And what becomes
+a kernel without being asked.
 """
 
 import jaxlib
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft import lax, numpy as wnp
+from weft import _core, lax, numpy as wnp
+from weft.runtime import compile
 
 FLOATS = [np.float32, np.float64]
 INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
@@ -252,3 +254,85 @@ RANDOM = {
 @pytest.mark.parametrize("name", RANDOM)
 def test_random(name):
     _check(RANDOM[name], np.arange(2 * LANES, dtype=np.uint32).reshape(LANES, 2))
+
+
+# ---- The choice, without being asked
+
+
+@pytest.fixture
+def unrolled():
+    """Whether XLA was asked to unroll the loops of each module that is compiled from now on."""
+    asked = []
+
+    def compile_text(*args):
+        asked.append(args[9])
+        return compile.compile_text(*args)
+
+    _core.install(compile=compile_text)
+    yield asked
+    _core.install(compile=compile.compile_text)
+
+
+def _loop(step, x, trips=101):
+    program = weft.jit(lambda x: lax.fori_loop(0, trips, lambda _, x: step(x), x))
+    compiled = program.lower(x).compile()
+    weft.block_until_ready(compiled(x))
+    return compiled
+
+
+@pytest.mark.parametrize(
+    ("step", "shape", "unrolls"),
+    [
+        # Sums have loops of their own, and arrays that are stacked a branch for each.
+        (lambda x: x / (1 + x.sum(0)), (100, 3), True),
+        (lambda x: wnp.stack([x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], 1) * 0.5, (32, 4), True),
+        # Rows that fill no vector of an unrolled loop are computed number by number.
+        (lambda x: wnp.exp(-x), (8, 8), False),
+        # Products of small matrices have no loops.
+        (lambda x: x @ x * 0.5, (4, 4), False),
+        (wnp.negative, (4,), False),
+    ],
+)
+def test_loops_are_unrolled_where_that_pays(step, shape, unrolls, unrolled):
+    compiled = _loop(step, np.full(shape, 0.5, "f"))
+    assert len(compiled.kernels) == 1
+    assert unrolled == [unrolls]
+
+
+def test_long_sequences_of_thunks_over_larger_arrays_become_kernels():
+    # XLA's runtime takes four times as long for a thunk of more than eight, if one reads or writes
+    # more than 512 bytes. These arrays are so large that little is to be gained otherwise.
+    def step(count):
+        def f(xs):
+            return [wnp.roll(x, k) * 0.5 for k, x in enumerate(xs[:count], 1)] + xs[count:]
+
+        return f
+
+    xs = [np.ones(3000, "f")] * 10
+    assert len(_loop(step(10), xs).kernels) == 1
+    assert len(_loop(step(2), xs).kernels) == 0
+
+
+def _beside_library(x):
+    """A value that keeps the loop that computes it out of kernels."""
+    return wnp.fft.fft(x).real.astype(x.dtype)
+
+
+def test_what_waits_for_nothing_is_one_kernel():
+    def step(state):
+        x, ys = state
+        return _beside_library(x), [y / (1 + y.sum()) for y in ys]
+
+    state = np.ones(128, "f"), [np.ones(200 + k, "f") for k in range(12)]
+    assert len(_loop(step, state).kernels) == 1
+
+
+def test_what_is_too_large_is_cut():
+    def step(state):
+        x, y = state
+        for k in range(70):
+            y = y / (1.0 + k + y.sum())
+        return _beside_library(x), y
+
+    kernels = _loop(step, (np.ones(128, "f"), np.ones(200, "f"))).kernels
+    assert len(kernels) > 1 and all(kernel.num_ops < 400 for kernel in kernels)
