@@ -10,9 +10,9 @@
 # make_array_from_process_local_data share memory in the same way. jnp.asarray copies always, also with
 # copy=False, and so does jnp.array.
 # Reported as jax issue 37830.
-# Seen with jax 0.10.2 (Python 3.11), 0.11.2 (3.12) and 0.12.0.1 (3.13), x86-64. Output: the
-# first element after that of the NumPy array was changed from 0 to 1, for arrays at a multiple of 64,
-# and 4, 16 and 32 bytes behind one:
+# Seen with jax 0.10.2 (Python 3.11), 0.11.2 (3.12) and 0.12.0.1 (3.13), x86-64. Output of this script:
+# the first number of the array of JAX, after that of the NumPy array was changed from 0 to 1, for data
+# that begin at a multiple of 64 bytes, and 4, 16 and 32 bytes behind one:
 #   4 numbers, device_put(x): 1 0 0 0
 #   4 numbers, device_put(x, may_alias=False): 1 0 0 0
 #   4 numbers, make_array_from_callback: 1 0 0 0
@@ -39,7 +39,9 @@ device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 WAYS = {  # and whether memory is shared
     "device_put(x)": (jax.device_put, True),
     "device_put(x, may_alias=False)": (lambda x: jax.device_put(x, may_alias=False), True),
-    "make_array_from_callback": (lambda x: jax.make_array_from_callback(x.shape, device, lambda i: x[i]), True),
+    "make_array_from_callback": (
+        lambda x: jax.make_array_from_callback(x.shape, device, lambda i: x[i]), True,
+    ),
     "asarray(x, copy=False)": (lambda x: jnp.asarray(x, copy=False), False),
     "array(x)": (jnp.array, False),
 }

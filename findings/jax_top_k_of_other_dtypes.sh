@@ -7,8 +7,8 @@
 # ten. For 300,000 numbers that takes 60 to 100 times as long. Where the numbers fit,
 # `lax.top_k(x.astype(jnp.float32), k)` is the faster way; all of float16 and bfloat16 do.
 # Seen with jax 0.10.2 (Python 3.11), 0.11.2 (Python 3.12) and 0.12.0.1 (Python 3.13), x86-64; the
-# last two sort integers in 15 ms, 13 times as long. Output of this script with 0.10.2, milliseconds, the least of seven
-# runs in turn:
+# last two sort integers in 15 ms, 13 times as long. Output of this script with 0.10.2, milliseconds,
+# the least of seven runs in turn:
 #   float32   TopK  1.2
 #   bfloat16  sort  101.3
 #   float16   sort  91.1

@@ -7,8 +7,8 @@
 # integers to bfloat16. It is XLA's way to float16 and bfloat16, and that of ml_dtypes to bfloat16 and
 # its float8 types, where XLA is right: the same line with jit and on an array of NumPy differs.
 # For ml_dtypes reported as pull request 401.
-# Seen with jax 0.10.2, ml_dtypes 0.6.0, NumPy 2.4.6 (Python 3.11), and jax 0.12.0.1, NumPy 2.5.5
-# (Python 3.13), x86-64. Output of this script:
+# Seen with jax 0.10.2, ml_dtypes 0.6.0, NumPy 2.4.6 (Python 3.11), and jax 0.11.2, 0.12.0.1, NumPy 2.5.5
+# (Python 3.12 and 3.13), x86-64. Output of this script:
 #   float64 1.0004882812509095 to float16: nearest 1.0009765625, XLA 1.0, NumPy 1.0009765625
 #   float64 1.0014648437490905 to float16: nearest 1.0009765625, XLA 1.001953125, NumPy 1.0009765625
 #   float64 1.0039062500009095 to bfloat16: nearest 1.0078125, XLA 1.0, NumPy 1.0
