@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/linalg.h"
+#include "ops/linalg_small.h"
 #include "weft/registry.h"
 
 namespace weft::linalg {
@@ -162,6 +163,11 @@ OpDef svd_op() {
                   return 14 * k * k * std::max(m, n) + 8 * k * k * k;
                 });
   d.multiple_results = true;
+  d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
+    TypeRef a = c.in_types[0];
+    if (!is_written_out(smaller_of(a), product(batch_of(a->shape())))) return {};
+    return small_svd(c.x(0), c.attr().boolean("full_matrices"), c.attr().boolean("compute_uv"));
+  });
   d.jvp_kind = JvpKind::kGraph;
   d.graph_jvp = differentiate_svd;
   d.graph_linearize = differentiate_svd;
@@ -203,6 +209,10 @@ OpDef eigh_op() {
       },
       decompose_eigh, [](double, double n) { return 9 * n * n * n; });
   d.multiple_results = true;
+  d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
+    if (!is_written_out(c.in_types[0], "cpu")) return {};
+    return small_eigh(c.x(0), c.attr().boolean("lower"));
+  });
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = eigh_tangents;
   return d;
