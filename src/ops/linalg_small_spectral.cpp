@@ -1,9 +1,8 @@
 // Eigenvalues and singular values of small real matrices; see linalg_small.h.
 //
-// G. Golub, C. Van Loan, "Matrix Computations" (4th ed., 2013), sections 8.5 (Jacobi's method) and
-// 8.6 (its one-sided form, of M. Hestenes, "Inversion of matrices by biorthogonalization and
-// related results", 1958). Rotations are written out, those of each pair of columns one after the
-// other, in a loop over such sweeps.
+// G. Golub, C. Van Loan, "Matrix Computations" (4th ed., 2013), sections 8.5 (Jacobi's method, and
+// the order in which pairs are independent) and 8.6 (its one-sided form); M. Hestenes, "Inversion
+// of matrices by biorthogonalization and related results" (1958).
 #include <cmath>
 
 #include "ops/limits.h"
@@ -17,6 +16,10 @@ namespace {
 
 // Each sweep about squares what is left, or better: five are usual.
 constexpr double kMostSweeps = 30;
+// Matrices of at most this size are turned from both sides, element by element.
+constexpr int64_t kMostTurnedInPlace = 3;
+// LAPACK is as fast for stacks of more than this many matrices that are larger. Measured.
+constexpr int64_t kMostMatrices = 16, kMostOfMany = 4;
 
 double eps_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23; }
 
@@ -73,6 +76,10 @@ Val scaled_where_good(Val good, Val scale, Val x) {
   return select(spread(good, x, 1), x * spread(scale, x, 1), nan_like(x));
 }
 
+bool is_for_lapack(TypeRef a) {
+  return smaller_of(a) > kMostOfMany && product(batch_of(a->shape())) > kMostMatrices;
+}
+
 // The columns of matrices.
 Vals columns_in(Val a) {
   Vals all;
@@ -81,9 +88,9 @@ Vals columns_in(Val a) {
   return all;
 }
 
-}  // namespace
+// ---- Written out
 
-Vals small_eigh(Val a, bool lower) {
+Vals written_eigh(Val a, bool lower) {
   auto n = static_cast<size_t>(rows_of(a.type()));
   // The lower triangle, row by row, then the vectors.
   Vals state;
@@ -142,51 +149,119 @@ Vals small_eigh(Val a, bool lower) {
   return {where_good(good, stacked(v)), scaled_where_good(good, scale, stacked(w))};
 }
 
-// Columns are turned until all are orthogonal: A V = U S. Where singular values are 0, or almost,
-// what is left of columns gives no vectors; so U comes from reflectors, which are orthogonal
-// always.
-Vals small_svd(Val a, bool full, bool vectors) {
-  bool is_wide = rows_of(a.type()) < columns_of(a.type());
-  Val tall = is_wide ? mT(a) : a;
-  const int64_t m = rows_of(tall.type()), n = columns_of(tall.type());
-  const int last = tall.rank() - 2;  // the axis of vectors
-  Val largest = reduce_max(abs(tall), {last, last + 1});
-  Val good = is_finite(largest), scale = power_of_two_in(largest);
-  Vals state = columns_in(tall / spread(scale, tall, 2));
-  if (vectors)
-    state.append(columns_in(eye(*a.builder, with_axes(batch_of(a.shape()), a.dtype(), {n, n}))));
+// ---- In a loop over steps, each of which turns half as many pairs of rows as there are rows
 
-  const auto count = static_cast<size_t>(n);
-  auto sweep = [count, last, m, vectors](Vals& all) {
-    Val is_busy;
-    for (size_t p = 0; p < count; ++p)
-      for (size_t q = p + 1; q < count; ++q) {
-        auto product = [&](Val x, Val y) { return reduce_sum(x * y, {last}); };
-        Val d = product(all[p], all[p]), e = product(all[p], all[q]), f = product(all[q], all[q]);
-        Val rounding = sqrt(d) * sqrt(f) * (std::sqrt(static_cast<double>(m)) * eps_of(d));
-        Val is_left = gt(abs(e), rounding);
-        is_busy = is_busy ? logical_or(is_busy, is_left) : is_left;
-        Rotation rotation(d, e, f);
-        rotation.turn(all[p], all[q]);
-        if (vectors) rotation.turn(all[count + p], all[count + q]);
-      }
-    return is_busy;
+// Turns the rows of x [..., n, k] until all are orthogonal in their first `length` elements. Row i
+// meets row i + n / 2; then all but the first move on one place, so that after n - 1 steps each has
+// met every other and all are where they were.
+Val with_orthogonal_rows(Val x, int64_t length) {
+  const int64_t odd = rows_of(x.type()) % 2, n = rows_of(x.type()) + odd, half = n / 2;
+  const int axis = x.rank() - 2;
+  const double rounding = std::sqrt(static_cast<double>(length)) * eps_of(x);
+  auto step = [=](std::span<const Val> carry, Val) -> Vals {
+    Val upper = rows(carry[0], 0, half), lower = rows(carry[0], half, n);
+    auto product = [&](Val a, Val b) {
+      return reduce_sum(columns(a, 0, length) * columns(b, 0, length), {axis + 1});
+    };
+    Val d = product(upper, upper), e = product(upper, lower), f = product(lower, lower);
+    Val is_left = gt(abs(e), sqrt(d) * sqrt(f) * rounding);
+    Rotation(d, e, f).turn(upper, lower);
+    Vals parts{rows(upper, 0, 1), rows(lower, 0, 1)};
+    if (half > 2) parts.push_back(rows(upper, 1, half - 1));
+    if (half > 1) parts.append(Vals{rows(lower, 1, half), rows(upper, half - 1, half)});
+    return {concatenate(parts, axis), logical_or(carry[1], reduce_or(is_left, count_up(axis + 1)))};
   };
-  if (n > 1) sweep_over(state, sweep);
+  Vals state{padded(x, odd, 0)};
+  sweep_over(state, [&](Vals& all) {
+    Val carries[] = {all[0], full(*all[0].builder, scalar_type(DType::kBool), 0)};
+    Vals done = loop({}, carries, n - 1, false, step);
+    all[0] = done[0];
+    return done[1];
+  });
+  return rows(state[0], 0, n - odd);
+}
 
-  Vals s;
-  for (size_t j = 0; j < count; ++j) s.push_back(norm_of(state[j]));
-  for (size_t i = 0; i < count; ++i)
-    for (size_t j = i + 1; j < count; ++j) {
-      Val is_smaller = lt(s[i], s[j]);
-      exchange_where(is_smaller, s[i], s[j]);
-      exchange_where(is_smaller, state[i], state[j]);
-      if (vectors) exchange_where(is_smaller, state[count + i], state[count + j]);
-    }
-  Val values = scaled_where_good(good, scale, stacked(s));
+// Rows divided by the lengths of those of y.
+Val in_length_one(Val x, Val y) {
+  return x / spread(sqrt(reduce_sum(square(y), {y.rank() - 1})), x, 1);
+}
+
+// Without a precision: few terms are added up one after the other.
+Val multiplied(Val x, Val y) {
+  Dims batch = count_up(x.rank() - 2);
+  return dot_general(x, y,
+                     {.lhs_contract = {x.rank() - 1},
+                      .rhs_contract = {y.rank() - 2},
+                      .lhs_batch = batch,
+                      .rhs_batch = batch});
+}
+
+// The matrices P with which P x are the rows of x in ascending order of numbers [..., n].
+Val ordering(Val x) {
+  const int axis = x.rank() - 1;
+  Dims shape = x.shape(), first = count_up(x.rank());
+  shape.push_back(shape.back());
+  Val here = broadcast_in_dim(x, shape, first);
+  Val other = in_rows(x, here);
+  Val i = position(here, axis), j = position(here, axis + 1);
+  Val is_before = logical_or(lt(other, here), logical_and(eq(other, here), lt(j, i)));
+  Val place = reduce_sum(convert(is_before, DType::kI32), {axis + 1});
+  return convert(eq(i, in_rows(place, i)), x.dtype());
+}
+
+// The matrix is made positive definite: then its rows, once orthogonal, are the vectors times the
+// eigenvalues of that matrix. Those of `a` are the quotients of Rayleigh of the vectors.
+Vals looped_eigh(Val a, bool lower) {
+  const int axis = a.rank() - 2;
+  Val x = hermitian(a, lower);
+  Val largest = reduce_max(abs(x), {axis, axis + 1});
+  Val good = is_finite(largest), scale = power_of_two_in(largest);
+  x = x / spread(scale, x, 2);
+  // No eigenvalue is larger than the norm, which is at least 1 but for matrices of zeros.
+  Val shift = sqrt(reduce_sum(square(x), {axis, axis + 1})) * 1.0625;
+  shift = max(shift, ones_like(shift));
+  Val v = with_orthogonal_rows(x + spread(shift, x, 2) * eye(*x.builder, x.type()),
+                               columns_of(x.type()));
+  v = in_length_one(v, v);
+  Val w = reduce_sum(multiplied(v, x) * v, {axis + 1});
+  Val order = ordering(w);
+  Val values = reduce_sum(order * in_rows(w, order), {axis + 1});
+  return {where_good(good, mT(multiplied(order, v))), scaled_where_good(good, scale, values)};
+}
+
+}  // namespace
+
+Vals small_eigh(Val a, bool lower) {
+  if (is_for_lapack(a.type())) return {};
+  return rows_of(a.type()) <= kMostTurnedInPlace ? written_eigh(a, lower) : looped_eigh(a, lower);
+}
+
+// The columns of A are turned until all are orthogonal: A V = U S. Where singular values are 0, or
+// almost, what is left of columns gives no vectors, so U comes from reflectors, which are
+// orthogonal always.
+Vals small_svd(Val a, bool full, bool vectors) {
+  if (is_for_lapack(a.type())) return {};
+  bool is_wide = rows_of(a.type()) < columns_of(a.type());
+  Val x = is_wide ? a : mT(a);  // columns of the taller one are rows here
+  const int64_t n = rows_of(x.type()), m = columns_of(x.type());
+  const int axis = x.rank() - 2;
+  Val largest = reduce_max(abs(x), {axis, axis + 1});
+  Val good = is_finite(largest), scale = power_of_two_in(largest);
+  x = x / spread(scale, x, 2);
+  if (vectors) {
+    Val both[] = {x, eye(*x.builder, with_axes(batch_of(x.shape()), x.dtype(), {n, n}))};
+    x = concatenate(both, axis + 1);
+  }
+  x = with_orthogonal_rows(x, m);
+  // Each turn is rounded: vectors, and what was turned with them, are no longer as long.
+  if (vectors) x = in_length_one(x, columns(x, m, m + n));
+  Val s = norm_of(columns(x, 0, m));
+  Val order = ordering(-s);
+  Val values = reduce_sum(order * in_rows(s, order), {axis + 1});
+  values = scaled_where_good(good, scale, values);
   if (!vectors) return {values};
-  std::span<const Val> turned(state);
-  Vals packed = small_geqrf(stacked(turned.first(count)));
+  x = multiplied(order, x);
+  Vals packed = small_geqrf(mT(columns(x, 0, m)));
   Val u = small_householder_product(full ? padded(packed[0], 0, m - n) : packed[0], packed[1]);
   Val r = diagonal(rows(packed[0], 0, n));
   Val signs = select(lt(r, zeros_like(r)), -ones_like(r), ones_like(r));
@@ -194,11 +269,11 @@ Vals small_svd(Val a, bool full, bool vectors) {
     Dims shape = signs.shape();
     shape.back() = more;
     Val all[] = {signs, weft::full(*a.builder, make_type(a.dtype(), shape), 1.0)};
-    signs = concatenate(all, last);
+    signs = concatenate(all, axis);
   }
   u = where_good(good, scaled_columns(u, signs));
-  Val v = where_good(good, stacked(turned.subspan(count)));
-  return is_wide ? Vals{values, v, mT(u)} : Vals{values, u, mT(v)};
+  Val vt = where_good(good, columns(x, m, m + n));
+  return is_wide ? Vals{values, mT(vt), mT(u)} : Vals{values, u, vt};
 }
 
 }  // namespace weft::linalg

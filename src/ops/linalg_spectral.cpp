@@ -164,8 +164,6 @@ OpDef svd_op() {
                 });
   d.multiple_results = true;
   d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
-    TypeRef a = c.in_types[0];
-    if (!is_written_out(smaller_of(a), product(batch_of(a->shape())))) return {};
     return small_svd(c.x(0), c.attr().boolean("full_matrices"), c.attr().boolean("compute_uv"));
   });
   d.jvp_kind = JvpKind::kGraph;
@@ -209,10 +207,8 @@ OpDef eigh_op() {
       },
       decompose_eigh, [](double, double n) { return 9 * n * n * n; });
   d.multiple_results = true;
-  d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
-    if (!is_written_out(c.in_types[0], "cpu")) return {};
-    return small_eigh(c.x(0), c.attr().boolean("lower"));
-  });
+  d.for_kernel = while_small_and_real(
+      [](RuleCtx& c) { return small_eigh(c.x(0), c.attr().boolean("lower")); });
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = eigh_tangents;
   return d;
