@@ -514,6 +514,28 @@ def test_eigh_in_kernels(n, dtype, wide):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigh_of_two_has_the_signs_of_lapack(dtype, wide):
+    """In all programs, which call nothing for it."""
+    off = np.concatenate([-np.logspace(-20, 0, 50), np.logspace(-20, 0, 50)])
+    whole = np.array([*itertools.product(range(-2, 3), repeat=3)])
+    few = np.stack([rng.normal(size=100), off, rng.normal(size=100)], 1)
+    a = np.concatenate([whole, few, few[:, ::-1] * 1e-5])[:, [0, 1, 1, 2]]
+    a = a.reshape(-1, 2, 2).astype(dtype)
+    solve = scipy.linalg.get_lapack_funcs("syevd", (a,))
+    expected = [solve(x, lower=1)[:2] for x in a]
+    eigh = functools.partial(linalg.eigh, symmetrize_input=False)
+    assert calls_nothing(eigh, a[0]) and calls_nothing(eigh, a)
+    (one_v, one_w), (v, w) = weft.jit(eigh)(a[-1]), weft.jit(eigh)(a)
+    for some_v, some_w in ((v, w), in_kernel(eigh, a)):
+        for x, y, (values, vectors) in zip(some_v, some_w, expected, strict=True):
+            eps = np.finfo(dtype).eps * (np.abs(values).max() or 1)
+            assert (np.abs(y - values) <= 4 * eps).all()
+            gap = max(values[1] - values[0], eps)
+            assert (np.abs(x - vectors) <= min(8 * eps / gap, 0.1)).all()
+    assert_close(one_v, v[-1]), assert_close(one_w, w[-1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (8, 8), (6, 3), (2, 5)])
 def test_svd_in_kernels(shape, dtype, wide):
     a = special_matrices(*shape, dtype)

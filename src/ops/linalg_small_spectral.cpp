@@ -90,23 +90,73 @@ Vals columns_in(Val a) {
 
 // ---- Written out
 
+// The lower triangle of matrices, element by element, divided by a power of two.
+struct Triangle {
+  Vals elements;  // row by row
+  Val good, scale;
+
+  Triangle(Val a, bool is_lower) {
+    Val largest;
+    for (int64_t i = 0; i < rows_of(a.type()); ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        Val x = is_lower ? element(a, i, j) : element(a, j, i);
+        elements.push_back(x);
+        good = good ? logical_and(good, is_finite(x)) : is_finite(x);
+        largest = largest ? max(largest, abs(x)) : abs(x);
+      }
+    scale = power_of_two_in(largest);
+    for (Val& x : elements) x = x / scale;
+  }
+};
+
+// [[a, b], [b, c]] in closed form, with the signs of LAPACK's: its vectors are (x, y) of the
+// eigenvalue that is larger in size and (-y, x) of the other, which is the determinant divided by
+// that one. The tangent of the angle is 2 b / (|a - c| + sqrt((a - c)^2 + 4 b^2)).
+Vals eigh_of_two(Val matrices, bool lower) {
+  Triangle t(matrices, lower);
+  Val a = t.elements[0], b = t.elements[1], c = t.elements[2];
+  Val zero = zeros_like(a), one = ones_like(a);
+  Val sum = a + c, difference = a - c, twice = abs(b * 2.0);
+  Val root = sqrt(square(difference) + square(twice));
+  Val is_negative = lt(sum, zero);
+  Val first = select(is_negative, sum - root, sum + root) * 0.5;
+  Val is_first_larger = ge(abs(a), abs(c));
+  Val more = select(is_first_larger, a, c), less = select(is_first_larger, c, a);
+  Val second = more / first * less - b / first * b;
+
+  Val reach = abs(difference) + root;
+  Val tangent = twice / reach, cosine = one / sqrt(square(tangent) + 1.0);
+  Val sine = tangent * cosine;
+  Val is_descending = ge(difference, zero);
+  Val minus_sine = select(eq(lt(b, zero), is_descending), sine, -sine);
+  Val is_turned = ne(is_descending, is_negative);
+  Val x = select(is_turned, -cosine, minus_sine), y = select(is_turned, minus_sine, cosine);
+  // At 45 degrees the signs of the other half of cases are chosen.
+  Val is_other = logical_and(le(reach, twice), lt(minus_sine, zero));
+  x = select(is_other, -x, x);
+  y = select(is_other, -y, y);
+
+  // What is diagonal but for rounding stays, and what has a square of 0.
+  Val rounding = sqrt(abs(a)) * sqrt(abs(c)) * (0.5 * eps_of(a));
+  double least = a.dtype() == DType::kF64 ? 0x1p-511 : 0x1p-63;
+  Val is_done = le(abs(b), max(rounding, full(*a.builder, a.type(), least)));
+  first = select(is_done, a, first);
+  second = select(is_done, c, second);
+  x = select(is_done, one, x);
+  Val w[] = {first, second};
+  Val left[] = {x, select(is_done, zero, y)}, right[] = {select(is_done, zero, -y), x};
+  Val v[] = {stacked(left), stacked(right)};
+  Val is_larger = gt(w[0], w[1]);
+  exchange_where(is_larger, w[0], w[1]);
+  exchange_where(is_larger, v[0], v[1]);
+  return {where_good(t.good, stacked(v)), scaled_where_good(t.good, t.scale, stacked(w))};
+}
+
 Vals written_eigh(Val a, bool lower) {
   auto n = static_cast<size_t>(rows_of(a.type()));
-  // The lower triangle, row by row, then the vectors.
-  Vals state;
-  for (size_t i = 0; i < n; ++i)
-    for (size_t j = 0; j <= i; ++j) {
-      auto row = static_cast<int64_t>(i), column = static_cast<int64_t>(j);
-      state.push_back(lower ? element(a, row, column) : element(a, column, row));
-    }
+  Triangle triangle(a, lower);
+  Vals state = triangle.elements;
   const size_t count = state.size();
-  Val good, largest;
-  for (Val x : state) {
-    good = good ? logical_and(good, is_finite(x)) : is_finite(x);
-    largest = largest ? max(largest, abs(x)) : abs(x);
-  }
-  Val scale = power_of_two_in(largest);
-  for (Val& x : state) x = x / scale;
   state.append(columns_in(eye(*a.builder, a.type())));
 
   auto sweep = [n, count](Vals& all) {
@@ -135,8 +185,7 @@ Vals written_eigh(Val a, bool lower) {
       }
     return is_busy;
   };
-  if (n == 2) sweep(state);  // which leaves nothing
-  if (n > 2) sweep_over(state, sweep);
+  if (n > 1) sweep_over(state, sweep);
 
   Vals w, v(std::span<const Val>(state).subspan(count));
   for (size_t i = 0; i < n; ++i) w.push_back(state[i * (i + 1) / 2 + i]);
@@ -146,7 +195,8 @@ Vals written_eigh(Val a, bool lower) {
       exchange_where(is_larger, w[i], w[j]);
       exchange_where(is_larger, v[i], v[j]);
     }
-  return {where_good(good, stacked(v)), scaled_where_good(good, scale, stacked(w))};
+  return {where_good(triangle.good, stacked(v)),
+          scaled_where_good(triangle.good, triangle.scale, stacked(w))};
 }
 
 // ---- In a loop over steps, each of which turns half as many pairs of rows as there are rows
@@ -233,7 +283,10 @@ Vals looped_eigh(Val a, bool lower) {
 
 Vals small_eigh(Val a, bool lower) {
   if (is_for_lapack(a.type())) return {};
-  return rows_of(a.type()) <= kMostTurnedInPlace ? written_eigh(a, lower) : looped_eigh(a, lower);
+  int64_t n = rows_of(a.type());
+  return n == 2                    ? eigh_of_two(a, lower)
+         : n <= kMostTurnedInPlace ? written_eigh(a, lower)
+                                   : looped_eigh(a, lower);
 }
 
 // The columns of A are turned until all are orthogonal: A V = U S. Where singular values are 0, or

@@ -178,6 +178,12 @@ Vals decompose_eigh(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a, zeros(c.b, c.out_types[1])};
   bool lower = c.attr().boolean("lower");
+  if (c.platform == "cpu" && rows_of(a.type()) == 2 && !is_complex(a.dtype())) {
+    Vals out = small_eigh(a, lower);
+    // XLA would compute them again in each fusion that reads them.
+    for (Val& v : out) v = optimization_barrier({&v, 1})[0];
+    return out;
+  }
   SolverCall call(c, a.dtype(),
                   real_or_complex(a.dtype(), "lapack_?syevd_ffi", "lapack_?heevd_ffi"),
                   "cusolver_syevd_ffi");
