@@ -22,6 +22,8 @@ constexpr int64_t kMostTurnedInPlace = 3;
 constexpr int64_t kMostMatrices = 16, kMostOfMany = 4;
 
 double eps_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23; }
+// About what has the smallest square that is not 0.
+double least_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-511 : 0x1p-63; }
 
 // Of the angle, at most 45 degrees, that makes [[d, e], [e, f]] diagonal (algorithm 8.5.1).
 struct Rotation {
@@ -138,8 +140,7 @@ Vals eigh_of_two(Val matrices, bool lower) {
 
   // What is diagonal but for rounding stays, and what has a square of 0.
   Val rounding = sqrt(abs(a)) * sqrt(abs(c)) * (0.5 * eps_of(a));
-  double least = a.dtype() == DType::kF64 ? 0x1p-511 : 0x1p-63;
-  Val is_done = le(abs(b), max(rounding, full(*a.builder, a.type(), least)));
+  Val is_done = le(abs(b), max(rounding, full(*a.builder, a.type(), least_of(a))));
   first = select(is_done, a, first);
   second = select(is_done, c, second);
   x = select(is_done, one, x);
@@ -214,7 +215,8 @@ Val with_orthogonal_rows(Val x, int64_t length) {
       return reduce_sum(columns(a, 0, length) * columns(b, 0, length), {axis + 1});
     };
     Val d = product(upper, upper), e = product(upper, lower), f = product(lower, lower);
-    Val is_left = gt(abs(e), sqrt(d) * sqrt(f) * rounding);
+    // Angles whose squares are 0 are not turned by.
+    Val is_left = gt(abs(e), max(sqrt(d) * sqrt(f) * rounding, max(d, f) * least_of(e)));
     Rotation(d, e, f).turn(upper, lower);
     Vals parts{rows(upper, 0, 1), rows(lower, 0, 1)};
     if (half > 2) parts.push_back(rows(upper, 1, half - 1));
