@@ -585,6 +585,26 @@ def test_qr_in_kernels(shape, dtype, wide):
         assert not np.isfinite(results[1][-1]).all()
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_reflectors_in_kernels(count, wide):
+    a = hard_matrices(5, 3, "float64")
+    packed, taus = zip(*(scipy.linalg.lapack.dgeqrf(x)[:2] for x in a), strict=True)
+    stacks = np.stack(packed), np.stack(taus)[:, :count]
+    function = lambda a, taus: [linalg.householder_product(a, taus)]
+    made, plain = (in_kernel(function, *stacks, kernels=k)[0] for k in ("always", "never"))
+    np.testing.assert_allclose(made, plain, rtol=1e-13, atol=1e-13)
+
+
+def test_products_of_no_reflectors_in_loops():
+    def loop(a):
+        def step(x, each):
+            return x + 1 + wnp.sum(linalg.householder_product(each, each[0, :0])), None
+
+        return weft.lax.scan(step, np.float32(0), a)[0]
+
+    assert weft.jit(loop)(np.stack([S, S])) == 8
+
+
 DECOMPOSITIONS = {
     "eigh": lambda x: linalg.eigh(x),
     "svd": lambda x: linalg.svd(x, full_matrices=False),

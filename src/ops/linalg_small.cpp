@@ -6,6 +6,8 @@
 // eliminated first.
 #include "ops/linalg_small.h"
 
+#include <algorithm>
+
 #include "ops/limits.h"
 
 namespace weft::linalg {
@@ -336,7 +338,9 @@ Val small_permutation(Val pivots, int64_t size) {
 std::function<Vals(RuleCtx&)> while_small(Vals (*rule)(RuleCtx&)) {
   return [rule](RuleCtx& c) -> Vals {
     TypeRef a = c.in_types[0];
-    bool is_small = a->num_elements() > 0 && has_solvers(a->dtype()) && larger_of(a) <= kMostInLoop;
+    bool is_empty =
+        std::ranges::any_of(c.in_types, [](TypeRef t) { return t->num_elements() == 0; });
+    bool is_small = !is_empty && has_solvers(a->dtype()) && larger_of(a) <= kMostInLoop;
     return is_small ? rule(c) : Vals{};
   };
 }
