@@ -174,11 +174,16 @@ OpDef svd_op() {
 
 // ---- eigh
 
+// A stack of as many 2x2 matrices has a closed form in all programs.
+constexpr int64_t kLeastMatricesOfTwo = 8;
+
 Vals decompose_eigh(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a, zeros(c.b, c.out_types[1])};
   bool lower = c.attr().boolean("lower");
-  if (c.platform == "cpu" && rows_of(a.type()) == 2 && !is_complex(a.dtype())) {
+  // One matrix takes as long either way, and longer to compile.
+  bool is_stack = product(batch_of(a.shape())) >= kLeastMatricesOfTwo;
+  if (c.platform == "cpu" && rows_of(a.type()) == 2 && is_stack && !is_complex(a.dtype())) {
     Vals out = small_eigh(a, lower);
     // XLA would compute them again in each fusion that reads them.
     for (Val& v : out) v = optimization_barrier({&v, 1})[0];
