@@ -91,6 +91,7 @@ SOLVED = [
     "jnp.linalg.slogdet({a})[1] * {x}", "jnp.linalg.cholesky({a} @ {a}.T)", "{x} @ {a}.T",
     "lax.linalg.triangular_solve({a}, {x}, left_side=True, lower=True)",
     "jnp.linalg.eigh({a} + {a}.T)[0][:, None] * {x}", "jnp.abs(jnp.linalg.qr({a})[1])",
+    "jnp.linalg.svd({a}, compute_uv=False)[:, None] * {x}",
 ]  # fmt: skip
 
 

@@ -301,6 +301,19 @@ def hard_matrices(m, n, dtype):
     return np.stack(made).astype(dtype)
 
 
+def in_kernel(function, *stacks, kernels="always", most=1):
+    """The function of each matrix, in a loop that is one kernel (or a few)."""
+
+    def loop(*stacks):
+        return weft.lax.scan(lambda _, xs: (None, function(*xs)), None, stacks)[1]
+
+    compiled = weft.jit(loop, kernels=kernels).lower(*stacks).compile()
+    if kernels == "always":
+        assert 1 <= len(compiled.kernels) <= most
+        assert "xla_cpu_small_call" in compiled.as_text()
+    return [np.asarray(x) for x in weft.tree.leaves(compiled(*stacks))]
+
+
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
@@ -430,16 +443,198 @@ def test_matrices_in_kernels(n, dtype, wide):
         (functools.partial(solve, left_side=True, lower=True), square, b),
         (functools.partial(solve, transpose_a=True, conjugate_a=True), square, b.swapaxes(1, 2)),
     ):
-
-        def loop(*stacks, function=function):
-            return weft.lax.scan(lambda _, xs: (None, function(*xs)), None, stacks)[1]
-
-        compiled = weft.jit(loop, kernels="always")
-        made, plain = compiled(*stacks), weft.jit(loop, kernels="never")(*stacks)
-        assert re.search(r"1 kernel of \d\d+ operations", str(compiled.explain()))
-        for x, y in zip(weft.tree.leaves(made), weft.tree.leaves(plain), strict=True):
-            x, y = np.asarray(x), np.asarray(y)
+        made, plain = in_kernel(function, *stacks), in_kernel(function, *stacks, kernels="never")
+        for x, y in zip(made, plain, strict=True):
             assert (np.isnan(x) == np.isnan(y)).all()
             x, y = np.nan_to_num(x), np.nan_to_num(y)
             largest = np.abs(y).max((-2, -1), keepdims=True) if y.dtype == dtype else 0
             assert (np.abs(x - y) <= 1e3 * np.finfo(dtype).eps * largest).all()
+
+
+def special_matrices(m, n, dtype, is_symmetric=False):
+    """Hard ones, and those that algorithms treat apart; in the last two, numbers that are not."""
+    zero, diagonal = np.zeros((m, n)), np.eye(m, n) * np.arange(n, 0, -1)
+    corners = zero.copy()
+    corners[0, 0] = -0.0
+    corners[0, -1] = corners[-1, 0] = 1
+    made = hard_matrices(m, n, dtype).astype("float64")
+    if is_symmetric:
+        made = np.tril(made) + np.tril(made, -1).swapaxes(1, 2)
+        w, v = np.linalg.eigh(made[0])
+        made = np.stack([*made, (v * np.round(w)) @ v.T, v @ v.T])  # some equal eigenvalues
+    made = [*made, zero, -zero, zero + 1, diagonal, np.eye(m, n), corners]
+    made += [made[0] * 1e-30, made[1] * 1e30, made[0], made[0]]
+    made = np.stack(made)
+    made[-2, -1, 0] = np.nan
+    if is_symmetric:
+        made[-2, 0, -1] = np.nan
+    made[-1, -1, -1] = np.inf
+    return made.astype(dtype)
+
+
+def all_nan_at_the_end(results):
+    """Of the last two matrices all results are NaN, of others none: these, in float64."""
+    for x in results:
+        assert np.isnan(x[-2:]).all() and np.isfinite(x[:-2]).all()
+    return [x[:-2].astype("float64") for x in results]
+
+
+def errors_of_lapack(n):
+    """About the largest that it makes with such matrices, in eps of the largest element."""
+    return 2.5 * n + 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
+def test_eigh_in_kernels(n, dtype, wide):
+    a = special_matrices(n, n, dtype, is_symmetric=True)
+    eps, above = np.finfo(dtype).eps, np.triu(np.full((n, n), 7.0), 1).astype(dtype)
+    exact = a[:-2].astype("float64")
+    for lower in (True, False):
+        eigh = functools.partial(linalg.eigh, lower=lower, symmetrize_input=False)
+        # Only one triangle counts.
+        results = in_kernel(eigh, a + (above if lower else above.T))
+        v, w = all_nan_at_the_end(results)
+        assert [x.dtype for x in results] == [dtype, dtype]
+        assert (np.diff(w) >= 0).all()
+        size = np.abs(exact).max((1, 2))
+        bound = errors_of_lapack(n) * eps * np.where(size > 0, size, 1)
+        assert (np.abs(exact @ v - v * w[:, None]).max((1, 2)) <= bound).all()
+        assert (np.abs(np.linalg.eigvalsh(exact) - w).max(1) <= bound).all()
+        assert (np.abs(v.swapaxes(1, 2) @ v - np.eye(n)) <= 8 * eps).all()
+    if n > 3:
+        return
+    # The smallest eigenvalue of a graded matrix is as exact as the largest: it is that of the
+    # inverse.
+    scale, ones = np.logspace(0, -6, n), np.ones((n, n))
+    graded = (np.eye(n) + 0.3 * ones) * scale * scale[:, None]
+    inverse = (np.eye(n) - 0.3 / (1 + 0.3 * n) * ones) / scale / scale[:, None]
+    w = in_kernel(linalg.eigh, graded.astype(dtype)[None])[1][0]
+    smallest = 1 / np.linalg.eigvalsh(inverse)[-1]
+    np.testing.assert_allclose(w[0], smallest, rtol=20 * eps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigh_of_two_has_the_signs_of_lapack(dtype, wide):
+    """In a kernel and in stacks, which call nothing for it."""
+    off = np.concatenate([-np.logspace(-20, 0, 50), np.logspace(-20, 0, 50)])
+    whole = np.array([*itertools.product(range(-2, 3), repeat=3)])
+    few = np.stack([rng.normal(size=100), off, rng.normal(size=100)], 1)
+    a = np.concatenate([whole, few, few[:, ::-1] * 1e-5])[:, [0, 1, 1, 2]]
+    a = a.reshape(-1, 2, 2).astype(dtype)
+    solve = scipy.linalg.get_lapack_funcs("syevd", (a,))
+    expected = [solve(x, lower=1)[:2] for x in a]
+    eigh = functools.partial(linalg.eigh, symmetrize_input=False)
+    assert calls_nothing(eigh, a) and not calls_nothing(eigh, a[0])
+    (one_v, one_w), (v, w) = weft.jit(eigh)(a[-1]), weft.jit(eigh)(a)
+    for some_v, some_w in ((v, w), in_kernel(eigh, a)):
+        for x, y, (values, vectors) in zip(some_v, some_w, expected, strict=True):
+            eps = np.finfo(dtype).eps * (np.abs(values).max() or 1)
+            assert (np.abs(y - values) <= 4 * eps).all()
+            gap = max(values[1] - values[0], eps)
+            assert (np.abs(x - vectors) <= min(8 * eps / gap, 0.1)).all()
+    assert_close(one_v, v[-1]), assert_close(one_w, w[-1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (8, 8), (6, 3), (2, 5)])
+def test_svd_in_kernels(shape, dtype, wide):
+    a = special_matrices(*shape, dtype)
+    eps, k = np.finfo(dtype).eps, min(shape)
+    exact = a[:-2].astype("float64")
+    size = np.abs(exact).max((1, 2))
+    bound = errors_of_lapack(k) * eps * np.where(size > 0, size, 1)
+    right = np.linalg.svd(exact, compute_uv=False)
+    for full in (False, True):
+        results = in_kernel(functools.partial(linalg.svd, full_matrices=full), a)
+        u, s, vt = all_nan_at_the_end(results)
+        assert [x.dtype for x in results] == [dtype] * 3
+        assert u.shape[1:] == (shape[0], shape[0] if full else k)
+        assert vt.shape[1:] == (shape[1] if full else k, shape[1])
+        assert (np.diff(s) <= 0).all() and (s >= 0).all()
+        product = u[:, :, :k] * s[:, None] @ vt[:, :k]
+        assert (np.abs(product - exact).max((1, 2)) <= bound).all()
+        assert (np.abs(right - s).max(1) <= bound).all()
+        assert (np.abs(u.swapaxes(1, 2) @ u - np.eye(u.shape[-1])) <= 10 * eps).all()
+        assert (np.abs(vt @ vt.swapaxes(1, 2) - np.eye(vt.shape[-2])) <= 10 * eps).all()
+    (s,) = all_nan_at_the_end(in_kernel(functools.partial(linalg.svd, compute_uv=False), a))
+    assert (np.abs(right - s).max(1) <= bound).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (8, 8), (6, 3), (2, 5)])
+def test_qr_in_kernels(shape, dtype, wide):
+    a = special_matrices(*shape, dtype)
+    eps, exact = np.finfo(dtype).eps, a[:-2].astype("float64")
+    size = np.abs(exact).max((1, 2))
+    unit = eps * np.where(size > 0, size, 1)
+    for full in (False, True):
+        qr = functools.partial(linalg.qr, full_matrices=full)
+        results, plain = in_kernel(qr, a), in_kernel(qr, a, kernels="never")
+        assert [x.dtype for x in results] == [dtype] * 2
+        q, r = (x[:-2].astype("float64") for x in results)
+        assert not np.tril(r, -1).any()
+        assert (np.abs(q @ r - exact).max((1, 2)) <= 10 * unit).all()
+        assert (np.abs(q.swapaxes(1, 2) @ q - np.eye(q.shape[-1])) <= 10 * eps).all()
+        # Signs are LAPACK's, also of zeros; where a matrix is singular rounding decides.
+        good = [0, 1, 2, 5, 8, 9, 11, 12, 13, 14, 15]
+        for x, y in zip(results, plain, strict=True):
+            largest = np.abs(y[good]).max((1, 2), keepdims=True)
+            assert (np.abs(x[good] - y[good]) <= 100 * eps * largest).all()
+            assert (np.isnan(x[:-1]) == np.isnan(y[:-1])).all()
+        assert not np.isfinite(results[1][-1]).all()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_reflectors_in_kernels(count, wide):
+    a = hard_matrices(5, 3, "float64")
+    geqrf = scipy.linalg.get_lapack_funcs("geqrf", (a,))
+    packed, taus = zip(*(geqrf(x)[:2] for x in a), strict=True)
+    stacks = np.stack(packed), np.stack(taus)[:, :count]
+    function = lambda a, taus: [linalg.householder_product(a, taus)]
+    made, plain = (in_kernel(function, *stacks, kernels=k)[0] for k in ("always", "never"))
+    np.testing.assert_allclose(made, plain, rtol=1e-13, atol=1e-13)
+
+
+def test_products_of_no_reflectors_in_loops():
+    def loop(a):
+        def step(x, each):
+            return x + 1 + wnp.sum(linalg.householder_product(each, each[0, :0])), None
+
+        return weft.lax.scan(step, np.float32(0), a)[0]
+
+    assert weft.jit(loop)(np.stack([S, S])) == 8
+
+
+DECOMPOSITIONS = {
+    "eigh": lambda x: linalg.eigh(x),
+    "svd": lambda x: linalg.svd(x, full_matrices=False),
+    "singular values": lambda x: [linalg.svd(x, compute_uv=False)],
+    "qr": linalg.qr,
+}
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_stacks_in_kernels(name, wide):
+    """One that is not finite spoils no other, and each has its own number of steps."""
+    function, a = DECOMPOSITIONS[name], special_matrices(2, 2, "float32", is_symmetric=True)
+    single = in_kernel(function, a)
+    for mapped in (function, weft.vmap(weft.vmap(function))):
+        lanes = in_kernel(mapped, a.reshape(2, -1, 1, 2, 2))
+        for x, y in zip(lanes, single, strict=True):
+            np.testing.assert_allclose(x.reshape(y.shape), y, rtol=1e-5, atol=1e-5)
+
+
+def test_decompositions_in_kernels_have_derivatives(wide):
+    a = hard_matrices(3, 3, "float64")[:3]
+
+    def f(x):
+        u, s, vt = linalg.svd(x)
+        v, w = linalg.eigh(x)
+        q, r = linalg.qr(x)
+        return (s**3).sum() + (u @ vt)[0, 1] + (v * w**2 @ v.T)[0, 1] + (q[0] * r[1]).sum()
+
+    made, plain = (in_kernel(weft.grad(f), a, kernels=k, most=9) for k in ("always", "never"))
+    np.testing.assert_allclose(made[0], plain[0], rtol=1e-10)
+    mapped = in_kernel(weft.vmap(weft.grad(f)), a[None], kernels="never")
+    np.testing.assert_allclose(mapped[0][0], plain[0], rtol=1e-10)

@@ -5,6 +5,7 @@
 // (2010); D. Roberts, L. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for
 // square, wide, and deep matrices" (2020).
 #include "ops/linalg.h"
+#include "ops/linalg_small.h"
 #include "weft/registry.h"
 
 namespace weft::linalg {
@@ -34,6 +35,7 @@ OpDef geqrf_op() {
       },
       qr_flops);
   d.multiple_results = true;
+  d.for_kernel = while_small_and_real([](RuleCtx& c) { return small_geqrf(c.x(0)); });
   return d;
 }
 
@@ -73,7 +75,7 @@ void check_taus(const InferCtx& c, int64_t most) {
 }
 
 OpDef householder_product_op() {
-  return matrix_op(
+  OpDef d = matrix_op(
       "householder_product", "The first columns of the product of Householder reflectors.", 2, {},
       [](const InferCtx& c) -> TypeRefs {
         TypeRef a = check_matrices(c);
@@ -93,6 +95,9 @@ OpDef householder_product_op() {
         return call.overwritten_matrix(a).array(taus).results();
       },
       qr_flops);
+  d.for_kernel = while_small_and_real(
+      [](RuleCtx& c) -> Vals { return {small_householder_product(c.x(0), c.x(1))}; });
+  return d;
 }
 
 // Q C, C Q with Q or its adjoint.

@@ -6,7 +6,77 @@
 // eliminated first.
 #include "ops/linalg_small.h"
 
+#include <algorithm>
+
+#include "ops/limits.h"
+
 namespace weft::linalg {
+
+Val element(Val a, int64_t i, int64_t j) {
+  return reshape(columns(rows(a, i, i + 1), j, j + 1), batch_of(a.shape()));
+}
+
+Val stacked(std::span<const Val> xs) {
+  Vals parts;
+  for (Val x : xs) parts.push_back(expand_dim(x, x.rank()));
+  return concatenate(parts, parts[0].rank() - 1);
+}
+
+Val spread(Val x, Val like, int more) {
+  return broadcast_in_dim(x, like.shape(), count_up(like.rank() - more));
+}
+
+Val where_good(Val good, Val x) { return select(spread(good, x, 2), x, nan_like(x)); }
+
+Val at_index(Val x, Val at, int axis) {
+  Vals starts(x.shape().size(), scalar_like(at, 0));
+  starts[static_cast<size_t>(axis)] = at;
+  Dims sizes = x.shape();
+  sizes[static_cast<size_t>(axis)] = 1;
+  return squeeze(dynamic_slice(x, starts, sizes), {axis});
+}
+
+Val position(Val x, int axis) { return iota(*x.builder, make_type(DType::kI32, x.shape()), axis); }
+
+Val in_rows(Val v, Val x) {
+  Dims axes = count_up(x.rank() - 1);
+  axes.back() = x.rank() - 1;
+  return broadcast_in_dim(v, x.shape(), axes);
+}
+
+Vals loop(std::span<const Val> consts, std::span<const Val> carries, int64_t length, bool reverse,
+          const std::function<Vals(std::span<const Val> xs, Val i)>& step) {
+  Builder& b = *carries[0].builder;
+  Vals all(consts.begin(), consts.end());
+  for (Val carry : carries) all.push_back(carry);
+  all.push_back(iota(b, make_type(DType::kI32, {length}), 0));
+  GraphBuilder body;
+  Vals in;
+  for (size_t i = 0; i + 1 < all.size(); ++i) in.push_back({&body, body.input(all[i].type())});
+  Val index{&body, body.input(scalar_type(DType::kI32))};
+  Values out;
+  for (Val v : step(in, index)) out.push_back(v.value);
+  return scan_over(b, all, body.finish(out),
+                   {.length = length,
+                    .num_consts = static_cast<int64_t>(consts.size()),
+                    .num_carry = static_cast<int64_t>(carries.size()),
+                    .reverse = reverse});
+}
+
+Val power_of_two_in(Val x) {
+  bool wide = x.dtype() == DType::kF64;
+  Val bits = apply1("bitcast_convert_type", {x}, {{"new_dtype", wide ? DType::kI64 : DType::kI32}});
+  Val exponent = logical_and(bits, full(*x.builder, bits.type(), wide ? 0x7ffp52 : 0xffp23));
+  Val power = apply1("bitcast_convert_type", {exponent}, {{"new_dtype", x.dtype()}});
+  Val is_power = logical_and(gt(power, zeros_like(power)),
+                             lt(power, full(*x.builder, power.type(), kInfinity)));
+  return select(is_power, power, ones_like(power));
+}
+
+Val norm_of(Val v) {
+  Val scale = power_of_two_in(reduce_max(abs(v), {v.rank() - 1}));
+  return scale * sqrt(reduce_sum(square(v / spread(scale, v, 1)), {v.rank() - 1}));
+}
 
 namespace {
 
@@ -14,23 +84,12 @@ namespace {
 using Row = std::vector<Val>;
 using Rows = std::vector<Row>;
 
-Val element(Val a, int64_t i, int64_t j) {
-  return reshape(columns(rows(a, i, i + 1), j, j + 1), batch_of(a.shape()));
-}
-
 Rows elements(Val a) {
   Rows x(static_cast<size_t>(rows_of(a.type())));
   for (size_t i = 0; i < x.size(); ++i)
     for (int64_t j = 0; j < columns_of(a.type()); ++j)
       x[i].push_back(element(a, static_cast<int64_t>(i), j));
   return x;
-}
-
-// Arrays [...] as one of shape [..., n].
-Val stacked(std::span<const Val> xs) {
-  Row parts;
-  for (Val x : xs) parts.push_back(expand_dim(x, x.rank()));
-  return concatenate(parts, parts[0].rank() - 1);
 }
 
 Val joined(const Rows& x, TypeRef type) {
@@ -67,14 +126,6 @@ void swap_where(Val is_it, Val& x, Val& y, Val old_x) {
   x = select(is_it, y, x);
   y = select(is_it, old_x, y);
 }
-
-// An array [...] along the axes of `like` that come before the last `more`.
-Val spread(Val x, Val like, int more) {
-  return broadcast_in_dim(x, like.shape(), count_up(like.rank() - more));
-}
-
-// Matrices are good as a whole or nan.
-Val where_good(Val good, Val x) { return select(spread(good, x, 2), x, nan_like(x)); }
 
 Val written_cholesky(Val a) {
   size_t n = static_cast<size_t>(rows_of(a.type()));
@@ -162,46 +213,6 @@ Val written_solution(const System& s) {
 }
 
 // ---- In a loop over columns
-
-// Element `at`, or row or column, along an axis of all arrays; the axis is left out.
-Val at_index(Val x, Val at, int axis) {
-  Vals starts(x.shape().size(), scalar_like(at, 0));
-  starts[static_cast<size_t>(axis)] = at;
-  Dims sizes = x.shape();
-  sizes[static_cast<size_t>(axis)] = 1;
-  return squeeze(dynamic_slice(x, starts, sizes), {axis});
-}
-
-// The number of each element along an axis.
-Val position(Val x, int axis) { return iota(*x.builder, make_type(DType::kI32, x.shape()), axis); }
-
-// Vectors [..., n] as the rows of matrices like `x`: the same in each.
-Val in_rows(Val v, Val x) {
-  Dims axes = count_up(x.rank() - 1);
-  axes.back() = x.rank() - 1;
-  return broadcast_in_dim(v, x.shape(), axes);
-}
-
-// Runs step(carries, i) for i = 0, 1, ..., or down from the last: its first results are the next
-// carries, others are stacked along axis 0. `consts` come before the carries.
-Vals loop(std::span<const Val> consts, std::span<const Val> carries, int64_t length, bool reverse,
-          const std::function<Vals(std::span<const Val> xs, Val i)>& step) {
-  Builder& b = *carries[0].builder;
-  Vals all(consts.begin(), consts.end());
-  for (Val carry : carries) all.push_back(carry);
-  all.push_back(iota(b, make_type(DType::kI32, {length}), 0));
-  GraphBuilder body;
-  Vals in;
-  for (size_t i = 0; i + 1 < all.size(); ++i) in.push_back({&body, body.input(all[i].type())});
-  Val index{&body, body.input(scalar_type(DType::kI32))};
-  Values out;
-  for (Val v : step(in, index)) out.push_back(v.value);
-  return scan_over(b, all, body.finish(out),
-                   {.length = length,
-                    .num_consts = static_cast<int64_t>(consts.size()),
-                    .num_carry = static_cast<int64_t>(carries.size()),
-                    .reverse = reverse});
-}
 
 // Row `at[...]` of each matrix, or element of each vector: `axis` is left out.
 Val picked(Val x, Val is_it, int axis) {
@@ -327,8 +338,16 @@ Val small_permutation(Val pivots, int64_t size) {
 std::function<Vals(RuleCtx&)> while_small(Vals (*rule)(RuleCtx&)) {
   return [rule](RuleCtx& c) -> Vals {
     TypeRef a = c.in_types[0];
-    bool is_small = a->num_elements() > 0 && has_solvers(a->dtype()) && larger_of(a) <= kMostInLoop;
+    bool is_empty =
+        std::ranges::any_of(c.in_types, [](TypeRef t) { return t->num_elements() == 0; });
+    bool is_small = !is_empty && has_solvers(a->dtype()) && larger_of(a) <= kMostInLoop;
     return is_small ? rule(c) : Vals{};
+  };
+}
+
+std::function<Vals(RuleCtx&)> while_small_and_real(Vals (*rule)(RuleCtx&)) {
+  return [form = while_small(rule)](RuleCtx& c) -> Vals {
+    return is_complex(c.in_types[0]->dtype()) ? Vals{} : form(c);
   };
 }
 

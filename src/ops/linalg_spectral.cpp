@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/linalg.h"
+#include "ops/linalg_small.h"
 #include "weft/registry.h"
 
 namespace weft::linalg {
@@ -162,6 +163,9 @@ OpDef svd_op() {
                   return 14 * k * k * std::max(m, n) + 8 * k * k * k;
                 });
   d.multiple_results = true;
+  d.for_kernel = while_small_and_real([](RuleCtx& c) -> Vals {
+    return small_svd(c.x(0), c.attr().boolean("full_matrices"), c.attr().boolean("compute_uv"));
+  });
   d.jvp_kind = JvpKind::kGraph;
   d.graph_jvp = differentiate_svd;
   d.graph_linearize = differentiate_svd;
@@ -170,10 +174,21 @@ OpDef svd_op() {
 
 // ---- eigh
 
+// A stack of as many 2x2 matrices has a closed form in all programs.
+constexpr int64_t kLeastMatricesOfTwo = 8;
+
 Vals decompose_eigh(RuleCtx& c) {
   Val a = c.x(0);
   if (a.type()->num_elements() == 0) return {a, zeros(c.b, c.out_types[1])};
   bool lower = c.attr().boolean("lower");
+  // One matrix takes as long either way, and longer to compile.
+  bool is_stack = product(batch_of(a.shape())) >= kLeastMatricesOfTwo;
+  if (c.platform == "cpu" && rows_of(a.type()) == 2 && is_stack && !is_complex(a.dtype())) {
+    Vals out = small_eigh(a, lower);
+    // XLA would compute them again in each fusion that reads them.
+    for (Val& v : out) v = optimization_barrier({&v, 1})[0];
+    return out;
+  }
   SolverCall call(c, a.dtype(),
                   real_or_complex(a.dtype(), "lapack_?syevd_ffi", "lapack_?heevd_ffi"),
                   "cusolver_syevd_ffi");
@@ -203,6 +218,8 @@ OpDef eigh_op() {
       },
       decompose_eigh, [](double, double n) { return 9 * n * n * n; });
   d.multiple_results = true;
+  d.for_kernel = while_small_and_real(
+      [](RuleCtx& c) { return small_eigh(c.x(0), c.attr().boolean("lower")); });
   d.jvp_kind = JvpKind::kCustom;
   d.jvp = eigh_tangents;
   return d;
