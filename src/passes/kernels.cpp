@@ -49,7 +49,8 @@ constexpr double kMaxCopies = 16;
 constexpr uint32_t kMaxDepth = 64;
 // How often the regions of a graph may wait for ops outside of them.
 constexpr int kMaxPhases = 64;
-constexpr double kTripsOfWhile = 30;
+// Of a while in a program; of one that an op is written as: those converge (Jacobi's sweeps).
+constexpr double kTripsOfWhile = 30, kTripsOfForm = 4;
 // What a kernel outside of loops is to save at least: about what its arguments take.
 constexpr double kMinSeconds = 2e-6;
 // Of what a part of a program takes, the part that a kernel is to save at least.
@@ -129,7 +130,7 @@ struct Uses {
 // The longest chain of ops up to each value, by the lengths of the ops.
 class Chains {
  public:
-  explicit Chains(const Graph& graph) : graph_(graph), lengths_(graph.num_values()) {}
+  explicit Chains(const Graph& graph) : graph_(graph) {}
   // Of ops in their order; the length up to the results.
   int add(const Op& op, int length) {
     int longest = 0;
@@ -141,7 +142,7 @@ class Chains {
 
  private:
   const Graph& graph_;
-  std::vector<int> lengths_;
+  std::unordered_map<uint32_t, int> lengths_;
 };
 
 TypeRefs operand_types(const Graph& graph, const Op& op) {
@@ -160,14 +161,15 @@ int64_t border_bytes(const Graph& graph) {
 
 bool is_loop(const Op& op) { return def(*op.info).loop.parts || op.info == &op_named<"while">(); }
 
-// How often an op runs a graph. The trips of a while are not known: it counts as kTripsOfWhile.
-double times_run(const Graph& graph, const Op& op, const Graph& inner) {
+// How often an op runs a graph. The trips of a while are not known.
+double times_run(const Graph& graph, const Op& op, const Graph& inner,
+                 double trips_of_while = kTripsOfWhile) {
   auto flops = [&](double of_inner) {
     return op_cost(graph, op,
                    [&](const Graph& g) { return Cost{.flops = &g == &inner ? of_inner : 0}; })
         .flops;
   };
-  return (flops(1) - flops(0)) * (op.info == &op_named<"while">() ? kTripsOfWhile : 1);
+  return (flops(1) - flops(0)) * (op.info == &op_named<"while">() ? trips_of_while : 1);
 }
 
 class Tolls {
@@ -194,19 +196,24 @@ class Tolls {
   Toll of(const Graph& graph, const Op& op, const Uses& uses) {
     Toll toll;
     if (effects_of(*op.info, op.attrs) != kPure) return outside(graph, op);
+    // A kernel gives a number of each of its arguments (kernel_of).
+    for (Value v : graph.operands(op))
+      if (graph.type(v)->num_elements() == 0) return outside(graph, op);
     if (may_stay(graph, op)) {
       toll = of_steps(graph, op, uses);
-    } else if (GraphRef form = form_of(graph, op)) {
-      toll = of(*form);
-      if (def(*op.info).for_kernel) {  // a call of a library, if it stays
+    } else if (const Form* form = form_of(graph, op)) {
+      ++forms_around_;
+      toll = of(*form->graph);
+      if (def(*op.info).for_kernel) {
         for (uint32_t i = 0; i < op.num_results; ++i)
           toll.may_stand &= uses.copies[op.results_begin + i] <= kMaxCopies;
-        toll.apart = machine::kLibraryCall + machine::kLibraryFlop * op_cost(graph, op).flops;
+        toll.apart = form->outside;
         toll.together += toll.compute;
         toll.compute = toll.moves = 0;
         toll.thunks = 1;
       }
-      toll.stays = false;
+      --forms_around_;
+      toll.has_graphs = toll.stays = false;  // its loops are not the program's
     } else {
       return outside(graph, op);
     }
@@ -221,7 +228,7 @@ class Tolls {
           toll.stays &= of(*inner).stays;
           return;
         }
-        double times = times_run(graph, op, *inner);
+        double times = times_run(graph, op, *inner, forms_around_ ? kTripsOfForm : kTripsOfWhile);
         toll.add(of(*inner), times);
         if (is_call(op)) return;
         toll.thunks = 1;
@@ -242,8 +249,17 @@ class Tolls {
     return toll;
   }
 
-  // What an op that may not stay as it is is written as in a kernel; null if it is not.
-  GraphRef form_of(const Graph& graph, const Op& op) {
+  // What an op is in a kernel that may not stand there as it is.
+  struct Form {
+    const OpDef* op;
+    AttrsRef attrs;
+    TypeRefs in_types;
+    GraphRef graph;      // null: there is no form
+    GraphRef plain;      // what it is written as outside of kernels; null: nothing
+    double outside = 0;  // seconds that it takes there
+  };
+
+  const Form* form_of(const Graph& graph, const Op& op) {
     const OpDef& d = def(*op.info);
     if (may_stay(graph, op) || !(d.for_kernel || d.decompose)) return nullptr;
     TypeRefs in_types = operand_types(graph, op);
@@ -251,24 +267,30 @@ class Tolls {
     auto [begin, end] = forms_.equal_range(key);
     for (auto it = begin; it != end; ++it) {
       const Form& f = it->second;
-      if (f.op == &d && f.in_types == in_types && equal(f.attrs, op.attrs)) return f.graph;
+      if (f.op == &d && f.in_types == in_types && equal(f.attrs, op.attrs))
+        return f.graph ? &f : nullptr;
     }
-    GraphRef form;
+    Form form{.op = &d, .attrs = op.attrs, .in_types = in_types, .graph = {}, .plain = {}};
     auto out_types = graph.result_types(op);
-    if (d.for_kernel) form = written_for_kernel(d, op.attrs, in_types, out_types, transforms());
-    if (!form && d.decompose)
-      form = decomposed(d, op.attrs, in_types, out_types, transforms(), "cpu");
-    forms_.emplace(key, Form{&d, op.attrs, std::move(in_types), form});
-    return form;
+    if (d.decompose) form.plain = decomposed(d, op.attrs, in_types, out_types, transforms(), "cpu");
+    if (d.for_kernel)
+      form.graph = written_for_kernel(d, op.attrs, in_types, out_types, transforms());
+    if (!form.graph) form.graph = form.plain;
+    form.outside = seconds_outside(form, op_cost(graph, op).flops);
+    const Form& made = forms_.emplace(key, std::move(form))->second;
+    return made.graph ? &made : nullptr;
   }
 
  private:
-  struct Form {
-    const OpDef* op;
-    AttrsRef attrs;
-    TypeRefs in_types;
-    GraphRef graph;
-  };
+  // A call of a library, or what the op is written as outside of kernels too.
+  double seconds_outside(const Form& form, double flops) {
+    if (!form.plain) return machine::kLibraryCall + machine::kLibraryFlop * flops;
+    bool calls = std::ranges::any_of(form.plain->ops(),
+                                     [](const Op& x) { return x.info == &op_named<"ffi_call">(); });
+    if (calls) return machine::kSolverCall + machine::kSolverFlop * flops;
+    const Toll& toll = of(*form.plain);
+    return toll.apart + toll.compute;
+  }
 
   bool may_stay(const Graph& graph, const Op& op) {
     const OpDef& d = def(*op.info);
@@ -337,6 +359,7 @@ class Tolls {
     return toll;
   }
 
+  int forms_around_ = 0;
   std::unordered_map<const Graph*, Toll> graphs_;
   std::unordered_multimap<uint64_t, Form> forms_;
 };
@@ -364,15 +387,19 @@ class KernelChooser {
 
   // Ops of a graph, and the values that they take from the others and hand to them.
   struct Region {
+    explicit Region(const Graph& graph_) : graph(graph_), chains(graph_) {}
+
+    const Graph& graph;
     std::vector<uint32_t> ops;
     Toll toll;
+    Chains chains;
     bool in_loop = false;
     Values inputs, outputs;
 
     void add(uint32_t op, const Toll& x) {
       ops.push_back(op);
       toll.add(x);
-      toll.chain = std::max(toll.chain, x.chain);
+      toll.chain = std::max(toll.chain, chains.add(graph.op(op), x.chain));
     }
     size_t border() const { return inputs.size() + outputs.size(); }
   };
@@ -386,6 +413,7 @@ class KernelChooser {
     return is_enough && toll.gains() && region.border() <= kMaxBorder;
   }
 
+  static Region alone(const Graph& graph, uint32_t op);
   static std::vector<Region> put_together(std::span<const Region> regions,
                                           std::span<const Toll> tolls);
   static void find_border(const Graph& graph, const Uses& uses, Region& region);
@@ -421,18 +449,30 @@ uint32_t root_of(std::vector<uint32_t>& parents, uint32_t x) {
   return x;
 }
 
+// A region of an op that stays outside of kernels.
+KernelChooser::Region KernelChooser::alone(const Graph& graph, uint32_t op) {
+  Region region(graph);
+  region.add(op, {.may_stand = false});
+  return region;
+}
+
 // Regions of which none waits for another, as few that are not too large: each kernel takes a
 // thunk. What is too large by itself is cut.
 std::vector<KernelChooser::Region> KernelChooser::put_together(std::span<const Region> regions,
                                                                std::span<const Toll> tolls) {
   std::vector<Region> out;
-  auto last = [&](double size) -> Region& {
-    if (out.empty() || out.back().toll.size + size > kMaxSize) out.emplace_back();
-    return out.back();
+  auto begin = [&](const Toll& next, int chain) {
+    if (out.empty() || out.back().toll.size + next.size > kMaxSize ||
+        out.back().toll.chain + chain > kMaxChain)
+      out.emplace_back(regions.front().graph);
   };
   for (const Region& r : regions) {
-    Region* whole = r.toll.size <= kMaxSize ? &last(r.toll.size) : nullptr;
-    for (uint32_t i : r.ops) (whole ? *whole : last(tolls[i].size)).add(i, tolls[i]);
+    bool is_whole = r.toll.size <= kMaxSize && r.toll.chain <= kMaxChain;
+    if (is_whole) begin(r.toll, 0);
+    for (uint32_t i : r.ops) {
+      if (!is_whole) begin(tolls[i], tolls[i].chain);
+      out.back().add(i, tolls[i]);
+    }
   }
   return out;
 }
@@ -508,7 +548,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     }
     waiting = std::move(left);
     if (!together || is_last) {
-      for (uint32_t i : taken) out.push_back({{i}, {.may_stand = false}});
+      for (uint32_t i : taken) out.push_back(alone(graph, i));
       continue;
     }
     // Those that hand values to one another.
@@ -520,11 +560,9 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
           region[root_of(region, maker[v.id])] = root_of(region, i);
     std::map<uint32_t, size_t> number;  // by root
     std::vector<Region> found;
-    Chains chains(graph);
     for (uint32_t i : taken) {
-      tolls[i].chain = chains.add(graph.op(i), tolls[i].chain);
       auto [at, fresh] = number.try_emplace(root_of(region, i), found.size());
-      if (fresh) found.emplace_back();
+      if (fresh) found.emplace_back(graph);
       found[at->second].add(i, tolls[i]);
     }
     if (in_loop) found = put_together(found, tolls);
@@ -537,7 +575,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
       }
       // Of what is too much, its loops.
       for (uint32_t i : r.ops) {
-        Region one;
+        Region one(graph);
         one.in_loop = in_loop;
         one.add(i, tolls[i]);
         one.toll.may_stand = tolls[i].has_graphs;
@@ -553,7 +591,8 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
 // ops of its graphs.
 Values KernelChooser::copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                                         std::span<const Value> operands) {
-  if (GraphRef form = tolls_.form_of(graph, op)) return b.inline_graph(*bodies_(form), operands);
+  if (const Tolls::Form* form = tolls_.form_of(graph, op))
+    return b.inline_graph(*bodies_(form->graph), operands);
   AttrsRef attrs = op.attrs;
   if (attrs && takes_graphs(*op.info))
     attrs = map_graphs(attrs, [this](const GraphRef& g) { return bodies_(g); });

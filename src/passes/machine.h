@@ -31,6 +31,8 @@ inline constexpr double kBorderArray = 1.5e-8;
 inline constexpr double kStep = 4e-9, kStepOfBranch = 5e-9, kStepOfTrip = 6e-9;
 // A call of a library for a product or a factorisation, and an operation on two numbers in it.
 inline constexpr double kLibraryCall = 6e-7, kLibraryFlop = 1.5e-11;
+// The same of LAPACK, for matrices of up to 8 rows.
+inline constexpr double kSolverCall = 1e-6, kSolverFlop = 2e-9;
 // How many numbers of 32 bits are computed at once, and in loops that LLVM unrolls; what an
 // operation and a function such as exp take of a number that is left over.
 inline constexpr int kVector = 8, kUnrolledVector = 64;
