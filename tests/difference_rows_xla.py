@@ -99,4 +99,12 @@ ROWS = [
         ),
         right=np.array([1.046875], np.float32),
     ),
+    Difference(
+        name="square_that_overflows",
+        subject="Arithmetic",
+        says="a square of integers that overflows may be negative under `jit`, as in NumPy",
+        jax="`x * x < 0` is False, `abs(x * x)` is negative",
+        run=lambda m, jnp: m.jit(lambda x: abs(x * x))(np.array([46341, 50000], np.int32)),
+        right=np.array([2147479015, 1794967296], np.int32),
+    ),
 ]

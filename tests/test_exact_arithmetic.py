@@ -291,6 +291,37 @@ def test_what_needs_no_guard_has_none():
     assert "clamp" not in whole.lower(np.arange(3)).as_text()
 
 
+# ---- integers that overflow
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, m: abs(x * x),
+        lambda x, m: x * x < 0,
+        lambda x, m: (x * x) // 2,
+        lambda x, m: x**4 < 0,
+        lambda x, m: m.square(x) >> 1,
+        lambda x, m: (x * x).astype("float64") < 0,
+        lambda x, m: m.maximum(x * x, 0),
+        lambda x, m: m.sqrt(m.abs(x).astype("float64")) >= 0,
+        lambda x, m: m.abs(x) < 0,
+        lambda x, m: m.abs(x) // 2,
+        lambda x, m: m.abs(m.abs(x) * m.abs(x)),
+    ],
+)
+def test_squares_and_magnitudes_that_overflow(dtype, f):
+    """XLA's simplifier takes squares and absolute values for numbers of at least 0."""
+    least = np.iinfo(dtype).min
+    bits = 8 * np.dtype(dtype).itemsize
+    x = np.array([least, least + 1, 3, -7, 1 << (bits // 2), 3 << (bits // 2 - 1), -13], dtype)
+    with weft.enable_x64(True), np.errstate(all="ignore"):
+        expected = f(x, np)
+        for got in (weft.jit(lambda x: f(x, wnp))(x), f(wnp.asarray(x), wnp)):
+            np.testing.assert_array_equal(got, expected)
+
+
 # ---- reductions of many axes
 
 

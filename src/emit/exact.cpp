@@ -35,6 +35,7 @@ int64_t num_elements(std::string_view type) {
 constexpr std::pair<std::string_view, HloKind> kKinds[] = {
     {"add", HloKind::kSum},
     {"multiply", HloKind::kMultiply},
+    {"abs", HloKind::kMagnitude},
     {"subtract", HloKind::kSum},
     {"divide", HloKind::kDivide},
     {"constant", HloKind::kConstant},
@@ -157,10 +158,20 @@ uint16_t seen_of_result(const HloLine& line) {
     case HloKind::kExpanded:
       return seen | kJoined;
     case HloKind::kLog:
+    case HloKind::kMagnitude:
     case HloKind::kOther:
       return seen;
   }
   return seen;
+}
+
+bool hides_overflow(const HloLine& line) {
+  const auto& xs = line.operands;
+  bool is_square =
+      line.kind == HloKind::kMultiply && xs.size() == 2 && xs[0].name.text == xs[1].name.text;
+  if (!is_square && line.kind != HloKind::kMagnitude) return false;
+  std::string_view element = element_of(line.type());
+  return element.starts_with("i") && element != "i1";
 }
 
 Guards guards_of(const HloLine& line) {

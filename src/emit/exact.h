@@ -54,6 +54,7 @@ enum class HloKind : uint8_t {
   kMove,  // its result may be an operand, or it is moved across others
   kSum,
   kMultiply,
+  kMagnitude,
   kDivide,
   kQuotient,  // XLA writes it as one
   kExponential,
@@ -103,5 +104,9 @@ struct Guards {
   SmallVector<size_t, 2> joined;
 };
 Guards guards_of(const HloLine& line);
+
+// Whether the simplifier takes a result of signed integers for one of at least 0, which it is not
+// where the operation overflows: squares and absolute values.
+bool hides_overflow(const HloLine& line);
 
 }  // namespace weft

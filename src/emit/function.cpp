@@ -412,6 +412,7 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
 
 std::string FunctionWriter::line(std::string_view text, int num_results) {
   std::string name, exact;
+  std::string guarded_type;  // of a result that needs a guard
   if (num_results > 0) {
     HloLine hlo(text);
     uint32_t chain = 0;
@@ -422,6 +423,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
     uint16_t seen = graph_seen_;
     if (is_exact()) {
       seen |= seen_of_result(hlo);
+      if (hides_overflow(hlo)) guarded_type = hlo.type();
       exact = with_guards(hlo);
       if (!exact.empty()) {
         text = exact;
@@ -444,7 +446,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
   out << text;
   if (module_.options().locations) module_.locations().append_reference(out, loc_);
   out << '\n';
-  return name;
+  return guarded_type.empty() ? name : guarded(name, guarded_type);
 }
 
 void FunctionWriter::set_out(size_t i, std::string name) {
