@@ -313,6 +313,16 @@ def test_long_sequences_of_thunks_over_larger_arrays_become_kernels():
     assert len(_loop(step(2), xs).kernels) == 0
 
 
+@pytest.mark.parametrize("name", ["eigh", "svd", "qr"])
+def test_loops_over_small_factorisations_become_kernels(name):
+    def squares(x):
+        parts = getattr(wnp.linalg, name)(x)
+        return x * 0.5 + 1e-3 * sum((part * part).sum() for part in parts)
+
+    x = np.random.default_rng(0).standard_normal((3, 3)).astype("f")
+    assert len(_loop(squares, x + x.T).kernels) == 1
+
+
 def _beside_library(x):
     """A value that keeps the loop that computes it out of kernels."""
     return wnp.fft.fft(x).real.astype(x.dtype)

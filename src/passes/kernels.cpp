@@ -313,7 +313,8 @@ class Tolls {
         most = std::max(most, static_cast<double>(t->num_elements()));
         pieces += t->rank() > 0;
       }
-      if (cost.flops == 0) return elements * std::max(0.0, pieces - 2) * machine::kUnrolledPiece;
+      bool is_short = row <= machine::kVector && pieces > 1;
+      if (cost.flops == 0) return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
       if (cost.flops > most) return 0;
       return cost.flops * machine::kUnrolledSum * (elements == most ? static_cast<double>(row) : 1);
     }
