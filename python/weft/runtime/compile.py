@@ -239,7 +239,8 @@ def compile_text(
         passes += filter(None, [asked.get("xla_disable_hlo_passes")])
         asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.
-    choices = [_options(placed, e, asked) for e in _choices(effort, text, split is not None, unroll)]
+    extras = _choices(effort, text, split is not None, unroll)
+    choices = [_options(placed, extra, asked) for extra in extras]
     executable, _given.executable = _given.executable, None
     if executable is not None:
         with contextlib.suppress(_jax.JaxRuntimeError):
