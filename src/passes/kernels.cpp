@@ -58,6 +58,8 @@ constexpr double kMinGain = 0.05;
 // Of what kernels take, the part that unrolled loops are to spare: they take longer to compile. A
 // program without kernels has many loops that do not gain.
 constexpr double kMinUnrolled = 0.05, kMinUnrolledThunks = 0.2;
+// Elements of arrays over which loops are unrolled anyway, as XLA or a library writes them so.
+constexpr double kMostUnrolled = 1 << 14;
 
 // What a run of ops takes, as steps of a program and as part of a kernel.
 struct Toll {
@@ -88,7 +90,8 @@ struct Toll {
     largest = std::max(largest, x.largest);
   }
   double saved() const { return apart - together; }
-  bool gains() const { return saved() > kMinGain * (apart + compute + moves); }
+  double all() const { return apart + compute + moves; }  // as steps of a program
+  bool gains() const { return saved() > kMinGain * all(); }
 };
 
 // How values are used, as far as XLA goes by it when it fuses what makes them.
@@ -244,7 +247,8 @@ class Tolls {
     Toll toll{.may_stand = false, .stays = false};
     Cost cost = op_cost(graph, op);
     toll.thunks = 1;
-    toll.compute = machine::seconds_of_work(cost);
+    toll.apart = machine::kLibraryCall;
+    toll.compute = cost.flops * machine::kLibraryFlop + cost.transcendentals * machine::kFunction;
     toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }
@@ -307,12 +311,13 @@ class Tolls {
     TypeRef type = graph.result_types(op)[0];
     int64_t row = type->rank() ? type->shape().back() : 1;
     auto elements = static_cast<double>(type->num_elements());
+    double most = 0, pieces = 0;
+    for (TypeRef t : operand_types(graph, op)) {
+      most = std::max(most, static_cast<double>(t->num_elements()));
+      pieces += t->rank() > 0;
+    }
+    if (std::max(elements, most) > kMostUnrolled) return 0;
     if (!def(*op.info).elementwise) {
-      double most = 0, pieces = 0;
-      for (TypeRef t : operand_types(graph, op)) {
-        most = std::max(most, static_cast<double>(t->num_elements()));
-        pieces += t->rank() > 0;
-      }
       bool is_short = row <= machine::kVector && pieces > 1;
       if (cost.flops == 0) return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
       if (cost.flops > most) return 0;
@@ -371,9 +376,9 @@ class KernelChooser {
       : always_(choice == KernelChoice::kAlways), never_(choice == KernelChoice::kNever) {}
 
   Kernels run(const GraphRef& graph) {
-    if (never_) return {.graph = graph, .kernels = {}, .unroll = unrolls_thunks(tolls_.of(*graph))};
+    if (never_) return {.graph = graph, .kernels = {}, .unroll = unrolls_thunks(*graph)};
     GraphRef made = rewritten(graph, 1, false);
-    bool unroll = kernels_.empty() ? unrolls_thunks(tolls_.of(*graph)) : unrolls(in_kernels_);
+    bool unroll = kernels_.empty() ? unrolls_thunks(*graph) : unrolls(in_kernels_);
     return {.graph = std::move(made), .kernels = std::move(kernels_), .unroll = unroll};
   }
 
@@ -381,9 +386,13 @@ class KernelChooser {
   static bool unrolls(const Toll& kernels) {
     return kernels.unrolled > kMinUnrolled * (kernels.together + kernels.compute);
   }
-  static bool unrolls_thunks(const Toll& program) {
-    double rest = program.apart + program.compute + program.moves;
-    return program.unrolled > std::max(kMinSeconds, kMinUnrolledThunks * rest);
+  // What is outside of loops runs once, which is soon less than what it takes to compile.
+  bool unrolls_thunks(const Graph& graph) {
+    double all = tolls_.of(graph).all(), unrolled = 0;
+    Uses uses(graph);
+    for (const Op& op : graph.ops())
+      if (Toll toll = tolls_.of(graph, op, uses); toll.has_graphs) unrolled += toll.unrolled;
+    return unrolled > std::max(kMinSeconds, kMinUnrolledThunks * all);
   }
 
   // Ops of a graph, and the values that they take from the others and hand to them.
@@ -404,14 +413,17 @@ class KernelChooser {
     }
     size_t border() const { return inputs.size() + outputs.size(); }
   };
-  bool is_worth_it(const Region& region) const {
+  // `all`: what the graph takes that the region is part of.
+  bool is_worth_it(const Region& region, double all) const {
     Toll toll = region.toll;
     if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
     if (always_) return true;
     toll.together += machine::kThunk + machine::kBorderArray * static_cast<double>(region.border());
     bool is_enough = region.in_loop ? toll.has_graphs || toll.saved() > kMinSecondsInLoop
                                     : toll.has_graphs && toll.saved() > kMinSeconds;
-    return is_enough && toll.gains() && region.border() <= kMaxBorder;
+    // In a loop what is beside the region tells whether the gain is felt.
+    bool is_felt = toll.saved() > kMinGain * (region.in_loop ? all : toll.all());
+    return is_enough && is_felt && region.border() <= kMaxBorder;
   }
 
   static Region alone(const Graph& graph, uint32_t op);
@@ -506,6 +518,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
                                                              bool in_loop) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
   const bool is_shared = tolls_.of(graph).is_shared;
+  const double all = tolls_.of(graph).all();
   std::vector<Toll> tolls;
   std::vector<bool> may(num_ops);
   for (uint32_t i = 0; i < num_ops; ++i) {
@@ -570,7 +583,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     for (Region& r : found) {
       r.in_loop = in_loop;
       find_border(graph, uses, r);
-      if (is_worth_it(r)) {
+      if (is_worth_it(r, all)) {
         out.push_back(std::move(r));
         continue;
       }
@@ -657,8 +670,9 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   bool changed = false;
   const Uses uses(*graph);
   const OpDef& kernel_op = op_named<"kernel">();
+  const double all = tolls_.of(*graph).all();
   for (const Region& region : regions_of(*graph, uses, in_loop)) {
-    if (is_worth_it(region)) {
+    if (is_worth_it(region, all)) {
       GraphRef kernel = kernel_of(*graph, region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
