@@ -179,10 +179,10 @@ def test_options_follow_what_repeats():
     their loops unrolled, and random bits all that the compiler has."""
     effort = compile._EFFORTS["balanced"]
 
-    def choices(f):
+    def choices(f, unroll=False):
         x = np.ones((8, 8), np.float32)
         text = weft.jit(f).lower(x).as_text()
-        return compile._choices(effort, text, False)
+        return compile._choices(effort, text, False, unroll)
 
     def deep(x):
         for _ in range(40):
@@ -197,6 +197,8 @@ def test_options_follow_what_repeats():
     assert choices(lambda x: wnp.sin(wnp.ones((200, 200)) * x[0, 0]).sum()) == [effort.extra]
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
+    # So does what the graph says to gain from it.
+    assert choices(wnp.sin, unroll=True) == [repeating]
     assert choices(lambda x: weft.random.bits(weft.random.PRNGKey(x[0, 0].astype(int)))) == [()]
     # Few kinds of operations, put together in many ways, make kernels that are unlike.
     rng = np.random.default_rng(0)

@@ -70,7 +70,7 @@ class Finder {
 double Finder::products() const {
   double all = 0, products = 0;
   for (uint32_t i = 0; i < repeats_.num_ops(); ++i) {
-    double work = machine::seconds_of_work(repeats_.cost(i));
+    double work = machine::seconds_of_work(repeats_.cost(i), machine::kFunctionOfMany);
     all += work;
     if (repeats_.graph().op(i).info == &op_named<"dot_general">()) products += work;
   }

@@ -88,7 +88,7 @@ class Selection {
 
 Selection::Work Selection::work(const Op& op) const {
   Cost cost = op_cost(graph_, op);
-  Work w{machine::seconds_of_work(cost), cost.bytes, false, false};
+  Work w{machine::seconds_of_work(cost, machine::kDearFunction), cost.bytes, false, false};
   double in = 0, out = 0;
   size_t operands = 0;
   for (Value v : graph_.operands(op)) {

@@ -360,7 +360,7 @@ class Tolls {
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
     toll.unrolled = unrolled(graph, op, cost);
-    toll.compute = machine::seconds_of_work(cost);
+    toll.compute = machine::seconds_of_work(cost, machine::kFunction);
     if (toll.steps > 0) toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
   }

@@ -7,9 +7,11 @@
 
 namespace weft::machine {
 
-// An operation on two numbers in a loop over arrays; a function such as exp; a byte of memory, one
-// in the caches, and what fits there.
-inline constexpr double kFlop = 5e-11, kFunction = 1e-9;
+// An operation on two numbers in a loop over arrays; a function such as exp of many numbers, of as
+// many as are in small arrays, and of those a dear one such as cos; a byte of memory, one in the
+// caches, and what fits there.
+inline constexpr double kFlop = 5e-11;
+inline constexpr double kFunctionOfMany = 5e-10, kFunction = 1e-9, kDearFunction = 2e-9;
 inline constexpr double kByte = 1.25e-10, kCachedByte = 2.5e-11, kCacheBytes = 1 << 15;
 // A byte of what ops move one element after the other: gathers, scatters and sorts.
 inline constexpr double kMovedByte = 1e-9;
@@ -46,10 +48,12 @@ inline constexpr double kUnrolledSum = 1e-9, kUnrolledFlop = 2e-11, kUnrolledPie
 // place of an array of its own.
 inline constexpr double kLargeThunk = 2e-7, kLargeTrip = 2e-7, kArray = 1e-7, kSlice = 3e-8;
 
-// Of operations alone, and with the bytes that they read and write.
-inline double seconds_of_work(const Cost& cost) {
-  return cost.flops * kFlop + cost.transcendentals * kFunction;
+// Of operations alone, and with the bytes that they read and write, of large arrays.
+inline double seconds_of_work(const Cost& cost, double function) {
+  return cost.flops * kFlop + cost.transcendentals * function;
 }
-inline double seconds(const Cost& cost) { return seconds_of_work(cost) + cost.bytes * kByte; }
+inline double seconds(const Cost& cost) {
+  return seconds_of_work(cost, kFunctionOfMany) + cost.bytes * kByte;
+}
 
 }  // namespace weft::machine

@@ -435,7 +435,8 @@ void Repeats::recompute(Piece& piece, const std::function<bool(uint32_t)>& may_m
       continue;
     }
     if (is_exclusive) exclusive.emplace(o.ops[model], k);
-    double work = is_exclusive ? 0 : machine::seconds_of_work(cost(o.ops[0]));
+    double work =
+        is_exclusive ? 0 : machine::seconds_of_work(cost(o.ops[0]), machine::kFunctionOfMany);
     cut.add(needed(k), made(k), reading);
     cut.add(made(k), kSink, work / machine::kByte + 1);
     for (const Source& source : o.operands)

@@ -317,7 +317,7 @@ bool Roller::set_unroll(Loop& loop) const {
   uint32_t all = loop.num_copies(), num_kernels = kernels(loop);
   double work = 0;
   for (uint32_t i = loop.begin; i < loop.begin + loop.length; ++i)
-    work += machine::seconds_of_work(repeats_.cost(i));
+    work += machine::seconds_of_work(repeats_.cost(i), machine::kFunctionOfMany);
   // What kernels of many iterations would hand on in registers, a loop writes and reads.
   double written = 0;
   for (size_t i = 0; i < loop.inputs.size(); ++i) {
