@@ -1,4 +1,4 @@
-"""Arithmetic of floats under jit is that of its operations: XLA's algebraic simplifier would make
+"""Arithmetic under jit is that of its operations: XLA's algebraic simplifier would make
 other arithmetic of it (src/emit/exact.h)."""
 
 from itertools import pairwise
@@ -320,6 +320,43 @@ def test_squares_and_magnitudes_that_overflow(dtype, f):
         expected = f(x, np)
         for got in (weft.jit(lambda x: f(x, wnp))(x), f(wnp.asarray(x), wnp)):
             np.testing.assert_array_equal(got, expected)
+
+
+@weft.jit
+def _kept(x, y):
+    """Large enough to stay a function that is called."""
+    z = x
+    for k in range(40):
+        z = (z ^ (z >> (k % 7))) + y * (k + 3)
+    return x * y, z
+
+
+SQUARES = {
+    "arguments": lambda x: _kept(x, x)[0] | (_kept(x + 1, x + 1)[1] & 0),
+    "einsum": lambda x: wnp.einsum("i,i->i", x, x),
+    "dot": lambda x: wnp.einsum("ij,ij->i", x[:, None], x[:, None]),
+    "prod": lambda x: wnp.prod(wnp.stack([x, x]), 0, dtype=x.dtype),
+    "cumprod": lambda x: wnp.cumprod(wnp.stack([x, x]), 0)[1],
+    "associative_scan": lambda x: lax.associative_scan(wnp.multiply, wnp.stack([x, x]))[1],
+    "reduce": lambda x: lax.reduce(wnp.stack([x, x]), np.int32(1), lax.mul, (0,)),
+    "scatter": lambda x: x.at[wnp.arange(4)].multiply(x),
+    "loop": lambda x: lax.fori_loop(0, 1, lambda _, c: (c[0] * c[1], c[0]), (x, x))[0],
+    "branch": lambda x: lax.cond(x[0] > 0, wnp.multiply, wnp.add, x, x),
+    "vmap": weft.vmap(lambda x: x * x),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+@pytest.mark.parametrize("kernels", ["never", "always"])
+def test_squares_that_only_xla_sees(name, kernels):
+    x = np.array([46341, 70000, -50000, 3], np.int32)
+    with np.errstate(over="ignore"):
+        square = x * x
+    negative, size = weft.jit(
+        lambda x: (SQUARES[name](x) < 0, abs(SQUARES[name](x))), kernels=kernels
+    )(x)
+    np.testing.assert_array_equal(negative, square < 0)
+    np.testing.assert_array_equal(size, abs(square))
 
 
 # ---- reductions of many axes

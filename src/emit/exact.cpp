@@ -36,6 +36,7 @@ constexpr std::pair<std::string_view, HloKind> kKinds[] = {
     {"add", HloKind::kSum},
     {"multiply", HloKind::kMultiply},
     {"abs", HloKind::kMagnitude},
+    {"dot_general", HloKind::kDot},
     {"subtract", HloKind::kSum},
     {"divide", HloKind::kDivide},
     {"constant", HloKind::kConstant},
@@ -105,12 +106,19 @@ HloLine::HloLine(std::string_view text_) : text(text_), kind(kind_of(text_)) {
     operands.push_back({HloName(before.substr(i))});
 }
 
+static std::string_view first_type(std::string_view types) {
+  types.remove_prefix(types.starts_with('('));
+  return types.substr(0, types.find_first_of(",) "));
+}
+
 std::string_view HloLine::type() const {
   size_t colon = text.rfind(" : ");
-  if (colon == std::string_view::npos) return {};
-  std::string_view type = text.substr(colon + 3);
-  type.remove_prefix(type.starts_with('('));
-  return type.substr(0, type.find_first_of(",) "));
+  return colon == std::string_view::npos ? "" : first_type(text.substr(colon + 3));
+}
+
+std::string_view HloLine::result_type() const {
+  size_t arrow = text.rfind("-> ");
+  return arrow == std::string_view::npos ? type() : first_type(text.substr(arrow + 3));
 }
 
 bool is_exact_float(std::string_view type) {
@@ -132,13 +140,9 @@ uint16_t seen_of_result(const HloLine& line) {
       return kConstant | kUniform;
     case HloKind::kIota:
       return kConstant;
-    case HloKind::kBroadcast: {
-      size_t arrow = line.text.rfind("-> ");
-      if (arrow != std::string_view::npos &&
-          num_elements(line.text.substr(arrow + 3)) > num_elements(line.type()))
-        seen |= kUniform;
+    case HloKind::kBroadcast:
+      if (num_elements(line.result_type()) > num_elements(line.type())) seen |= kUniform;
       return seen | (any & kJoined);
-    }
     case HloKind::kMove:
       return seen | (any & kJoined);
     case HloKind::kSum:
@@ -159,6 +163,7 @@ uint16_t seen_of_result(const HloLine& line) {
       return seen | kJoined;
     case HloKind::kLog:
     case HloKind::kMagnitude:
+    case HloKind::kDot:
     case HloKind::kOther:
       return seen;
   }
@@ -167,10 +172,22 @@ uint16_t seen_of_result(const HloLine& line) {
 
 bool hides_overflow(const HloLine& line) {
   const auto& xs = line.operands;
-  bool is_square =
-      line.kind == HloKind::kMultiply && xs.size() == 2 && xs[0].name.text == xs[1].name.text;
-  if (!is_square && line.kind != HloKind::kMagnitude) return false;
-  std::string_view element = element_of(line.type());
+  switch (line.kind) {
+    case HloKind::kMagnitude:
+    case HloKind::kDot:
+      break;
+    case HloKind::kMultiply:
+      if (xs.size() == 2 && ((xs[0].seen | xs[1].seen) & kConstant)) return false;
+      break;
+    case HloKind::kMove:
+      if (!line.text.starts_with("stablehlo.reduce(") ||
+          line.text.find(" applies stablehlo.multiply ") == std::string_view::npos)
+        return false;
+      break;
+    default:
+      return false;
+  }
+  std::string_view element = element_of(line.result_type());
   return element.starts_with("i") && element != "i1";
 }
 

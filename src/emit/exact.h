@@ -55,6 +55,7 @@ enum class HloKind : uint8_t {
   kSum,
   kMultiply,
   kMagnitude,
+  kDot,
   kDivide,
   kQuotient,  // XLA writes it as one
   kExponential,
@@ -88,7 +89,8 @@ struct HloLine {
   SmallVector<Operand, 4> operands;  // up to the first region or attribute
 
   explicit HloLine(std::string_view text);
-  std::string_view type() const;  // of the first operand
+  std::string_view type() const;         // of the first operand
+  std::string_view result_type() const;  // of the first result
 };
 
 // Whether values of a type are floats of 16 bits and more, or complex numbers.
@@ -105,8 +107,9 @@ struct Guards {
 };
 Guards guards_of(const HloLine& line);
 
-// Whether the simplifier takes a result of signed integers for one of at least 0, which it is not
-// where the operation overflows: squares and absolute values.
+// Whether the simplifier may take a result of signed integers for one of at least 0, which it is
+// not where the operation overflows: absolute values, and squares. What is a square is seen by XLA
+// alone, as it inlines calls, and makes multiplications of products and sums of products.
 bool hides_overflow(const HloLine& line);
 
 }  // namespace weft

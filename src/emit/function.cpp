@@ -423,7 +423,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
     uint16_t seen = graph_seen_;
     if (is_exact()) {
       seen |= seen_of_result(hlo);
-      if (hides_overflow(hlo)) guarded_type = hlo.type();
+      if (hides_overflow(hlo)) guarded_type = hlo.result_type();
       exact = with_guards(hlo);
       if (!exact.empty()) {
         text = exact;
