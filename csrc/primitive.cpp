@@ -184,21 +184,20 @@ class Nesting {
 };
 thread_local int Nesting::depth_ = 0;
 
-// Of the default passes, those that what takes the graph of a lowering needs: emission knows
-// neither rules nor keys.
-GraphRef lowered(const UserOp& op, nb::handle lowering, std::span<const TypeRef> types,
-                 std::vector<std::string> passes = {"strip_rules", "lower_keys"}) {
+// The graph of a lowering, after those of the default passes without which it cannot be emitted:
+// emission knows neither rules nor keys.
+GraphRef lowered(const UserOp& op, nb::handle lowering, std::span<const TypeRef> types) {
+  static const std::vector<std::string> passes = {"strip_rules", "lower_keys", "expand"};
   return run_passes(trace(op, lowering, types), passes);
 }
 
-// A lowering for all platforms is part of the program as its other ops are. What it does besides
-// computing stays where the op is.
+// A lowering for all platforms becomes part of the program, unless it has side effects.
 GraphRef expand(const UserOp& op, const CostCtx& c) {
   Nesting nesting(op);
   nb::object lowering = application(op, c.attrs, c.in_types, avals(c.out_types), kNoLoc)
                             .attr("lowering_everywhere")();
   if (lowering.is_none()) return nullptr;
-  GraphRef graph = lowered(op, lowering, c.in_types, {"strip_rules", "lower_keys", "expand"});
+  GraphRef graph = lowered(op, lowering, c.in_types);
   return graph->effects() ? nullptr : graph;
 }
 

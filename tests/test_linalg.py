@@ -616,7 +616,7 @@ DECOMPOSITIONS = {
 
 @pytest.mark.parametrize("name", DECOMPOSITIONS)
 def test_stacks_in_kernels(name, wide):
-    """One that is not finite spoils no other, and each has its own number of steps."""
+    """A matrix that is not finite leaves the others of the stack right."""
     function, a = DECOMPOSITIONS[name], special_matrices(2, 2, "float32", is_symmetric=True)
     single = in_kernel(function, a)
     for mapped in (function, weft.vmap(weft.vmap(function))):

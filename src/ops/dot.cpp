@@ -184,8 +184,8 @@ bool is_small(EmitCtx& c, const DotDims& d) {
          is_small(sizes_of(c.in_type(0), c.in_type(1), d));
 }
 
-// A sum of few terms takes half as long as a chain of operations, with which no loop begins and
-// ends for each element of the result.
+// Sums of few terms are written as chains of operations. A loop over the terms takes twice as long,
+// since it begins and ends for each element of the result.
 constexpr int64_t kMostTermsInChain = 6;
 
 // In a kernel a product is a loop, of which XLA refuses those that it would give to its library.
@@ -218,10 +218,6 @@ Val sum_of_products(Val x, Val y, const DotDims& d) {
       broadcast_in_dim(x, shape, count_up(x.rank())) * broadcast_in_dim(y, shape, axes_of_y),
       {summed});
 }
-
-// Products that a kernel makes as sums, and a program as a call of the library. From 48 terms on
-// such sums take many times as long.
-constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
 
 // Many products of narrow matrices: XLA on CPU has a loop over three axes for each of them, where
 // sums of outer products are one element-wise kernel. Each term is six ops more to compile, so that
@@ -278,7 +274,11 @@ GraphRef graph_of_small_product(const EmitCtx& c, const DotDims& d) {
   return b.finish({&made, 1});
 }
 
-Vals sum_for_kernel(RuleCtx& c) {
+// Products that a kernel makes as sums, and a program as a call of the library. From 48 terms on
+// such sums take many times as long.
+constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
+
+Vals product_for_kernel(RuleCtx& c) {
   if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr())) return {};
   DotDims d = dot_dims(c.attr());
   ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
@@ -444,7 +444,7 @@ OpDef dot_general_op() {
   d.emit = emit_dot_general;
   d.kernel = kernel_of_dot_general;
   d.in_kernel = is_in_kernel;
-  d.for_kernel = sum_for_kernel;
+  d.for_kernel = product_for_kernel;
   d.simplify = {{"product_of_transpose",
                  "dot_general(transpose(x), y) -> dot_general(x, y), where nothing is batched",
                  product_of_transpose}};

@@ -28,8 +28,8 @@ Val small_triangular_solve(Val a, Val b, const Triangular& how);
 // The permutation of this size that row swaps [..., k] amount to, written out.
 Val small_permutation(Val pivots, int64_t size);
 
-// Eigenvectors and eigenvalues of real matrices, of which one triangle counts. Of these, and of the
-// next, there are none for large stacks, which are better left to LAPACK.
+// Eigenvectors and eigenvalues of real matrices, of which one triangle is read. This function and
+// the next return nothing for large stacks: LAPACK is faster there.
 Vals small_eigh(Val a, bool lower);
 // Singular values, U, V^T of real matrices; the values alone without `vectors`.
 Vals small_svd(Val a, bool full, bool vectors);

@@ -22,7 +22,7 @@ constexpr int64_t kMostTurnedInPlace = 3;
 constexpr int64_t kMostMatrices = 16, kMostOfMany = 4;
 
 double eps_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23; }
-// About what has the smallest square that is not 0.
+// About the smallest number whose square is not 0.
 double least_of(Val x) { return x.dtype() == DType::kF64 ? 0x1p-511 : 0x1p-63; }
 
 // Of the angle, at most 45 degrees, that makes [[d, e], [e, f]] diagonal (algorithm 8.5.1).

@@ -1,4 +1,5 @@
-// What transforms and passes share: the graphs that ops hold, visited once each.
+// What transforms and passes share: the types of operands; the graphs that ops hold, visited once
+// each.
 #pragma once
 
 #include <functional>
@@ -12,6 +13,12 @@
 #include "weft/rebuild.h"
 
 namespace weft {
+
+inline TypeRefs operand_types(const Graph& graph, const Op& op) {
+  TypeRefs types;
+  for (Value v : graph.operands(op)) types.push_back(graph.type(v));
+  return types;
+}
 
 inline bool takes_graphs(const OpInfo& op) {
   for (const AttrSpec& spec : op.attrs.specs())

@@ -64,8 +64,7 @@ class ExpandRun {
   static GraphRef expansion_of(const Graph& graph, const Op& op) {
     const OpDef& d = def(*op.info);
     if (!d.expand) return nullptr;
-    TypeRefs in_types;
-    for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
+    TypeRefs in_types = operand_types(graph, op);
     return d.expand({in_types, graph.result_types(op), op.attrs.get(), {}});
   }
 
@@ -77,8 +76,7 @@ class ExpandRun {
   }
 
   const GraphRef& function(const Graph& graph, const Op& op) {
-    TypeRefs in_types;
-    for (Value v : graph.operands(op)) in_types.push_back(graph.type(v));
+    TypeRefs in_types = operand_types(graph, op);
     for (const Function& f : functions_)
       if (f.op == op.info && f.in_types == in_types && equal(f.attrs, op.attrs)) return f.graph;
     GraphRef made =

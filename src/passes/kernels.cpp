@@ -69,7 +69,6 @@ struct Toll {
   double compute = 0, moves = 0;   // seconds that both take: for operations, and for bytes
   double steps = 0, size = 0;      // of the text, where a loop stands once
   double thunks = 0;               // of the sequence that the ops are part of
-  bool is_shared = false;          // whether that is so long that they take kSharedThunk
   double unrolled = 0;             // seconds that a kernel takes less if LLVM unrolls its loops
   bool has_graphs = false;         // of a loop or a branch
   double largest = 0;              // bytes that a step reads and writes
@@ -148,12 +147,6 @@ class Chains {
   std::unordered_map<uint32_t, int> lengths_;
 };
 
-TypeRefs operand_types(const Graph& graph, const Op& op) {
-  TypeRefs types;
-  for (Value v : graph.operands(op)) types.push_back(graph.type(v));
-  return types;
-}
-
 // Of what a graph takes and gives.
 int64_t border_bytes(const Graph& graph) {
   int64_t bytes = 0;
@@ -177,25 +170,37 @@ double times_run(const Graph& graph, const Op& op, const Graph& inner,
 
 class Tolls {
  public:
-  const Toll& of(const Graph& graph) {
+  struct OfGraph {
+    Toll all;
+    std::vector<Toll> ops;
+  };
+  const Toll& of(const Graph& graph) { return op_by_op(graph).all; }
+  const OfGraph& op_by_op(const Graph& graph) {
     auto known = graphs_.find(&graph);
     if (known != graphs_.end()) return known->second;
-    Toll sum;
+    OfGraph made;
     Uses uses(graph);
     Chains chains(graph);
     bool is_large = false;
+    double thunks = 0;
     for (const Op& op : graph.ops()) {
-      Toll toll = of(graph, op, uses);
-      sum.add(toll);
-      sum.chain = std::max(sum.chain, chains.add(op, toll.chain));
+      made.ops.push_back(of(graph, op, uses));
+      thunks += made.ops.back().thunks;
       for (TypeRef type : graph.result_types(op))
         is_large |= type->num_bytes() > machine::kMaxBytesInOrder;
     }
-    sum.is_shared = is_large && sum.thunks > machine::kMaxInOrder;
-    if (sum.is_shared) sum.apart += sum.thunks * (machine::kSharedThunk - machine::kThunk);
-    return graphs_.emplace(&graph, sum).first->second;
+    bool is_shared = is_large && thunks > machine::kMaxInOrder;
+    for (size_t i = 0; i < made.ops.size(); ++i) {
+      Toll& toll = made.ops[i];
+      if (is_shared) toll.apart += toll.thunks * (machine::kSharedThunk - machine::kThunk);
+      made.all.add(toll);
+      made.all.chain =
+          std::max(made.all.chain, chains.add(graph.op(static_cast<uint32_t>(i)), toll.chain));
+    }
+    return graphs_.emplace(&graph, std::move(made)).first->second;
   }
 
+ private:
   Toll of(const Graph& graph, const Op& op, const Uses& uses) {
     Toll toll;
     if (effects_of(*op.info, op.attrs) != kPure) return outside(graph, op);
@@ -253,6 +258,7 @@ class Tolls {
     return toll;
   }
 
+ public:
   // What an op is in a kernel that may not stand there as it is.
   struct Form {
     const OpDef* op;
@@ -366,33 +372,32 @@ class Tolls {
   }
 
   int forms_around_ = 0;
-  std::unordered_map<const Graph*, Toll> graphs_;
+  std::unordered_map<const Graph*, OfGraph> graphs_;
   std::unordered_multimap<uint64_t, Form> forms_;
 };
 
 class KernelChooser {
  public:
-  explicit KernelChooser(KernelChoice choice)
-      : always_(choice == KernelChoice::kAlways), never_(choice == KernelChoice::kNever) {}
+  explicit KernelChooser(KernelChoice choice) : choice_(choice) {}
 
   Kernels run(const GraphRef& graph) {
-    if (never_) return {.graph = graph, .kernels = {}, .unroll = unrolls_thunks(*graph)};
-    GraphRef made = rewritten(graph, 1, false);
+    GraphRef made = choice_ == KernelChoice::kNever ? graph : rewritten(graph, 1, false);
     bool unroll = kernels_.empty() ? unrolls_thunks(*graph) : unrolls(in_kernels_);
     return {.graph = std::move(made), .kernels = std::move(kernels_), .unroll = unroll};
   }
 
  private:
+  bool is_always() const { return choice_ == KernelChoice::kAlways; }  // a region need not gain
   static bool unrolls(const Toll& kernels) {
     return kernels.unrolled > kMinUnrolled * (kernels.together + kernels.compute);
   }
   // What is outside of loops runs once, which is soon less than what it takes to compile.
   bool unrolls_thunks(const Graph& graph) {
-    double all = tolls_.of(graph).all(), unrolled = 0;
-    Uses uses(graph);
-    for (const Op& op : graph.ops())
-      if (Toll toll = tolls_.of(graph, op, uses); toll.has_graphs) unrolled += toll.unrolled;
-    return unrolled > std::max(kMinSeconds, kMinUnrolledThunks * all);
+    const Tolls::OfGraph& tolls = tolls_.op_by_op(graph);
+    double unrolled = 0;
+    for (const Toll& toll : tolls.ops)
+      if (toll.has_graphs) unrolled += toll.unrolled;
+    return unrolled > std::max(kMinSeconds, kMinUnrolledThunks * tolls.all.all());
   }
 
   // Ops of a graph, and the values that they take from the others and hand to them.
@@ -403,7 +408,7 @@ class KernelChooser {
     std::vector<uint32_t> ops;
     Toll toll;
     Chains chains;
-    bool in_loop = false;
+    bool in_loop = false, is_kernel = false;
     Values inputs, outputs;
 
     void add(uint32_t op, const Toll& x) {
@@ -417,7 +422,7 @@ class KernelChooser {
   bool is_worth_it(const Region& region, double all) const {
     Toll toll = region.toll;
     if (!toll.may_stand || toll.size > kMaxSize || toll.chain > kMaxChain) return false;
-    if (always_) return true;
+    if (is_always()) return true;
     toll.together += machine::kThunk + machine::kBorderArray * static_cast<double>(region.border());
     bool is_enough = region.in_loop ? toll.has_graphs || toll.saved() > kMinSecondsInLoop
                                     : toll.has_graphs && toll.saved() > kMinSeconds;
@@ -426,14 +431,17 @@ class KernelChooser {
     return is_enough && is_felt && region.border() <= kMaxBorder;
   }
 
-  static Region alone(const Graph& graph, uint32_t op);
   static std::vector<Region> put_together(std::span<const Region> regions,
                                           std::span<const Toll> tolls);
-  static void find_border(const Graph& graph, const Uses& uses, Region& region);
+  static void find_border(const Uses& uses, Region& region);
+  void decide(Region& region, const Uses& uses, double all) const {
+    find_border(uses, region);
+    region.is_kernel = is_worth_it(region, all);
+  }
   std::vector<Region> regions_of(const Graph& graph, const Uses& uses, bool in_loop);
   GraphRef rewritten(const GraphRef& graph, double times, bool in_loop);
   AttrsRef with_kernels_inside(const Graph& graph, const Op& op, double times, bool in_loop);
-  GraphRef kernel_of(const Graph& graph, const Region& region);
+  GraphRef kernel_of(const Region& region);
   bool is_taken(const GraphRef& kernel);
   bool is_own_kernel(const Op& loop, const Graph& body) {
     bool stays = true;
@@ -443,7 +451,7 @@ class KernelChooser {
   Values copied_for_kernel(const Graph& graph, const Op& op, Builder& b,
                            std::span<const Value> operands);
 
-  const bool always_, never_;  // whether a region need not gain, and whether there is to be none
+  const KernelChoice choice_;
   Tolls tolls_;
   GraphMemo bodies_{[this](const GraphRef& graph) {
     GraphBuilder b;
@@ -460,13 +468,6 @@ class KernelChooser {
 uint32_t root_of(std::vector<uint32_t>& parents, uint32_t x) {
   for (; parents[x] != x; x = parents[x]) parents[x] = parents[parents[x]];
   return x;
-}
-
-// A region of an op that stays outside of kernels.
-KernelChooser::Region KernelChooser::alone(const Graph& graph, uint32_t op) {
-  Region region(graph);
-  region.add(op, {.may_stand = false});
-  return region;
 }
 
 // Regions of which none waits for another, as few that are not too large: each kernel takes a
@@ -491,7 +492,8 @@ std::vector<KernelChooser::Region> KernelChooser::put_together(std::span<const R
 }
 
 // Finds what a region takes from the other ops and hands to them.
-void KernelChooser::find_border(const Graph& graph, const Uses& uses, Region& region) {
+void KernelChooser::find_border(const Uses& uses, Region& region) {
+  const Graph& graph = region.graph;
   std::unordered_map<uint32_t, uint32_t> uses_inside;  // of values that are not inputs
   for (uint32_t i : region.ops)
     for (uint32_t r = 0; r < graph.op(i).num_results; ++r)
@@ -517,18 +519,13 @@ void KernelChooser::find_border(const Graph& graph, const Uses& uses, Region& re
 std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph, const Uses& uses,
                                                              bool in_loop) {
   auto num_ops = static_cast<uint32_t>(graph.ops().size());
-  const bool is_shared = tolls_.of(graph).is_shared;
-  const double all = tolls_.of(graph).all();
-  std::vector<Toll> tolls;
+  const auto& [all, tolls] = tolls_.op_by_op(graph);
   std::vector<bool> may(num_ops);
   for (uint32_t i = 0; i < num_ops; ++i) {
-    const Op& op = graph.op(i);
-    Toll toll = tolls_.of(graph, op, uses);
-    if (is_shared) toll.apart += toll.thunks * (machine::kSharedThunk - machine::kThunk);
+    const Toll& toll = tolls[i];
     double most = toll.has_graphs || in_loop ? kMaxBytesInLoop : kMaxBytesOutside;
     may[i] = toll.may_stand && toll.size <= kMaxSize && toll.largest <= most &&
-             (!toll.has_graphs || always_ || toll.gains());
-    tolls.push_back(toll);
+             (!toll.has_graphs || is_always() || toll.gains());
   }
 
   std::vector<uint32_t> maker(graph.num_values(), num_ops);  // num_ops: an input
@@ -562,7 +559,7 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     }
     waiting = std::move(left);
     if (!together || is_last) {
-      for (uint32_t i : taken) out.push_back(alone(graph, i));
+      for (uint32_t i : taken) out.emplace_back(graph).add(i, tolls[i]);
       continue;
     }
     // Those that hand values to one another.
@@ -582,19 +579,17 @@ std::vector<KernelChooser::Region> KernelChooser::regions_of(const Graph& graph,
     if (in_loop) found = put_together(found, tolls);
     for (Region& r : found) {
       r.in_loop = in_loop;
-      find_border(graph, uses, r);
-      if (is_worth_it(r, all)) {
+      decide(r, uses, all.all());
+      if (r.is_kernel) {
         out.push_back(std::move(r));
         continue;
       }
       // Of what is too much, its loops.
       for (uint32_t i : r.ops) {
-        Region one(graph);
+        Region& one = out.emplace_back(graph);
         one.in_loop = in_loop;
         one.add(i, tolls[i]);
-        one.toll.may_stand = tolls[i].has_graphs;
-        if (tolls[i].has_graphs) find_border(graph, uses, one);
-        out.push_back(std::move(one));
+        if (tolls[i].has_graphs) decide(one, uses, all.all());
       }
     }
   }
@@ -621,7 +616,8 @@ Val one_number(Val x) {
 
 // XLA must read every argument of a kernel: one that is not read, or only as far as its simplifier
 // does not see through it, ends the process. So a number of each is in a further result.
-GraphRef KernelChooser::kernel_of(const Graph& graph, const Region& region) {
+GraphRef KernelChooser::kernel_of(const Region& region) {
+  const Graph& graph = region.graph;
   GraphBuilder b;
   ValueMap map(graph, b);
   for (Value v : region.inputs) map.set(v, b.input(graph.type(v)));
@@ -641,7 +637,7 @@ GraphRef KernelChooser::kernel_of(const Graph& graph, const Region& region) {
 
 // XLA compiles a kernel once for each call of it.
 bool KernelChooser::is_taken(const GraphRef& kernel) {
-  if (always_) return true;
+  if (is_always()) return true;
   if (taken_.size() >= kMaxKernels) return false;
   auto is_equal = [&](const GraphRef& other) {
     return other->structural_hash() == kernel->structural_hash() && equal(*other, *kernel);
@@ -658,7 +654,7 @@ AttrsRef KernelChooser::with_kernels_inside(const Graph& graph, const Op& op, do
   std::vector<const Graph*> run = graphs_run(graph, op);
   return map_graphs(op.attrs, [&](const GraphRef& g) {
     if (std::ranges::find(run, g.get()) == run.end()) return g;
-    if (is_loop(op) && !always_ && is_own_kernel(op, *g)) return g;
+    if (is_loop(op) && !is_always() && is_own_kernel(op, *g)) return g;
     return rewritten(g, times * times_run(graph, op, *g), in_loop || is_loop(op));
   });
 }
@@ -670,10 +666,9 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
   bool changed = false;
   const Uses uses(*graph);
   const OpDef& kernel_op = op_named<"kernel">();
-  const double all = tolls_.of(*graph).all();
   for (const Region& region : regions_of(*graph, uses, in_loop)) {
-    if (is_worth_it(region, all)) {
-      GraphRef kernel = kernel_of(*graph, region);
+    if (region.is_kernel) {
+      GraphRef kernel = kernel_of(region);
       if (is_taken(kernel)) {
         AttrsRef attrs = AttrRecord::make(kernel_op.name, kernel_op.attrs,
                                           {{"name", kernel_op.name}, {"body", kernel}});

@@ -38,12 +38,6 @@ inline Loc loc_or(const Op& op, Loc outer, Loc mark = 0) {
   fail(ErrorKind::kNotImplemented, "[", op.name, "] has no rule for ", what);
 }
 
-inline TypeRefs operand_types(const Graph& graph, const Op& op) {
-  TypeRefs types;
-  for (Value v : graph.operands(op)) types.push_back(graph.type(v));
-  return types;
-}
-
 inline RuleCtx rule_ctx(Builder& b, const Graph& graph, const Op& op,
                         std::span<const Value> operands, std::span<const TypeRef> in_types) {
   return {b, def(*op.info), op.attrs, operands, in_types, graph.result_types(op), &transforms()};

@@ -130,7 +130,7 @@ class Application:
         )
 
     def lowering_everywhere(self):
-        """The lowering that is a function and serves every platform; None if there is none."""
+        """The function that lowers the op on every platform, or None."""
         lowerings = self.primitive._rules.get("lowerings", {})
         if list(lowerings) != [None] or lowerings[None][0] != "lowering":
             return None

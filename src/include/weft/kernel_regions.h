@@ -29,7 +29,8 @@ enum class KernelChoice : uint8_t {
   kAlways,  // whatever may be part of a kernel
 };
 
-// Chooses regions of an optimised program on one device of a CPU. The graph stays if there is none.
+// Chooses regions of an optimised program on one device of a CPU. The result's graph is the one
+// given if no region is chosen.
 WEFT_API Kernels choose_kernels(const GraphRef& graph, KernelChoice choice);
 
 }  // namespace weft
