@@ -1,5 +1,6 @@
-// The linear part of a linearized graph, or its transpose, is mapped over a basis; the parts of
-// what comes out are the blocks of the Jacobian.
+// A graph's derivative, forward or backward, is mapped over a basis; the parts of what comes out are
+// the blocks of the Jacobian. Forward, values and tangents come from one graph, as in jvp(): a loop
+// stays one loop, which keeps nothing of its steps.
 
 #include "jacobian.h"
 
@@ -33,79 +34,107 @@ Val basis(Builder& b, int64_t total, int64_t start, TypeRef type) {
   return reshape(rows, joined({total}, type->shape()));
 }
 
-// Maps a linear graph over a basis of the values that `types` are of, which come last among its
-// inputs; the mapped axis is the last one of its outputs, or the first one.
-Values map_over_basis(Builder& b, const Graph& linear, std::span<const Value> residuals,
-                      std::span<const TypeRef> types, bool last) {
-  VmapOptions options{.in_dims = BatchDims(residuals.size(), kNotBatched),
-                      .size = num_elements(types)};
-  Values args(residuals);
+// Maps a graph over a basis of the values that `types` are of, which come last among its inputs;
+// the others are the same for all. `out_dims` as of VmapOptions.
+MappedValues map_over_basis(Builder& b, const Graph& graph, std::span<const Value> fixed,
+                            std::span<const TypeRef> types, BatchDims out_dims) {
+  VmapOptions options{.in_dims = BatchDims(fixed.size(), kNotBatched),
+                      .size = num_elements(types),
+                      .out_dims = std::move(out_dims)};
+  Values args(fixed);
   int64_t start = 0;
   for (TypeRef t : types) {
     options.in_dims.push_back(0);
     args.push_back(basis(b, options.size, start, t).value);
     start += t->num_elements();
   }
-  for (TypeRef t : linear.output_types()) options.out_dims.push_back(last ? t->rank() : 0);
-  return Values(vmap_into(b, linear, args, options).outputs);
+  return vmap_into(b, graph, args, options);
+}
+
+// Of a value that is the same all along an axis, that value.
+Val without(Val mapped, int axis) {
+  if (axis == kNotBatched) return mapped;
+  Dims start(mapped.shape().size()), limit = mapped.shape(), shape;
+  limit[static_cast<size_t>(axis)] = 1;
+  for (int i = 0; i < mapped.type()->rank(); ++i)
+    if (i != axis) shape.push_back(mapped.shape()[static_cast<size_t>(i)]);
+  return reshape(slice(mapped, start, limit), shape);
 }
 
 class JacobianBuilder {
  public:
-  JacobianBuilder(const Graph& graph, const JacobianOptions& options, Linearize linearize)
-      : options_(options) {
+  JacobianBuilder(const Graph& graph, const JacobianOptions& options)
+      : graph_(graph), options_(options) {
     b_.set_hash_consing(true);
-    std::vector<Value> inputs;
-    for (TypeRef t : graph.input_types()) inputs.push_back(b_.input(t));
-    split_ = linearize(b_, inputs);
+    for (TypeRef t : graph.input_types()) inputs_.push_back(b_.input(t));
     for (size_t i = 0; i < graph.num_inputs(); ++i)
-      if (options.in_mask[i]) inputs_.push_back(graph.input_types()[i]);
+      if (options.in_mask[i]) by_.push_back(graph.input_types()[i]);
     auto types = graph.output_types();
     values_.assign(types.begin(), types.begin() + static_cast<ptrdiff_t>(options.num_values));
-    for (size_t i = 0; i < values_.size(); ++i) moves_.push_back(split_.out_mask[i]);
-    outputs_.assign(split_.outputs.begin() + static_cast<ptrdiff_t>(options.num_values),
-                    split_.outputs.end());
-    options.forward ? by_columns() : by_rows();
-    result = b_.finish_ordered(outputs_, inputs, graph.num_consts());
   }
 
-  GraphRef result;
-
- private:
-  void by_columns() {
-    bool any = num_elements(inputs_) > 0;
-    Values columns;
-    if (any) columns = map_over_basis(b_, *split_.push, split_.residuals, inputs_, true);
+  GraphRef by_columns(const JvpGraph& dual) {
+    Values outputs, columns;
+    bool any = num_elements(by_) > 0;
+    if (any) {
+      size_t count = graph_.outputs().size();
+      BatchDims out_dims(count, kAnyDim);
+      auto types = dual.graph->output_types();
+      for (size_t i = count; i < types.size(); ++i) out_dims.push_back(types[i]->rank());
+      MappedValues made = map_over_basis(b_, *dual.graph, inputs_, by_, std::move(out_dims));
+      for (size_t i = 0; i < count; ++i)
+        outputs.push_back(without({&b_, made.outputs[i]}, made.dims[i]).value);
+      columns = Values(std::span(made.outputs).subspan(count));
+    } else {
+      outputs = b_.inline_graph(graph_, inputs_);
+    }
     size_t next = 0;
+    begin(outputs);
     for (size_t i = 0; i < values_.size(); ++i) {
       int64_t start = 0;
-      Val mapped{&b_, any && moves_[i] ? columns[next] : Value{}};
-      next += moves_[i];
-      for (TypeRef input : inputs_) {
+      Val mapped{&b_, any && dual.out_mask[i] ? columns[next++] : Value{}};
+      for (TypeRef input : by_) {
         int64_t stop = start + input->num_elements();
         add(mapped, values_[i]->rank(), start, stop, values_[i]->dtype(), values_[i], input);
         start = stop;
       }
     }
+    return finish();
   }
 
-  void by_rows() {
+  GraphRef by_rows(Linearize linearize) {
+    LinearParts split = linearize(b_, inputs_);
     std::vector<TypeRef> moving;
     for (size_t i = 0; i < values_.size(); ++i)
-      if (moves_[i]) moving.push_back(values_[i]);
+      if (split.out_mask[i]) moving.push_back(values_[i]);
     bool any = num_elements(moving) > 0;
     Values rows;
-    if (any) rows = map_over_basis(b_, *split_.pull, split_.residuals, moving, false);
+    if (any)
+      rows = Values(map_over_basis(b_, *split.pull, split.residuals, moving,
+                                   BatchDims(split.pull->outputs().size(), 0))
+                        .outputs);
     int64_t start = 0;
+    begin(split.outputs);
     for (size_t i = 0; i < values_.size(); ++i) {
-      int64_t stop = start + (moves_[i] ? values_[i]->num_elements() : 0);
-      for (size_t k = 0; k < inputs_.size(); ++k) {
-        Val mapped{&b_, any && moves_[i] ? rows[k] : Value{}};
-        add(mapped, 0, start, stop, inputs_[k]->dtype(), values_[i], inputs_[k]);
+      bool moves = split.out_mask[i];
+      int64_t stop = start + (moves ? values_[i]->num_elements() : 0);
+      for (size_t k = 0; k < by_.size(); ++k) {
+        Val mapped{&b_, any && moves ? rows[k] : Value{}};
+        add(mapped, 0, start, stop, by_[k]->dtype(), values_[i], by_[k]);
       }
       start = stop;
     }
+    return finish();
   }
+
+ private:
+  // The outputs that are not differentiated come first.
+  void begin(std::span<const Value> outputs) {
+    outputs = outputs.subspan(options_.num_values);
+    outputs_.assign(outputs.begin(), outputs.end());
+  }
+
+  GraphRef finish() { return b_.finish_ordered(outputs_, inputs_, graph_.num_consts()); }
 
   // A block from a part of an axis; zeros if there is none.
   void add(Val mapped, int axis, int64_t start, int64_t stop, DType dtype, TypeRef value,
@@ -123,11 +152,11 @@ class JacobianBuilder {
     outputs_.push_back((part.type()->shape() == shape ? part : reshape(part, shape)).value);
   }
 
+  const Graph& graph_;
   const JacobianOptions& options_;
   GraphBuilder b_;
-  LinearParts split_;
-  std::vector<TypeRef> inputs_, values_;  // that are differentiated by, and that are
-  Mask moves_;                            // per value: whether it depends on them
+  Values inputs_;
+  std::vector<TypeRef> by_, values_;  // what is differentiated by, and what is
   std::vector<Value> outputs_;
 };
 
@@ -139,25 +168,31 @@ std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
       cat("jacobian", options.forward ? " forward " : " reverse ", options.num_values, ' ');
   for (bool m : options.in_mask) key += m ? '1' : '0';
   return graph->cached<JacobianGraph>(key, [&] {
-    return std::make_shared<const JacobianGraph>(
-        jacobian_of(*graph, options, [&](Builder& b, std::span<const Value> inputs) {
+    if (options.forward)
+      return std::make_shared<const JacobianGraph>(JacobianGraph{
+          jacobian_by_columns(*graph, options, *jvp(graph, {.in_mask = options.in_mask}))});
+    return std::make_shared<const JacobianGraph>(JacobianGraph{
+        jacobian_by_rows(*graph, options, [&](Builder& b, std::span<const Value> inputs) {
           Linearization made = linearize_into(b, *graph, inputs, {.in_mask = options.in_mask});
-          LinearParts parts{Values(made.outputs), Values(made.residuals), made.out_mask,
-                            made.linear, nullptr};
-          if (options.forward) return parts;
           auto first = made.out_mask.begin();
           auto count = std::count(first, first + static_cast<ptrdiff_t>(options.num_values), true);
           // This may run without the interpreter's lock already, so not transposed().
-          parts.pull = transpose(made.linear, from_first(*made.linear, made.residuals.size(),
-                                                         static_cast<size_t>(count)))
-                           ->graph;
-          return parts;
-        }));
+          auto pull = transpose(made.linear, from_first(*made.linear, made.residuals.size(),
+                                                        static_cast<size_t>(count)));
+          return LinearParts{Values(made.outputs), Values(made.residuals), made.out_mask,
+                             pull->graph};
+        })});
   });
 }
 
-GraphRef jacobian_of(const Graph& graph, const JacobianOptions& options, Linearize linearize) {
-  return JacobianBuilder(graph, options, linearize).result;
+GraphRef jacobian_by_columns(const Graph& graph, const JacobianOptions& options,
+                             const JvpGraph& dual) {
+  return JacobianBuilder(graph, options).by_columns(dual);
+}
+
+GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options,
+                          Linearize linearize) {
+  return JacobianBuilder(graph, options).by_rows(linearize);
 }
 
 }  // namespace weft::py

@@ -18,17 +18,22 @@ struct JacobianOptions {
 struct JacobianGraph {
   GraphRef graph;
 };
-// The linear part of a graph, and its transpose, as maps over a basis need them.
-struct LinearParts {
-  Values outputs;    // of the graph
-  Values residuals;  // first inputs of both graphs
-  Mask out_mask;
-  GraphRef push, pull;  // as those of Linearized; the one that is not needed may be null
-};
-using Linearize = FunctionRef<LinearParts(Builder&, std::span<const Value>)>;
 std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
                                               const JacobianOptions& options);
-// The same with what `linearize` makes in the place of the graph's ops; not kept.
-GraphRef jacobian_of(const Graph& graph, const JacobianOptions& options, Linearize linearize);
+
+// The parts of it that somebody else makes, not kept:
+// forward, from the graph's derivative: inputs, tangents -> outputs, tangents
+GraphRef jacobian_by_columns(const Graph& graph, const JacobianOptions& options,
+                             const JvpGraph& dual);
+// backward, from what is linear in cotangents
+struct LinearParts {
+  Values outputs;    // of the graph
+  Values residuals;  // first inputs of `pull`
+  Mask out_mask;
+  GraphRef pull;  // as that of Linearized
+};
+using Linearize = FunctionRef<LinearParts(Builder&, std::span<const Value>)>;
+GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options,
+                          Linearize linearize);
 
 }  // namespace weft::py

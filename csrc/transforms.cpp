@@ -142,12 +142,14 @@ std::shared_ptr<const VmapGraph> vmap_here(const GraphRef& graph, const VmapOpti
 std::shared_ptr<const JacobianGraph> jacobian_here(const GraphRef& graph,
                                                    const JacobianOptions& options) {
   if (are_varying_known()) {
+    if (options.forward)
+      return std::make_shared<JacobianGraph>(JacobianGraph{
+          jacobian_by_columns(*graph, options, *jvp_here(graph, {.in_mask = options.in_mask}))});
     Linearized made(graph, options.in_mask, options.num_values);
     auto parts = [&](Builder& b, std::span<const Value> inputs) -> LinearParts {
-      return {b.inline_graph(*graph, inputs), Values(inputs), made.out_mask(),
-              options.forward ? made.push() : nullptr, options.forward ? nullptr : made.pull()};
+      return {b.inline_graph(*graph, inputs), Values(inputs), made.out_mask(), made.pull()};
     };
-    return std::make_shared<JacobianGraph>(JacobianGraph{jacobian_of(*graph, options, parts)});
+    return std::make_shared<JacobianGraph>(JacobianGraph{jacobian_by_rows(*graph, options, parts)});
   }
   return unlocked(*graph, [&] { return jacobian(graph, options); });
 }
