@@ -1,6 +1,6 @@
-// A graph's derivative, forward or backward, is mapped over a basis; the parts of what comes out are
-// the blocks of the Jacobian. Forward, values and tangents come from one graph, as in jvp(): a loop
-// stays one loop, which keeps nothing of its steps.
+// A graph's derivative, forward or backward, is mapped over a basis; the parts of what comes out
+// are the blocks of the Jacobian. Forward, values and tangents come from one graph, as in jvp(): a
+// loop stays one loop, which keeps nothing of its steps.
 
 #include "jacobian.h"
 
@@ -190,8 +190,7 @@ GraphRef jacobian_by_columns(const Graph& graph, const JacobianOptions& options,
   return JacobianBuilder(graph, options).by_columns(dual);
 }
 
-GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options,
-                          Linearize linearize) {
+GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options, Linearize linearize) {
   return JacobianBuilder(graph, options).by_rows(linearize);
 }
 

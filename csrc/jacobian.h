@@ -33,7 +33,6 @@ struct LinearParts {
   GraphRef pull;  // as that of Linearized
 };
 using Linearize = FunctionRef<LinearParts(Builder&, std::span<const Value>)>;
-GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options,
-                          Linearize linearize);
+GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options, Linearize linearize);
 
 }  // namespace weft::py

@@ -438,3 +438,36 @@ def test_sums_of_many_halves(dtype):
                 value, right, rtol=8 * eps, atol=8 * eps * scale, err_msg=name
             )
             assert got[name].dtype == dtype
+
+
+@pytest.mark.parametrize("kernels", ["never", "always"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        *(f"{s}int{n}" for s in ("", "u") for n in (8, 16, 32, 64)),
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    ],
+)
+def test_the_first_of_equal_extremes(dtype, kernels):
+    """At every end of a dtype's range, of either zero, subnormals, infinities and NaN."""
+    rng = np.random.default_rng(0)
+    dtype = wnp.dtype(dtype)
+    wide = np.float64 if wnp.issubdtype(dtype, wnp.floating) else dtype
+    if dtype.kind in "iu":
+        ends = [np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1]
+    elif dtype.kind == "b":
+        ends = [False, True]
+    else:
+        tiny = float(wnp.finfo(dtype).smallest_subnormal)
+        ends = [0.0, -0.0, tiny, -tiny, 3 * tiny, np.inf, -np.inf, 1.5]
+    with weft.enable_x64(True):
+        for extra in ([], [np.nan]) if wide is np.float64 else ([],):
+            x = rng.choice(np.array(ends + extra, wide), (6, 5, 40)).astype(dtype)
+            for axis in (0, 1, 2):
+                for ours, theirs in ((wnp.argmax, np.argmax), (wnp.argmin, np.argmin)):
+                    found = weft.jit(lambda v, f=ours, a=axis: f(v, a), kernels=kernels)(x)
+                    np.testing.assert_array_equal(found, theirs(x.astype(wide), axis))

@@ -260,6 +260,42 @@ def test_jacobians_of_long_programs(transform):
     assert "iota" in str(weft.make_jaxpr(getattr(weft, transform)(f))(np.ones(3, np.float32)))
 
 
+@pytest.mark.parametrize("stage", [lambda f: f, weft.jit], ids=["eager", "jit"])
+def test_forward_jacobians_of_loops_keep_nothing_of_their_steps(stage):
+    def f(x, n):
+        def step(c, _):
+            c = wnp.sin(c) * x
+            return c, None
+
+        last, _ = weft.lax.scan(step, x, None, length=50)
+        return last, (last * 2, n + 1)
+
+    x = np.float32([0.5, 1.5, 0.9])
+    j, (twice, n) = stage(weft.jacfwd(f, has_aux=True))(x, 3)
+    last = x
+    slope = np.eye(3)
+    for _ in range(50):
+        slope = np.diag(np.sin(last)) + np.diag(np.cos(last) * x) @ slope
+        last = np.sin(last) * x
+    np.testing.assert_allclose(twice, 2 * last, rtol=1e-5)
+    np.testing.assert_allclose(j, slope, rtol=1e-4, atol=1e-5)
+    assert n == 4
+    text = str(weft.make_jaxpr(weft.jacfwd(f, has_aux=True))(x, 3))
+    assert text.count("scan[") == 1
+    assert "[50" not in text  # no array of steps
+
+
+def test_effects_of_a_function_happen_once_in_its_forward_jacobian(capfd):
+    def f(x):
+        weft.debug.print("at {}", x[0])
+        return x * x
+
+    np.testing.assert_array_equal(weft.jacfwd(f)(np.float32([1, 2])), np.diag([2, 4]))
+    np.testing.assert_array_equal(weft.jit(weft.jacfwd(f))(np.float32([1, 2])), np.diag([2, 4]))
+    weft.effects_barrier()
+    assert capfd.readouterr().out.count("at 1.0") == 2
+
+
 LEFT_OUT = {  # name: (function, its slope at 4)
     "root of relu": (lambda x: wnp.sqrt(nn.relu(x)), 0.25),
     "root of maximum": (lambda x: wnp.sqrt(wnp.maximum(x, 0.0)), 0.25),

@@ -299,6 +299,10 @@ bool gains_from_rows(EmitCtx& c, const DotDims& d) {
   int64_t terms = product(pick(lhs->shape(), d.lhs_contract));
   int64_t rows = product(pick(lhs->shape(), free_axes(lhs, d.lhs_contract, d.lhs_batch)));
   int64_t columns = product(pick(rhs->shape(), free_axes(rhs, d.rhs_contract, d.rhs_batch)));
+  // Of little, the copy takes next to nothing; where there are few results, nothing is gained.
+  if (batch == 1 && rows > 1 && columns > 1 && rows * columns >= 64 &&
+      lhs->num_elements() <= (columns < 64 ? 1024 : 2048))
+    return true;
   // Of floats, which do not overflow.
   double products =
       static_cast<double>(batch * terms) * static_cast<double>(rows) * static_cast<double>(columns);

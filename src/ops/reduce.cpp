@@ -190,21 +190,42 @@ GraphRef better_candidate(DType value, DType index, bool largest) {
   return b.finish(outputs);
 }
 
+// Value and index are the high and the low half of one integer. XLA finds the extreme of several
+// such integers at a time, but goes through pairs one by one. Of equals the first is better.
+Val extreme_of_halves(Val x, int axis, bool largest) {
+  DType whole = is_signed_int(x.dtype()) ? DType::kI64 : DType::kU64;
+  Val position = iota(*x.builder, make_type(whole, x.shape()), axis);
+  double last = static_cast<double>(x.type()->dim(axis) - 1);
+  if (largest) position = last - position;
+  Val high = apply1("shift_left", {convert(x, whole), full(*x.builder, position.type(), 32)});
+  Val halves = logical_or(high, position);
+  Val best = largest ? reduce_max(halves, {axis}) : reduce_min(halves, {axis});
+  best = convert(best, DType::kU32);
+  return largest ? last - best : best;
+}
+
 // The initial candidate (the worst value, index 0) wins only when no element is better than the
 // worst, and then 0 is right.
+Val extreme_of_pairs(Val x, int axis, DType index, bool largest) {
+  Builder& b = *x.builder;
+  Val position = iota(b, make_type(index, x.shape()), axis);
+  auto constant = [&](Literal value) { return Val{&b, b.literal(value)}; };
+  Val worst = constant(largest ? lowest(x.dtype()) : highest(x.dtype()));
+  return apply(
+      "reduce", {x, position, worst, constant(zero(index))},
+      {{"dimensions", Dims{axis}}, {"jaxpr", better_candidate(x.dtype(), index, largest)}})[1];
+}
+
 Vals decompose_arg_extreme(RuleCtx& c, bool largest) {
   Val x = c.x(0);
   // XLA does not reduce integers of two bits together with others.
   if (is_integer(x.dtype()) && info(x.dtype()).bits < 8) x = convert(x, DType::kI8);
   if (is_float(x.dtype())) x = ordered_bits(x, /*nan_last=*/largest);
   DType index = c.attr().dtype("index_dtype");
-  const Dims& axes = c.attr().ints("axes");
-  Val positions = iota(c.b, make_type(index, x.shape()), static_cast<int>(axes[0]));
-  Literal worst = largest ? lowest(x.dtype()) : highest(x.dtype());
-  Vals best =
-      apply("reduce", {x, positions, c.val(c.b.literal(worst)), c.val(c.b.literal(zero(index)))},
-            {{"dimensions", axes}, {"jaxpr", better_candidate(x.dtype(), index, largest)}});
-  return {best[1]};
+  int axis = static_cast<int>(c.attr().ints("axes")[0]);
+  bool fits = info(x.dtype()).bits <= 32 && x.type()->dim(axis) <= int64_t{1} << 32;
+  if (fits) return {convert(extreme_of_halves(x, axis, largest), index)};
+  return {extreme_of_pairs(x, axis, index, largest)};
 }
 
 void batch_arg_extreme(BatchCtx& c) {
