@@ -57,7 +57,7 @@ constexpr double kMinSeconds = 2e-6;
 constexpr double kMinGain = 0.05;
 // Of what kernels take, the part that unrolled loops are to spare: they take longer to compile. A
 // program without kernels has many loops that do not gain.
-constexpr double kMinUnrolled = 0.05, kMinUnrolledThunks = 0.2;
+constexpr double kMinUnrolled = 0.05, kMinUnrolledThunks = 0.2, kMinSecondsUnrolled = 4e-6;
 // Elements of arrays over which loops are unrolled anyway, as XLA or a library writes them so.
 constexpr double kMostUnrolled = 1 << 14;
 
@@ -70,6 +70,7 @@ struct Toll {
   double steps = 0, size = 0;      // of the text, where a loop stands once
   double thunks = 0;               // of the sequence that the ops are part of
   double unrolled = 0;             // seconds that a kernel takes less if LLVM unrolls its loops
+  double unrolled_apart = 0;       // the same of steps of a program
   bool has_graphs = false;         // of a loop or a branch
   double largest = 0;              // bytes that a step reads and writes
   int chain = 0;                   // of steps that use each other's results: see kMaxChain
@@ -82,6 +83,7 @@ struct Toll {
     compute += times * x.compute;
     moves += times * x.moves;
     unrolled += times * x.unrolled;
+    unrolled_apart += times * x.unrolled_apart;
     steps += x.steps;
     size += x.size;
     thunks += x.thunks;
@@ -309,34 +311,54 @@ class Tolls {
     return d.in_kernel({in_types, graph.result_types(op), op.attrs.get(), {}});
   }
 
-  // What unrolled loops spare of an op: they take several vectors at once, and compute what is left
-  // of a row number by number. Sums and running sums have an inner loop, pieces that are put
-  // together a branch for each. Products with a vector have loops of their own, those of small
-  // matrices none.
+  // What unrolled loops spare of an op of a kernel: they take several vectors at once, and compute
+  // what is left of a row number by number. Pieces that are put together have a branch for each.
   static double unrolled(const Graph& graph, const Op& op, const Cost& cost) {
     TypeRef type = graph.result_types(op)[0];
     int64_t row = type->rank() ? type->shape().back() : 1;
     auto elements = static_cast<double>(type->num_elements());
-    double most = 0, pieces = 0;
-    for (TypeRef t : operand_types(graph, op)) {
-      most = std::max(most, static_cast<double>(t->num_elements()));
-      pieces += t->rank() > 0;
-    }
-    if (std::max(elements, most) > kMostUnrolled) return 0;
+    if (elements > kMostUnrolled) return 0;
     if (!def(*op.info).elementwise) {
+      if (cost.flops > 0) return unrolled_sum(graph, op, cost, machine::kVector / 2, 1);
+      double pieces = 0;
+      for (TypeRef t : operand_types(graph, op)) pieces += t->rank() > 0;
       bool is_short = row <= machine::kVector && pieces > 1;
-      if (cost.flops == 0) return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
-      if (cost.flops > most) return 0;
-      return cost.flops * machine::kUnrolledSum * (elements == most ? static_cast<double>(row) : 1);
+      return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
     }
     if (elements <= 1) return 0;
-    int64_t left = row % machine::kUnrolledVector;
+    int64_t vector = 4 * machine::kVector * type->num_elements() / type->num_bytes();
+    int64_t left = row % (vector * machine::kUnrolledVectors);
     auto part = [&](int64_t numbers) {
       return static_cast<double>(numbers) / static_cast<double>(row);
     };
     return part(row - left) * cost.flops * machine::kUnrolledFlop -
-           part(left - row % machine::kVector) *
+           part(left - row % vector) *
                (cost.flops * machine::kFlopAlone + cost.transcendentals * machine::kFunctionAlone);
+  }
+
+  // The same of a reduction: running ones have an inner loop, and those across rows of at least
+  // `least` numbers, and along rows of at most `most`. Products with a vector have loops of their
+  // own, those of small matrices none.
+  static double unrolled_sum(const Graph& graph, const Op& op, const Cost& cost, int64_t most,
+                             int64_t least) {
+    if (op.num_operands == 0) return 0;
+    TypeRef x = graph.type(graph.operand(op, 0));
+    int64_t elements = graph.result_types(op)[0]->num_elements(), all = x->num_elements();
+    double seconds = cost.flops * machine::kUnrolledSum;
+    if (x->rank() == 0 || static_cast<double>(all) > kMostUnrolled || cost.flops > all) return 0;
+    int64_t row = x->shape().back();
+    if (elements == all) return seconds * static_cast<double>(row);
+    return (sums_rows(op, *x) ? row <= most : row >= least) ? seconds : 0;
+  }
+
+  // Whether a reduction goes along the last axis of its operand.
+  static bool sums_rows(const Op& op, const Type& x) {
+    for (const char* name : {"axes", "dimensions"}) {
+      if (op.attrs->schema().find(name) < 0) continue;
+      const Dims& axes = op.attrs->ints(name);
+      return std::ranges::find(axes, x.rank() - 1) != axes.end();
+    }
+    return false;
   }
 
   // Of an op but for its graphs. What is element-wise, or only moves elements, is part of the step
@@ -366,6 +388,8 @@ class Tolls {
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
     toll.unrolled = unrolled(graph, op, cost);
+    if (cost.flops > 0 && !d.elementwise)
+      toll.unrolled_apart = unrolled_sum(graph, op, cost, 0, machine::kVector);
     toll.compute = machine::seconds_of_work(cost, machine::kFunction);
     if (toll.steps > 0) toll.moves = cost.bytes * machine::kCachedByte;
     return toll;
@@ -389,14 +413,15 @@ class KernelChooser {
  private:
   bool is_always() const { return choice_ == KernelChoice::kAlways; }  // a region need not gain
   static bool unrolls(const Toll& kernels) {
-    return kernels.unrolled > kMinUnrolled * (kernels.together + kernels.compute);
+    double all = kernels.together + kernels.compute;
+    return kernels.unrolled > std::max(kMinSecondsUnrolled, kMinUnrolled * all);
   }
   // What is outside of loops runs once, which is soon less than what it takes to compile.
   bool unrolls_thunks(const Graph& graph) {
     const Tolls::OfGraph& tolls = tolls_.op_by_op(graph);
     double unrolled = 0;
     for (const Toll& toll : tolls.ops)
-      if (toll.has_graphs) unrolled += toll.unrolled;
+      if (toll.has_graphs) unrolled += toll.unrolled_apart;
     return unrolled > std::max(kMinSeconds, kMinUnrolledThunks * tolls.all.all());
   }
 

@@ -35,9 +35,9 @@ inline constexpr double kStep = 4e-9, kStepOfBranch = 5e-9, kStepOfTrip = 6e-9;
 inline constexpr double kLibraryCall = 6e-7, kLibraryFlop = 1.5e-11;
 // The same of LAPACK, for matrices of up to 8 rows.
 inline constexpr double kSolverCall = 1e-6, kSolverFlop = 2e-9;
-// How many numbers of 32 bits are computed at once, and in loops that LLVM unrolls; what an
-// operation and a function such as exp take of a number that is left over.
-inline constexpr int kVector = 8, kUnrolledVector = 64;
+// How many numbers of 32 bits are computed at once, and how many times as many in loops that LLVM
+// unrolls; what an operation and a function such as exp take of a number that is left over.
+inline constexpr int kVector = 8, kUnrolledVectors = 8;
 inline constexpr double kFlopAlone = 1e-10, kFunctionAlone = 4e-9;
 // What unrolled loops spare of an operation in a sum, of others, and of an element for each array
 // that may hold it.
