@@ -283,8 +283,11 @@ def _loop(step, x, trips=101):
 @pytest.mark.parametrize(
     ("step", "shape", "unrolls"),
     [
-        # Sums have loops of their own, and arrays that are stacked a branch for each.
+        # Sums across rows and of short ones have loops of their own, sums of long rows gain nothing.
         (lambda x: x / (1 + x.sum(0)), (100, 3), True),
+        (lambda x: x * 0.9 + x.sum(0), (8, 64), True),
+        (lambda x: x * 0.9 + x.sum(1, keepdims=True), (8, 63), False),
+        # Of arrays that are stacked, each has a branch.
         (lambda x: wnp.stack([x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], 1) * 0.5, (32, 4), True),
         # Rows that fill no vector of an unrolled loop are computed number by number.
         (lambda x: wnp.exp(-x), (8, 8), False),
@@ -296,6 +299,19 @@ def _loop(step, x, trips=101):
 def test_loops_are_unrolled_where_that_pays(step, shape, unrolls, unrolled):
     compiled = _loop(step, np.full(shape, 0.5, "f"))
     assert len(compiled.kernels) == 1
+    assert unrolled == [unrolls]
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape", "unrolls"),
+    [(0, (9, 16, 16), True), (2, (64, 64, 3), False), (1, (64, 64, 3), False)],
+)
+def test_loops_without_kernels_are_unrolled_for_sums_across_rows(axis, shape, unrolls, unrolled):
+    def run(x):
+        return lax.fori_loop(0, 101, lambda _, x: x * 0.5 + wnp.expand_dims(x.sum(axis), axis), x)
+
+    compiled = weft.jit(run, kernels="never").lower(np.ones(shape, "f")).compile()
+    assert not compiled.kernels
     assert unrolled == [unrolls]
 
 
