@@ -54,11 +54,9 @@ MappedValues map_over_basis(Builder& b, const Graph& graph, std::span<const Valu
 // Of a value that is the same all along an axis, that value.
 Val without(Val mapped, int axis) {
   if (axis == kNotBatched) return mapped;
-  Dims start(mapped.shape().size()), limit = mapped.shape(), shape;
+  Dims start(mapped.shape().size()), limit = mapped.shape();
   limit[static_cast<size_t>(axis)] = 1;
-  for (int i = 0; i < mapped.type()->rank(); ++i)
-    if (i != axis) shape.push_back(mapped.shape()[static_cast<size_t>(i)]);
-  return reshape(slice(mapped, start, limit), shape);
+  return squeeze(slice(mapped, start, limit), {axis});
 }
 
 class JacobianBuilder {

@@ -21,11 +21,11 @@ struct JacobianGraph {
 std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
                                               const JacobianOptions& options);
 
-// The parts of it that somebody else makes, not kept:
-// forward, from the graph's derivative: inputs, tangents -> outputs, tangents
+// The same from a derivative that is made elsewhere; the result is not kept. Forward, that is a
+// graph from inputs and tangents to outputs and tangents.
 GraphRef jacobian_by_columns(const Graph& graph, const JacobianOptions& options,
                              const JvpGraph& dual);
-// backward, from what is linear in cotangents
+// Backward, it is a graph that is linear in cotangents.
 struct LinearParts {
   Values outputs;    // of the graph
   Values residuals;  // first inputs of `pull`

@@ -283,7 +283,7 @@ def _loop(step, x, trips=101):
 @pytest.mark.parametrize(
     ("step", "shape", "unrolls"),
     [
-        # Sums across rows and of short ones have loops of their own, sums of long rows gain nothing.
+        # Sums across rows and of short ones have loops of their own. Others gain nothing.
         (lambda x: x / (1 + x.sum(0)), (100, 3), True),
         (lambda x: x * 0.9 + x.sum(0), (8, 64), True),
         (lambda x: x * 0.9 + x.sum(1, keepdims=True), (8, 63), False),

@@ -321,7 +321,10 @@ class Tolls {
     if (!def(*op.info).elementwise) {
       if (cost.flops > 0) return unrolled_sum(graph, op, cost, machine::kVector / 2, 1);
       double pieces = 0;
-      for (TypeRef t : operand_types(graph, op)) pieces += t->rank() > 0;
+      for (TypeRef t : operand_types(graph, op)) {
+        if (static_cast<double>(t->num_elements()) > kMostUnrolled) return 0;
+        pieces += t->rank() > 0;
+      }
       bool is_short = row <= machine::kVector && pieces > 1;
       return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
     }
