@@ -170,19 +170,24 @@ std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& pl
   return plan_of(graph, cut, donated);
 }
 
-// The graph with loops in place of what repeats, where that serves a CPU better; else itself.
-GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut,
-                std::vector<Rolled::Loop>& loops) {
+// The graph with loops in place of what repeats, and with arrays in place of small values to which a
+// loop does the same, where that serves a CPU better; else itself.
+GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut, Program& program) {
   const Place& place = place_of(places.at);
   if (cut == Cut::kBlocks || cut == Cut::kUnrolled || !place.on_one_device() ||
       place.devices->platform != "cpu")
     return graph;
   return unlocked(*graph, [&] {
-    auto made = roll(graph, RollOptions::for_speed());
-    if (!made) return graph;
-    loops = made->loops;
-    // A loop lets more be made at once than its iterations did.
-    return run_passes(made->graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
+    GraphRef made = graph;
+    if (auto loops = roll(graph, RollOptions::for_speed())) {
+      program.loops = loops->loops;
+      made = loops->graph;
+    }
+    Packed arrays = pack(made, PackOptions::for_speed());
+    program.num_packed = arrays.num_saved;
+    if (arrays.graph == graph) return graph;
+    // A loop, or an array, lets more be made at once than what it stands for did.
+    return run_passes(arrays.graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
   });
 }
 
@@ -338,6 +343,7 @@ static CompileCost cost_of(const Program& program, double optimize_seconds, uint
   cost.blocks = program.steps ? cost.modules : 0;
   cost.loops = program.loops.size();
   for (const Rolled::Loop& loop : program.loops) cost.rolled += loop.num_ops;
+  cost.packed = program.num_packed;
   cost.kernels = program.kernels.size();
   for (const Kernels::Kernel& kernel : program.kernels) cost.in_kernels += kernel.num_ops;
   return cost;
@@ -388,7 +394,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
   if (s.graph) {
     Places part = part_of(places, program->kept, program->from_input);
     auto plan = plan_of(s.graph, part, aliases, options.how.cut);
-    if (!plan) s.graph = rolled(s.graph, places, options.how.cut, program->loops);
+    if (!plan) s.graph = rolled(s.graph, places, options.how.cut, *program);
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       Kernels made = with_kernels(of, at, options.how.kernels);

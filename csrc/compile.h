@@ -8,6 +8,7 @@
 #include "core.h"
 #include "executable.h"
 #include "weft/kernel_regions.h"
+#include "weft/pack.h"
 #include "weft/roll.h"
 
 namespace weft::py {
@@ -63,6 +64,7 @@ struct CompileCost {
   size_t modules = 0, in_memory = 0, from_disk = 0;
   size_t blocks = 0;                   // of the modules, those that are blocks
   size_t rolled = 0, loops = 0;        // operations that became loops, and these
+  size_t packed = 0;                   // operations fewer in loops, of arrays in place of numbers
   size_t in_kernels = 0, kernels = 0;  // operations that are parts of kernels, and these
 };
 
@@ -73,6 +75,7 @@ struct Program {
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
   std::vector<Rolled::Loop> loops = {};  // that what repeats in it was rolled into
+  uint32_t num_packed = 0;               // operations that packing spares loops
   std::vector<Kernels::Kernel> kernels = {};
   // Makes the last inputs of the executable, of constants; null if there are none.
   std::shared_ptr<Prologue> prologue = nullptr;

@@ -150,11 +150,12 @@ uint64_t functions_of_same_code(PyObject* function, bool add) {
 Ref compilation_object(const Compilation& c) {
   const CompileCost& cost = c.cost;
   return Ref::checked(Py_BuildValue(
-      "(sdddKKKKKKKKK)", c.why.c_str(), cost.optimize, cost.emit, cost.compile,
+      "(sdddKKKKKKKKKK)", c.why.c_str(), cost.optimize, cost.emit, cost.compile,
       static_cast<unsigned long long>(cost.ops), static_cast<unsigned long long>(cost.modules),
       static_cast<unsigned long long>(cost.in_memory),
       static_cast<unsigned long long>(cost.from_disk), static_cast<unsigned long long>(cost.blocks),
       static_cast<unsigned long long>(cost.rolled), static_cast<unsigned long long>(cost.loops),
+      static_cast<unsigned long long>(cost.packed),
       static_cast<unsigned long long>(cost.in_kernels),
       static_cast<unsigned long long>(cost.kernels)));
 }

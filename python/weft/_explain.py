@@ -34,7 +34,8 @@ class Made(NamedTuple):
     (seconds of weft's passes, of writing the module, and in XLA), operations, modules (how many
     XLA was to compile), in_memory and from_disk (how many of them were there already), blocks (how
     many of them are blocks; see the parameter `compile` of `jit`), rolled (how many operations
-    became loops, as they repeat), loops (how many loops), in_kernels (how many operations run as
+    became loops, as they repeat), loops (how many loops), packed (how many operations fewer loops
+    have, as they work on arrays where they worked on many small values), in_kernels (how many operations run as
     parts of kernels, loops counted once; see the parameter `kernels` of `jit`), kernels (how many
     kernels).
     """
@@ -50,6 +51,7 @@ class Made(NamedTuple):
     blocks: int
     rolled: int
     loops: int
+    packed: int
     in_kernels: int
     kernels: int
 
@@ -68,6 +70,8 @@ class Made(NamedTuple):
             size += f" in {_count(self.blocks, 'block')}"
         if self.loops:
             size += f", {self.rolled} of them rolled into {_count(self.loops, 'loop')}"
+        if self.packed:
+            size += f", {_count(self.packed, 'operation')} fewer as small values became arrays"
         if self.kernels:
             size += f", {_count(self.kernels, 'kernel')} of {self.in_kernels} operations"
         stages = [("optimise", self.optimize), ("emit", self.emit), ("XLA", self.compile)]

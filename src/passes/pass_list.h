@@ -34,6 +34,7 @@ class RewriteFilter {
 GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef lower_keys_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef roll_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+GraphRef pack_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef expand_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
 GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);

@@ -89,6 +89,8 @@ const std::vector<Pass>& all_passes() {
       {"canonicalize", "fold, simplify, cse and inline in one walk.", canonicalize_pass},
       {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
       {"roll", "Makes loops of all that repeats.", roll_pass, Phase::kFinal},
+      {"pack", "Makes arrays of small values to which loops do the same.", pack_pass,
+       Phase::kFinal},
       {"kernels", "Makes kernels of whatever may be part of one.", kernels_pass, Phase::kFinal},
       {"fuse", "Groups element-wise ops into fusion ops.", fuse_pass},
   };
