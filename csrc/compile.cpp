@@ -170,8 +170,8 @@ std::shared_ptr<const BlockPlan> plan_of(const GraphRef& graph, const Places& pl
   return plan_of(graph, cut, donated);
 }
 
-// The graph with loops in place of what repeats, and with arrays in place of small values to which a
-// loop does the same, where that serves a CPU better; else itself.
+// The graph with loops in place of what repeats, and with arrays in place of small values to which
+// a loop does the same, where that serves a CPU better; else itself.
 GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut, Program& program) {
   const Place& place = place_of(places.at);
   if (cut == Cut::kBlocks || cut == Cut::kUnrolled || !place.on_one_device() ||

@@ -35,9 +35,9 @@ class Made(NamedTuple):
     XLA was to compile), in_memory and from_disk (how many of them were there already), blocks (how
     many of them are blocks; see the parameter `compile` of `jit`), rolled (how many operations
     became loops, as they repeat), loops (how many loops), packed (how many operations fewer loops
-    have, as they work on arrays where they worked on many small values), in_kernels (how many operations run as
-    parts of kernels, loops counted once; see the parameter `kernels` of `jit`), kernels (how many
-    kernels).
+    have, as they work on arrays where they worked on many small values), in_kernels (how many
+    operations run as parts of kernels, loops counted once; see the parameter `kernels` of `jit`),
+    kernels (how many kernels).
     """
 
     why: str
