@@ -67,13 +67,17 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
   if (is_ordered)
     token_ = is_main ? line(cat("stablehlo.create_token : ", kTokenType)) : fresh_argument();
   std::vector<std::string> outputs = write_ops(graph, args);
-  if (sums_ && !module_.options().outputs.empty())
+  if (sums_)
     for (size_t i = 0; i < outputs.size(); ++i) {
       Value v = graph.outputs()[i];
-      ShardingRef wanted = module_.options().outputs[i];
-      if (wanted && !(wanted->unreduced().empty() && sums_->of(v)->unreduced().empty()))
+      const std::vector<ShardingRef>& all = module_.options().outputs;
+      ShardingRef wanted = all.empty() ? nullptr : all[i], has = sums_->of(v);
+      if (wanted && !(wanted->unreduced().empty() && has->unreduced().empty()))
         outputs[i] = emit_constraint(*this, with_sums(std::move(outputs[i]), v, wanted),
                                      graph.type(v), wanted);
+      // Of what XLA is free to split it tells how, but not which sums are yet to be made.
+      if (!wanted && !has->unreduced().empty())
+        outputs[i] = emit_constraint(*this, outputs[i], graph.type(v), with_unreduced(has, {}));
     }
   for (const std::string& output : outputs) {
     HloName name(output);
@@ -154,12 +158,26 @@ void FunctionWriter::write_op(const Op& op) {
     Value result = frame_->graph->result(op, i);
     if (frame_->guarded) frame_->names[result.id] = made_whole(result, -1);
     if (chain_of(HloName(frame_->names[result.id])) >= kMaxChain) cut_chain(result);
-    if (frame_->graph != main_graph_ || op_def.sums == Sums::kPlaced) continue;
-    ShardingRef sums = sums_->of(result);
-    if (!sums->unreduced().empty())
-      frame_->names[result.id] =
-          emit_constraint(*this, frame_->names[result.id], frame_->graph->type(result), sums);
+    frame_->names[result.id] = with_pending_sums(frame_->names[result.id], i);
   }
+}
+
+std::string FunctionWriter::with_pending_sums(const std::string& name, size_t i) {
+  const Op& op = *frame_->op;
+  if (frame_->graph != main_graph_ || def(*op.info).sums == Sums::kPlaced) return name;
+  Value result = frame_->graph->result(op, static_cast<uint32_t>(i));
+  ShardingRef sums = sums_->of(result);
+  if (sums->unreduced().empty()) return name;
+  return emit_constraint(*this, name, frame_->graph->type(result), sums);
+}
+
+// Whether an op of the main graph takes an operand whose sums are yet to be made, and its results
+// are none: XLA would have to make the sums by itself, and in later versions refuses to.
+bool FunctionWriter::needs_sums(const Op& op, Value operand) const {
+  if (frame_->graph != main_graph_ || sums_->of(operand)->unreduced().empty()) return false;
+  for (uint32_t i = 0; i < op.num_results; ++i)
+    if (!sums_->of(frame_->graph->result(op, i))->unreduced().empty()) return false;
+  return true;
 }
 
 // The chain that ends in a value. Arguments and constants end none.
@@ -331,6 +349,9 @@ std::string FunctionWriter::in(size_t i) {
   const Op& op = *frame_->op;
   if (def(*op.info).sums == Sums::kPlaced)
     return with_sums(frame_->names[v.id], v, op.attrs->sharding("sharding"));
+  if (needs_sums(op, v))
+    return emit_constraint(*this, frame_->names[v.id], in_types[i],
+                           with_unreduced(sums_->of(v), {}));
   if (frame_->graph == main_graph_ && kept_apart_.contains(op.results_begin))
     return emit_constraint(*this, frame_->names[v.id], in_types[i], sums_->of(v));
   return frame_->guarded ? made_whole(v, static_cast<int64_t>(i)) : frame_->names[v.id];

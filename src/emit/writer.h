@@ -152,6 +152,7 @@ class FunctionWriter final : public EmitCtx {
   void set_token(std::string name) override { token_ = std::move(name); }
   std::string fresh_argument() override;
   std::string_view platform() const override { return module_.options().platform; }
+  std::string with_pending_sums(const std::string& name, size_t i) override;
   bool has_several_devices() const override { return module_.options().devices.size() > 1; }
   std::string mesh(MeshRef mesh) override { return module_.mesh(mesh); }
   std::vector<int64_t> partitions(MeshRef mesh) override { return module_.partitions(mesh); }
@@ -215,6 +216,7 @@ class FunctionWriter final : public EmitCtx {
   std::string with_guards(const HloLine& hlo);
   void guard_operands();
   void find_sums(const Graph& graph);
+  bool needs_sums(const Op& op, Value operand) const;
   std::string made_whole(Value v, int64_t operand);
   std::string with_sums(std::string name, Value v, ShardingRef wanted);
   TypeRef shaped(DType dtype, const Dims& shape) const;

@@ -141,8 +141,9 @@ bool may_be_split(EmitCtx& c) {
   return c.has_several_devices() && (!c.manual_mesh() || is_partly_manual(c));
 }
 
-std::string emit_apart(EmitCtx& c, std::string_view slice, TypeRef type) {
-  return c.line(cat("stablehlo.optimization_barrier ", slice, " : ", mlir_type(type)));
+std::string emit_apart(EmitCtx& c, const std::string& slice, TypeRef type) {
+  return c.line(
+      cat("stablehlo.optimization_barrier ", c.with_pending_sums(slice), " : ", mlir_type(type)));
 }
 
 void check_place_of_effect(EmitCtx& c, std::string_view op) {

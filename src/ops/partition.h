@@ -40,7 +40,7 @@ void check_place_of_effect(EmitCtx& c, std::string_view op);
 // A slice that begins where its operand does, kept apart from it: where the parts of both are
 // equally large, XLA's partitioner has one value for them, and takes copies of one for copies of
 // the other.
-std::string emit_apart(EmitCtx& c, std::string_view slice, TypeRef type);
+std::string emit_apart(EmitCtx& c, const std::string& slice, TypeRef type);
 
 // The axes over which an op sums up its operands, split as the table says: without a word about its
 // result each part holds a summand of it.

@@ -219,12 +219,12 @@ def identity(n, dtype=None):
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """An N by M matrix with ones on and below diagonal `k`, zeros above; float32 by default.
+    """An N by M matrix with ones on and below diagonal `k`, zeros above.
 
     `dtype` is that of the result, the default float dtype if None. Raises OverflowError for a `k`
     beyond the default integer dtype.
     """
-    dtype = requested_dtype("float32" if dtype is None else dtype, "tri")
+    dtype = requested_dtype(float if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
     m = n if M is None else static_int(M, "tri", "M")
     k = _within(k, n, m)

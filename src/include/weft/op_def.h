@@ -208,7 +208,10 @@ class WEFT_API EmitCtx {
   // Declares that the op is a barrier that the compiler must keep.
   virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
-  virtual bool has_several_devices() const = 0;   // arrays may be split over them
+  // The name of a value that becomes result i after further lines. If sums over axes of a mesh are
+  // yet to be made of the result, the compiler is told so of this value.
+  virtual std::string with_pending_sums(const std::string& name, size_t i = 0) = 0;
+  virtual bool has_several_devices() const = 0;  // arrays may be split over them
 
   // The symbol of a mesh in the module, "@mesh".
   virtual std::string mesh(MeshRef mesh) = 0;
