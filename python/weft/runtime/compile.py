@@ -120,8 +120,8 @@ _EFFORTS = {
 }
 
 
-# XLA gives reductions to a library (YNNPACK) that has arrays of up to 8 axes. Of some of 7 and 8 axes
-# it makes arrays with two more, and ends the process (jaxlib 0.10.2 and 0.11;
+# XLA gives reductions to a library (YNNPACK) that has arrays of up to 8 axes. Of some of 7 and 8
+# axes it makes arrays with two more, and ends the process (jaxlib 0.10.2 and 0.11;
 # https://github.com/jax-ml/jax/issues/39257). One axis is left for those that XLA itself adds.
 _MAX_RANK_OF_LIBRARY = 5
 _MANY_AXES = re.compile(rf"tensor<(?:\d+x){{{_MAX_RANK_OF_LIBRARY + 1}}}")
