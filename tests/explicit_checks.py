@@ -304,6 +304,19 @@ def unreduced():
                 assert str(weft.typeof(made)) == "float32[16@x,16]{U:y}", weft.typeof(made)
                 same(weft.reshard(made, P()), left @ right * times)
             same(weft.jit(whole)(sums), left @ right * times)
+        # Where the user says how the result is split, sums are made before what is not linear.
+        both = (left @ right)[:16, :16]
+        for f, expected in (
+            (lambda y: wnp.dot(y, both, out_sharding=P("x")), both @ both),
+            (lambda y: wnp.dot(y, both, out_sharding=part), both @ both),
+            (lambda y: wnp.dot(both, y, out_sharding=P(None, "y")), both @ both),
+            (lambda y: lax.reduce_sum(y, (0,), out_sharding=P("y", unreduced={"x"})), both.sum(0)),
+            (lambda y: weft.sharding.auto_axes(wnp.abs, out_sharding=P("y"))(y), abs(both)),
+            (lambda y: weft.sharding.auto_axes(lambda y: y.T, out_sharding=part)(y), both.T),
+        ):
+            for g in (f, weft.jit(f)):
+                same(weft.reshard(g(sums), P()), expected)
+        same(weft.reshard(sums[::2], P()), both[::2])
         # To sums over other axes than the value stands for, or that an operation does not make.
         rows = weft.reshard(right, P("x"))
         for f, expected in (
