@@ -33,6 +33,8 @@ SMOOTH = [
     "nn.sigmoid({f})", "jnp.square({f})", "lax.rsqrt(1 + {f} * {f})", "jnp.expm1(0.1 * {f})",
     "jnp.clip({f}, -2, 2)", "{f} * 0.5 + 0.25",
     "jnp.logaddexp({f}, {g})", "nn.softplus({f})", "(2 + jnp.sin({f})) ** {g}",
+    "jnp.real(({f} + 1j * {g}) * ({g} - 0.5j)).astype(F)",
+    "jnp.imag(jnp.exp(1j * {f}) / (2 + {g} * 1j)).astype(F)",
 ]  # fmt: skip
 SHARP = [
     "jnp.log({f})", "jnp.sqrt({f})", "{f} / {g}", "1 / {f}",
@@ -332,6 +334,9 @@ class Program:
             (f"jnp.outer({f(n)}, {f(m)})", (n, m)),
             (f"jnp.einsum('bij,bjk->bik', {f(2, n, 3)}, {f(2, 3, 2)})", (2, n, 2)),
             (f"jnp.einsum('ij,kj->ki', {f(n, k)}, {f(m, k)})", (m, n)),
+            (f"jnp.abs(({f(n, k)} + 1j) @ ({f(k, m)} * 1j + 2)).astype(F)", (n, m)),
+            (f"jnp.real(jnp.fft.fft({f(n, m)})).astype(F)", (n, m)),
+            (f"jnp.fft.irfft(jnp.fft.rfft({f(n, m)}) * 0.5j, {m}).astype(F)", (n, m)),
         ])  # fmt: skip
         if math.prod(shape) <= LARGEST:
             self.add(values, depth, "f", shape, f"bound({text})")

@@ -3,9 +3,13 @@ those that it takes as they are: bit for bit what a program without kernels give
 a kernel without being asked.
 """
 
+import functools
+
 import jaxlib
 import numpy as np
+import op_table
 import pytest
+from conftest import EVERYTHING
 
 import weft
 from weft import _core, lax, numpy as wnp
@@ -254,6 +258,119 @@ RANDOM = {
 @pytest.mark.parametrize("name", RANDOM)
 def test_random(name):
     _check(RANDOM[name], np.arange(2 * LANES, dtype=np.uint32).reshape(LANES, 2))
+
+
+def _complex(dtype, *shape, seed=0):
+    """Complex numbers whose parts are sometimes odd."""
+    part = np.float32 if dtype == np.complex64 else np.float64
+    return _sample(part, *shape, seed=seed) + 1j * _sample(part, *shape, seed=seed + 1)
+
+
+OUTSIDE = (  # libraries', or with other last bits
+    "atan", "composite", "custom_linear_solve", "eig", "eigh", "geqp3", "geqrf", "hessenberg",
+    "householder_product", "optimization_barrier", "ormqr", "qr", "schur", "shard_alike", "svd",
+    "tan", "tridiagonal", "tridiagonal_solve",
+)  # fmt: skip
+# What adds or multiplies in another order, or is joined with what stands beside it.
+ROUNDED = ("conv_general_dilated", "dot_general", "fft", "lu", "scatter-mul", "triangular_solve")
+
+
+def _complex_cases():
+    """(name, function, arguments) from the op table: of each op one, or all with WEFT_TESTS=all."""
+    cases = {}
+    for row in op_table.all_rows():
+        for dtype, args in row.cases():
+            is_part = not (EVERYTHING or row.op not in cases) or row.op in OUTSIDE
+            if dtype not in op_table.COMPLEX or is_part or not all(a.size for a in args):
+                continue
+            if all(np.size(x) for x in weft.tree.leaves(row.reference(*args))):
+                cases[f"{row.id}-{len(cases)}" if EVERYTHING else row.op] = row.op, row.call, args
+    return cases
+
+
+COMPLEX_CASES = _complex_cases()
+
+
+@pytest.mark.parametrize("name", COMPLEX_CASES)
+def test_complex_ops(name):
+    """Ops on complex numbers give in a kernel what they give without."""
+    op, function, args = COMPLEX_CASES[name]
+    stacked = [np.stack([a, a]) for a in args]
+    with weft.enable_x64(True):
+        made, in_kernel = _outcome(function, stacked, "always")
+        expected, _ = _outcome(function, stacked, "never")
+    assert in_kernel or op == "conv_general_dilated"  # some are products
+    joins = not jaxlib.__version__.startswith("0.10.")
+    for x, y in zip(made, expected, strict=True):
+        if op in ROUNDED or joins:
+            few = 2e-5 if x.dtype in (np.complex64, np.float32) else 1e-13
+            np.testing.assert_allclose(x, y, few, few * np.max(abs(y), initial=1))
+        else:
+            assert x.tobytes() == y.tobytes(), (x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 12, 15, 16])
+def test_transforms_of_few_points(n, dtype):
+    rng = np.random.default_rng(n)
+    z = (rng.standard_normal((LANES, 3, n)) + 1j * rng.standard_normal((LANES, 3, n))).astype(dtype)
+    half, x = z[..., : n // 2 + 1], z.real.copy()
+    inverse = lambda fft: lambda z: fft.irfft(z, n)
+    for of, arg in (
+        (lambda fft: fft.fft, z), (lambda fft: fft.ifft, z), (lambda fft: fft.rfft, x),
+        (inverse, half), (lambda fft: fft.fft2, z), (lambda fft: fft.ifft2, z),
+        (lambda fft: fft.rfft2, x), (lambda fft: lambda z: fft.irfft2(z, (3, n)), half),
+    ):  # fmt: skip
+        with weft.enable_x64(True):
+            (made,), in_kernel = _outcome(of(wnp.fft), (arg,), "always")
+        assert in_kernel
+        wide = arg.astype(np.complex128 if arg.dtype.kind == "c" else np.float64)
+        expected = np.stack([of(np.fft)(each) for each in wide])
+        error = np.linalg.norm(made - expected) / np.linalg.norm(expected)
+        assert error < 4 * np.finfo(dtype).eps
+
+
+COMPLEX_PROGRAMS = {
+    "gates": lambda z: wnp.tensordot(z[:2, :2], z.reshape(2, 2, 3), ((1,), (0,))),
+    "products": lambda z: z[:, :3] @ z[:3] @ z[:3].conj().T,
+    "steps": lambda z: lax.fori_loop(0, 5, lambda _, z: z + 0.1j * wnp.fft.fft(z), z),
+    "gradient": lambda z: weft.grad(lambda z: wnp.sum(abs(wnp.fft.ifft(z**2)) ** 2))(z),
+    "lanes": lambda z: weft.vmap(lambda row: wnp.fft.irfft(row * wnp.exp(1j * row.real)))(z),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX_PROGRAMS)
+def test_complex_programs(name):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((LANES, 4, 3)) + 1j * rng.standard_normal((LANES, 4, 3))
+    with weft.enable_x64(True):
+        (made,), in_kernel = _outcome(COMPLEX_PROGRAMS[name], (z,), "always")
+        (expected,), _ = _outcome(COMPLEX_PROGRAMS[name], (z,), "never")
+    assert in_kernel
+    np.testing.assert_allclose(made, expected, 1e-12, 1e-12 * abs(expected).max())
+
+
+def test_what_is_computed_again_is_in_kernels():
+    """Barriers of `checkpoint` fall away in kernels; a user's stay, and keep a loop outside."""
+
+    def loss(barrier, w, xs):
+        def step(h, x):
+            h = barrier(wnp.tanh(w @ h + x))
+            return h, h.sum()
+
+        return (lax.scan(weft.checkpoint(step), xs[0], xs)[1] ** 2).sum()
+
+    rng = np.random.default_rng(0)
+    w, xs = rng.standard_normal((4, 4)).astype(np.float32), rng.standard_normal((50, 4))
+    for barrier, is_one in ((lambda x: x, True), (lax.optimization_barrier, False)):
+        slope = weft.jit(weft.grad(functools.partial(loss, barrier)), kernels="always")
+        compiled = slope.lower(w, xs.astype(np.float32)).compile()
+        assert "stablehlo.optimization_barrier" in slope.lower(w, xs.astype("f")).as_text()
+        # Of the two loops, those that are no part of a kernel.
+        main = compiled.as_text().partition("ENTRY")[2]
+        assert main.count(" while(") == (0 if is_one else 2)
+        plain = weft.jit(weft.grad(functools.partial(loss, barrier)), kernels="never")
+        np.testing.assert_allclose(compiled(w, xs.astype("f")), plain(w, xs.astype("f")), 1e-4)
 
 
 # ---- The choice, without being asked

@@ -7,6 +7,7 @@
 #include "ops/hlo_text.h"
 #include "ops/place.h"
 #include "ops/presets.h"
+#include "ops/regions.h"
 
 namespace weft {
 namespace {
@@ -26,6 +27,9 @@ OpDef optimization_barrier_op() {
   OpDef d;
   d.name = "optimization_barrier";
   d.doc = "The operands; the compiler moves no computation from before to after, or back.";
+  // That what is computed again is not found equal to what was computed before, to save memory, is
+  // all that the barrier is there for.
+  d.attrs = {{"prevent_cse", AttrType::kBool, AttrSpec::kHideDefault, false}};
   d.infer = [](const InferCtx& c) { return TypeRefs(c.operands); };
   hands_on(d, behind_barrier);
   d.batch = [](BatchCtx& c) {
@@ -33,6 +37,10 @@ OpDef optimization_barrier_op() {
     for (Value v : c.operands) xs.push_back(c.val(v));
     Vals results = apply(c.op, xs, c.attrs);
     for (size_t i = 0; i < xs.size(); ++i) c.result(results[i], c.dim(i));
+  };
+  // XLA takes no barriers in kernels if it is to keep them. What a kernel computes is small.
+  d.for_kernel = [](RuleCtx& c) {
+    return c.attr().boolean("prevent_cse") ? vals_of(c.b, c.operands) : Vals();
   };
   d.emit = [](EmitCtx& c) {
     if (c.size() == 0) return;

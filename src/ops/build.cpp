@@ -218,8 +218,9 @@ Val dot_general(Val x, Val y, const DotDims& dims, std::optional<DType> preferre
                       {"preferred_element_type", preferred_element_type.value_or(x.dtype())}}));
 }
 
-Vals optimization_barrier(std::span<const Val> xs) {
-  return append(*xs[0].builder, op_named<"optimization_barrier">(), xs, nullptr);
+Vals optimization_barrier(std::span<const Val> xs, bool prevent_cse) {
+  const OpDef& op = op_named<"optimization_barrier">();
+  return append(*xs[0].builder, op, xs, make_attrs(op, {{"prevent_cse", prevent_cse}}));
 }
 
 #undef WEFT_OP

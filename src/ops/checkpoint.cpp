@@ -5,6 +5,7 @@
 
 #include "ops/call.h"
 #include "ops/families.h"
+#include "ops/presets.h"
 #include "ops/recompute.h"
 #include "weft/build.h"
 #include "weft/custom_rules.h"
@@ -85,7 +86,7 @@ void transpose_checkpoint(TransposeCtx& c) {
   if (c.attr().boolean("prevent_cse")) {
     Vals args;
     for (Value v : t.args) args.push_back(c.val(v));
-    args = optimization_barrier(args);
+    args = optimization_barrier(args, true);
     for (size_t i = 0; i < args.size(); ++i) t.args[i] = args[i].value;
   }
   add_cotangents(c, *t.transposed, call(c, t.args, t.transposed->graph));
@@ -118,6 +119,7 @@ void register_checkpoint(OpRegistry& r) {
   d.attrs = AttrSchema(std::move(attrs));
   d.graph_linearize = linearize_checkpoint;
   d.transpose = transpose_checkpoint;
+  d.in_kernel = is_same_in_kernel;
   r.add(std::move(d));
 
   OpDef name;

@@ -144,6 +144,11 @@ bool is_plain_product(TypeRef lhs, TypeRef rhs, TypeRef out, const AttrRecord& a
   return attrs.is_none("precision") && lhs->dtype() == dtype && rhs->dtype() == dtype &&
          contains(kFloats, dtype) && info(dtype).bits >= 32;
 }
+// The same of complex numbers.
+bool is_complex_product(TypeRef lhs, TypeRef rhs, TypeRef out, const AttrRecord& attrs) {
+  return attrs.is_none("precision") && is_complex(out->dtype()) && lhs->dtype() == out->dtype() &&
+         rhs->dtype() == out->dtype();
+}
 bool is_plain_product(EmitCtx& c) {
   return is_plain_product(c.in_type(0), c.in_type(1), c.out_type(), c.attr());
 }
@@ -279,7 +284,9 @@ GraphRef graph_of_small_product(const EmitCtx& c, const DotDims& d) {
 constexpr int64_t kMostTermsInKernel = 32, kMostProductsInKernel = 1 << 14;
 
 Vals product_for_kernel(RuleCtx& c) {
-  if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr())) return {};
+  if (!is_plain_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr()) &&
+      !is_complex_product(c.in_types[0], c.in_types[1], c.out_types[0], c.attr()))
+    return {};
   DotDims d = dot_dims(c.attr());
   ProductSizes n = sizes_of(c.in_types[0], c.in_types[1], d);
   if (n.terms == 0 || n.terms > kMostTermsInKernel || n.products() > kMostProductsInKernel)

@@ -2,6 +2,7 @@
 // numbers to complex numbers. A spectrum of real numbers is hermitian, so RFFT gives, and IRFFT
 // takes, only its first n / 2 + 1 elements along the last axis.
 #include <cmath>
+#include <numbers>
 
 #include "ops/addressing.h"
 #include "ops/axes.h"
@@ -9,6 +10,7 @@
 #include "ops/hlo_text.h"
 #include "ops/place.h"
 #include "ops/presets.h"
+#include "weft/held.h"
 
 namespace weft {
 namespace {
@@ -135,6 +137,91 @@ void emit_fft(EmitCtx& c) {
   });
 }
 
+// ---- In kernels: products with matrices of roots of unity
+
+// XLA's transforms are calls of a library. Of few points a product with all roots takes less.
+constexpr int64_t kMostPointsInKernel = 16;
+
+// The cosine and the sine of m / n of a turn; exact where they are 0 or 1.
+std::pair<double, double> root_of_unity(int64_t m, int64_t n) {
+  m %= n;
+  constexpr std::pair<double, double> kQuarters[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+  if (4 * m % n == 0) return kQuarters[4 * m / n];
+  double angle = 2 * std::numbers::pi * static_cast<double>(m) / static_cast<double>(n);
+  return {std::cos(angle), std::sin(angle)};
+}
+
+// The matrix of entry(row, column), in the dtype of x.
+template <typename Entry>
+Val matrix_like(Val x, int64_t rows, int64_t columns, Entry&& entry) {
+  std::vector<Literal> entries;
+  for (int64_t j = 0; j < rows; ++j)
+    for (int64_t k = 0; k < columns; ++k) entries.push_back(make_literal(x.dtype(), entry(j, k)));
+  const OpDef& op = op_named<"constant">();
+  ObjectRef value = make_constant(x.dtype(), entries);
+  Value made = x.builder->add(op, {}, AttrRecord::make(op.name, op.attrs, {{"value", value}}))[0];
+  return reshape({x.builder, made}, {rows, columns});
+}
+
+// Sums along the last axis of x.
+Val times(Val x, Val matrix) {
+  return dot_general(x, matrix, {.lhs_contract = {x.rank() - 1}, .rhs_contract = {0}});
+}
+
+struct Parts {
+  Val re, im;
+};
+
+Parts transformed(const Parts& z, int axis, bool inverse) {
+  int last = z.re.rank() - 1;
+  Val re = move_axis(z.re, axis, last), im = move_axis(z.im, axis, last);
+  int64_t n = re.shape().back();
+  double scale = inverse ? 1.0 / static_cast<double>(n) : 1;
+  auto cosine = [&](int64_t j, int64_t k) { return scale * root_of_unity(j * k, n).first; };
+  auto sine = [&](int64_t j, int64_t k) {
+    return (inverse ? scale : -scale) * root_of_unity(j * k, n).second;
+  };
+  Val c = matrix_like(re, n, n, cosine), s = matrix_like(re, n, n, sine);
+  return {move_axis(times(re, c) - times(im, s), last, axis),
+          move_axis(times(re, s) + times(im, c), last, axis)};
+}
+
+// Of real numbers, along the last axis.
+Parts halved_spectrum(Val x) {
+  int64_t n = x.shape().back(), half = n / 2 + 1;
+  auto cosine = [&](int64_t j, int64_t k) { return root_of_unity(j * k, n).first; };
+  auto sine = [&](int64_t j, int64_t k) { return -root_of_unity(j * k, n).second; };
+  return {times(x, matrix_like(x, n, half, cosine)), times(x, matrix_like(x, n, half, sine))};
+}
+
+// n real numbers of their halved spectrum along the last axis, in which most elements stand for
+// two.
+Val of_halved_spectrum(const Parts& z, int64_t n) {
+  int64_t half = n / 2 + 1;
+  auto weight = [&](int64_t k) {
+    return (k == 0 || 2 * k == n ? 1.0 : 2.0) / static_cast<double>(n);
+  };
+  auto cosine = [&](int64_t k, int64_t j) { return weight(k) * root_of_unity(j * k, n).first; };
+  auto sine = [&](int64_t k, int64_t j) { return -weight(k) * root_of_unity(j * k, n).second; };
+  return times(z.re, matrix_like(z.re, half, n, cosine)) +
+         times(z.im, matrix_like(z.im, half, n, sine));
+}
+
+Vals fft_for_kernel(RuleCtx& c) {
+  const Dims& lengths = lengths_of(c.attr());
+  if (std::ranges::any_of(lengths, [](int64_t n) { return n == 0 || n > kMostPointsInKernel; }))
+    return {};
+  auto kind = static_cast<FftKind>(c.attr().integer("fft_type"));
+  Val x = c.x(0);
+  int last = x.rank() - 1, first = x.rank() - static_cast<int>(lengths.size());
+  Parts z = kind == kRfft ? halved_spectrum(x) : Parts{real(x), imag(x)};
+  bool is_inverse = kind == kIfft || kind == kIrfft;
+  int end = kind == kFft || kind == kIfft ? last + 1 : last;
+  for (int axis = first; axis < end; ++axis) z = transformed(z, axis, is_inverse);
+  if (kind == kIrfft) return {of_halved_spectrum(z, lengths.back())};
+  return {complex(z.re, z.im)};
+}
+
 OpDef fft_op() {
   OpDef d;
   d.name = "fft";
@@ -146,6 +233,7 @@ OpDef fft_op() {
   linear(d, transpose_fft);
   d.batch = batch_fft;
   d.emit = emit_fft;
+  d.for_kernel = fft_for_kernel;
   d.cost = [](const CostCtx& c) {
     double n = static_cast<double>(product(lengths_of(*c.attrs)));
     bool real = c.attrs->integer("fft_type") >= kRfft;

@@ -74,7 +74,7 @@ bool is_same_in_kernel(const CostCtx& c) {
     DType d = type->dtype();
     bool is_wide_int = is_integer(d) && info(d).bits >= 8;
     return type->num_elements() > 0 &&
-           (d == DType::kF32 || d == DType::kF64 || is_bool(d) || is_wide_int);
+           (d == DType::kF32 || d == DType::kF64 || is_complex(d) || is_bool(d) || is_wide_int);
   };
   return std::ranges::all_of(c.in_types, fits) && std::ranges::all_of(c.out_types, fits);
 }

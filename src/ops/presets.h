@@ -77,7 +77,7 @@ JvpArgRule no_derivative(std::string op, std::string argument);
 // Replaces the (single) result by v: a scalar v is broadcast.
 Vals replacement(const SimplifyCtx& c, Val v);
 // The InKernelRule of ops that a kernel computes as a program does, bit for bit: of float32,
-// float64, bool, and integers of 8 bits and more, and of no empty arrays.
+// float64, complex numbers, bool, and integers of 8 bits and more, and of no empty arrays.
 bool is_same_in_kernel(const CostCtx& c);
 // Bytes read and written, no flops.
 Cost cost_bytes(const CostCtx& c);

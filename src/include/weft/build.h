@@ -92,8 +92,11 @@ struct ScanParts {
 WEFT_API Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body,
                         const ScanParts& parts);
 
+// At least one value. `prevent_cse`: the barrier only keeps what is computed again from being found
+// equal to what was computed before.
+WEFT_API Vals optimization_barrier(std::span<const Val> xs, bool prevent_cse = false);
+
 // Reductions.
-WEFT_API Vals optimization_barrier(std::span<const Val> xs);  // at least one
 WEFT_API Val reduce_sum(Val x, const Dims& axes);
 WEFT_API Val reduce_max(Val x, const Dims& axes);
 WEFT_API Val reduce_min(Val x, const Dims& axes);

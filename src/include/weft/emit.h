@@ -69,10 +69,10 @@ WEFT_API uint64_t expanded_ops(const Graph& graph);
 // Throws kDepth if XLA would not come to an end with the program.
 WEFT_API void check_expansion(const Graph& graph);
 
-// A module, and what whoever compiles it has to know.
 // Where a module has optimization barriers that the compiler must not drop.
 enum class Barriers : uint8_t { kNone, kOutsideOfLoops, kAnywhere };
 
+// A module, and what whoever compiles it has to know.
 struct EmittedModule {
   std::string text;
   std::vector<HostCallback> callbacks;  // by number
