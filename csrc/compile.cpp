@@ -184,7 +184,7 @@ GraphRef rolled(const GraphRef& graph, const Places& places, Cut cut, Program& p
       made = loops->graph;
     }
     Packed arrays = pack(made, PackOptions::for_speed());
-    program.num_packed = arrays.num_saved;
+    program.cost.packed = arrays.num_saved;
     if (arrays.graph == graph) return graph;
     // A loop, or an array, lets more be made at once than what it stands for did.
     return run_passes(arrays.graph, std::vector<std::string>{"dce", "canonicalize", "dce"});
@@ -325,7 +325,9 @@ size_t count_ops(const Graph& graph) {
 
 // Of a program whose modules were there before a load, or are what has been loaded since.
 static CompileCost cost_of(const Program& program, double optimize_seconds, uint64_t loads_before) {
-  CompileCost cost{.optimize = optimize_seconds, .ops = count_ops(*program.optimized)};
+  CompileCost cost = program.cost;
+  cost.optimize = optimize_seconds;
+  cost.ops = count_ops(*program.optimized);
   auto add = [&](const Executable& e) {
     ++cost.modules;
     const Origin& origin = e.origin();
@@ -343,9 +345,6 @@ static CompileCost cost_of(const Program& program, double optimize_seconds, uint
   cost.blocks = program.steps ? cost.modules : 0;
   cost.loops = program.loops.size();
   for (const Rolled::Loop& loop : program.loops) cost.rolled += loop.num_ops;
-  cost.packed = program.num_packed;
-  cost.kernels = program.kernels.size();
-  for (const Kernels::Kernel& kernel : program.kernels) cost.in_kernels += kernel.num_ops;
   return cost;
 }
 
@@ -398,7 +397,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
     std::vector<Module> modules;
     auto add = [&](const GraphRef& of, Places at, std::vector<int> donations, std::string name) {
       Kernels made = with_kernels(of, at, options.how.kernels);
-      program->kernels.insert(program->kernels.end(), made.kernels.begin(), made.kernels.end());
+      std::ranges::move(made.kernels, std::back_inserter(program->cost.kernels));
       modules.push_back({std::move(made.graph), std::move(at), std::move(donations),
                          std::move(name), options.how.xla_options, is_on(kFastArithmetic),
                          made.unroll});

@@ -62,10 +62,10 @@ struct CompileCost {
   double optimize = 0, emit = 0, compile = 0;  // seconds, of modules those of all of them
   size_t ops = 0;                              // of the optimised graph, with those it holds
   size_t modules = 0, in_memory = 0, from_disk = 0;
-  size_t blocks = 0;                   // of the modules, those that are blocks
-  size_t rolled = 0, loops = 0;        // operations that became loops, and these
-  size_t packed = 0;                   // operations fewer in loops, of arrays in place of numbers
-  size_t in_kernels = 0, kernels = 0;  // operations that are parts of kernels, and these
+  size_t blocks = 0;             // of the modules, those that are blocks
+  size_t rolled = 0, loops = 0;  // operations that became loops, and these
+  size_t packed = 0;             // operations fewer in loops, of arrays in place of numbers
+  std::vector<Kernels::Kernel> kernels = {};
 };
 
 // A graph made ready to run: inputs that no op uses are not passed, outputs that are inputs are
@@ -75,8 +75,6 @@ struct Program {
   std::shared_ptr<const Steps> steps = nullptr;
   GraphRef optimized;
   std::vector<Rolled::Loop> loops = {};  // that what repeats in it was rolled into
-  uint32_t num_packed = 0;               // operations that packing spares loops
-  std::vector<Kernels::Kernel> kernels = {};
   // Makes the last inputs of the executable, of constants; null if there are none.
   std::shared_ptr<Prologue> prologue = nullptr;
   std::vector<uint32_t> kept;     // inputs passed to the executable

@@ -147,17 +147,21 @@ uint64_t functions_of_same_code(PyObject* function, bool add) {
   return 0;
 }
 
+Ref kernel_object(const Kernels::Kernel& kernel) {
+  return Ref::checked(Py_BuildValue("(KddN)", static_cast<unsigned long long>(kernel.num_ops),
+                                    kernel.saved, kernel.apart, loc_object(kernel.loc).release()));
+}
+
 Ref compilation_object(const Compilation& c) {
   const CompileCost& cost = c.cost;
   return Ref::checked(Py_BuildValue(
-      "(sdddKKKKKKKKKK)", c.why.c_str(), cost.optimize, cost.emit, cost.compile,
+      "(sdddKKKKKKKKN)", c.why.c_str(), cost.optimize, cost.emit, cost.compile,
       static_cast<unsigned long long>(cost.ops), static_cast<unsigned long long>(cost.modules),
       static_cast<unsigned long long>(cost.in_memory),
       static_cast<unsigned long long>(cost.from_disk), static_cast<unsigned long long>(cost.blocks),
       static_cast<unsigned long long>(cost.rolled), static_cast<unsigned long long>(cost.loops),
       static_cast<unsigned long long>(cost.packed),
-      static_cast<unsigned long long>(cost.in_kernels),
-      static_cast<unsigned long long>(cost.kernels)));
+      list_of(cost.kernels, kernel_object).release()));
 }
 
 Ref miss_object(const Miss& miss) {

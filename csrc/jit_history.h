@@ -14,6 +14,9 @@
 
 namespace weft::py {
 
+// (operations, seconds that it saves, seconds without it, the user's line or None).
+Ref kernel_object(const Kernels::Kernel& kernel);
+
 // A program made of a trace.
 struct Compilation {
   std::string why;  // it was compiled again; empty for the first program of the trace

@@ -12,6 +12,7 @@
 #include "graph_object.h"
 #include "jit.h"
 #include "jit_compiled.h"
+#include "jit_history.h"
 #include "prologue.h"
 #include "run.h"
 #include "sharding_object.h"
@@ -171,12 +172,12 @@ void bind_stages(nb::module_& m) {
                        out.append(nb::make_tuple(loop.num_ops, loop.length, loop.unroll));
                      return out;
                    })
-      // (operations, seconds that it saves) of each.
+      // (operations, seconds that it saves, seconds without it, the user's line or None) of each.
       .def_prop_ro("kernels",
                    [](const ProgramObject& p) {
                      nb::list out;
-                     for (const Kernels::Kernel& kernel : p.program->kernels)
-                       out.append(nb::make_tuple(kernel.num_ops, kernel.seconds));
+                     for (const Kernels::Kernel& kernel : p.program->cost.kernels)
+                       out.append(take(kernel_object(kernel)));
                      return out;
                    })
       // None, or (graph, the inputs of the program that it takes, bytes of its results,

@@ -190,3 +190,22 @@ def test_setting_in_the_environment(run_python):
         assert weft.config.weft_explain_cache_misses
     """
     assert run_python(code, WEFT_EXPLAIN="1") == ""
+
+
+def test_kernels_are_named():
+    def walk(x):
+        step = lambda x, _: (weft.numpy.sin(x) * 0.5 + x[::-1], x.sum())
+        return weft.lax.scan(step, x, None, length=100)
+
+    f = weft.jit(walk)
+    f(np.ones(8, np.float32))
+    (made,) = f.explain().events[-1].programs
+    (kernel,) = made.kernels
+    assert kernel.num_ops >= 4
+    assert 0 < kernel.seconds < kernel.apart < 1e-3
+    assert "test_explain.py" in kernel.line and "(walk)" in kernel.line
+    assert f"kernel at {kernel.line}: {kernel.num_ops} operations" in str(f.explain())
+    assert f.lower(np.ones(8, np.float32)).compile().kernels == [kernel]
+    never = weft.jit(walk, kernels="never")
+    never(np.ones(8, np.float32))
+    assert not never.explain().events[-1].programs[-1].kernels

@@ -12,6 +12,7 @@ from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 
 _LONGEST = 80  # letters of a static value
+_MOST_KERNELS = 8  # of a program that are shown one by one
 _CAUSES = {
     "first": "first call",
     "cleared": "first call since the caches were cleared",
@@ -27,6 +28,27 @@ _CAUSES = {
 }
 
 
+class Kernel(NamedTuple):
+    """A part of a program that XLA emits as one function.
+
+    Attributes: num_ops (how many operations it has, those of its loops counted once), seconds (of a
+    call that it saves, by estimate), apart (seconds that its operations take one by one, by
+    estimate), line (the user's, of the operation that takes most of them, "file.py:12 (f)", or
+    None).
+    """
+
+    num_ops: int
+    seconds: float
+    apart: float
+    line: str | None
+
+    def __str__(self):
+        where = f" at {self.line}" if self.line else ""
+        now, before = (1e6 * seconds for seconds in (self.apart - self.seconds, self.apart))
+        size = _count(self.num_ops, "operation")
+        return f"kernel{where}: {size}, {now:.0f} us in place of {before:.0f} by estimate"
+
+
 class Made(NamedTuple):
     """A program that a trace was made into.
 
@@ -35,9 +57,8 @@ class Made(NamedTuple):
     XLA was to compile), in_memory and from_disk (how many of them were there already), blocks (how
     many of them are blocks; see the parameter `compile` of `jit`), rolled (how many operations
     became loops, as they repeat), loops (how many loops), packed (how many operations fewer loops
-    have, as they work on arrays where they worked on many small values), in_kernels (how many
-    operations run as parts of kernels, loops counted once; see the parameter `kernels` of `jit`),
-    kernels (how many kernels).
+    have, as they work on arrays where they worked on many small values), kernels (a list of those
+    that are part of it; see the parameter `kernels` of `jit`).
     """
 
     why: str
@@ -52,8 +73,7 @@ class Made(NamedTuple):
     rolled: int
     loops: int
     packed: int
-    in_kernels: int
-    kernels: int
+    kernels: list[Kernel]
 
     @property
     def source(self) -> str:
@@ -73,7 +93,8 @@ class Made(NamedTuple):
         if self.packed:
             size += f", {_count(self.packed, 'operation')} fewer as small values became arrays"
         if self.kernels:
-            size += f", {_count(self.kernels, 'kernel')} of {self.in_kernels} operations"
+            inside = sum(kernel.num_ops for kernel in self.kernels)
+            size += f", {_count(len(self.kernels), 'kernel')} of {inside} operations"
         stages = [("optimise", self.optimize), ("emit", self.emit), ("XLA", self.compile)]
         if self.source == "nothing":
             text = "compiled: nothing is left to compute"
@@ -91,6 +112,11 @@ class Made(NamedTuple):
         return f"{text}, as {self.why}" if self.why else text
 
     _total = property(lambda self: self.optimize + self.emit + self.compile)
+
+    def _lines(self):
+        """Its text, and that of its largest kernels."""
+        largest = sorted(self.kernels, key=lambda kernel: -kernel.seconds)[:_MOST_KERNELS]
+        return [str(self), *(f"  {kernel}" for kernel in largest)]
 
 
 class Event(NamedTuple):
@@ -121,7 +147,7 @@ class Event(NamedTuple):
         text = f"{how} in {_time(self.trace)}, {_count(self.operations, 'operation')}"
         if self.nested:
             text += ", within another trace"
-        return [text, *map(str, self.programs)]
+        return [text, *(line for program in self.programs for line in program._lines())]
 
 
 @public_methods
@@ -201,11 +227,16 @@ def missed_line(fun, miss):
 
 def made_line(name, made):
     """What it tells of a compilation."""
-    return f"{name}: {Made(*made)}"
+    return f"{name}: {_made(made)}"
+
+
+def _made(values):
+    *counts, kernels = values
+    return Made(*counts, [Kernel(*kernel) for kernel in kernels])
 
 
 def _event(fun, miss):
-    programs = [Made(*made) for made in miss["compilations"]]
+    programs = [_made(made) for made in miss["compilations"]]
     reasons = _reasons(fun, miss)
     return Event(
         *(miss["line"], miss["cause"], reasons, miss["seconds"], miss["ops"]),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from weft._communication import Communication
+    from weft._explain import Kernel
 
 
 def _own_dtype(dtype):
@@ -746,14 +747,6 @@ class Loop(NamedTuple):
     unroll: int
 
 
-class Kernel(NamedTuple):
-    """A part of a program that XLA emits as one function: how many operations it has, those of its
-    loops counted once, and the seconds that a call takes less, by estimate."""
-
-    num_ops: int
-    seconds: float
-
-
 class Prologue(NamedTuple):
     """What a program computes once for its constants, as a program of its own.
 
@@ -886,8 +879,10 @@ class Compiled(_Stage):
         return [Loop(*loop) for loop in self._program.loops]
 
     @property
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> "list[Kernel]":
         """The parts that run as one function each; see `jit`."""
+        from weft._explain import Kernel  # when asked for
+
         return [Kernel(*kernel) for kernel in self._program.kernels]
 
     @property

@@ -438,8 +438,14 @@ class KernelChooser {
     Chains chains;
     bool in_loop = false, is_kernel = false;
     Values inputs, outputs;
+    Loc loc = kNoLoc;  // of the op that takes `most` seconds
+    double most = 0;
 
     void add(uint32_t op, const Toll& x) {
+      if (Loc at = graph.op(op).loc; at != kNoLoc && x.all() >= most) {
+        loc = at;
+        most = x.all();
+      }
       ops.push_back(op);
       toll.add(x);
       toll.chain = std::max(toll.chain, chains.add(graph.op(op), x.chain));
@@ -703,7 +709,8 @@ GraphRef KernelChooser::rewritten(const GraphRef& graph, double times, bool in_l
         b.set_loc(graph->op(region.ops.front()).loc);
         Values made = b.add(kernel_op, map(region.inputs), attrs);
         for (size_t i = 0; i < region.outputs.size(); ++i) map.set(region.outputs[i], made[i]);
-        kernels_.push_back({count_ops(*kernel), times * region.toll.saved()});
+        kernels_.push_back({count_ops(*kernel), times * region.toll.all(),
+                            times * region.toll.saved(), region.loc});
         in_kernels_.add(region.toll, times);
         changed = true;
         continue;
