@@ -7,7 +7,7 @@ text, when somebody asks.
 from typing import Any, NamedTuple
 
 from weft._settings import SETTINGS
-from weft._staging import _function_name, describe_argument, describe_position
+from weft._staging import Kernel, _function_name, describe_argument, describe_position
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 
@@ -26,27 +26,6 @@ _CAUSES = {
     "now while another function is traced",
     "stored": "first call in this process; another one had stored the trace",
 }
-
-
-class Kernel(NamedTuple):
-    """A part of a program that XLA emits as one function.
-
-    Attributes: num_ops (how many operations it has, those of its loops counted once), seconds (of a
-    call that it saves, by estimate), apart (seconds that its operations take one by one, by
-    estimate), line (the user's, of the operation that takes most of them, "file.py:12 (f)", or
-    None).
-    """
-
-    num_ops: int
-    seconds: float
-    apart: float
-    line: str | None
-
-    def __str__(self):
-        where = f" at {self.line}" if self.line else ""
-        now, before = (1e6 * seconds for seconds in (self.apart - self.seconds, self.apart))
-        size = _count(self.num_ops, "operation")
-        return f"kernel{where}: {size}, {now:.0f} us in place of {before:.0f} by estimate"
 
 
 class Made(NamedTuple):
