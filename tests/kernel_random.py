@@ -11,6 +11,7 @@ usage: kernel_random.py FIRST COUNT      compares values, derivatives and batche
 
 import math
 import sys
+from collections import Counter
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -21,6 +22,7 @@ FLOATS = ("float32", "float32", "float32", "float32", "float64", "float16", "bfl
 WHOLES = ("int32", "int32", "uint32", "int8", "uint8", "int16", "uint16")
 WIDE_WHOLES = ("int64", "uint64", "int32", "uint8")
 SIZES = (1, 2, 3, 4, 5, 8, 12)
+SEEN = Counter()  # kernels, of all programs of the process
 # The most elements of a value, and the most lines of a program with its loops.
 LARGEST, LONGEST = 64, 30
 
@@ -599,9 +601,10 @@ def mismatch(seed):
     with weft.enable_x64(program.float == "float64"):
         for form, f in forms(weft, program, scope(program)).items():
             without = weft.jit(f, kernels="never")
+            within = weft.jit(f, kernels="always").lower(*plain).compile()
+            SEEN["kernels"] += len(within.kernels)
             got, wanted = (
-                [np.asarray(x) for x in weft.tree.leaves(g(*plain))]
-                for g in (weft.jit(f, kernels="always"), without)
+                [np.asarray(x) for x in weft.tree.leaves(g(*plain))] for g in (within, without)
             )
             if all(map(is_same, got, wanted)):
                 continue
@@ -629,3 +632,4 @@ if __name__ == "__main__":
     else:
         first, count = map(int, sys.argv[1:])
         program_runs.run(first, count, mismatch, lambda seed: described(Program(seed)))
+        print(f"{SEEN['kernels']} kernels", file=sys.stderr)

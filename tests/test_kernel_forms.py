@@ -406,6 +406,12 @@ def _loop(step, x, trips=101):
         (lambda x: x * 0.9 + x.sum(1, keepdims=True), (8, 63), False),
         # Of arrays that are stacked, each has a branch.
         (lambda x: wnp.stack([x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], 1) * 0.5, (32, 4), True),
+        # LLVM makes no vectors of what reads long rows that are put together, but of unrolled loops;
+        # those across rows lose.
+        (lambda x: (wnp.roll(x, 1) - x + wnp.roll(x, -1)) * 0.5, (512,), True),
+        (lambda x: wnp.roll(x, 1, 1) - 0.5 * x, (32, 32), True),
+        (lambda x: sum(wnp.roll(x, n, a) for a in (0, 1) for n in (1, -1)) * 0.2, (32, 32), True),
+        (lambda x: wnp.roll(x, 1, 0) - 0.5 * x, (32, 32), False),
         # Rows that fill no vector of an unrolled loop are computed number by number.
         (lambda x: wnp.exp(-x), (8, 8), False),
         # Products of small matrices have no loops.

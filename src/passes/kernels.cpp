@@ -60,6 +60,8 @@ constexpr double kMinGain = 0.05;
 constexpr double kMinUnrolled = 0.05, kMinUnrolledThunks = 0.2, kMinSecondsUnrolled = 4e-6;
 // Elements of arrays over which loops are unrolled anyway, as XLA or a library writes them so.
 constexpr double kMostUnrolled = 1 << 14;
+// Rows that are put together of parts, of fewer numbers, gain nothing from it.
+constexpr int64_t kShortestJoined = 16;
 
 // What a run of ops takes, as steps of a program and as part of a kernel.
 struct Toll {
@@ -95,10 +97,21 @@ struct Toll {
   bool gains() const { return saved() > kMinGain * all(); }
 };
 
+// Whether an op puts long rows together of parts.
+bool joins_rows(const Graph& graph, const Op& op) {
+  if (op.info != &op_named<"concatenate">() || op.num_operands < 2) return false;
+  TypeRef type = graph.result_types(op)[0];
+  return op.attrs->integer("dimension") == type->rank() - 1 &&
+         type->shape().back() >= kShortestJoined;
+}
+
 // How values are used, as far as XLA goes by it when it fuses what makes them.
 struct Uses {
   explicit Uses(const Graph& graph)
-      : count(graph.num_values()), copies(graph.num_values()), is_output(graph.num_values()) {
+      : count(graph.num_values()),
+        copies(graph.num_values()),
+        is_output(graph.num_values()),
+        beside_join(graph.num_values()) {
     for (Value v : graph.outputs()) {
       if (v.is_literal()) continue;
       is_output[v.id] = true;
@@ -117,13 +130,34 @@ struct Uses {
         copies[v.id] += of_op;
       }
     }
+    find_joins(graph);
   }
   std::vector<uint32_t> count;
   // How many steps make a value if it is made in each that reads it, by way of what is cheap.
   std::vector<double> copies;
   std::vector<bool> is_output;
+  // What is made element by element of rows that are put together of parts, and what is made for
+  // that alone: LLVM makes no vectors of it, unless it unrolls the loop.
+  std::vector<bool> beside_join;
 
  private:
+  void find_joins(const Graph& graph) {
+    for (const Op& op : graph.ops()) {
+      bool reads = joins_rows(graph, op);
+      for (Value v : graph.operands(op))
+        reads |= def(*op.info).elementwise && !v.is_literal() && beside_join[v.id];
+      for (uint32_t r = 0; r < op.num_results; ++r) beside_join[op.results_begin + r] = reads;
+    }
+    std::vector<bool> other_use = is_output;
+    for (size_t i = graph.ops().size(); i-- > 0;) {
+      const Op& op = graph.op(static_cast<uint32_t>(i));
+      uint32_t result = op.results_begin;
+      bool is_line = def(*op.info).elementwise;
+      if (is_line && count[result] > 0 && !other_use[result]) beside_join[result] = true;
+      for (Value v : graph.operands(op))
+        if (!v.is_literal() && !(is_line && beside_join[result])) other_use[v.id] = true;
+    }
+  }
   static bool is_copied(const Graph& graph, const Op& op) {
     if (op.attrs && takes_graphs(*op.info)) return false;
     Cost cost = op_cost(graph, op);
@@ -313,7 +347,7 @@ class Tolls {
 
   // What unrolled loops spare of an op of a kernel: they take several vectors at once, and compute
   // what is left of a row number by number. Pieces that are put together have a branch for each.
-  static double unrolled(const Graph& graph, const Op& op, const Cost& cost) {
+  static double unrolled(const Graph& graph, const Op& op, const Cost& cost, bool beside_join) {
     TypeRef type = graph.result_types(op)[0];
     int64_t row = type->rank() ? type->shape().back() : 1;
     auto elements = static_cast<double>(type->num_elements());
@@ -325,8 +359,10 @@ class Tolls {
         if (static_cast<double>(t->num_elements()) > kMostUnrolled) return 0;
         pieces += t->rank() > 0;
       }
-      bool is_short = row <= machine::kVector && pieces > 1;
-      return is_short ? elements * (pieces - 1) * machine::kUnrolledPiece : 0;
+      if (pieces <= 1) return 0;
+      if (row <= machine::kVector) return elements * (pieces - 1) * machine::kUnrolledPiece;
+      if (beside_join) return elements * machine::kUnrolledJoin;
+      return op.info == &op_named<"concatenate">() ? elements * machine::kUnrolledJoinAcross : 0;
     }
     if (elements <= 1) return 0;
     int64_t vector = 4 * machine::kVector * type->num_elements() / type->num_bytes();
@@ -334,9 +370,10 @@ class Tolls {
     auto part = [&](int64_t numbers) {
       return static_cast<double>(numbers) / static_cast<double>(row);
     };
-    return part(row - left) * cost.flops * machine::kUnrolledFlop -
-           part(left - row % vector) *
-               (cost.flops * machine::kFlopAlone + cost.transcendentals * machine::kFunctionAlone);
+    double spared = part(row - left) * cost.flops * machine::kUnrolledFlop;
+    if (beside_join) return spared;
+    return spared - part(left - row % vector) * (cost.flops * machine::kFlopAlone +
+                                                 cost.transcendentals * machine::kFunctionAlone);
   }
 
   // The same of a reduction: running ones have an inner loop, and those across rows of at least
@@ -390,7 +427,7 @@ class Tolls {
     int64_t elements = graph.result_types(op)[0]->num_elements();
     if (cost.transcendentals > 0 && elements > 1)
       toll.together += machine::kFunctionAlone * static_cast<double>(elements % machine::kVector);
-    toll.unrolled = unrolled(graph, op, cost);
+    toll.unrolled = unrolled(graph, op, cost, uses.beside_join[op.results_begin]);
     if (cost.flops > 0 && !d.elementwise)
       toll.unrolled_apart = unrolled_sum(graph, op, cost, 0, machine::kVector);
     toll.compute = machine::seconds_of_work(cost, machine::kFunction);

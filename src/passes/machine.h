@@ -40,8 +40,10 @@ inline constexpr double kSolverCall = 1e-6, kSolverFlop = 2e-9;
 inline constexpr int kVector = 8, kUnrolledVectors = 8;
 inline constexpr double kFlopAlone = 1e-10, kFunctionAlone = 4e-9;
 // What unrolled loops spare of an operation in a sum, of others, and of an element for each array
-// that may hold it.
+// that may hold it; of an element of a long row that is put together of parts along its axis, and
+// across rows, where they lose.
 inline constexpr double kUnrolledSum = 1e-9, kUnrolledFlop = 2e-11, kUnrolledPiece = 5e-10;
+inline constexpr double kUnrolledJoin = 2.5e-10, kUnrolledJoinAcross = -1.2e-10;
 
 // A thunk of a large program, which threads share, and an iteration of a loop of such; an array
 // that a program reads besides; a slice that an iteration reads or writes of a stacked array, in
