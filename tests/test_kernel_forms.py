@@ -425,6 +425,22 @@ def test_loops_are_unrolled_where_that_pays(step, shape, unrolls, unrolled):
     assert unrolled == [unrolls]
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_short_loops_are_unrolled_where_their_length_is_not_known(is_known, unrolled):
+    """Small gains are worth the longer compilation in loops that may be long."""
+
+    def step(x):
+        return wnp.stack([0.9 * x[1] - 0.1 * x[0], 0.5 * x[0] * x[1] + 1])
+
+    def run(x):
+        if is_known:
+            return lax.fori_loop(0, 30, lambda _, x: step(x), x)
+        return lax.while_loop(lambda x: x[0] < 10, step, x)
+
+    assert weft.jit(run, kernels="always").lower(np.full(2, 0.5, "f")).compile().kernels
+    assert unrolled == [not is_known]
+
+
 @pytest.mark.parametrize(
     ("axis", "shape", "unrolls"),
     [(0, (9, 16, 16), True), (2, (64, 64, 3), False), (1, (64, 64, 3), False)],

@@ -74,6 +74,7 @@ struct Toll {
   double unrolled = 0;             // seconds that a kernel takes less if LLVM unrolls its loops
   double unrolled_apart = 0;       // the same of steps of a program
   bool has_graphs = false;         // of a loop or a branch
+  bool is_open = false;            // has a loop of which it is not known how long it is
   double largest = 0;              // bytes that a step reads and writes
   int chain = 0;                   // of steps that use each other's results: see kMaxChain
 
@@ -90,6 +91,7 @@ struct Toll {
     size += x.size;
     thunks += x.thunks;
     has_graphs |= x.has_graphs;
+    is_open |= x.is_open;
     largest = std::max(largest, x.largest);
   }
   double saved() const { return apart - together; }
@@ -277,6 +279,7 @@ class Tolls {
         if (is_call(op)) return;
         toll.thunks = 1;
         toll.has_graphs = true;
+        toll.is_open |= op.info == &op_named<"while">() && !forms_around_;
         toll.apart += times * (is_loop(op) ? machine::kTrip : machine::kBranch);
         toll.together += times * (is_loop(op) ? machine::kStepOfTrip : machine::kStepOfBranch);
       });
@@ -454,7 +457,8 @@ class KernelChooser {
   bool is_always() const { return choice_ == KernelChoice::kAlways; }  // a region need not gain
   static bool unrolls(const Toll& kernels) {
     double all = kernels.together + kernels.compute;
-    return kernels.unrolled > std::max(kMinSecondsUnrolled, kMinUnrolled * all);
+    double least = kernels.is_open ? 0 : kMinSecondsUnrolled;
+    return kernels.unrolled > std::max(least, kMinUnrolled * all);
   }
   // What is outside of loops runs once, which is soon less than what it takes to compile.
   bool unrolls_thunks(const Graph& graph) {
