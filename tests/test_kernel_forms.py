@@ -406,8 +406,8 @@ def _loop(step, x, trips=101):
         (lambda x: x * 0.9 + x.sum(1, keepdims=True), (8, 63), False),
         # Of arrays that are stacked, each has a branch.
         (lambda x: wnp.stack([x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], 1) * 0.5, (32, 4), True),
-        # LLVM makes no vectors of what reads long rows that are put together, but of unrolled loops;
-        # those across rows lose.
+        # LLVM makes no vectors of what reads long rows that are put together, unless it unrolls
+        # the loop. Across rows that loses.
         (lambda x: (wnp.roll(x, 1) - x + wnp.roll(x, -1)) * 0.5, (512,), True),
         (lambda x: wnp.roll(x, 1, 1) - 0.5 * x, (32, 32), True),
         (lambda x: sum(wnp.roll(x, n, a) for a in (0, 1) for n in (1, -1)) * 0.2, (32, 32), True),
@@ -429,8 +429,14 @@ def test_loops_are_unrolled_where_that_pays(step, shape, unrolls, unrolled):
 def test_short_loops_are_unrolled_where_their_length_is_not_known(is_known, unrolled):
     """Small gains are worth the longer compilation in loops that may be long."""
 
+    def slope(x):
+        return wnp.stack([1.1 * x[0] - 0.4 * x[0] * x[1], 0.1 * x[0] * x[1] - 0.4 * x[1]])
+
     def step(x):
-        return wnp.stack([0.9 * x[1] - 0.1 * x[0], 0.5 * x[0] * x[1] + 1])
+        slopes = [slope(x)]
+        for _ in range(4):
+            slopes.append(slope(x + 0.01 * sum(slopes)))
+        return x + 0.01 * sum(slopes)
 
     def run(x):
         if is_known:
