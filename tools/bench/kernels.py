@@ -13,6 +13,8 @@ import argparse
 import functools
 import os
 import statistics
+import subprocess
+import sys
 import time
 
 # What weft gives XLA as well, but for the first: loops stay loops of thunks unless they are asked
@@ -23,6 +25,8 @@ EXTRA = {
     "xla_cpu_disable_slp_vectorizer": "true",
     "xla_cpu_disable_loop_unrolling": "true",
 }
+if "--joins" in sys.argv:  # what main() asks of a process of its own
+    del EXTRA["xla_cpu_disable_loop_unrolling"]
 os.environ["XLA_FLAGS"] = "--xla_backend_extra_options=" + ",".join(
     f"{name}={value}" for name, value in EXTRA.items()
 )
@@ -241,6 +245,30 @@ def function(name, size, spend):
     return max(0.0, trip([(size,)], body, True, spend) - less) / size
 
 
+def join(axis, spend, side=32):
+    """Of an element of a square, rolled both ways along an axis, for each of the two."""
+    whole, lines = tensor(side, side), []
+    for name, first in (("a", 1), ("b", side - 1)):
+        for part, begin, end in (("x", first, side), ("y", 0, first)):
+            ranges = [f"{begin}:{end}" if i == axis else f"0:{side}" for i in (0, 1)]
+            shape = [end - begin if i == axis else side for i in (0, 1)]
+            lines.append(
+                f"%{name}{part} = stablehlo.slice %c0 [{', '.join(ranges)}] : "
+                f"({whole}) -> {tensor(*shape)}"
+            )
+        parts = [tensor(*(n if i == axis else side for i in (0, 1))) for n in (side - first, first)]
+        lines.append(
+            f"%{name} = stablehlo.concatenate %{name}x, %{name}y, dim = {axis} : "
+            f"({', '.join(parts)}) -> {whole}"
+        )
+    lines.append(f"%n0 = stablehlo.subtract %a, %b : {whole}")
+    return trip([(side, side)], "\n".join(lines), True, spend) / side**2 / 2
+
+
+def joins(spend):
+    return [join(axis, spend) for axis in (1, 0)]
+
+
 def flop(size, spend, chain=20):
     """Seconds of an addition or multiplication of one of so many numbers, in a long chain."""
     kind = tensor(size)
@@ -315,7 +343,12 @@ def ns(seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=0.05)
-    spend = parser.parse_args().seconds
+    parser.add_argument("--joins", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    spend = options.seconds
+    if options.joins:
+        print(*joins(spend))
+        return
 
     thunk, turn = step_and_trip(False, spend)
     step, turn_inside = step_and_trip(True, spend)
@@ -366,6 +399,13 @@ def main():
     table(["outside of loops, us", "numbers", "as XLA splits it", "one thread"], rows)
 
     gains = ", ".join(f"{name} {size}" for name, size in helped.items()) or "none"
+    again = [sys.executable, __file__, "--joins", "--seconds", str(spend)]
+    told = subprocess.run(again, stdout=subprocess.PIPE, text=True, check=True).stdout
+    together = list(zip(("along", "across"), joins(spend), map(float, told.split()), strict=True))
+    table(
+        ["an element of rows that are put together, ns", "as it is", "unrolled"],
+        [(name, ns(plain), ns(unrolled)) for name, plain, unrolled in together],
+    )
     print(f"\n// threads help from so many numbers on: {gains};")
     print(f"// products are slower written out from n = {min(loses, default=sizes[-1] + 1)} on")
     constants = {
@@ -383,6 +423,8 @@ def main():
         "kFunctionAlone": statistics.median(few for _, few in functions.values()),
         "kCachedByte": kept / (8 * large),
         "kCall": of_call,
+        "kUnrolledJoin": together[0][1] - together[0][2],
+        "kUnrolledJoinAcross": together[1][1] - together[1][2],
     }
     for name, value in constants.items():
         print(f"inline constexpr double {name} = {value:.2g};  // seconds")
