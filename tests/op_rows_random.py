@@ -148,6 +148,12 @@ ROWS = [
     Row("create_token", lax.create_token, lambda: np.zeros(0, bool), ((),), dtypes=("bool",)),
     structural("optimization_barrier", lambda *xs: lax.optimization_barrier(xs), lambda *xs: xs,
                (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two),
+    structural("optimization_barrier", bind("optimization_barrier"), lambda *xs, prevent_cse: xs,
+               (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two,
+               label="prevent_cse", attrs={"prevent_cse": True}),
+    structural("optimization_barrier", bind("optimization_barrier"), lambda *xs, prevent_cse: xs,
+               (2, 3), (), dtypes=SAMPLE, diff=(0, 1), linear_in=((0, 1),), out=two,
+               label="plain", attrs={"prevent_cse": False}),
     structural("shard_alike", shard_alike, lambda *xs: xs, (2, 3), (2, 3), dtypes=SAMPLE,
                diff=(0, 1), linear_in=((0, 1),), out=two),
 ]  # fmt: skip

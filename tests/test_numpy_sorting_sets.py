@@ -1042,3 +1042,15 @@ def test_quantiles_of_nothing_are_nan(function):
         assert np.isnan(f(np.empty((2, 0, 3), np.float32), axis=(0, 1), keepdims=True)).all()
         assert np.isnan(f(np.empty(0, np.float32))).all()
         assert f(np.empty((4, 0), np.float32), axis=0).shape[-1] == 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_top_k_of_short_floats_sorts_nothing(dtype):
+    """XLA has one pass for float32 alone; narrower floats are found as such."""
+    x = np.random.default_rng(0).standard_normal((3, 500)).astype(dtype)
+    top = weft.jit(lambda x: weft.lax.top_k(x, 4)).lower(x).compile()
+    assert "sort(" not in top.as_text()
+    values, order = (np.asarray(y) for y in top(x))
+    wanted = np.argsort(-x.astype(float), axis=1, kind="stable")[:, :4]
+    np.testing.assert_array_equal(order, wanted)
+    assert values.tobytes() == np.take_along_axis(x, wanted, 1).tobytes()

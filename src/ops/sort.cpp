@@ -138,6 +138,16 @@ void emit_as_all(EmitCtx& c, const std::function<Vals(const Vals&)>& write) {
   for (size_t i = 0; i < made.size(); ++i) c.set_out(i, std::move(made[i]));
 }
 
+// bfloat16 as integers, and back.
+Val as_bits(Val x) {
+  if (x.dtype() != DType::kBF16) return x;
+  return apply1("bitcast_convert_type", {x}, {{"new_dtype", DType::kI16}});
+}
+Val of_bits(Val x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return apply1("bitcast_convert_type", {x}, {{"new_dtype", dtype}});
+}
+
 // XLA sorts no integers of less than 8 bits.
 Vals sort_wider(const EmitCtx& c, Vals xs) {
   for (Val& x : xs)
@@ -146,6 +156,28 @@ Vals sort_wider(const EmitCtx& c, Vals xs) {
   Vals sorted = apply(op, xs, c.attr().with({}));
   for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = convert(sorted[i], c.out_type(i)->dtype());
   return sorted;
+}
+
+bool is_bfloat16(TypeRef type) { return type->dtype() == DType::kBF16; }
+
+// XLA of jaxlib 0.10 sorts bfloat16 as float32, and converts each number back to compare it. On
+// processors with an instruction for that, subnormal numbers are zeros then. So integers are
+// sorted: keys in the order of the numbers, and their bits.
+Vals sort_as_bits(const EmitCtx& c, const Vals& xs) {
+  auto num_keys = static_cast<size_t>(c.attr().integer("num_keys"));
+  Vals operands, results;
+  for (size_t i = 0; i < num_keys; ++i)
+    operands.push_back(is_bfloat16(xs[i].type()) ? ordered_bits(xs[i], true) : xs[i]);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    bool is_there = i < num_keys && !is_bfloat16(xs[i].type());
+    places.push_back(is_there ? i : operands.size());
+    if (!is_there) operands.push_back(as_bits(xs[i]));
+  }
+  Vals sorted = apply(op_named<"sort">(), operands, c.attr().with({}));
+  for (size_t i = 0; i < xs.size(); ++i)
+    results.push_back(of_bits(sorted[places[i]], xs[i].dtype()));
+  return results;
 }
 
 void emit_sort(EmitCtx& c) {
@@ -161,6 +193,8 @@ void emit_sort(EmitCtx& c) {
                     x->dim(static_cast<int>(c.attr().integer("dimension"))) <= kMostCounted;
   if (is_counted)
     return emit_as_all(c, [&](const Vals& xs) { return sort_by_counting(xs, c.attr()); });
+  if (c.platform() == "cpu" && std::ranges::any_of(c.in_types, is_bfloat16))
+    return emit_as_all(c, [&](const Vals& xs) { return sort_as_bits(c, xs); });
   std::string region =
       c.region(*comparator(c.in_types, c.attr().integer("num_keys")), "stablehlo.return");
   emit_results(c, cat("\"stablehlo.sort\"(", operand_list(c),
@@ -254,6 +288,16 @@ std::string emit_transposed(EmitCtx& c, std::string x, TypeRef from, const Dims&
 // CHLO takes the last axis, and XLA no numbers of less than 8 bits.
 void emit_top_k(EmitCtx& c) {
   TypeRef in = c.in_type(0);
+  bool is_on_cpu = c.platform() == "cpu";
+  // On CPU XLA has a pass for float32, and sorts others. What is converted back may lose subnormal
+  // bfloat16 numbers (sort_as_bits).
+  if (is_on_cpu && is_bfloat16(in)) {
+    return emit_as_all(c, [&](const Vals& xs) -> Vals {
+      Vals wide{convert(xs[0], DType::kF32)};
+      Val order = apply(op_named<"top_k">(), wide, c.attr().with({}))[1];
+      return {take_along(xs[0], order, static_cast<int>(c.attr().integer("axis"))), order};
+    });
+  }
   std::string x = c.in(0);
   auto converted = [&](std::string from, TypeRef type, DType to) {
     if (type->dtype() == to) return from;
@@ -262,6 +306,7 @@ void emit_top_k(EmitCtx& c) {
   };
   DType dtype = in->dtype();
   if (info(dtype).bits < 8 && !is_bool(dtype)) dtype = is_float(dtype) ? DType::kF32 : DType::kI8;
+  if (is_on_cpu && dtype == DType::kF16) dtype = DType::kF32;
   x = converted(x, in, dtype);
   in = with_dtype(in, dtype);
 
