@@ -57,4 +57,13 @@ ROWS = [
         run=lambda m, jnp: jnp.ones(3).sum(initial=2.0),
         right=np.array(5.0, np.float32),
     ),
+    Difference(
+        name="tri_dtype",
+        subject="Arrays",
+        says="`numpy.tri` gives the default float dtype, float64 with `enable_x64`",
+        jax="float32; float64 from 0.11 on",
+        run=lambda m, jnp: jnp.tri(2).dtype.itemsize,
+        right=8,
+        x64=True,
+    ),
 ]
