@@ -211,7 +211,7 @@ def made_line(name, made):
 
 def _made(values):
     *counts, kernels = values
-    return Made(*counts, [Kernel(*kernel) for kernel in kernels])
+    return Made._make([*counts, [Kernel(*kernel) for kernel in kernels]])
 
 
 def _event(fun, miss):
