@@ -338,7 +338,8 @@ class Program:
             (f"jnp.einsum('ij,kj->ki', {f(n, k)}, {f(m, k)})", (m, n)),
             (f"jnp.abs(({f(n, k)} + 1j) @ ({f(k, m)} * 1j + 2)).astype(F)", (n, m)),
             (f"jnp.real(jnp.fft.fft({f(n, m)})).astype(F)", (n, m)),
-            (f"jnp.fft.irfft(jnp.fft.rfft({f(n, m)} * np.float32(1)) * 0.5j, {m}).astype(F)", (n, m)),
+            (f"jnp.fft.irfft(jnp.fft.rfft({f(n, m)} * np.float32(1)) * 0.5j, {m})"
+             ".astype(F)", (n, m)),
         ])  # fmt: skip
         if math.prod(shape) <= LARGEST:
             self.add(values, depth, "f", shape, f"bound({text})")
