@@ -304,7 +304,7 @@ def unreduced():
                 assert str(weft.typeof(made)) == "float32[16@x,16]{U:y}", weft.typeof(made)
                 same(weft.reshard(made, P()), left @ right * times)
             same(weft.jit(whole)(sums), left @ right * times)
-        # Where the user says how the result is split, sums are made before what is not linear.
+        # With out_sharding=, weft makes the sums itself before an operation that is not linear.
         both = (left @ right)[:16, :16]
         for f, expected in (
             (lambda y: wnp.dot(y, both, out_sharding=P("x")), both @ both),

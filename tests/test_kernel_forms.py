@@ -366,7 +366,7 @@ def test_what_is_computed_again_is_in_kernels():
         slope = weft.jit(weft.grad(functools.partial(loss, barrier)), kernels="always")
         compiled = slope.lower(w, xs.astype(np.float32)).compile()
         assert "stablehlo.optimization_barrier" in slope.lower(w, xs.astype("f")).as_text()
-        # Of the two loops, those that are no part of a kernel.
+        # The main function has the loops that no kernel has. The program has two.
         main = compiled.as_text().partition("ENTRY")[2]
         assert main.count(" while(") == (0 if is_one else 2)
         plain = weft.jit(weft.grad(functools.partial(loss, barrier)), kernels="never")

@@ -95,7 +95,7 @@ class Made(NamedTuple):
     def _lines(self):
         """Its text, and that of its largest kernels."""
         largest = sorted(self.kernels, key=lambda kernel: -kernel.seconds)[:_MOST_KERNELS]
-        return [str(self), *(f"  {kernel}" for kernel in largest)]
+        return [str(self), *(f"  {_kernel_text(kernel)}" for kernel in largest)]
 
 
 class Event(NamedTuple):
@@ -336,6 +336,13 @@ def _at(line):
 
 def _count(n, what):
     return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _kernel_text(kernel):
+    where = f" at {kernel.line}" if kernel.line else ""
+    now, before = (1e6 * seconds for seconds in (kernel.apart - kernel.seconds, kernel.apart))
+    size = _count(kernel.num_ops, "operation")
+    return f"kernel{where}: {size}, {now:.0f} us in place of {before:.0f} by estimate"
 
 
 def _times(n):

@@ -760,12 +760,6 @@ class Kernel(NamedTuple):
     apart: float
     line: str | None
 
-    def __str__(self):
-        where = f" at {self.line}" if self.line else ""
-        now, before = (1e6 * seconds for seconds in (self.apart - self.seconds, self.apart))
-        size = f"{self.num_ops} operation{'s' if self.num_ops != 1 else ''}"
-        return f"kernel{where}: {size}, {now:.0f} us in place of {before:.0f} by estimate"
-
 
 class Prologue(NamedTuple):
     """What a program computes once for its constants, as a program of its own.

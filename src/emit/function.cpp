@@ -171,8 +171,8 @@ std::string FunctionWriter::with_pending_sums(const std::string& name, size_t i)
   return emit_constraint(*this, name, frame_->graph->type(result), sums);
 }
 
-// Whether an op of the main graph takes an operand whose sums are yet to be made, and its results
-// are none: XLA would have to make the sums by itself, and in later versions refuses to.
+// Whether the sums of an operand have to be made before an op of the main graph: they are yet to be
+// made, and those of the results are not. Later versions of XLA refuse such an op.
 bool FunctionWriter::needs_sums(const Op& op, Value operand) const {
   if (frame_->graph != main_graph_ || sums_->of(operand)->unreduced().empty()) return false;
   for (uint32_t i = 0; i < op.num_results; ++i)

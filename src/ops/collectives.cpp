@@ -10,6 +10,7 @@
 
 #include "ops/addressing.h"
 #include "ops/axes.h"
+#include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/limits.h"
@@ -234,9 +235,7 @@ Val int_array(Builder& b, Dims shape, std::span<const int64_t> xs) {
   std::string bytes;
   for (int64_t x : xs)
     for (int k = 0; k < 4; ++k) bytes += static_cast<char>(x >> (8 * k));
-  const OpDef& op = op_named<"constant">();
-  ObjectRef value = make_constant(make_type(DType::kI32, shape), std::move(bytes));
-  return {&b, b.add(op, {}, AttrRecord::make(op.name, op.attrs, {{"value", value}}))[0]};
+  return dense(b, make_constant(make_type(DType::kI32, shape), std::move(bytes)));
 }
 
 // x[table[..., 0], table[..., 1], ...]: parts along the first axes of x, as many as an entry of the

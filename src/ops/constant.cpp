@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/presets.h"
 #include "ops/walk.h"
@@ -117,6 +118,12 @@ std::shared_ptr<const LiftedGraph> lift_constants(const GraphRef& graph) {
     return same;
   }
   return graph->cached<LiftedGraph>("lift_constants", [&] { return make_lifted(*graph); });
+}
+
+Val dense(Builder& b, const std::shared_ptr<const DenseConstant>& constant) {
+  const OpDef& op = op_named<"constant">();
+  auto attrs = AttrRecord::make(op.name, op.attrs, {{"value", ObjectRef(constant)}});
+  return {&b, b.add(op, {}, attrs)[0]};
 }
 
 void register_constant(OpRegistry& r) {

@@ -6,6 +6,7 @@
 
 #include "ops/addressing.h"
 #include "ops/axes.h"
+#include "ops/dense.h"
 #include "ops/families.h"
 #include "ops/hlo_text.h"
 #include "ops/place.h"
@@ -157,10 +158,7 @@ Val matrix_like(Val x, int64_t rows, int64_t columns, Entry&& entry) {
   std::vector<Literal> entries;
   for (int64_t j = 0; j < rows; ++j)
     for (int64_t k = 0; k < columns; ++k) entries.push_back(make_literal(x.dtype(), entry(j, k)));
-  const OpDef& op = op_named<"constant">();
-  ObjectRef value = make_constant(x.dtype(), entries);
-  Value made = x.builder->add(op, {}, AttrRecord::make(op.name, op.attrs, {{"value", value}}))[0];
-  return reshape({x.builder, made}, {rows, columns});
+  return reshape(dense(*x.builder, make_constant(x.dtype(), entries)), {rows, columns});
 }
 
 // Sums along the last axis of x.

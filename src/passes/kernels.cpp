@@ -365,7 +365,9 @@ class Tolls {
       if (pieces <= 1) return 0;
       if (row <= machine::kVector) return elements * (pieces - 1) * machine::kUnrolledPiece;
       if (beside_join) return elements * machine::kUnrolledJoin;
-      return op.info == &op_named<"concatenate">() ? elements * machine::kUnrolledJoinAcross : 0;
+      bool is_across = op.info == &op_named<"concatenate">() &&
+                       op.attrs->integer("dimension") < type->rank() - 1;
+      return is_across ? elements * machine::kUnrolledJoinAcross : 0;
     }
     if (elements <= 1) return 0;
     int64_t vector = 4 * machine::kVector * type->num_elements() / type->num_bytes();

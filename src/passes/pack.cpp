@@ -3,14 +3,17 @@
 // scalars has 60 times the operations of a loop over an array of 60 numbers: each has to be
 // compiled, and outside of kernels each is called.
 //
-// A pack is a list of values, its lanes, that one operation on arrays can make. Carries of which an
-// iteration makes the same are lanes of one pack; from what it makes of them, packs are followed up
-// to operands, as long as lanes are results of ops of one kind.
+// A pack is a list of values that one operation on arrays can make. The values are its lanes.
+// Carries are lanes of one pack if an iteration does the same to each. The next values of these
+// carries are a pack, too. The pass goes on from a pack to the operands of its lanes, while the
+// lanes are results of ops of one kind.
 #include "weft/pack.h"
 
 #include <map>
 #include <unordered_map>
 
+#include "ops/axes.h"
+#include "ops/dense.h"
 #include "ops/loop_layout.h"
 #include "ops/walk.h"
 #include "passes/pass_list.h"
@@ -49,14 +52,7 @@ Val part_of(Val array, int axis, int64_t first, int64_t size) {
 Val lane_of(Val array, int axis, uint32_t lane) {
   return squeeze(part_of(array, axis, lane, 1), Dims{axis});
 }
-Val along(Val lane, int axis) {
-  Dims shape = lane.shape();
-  shape.insert(static_cast<size_t>(axis), 1);
-  return reshape(lane, shape);
-}
-Val joined(const Vals& parts, int axis) {
-  return parts.size() == 1 ? parts[0] : concatenate(parts, axis);
-}
+Val along(Val lane, int axis) { return reshape(lane, inserted(lane.shape(), axis, 1)); }
 
 // An array of literals alone; none if its dtype has no dense constants.
 std::optional<Val> constant_of(Builder& b, const Vals& lanes) {
@@ -67,17 +63,14 @@ std::optional<Val> constant_of(Builder& b, const Vals& lanes) {
   if (std::ranges::all_of(literals, [&](const Literal& x) { return x == literals[0]; }))
     return broadcast_to(lanes[0], Dims{static_cast<int64_t>(lanes.size())});
   auto constant = make_constant(lanes[0].dtype(), literals);
-  if (!constant) return std::nullopt;
-  const OpDef& op = op_named<"constant">();
-  auto attrs = AttrRecord::make(op.name, op.attrs, {{"value", ObjectRef(constant)}});
-  return Val{&b, b.add(op, {}, attrs)[0]};
+  return constant ? std::optional(dense(b, constant)) : std::nullopt;
 }
 
 Val array_of(Builder& b, const Vals& lanes, int axis) {
   if (auto constant = constant_of(b, lanes)) return *constant;
   Vals parts;
   for (const Val& x : lanes) parts.push_back(along(x, axis));
-  return joined(parts, axis);
+  return concatenate(parts, axis);
 }
 
 // What lanes of an array are made of, one after the other: neighbours in another array, or a value.
@@ -94,6 +87,21 @@ void add_lane(std::vector<Part>& parts, const Part& one) {
   } else {
     parts.push_back(one);
   }
+}
+
+// The lanes that the parts say: array(n) is the array of that number, lane(v) a value.
+template <typename ArrayOf, typename LaneOf>
+Val assembled(const std::vector<Part>& parts, int axis, ArrayOf&& array, LaneOf&& lane) {
+  Vals made;
+  for (const Part& part : parts)
+    made.push_back(part.array == kNone ? along(lane(part.lane), axis)
+                                       : part_of(array(part.array), axis, part.first, part.size));
+  return concatenate(made, axis);
+}
+Lanes picked(std::span<const Value> values, const Numbers& which) {
+  Lanes out;
+  for (uint32_t i : which) out.push_back(values[i]);
+  return out;
 }
 
 // ---- The packs of a loop's body
@@ -247,11 +255,6 @@ class Body {
     std::erase_if(lists, [](const Numbers& list) { return list.size() < kMinLanes; });
     return lists;
   }
-  static Lanes picked(const Lanes& values, const Numbers& which) {
-    Lanes out;
-    for (uint32_t i : which) out.push_back(values[i]);
-    return out;
-  }
 
   void start(const std::vector<Lanes>& groups) {
     packs_.clear();
@@ -282,6 +285,7 @@ class Body {
   bool are_of_one_kind(const Lanes& lanes) const;
   uint32_t pack_ops(const Lanes& lanes, int depth);
 
+  std::vector<bool> packed_outputs() const;
   bool order();
   bool is_worth_it();
   uint32_t cost(const Pack& p) const;
@@ -409,6 +413,16 @@ uint32_t Body::pack_ops(const Lanes& lanes, int depth) {
   return number;
 }
 
+// Of the body's outputs, those that are lanes of arrays.
+std::vector<bool> Body::packed_outputs() const {
+  std::vector<bool> is_packed(body_.outputs().size());
+  for (const Lanes& lanes : groups_)
+    for (Value v : lanes) is_packed[v.id - first_carry()] = true;
+  for (const Output& y : ys_)
+    for (uint32_t i : y.numbers) is_packed[s_.num_carry + i] = true;
+  return is_packed;
+}
+
 // ---- The order in which the new body is written
 
 // Finds what is needed one by one, and an order of it and of the packs; there may be none, where
@@ -443,13 +457,8 @@ bool Body::order() {
     if (uint32_t node = node_of(v); node != kNone) visit(node);
   };
   for (uint32_t p : next_) visit(p);
-  std::vector<bool> is_packed(body_.outputs().size());
-  for (const Lanes& lanes : groups_)
-    for (Value v : lanes) is_packed[v.id - first_carry()] = true;
-  for (const Output& y : ys_) {
-    visit(y.pack);
-    for (uint32_t i : y.numbers) is_packed[s_.num_carry + i] = true;
-  }
+  for (const Output& y : ys_) visit(y.pack);
+  std::vector<bool> is_packed = packed_outputs();
   for (size_t i = 0; i < is_packed.size(); ++i)
     if (!is_packed[i]) need(body_.outputs()[i]);
   for (size_t next = 0; next < found.size(); ++next) {
@@ -523,11 +532,9 @@ void Body::write(GraphBuilder& b, ValueMap& map, const Pack& p, uint32_t number)
     arrays_[number] = array_of(b, lanes, 0);
   }
   if (p.kind == Pack::kParts) {
-    Vals parts;
-    for (const Part& part : p.parts)
-      parts.push_back(part.array == kNone ? along(made(b, map, part.lane), 0)
-                                          : part_of(arrays_[part.array], 0, part.first, part.size));
-    arrays_[number] = joined(parts, 0);
+    arrays_[number] = assembled(
+        p.parts, 0, [&](uint32_t array) { return arrays_[array]; },
+        [&](Value v) { return made(b, map, v); });
   }
   if (p.kind != Pack::kOp) return;
   const Op& op = *body_.producer(p.lanes[0]);
@@ -613,11 +620,9 @@ Body::Made Body::make() {
     for (Value v : groups_[k]) out.results.back().push_back(v.id - first_carry());
   }
   auto num_carry = static_cast<uint32_t>(s_.num_carry);
-  std::vector<bool> is_packed(s_.num_ys);
-  for (const Output& y : ys_)
-    for (uint32_t i : y.numbers) is_packed[i] = true;
-  for (uint32_t i = 0; i < is_packed.size(); ++i)
-    if (!is_packed[i]) add_single(num_carry + i);
+  std::vector<bool> is_packed = packed_outputs();
+  for (uint32_t i = num_carry; i < is_packed.size(); ++i)
+    if (!is_packed[i]) add_single(i);
   for (const Output& y : ys_) {
     add_array(y.pack);
     out.results.emplace_back();
@@ -668,13 +673,8 @@ class PackRun {
   };
   using LaneMap = std::unordered_map<uint32_t, Lane>;
 
-  static Values picked(std::span<const Value> values, const Numbers& which) {
-    Values out;
-    for (uint32_t i : which) out.push_back(values[i]);
-    return out;
-  }
   // Results of a loop that were lanes of an array are taken from it.
-  static std::vector<Part> parts_of(const Values& lanes, int axis, const LaneMap& known) {
+  static std::vector<Part> parts_of(const Lanes& lanes, int axis, const LaneMap& known) {
     std::vector<Part> parts;
     for (Value v : lanes) {
       auto at = v.is_literal() ? known.end() : known.find(v.id);
@@ -685,15 +685,12 @@ class PackRun {
     }
     return parts;
   }
-  static Val array_of_operands(Builder& b, const Values& lanes, int axis, const LaneMap& known) {
+  static Val array_of_operands(Builder& b, const Lanes& lanes, int axis, const LaneMap& known) {
     std::vector<Part> parts = parts_of(lanes, axis, known);
     if (parts.size() == lanes.size()) return array_of(b, vals_of(b, lanes), axis);
-    Vals made;
-    for (const Part& part : parts)
-      made.push_back(part.array == kNone
-                         ? along({&b, part.lane}, axis)
-                         : part_of({&b, {part.array}}, axis, part.first, part.size));
-    return joined(made, axis);
+    return assembled(
+        parts, axis, [&](uint32_t array) { return Val{&b, Value{array}}; },
+        [&](Value v) { return Val{&b, v}; });
   }
 
   static Values write(GraphBuilder& b, const Op& op, const AttrsRef& attrs,
@@ -702,7 +699,7 @@ class PackRun {
     Values taken;
     auto take = [&](const std::vector<Numbers>& lists, int axis) {
       for (const Numbers& numbers : lists) {
-        Values lanes = picked(operands, numbers);
+        Lanes lanes = picked(operands, numbers);
         taken.push_back(lanes.size() == 1 ? lanes[0]
                                           : array_of_operands(b, lanes, axis, known).value);
       }

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 
+#include "ops/dense.h"
 #include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "passes/repeats.h"
@@ -537,11 +538,7 @@ Val Roller::stack(const Loop& loop, const Input& input, const std::vector<uint32
   if (Value{values[0]}.is_literal()) {
     std::vector<Literal> elements;
     for (uint32_t v : in_order) elements.push_back(graph_.literal(Value{v}));
-    if (auto constant = make_constant(type->dtype(), elements)) {
-      const OpDef& op = op_named<"constant">();
-      auto attrs = AttrRecord::make(op.name, op.attrs, {{"value", ObjectRef(constant)}});
-      return val(b_.add(op, {}, attrs)[0]);
-    }
+    if (auto constant = make_constant(type->dtype(), elements)) return dense(b_, constant);
   }
   Dims one = shape;
   one[0] = 1;

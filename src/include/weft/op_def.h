@@ -208,8 +208,9 @@ class WEFT_API EmitCtx {
   // Declares that the op is a barrier that the compiler must keep.
   virtual void note_barrier() = 0;
   virtual std::string_view platform() const = 0;  // "cpu", "cuda", "tpu"
-  // The name of a value that becomes result i after further lines. If sums over axes of a mesh are
-  // yet to be made of the result, the compiler is told so of this value.
+  // For a value that becomes result i after further lines. Where the result stands for sums that
+  // are yet to be made, the compiler has to know it of this value as well. Returns the value's new
+  // name.
   virtual std::string with_pending_sums(const std::string& name, size_t i = 0) = 0;
   virtual bool has_several_devices() const = 0;  // arrays may be split over them
 
