@@ -166,6 +166,22 @@ ROWS = [
         right=np.full(4, np.nan),
     ),
     Difference(
+        name="quantile_of_infinities",
+        subject="Statistics",
+        says="the greatest quantile of `[1, 2, inf]` is infinite",
+        jax="NaN: an element counts zero times",
+        run=lambda m, jnp: jnp.quantile(np.array([1, 2, np.inf], np.float32), 1.0),
+        right=np.array(np.inf),
+    ),
+    Difference(
+        name="nearest_quantile_in_the_middle",
+        subject="Statistics",
+        says='`quantile(method="nearest")` in the middle of two elements takes the even index, as NumPy',
+        jax="the lower element",
+        run=lambda m, jnp: jnp.quantile(np.arange(4, dtype=np.float32), 0.5, method="nearest"),
+        right=np.array(2.0),
+    ),
+    Difference(
         name="truncated_normal_in_a_tail",
         subject="Random numbers",
         says="`truncated_normal` between 6 and infinity has the mean 6.158",

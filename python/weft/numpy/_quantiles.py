@@ -38,7 +38,8 @@ def quantile(
       axis: an axis, several, or None for all.
       out, overwrite_input: not supported, must be None and False.
       method: what to do if the share lies between two elements: "linear" interpolates, "lower",
-        "higher" and "nearest" take one of them, "midpoint" their mean; "inverted_cdf" takes the
+        "higher" and "nearest" take one of them ("nearest" in the middle the one whose index is
+        even, as NumPy), "midpoint" their mean; "inverted_cdf" takes the
         first element up to which the share of the elements is as great.
       keepdims: whether the reduced axes stay, with size 1.
       weights: how much each element counts, for method "inverted_cdf": of the shape of `a`, or of
@@ -220,12 +221,15 @@ def _at_shares(lines, n, shares, method, working):
         return element(low)
     if method == "higher":
         return element(high)
-    low, high = element(low), element(high)
     if method == "nearest":
-        return choose(u.less_equal(fraction, 0.5), low, high)
+        return element(_core.bind("round", place, rounding_method=1))
+    low, high = element(low), element(high)
+    is_element = u.equal(fraction, 0)
     if method == "midpoint":
         fraction = 0.5
-    return u.add(u.multiply(low, u.subtract(1, fraction)), u.multiply(high, fraction))
+    between = u.add(u.multiply(low, u.subtract(1, fraction)), u.multiply(high, fraction))
+    # Zero times an infinite element would be NaN.
+    return choose(is_element, low, between)
 
 
 def _at_weighted_shares(lines, weights, missing, shares):
