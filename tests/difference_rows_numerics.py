@@ -176,7 +176,7 @@ ROWS = [
     Difference(
         name="nearest_quantile_in_the_middle",
         subject="Statistics",
-        says='`quantile(method="nearest")` in the middle of two elements takes the even index, as NumPy',
+        says='`quantile(method="nearest")` between two elements takes the even index, as NumPy',
         jax="the lower element",
         run=lambda m, jnp: jnp.quantile(np.arange(4, dtype=np.float32), 0.5, method="nearest"),
         right=np.array(2.0),

@@ -23,7 +23,8 @@ rng = np.random.default_rng(0)
 A = rng.normal(size=(3, 3)).astype(np.float32)
 S = (A @ A.T + 3 * np.eye(3)).astype(np.float32)
 R = rng.normal(size=(4, 3)).astype(np.float32)
-# Smaller matrices, and stacks of those with one row less, are written out: src/ops/linalg_small.h.
+# Smaller matrices, and stacks of those with one row less, are written out:
+# src/ops/products/linalg_small.h.
 LARGE = 5
 
 

@@ -27,6 +27,8 @@ Reads a program (from the file, or from stdin), runs transforms, then passes on 
   --linear=MASK       its linear graph: residuals and tangents to tangents
   --transpose=MASK    transpose of a program that is linear in the inputs in MASK
   --grad=INPUTS       gradients of a scalar output with respect to the inputs numbered: 0,2
+  --jacfwd=MASK       the Jacobian by the inputs in MASK, a column per element of theirs
+  --jacrev=MASK       the same, a row per element of the outputs
   --vmap=SIZE:AXES    all elements of a mapped axis at once; AXES has one per input: 0,-,1
   --passes=a,b,c      passes to run, in this order
   --default           run the default pipeline
@@ -140,6 +142,12 @@ void list_ops() {
   }
 }
 
+std::function<weft::GraphRef(const weft::GraphRef&)> jacobian(std::string_view mask, bool forward) {
+  return [in_mask = parse_mask(mask), forward](const weft::GraphRef& g) {
+    return weft::jacobian(g, {in_mask, g->outputs().size(), forward})->graph;
+  };
+}
+
 // Every option: with "=" at its end it takes a value.
 struct Flag {
   std::string_view name;
@@ -179,6 +187,10 @@ const std::vector<Flag>& flags() {
          o.transforms.push_back(
              [inputs = parse_inputs(v)](auto& g) { return weft::grad(g, inputs); });
        }},
+      {"--jacfwd=",
+       [](Options& o, std::string_view v) { o.transforms.push_back(jacobian(v, true)); }},
+      {"--jacrev=",
+       [](Options& o, std::string_view v) { o.transforms.push_back(jacobian(v, false)); }},
       {"--vmap=",
        [](Options& o, std::string_view v) {
          o.transforms.push_back(

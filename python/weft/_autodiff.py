@@ -1,7 +1,8 @@
 """Derivatives: grad, value_and_grad, jvp, vjp, linearize, linear_transpose, fwd_and_bwd.
 
 Each records the function, asks the C++ core for the transformed graph, and calls that; grad and jvp
-are one call of the core (csrc/derivative.cpp). No rule of a derivative is in Python; errors are.
+are one call of the core (csrc/transforms/derivative.cpp). No rule of a derivative is in Python;
+errors are.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """checkpoint: values that are computed again in the backward pass instead of being kept.
 
-The op and what its derivative keeps are in src/ops/checkpoint.cpp.
+The op and what its derivative keeps are in src/ops/control/checkpoint.cpp.
 """
 
 import functools

@@ -1,8 +1,9 @@
 """Derivatives that users write: custom_jvp, custom_vjp, custom_gradient, closure_convert.
 
 A call of such a function on traced values is one op that holds the function's graph and its rule
-(src/ops/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it: at each
-call of an un-jitted derivative, so that it is the rule of now. Without a derivative it never runs.
+(src/ops/control/custom_rules.cpp). The rule is traced when a transform of the C++ core asks for it:
+at each call of an un-jitted derivative, so that it is the rule of now. Without a derivative it
+never runs.
 """
 
 import functools
@@ -359,7 +360,7 @@ def _trace(one, function, avals, rule, values, consts=None):
     try:
         return _core.trace_rule(function, avals, rule, values, consts)
     except ConcretizationTypeError:
-        # The derivative that asked for the rule starts again, with values (csrc/rules.h).
+        # The derivative that asked for it starts again, with values (csrc/transforms/rules.h).
         if not one.custom._asks_values:
             _asking.update(one.custom._rule_codes())
             _core.note_asked_values()

@@ -1,6 +1,6 @@
 """Why functions under `jit` were traced and compiled: `explain()`, and lines for the logger.
 
-The core remembers what differed and how long the stages took (csrc/jit_history.h); here it becomes
+The core remembers what differed and how long the stages took (csrc/jit/history.h); here it becomes
 text, when somebody asks.
 """
 

@@ -1,4 +1,4 @@
-"""Refs: mutable arrays. What they are and how they hold values is in csrc/cell.h."""
+"""Refs: mutable arrays. What they are and how they hold values is in csrc/tracing/cell.h."""
 
 from weft import _core
 from weft._arguments import strong

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "emit/writer.h"
-#include "ops/axes.h"
-#include "ops/function.h"
-#include "ops/hlo_text.h"
-#include "ops/place.h"
+#include "ops/def/axes.h"
+#include "ops/def/function.h"
+#include "ops/def/hlo_text.h"
+#include "ops/def/place.h"
 #include "weft/ffi.h"
 #include "weft/format.h"
 

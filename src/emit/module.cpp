@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "emit/writer.h"
-#include "ops/function.h"
+#include "ops/def/function.h"
 #include "weft/transforms.h"
 
 namespace weft {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "emit/exact.h"
-#include "ops/hlo_text.h"
-#include "ops/partition.h"
+#include "ops/def/hlo_text.h"
+#include "ops/def/partition.h"
 #include "weft/emit.h"
 #include "weft/hash.h"
 #include "weft/op_def.h"

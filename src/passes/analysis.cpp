@@ -9,7 +9,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "weft/passes.h"
 

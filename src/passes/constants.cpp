@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "weft/op_def.h"

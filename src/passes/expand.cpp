@@ -1,8 +1,8 @@
 // expand: ops that stand for functions of the program (is_function) become calls of them, so
 // that the other passes see their ops, and uses on operands of the same types share one function.
 // Ops that users defined by a graph (OpDef::expand) become the ops of that.
-#include "ops/function.h"
-#include "ops/walk.h"
+#include "ops/def/function.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "weft/transforms.h"
 

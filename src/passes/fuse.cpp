@@ -4,7 +4,7 @@
 // group can stand between two of its ops, and the whole group can stand where its last op was.
 #include <unordered_map>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "weft/registry.h"
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "weft/graph.h"
 
 namespace weft {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ops/function.h"
-#include "ops/walk.h"
+#include "ops/def/function.h"
+#include "ops/def/walk.h"
 #include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "weft/build.h"

@@ -1,7 +1,7 @@
 // lower_keys: arrays of random keys become arrays of their words, uint32 with a further last axis.
 // That axis is one more mapped axis to the ops that move elements about, so their batch rules say
 // all there is to say; ops that hold graphs pass keys on as they are.
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "transforms/driver.h"
 #include "weft/build.h"

@@ -12,10 +12,10 @@
 #include <map>
 #include <unordered_map>
 
-#include "ops/axes.h"
-#include "ops/dense.h"
-#include "ops/loop_layout.h"
-#include "ops/walk.h"
+#include "ops/control/loop_layout.h"
+#include "ops/def/axes.h"
+#include "ops/def/dense.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "weft/build.h"
 #include "weft/hash.h"

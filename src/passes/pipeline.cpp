@@ -3,7 +3,7 @@
 #include <chrono>
 #include <unordered_set>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 #include "weft/error.h"
 #include "weft/registry.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/inline_plan.h"
 #include "passes/pass_list.h"
 

@@ -17,7 +17,7 @@
 #include <map>
 #include <optional>
 
-#include "ops/dense.h"
+#include "ops/def/dense.h"
 #include "passes/machine.h"
 #include "passes/pass_list.h"
 #include "passes/repeats.h"

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ops/dependence.h"
-#include "ops/loop_layout.h"
+#include "ops/control/loop_layout.h"
+#include "ops/def/dependence.h"
 #include "passes/inline_plan.h"
 #include "passes/pass_list.h"
 #include "weft/transforms.h"

@@ -1,6 +1,6 @@
 // strip_rules: calls of functions with rules of their own, which nobody needs any more, become the
 // ops of their graphs; what says how to differentiate other ops is dropped.
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "passes/pass_list.h"
 
 namespace weft {

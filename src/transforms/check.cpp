@@ -5,8 +5,8 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "ops/axes.h"
-#include "ops/check.h"
+#include "ops/def/axes.h"
+#include "ops/host/check.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
 #include "weft/checkify.h"

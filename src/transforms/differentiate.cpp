@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/selected.h"
+#include "ops/def/selected.h"
 #include "transforms/driver.h"
 #include "weft/build.h"
 

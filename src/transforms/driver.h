@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/walk.h"
+#include "ops/def/walk.h"
 #include "weft/custom_rules.h"
 #include "weft/error.h"
 #include "weft/op_def.h"

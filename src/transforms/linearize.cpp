@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ops/dependence.h"
-#include "ops/selected.h"
+#include "ops/def/dependence.h"
+#include "ops/def/selected.h"
 #include "transforms/differentiate.h"
 #include "transforms/driver.h"
 #include "transforms/prune.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "ops/dependence.h"
-#include "ops/walk.h"
+#include "ops/def/dependence.h"
+#include "ops/def/walk.h"
 #include "transforms/driver.h"
 
 namespace weft {

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "ir/missing_value.h"
-#include "ops/block_sum.h"
-#include "ops/dependence.h"
-#include "ops/selected.h"
+#include "ops/def/block_sum.h"
+#include "ops/def/dependence.h"
+#include "ops/def/selected.h"
 #include "transforms/driver.h"
 #include "transforms/split.h"
 #include "weft/build.h"

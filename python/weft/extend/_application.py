@@ -1,7 +1,7 @@
 """A user's primitive applied to operands of given types: runs its rules and checks their results.
 
-The slots of the op in the C++ core (csrc/primitive.cpp) call this. Messages name the primitive, the
-rule and the user's line.
+The slots of the op in the C++ core (csrc/transforms/primitive.cpp) call this. Messages name the
+primitive, the rule and the user's line.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-// The table of ops. Families are registered explicitly (src/ops/registry.cpp lists them); users
+// The table of ops. Families are registered explicitly (src/ops/def/registry.cpp lists them); users
 // add ops of their own before first use. OpDefs live as long as the process.
 #pragma once
 

@@ -5,6 +5,7 @@
 // and one (`_into`) that appends to a builder, for use inside a program that is being traced.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,6 +44,39 @@ WEFT_API std::shared_ptr<const VjpGraph> vjp(const GraphRef& graph, const VjpOpt
 // numbers of no input.
 WEFT_API GraphRef grad(const GraphRef& graph, const std::vector<uint32_t>& argnums = {0});
 WEFT_API GraphRef value_and_grad(const GraphRef& graph, const std::vector<uint32_t>& argnums = {0});
+
+struct JacobianOptions {
+  Mask in_mask;       // inputs to differentiate by; float or complex
+  size_t num_values;  // of the outputs, the first ones are differentiated
+  bool forward;  // one column per element of the inputs; else one row per element of the values
+};
+struct JacobianGraph {
+  // inputs -> the outputs that are not differentiated, then for each value, for each input in the
+  // mask, an array of the value's shape followed by the input's
+  GraphRef graph;
+};
+WEFT_API std::shared_ptr<const JacobianGraph> jacobian(const GraphRef& graph,
+                                                       const JacobianOptions& options);
+
+// The same from a derivative that is made elsewhere; the result is not kept. Forward, that is a
+// graph from inputs and tangents to outputs and tangents.
+WEFT_API GraphRef jacobian_by_columns(const Graph& graph, const JacobianOptions& options,
+                                      const JvpGraph& dual);
+// Backward, it is a graph that is linear in cotangents.
+struct LinearParts {
+  std::vector<Value> outputs;    // of the graph
+  std::vector<Value> residuals;  // first inputs of `pull`
+  Mask out_mask;                 // outputs that have a cotangent
+  GraphRef pull;                 // residuals, cotangents -> cotangents of the inputs in the mask
+};
+using LinearizeForRows = std::function<LinearParts(Builder&, std::span<const Value> inputs)>;
+WEFT_API GraphRef jacobian_by_rows(const Graph& graph, const JacobianOptions& options,
+                                   const LinearizeForRows& linearize);
+
+// To transpose a graph that is linear in all inputs but the first ones, for cotangents of the first
+// `num_cotangents` of its outputs.
+WEFT_API TransposeOptions linear_after(const Graph& linear, size_t num_residuals,
+                                       size_t num_cotangents);
 
 // A value may be none where it says so: for a tangent or cotangent that means zero.
 struct DualValues {
