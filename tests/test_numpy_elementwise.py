@@ -4,6 +4,8 @@ Each line of the table must give the same values, dtypes and weak types as under
 under `jit`, or raise an error as jax does. See `oracle.py` for the operands.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from oracle import check, check_staged, lines, needs_jax, sampled
@@ -680,6 +682,16 @@ def test_second_derivatives_of_hypot(x, y):
     ]
     for hessian in found:
         np.testing.assert_allclose(hessian, want, rtol=1e-5, atol=1e-6)
+
+
+def test_second_derivatives_of_a_power_of_zero():
+    """At exponent 0 the slope by x is 0, and its own slope by the exponent is 1/x."""
+    log = np.log(4)
+    for outer, inner in itertools.product((weft.jacfwd, weft.jacrev), repeat=2):
+        second = outer(inner(lambda v: v[0] ** v[1]))(wnp.array([4.0, 0.0]))
+        np.testing.assert_allclose(second, [[0, 0.25], [0.25, log * log]], rtol=1e-6)
+    for x in (0.0, -0.0, np.inf, np.nan, 1e-40):
+        assert weft.grad(wnp.power)(x, 0.0) == 0
 
 
 def test_hypot_of_nan_and_zero():

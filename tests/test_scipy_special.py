@@ -244,6 +244,17 @@ def test_derivatives():
         np.testing.assert_allclose(slopes[name], wanted, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+def test_derivatives_where_a_formula_changes():
+    """The first by lmbda at 0, and the second ones there and of the dilogarithm at 1."""
+    log = np.log(2)
+    for function, x in ((special.boxcox, 2.0), (special.boxcox1p, 1.0)):
+        np.testing.assert_allclose(weft.grad(function, 1)(x, 0.0), log**2 / 2, rtol=1e-6)
+        mixed, twice = weft.hessian(function, (0, 1))(x, 0.0)[1]
+        np.testing.assert_allclose((mixed, twice), (log / 2, log**3 / 3), rtol=1e-5)
+    second = weft.grad(weft.grad(special.spence))
+    np.testing.assert_allclose([second(1.0), second(1.001)], [0.5, 0.4993341], rtol=1e-6)
+
+
 def test_derivatives_at_ends():
     assert weft.grad(special.entr)(0.0) == INF
     assert weft.grad(special.logit)(0.0) == INF

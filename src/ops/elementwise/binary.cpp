@@ -3,6 +3,7 @@
 // Rewrites keep every value, the sign of zeros included (a sum is -0 only if both operands are, so
 // what may be left out of one is -0); which nan a nan is does not count.
 #include <cmath>
+#include <limits>
 
 #include "ops/def/axes.h"
 #include "ops/def/presets.h"
@@ -284,12 +285,19 @@ void register_div(OpRegistry& r) {
   r.add(std::move(rem));
 }
 
-// y - 1, or 0 in place of -1: then 0 x**0 is the slope of x**0, for x = 0 and infinite x too.
-Val slope_exponent(Val y) {
+// y - 1. Where y is 0 and 1/x or x is not finite, it is 0: the slope of x**0 is 0 there too. For all
+// other x it stays y - 1 at y = 0, so that the slope can be differentiated by y.
+Val slope_exponent(Val x, Val y) {
   const Literal* known = y.builder->as_literal(y.value);
   if (known && is_float(y.dtype()) && known->as_double() != 0)
     return scalar_like(y, known->as_double() - 1);
-  return select(eq(y, scalar_like(y, 0)), scalar_like(y, 0), y - 1);
+  Val flat = eq(y, scalar_like(y, 0));
+  if (is_inexact(y.dtype()) && !known) {
+    Val size = abs(x), infinite = scalar_like(size, std::numeric_limits<double>::infinity());
+    Val is_usual = logical_and(lt(size, infinite), lt(1.0 / size, infinite));
+    flat = logical_and(flat, logical_not(is_usual));
+  }
+  return select(flat, scalar_like(y, 0), y - 1);
 }
 
 TypeRefs infer_pow(const InferCtx& c) {
@@ -334,7 +342,7 @@ void register_pow(OpRegistry& r) {
        .doc = "x raised to the power y, elementwise; y may be of an integer dtype.",
        .jvp = {[](const JvpArgCtx& c) {
                  Val y = c.x(1);
-                 return c.t() * (convert(y, c.y().dtype()) * pow(c.x(0), slope_exponent(y)));
+                 return c.t() * (convert(y, c.y().dtype()) * pow(c.x(0), slope_exponent(c.x(0), y)));
                },
                [](const JvpArgCtx& c) {
                  // log(0) times a zero power would be nan.

@@ -6,7 +6,7 @@ from weft import _core, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex
-from weft.scipy.special._evaluate import inexact, reals, sample, strong_array
+from weft.scipy.special._evaluate import horner, inexact, reals, sample, strong_array
 
 
 @custom_jvp
@@ -172,11 +172,21 @@ def kl_div(p, q):
     return _rel_entr(p, q) - p + q
 
 
+# (exp(t) - 1) / t as a polynomial in t, for |t| below 1/4.
+_EXPM1_QUOTIENT = [1 / math.factorial(k + 1) for k in range(12, -1, -1)]
+
+
 def _power_transform(logarithm, lmbda):
-    """expm1(lmbda * logarithm) / lmbda, and its limit at 0."""
-    zero = lmbda == 0
-    safe = jnp.where(zero, 1, lmbda)
-    return jnp.where(zero, logarithm, jnp.expm1(safe * logarithm) / safe)
+    """expm1(lmbda * logarithm) / lmbda, and its limit at 0.
+
+    Around 0 it is a polynomial, for the derivatives by lmbda.
+    """
+    exponent = lmbda * logarithm
+    small, zero = jnp.abs(exponent) < 0.25, lmbda == 0
+    near = logarithm * horner(jnp.where(small, exponent, 0), _EXPM1_QUOTIENT)
+    safe = jnp.where(small | zero, 1, lmbda)
+    away = jnp.where(zero, logarithm, jnp.expm1(safe * logarithm) / safe)
+    return jnp.where(small, near, away)
 
 
 @composite

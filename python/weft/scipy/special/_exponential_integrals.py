@@ -294,10 +294,12 @@ def _spence(x):
 
 @_spence.defjvp
 def _spence_jvp(primals, tangents):
+    # log(x) / (1 - x); around 1 a polynomial in 1 - x, for the derivatives of that.
     (x,), (dx,) = primals, tangents
-    at_one = x == 1
-    safe = jnp.where(at_one, 2, x)
-    return _spence(x), dx * jnp.where(at_one, -1, jnp.log(safe) / (1 - safe))
+    near = jnp.abs(1 - x) < 0.125
+    series = -horner(jnp.where(near, 1 - x, 0), [1 / k for k in range(18, 0, -1)])
+    safe = jnp.where(near, 2, x)
+    return _spence(x), dx * jnp.where(near, series, jnp.log(safe) / (1 - safe))
 
 
 @composite
