@@ -6,7 +6,36 @@ from differences import Difference
 _X = np.array([0.3, 1000.0, 1e30], np.float32)
 
 
+_BLOCK = np.arange(16, dtype=np.float32)
+
+
+def _slice_of_slice(m, jnp):
+    cut = lambda x, at, size: m.lax.dynamic_slice(x, (at,), (size,))
+    return m.jit(lambda x, i, j: cut(cut(x, i, 4), j, 1))(_BLOCK, 2, 9)
+
+
+def _dropped(m, jnp):
+    block = lambda x, i: m.lax.dynamic_slice(x, (i,), (4,))
+    return m.jit(lambda x, i, at: block(x, i).at[at].add(1))(_BLOCK, 2, np.array([9]))
+
+
 ROWS = [
+    Difference(
+        name="slice_of_a_slice",
+        subject="Indexing",
+        says="the start of a `dynamic_slice` of a `dynamic_slice` is clamped under `jit`",
+        jax="an element outside of the inner slice is read",
+        run=_slice_of_slice,
+        right=np.array([5], np.float32),
+    ),
+    Difference(
+        name="dropped_update_of_a_slice",
+        subject="Indexing",
+        says="an update out of bounds of a `dynamic_slice` is dropped under `jit`",
+        jax="its last element is overwritten",
+        run=_dropped,
+        right=np.array([2, 3, 4, 5], np.float32),
+    ),
     Difference(
         name="quotient_by_constant",
         subject="Arithmetic",

@@ -818,6 +818,49 @@ def unequal_parts():
     assert "constraint" not in weft.jit(functions["add"]).lower(x, y).as_text()
 
 
+def one_update_of_split_arrays():
+    """Each part of what an update writes to is a slice of it, of which the update is a slice."""
+    u, ones = np.arange(1.0, 6.0, dtype=np.float32), np.ones(16, np.float32)
+    updates = (
+        lambda z, i: z.at[i].add(1.0),
+        lambda z, i: z.at[i].set(7.0),
+        lambda z, i: z.at[i].apply(lambda x: x + 1),
+    )
+    for update in updates:
+        f = lambda u, i, y, update=update: update(lax.pad(u, 0.0, [(1, 10, 0)]), i) * y
+        whole = weft.jit(f)(u, np.array([9]), ones)
+        g = weft.jit(f, in_shardings=(split(), split(), split(("x", "y"))))
+        same(g(u, np.array([9]), ones), whole)
+
+
+def convolutions():
+    """Images that are split over places, windows that are split over features, on a grid."""
+    draw = np.random.default_rng(2)
+    x, k = (draw.normal(size=s).astype(np.float32) for s in ((4, 16, 8), (3, 8, 8)))
+    ct = draw.normal(size=x.shape).astype(np.float32)
+    numbers = ("NWC", "WIO", "NWC")
+
+    def f(x, k):
+        conv = lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME", dimension_numbers=numbers)
+        return conv(x, k), weft.grad(lambda x, k: (conv(x, k) * ct).sum(), (0, 1))(x, k)
+
+    wanted = weft.tree.leaves(weft.jit(f)(x, k))
+    row = weft.make_mesh((8,), ("x",))
+    for mesh, image, window, out in (
+        (MESH, (None, "x"), (None, None, "y"), ()),
+        (MESH, (None, "x"), (None, "x", "y"), ("x", "y")),
+        (MESH, (None, None, "x"), (None, "y"), (None, "y", "x")),
+        (MESH, (None, "y"), (None, None, "x"), (None, None, "y")),
+        (MESH, ("y", "x"), (), (None, "x", "y")),
+        (row, (None, "x"), (None, "x"), ()),
+        (row, (None, "x"), (None, None, "x"), (None, None, "x")),
+    ):
+        image, window, out = (split(*spec, mesh=mesh) for spec in (image, window, out))
+        g = weft.jit(f, in_shardings=(image, window), out_shardings=(out, (image, window)))
+        for got, want in zip(weft.tree.leaves(g(x, k)), wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), 1e-3, 1e-3)
+
+
 def host_functions():
     """How often functions on the host are called by programs on several devices, and with what."""
     x = weft.device_put(HOST, split("x", "y"))
@@ -1018,6 +1061,8 @@ if __name__ == "__main__":
     like_others()
     split_alike()
     unequal_parts()
+    one_update_of_split_arrays()
+    convolutions()
     host_functions()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")

@@ -338,3 +338,34 @@ def test_an_error_in_a_host_function_leaves_the_thread_as_it_was():
         weft.jit(lambda x: weft.pure_callback(host, S((3,), np.float32), x))(X).block_until_ready()
     assert not weft._core.flushes_subnormals()
     test_values()
+
+
+def test_a_call_without_a_result_is_refused_where_lanes_differ():
+    """It would run for lanes that do not choose it, or that have ended."""
+    seen = []
+    note = lambda x: weft.experimental.io_callback(seen.append, None, x)
+    chosen = weft.vmap(lambda p, x: weft.lax.cond(p, note, lambda x: None, x))
+    counted = weft.vmap(
+        lambda i: weft.lax.while_loop(lambda i: i < 5, lambda i: (note(i), i + 1)[1], i)
+    )
+    for call in (
+        lambda: chosen(np.array([True, False]), np.arange(2)),
+        lambda: counted(np.array([3, 4])),
+        lambda: weft.jit(counted)(np.array([3, 4])),
+    ):
+        with pytest.raises(NotImplementedError, match="expected no io_callback"):
+            call()
+    assert not seen
+
+
+def test_calls_in_a_shard_map_over_one_device():
+    P, mesh = weft.sharding.PartitionSpec, weft.make_mesh((1,), ("x",))
+    mapped = lambda f, out: weft.jit(weft.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=out))
+    add_one = lambda x: weft.pure_callback(lambda x: x + 1, x, x)
+    np.testing.assert_array_equal(mapped(add_one, P("x"))(np.arange(3.0)), [1, 2, 3])
+    np.testing.assert_array_equal(weft.pmap(add_one)(np.ones((1, 2), np.float32)), [[2, 2]])
+    seen = []
+    note = lambda x: weft.experimental.io_callback(seen.append, None, x, ordered=True)
+    mapped(lambda x: (note(x[0]), note(x[1]))[0], None)(np.arange(2.0))
+    weft.effects_barrier()
+    assert [float(x) for x in seen] == [0, 1]

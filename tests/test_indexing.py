@@ -624,3 +624,48 @@ def test_small_index_dtypes_in_programs():
         assert slices.tolist() == [[5, 6], [100, 101]]
         program = weft.jit(lambda x, i: lax.dynamic_update_slice(x, -x[:2], (i,)))
         assert jnp.argmin(program(x, starts[1])) == 101
+
+
+READS = {
+    "dynamic_slice": lambda block, j: lax.dynamic_slice(block, (j,), (1,))[0],
+    "index": lambda block, j: block[j],
+    "take": lambda block, j: block.at[jnp.reshape(j, (1,))].get(mode="clip")[0],
+}
+WRITES = {
+    "add": lambda block, at: block.at[at].add(1.0),
+    "set": lambda block, at: block.at[at].set(-1.0),
+    "multiply": lambda block, at: block.at[at].multiply(2.0),
+    "apply": lambda block, at: block.at[at].apply(lambda x: x + 1),
+}
+
+
+def test_starts_clamp_in_a_slice_of_a_slice():
+    """XLA makes one slice of two, whose start it does not clamp."""
+    x = np.arange(16, dtype=np.float32)
+    for (i, first), (j, second) in itertools.product(
+        {2: 2, 20: 12, 13: 12}.items(), {0: 0, 3: 3, 9: 3, -1: 3, -7: 0}.items()
+    ):
+        for name, read in READS.items():
+            if name == "take" and j < 0:
+                continue  # -1 is the last one, and clips nothing
+            got = weft.jit(lambda x, i, j, read=read: read(lax.dynamic_slice(x, (i,), (4,)), j))
+            assert got(x, i, j) == x[first + second], name
+
+        @weft.jit
+        def write(x, i, j):
+            block = lax.dynamic_update_slice(lax.dynamic_slice(x, (i,), (4,)), -x[:1] - 1, (j,))
+            return lax.dynamic_update_slice(x, block, (i,))
+
+        want = x.copy()
+        want[first + second] = -1
+        np.testing.assert_array_equal(write(x, i, j), want)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_update_outside_of_a_slice_is_dropped(name):
+    x = np.arange(16, dtype=np.float32)
+    write = WRITES[name]
+    jitted = weft.jit(lambda x, i, j: write(lax.dynamic_slice(x, (i,), (4,)), jnp.reshape(j, (1,))))
+    for i, j in itertools.product((0, 7), (4, 9, -5, -9)):
+        np.testing.assert_array_equal(jitted(x, i, j), x[i : i + 4])
+    np.testing.assert_array_equal(jitted(x, 7, 1), write(jnp.asarray(x[7:11]), np.array([1])))

@@ -362,13 +362,12 @@ std::string FunctionWriter::in(size_t i) {
 std::string FunctionWriter::made_whole(Value v, int64_t operand) {
   const std::string& name = frame_->names[v.id];
   MeshRef mesh = manual_mesh_ ? manual_mesh_ : module_.split_mesh();
-  int64_t parts = 1;
+  Dims sizes;
   for (const MeshAxis& axis : mesh->axes())
-    if (axis.type != AxisType::kManual) parts *= axis.size;
+    if (axis.type != AxisType::kManual && axis.size > 1) sizes.push_back(axis.size);
   TypeRef type = frame_->graph->type(v);
-  if (parts == 1 || type->rank() == 0) return name;
-  Mask whole = whole_dims(def(*frame_->op->info), frame_->op->attrs.get(), type, operand,
-                          module_.resized(), parts);
+  if (sizes.empty() || type->rank() == 0) return name;
+  Mask whole = whole_dims(*frame_->graph, *frame_->op, type, operand, module_.resized(), sizes);
   if (whole.empty()) return name;
   if (frame_->graph == main_graph_ && !sums_->of(v)->unreduced().empty()) return name;
   ShardingParts wanted{.mesh = mesh};
@@ -556,6 +555,15 @@ std::string FunctionWriter::manual_region(const Graph& graph, MeshRef mesh,
   header << write_region(graph, args, "", terminator, {});
   manual_mesh_ = outer;
   return header.take();
+}
+
+std::vector<std::string> FunctionWriter::inline_manual(const Graph& graph,
+                                                       std::span<const std::string> args,
+                                                       MeshRef mesh) {
+  MeshRef outer = std::exchange(manual_mesh_, mesh);
+  std::vector<std::string> outputs = write_ops(graph, args);
+  manual_mesh_ = outer;
+  return outputs;
 }
 
 std::string FunctionWriter::write_region(const Graph& graph, std::span<const std::string> args,

@@ -158,6 +158,8 @@ class FunctionWriter final : public EmitCtx {
   std::vector<int64_t> partitions(MeshRef mesh) override { return module_.partitions(mesh); }
   MeshRef manual_mesh() const override { return manual_mesh_; }
   std::string manual_region(const Graph& graph, MeshRef mesh, std::string_view terminator) override;
+  std::vector<std::string> inline_manual(const Graph& graph, std::span<const std::string> args,
+                                         MeshRef mesh) override;
   int64_t channel() override { return module_.channel(); }
   std::string sharding(ShardingRef sharding, int64_t rank) override {
     return module_.sharding(sharding, rank);

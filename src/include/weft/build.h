@@ -79,8 +79,11 @@ WEFT_API Val concatenate(std::span<const Val> xs, int dimension);
 WEFT_API Val pad(Val x, Val value,
                  const std::vector<Dims>& config);  // {low, high, interior} per axis
 WEFT_API Val slice(Val x, const Dims& start, const Dims& limit, const Dims& strides = {});
-WEFT_API Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes);
-WEFT_API Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts);
+// `in_bounds`: the start indices are known to be in range, so that nothing clamps them.
+WEFT_API Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes,
+                           bool in_bounds = false);
+WEFT_API Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts,
+                                  bool in_bounds = false);
 
 // A loop along the leading axes of its last operands. `body` takes constants, carries and a slice
 // of each of these arrays, and gives the next carries and slices of results.

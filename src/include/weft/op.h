@@ -18,6 +18,7 @@ enum Effect : uint32_t {
   kUnordered = 1,  // must run, in any order
   kOrdered = 2,    // must run, in program order with other ordered ops
   kChecks = 4,     // holds checks of users, which have to be made outputs before it can run
+  kActs = 8,       // does more on the host than to report: must not run where it does not belong
 };
 
 struct OpInfo;

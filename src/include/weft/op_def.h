@@ -227,6 +227,10 @@ class WEFT_API EmitCtx {
   // parentheses in front.
   virtual std::string manual_region(const Graph& graph, MeshRef mesh,
                                     std::string_view terminator) = 0;
+  // As inline_graph(), of such a graph: for a mesh of one device, whose parts are the whole.
+  virtual std::vector<std::string> inline_manual(const Graph& graph,
+                                                 std::span<const std::string> args,
+                                                 MeshRef mesh) = 0;
   // A number for the channel of a collective, each time another.
   virtual int64_t channel() = 0;
 };

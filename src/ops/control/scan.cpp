@@ -379,7 +379,7 @@ AttrsRef prune_scan(PruneCtx& c) {
 Vals write_slice(Val into, Val piece, Val at) {
   Vals starts(into.shape().size(), scalar_like(at, 0));
   starts[0] = at;
-  return {dynamic_update_slice(into, expand_dim(piece, 0), starts)};
+  return {dynamic_update_slice(into, expand_dim(piece, 0), starts, /*in_bounds=*/true)};
 }
 
 // A while: it counts iterations, and its carry holds the scan's and the arrays that ys are written
@@ -400,7 +400,7 @@ Vals as_loop(RuleCtx& c) {
       sizes[0] = 1;
       Vals starts(sizes.size(), counter(b, 0));
       starts[0] = at;
-      slices.push_back(squeeze(dynamic_slice(v, starts, sizes), {0}));
+      slices.push_back(squeeze(dynamic_slice(v, starts, sizes, /*in_bounds=*/true), {0}));
     }
     Reader old(state);
     Vals made = iteration(b, s, consts, old.take(s.num_carry), slices);

@@ -210,6 +210,15 @@ Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Di
   return broadcast_in_dim(all, indices.shape(), {indices.rank() - 1});
 }
 
+Val clipped(Val indices, const Addressing& a, const Dims& shape, const Dims& sizes) {
+  return min(max(indices, scalar_like(indices, 0)), largest_starts(indices, a, shape, sizes));
+}
+
+bool has_one_window(TypeRef indices) {
+  const Dims& shape = indices->shape();
+  return product({shape.data(), shape.size() - 1}) <= 1;
+}
+
 void check_within(CheckCtx& c, Val indices, const Addressing& a, const Dims& sizes) {
   const Dims& shape = c.in_types[0]->shape();
   int64_t n = indices.type()->num_elements();

@@ -59,6 +59,10 @@ bool fits(const Dims& shape, DType dtype);
 DType index_dtype(DType indices, const Dims& shape);
 // The largest start of each component of the index vectors, for comparison with `indices`.
 Val largest_starts(Val indices, const Addressing& a, const Dims& shape, const Dims& sizes);
+// The indices, clamped so that windows of `sizes` are within an array of `shape`.
+Val clipped(Val indices, const Addressing& a, const Dims& shape, const Dims& sizes);
+// Whether there is at most one index vector.
+bool has_one_window(TypeRef indices);
 
 // Checks that windows of `sizes` that start at the index vectors are within the array.
 void check_within(CheckCtx& c, Val indices, const Addressing& a, const Dims& sizes);

@@ -175,18 +175,18 @@ Val slice(Val x, const Dims& start, const Dims& limit, const Dims& strides) {
       make_attrs(op, {{"start_indices", start}, {"limit_indices", limit}, {"strides", by}}));
 }
 
-Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes) {
+Val dynamic_slice(Val x, std::span<const Val> starts, const Dims& sizes, bool in_bounds) {
   const OpDef& op = op_named<"dynamic_slice">();
   SmallVector<Val, 8> operands{x};
   operands.append(starts);
-  return apply(op, operands, make_attrs(op, {{"slice_sizes", sizes}}))[0];
+  return apply(op, operands, make_attrs(op, {{"slice_sizes", sizes}, {"in_bounds", in_bounds}}))[0];
 }
 
-Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts) {
+Val dynamic_update_slice(Val x, Val update, std::span<const Val> starts, bool in_bounds) {
   const OpDef& op = op_named<"dynamic_update_slice">();
   SmallVector<Val, 8> operands{x, update};
   operands.append(starts);
-  return apply(op, operands, make_attrs(op, {}))[0];
+  return apply(op, operands, make_attrs(op, {{"in_bounds", in_bounds}}))[0];
 }
 
 #define X(name)                                                \

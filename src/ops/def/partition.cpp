@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "ops/def/axes.h"
+
 namespace weft {
 namespace {
 
@@ -176,8 +178,22 @@ Dims summed_axes(const Graph& graph, const Op& op, const Placements& places) {
   return summed;
 }
 
-Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t i,
-                const Sizes& resized, int64_t parts) {
+// Whether the window of a convolution has places for fewer elements than its result, as those do
+// that are not the derivative of another one by its window.
+static bool has_small_window(const Graph& graph, const Op& conv) {
+  const std::vector<Dims>& axes = conv.attrs->ints_list("dimension_numbers");
+  const Dims& window = graph.type(graph.operand(conv, 1))->shape();
+  const Dims& result = graph.type(graph.result(conv, 0))->shape();
+  for (size_t k = 2; k < axes[1].size(); ++k)
+    if (window[static_cast<size_t>(axes[1][k])] > result[static_cast<size_t>(axes[2][k])])
+      return false;
+  return true;
+}
+
+Mask whole_dims(const Graph& graph, const Op& applied, TypeRef type, int64_t i,
+                const Sizes& resized, std::span<const int64_t> sizes) {
+  const OpDef& op = def(*applied.info);
+  const AttrRecord* attrs = applied.attrs.get();
   // What one device calls a function with, and gets, goes wrong where it is split.
   bool each = attrs && has_attr(*attrs, "partitioned") && attrs->boolean("partitioned");
   if (op.effects != kPure && op.name != "inspect_sharding" && !each) {
@@ -189,13 +205,20 @@ Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t 
                (op.jvp_kind == JvpKind::kGraph && attrs && attrs->holds_graphs());
   if (op.elementwise || calls || is_in(kTakesUnequalParts, op.name)) return {};
   Mask whole;
-  for (int64_t n : type->shape()) whole.push_back(n % parts != 0 && resized.contains(n));
+  for (int64_t n : type->shape()) whole.push_back(n % product(sizes) != 0 && resized.contains(n));
   if (op.name == "conv_general_dilated") {
     // Sums over the places of a window go wrong wherever these are split, as in the derivative of a
     // convolution of a split image by its window.
     const Dims& axes = attrs->ints_list("dimension_numbers")[i < 0 ? 2 : static_cast<size_t>(i)];
+    // Where places of the image are split over one axis of the mesh, and another dimension over one
+    // more, sums are made over parts that are equal. With one axis only sums over features go
+    // wrong.
+    bool has_grid = sizes.size() > 1;
     for (size_t k = 2; k < axes.size(); ++k)
-      if (i == 1 || has_steps(*attrs, k - 2)) whole[static_cast<size_t>(axes[k])] = true;
+      if (has_grid || i == 1 || has_steps(*attrs, k - 2))
+        whole[static_cast<size_t>(axes[k])] = true;
+    if (!has_grid && i == 1 && has_small_window(graph, applied))
+      whole[static_cast<size_t>(axes[1])] = true;
   } else if (attrs && has_attr(*attrs, "window_strides")) {
     // Windows over several arrays, and those that select, go wrong or end the process along split
     // axes that they reach over.

@@ -23,10 +23,10 @@ void add_resized(const Graph& graph, Sizes& sizes);
 
 // Per dimension of a value whether it has to be whole on every device: of operand `i` of an op, or
 // of one of its results where `i` is negative. `resized` are the sizes in the program that may be
-// split into unequal parts, and `parts` is the number of devices that share the work. Empty if no
-// dimension has to be.
-Mask whole_dims(const OpDef& op, const AttrRecord* attrs, TypeRef type, int64_t i,
-                const Sizes& resized, int64_t parts);
+// split into unequal parts, and `sizes` are those of the mesh's axes over which the work is shared.
+// Empty if no dimension has to be.
+Mask whole_dims(const Graph& graph, const Op& op, TypeRef type, int64_t i, const Sizes& resized,
+                std::span<const int64_t> sizes);
 
 // Whether an op stands in a shard_map over some axes of its mesh, so that XLA splits it over
 // others.

@@ -63,8 +63,9 @@ Vals inlined_with(Builder& b, const Graph& graph, std::span<const Val> args,
 void check_lanes_may_run(const BatchCtx& c, std::span<const GraphRef> graphs,
                          std::string_view chosen_by) {
   for (const GraphRef& graph : graphs) {
-    if (without_effects(graph)->effects() == kPure) continue;
-    fail(ErrorKind::kNotImplemented, "[", c.op.name, "] expected no io_callback where ", chosen_by,
+    if (!(graph->effects() & kActs)) continue;
+    fail(ErrorKind::kNotImplemented, "[", c.op.name,
+         "] expected no io_callback or ffi_call with effects where ", chosen_by,
          " differs between the lanes of vmap, since it would run for lanes that did not choose it; "
          "got one\n  Use lax.map, which takes one lane after the other, debug.callback, or "
          "pure_callback.");

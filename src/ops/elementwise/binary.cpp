@@ -285,8 +285,8 @@ void register_div(OpRegistry& r) {
   r.add(std::move(rem));
 }
 
-// y - 1. Where y is 0 and 1/x or x is not finite, it is 0: the slope of x**0 is 0 there too. For all
-// other x it stays y - 1 at y = 0, so that the slope can be differentiated by y.
+// y - 1. Where y is 0 and 1/x or x is not finite, it is 0: the slope of x**0 is 0 there too. For
+// all other x it stays y - 1 at y = 0, so that the slope can be differentiated by y.
 Val slope_exponent(Val x, Val y) {
   const Literal* known = y.builder->as_literal(y.value);
   if (known && is_float(y.dtype()) && known->as_double() != 0)
@@ -342,7 +342,8 @@ void register_pow(OpRegistry& r) {
        .doc = "x raised to the power y, elementwise; y may be of an integer dtype.",
        .jvp = {[](const JvpArgCtx& c) {
                  Val y = c.x(1);
-                 return c.t() * (convert(y, c.y().dtype()) * pow(c.x(0), slope_exponent(c.x(0), y)));
+                 return c.t() *
+                        (convert(y, c.y().dtype()) * pow(c.x(0), slope_exponent(c.x(0), y)));
                },
                [](const JvpArgCtx& c) {
                  // log(0) times a zero power would be nan.

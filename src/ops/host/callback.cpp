@@ -139,6 +139,7 @@ OpDef effectful_op(std::string name, std::string doc) {
 
 OpDef io_callback_op() {
   OpDef d = effectful_op("io_callback", "The results of a function on the host with effects.");
+  d.effects |= kActs;
   d.attrs = {{"callback", AttrType::kObject},
              {"result_avals", AttrType::kTypes},
              {"ordered", AttrType::kBool}};

@@ -192,7 +192,7 @@ OpDef ffi_call_op() {
              {"custom_call_api_version", AttrType::kInt, AttrSpec::kHideDefault, FfiCall::kTyped},
              {"legacy_backend_config", AttrType::kString, AttrSpec::kHideDefault}};
   d.multiple_results = true;
-  d.effects = kUnordered;
+  d.effects = kUnordered | kActs;
   d.effects_if = "has_side_effect";
   d.infer = infer_ffi_call;
   d.jvp_kind = JvpKind::kCustom;

@@ -417,10 +417,6 @@ MeshRef on_grid(MeshRef outer, MeshRef inner) {
 
 void emit_shard_map(EmitCtx& c) {
   Map m(AttrsRef(AttrsRef(), c.attrs));
-  if (!c.token().empty())
-    fail(ErrorKind::kValue,
-         "[shard_map] expected a function without ordered effects; got one that calls a function "
-         "on the host in order");
   // Within another shard_map the devices are those of its mesh, of which more axes are manual now.
   MeshRef outer = c.manual_mesh();
   Dims manual;
@@ -431,6 +427,18 @@ void emit_shard_map(EmitCtx& c) {
            "got '", name, "'");
   }
   MeshRef mesh = with_axis_type(outer ? on_grid(outer, m.mesh) : m.mesh, manual, AxisType::kManual);
+  if (mesh->size() == 1) {
+    // XLA does not partition the program then, and would leave calls of the host in the region.
+    std::vector<std::string> args;
+    for (size_t i = 0; i < c.size(); ++i) args.push_back(c.in(i));
+    std::vector<std::string> outputs = c.inline_manual(*m.body, args, mesh);
+    for (size_t i = 0; i < outputs.size(); ++i) c.set_out(i, outputs[i]);
+    return;
+  }
+  if (!c.token().empty())
+    fail(ErrorKind::kValue,
+         "[shard_map] expected a function without ordered effects on several devices; got one that "
+         "calls a function on the host in order");
   Text text;
   text << "sdy.manual_computation(" << operand_list(c) << ") in_shardings=";
   text << specs_text(c, mesh, m, m.in, c.in_types)

@@ -33,7 +33,7 @@ Val at_index(Val x, Val at, int axis) {
   starts[static_cast<size_t>(axis)] = at;
   Dims sizes = x.shape();
   sizes[static_cast<size_t>(axis)] = 1;
-  return squeeze(dynamic_slice(x, starts, sizes), {axis});
+  return squeeze(dynamic_slice(x, starts, sizes, /*in_bounds=*/true), {axis});
 }
 
 Val position(Val x, int axis) { return iota(*x.builder, make_type(DType::kI32, x.shape()), axis); }
@@ -290,7 +290,7 @@ Val looped_solution(const System& s) {
                 if (!unit) row = row / spread(at_index(factors, i, axis), row, 1);
                 Vals starts(x.shape().size(), scalar_like(i, 0));
                 starts[static_cast<size_t>(axis)] = i;
-                return {dynamic_update_slice(x, expand_dim(row, axis), starts)};
+                return {dynamic_update_slice(x, expand_dim(row, axis), starts, /*in_bounds=*/true)};
               })[0];
 }
 

@@ -3,6 +3,7 @@
 #include "ops/def/addressing.h"
 #include "ops/def/axes.h"
 #include "ops/def/hlo_text.h"
+#include "ops/def/partition.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
 #include "ops/shape/family.h"
@@ -41,8 +42,7 @@ TypeRefs infer_scatter(const InferCtx& c, DTypeSet dtypes) {
 
 // Whether no element is written twice.
 bool writes_once(TypeRef indices, const Addressing& a) {
-  const Dims& shape = indices->shape();
-  return a.unique || product({shape.data(), shape.size() - 1}) <= 1;
+  return a.unique || has_one_window(indices);
 }
 
 // What each update reads from an array of the operand's type; 0 outside of it.
@@ -172,85 +172,30 @@ void batch_scatter(BatchCtx& c) {
 // Old and new value -> what is stored.
 using Combine = std::function<Val(const AttrRecord& attrs, Val old, Val update)>;
 
-std::string combining_region(EmitCtx& c, const Combine& combine) {
-  TypeRef scalar = scalar_type(c.in_type(0)->dtype());
-  GraphBuilder b;
-  Val old{&b, b.input(scalar)}, update{&b, b.input(scalar)};
-  Value result = combine(c.attr(), old, update).value;
-  return c.region(*b.finish({&result, 1}), "stablehlo.return");
-}
-
-void emit_plain(EmitCtx& c, const Addressing& a, const Combine& combine) {
-  std::string region = combining_region(c, combine);
-  emit_results(c, cat("\"stablehlo.scatter\"(", operand_list(c),
-                      ") <{indices_are_sorted = ", a.sorted ? "true" : "false",
-                      ", scatter_dimension_numbers = #stablehlo.scatter<",
-                      dimension_numbers(a, kScatterNames, c.in_type(1)), ">, unique_indices = ",
-                      a.unique ? "true" : "false", "}> (", region, ") : ", signature(c)));
-}
-
-// XLA drops windows that are not inside, as mode "fill" wants it.
-void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine, bool rounds) {
-  Addressing a = scatter_addressing(c.attr());
-  TypeRef updates = c.in_type(2);
-  if (updates->num_elements() == 0) return c.set_out(0, c.in(0));
-  // Many updates of one element are summed up, or multiplied, in float32.
-  DType dtype = updates->dtype();
-  if (rounds && is_float(dtype) && info(dtype).bits < 32 && !writes_once(c.in_type(1), a)) {
-    return emit_as(c, [&](const Vals& xs) {
-      Val x = convert(xs[0], DType::kF32), wide = convert(xs[2], DType::kF32);
-      return convert(scatter(op, x, xs[1], wide, a), dtype);
-    });
-  }
-  DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
-  bool has_dtype = index == c.in_type(1)->dtype();
-  if (a.mode != "clip" && has_dtype && !a.index_map.empty()) return emit_plain(c, a, combine);
-  emit_as(c, [&](const Vals& xs) {
-    Val x = xs[0], indices = convert(xs[1], index);
-    if (a.index_map.empty()) {
-      // XLA fails on index vectors without components, so there is an axis to index: one of size 1.
-      x = expand_dim(x, 0);
-      a = a.with_operand_axis(0);
-      a.dropped = inserted(a.dropped, 0, 0);
-      a.index_map = {0};
-      Dims shape = indices.shape();
-      shape.back() = 1;
-      indices = zeros(*x.builder, make_type(index, shape));
-    }
-    if (a.mode == "clip") {
-      Val largest = largest_starts(indices, a, x.shape(), window_sizes(a, x.type(), updates));
-      indices = min(max(indices, scalar_like(indices, 0)), largest);
-    }
-    a.mode = "promise_in_bounds";
-    const OpDef& same = registry().get(op);
-    Val result = apply(same, Vals{x, indices, xs[2]}, with_addressing(c.attr(), a))[0];
-    return reshape(result, c.out_type()->shape());
-  });
-}
-
 // A scatter as reads and writes of one window after the other, in the order of XLA's scatter for
 // CPUs.
 class WindowsInTurn {
  public:
-  WindowsInTurn(const RuleCtx& c, const Combine& combine)
-      : attrs_(c.attr()),
+  // Of the operands array, indices, updates.
+  WindowsInTurn(const AttrRecord& attrs, const Vals& xs, const Combine& combine)
+      : attrs_(attrs),
         combine_(combine),
-        a_(scatter_addressing(c.attr())),
-        sizes_(window_sizes(a_, c.in_types[0], c.in_types[2])),
+        a_(scatter_addressing(attrs)),
+        sizes_(window_sizes(a_, xs[0].type(), xs[2].type())),
         axes_(a_.index_map) {
     axes_.append(a_.batching);
-    Dims of_indices = other_axes(c.in_types[2]->rank(), a_.window_axes), order = of_indices;
-    Dims shape = pick(c.in_types[2]->shape(), of_indices);
+    Dims of_indices = other_axes(xs[2].rank(), a_.window_axes), order = of_indices;
+    Dims shape = pick(xs[2].shape(), of_indices);
     count_ = product(shape);
     order.append(a_.window_axes);
-    updates_ = reshape(transpose(c.x(2), order), inserted(sizes_, 0, count_));
-    Val indices = convert(c.x(1), index_dtype(c.in_types[1]->dtype(), c.in_types[0]->shape()));
+    updates_ = reshape(transpose(xs[2], order), inserted(sizes_, 0, count_));
+    Val indices = convert(xs[1], index_dtype(xs[1].dtype(), xs[0].shape()));
     int64_t components = indices.shape().back();
     Val vectors = reshape(indices, {count_, components});
     for (int64_t i = 0; i < components; ++i)
       starts_.push_back(reshape(slice(vectors, {0, i}, {count_, i + 1}), {count_}));
     for (int64_t axis : a_.indices_batching) {
-      Val place = iota(c.b, make_type(indices.dtype(), shape), static_cast<int>(axis));
+      Val place = iota(*indices.builder, make_type(indices.dtype(), shape), static_cast<int>(axis));
       starts_.push_back(reshape(place, {count_}));
     }
   }
@@ -319,13 +264,78 @@ class WindowsInTurn {
   Val updates_;  // [windows, sizes of a window]
 };
 
+std::string combining_region(EmitCtx& c, const Combine& combine) {
+  TypeRef scalar = scalar_type(c.in_type(0)->dtype());
+  GraphBuilder b;
+  Val old{&b, b.input(scalar)}, update{&b, b.input(scalar)};
+  Value result = combine(c.attr(), old, update).value;
+  return c.region(*b.finish({&result, 1}), "stablehlo.return");
+}
+
+// XLA makes a read and a write of one window, whose index it does not clamp where the array is a
+// slice itself, as parts of split arrays are. So the array stays apart from that slice.
+void emit_plain(EmitCtx& c, const Addressing& a, const Combine& combine) {
+  std::string region = combining_region(c, combine), x = c.in(0);
+  if (has_one_window(c.in_type(1))) x = emit_apart(c, x, c.in_type(0));
+  emit_results(c, cat("\"stablehlo.scatter\"(", x, ", ", c.in(1), ", ", c.in(2),
+                      ") <{indices_are_sorted = ", a.sorted ? "true" : "false",
+                      ", scatter_dimension_numbers = #stablehlo.scatter<",
+                      dimension_numbers(a, kScatterNames, c.in_type(1)), ">, unique_indices = ",
+                      a.unique ? "true" : "false", "}> (", region, ") : ", signature(c)));
+}
+
+// XLA drops windows that are not inside, as mode "fill" wants it.
+void emit_by_xla(EmitCtx& c, std::string_view op, const Combine& combine, bool rounds) {
+  Addressing a = scatter_addressing(c.attr());
+  TypeRef updates = c.in_type(2);
+  if (updates->num_elements() == 0) return c.set_out(0, c.in(0));
+  // Many updates of one element are summed up, or multiplied, in float32.
+  DType dtype = updates->dtype();
+  if (rounds && is_float(dtype) && info(dtype).bits < 32 && !writes_once(c.in_type(1), a)) {
+    return emit_as(c, [&](const Vals& xs) {
+      Val x = convert(xs[0], DType::kF32), wide = convert(xs[2], DType::kF32);
+      return convert(scatter(op, x, xs[1], wide, a), dtype);
+    });
+  }
+  DType index = index_dtype(c.in_type(1)->dtype(), c.in_type(0)->shape());
+  bool has_dtype = index == c.in_type(1)->dtype();
+  if (a.mode != "clip" && has_dtype && !a.index_map.empty()) return emit_plain(c, a, combine);
+  emit_as(c, [&](const Vals& xs) {
+    Val x = xs[0], indices = convert(xs[1], index);
+    if (a.index_map.empty()) {
+      // XLA fails on index vectors without components, so there is an axis to index: one of size 1.
+      x = expand_dim(x, 0);
+      a = a.with_operand_axis(0);
+      a.dropped = inserted(a.dropped, 0, 0);
+      a.index_map = {0};
+      Dims shape = indices.shape();
+      shape.back() = 1;
+      indices = zeros(*x.builder, make_type(index, shape));
+    }
+    if (a.mode == "clip")
+      indices = clipped(indices, a, x.shape(), window_sizes(a, x.type(), updates));
+    a.mode = "promise_in_bounds";
+    const OpDef& same = registry().get(op);
+    Val result = apply(same, Vals{x, indices, xs[2]}, with_addressing(c.attr(), a))[0];
+    return reshape(result, c.out_type()->shape());
+  });
+}
+
+// One window is read and written here, as XLA does it, but at an index that is clamped (slice.cpp).
+void emit_scatter(EmitCtx& c, std::string_view op, const Combine& combine, bool rounds) {
+  bool is_plain = has_one_window(c.in_type(1)) && c.in_type(2)->num_elements() > 0;
+  if (!is_plain || may_be_split(c)) return emit_by_xla(c, op, combine, rounds);
+  emit_as(c,
+          [&](const Vals& xs) { return WindowsInTurn(c.attr(), xs, combine).written_out(xs[0]); });
+}
+
 // In kernels XLA has no scatter. Up to so many windows are written out, and up to so many are gone
 // through in a loop. With more of them XLA's scatter is faster than a kernel.
 constexpr int64_t kWrittenOut = 4, kMostInLoop = 256;
 
 Vals scatter_for_kernel(RuleCtx& c, const Combine& combine) {
   if (!is_same_in_kernel({c.in_types, c.out_types, c.attrs.get(), {}})) return {};
-  WindowsInTurn windows(c, combine);
+  WindowsInTurn windows(c.attr(), {c.x(0), c.x(1), c.x(2)}, combine);
   if (windows.count() > kMostInLoop) return {};
   return {windows.count() <= kWrittenOut ? windows.written_out(c.x(0)) : windows.as_loop(c.x(0))};
 }
@@ -454,7 +464,9 @@ void register_scatter(OpRegistry& r) {
   OpDef apply = scatter_op("scatter-apply", "An array with a function applied to windows of it.",
                            kAnyDType, apply_graph, false, AttrSpec{"jaxpr", AttrType::kGraph});
   apply.infer = infer_apply;
-  apply.for_kernel = nullptr;  // its graph takes one number
+  // Its graph takes one number.
+  apply.emit = [](EmitCtx& c) { emit_by_xla(c, "scatter-apply", apply_graph, false); };
+  apply.for_kernel = nullptr;
   r.add(std::move(apply));
 }
 

@@ -286,14 +286,22 @@ Vals dynamic_slice_constant(SimplifyCtx& c) {
   return {slice(c.x(0), *starts, limit)};
 }
 
-// "stablehlo.dynamic_slice %0, %1": an op whose operands from `first` on are start indices. XLA
-// clamps them in their own dtype, which has to hold the sizes of the array. Its partitioner forgets
-// to along split axes.
+AttrSpec in_bounds_attr() { return {"in_bounds", AttrType::kBool, AttrSpec::kHideDefault, false}; }
+
+// "stablehlo.dynamic_slice %0, %1": an op whose operands from `first` on are start indices, in a
+// dtype that holds the sizes of the array. They are clamped here unless they are known to be in
+// range: XLA's partitioner does not clamp along split axes, nor does XLA where it makes one slice
+// of two (openxla/xla issue 49121).
 void emit_block_op(EmitCtx& c, std::string_view op, size_t first, std::string_view attrs = {}) {
   Text text;
   text << op;
   TypeRefs types(c.in_types.begin(), c.in_types.end());
   const Dims &shape = types[0]->shape(), &block = (first == 1 ? c.out_types[0] : types[1])->shape();
+  auto is_within = [&](size_t i, int64_t largest) {
+    const Literal* known = c.literal(i);
+    return c.attr().boolean("in_bounds") ||
+           (known && known->as_int() >= 0 && known->as_int() <= largest);
+  };
   for (size_t i = 0; i < c.size(); ++i) {
     std::string operand = c.in(i);
     if (i >= first) {
@@ -301,9 +309,10 @@ void emit_block_op(EmitCtx& c, std::string_view op, size_t first, std::string_vi
       if (types[i] != c.in_type(i))
         operand = c.line(cat("stablehlo.convert ", operand, " : (", mlir_type(c.in_type(i)),
                              ") -> ", mlir_type(types[i])));
-      if (may_be_split(c)) {
+      int64_t largest = shape[i - first] - block[i - first];
+      if (!is_within(i, largest)) {
         auto number = [&](int64_t n) { return c.constant(make_literal(types[i]->dtype(), n), {}); };
-        std::string least = number(0), most = number(shape[i - first] - block[i - first]);
+        std::string least = number(0), most = number(largest);
         operand = c.line(
             cat("stablehlo.clamp ", least, ", ", operand, ", ", most, " : ", mlir_type(types[i])));
       }
@@ -318,7 +327,7 @@ OpDef dynamic_slice_op() {
   OpDef d;
   d.name = "dynamic_slice";
   d.doc = "A block of fixed size at start indices that are computed; they clamp.";
-  d.attrs = {{"slice_sizes", AttrType::kInts}};
+  d.attrs = {{"slice_sizes", AttrType::kInts}, in_bounds_attr()};
   d.infer = infer_dynamic_slice;
   d.place = [](PlaceCtx& c) { place_alike(c); };
   d.check = [](CheckCtx& c) { check_starts(c, 1, c.attr().ints("slice_sizes")); };
@@ -406,6 +415,7 @@ OpDef dynamic_update_slice_op() {
   OpDef d;
   d.name = "dynamic_update_slice";
   d.doc = "The array with a block at computed start indices replaced; they clamp.";
+  d.attrs = {in_bounds_attr()};
   d.infer = infer_dynamic_update_slice;
   d.place = [](PlaceCtx& c) {
     Split choices[] = {split_of(c, 0), split_of(c, 1)};
