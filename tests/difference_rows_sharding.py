@@ -111,6 +111,22 @@ def _pool():
     return right[1:9, 1:9]
 
 
+def _split_image(m, jnp):
+    """An image that is split along its places, and a window that is split along features."""
+    put = lambda x, *spec: m.device_put(x, _place(m, (2, 4), ("a", "b"), spec))
+    numbers = ("NWC", "WIO", "NWC")
+    convolve = lambda x, w: m.lax.conv_general_dilated(x, w, (1,), "SAME", None, None, numbers)
+    window = put(np.ones((2, 8, 4), np.float32), None, None, "b")
+    return m.jit(convolve)(put(_X[None], None, "a"), window)
+
+
+def _one_update(m, jnp):
+    place = _place(m, (8,), ("a",), ("a",))
+    whole = _place(m, (8,), ("a",), ())
+    f = lambda u, i: jnp.pad(u, (1, 7)).at[i].add(1)
+    return m.jit(f, in_shardings=(whole, whole), out_shardings=place)(_X[0], np.array([9]))
+
+
 _SPREAD = np.zeros(16, np.float32)
 _SPREAD[1::2] = _X[0]
 
@@ -220,5 +236,19 @@ ROWS = [
         "XLA refuses the program",
         _spread,
         _SPREAD,
+    ),
+    _row(
+        "convolution_of_a_split_image",
+        "a convolution is right where places of the image and features of the window are split",
+        "a multiple: sums are added up over more devices than those that have parts of them",
+        _split_image,
+        (_X + np.pad(_X, ((0, 1), (0, 0)))[1:]).sum(1)[None, :, None] * np.ones(4),
+    ),
+    _row(
+        "one_update_of_a_split_array",
+        "`pad(u, (1, 7)).at[i].add(1)` is right for one index where the result is split",
+        "each part that does not hold the index has another element of `u` in the place of its own",
+        _one_update,
+        np.pad(_X[0], (1, 7)) + (np.arange(16) == 9),
     ),
 ]
