@@ -130,6 +130,11 @@ def arrays():
     for dtype in ("bfloat16", "int4", "bool", "complex64", "float8_e4m3fn"):
         values = (HOST % 2).astype(wnp.dtype(dtype))
         assert (np.asarray(weft.device_put(values, split("x", "y"))) == values).all()
+    pair = wnp.arange(8), wnp.arange(8)
+    whole, second = weft.device_put(pair, (split(), weft.devices()[1]), donate=(True, False))
+    assert pair[0].is_deleted() and not pair[1].is_deleted()
+    again = weft.device_put((whole, second), (split(), weft.devices()[1]), may_alias=(None, False))
+    assert again[0] is whole and again[1] is not second
     keys = weft.random.split(weft.random.key(0), 8)
     spread = weft.device_put(keys, split("x"))
     same(weft.random.key_data(spread), np.asarray(weft.random.key_data(keys)))

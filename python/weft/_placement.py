@@ -97,15 +97,18 @@ def placement_of(place, function, shape=None, mesh_of=mesh_of_specs):
     return devices.placement_of(found[0])
 
 
-def map_placed(put, x, places):
-    """The tree of put(leaf, place); what stands in `places` for a tree is for all its leaves."""
+def map_placed(put, x, *prefixes):
+    """The tree of put(leaf, *values), a value of each of the prefixes, trees of places or options.
+
+    What stands in a prefix for a tree is for all its leaves.
+    """
 
     def is_none(value):
         return value is None
 
-    spread = tree_broadcast(places, x, is_leaf=is_none)
+    spread = [tree_broadcast(prefix, x, is_leaf=is_none) for prefix in prefixes]
     return tree_map(
-        lambda leaf, place: None if leaf is None else put(leaf, place), x, spread, is_leaf=is_none
+        lambda leaf, *own: None if leaf is None else put(leaf, *own), x, *spread, is_leaf=is_none
     )
 
 
