@@ -757,6 +757,8 @@ def unequal_parts():
 
     def spread(x, y):  # from whole to split
         whole = lax.with_sharding_constraint(wnp.sin(x), split(mesh=mesh))
+    constrained = MESH(lambda: lax.with_sharding_constraint(HOST, P("x")))
+    assert constrained().sharding == split("x")
         padded = lax.pad(whole, 1.0, ((1, 0, 1), (0, 1, 1)))
         place = NamedSharding(mesh, P(("a", "b")))
         return lax.with_sharding_constraint(padded, place)

@@ -1,6 +1,7 @@
 """Where the parts of an array lie: meshes of devices, and how arrays are split over them."""
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -168,8 +169,11 @@ class _Axes:
         return f"{type(self).__name__}({axes or '()'}, axis_types={self.axis_types})"
 
 
-class Mesh(_Axes):
+class Mesh(_Axes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
+
+    `with mesh:` sets it for the specs of `with_sharding_constraint`; as a decorator it does so for
+    the calls of a function.
 
     Args:
       devices: an array or nested list of devices, with an axis for each name.
