@@ -695,6 +695,11 @@ def meshes_that_are_set():
             with weft.set_mesh(mesh):
                 x = make()
             assert x.sharding == split(mesh=mesh) and x.committed, x.sharding
+        struct = weft.ShapeDtypeStruct(HOST.shape, "f4", sharding=place)
+        for made in (wnp.zeros_like(struct), lax.full_like(HOST, 2.0, sharding=place)):
+            assert made.sharding == place, made.sharding
+        assert lax.full((8, 4), 1.0, sharding=place).sharding == place
+        assert not wnp.zeros_like(struct, shape=(3,)).committed
             if mesh is explicit:
                 assert x.sharding.spec == P(*[None] * x.ndim)
         with MESH:

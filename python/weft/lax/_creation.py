@@ -14,7 +14,7 @@ from weft._arguments import (
 from weft._staging import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
-from weft.lax._sharding import placed_like, split_as
+from weft.lax._sharding import placed, placed_like, split_as
 
 
 def iota(dtype, size):
@@ -45,12 +45,13 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
 def full(shape, fill_value, dtype=None, *, sharding=None):
     """An array of the given shape with all elements equal to a scalar.
 
-    Without `dtype` it has that of `fill_value`, weak for a Python number. `sharding` is None.
+    Without `dtype` it has that of `fill_value`, weak for a Python number. `sharding` is None, or
+    where the result lies: a sharding, or a PartitionSpec where a mesh is set.
 
     Raises ShapeError for a fill_value that is no scalar.
     """
     if sharding is not None:
-        return split_as(sharding, "full", lambda: full(shape, fill_value, dtype))
+        return placed(full(shape, fill_value, dtype), sharding, "full")
     shape = static_shape(shape, "full")
     if shape_of(fill_value):
         raise ShapeError(f"[full] expected a scalar fill_value; got shape {shape_of(fill_value)}")
@@ -91,9 +92,12 @@ def full_of_keys(shape, fill_value, dtype):
 
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
-    """As `full`, with the shape and dtype of `x` where they are not given."""
+    """As `full`, with the shape and dtype of `x`, and where that is, unless others are given.
+
+    `x` may be a ShapeDtypeStruct.
+    """
     if sharding is not None:
-        return split_as(sharding, "full_like", lambda: full_like(x, fill_value, dtype, shape))
+        return placed(full_like(x, fill_value, dtype, shape), sharding, "full_like")
     own_shape, own_dtype, weak = type_of(x)
     shape = own_shape if shape is None else static_shape(shape, "full_like")
     if dtype is not None or is_key(own_dtype):

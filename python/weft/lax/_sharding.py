@@ -4,7 +4,7 @@ import functools
 
 from weft import _core
 from weft._placement import map_placed, placement_of
-from weft._staging import typeof
+from weft._staging import ShapeDtypeStruct, typeof
 from weft.errors import DeviceMismatchError, PreconditionError, ShardingError
 from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh, mesh_of_constraints
 
@@ -128,11 +128,19 @@ def in_memory(value, kind):
     return _core.bind("device_put", value, memory=there, source=here)
 
 
-def placed(x, device):
-    """An array on a device, to which it is committed; as it is if that is None."""
-    if device is None:
+def _is_abstract(sharding):
+    """Whether it is over a mesh without devices, as those of types are."""
+    return isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+
+
+def placed(x, device, function="device:"):
+    """An array on a device, to which it is committed.
+
+    It is as it is if that is None, or the sharding of a type that says nothing.
+    """
+    if device is None or (_is_abstract(device) and device.mesh.empty):
         return x
-    placement = placement_of(device, "device:")
+    placement = placement_of(device, function)
     value = _core.asarray(x)
     if isinstance(value, _core.Tracer):
         return moved(constrained(value, placement), placement)
@@ -161,6 +169,8 @@ def placed_like(x, like):
         return x
     if not is_same_shape:
         return x
+    if isinstance(like, ShapeDtypeStruct) and not _is_abstract(like.sharding):
+        return placed(x, like.sharding)
     if _core.is_on_host(like):
         x = in_memory(x, "pinned_host")
     split = _core.split_of(like)
