@@ -270,6 +270,8 @@ def modes():
 
 
 def unreduced():
+        kept = weft.sharding.auto_axes(lambda a: a * 2, out_sharding=P("y"))
+        assert kept(y).sharding == y.sharding
     """Sums that are not made yet: types of arrays, values, and what cannot be read."""
     left, right = HOST.reshape(16, 8)[:, :8], HOST.reshape(8, 16)
     with weft.set_mesh(MESH):

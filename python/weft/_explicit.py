@@ -89,6 +89,8 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
         of which the result may go on below. It may be given to the function that is returned
         instead.
 
+    If all axes of the mesh are of type Auto already, it is `f`, and out_sharding has no effect.
+
     Raises TypeError where there is no out_sharding, ValueError for axes that the mesh lacks.
     """
     if f is None:
@@ -100,8 +102,11 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
             raise ArgumentTypeError(
                 "auto_axes expected out_sharding=: how the results are split; got none"
             )
-        with _types(_mesh_of("auto_axes", args), axes, AxisType.Auto):
+        mesh = _mesh_of("auto_axes", args)
+        with _types(mesh, axes, AxisType.Auto):
             results = f(*args, **kwargs)
+        if mesh.are_all_axes_auto:
+            return results
         return reshard(results, out_sharding)
 
     return call
