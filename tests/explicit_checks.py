@@ -184,6 +184,10 @@ def parts():
     with weft.set_mesh(MESH):
         inferred = weft.shard_map(lambda a: a * 2, out_specs=P("x", "y"))
         assert inferred(x).sharding == weft.jit(inferred)(x).sharding == x.sharding
+        rows = weft.device_put(HOST, P("x"))
+        for spec in (P("x"), P("x", None)):
+            f = weft.shard_map(lambda a: a * 2, in_specs=spec, out_specs=spec)
+            assert f(rows).sharding == split("x")
         wrong = weft.shard_map(lambda a: a, in_specs=P("y", "x"), out_specs=P("x"))
         with raises(ValueError, "split as in_specs says", "[8@x,16@y]"):
             wrong(x)
@@ -266,12 +270,12 @@ def modes():
     with weft.set_mesh(auto_mesh):
         for f in (lambda g: g, weft.jit):
             same(f(weft.sharding.explicit_axes(double, in_sharding=P("y", "x")))(y), HOST * 2)
+        kept = weft.sharding.auto_axes(lambda a: a * 2, out_sharding=P("y"))
+        assert kept(y).sharding == y.sharding
     assert kinds == [("float32[8@y,16@x]", (AxisType.Explicit,) * 2)] * 2, kinds
 
 
 def unreduced():
-        kept = weft.sharding.auto_axes(lambda a: a * 2, out_sharding=P("y"))
-        assert kept(y).sharding == y.sharding
     """Sums that are not made yet: types of arrays, values, and what cannot be read."""
     left, right = HOST.reshape(16, 8)[:, :8], HOST.reshape(8, 16)
     with weft.set_mesh(MESH):

@@ -617,6 +617,23 @@ def split_alike():
     def alone(x, y):
         return x, y
 
+def arguments_handed_on():
+    """None in the in_specs of a shard_map stands for a spec, at any depth."""
+    handed = {"a": object(), "b": HOST}
+
+    def doubled(d, x):
+        assert d["a"] is handed["a"] and d["b"].shape[0] in (4, 8)
+        return x * 2
+
+    for spec in (None, {"a": None, "b": P("x")}):
+        f = weft.shard_map(doubled, mesh=MESH, in_specs=(spec, P("x")), out_specs=P("x"))
+        same(f(handed, HOST), HOST * 2)
+        same(weft.jit(lambda x, f=f: f(handed, x))(HOST), HOST * 2)
+    for specs in ((None, None), None):
+        f = weft.shard_map(lambda x, y: x + y, mesh=MESH, in_specs=specs, out_specs=P())
+        same(f(wnp.asarray(HOST), 2), HOST + 2)
+
+
     given = weft.device_put(HOST, rows), HOST
     for function, expected in ((f, rows), (alone, split())):
         x, y = weft.jit(function)(*given)
@@ -1078,3 +1095,4 @@ if __name__ == "__main__":
     host_functions()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")
+    arguments_handed_on()

@@ -36,6 +36,7 @@ class _Infer:
 
 
 Infer = _Infer()
+_AS_IT_IS = object()  # in in_specs, in place of None
 
 
 def shard_map(
@@ -57,8 +58,8 @@ def shard_map(
       out_specs: PartitionSpecs in a prefix of the tree of results. Along an axis of the mesh that a
         spec names, parts are lined up; along others all devices give the same.
       in_specs: PartitionSpecs in a prefix of the tuple of arguments: how each is split. Along an
-        axis of the mesh that a spec does not name, every device has the whole. None for an argument
-        hands it on as it is; None for all takes them as values that `f` closes over. If all axes
+        axis of the mesh that a spec does not name, every device has the whole. Where None stands
+        for a spec, what is below is handed on as it is, like what `f` closes over. If all axes
         are manual and of type Explicit, arguments have to be split so. Without in_specs, over axes
         of type Explicit, arguments are taken as they are split.
       mesh: a Mesh or AbstractMesh; None is the one that `set_mesh` has set.
@@ -92,12 +93,13 @@ def shard_map(
     def whole(*args):
         return call(args)
 
-    at_once = jit(whole, static_argnums=tuple(call.static))
+    at_once = jit(whole)
 
     @public_function
     @named_after(f)
     def mapped(*args):
-        if _core.in_trace() or any(type(x) is _core.Tracer for x in registry.flatten(args)[0]):
+        is_traced = _core.in_trace() or any(type(x) is _core.Tracer for x in tree_leaves(args))
+        if is_traced or call.hands_on:
             return call(args)
         return at_once(*args)
 
@@ -149,23 +151,23 @@ class Call:
 
     def __init__(self, fun, in_specs, out_specs, mesh, axis_names, check_vma):
         self.fun, self.name = fun, function_name(fun)
-        self.in_specs, self.out_specs, self.mesh = in_specs, out_specs, mesh
+        # None as a leaf, which stands for all below it as a spec does.
+        self.in_specs = tree_map(
+            lambda spec: _AS_IT_IS if spec is None else spec,
+            in_specs,
+            is_leaf=lambda x: x is None or is_spec(x),
+        )
+        self.out_specs, self.mesh = out_specs, mesh
         self.axis_names, self.check_vma = axis_names, bool(check_vma)
-        # Arguments that are handed on as they are.
-        self.static = [i for i, spec in enumerate(_entries(in_specs)) if spec is None]
+        # Whether some arguments, which may be of any type, are handed on as they are.
+        self.hands_on = _AS_IT_IS in tree_leaves(self.in_specs, is_leaf=is_spec)
 
     def __call__(self, args):
         mesh = core_mesh(self.mesh)
         axes = self._manual_axes(mesh)
         fun, in_specs = self.fun, self.in_specs
-        if in_specs is None:
-            fun, args, in_specs = self._with_static(args, range(len(args))), (), ()
-        elif self.static:
-            if len(in_specs) != len(args):
-                self._reject_tree("in_specs", tuple(in_specs), args)
-            fun = self._with_static(args, self.static)
-            args = tuple(x for i, x in enumerate(args) if i not in self.static)
-            in_specs = tuple(x for i, x in enumerate(in_specs) if i not in self.static)
+        if self.hands_on:
+            fun, args, in_specs = self._without_handed_on(args)
         leaves, tree = registry.flatten(args)
         names = [f"args{path}" for path in leaf_paths(tree)]
         check_leaves(leaves, lambda i: f"{names[i]} of '{self.name}'")
@@ -226,12 +228,30 @@ class Call:
                 results[i] = constrained(results[i], _Spec(spec, mesh).sharding)
         return body.out_tree.unflatten(results)
 
-    def _with_static(self, args, static):
-        def fun(*parts):
-            parts = iter(parts)
-            return self.fun(*(x if i in static else next(parts) for i, x in enumerate(args)))
+    def _without_handed_on(self, args):
+        """The function of what is split, with that as arguments and in_specs of one structure."""
+        leaves, tree = registry.flatten(args)
+        specs = self._spread("in_specs", self.in_specs, args)
 
-        return functools.update_wrapper(fun, self.fun, updated=())
+        kept = [spec is not _AS_IT_IS for spec in specs]
+
+        def only(values):
+            return tree.unflatten(x if k else None for x, k in zip(values, kept, strict=True))
+
+        def fun(*parts):
+            parts = iter(tree_leaves(parts))
+            whole = zip(leaves, kept, strict=True)
+            return self.fun(*tree.unflatten(next(parts) if k else x for x, k in whole))
+
+        named = functools.update_wrapper(fun, self.fun, updated=())
+        return named, only(leaves), only(specs)
+
+    def _spread(self, what, specs, tree):
+        """Of each leaf of a tree the spec in its prefix `specs`."""
+        try:
+            return tree_leaves(tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec)
+        except (TypeError, ValueError):
+            self._reject_tree(what, specs, tree)
 
     def _manual_axes(self, mesh):
         """The names of the manual axes, in the order of the mesh: all that are not yet, or those
@@ -252,12 +272,8 @@ class Call:
                     f"shard_map expected PartitionSpecs in a prefix of the tree for {what}; got "
                     f"{spec!r}"
                 )
-        try:
-            spread = tree_leaves(tree_broadcast(specs, tree, is_leaf=is_spec), is_leaf=is_spec)
-        except (TypeError, ValueError):
-            self._reject_tree(what, specs, tree)
         found = []
-        for spec in spread:
+        for spec in self._spread(what, specs, tree):
             self._check_reduced(what, spec, mesh)
             found.append(_Spec(spec, mesh))
             for axis in found[-1].axes:
@@ -364,10 +380,6 @@ class Call:
                 )
 
 
-def _entries(specs):
-    return specs if type(specs) in (tuple, list) and not is_spec(specs) else ()
-
-
 def is_spec(x):
     """Whether it is a PartitionSpec, or the names of axes in a tuple: ("x", None)."""
     if type(x) is tuple:
@@ -381,9 +393,8 @@ def _explicit_axes(mesh):
 
 def _names_of(kind):
     """Per dimension of a type the names of the axes over which it is split."""
-    if kind._place is None:
-        return [()] * len(kind.shape)
-    return [names for names, _ in kind._place._core.dims]
+    dims = [] if kind._place is None else [names for names, _ in kind._place._core.dims]
+    return dims + [()] * (len(kind.shape) - len(dims))
 
 
 class _Spec:
