@@ -285,6 +285,7 @@ def stages():
     assert weft.eval_shape(lambda x: x, struct).sharding is None
     compiled = weft.jit(lambda x, y: x + y).lower(struct, struct).compile()
     assert compiled.input_shardings[0] == (columns, columns)
+    assert compiled.out_info.sharding == columns
     got = compiled(HOST, weft.device_put(HOST, columns))
     assert got.sharding == columns and got.committed
     same(got, HOST * 2)
@@ -428,6 +429,15 @@ def descriptions():
     assert twice(a).sharding == split("y")
     with raises(ValueError, "the layout of arrays", "major_to_minor=(1, 0)", "sharding_checks.py"):
         weft.device_put(HOST, layout.Format(layout.Layout((1, 0)), split("x")))
+    struct = weft.ShapeDtypeStruct((8, 4), "f4", sharding=a.format)
+    assert struct.format == a.format and struct.sharding == split("x")
+    assert struct.update(dtype="i4").format == a.format
+    with raises(ValueError, "expected a Format"):
+        struct.update(sharding=split("y"))
+    plain = struct.update(sharding=layout.Format(None, split("y")))
+    assert plain.format == layout.Format(None, split("y")) and plain.sharding == split("y")
+    with raises(TypeError, "Layout.AUTO"):
+        struct.update(sharding=layout.Format(layout.Layout.AUTO, split("x")))
     # From one device to the one that in_shardings names, and to the same devices in another order,
     # committed arrays go by themselves.
     first, second = map(SingleDeviceSharding, weft.devices()[:2])
@@ -607,16 +617,6 @@ def calls_that_are_wrong():
     assert put([HOST, None], split("x"))[1] is None
 
 
-def split_alike():
-    """What XLA knows of one value holds for the other, its gradient and its lanes."""
-    rows = split("x")
-
-    def f(x, y):
-        return shard_alike.shard_alike(x, y)
-
-    def alone(x, y):
-        return x, y
-
 def arguments_handed_on():
     """None in the in_specs of a shard_map stands for a spec, at any depth."""
     handed = {"a": object(), "b": HOST}
@@ -633,6 +633,16 @@ def arguments_handed_on():
         f = weft.shard_map(lambda x, y: x + y, mesh=MESH, in_specs=specs, out_specs=P())
         same(f(wnp.asarray(HOST), 2), HOST + 2)
 
+
+def split_alike():
+    """What XLA knows of one value holds for the other, its gradient and its lanes."""
+    rows = split("x")
+
+    def f(x, y):
+        return shard_alike.shard_alike(x, y)
+
+    def alone(x, y):
+        return x, y
 
     given = weft.device_put(HOST, rows), HOST
     for function, expected in ((f, rows), (alone, split())):
@@ -685,6 +695,11 @@ def like_others():
         x = weft.device_put(HOST, place)
         for made in (wnp.zeros_like(x), wnp.ones_like(x, "i4"), lax.full_like(x, 2.5)):
             assert made.sharding == place and made.committed, made.sharding
+        struct = weft.ShapeDtypeStruct(HOST.shape, "f4", sharding=place)
+        for made in (wnp.zeros_like(struct), lax.full_like(HOST, 2.0, sharding=place)):
+            assert made.sharding == place, made.sharding
+        assert lax.full((8, 4), 1.0, sharding=place).sharding == place
+        assert not wnp.zeros_like(struct, shape=(3,)).committed
         other = wnp.empty_like(x, shape=(3,))
         if place.is_fully_replicated:
             assert other.devices() == x.devices() and other.committed
@@ -712,11 +727,6 @@ def meshes_that_are_set():
             with weft.set_mesh(mesh):
                 x = make()
             assert x.sharding == split(mesh=mesh) and x.committed, x.sharding
-        struct = weft.ShapeDtypeStruct(HOST.shape, "f4", sharding=place)
-        for made in (wnp.zeros_like(struct), lax.full_like(HOST, 2.0, sharding=place)):
-            assert made.sharding == place, made.sharding
-        assert lax.full((8, 4), 1.0, sharding=place).sharding == place
-        assert not wnp.zeros_like(struct, shape=(3,)).committed
             if mesh is explicit:
                 assert x.sharding.spec == P(*[None] * x.ndim)
         with MESH:
@@ -747,6 +757,8 @@ def meshes_that_are_set():
         same(grad(HOST), np.full_like(HOST, 2))
     with raises(ValueError, "a mesh of devices", ".py:"):
         weft.jit(lambda x: x, out_shardings=places[0])(HOST)
+    constrained = MESH(lambda: lax.with_sharding_constraint(HOST, P("x")))
+    assert constrained().sharding == split("x")
     with MESH:
         assert get_mesh().empty and get_abstract_mesh().empty
         assert lax.with_sharding_constraint(HOST, P("x")).sharding == split("x")
@@ -779,8 +791,6 @@ def unequal_parts():
 
     def spread(x, y):  # from whole to split
         whole = lax.with_sharding_constraint(wnp.sin(x), split(mesh=mesh))
-    constrained = MESH(lambda: lax.with_sharding_constraint(HOST, P("x")))
-    assert constrained().sharding == split("x")
         padded = lax.pad(whole, 1.0, ((1, 0, 1), (0, 1, 1)))
         place = NamedSharding(mesh, P(("a", "b")))
         return lax.with_sharding_constraint(padded, place)
@@ -1088,6 +1098,7 @@ if __name__ == "__main__":
     meshes_that_are_set()
     specs_as_written()
     like_others()
+    arguments_handed_on()
     split_alike()
     unequal_parts()
     one_update_of_split_arrays()
@@ -1095,4 +1106,3 @@ if __name__ == "__main__":
     host_functions()
     random_programs(int(sys.argv[1]), int(sys.argv[2]))
     print("ok")
-    arguments_handed_on()

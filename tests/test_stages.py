@@ -37,9 +37,10 @@ def test_all_stages_tell_of_arguments_and_results(traced):
         assert stage.donate_argnums == (0,)
         assert stage.in_tree == weft.tree.structure(((0, 0), {"k": 0}))
         assert stage.out_tree == weft.tree.structure({"a": 0})
-        assert stage.out_info == {"a": weft.ShapeDtypeStruct((2, 3), "float32")}
         assert str(stage.out_avals["a"]) == "float32[2,3]"
     here = SingleDeviceSharding(weft.devices()[0])
+    for stage, place in ((traced, None), (lowered, None), (compiled, here)):
+        assert stage.out_info == {"a": weft.ShapeDtypeStruct((2, 3), "float32", sharding=place)}
     assert compiled.input_shardings == ((here, here), {"k": here})
     assert compiled.output_shardings == {"a": here}
     assert compiled.call(wnp.ones((2, 3)), 2.0, k=3)["a"][0, 0] == 7

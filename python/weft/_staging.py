@@ -13,7 +13,12 @@ from weft._core import ClosedJaxpr, Graph
 from weft._surface import public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import as_dtype, canonicalize_dtype
-from weft.errors import ArgumentTypeError, ShardingError, TreeStructureError
+from weft.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    ShardingError,
+    TreeStructureError,
+)
 from weft.memory import Space
 from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
 from weft.tree_util import keystr
@@ -62,14 +67,15 @@ class ShapeDtypeStruct:
             )
         self.shape = tuple(int(d) for d in shape)
         if sharding is not None:
-            _check_place(sharding, self.shape)
+            sharding = _checked_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
         self._place = sharding
         self._manual = manual_axis_type
         self.weak_type = bool(weak_type)
         self.is_ref = bool(is_ref)
 
-    sharding = property(lambda self: self._place)
+    # `_place` is a Format where that has a layout.
+    sharding = property(lambda self: getattr(self._place, "sharding", self._place))
     manual_axis_type = property(lambda self: self._manual)
     # The axes over which it varies; None where that is not known.
     _varying = property(lambda self: self._manual and tuple(self._manual.varying))
@@ -77,7 +83,16 @@ class ShapeDtypeStruct:
     size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
 
     def update(self, **changes):
-        """The same with shape, dtype or weak_type replaced."""
+        """The same with shape, dtype, weak_type or others replaced.
+
+        Raises ValueError for a sharding without a layout in place of a Format with one.
+        """
+        place = changes.get("sharding")
+        if self.format.layout and place is not None and not hasattr(place, "layout"):
+            raise AttributeValueError(
+                f"ShapeDtypeStruct.update expected a Format for sharding, as {self} has one; got "
+                f"{place!r}"
+            )
         own = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
         own |= {"sharding": self._place, "manual_axis_type": self._manual}
         return type(self)(**{**own, **changes})
@@ -102,7 +117,7 @@ class ShapeDtypeStruct:
     def format(self):
         from weft.experimental.layout import Format
 
-        return Format(None, self.sharding)
+        return Format(getattr(self._place, "layout", None), self.sharding)
 
     def __len__(self):
         if not self.shape:
@@ -114,7 +129,7 @@ class ShapeDtypeStruct:
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        place = "" if self.sharding is None else f", sharding={self.sharding}"
+        place = "" if self._place is None else f", sharding={self._place}"
         ref = ", is_ref=True" if self.is_ref else ""
         manual = f", manual_axis_type={self._manual}" if self._manual else ""
         text = f"shape={self.shape}, dtype={self.dtype.name}{place}{weak}{manual}{ref}"
@@ -133,10 +148,22 @@ class ShapeDtypeStruct:
         return (self.shape, self.dtype, self._place, self.weak_type, self.is_ref, manual)
 
 
-def _check_place(sharding, shape):
-    """Raises for a spec where no mesh is set, and for more axes than a shape has."""
+def _checked_place(sharding, shape):
+    """The sharding, or the Format if that has a layout.
+
+    Raises for a layout that a compiler chooses, a spec where no mesh is set, and more axes than a
+    shape has.
+    """
+    from weft.experimental.layout import Format, Layout
     from weft.sharding import PartitionSpec, get_abstract_mesh
 
+    if isinstance(sharding, Format):
+        if sharding.layout is Layout.AUTO:
+            raise ArgumentTypeError(
+                f"ShapeDtypeStruct expected a layout other than Layout.AUTO; got {sharding}"
+            )
+        inner = None if sharding.sharding is None else _checked_place(sharding.sharding, shape)
+        return inner if sharding.layout is None else sharding
     spec = sharding if isinstance(sharding, PartitionSpec) else getattr(sharding, "spec", ())
     if spec is sharding and get_abstract_mesh().empty:
         raise TypeError(
@@ -147,6 +174,7 @@ def _check_place(sharding, shape):
         raise ShardingError(
             f"ShapeDtypeStruct expected at least {len(spec)} dimensions for {sharding}; got {shape}"
         )
+    return sharding
 
 
 class AbstractValue(abc.ABC):  # noqa: B024
@@ -531,11 +559,13 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """A tree of ShapeDtypeStruct like the result, with the shardings that jit was given, or
-        those of explicit axes."""
+        those of explicit axes; of a compiled program with those that results have."""
         from weft._placement import sharding_of
 
-        given = [None if p is None else sharding_of(p) for p in self._core.out_shardings]
+        given = [None if p is None else sharding_of(p) for p in self._result_places]
         return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct, given))
+
+    _result_places = property(lambda self: self._core.out_shardings)
 
     _keeps_weak = False  # whether `out_info` tells weak types, which programs do not have
 
@@ -805,13 +835,16 @@ class Compiled(_Stage):
         placed = self._program.input_shardings
         return self._like_arguments(map(sharding_of, placed[len(placed) - count :]))
 
+    _result_places = property(
+        lambda self: self._program.output_shardings[: len(self._core.out_avals)]
+    )
+
     @property
     def output_shardings(self) -> Any:
         """A tree of shardings like the result."""
         from weft._placement import sharding_of
 
-        placed = self._program.output_shardings[: len(self._core.out_avals)]
-        return self.out_tree.unflatten(list(map(sharding_of, placed)))
+        return self.out_tree.unflatten(list(map(sharding_of, self._result_places)))
 
     def _formats(self, avals, placed):
         from weft._placement import sharding_of
@@ -833,8 +866,7 @@ class Compiled(_Stage):
     def output_formats(self):
         """A tree of weft.experimental.layout.Format like the result."""
         avals = self._core.out_avals
-        placed = self._program.output_shardings[: len(avals)]
-        return self.out_tree.unflatten(self._formats(avals, placed))
+        return self.out_tree.unflatten(self._formats(avals, self._result_places))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the object itself."""
