@@ -125,6 +125,17 @@ def transposed(w, x):
     return weft.linear_transpose(lambda w: w * x, w)(x)[0]
 
 
+def transposed_derivatives(x):
+    """Of tangents, which are linear in tangents, and of cotangents."""
+    forwards = weft.linearize(lambda x: (x**2).mean(), x)[1]
+    backwards = weft.vjp(lambda x: wnp.sin(x) * x.sum(), x)[1]
+    one = wnp.ones_like(x)
+    return (
+        weft.linear_transpose(forwards, x)(forwards(x))[0],
+        weft.linear_transpose(lambda ct: backwards(ct)[0], one)(x)[0],
+    )
+
+
 def sums(x):
     """Loops and draws of the library whose carries vary only later, and one that starts alike."""
     total = lax.fori_loop(0, 2, lambda i, c: c + x[i], wnp.zeros_like(x[0]))
@@ -170,6 +181,12 @@ PROGRAMS = {
         + np.stack([np.digitize(b[:, 0], np.arange(0, 20, 5)).sum() + 4 for b in BLOCKS])[:, None],
     ),
     "bare_spec": (on_mesh(held, P("x"), P("x"), axis_names={"x"}), (X,), X * 2),
+    "transposed_derivatives": (
+        on_mesh(transposed_derivatives, P("x"), P("x")), (X,),
+        ((BLOCKS * (BLOCKS**2).mean((1, 2), keepdims=True)).reshape(X.shape),
+         ((np.cos(BLOCKS) * BLOCKS + np.sin(BLOCKS)) * BLOCKS.sum((1, 2), keepdims=True))
+         .reshape(X.shape)),
+    ),
     "parts": (on_mesh(lambda x: x * 2, P("x"), P("x")), (X,), X * 2),
     "psum": (on_mesh(lambda x: lax.psum(x, "x"), P("x"), P()), (X,), BLOCKS.sum(0)),
     "pmean_tree": (

@@ -174,6 +174,24 @@ void batch_derivative(BatchCtx& c) {
   c.apply(xs, c.attrs->with({{"jaxpr", mapped->graph}}), 0);
 }
 
+// The transpose of one is the other: tangents are linear in tangents, as cotangents in cotangents.
+void transpose_derivative(TransposeCtx& c) {
+  Derivative d(c);
+  size_t num_inputs = d.inputs.size(), num_outputs = d.outputs.size();
+  Vals operands;
+  for (size_t i = 0; i < num_inputs; ++i) operands.push_back(c.x(i));
+  for (size_t r = num_outputs; r < c.cotangents.size(); ++r) operands.push_back(c.ct(r));
+  const OpDef& other = d.backwards ? op_named<"pushforward">() : op_named<"pullback">();
+  AttrsRef attrs = AttrRecord::make(other.name, other.attrs,
+                                    {{"jaxpr", d.graph},
+                                     {"in_mask", Attr(c.attr().ints("in_mask"))},
+                                     {"out_mask", Attr(c.attr().ints("out_mask"))}});
+  Vals made = apply(other, operands, attrs);
+  size_t num_primals = d.backwards ? num_inputs : num_outputs;
+  for (size_t i = num_inputs; i < c.size(); ++i)
+    if (c.linear(i)) c.add(i, made[num_primals + i - num_inputs]);
+}
+
 OpDef derivative(std::string name, std::string doc) {
   OpDef d;
   d.name = std::move(name);
@@ -184,6 +202,7 @@ OpDef derivative(std::string name, std::string doc) {
   d.infer = infer;
   d.batch = batch_derivative;
   d.shard = shard_derivative;
+  d.transpose = transpose_derivative;
   d.decompose = [](RuleCtx& c) {
     Derivative own(c);
     return computed(c.b, *c.transforms, own, own.graph, vals_of(c.b, c.operands));
