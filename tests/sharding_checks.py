@@ -164,6 +164,9 @@ def programs():
     same(spectrum(weft.device_put(HOST, split())), HOST * 2)
     one = weft.device_put(HOST, split("o", mesh=weft.make_mesh((1,), ("o",))))
     same(one + 1, HOST + 1)
+    moved = wnp.asarray(HOST)
+    same(weft.jit(lambda x: x + 1, in_shardings=split("x"), donate_argnums=0)(moved), HOST + 1)
+    assert moved.is_deleted()
 
 
 def constraints():

@@ -152,6 +152,10 @@ void run_on(const Program& program, std::span<const Operand> operands, const Pla
     }
   }
   run(program, {inputs.data(), inputs.size()}, committed, outputs);
+  // What was moved to be donated is the caller's no more either.
+  for (uint32_t d : program.donated)
+    if (const Operand& x = operands[d]; x.kind == OperandKind::kArray && inputs[d] != x.object)
+      if (!as_array(x.object)->shared) give_up(as_array(x.object));
 }
 
 void check_cells(const Entry& e, std::span<PyObject* const> cells, Describe describe) {
