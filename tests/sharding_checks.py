@@ -118,6 +118,13 @@ def arrays():
             moved = weft.device_put(weft.device_put(HOST, here), there)
             assert moved.sharding == there
             same(moved, HOST)
+    other = weft.make_mesh((1, 2, 4), ("r", "a", "b"))
+    with weft.transfer_guard("disallow_explicit"):
+        alike = weft.device_put(a, split("a", "b", mesh=other))
+    assert alike.sharding == split("a", "b", mesh=other)
+    assert weft.device_put(alike, a.sharding, may_alias=False).sharding == a.sharding
+    same(weft.jit(lambda x: x + 1, donate_argnums=0)(alike), HOST + 1)
+    same(a, HOST)
     for make in (
         lambda: weft.make_array_from_callback((8, 4), a.sharding, lambda index: HOST[index]),
         lambda: weft.make_array_from_process_local_data(a.sharding, HOST),
@@ -157,6 +164,9 @@ def programs():
     gone = weft.device_put(HOST, split("x"))
     same(weft.jit(lambda x: x + 1, donate_argnums=0)(gone), HOST + 1)
     assert gone.is_deleted()
+    moved = wnp.asarray(HOST)
+    same(weft.jit(lambda x: x + 1, in_shardings=split("x"), donate_argnums=0)(moved), HOST + 1)
+    assert moved.is_deleted()
     compiled = weft.jit(lambda x: x + 1).lower(a).compile()
     assert compiled.input_shardings[0][0] == compiled.output_shardings == a.sharding
     same(compiled(a), HOST + 1)
@@ -164,9 +174,6 @@ def programs():
     same(spectrum(weft.device_put(HOST, split())), HOST * 2)
     one = weft.device_put(HOST, split("o", mesh=weft.make_mesh((1,), ("o",))))
     same(one + 1, HOST + 1)
-    moved = wnp.asarray(HOST)
-    same(weft.jit(lambda x: x + 1, in_shardings=split("x"), donate_argnums=0)(moved), HOST + 1)
-    assert moved.is_deleted()
 
 
 def constraints():

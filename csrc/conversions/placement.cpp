@@ -38,8 +38,8 @@ ShardingRef replicated(MeshRef mesh) { return make_sharding({.mesh = mesh}); }
 bool are_equivalent(ShardingRef a, ShardingRef b, TypeRef type) {
   if (a == b) return true;
   const Place &first = place_of(a), &second = place_of(b);
-  if (first.devices != second.devices || a->memory() != b->memory() ||
-      a->unreduced().empty() != b->unreduced().empty())
+  if (first.devices != second.devices || a->memory() != b->memory() || !a->unreduced().empty() ||
+      !b->unreduced().empty())
     return false;
   int rank = type->rank();
   for (int i = 0; i < rank; ++i)

@@ -253,11 +253,14 @@ void bind_stages(nb::module_& m) {
       bool in_type = to->mesh()->has(AxisType::kExplicit);
       return e != kAsNeeded ? e : in_type ? a->type->shape().size() : to->dims().size();
     };
-    if (a->sharding == to && a->committed)
-      return shown(a->entries) == shown(entries) ? nb::borrow(array)
-                                                 : written(twin_of(a, a->type, a->weak, true));
+    if (a->sharding == to && a->committed && shown(a->entries) == shown(entries))
+      return nb::borrow(array);
     check_fit(to, a->type, "device_put");
-    if (a->sharding == to) return written(copy_buffer(a, a->weak, true));
+    if (are_equivalent(a->sharding, to, a->type)) {
+      Ref twin = twin_of(a, a->type, a->weak, true);
+      as_array(twin.get())->sharding = to;
+      return written(std::move(twin));
+    }
     ExplicitTransfers by_name;
     guard_transfer(kGuardBetweenDevices, a->type);
     if (place_of(a->sharding).devices->is_local && !place_of(to).devices->is_local)

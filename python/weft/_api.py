@@ -239,7 +239,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if isinstance(value, _core.Tracer):
             return value if placement is None else moved(constrained(value, placement), placement)
         result = value if placement is None else _core.commit(value, placement)
-        if alias is False and result is leaf:
+        if alias is False and isinstance(leaf, _core.Array) and result._buffer is leaf._buffer:
             return _core.copy_array(result)
         if donate and isinstance(leaf, _core.Array) and leaf is not result:
             leaf.delete()
