@@ -20,6 +20,7 @@ from weft.experimental import (
     mesh_utils,
     shard_alike,
 )
+from weft.experimental.pjit import pjit
 from weft.sharding import (
     AbstractMesh,
     AxisType,
@@ -769,6 +770,23 @@ def meshes_that_are_set():
         weft.jit(lambda x: x, out_shardings=places[0])(HOST)
     constrained = MESH(lambda: lax.with_sharding_constraint(HOST, P("x")))
     assert constrained().sharding == split("x")
+    f = pjit(lambda x: (x, x * 2), in_shardings=P("x"), out_shardings=(None, P(None, "y")))
+    for mesh in (MESH, MESH.update(devices=MESH.devices[::-1])):
+        with mesh:
+            whole, columns = f(HOST)
+            assert whole.sharding == split(mesh=mesh)
+            assert columns.sharding == split(None, "y", mesh=mesh)
+            assert f.lower(HOST).compile().output_shardings[0] == split(mesh=mesh)
+            plain = pjit(lambda x: x * 2)
+            assert plain(HOST).sharding == split(mesh=mesh)
+            rows = weft.device_put(HOST, split("x", mesh=mesh))
+            assert plain(rows).sharding == rows.sharding
+            with raises(ValueError, "in_shardings"):
+                pjit(lambda x: x, in_shardings=None)(rows)
+            with raises(ValueError, "committed to", "pjit"):
+                plain(weft.device_put(HOST, weft.devices()[3]))
+    with raises(RuntimeError, "set_mesh"):
+        f(HOST)
     with MESH:
         assert get_mesh().empty and get_abstract_mesh().empty
         assert lax.with_sharding_constraint(HOST, P("x")).sharding == split("x")

@@ -498,7 +498,8 @@ CompilerOptions = dict[str, str | bool]
 
 class _OfJit(type):
     def __instancecheck__(cls, instance):
-        return isinstance(instance, _core.JitFunction)
+        jitted = getattr(instance, "_jitted", instance)  # what pjit returns holds one
+        return isinstance(jitted, _core.JitFunction)
 
 
 class Wrapped(metaclass=_OfJit):

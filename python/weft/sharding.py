@@ -172,8 +172,8 @@ class _Axes:
 class Mesh(_Axes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
 
-    `with mesh:` sets it for the specs of `with_sharding_constraint`; as a decorator it does so for
-    the calls of a function.
+    `with mesh:` sets it for the specs of `with_sharding_constraint` and for `pjit`; as a decorator
+    it does so for the calls of a function.
 
     Args:
       devices: an array or nested list of devices, with an axis for each name.
@@ -761,7 +761,7 @@ _NO_MESH._core = _NONE._core
 _stack: _Any = _UserContext(())
 
 
-# Those of `with mesh:`, older than set_mesh, which is for with_sharding_constraint alone.
+# Those of `with mesh:`, older than set_mesh, which is for with_sharding_constraint and pjit.
 _entered: _Any = _UserContext(())
 
 
@@ -848,6 +848,25 @@ def mesh_of_constraints():
     """The same in with_sharding_constraint, for which `with mesh:` sets one, too."""
     mesh = mesh_of_specs()
     return _entered.value[-1] if mesh.empty and _entered.value else mesh
+
+
+@contextlib.contextmanager
+def entered_mesh():
+    """A scope in which the mesh of `with mesh:`, unless another is set, is as one that is set.
+
+    Gives it, or an empty one.
+    """
+    entered = _NO_MESH
+    if mesh_of_specs().empty and _entered.value:
+        entered = _entered.value[-1]
+    if entered.empty:
+        yield entered
+        return
+    _set_stack((*_stack.value, entered))
+    try:
+        yield entered
+    finally:
+        _set_stack(_stack.value[:-1])
 
 
 def get_abstract_mesh():
