@@ -152,6 +152,10 @@ def arrays():
 def programs():
     a = weft.device_put(HOST, split("x", "y"))
     assert (a + 1).sharding == a.sharding and a.T.sharding == split("y", "x")
+    line = split(None, "y", "z", mesh=weft.make_mesh((1, 8, 1), ("x", "y", "z")))
+    thin = weft.device_put(HOST[None], line)
+    for f in (lambda x: x + 1, weft.jit(lambda x: wnp.sin(x) * 2)):
+        assert str(f(thin).sharding.spec) == str(line.spec), f(thin).sharding
     same(a @ weft.device_put(HOST.T, split(None, "y")), HOST @ HOST.T)
     same(a + np.float32(1), HOST + 1)
     placed = weft.jit(lambda x, y: x @ y, in_shardings=(split("x"), split(None, "y")))(HOST, HOST.T)

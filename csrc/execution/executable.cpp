@@ -201,7 +201,14 @@ ShardingRef Executable::chosen(PyObject* tiles, TypeRef type) const {
   };
   ints(PyTuple_GET_ITEM(tiles, 0), blocks);
   ints(PyTuple_GET_ITEM(tiles, 1), order);
-  return sharding_of_tiles(mesh, *place_of(places.at).devices, type->shape().size(), blocks, order);
+  size_t rank = type->shape().size();
+  ShardingRef made = sharding_of_tiles(mesh, *place_of(places.at).devices, rank, blocks, order);
+  // Tiles do not tell of axes of size 1: what is split as an input is has the sharding of that.
+  for (size_t i = 0; i < graph->num_inputs(); ++i)
+    if (ShardingRef s = places.input(i);
+        s->mesh() == mesh && s->dims().size() <= rank && are_equivalent(s, made, type))
+      return s;
+  return made;
 }
 
 // Calls the functions that want to know how values are split. `found` has pairs of the number of an
