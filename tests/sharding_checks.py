@@ -143,6 +143,9 @@ def arrays():
     assert pair[0].is_deleted() and not pair[1].is_deleted()
     again = weft.device_put((whole, second), (split(), weft.devices()[1]), may_alias=(None, False))
     assert again[0] is whole and again[1] is not second
+    for device in (None, weft.devices()[0]):
+        for x in weft.jvp(lambda x, d=device: weft.device_put(x, d), (1.0,), (1.0,)):
+            assert isinstance(x, weft.Array), (device, x)
     keys = weft.random.split(weft.random.key(0), 8)
     spread = weft.device_put(keys, split("x"))
     same(weft.random.key_data(spread), np.asarray(weft.random.key_data(keys)))

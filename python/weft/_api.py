@@ -237,6 +237,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             return _core.put_explicitly(leaf, placement)
         value = _core.explicit_asarray(leaf)
         if isinstance(value, _core.Tracer):
+            value = _core.apart(value)  # no number any more where the caller gave one
             return value if placement is None else moved(constrained(value, placement), placement)
         result = value if placement is None else _core.commit(value, placement)
         if alias is False and isinstance(leaf, _core.Array) and result._buffer is leaf._buffer:
