@@ -315,6 +315,18 @@ def test_vmap_keeps_what_all_lanes_share():
     np.testing.assert_array_equal(ys, [0, 1, 2, 3])
 
 
+def test_vmap_keeps_what_all_branches_return():
+    """An operand that every branch hands on stays as it is, whichever each lane chooses."""
+    branches = [lambda y, z: (y, z, z + y), lambda y, z: (y, z, z)]
+    f = lambda which, y, z: lax.switch(which, branches, y, z)
+    lanes = weft.vmap(f, in_axes=(0, None, 1), out_axes=(None, 1, 0))
+    z = np.float32([[0, 1], [2, 3], [4, 5]])
+    same, given, sums = lanes(np.array([1, 0]), 10.0, z)
+    assert same == 10
+    np.testing.assert_array_equal(given, z)
+    np.testing.assert_array_equal(sums, [[0, 2, 4], [11, 13, 15]])
+
+
 def test_stacked_axes_of_mapped_xs():
     xs = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
     f = lambda xs: lax.scan(lambda c, x: (c + x, c), xs[0] * 0, xs)

@@ -262,7 +262,18 @@ void transpose_cond(TransposeCtx& c) {
     if (out_mask[i]) c.add(linear[i], scattered[i]);
 }
 
-// Lanes that choose differently: every branch runs, for all lanes, and each lane selects.
+// The operand that all branches return as result i, if there is one.
+std::optional<size_t> operand_returned(const RuleCtx& c, size_t i) {
+  const std::vector<GraphRef>& graphs = branches(c.attr());
+  Value first = graphs[0]->outputs()[i];
+  if (first.is_literal() || first.id >= graphs[0]->num_inputs()) return {};
+  bool agree = std::all_of(graphs.begin(), graphs.end(),
+                           [&](const GraphRef& g) { return g->outputs()[i] == first; });
+  return agree ? std::optional<size_t>(first.id + 1) : std::nullopt;
+}
+
+// Lanes that choose differently: every branch runs, for all lanes, and each lane selects. What all
+// branches return of their operands stays as it is.
 void batch_by_select(BatchCtx& c) {
   check_lanes_may_run(c, branches(c.attr()), "the predicate or index");
   BatchDims in_dims(c.dims.subspan(1));
@@ -274,6 +285,10 @@ void batch_by_select(BatchCtx& c) {
                             branch_operands(c)));
   Val index = c.x(0);
   for (size_t i = 0; i < c.out_types.size(); ++i) {
+    if (std::optional<size_t> k = operand_returned(c, i)) {
+      c.result(c.x(*k), c.dim(*k));
+      continue;
+    }
     Vals xs{broadcast_in_dim(index, cases[0][i].shape(), {0})};
     for (const Vals& results : cases) xs.push_back(results[i]);
     c.result(apply(registry().get("select_n"), xs, nullptr)[0], 0);
@@ -458,8 +473,7 @@ class KnownResults {
       });
       return same ? Val{&c_.b, c_.b.literal(x)} : Val{};
     }
-    if (v.id < first.num_inputs())
-      if (all_agree([&](const GraphRef& g) { return g->outputs()[i] == v; })) return c_.x(v.id + 1);
+    if (std::optional<size_t> k = operand_returned(c_, i)) return c_.x(*k);
     return earlier_[i] < i ? results[earlier_[i]] : Val{};
   }
 
