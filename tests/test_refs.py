@@ -257,6 +257,10 @@ def test_a_ref_tells_what_it_is():
     assert ref == ref and hash(ref) == hash(ref) and ref != weft.new_ref(ref[...])
     empty = weft.empty_ref(weft.ShapeDtypeStruct((2,), np.int32))
     assert (empty.shape, empty.dtype) == ((2,), np.int32)
+    held = ref[...]
+    assert (ref.sharding, ref.format) == (held.sharding, held.format)
+    assert ref.committed == held.committed
+    assert ref.unsafe_buffer_pointer() == held.unsafe_buffer_pointer()
 
 
 def test_copies_and_pickles_are_refs_of_their_own():
@@ -492,6 +496,18 @@ def test_gradients_by_other_arguments_hand_refs_on():
     assert float(weft.jit(weft.grad(f, argnums=1))(ref, 4.0)) == 8 and values(ref) == [4, 1, 2]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit])
+def test_a_pullback_adds_cotangents_to_refs(wrap):
+    def f(x, y, total):
+        pull = weft.vjp(lambda x, y: wnp.sum(x * y["a"]) * y["b"], x, y)[1]
+        return pull.with_refs(True, {"a": total, "b": 0})(2.0)
+
+    total = weft.new_ref(np.float32([1, 2]))
+    by_x, by_y = wrap(f)(np.float32([3, 4]), {"a": np.float32([5, 6]), "b": 7.0}, total)
+    assert by_x.tolist() == [70, 84] and by_y == {"a": None, "b": 78}
+    assert values(total) == [43, 58]
+
+
 def test_gradients_follow_the_value_that_a_ref_has_now():
     ref = ref3()
     gradient = weft.grad(lambda x: x * ref[2])
@@ -685,6 +701,14 @@ MISTAKES = {
     "a tangent through it": (
         lambda r: weft.jvp(lambda x: _assign(r, 0, x), (2.0,), (1.0,)),
         "stop_gradient",
+    ),
+    "a cotangent of another shape": (
+        lambda r: weft.vjp(wnp.sin, 1.0)[1].with_refs(r)(1.0),
+        r"a ref of type float32\[\], as the cotangent",
+    ),
+    "refs of another structure": (
+        lambda r: weft.vjp(wnp.sin, 1.0)[1].with_refs(r, r),
+        "with_refs: expected refs of structure",
     ),
     "a linear function that writes": (
         lambda r: weft.linear_transpose(lambda x: (_assign(r, 0, 1.0), x)[1], 2.0),

@@ -21,6 +21,7 @@ from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,
     DTypeError,
+    RefError,
     ShapeError,
     TreeStructureError,
 )
@@ -332,6 +333,40 @@ class VJP(_LinearFunction):
 
     def __call__(self, cotangent):
         return self._linear.pull(cotangent)
+
+    def with_refs(self, *refs):
+        """The same function, which adds cotangents to refs instead of returning them.
+
+        Args:
+          refs: for each argument a tree like it. The cotangent of a leaf is added to the ref in its
+            place; anything else there, such as True, leaves it a result. None is not a leaf.
+
+        Returns a function of the cotangent, whose result has None in the places of refs. Raises
+        TreeStructureError for other trees; RefError, when called, for a ref of another type than
+        its cotangent.
+        """
+        leaves, tree = registry.flatten(refs)
+        if tree != self.in_tree:
+            difference = explain_difference(self.in_tree, tree)
+            raise TreeStructureError(f"with_refs: expected refs of structure {difference}")
+
+        @public_function
+        def pull(cotangent):
+            cotangents = registry.flatten(self(cotangent))[0]
+            pairs = zip(leaves, cotangents, strict=True)
+            return tree.unflatten([_put(x, ct) if type(x) is _core.Ref else ct for x, ct in pairs])
+
+        return pull
+
+
+def _put(ref, cotangent):
+    if (ref.shape, ref.dtype) != (cotangent.shape, cotangent.dtype):
+        expected = ShapedArray(cotangent.shape, cotangent.dtype)
+        raise RefError(
+            f"with_refs: expected a ref of type {expected}, as the cotangent has it; "
+            f"got {_core.ref_text(ref)}"
+        )
+    _core.update_ref("add", ref, ..., cotangent)
 
 
 for _kind in (JVP, VJP):

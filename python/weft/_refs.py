@@ -124,6 +124,10 @@ _METHODS = {
     "__iter__": None,  # Python would index it without an end
     "addupdate": lambda self, x, idx=...: addupdate(self, idx, x),
     "aval": property(typeof),
+    "sharding": property(lambda self: self[...].sharding),
+    "format": property(lambda self: self[...].format),
+    "committed": property(lambda self: self[...].committed),
+    "unsafe_buffer_pointer": lambda self: self[...].unsafe_buffer_pointer(),
 }
 
 
