@@ -374,6 +374,23 @@ def test_lowered_and_compiled_programs():
         compiled(closed, 1.0)
 
 
+def test_types_that_stand_for_refs():
+    def f(to, x):
+        to[...] += x["ref"][...]
+        return to[0]
+
+    kind = weft.ShapeDtypeStruct((3,), np.float32, is_ref=True)
+    assert weft.eval_shape(f, kind, {"ref": kind}).shape == ()
+    compiled = weft.jit(f).lower(kind, {"ref": kind}).compile()
+    to, ref = ref3(), ref3()
+    assert float(compiled(to, {"ref": ref})) == 0
+    assert values(to) == [0, 2, 4] and values(ref) == [0, 1, 2]
+    weft.jit(lambda x: x.__setitem__(0, 5.0)).lower(kind).compile()(ref)
+    assert values(ref) == [5, 1, 2]
+    with pytest.raises(RefError, match="every ref once"):
+        compiled(to, {"ref": to})
+
+
 def test_nested_functions_write_through():
     ref = ref3()
 

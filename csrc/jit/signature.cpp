@@ -59,10 +59,16 @@ void read_cell(const JitState& s, Call& call, size_t i) {
 }
 
 void check_distinct(const JitState& s, const Call& call) {
+  // Equal types may stand for different cells.
   std::vector<PyObject*> cells;
-  for (size_t i : call.cells) cells.push_back(call.leaves[i]);
+  std::vector<size_t> places;
+  for (size_t i : call.cells) {
+    if (!is_cell(call.leaves[i])) continue;
+    cells.push_back(call.leaves[i]);
+    places.push_back(i);
+  }
   check_aliases(cells,
-                [&](size_t i) { return describe_leaf(s, call.signature.tree(), call.cells[i]); });
+                [&](size_t i) { return describe_leaf(s, call.signature.tree(), places[i]); });
 }
 
 bool has_static(const JitState& s) {
@@ -217,6 +223,9 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
     uint64_t t = reinterpret_cast<uint64_t>(x.type) | (x.weak ? kWeakBit : 0);
     if (x.kind == OperandKind::kInvalid && is_cell(call.leaves[i])) {
       read_cell(s, call, i);
+      t |= kCellBit;
+    } else if (x.kind == OperandKind::kInvalid && stands_for_cell(x)) {
+      call.cells.push_back(i);
       t |= kCellBit;
     }
     sig.leaves.push_back(t);

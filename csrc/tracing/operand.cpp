@@ -108,6 +108,12 @@ Operand classify_abstract(PyObject* o) {
   return x;
 }
 
+bool stands_for_cell(const Operand& x) {
+  if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return false;
+  Ref is_ref = Ref::checked(PyObject_GetAttr(x.object, name("is_ref")));
+  return is_ref.get() == Py_True;
+}
+
 ShardingRef abstract_home(const Operand& x) {
   if (!x.type || !PyObject_TypeCheck(x.object, hooks.abstract_type.type())) return nullptr;
   Ref sharding = Ref::checked(PyObject_GetAttr(x.object, name("_place")));

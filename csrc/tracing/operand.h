@@ -33,6 +33,8 @@ Operand classify(PyObject* o);
 bool has_own_dtype(const Operand& x);
 // classify(), and for a ShapeDtypeStruct an operand that has a type but no value (kInvalid).
 Operand classify_abstract(PyObject* o);
+// Whether that is a ShapeDtypeStruct which stands for a cell.
+bool stands_for_cell(const Operand& x);
 // The sharding of what classify_abstract() made of a ShapeDtypeStruct; null if it has none, or one
 // over a mesh without devices.
 ShardingRef abstract_home(const Operand& x);

@@ -40,9 +40,10 @@ class ShapeDtypeStruct:
     Attributes: shape (tuple of ints), dtype (NumPy dtype, as given: traces take a 64-bit one as the
     narrow one while 64-bit types are off), weak_type (bool), sharding (None, or
     where the array lies for which it stands: `jit(f).lower` makes a program for arrays there),
-    format (the weft.experimental.layout.Format of that), is_ref (a mark for what stands for a ref
-    that holds such an array, without effect on traces), manual_axis_type (None, or a
-    weft.sharding.ManualAxisType: what is known of the manual axes of a shard_map).
+    format (the weft.experimental.layout.Format of that), is_ref (whether it
+    stands for a ref that holds such an array: `jit(f).lower` gives `f` a ref then),
+    manual_axis_type (None, or a weft.sharding.ManualAxisType: what is known of the manual axes of a
+    shard_map).
     """
 
     __slots__ = ("_manual", "_place", "dtype", "is_ref", "shape", "weak_type")
