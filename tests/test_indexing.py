@@ -626,6 +626,15 @@ def test_small_index_dtypes_in_programs():
         assert jnp.argmin(program(x, starts[1])) == 101
 
 
+def test_a_mask_without_elements():
+    for shape, mask in (((3, 4), (0, 4)), ((3, 4, 5), (3, 0)), ((3,), (0,))):
+        x, empty = np.ones(shape, np.float32), np.empty(mask, bool)
+        assert jnp.asarray(x)[empty].shape == x[empty].shape
+        np.testing.assert_array_equal(jnp.asarray(x).at[empty].set(2.0), x)
+    with pytest.raises(IndexError, match="mask of shape"):
+        jnp.ones((3, 4))[np.ones((2, 4), bool)]
+
+
 READS = {
     "dynamic_slice": lambda block, j: lax.dynamic_slice(block, (j,), (1,))[0],
     "index": lambda block, j: block[j],

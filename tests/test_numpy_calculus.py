@@ -23,6 +23,14 @@ CASES = lines(
     jnp.trapezoid(x,dx=0.5,axis=0)
     jnp.trapezoid(x,x=i8)
     jnp.trapezoid(x,x=x*2)
+    jnp.trapezoid(u,u[0]*u[0])
+    jnp.trapezoid(u,u[0]*u[0],axis=-2)
+    jnp.cov(x[:1],rowvar=False,ddof=0)
+    jnp.corrcoef(x[:1],rowvar=False).shape
+    jnp.convolve(i8,i8,preferred_element_type='int32')
+    jnp.correlate(i8,u8,'full',preferred_element_type='int32')
+    jnp.polyfit(jnp.arange(6.),jnp.arange(12.).reshape(6,2)**2,1,cov='unscaled')
+    jnp.polyfit(jnp.arange(6.),jnp.arange(6.)**2,1,full=True,rcond=1)[4]
     jnp.gradient(x,axis=1)
     jnp.gradient(n)
     jnp.gradient(x)

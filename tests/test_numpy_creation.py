@@ -429,3 +429,14 @@ def test_shapes_of_other_objects_are_those_of_numpy(x):
     assert wnp.shape(x) == np.shape(x)
     assert wnp.ndim(x) == np.ndim(x)
     assert wnp.size(x) == np.size(x)
+
+
+def test_diagonals_that_are_traced():
+    np.testing.assert_array_equal(weft.jit(lambda k: wnp.tri(3, M=2, k=k))(1), np.tri(3, 2, 1))
+    many = weft.vmap(lambda k: wnp.tri(2, k=k))(wnp.arange(-1, 3))
+    np.testing.assert_array_equal(many, [np.tri(2, k=k) for k in range(-1, 3)])
+
+
+def test_short_floats_are_rounded_once_under_jit():
+    make = lambda: wnp.arange(1.2, 4.8, 0.24, dtype="bfloat16")
+    np.testing.assert_array_equal(np.asarray(weft.jit(make)()), np.asarray(make()))

@@ -101,6 +101,8 @@ CASES = lines(
     jnp.trunc(x/2-1)
     jnp.rint(x/2)
     jnp.round(x/4,1)
+    jnp.round(h/4,300)
+    jnp.isclose(random.key(0),random.key(0))
     jnp.round(-x*10,-1)
     jnp.round(jnp.array([0.5,1.5,2.5,-0.5]))
     jnp.floor(c)
@@ -692,6 +694,28 @@ def test_second_derivatives_of_a_power_of_zero():
         np.testing.assert_allclose(second, [[0, 0.25], [0.25, log * log]], rtol=1e-6)
     for x in (0.0, -0.0, np.inf, np.nan, 1e-40):
         assert weft.grad(wnp.power)(x, 0.0) == 0
+
+
+def test_astype_copies_where_that_is_asked():
+    x = wnp.arange(5)
+    for copied in (x.astype("int32", copy=True), wnp.astype(x, "int32", copy=True)):
+        copied.delete()
+    assert not x.is_deleted()
+
+
+def test_rounding_to_places_beyond_the_dtype():
+    for dtype in ("float16", "bfloat16", "float32"):
+        x = wnp.array([0.93], dtype)
+        for places in (39, 40, 1000):
+            assert wnp.round(x, places) == x and wnp.round(x, -places) == 0
+
+
+def test_complex_bits_of_one_number():
+    with weft.enable_x64(True):
+        for dtype in ("float64", "int64", "uint64"):
+            x = np.complex64(1 + 2j)
+            assert wnp.asarray(x).view(dtype) == x.view(dtype)
+            assert wnp.asarray(x.view(dtype)).view("complex64") == x
 
 
 def test_hypot_of_nan_and_zero():

@@ -179,6 +179,7 @@ CASES = lines(
     jnp.unique(jnp.zeros((3,0)),axis=1)
     jnp.unique(jnp.zeros((0,3)),axis=0,size=2,fill_value=5)
     jnp.unique(c)
+    jnp.unique(n[:,None]+1j*n[None])
     jnp.unique(t,size=-1)
     jnp.unique(t,size=0,return_inverse=True)
     jnp.unique(t,sorted=False)

@@ -117,13 +117,20 @@ class Reduction:
                 f"{explain_difference(self.tree, init_tree)}"
             )
         dtypes = [dtype_of(x) for x in self.arrays]
+        pairs = list(zip(self.arrays, inits, strict=True))
+        self._is_weak = [_core.typeof(x)[2] and _core.typeof(init)[2] for x, init in pairs]
         self.graph = _scalar_graph(computation, self.tree, dtypes, function)
         self.monoid = self._monoid(inits[0])
-        pairs = zip(self.arrays, inits, strict=True)
         if self.monoid:
             self.inits = [dtypes[0].type(_IDENTITIES[self.monoid](dtypes[0]))]
         else:
             self.inits = [_initial_value(*pair, function) for pair in pairs]
+
+    def results(self, values):
+        """The tree of results, each weakly typed if its array and its initial value are."""
+        return self.tree.unflatten(
+            [_core.astype(x, dtype_of(x), w) for x, w in zip(values, self._is_weak, strict=True)]
+        )
 
     def _monoid(self, init):
         match = _ONE_OP.fullmatch(str(self.graph)) if len(self.arrays) == 1 else None
@@ -155,14 +162,14 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
             out_sharding, "reduce", lambda: reduce(operands, init_values, computation, dimensions)
         )
     given = Reduction(operands, init_values, computation, "reduce")
-    arrays, tree = given.arrays, given.tree
+    arrays = given.arrays
     axes = normalize_axes(counted_axes(dimensions, "reduce"), ndim_of(arrays[0]), "reduce")
     if given.monoid:
         op = _REDUCTIONS[given.monoid]
         result = _core.bind(op, arrays[0], axes=axes) if axes else _core.asarray(arrays[0])
-        return tree.unflatten([result])
+        return given.results([result])
     results = _core.bind("reduce", *arrays, *given.inits, dimensions=axes, jaxpr=given.graph)
-    return tree.unflatten(results)
+    return given.results(results)
 
 
 def reduce_sum(operand, axes, *, out_sharding=None):

@@ -1,5 +1,6 @@
 """Windows that slide over arrays: their padding and places, and reductions of what they show."""
 
+import operator
 from typing import Any
 
 from weft import _core
@@ -33,8 +34,8 @@ def pads_of(padding, in_shape, window_shape, window_strides, function):
         )
     window = per_dimension(window_shape, len(in_shape), function, "the window's shape")
     strides = per_dimension(window_strides, len(in_shape), function, "window_strides")
-    pads = []
-    for size, extent, stride in zip(in_shape, window, strides, strict=True):
+    pads, sizes = [], map(operator.index, in_shape)
+    for size, extent, stride in zip(sizes, window, strides, strict=True):
         if stride < 1:
             raise AttributeValueError(f"[{function}] expected positive strides; got {strides}")
         total = 0 if name == "VALID" else max((-(-size // stride) - 1) * stride + extent - size, 0)
@@ -184,4 +185,4 @@ def reduce_window(
         results = [_core.bind(_REDUCTIONS[given.monoid], given.arrays[0], **attrs)]
     else:
         results = _core.bind(function, *given.arrays, *given.inits, jaxpr=given.graph, **attrs)
-    return given.tree.unflatten(results)
+    return given.results(results)

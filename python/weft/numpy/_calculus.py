@@ -77,20 +77,24 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
     Args:
       y: the values.
-      x: the positions, of the size of the axis or of the shape of `y`; else they are `dx` apart.
+      x: the positions, of the size of the axis or of a shape that broadcasts with that of `y`; else
+        they are `dx` apart.
       dx: the distance of neighbours.
       axis: the axis.
     """
-    return _trapezoid(y, x, dx, axis=normalize_axis(axis, ndim_of(y), "trapezoid"))
+    own = normalize_axis(axis, ndim_of(y), "trapezoid")
+    is_array = x is not None and ndim_of(x) > 1
+    of_x = normalize_axis(axis, ndim_of(x), "trapezoid") if is_array else 0
+    return _trapezoid(y, x, dx, axis=own, axis_of_x=of_x)
 
 
-@composite(static_argnames=("axis",))
-def _trapezoid(y, x, dx, *, axis):
+@composite(static_argnames=("axis", "axis_of_x"))
+def _trapezoid(y, x, dx, *, axis, axis_of_x):
     if x is None:
         (y,) = _core.promote_dtypes_inexact(y)
     else:
         y, x = _core.promote_dtypes_inexact(y, x)
-        dx = diff(x, axis=axis if ndim_of(x) > 1 else 0)
+        dx = diff(x, axis=axis_of_x)
         if ndim_of(x) == 1:
             dx = reshape(dx, [-1 if i == axis else 1 for i in range(ndim_of(y))])
     neighbours = u.add(sliced(y, 1, None, axis=axis), sliced(y, 0, -1, axis=axis))
@@ -216,7 +220,7 @@ def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     if fweights is not None and not is_integer(dtype_of(fweights)):
         raise DTypeError(f"[{function}] expected integer fweights; got {dtype_of(fweights)}")
     shape = shape_of(m)
-    rows = rowvar or len(shape) < 2 or shape[0] == 1
+    rows = rowvar or len(shape) < 2
     count = ((1, 1, *shape)[-1] if rows else shape[0],)
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and shape_of(weights) != count:
@@ -235,7 +239,7 @@ def _cov(m, y, fweights, aweights, *, rowvar, ddof, dtype):
     def rows(x):
         x = x if dtype is None else _core.astype(x, dtype)
         matrix = broadcast_to_rank(x, 2)
-        return matrix if rowvar or shape_of(matrix)[0] == 1 else transpose(matrix)
+        return matrix if rowvar or ndim_of(x) < 2 else transpose(matrix)
 
     if y is None:
         m = rows(*_core.promote_dtypes_inexact(m))

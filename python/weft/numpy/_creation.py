@@ -436,12 +436,14 @@ def _arange(start, stop, step, dtype):
         return _core.asarray((start + step * np.arange(size)).astype(dtype))
     if is_integer(dtype) and isinstance(start, int) and isinstance(step, int):
         start, step = wrapped(start, dtype), wrapped(step, dtype)
-    result = lax_creation.iota(dtype, size)
+    # Numbers of 16 bits and less are rounded once, as on the host.
+    working = np.dtype("float32") if is_float(dtype) and dtype.itemsize < 4 else dtype
+    result = lax_creation.iota(working, size)
     if step != 1:
-        result = _core.bind("mul", _core.astype(step, dtype), result)
+        result = _core.bind("mul", _core.astype(step, working), result)
     if start != 0 or isinstance(start, float):
-        result = _core.bind("add", _core.astype(start, dtype), result)
-    return result
+        result = _core.bind("add", _core.astype(start, working), result)
+    return _core.astype(result, dtype)
 
 
 def _arange_size(start, stop, step):

@@ -77,6 +77,9 @@ def _round_float(a, *, decimals):
     _, dtype, weak = _core.typeof(a)
     narrow = is_float(dtype) and dtype.itemsize < 4
     x = _core.astype(a, _FLOAT32) if narrow else a
+    # Of a place beyond the range of the dtype nothing is rounded, or all.
+    if abs(decimals) > math.floor(math.log10(finfo(dtype_of(x)).max)):
+        return _core.apart(a) if decimals > 0 else u.multiply(a, 0)
     factor = 10.0 ** abs(decimals)
     if decimals > 0:
         x = u.divide(_round_even(u.multiply(x, factor)), factor)

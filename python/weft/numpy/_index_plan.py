@@ -203,7 +203,10 @@ def _mask_entries(mask, axis, shape):
     if mask.ndim == 0:
         return [Positions(None, None, (int(mask),))]
     covered = shape[axis : axis + mask.ndim]
-    if mask.shape != covered:
+    # As in NumPy, a mask without elements stands for no elements of axes of any size.
+    if any(n not in (0, size) for n, size in zip(mask.shape, covered, strict=False)) or (
+        len(covered) < mask.ndim
+    ):
         raise IndexOutOfBoundsError(
             f"[index] expected a mask of shape {covered}, that of the axes it stands for; "
             f"got {mask.shape}"

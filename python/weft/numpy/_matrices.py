@@ -227,9 +227,12 @@ def tri(N, M=None, k=0, dtype=None):
     dtype = requested_dtype(float if dtype is None else dtype, "tri")
     n = static_int(N, "tri", "N")
     m = n if M is None else static_int(M, "tri", "M")
-    k = _within(k, n, m)
-    if on_host(n * m):
-        return _core.asarray(np.tri(n, m, k).astype(dtype))
+    if isinstance(k, _core.Tracer):
+        k = _core.astype(k, _INT32)
+    else:
+        k = _within(k, n, m)
+        if on_host(n * m):
+            return _core.asarray(np.tri(n, m, k).astype(dtype))
     return _core.astype(_triangle_mask(n, m, k, "ge"), dtype)
 
 

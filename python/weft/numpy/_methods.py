@@ -37,9 +37,11 @@ from weft.numpy._at import IndexedView
 def astype(x, dtype, /, *, copy=False, device=None):
     """The array converted to a dtype, on a device if one is given.
 
-    None is the default float dtype; `copy` is ignored.
+    None is the default float dtype. With `copy`, an array that has the dtype already is copied.
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "astype")
+    if copy and dtype == dtype_of(x):
+        return placed(_core.bind("copy", x), device)
     if is_bool(dtype) and is_complex(dtype_of(x)):  # True where either part is not zero
         return placed(ufuncs.not_equal(x, 0), device)
     return placed(_core.astype(x, dtype), device)
@@ -93,6 +95,9 @@ def _view(self, dtype=None, type=None):
     dtype = requested_dtype(dtype, "view")
     if self.dtype == dtype:
         return self
+    same_width = self.dtype.itemsize == dtype.itemsize
+    if self.ndim == 0 and same_width and is_complex(self.dtype) != is_complex(dtype):
+        return shape.reshape(_view(shape.reshape(self, (1,)), dtype), ())
     if is_bool(self.dtype):
         self = self.astype("uint8")
     if is_bool(dtype):

@@ -263,7 +263,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         rcond = points * float(finfo(own).eps)
     coefficients, residuals, rank, s, base = _polyfit(x, y, rcond, w, deg=deg, scaled=cov is True)
     if full:
-        return coefficients, residuals, rank, s, _core.asarray(rcond)
+        return coefficients, residuals, rank, s, _core.promote_dtypes_inexact(rcond)[0]
     return (coefficients, base) if cov else coefficients
 
 
@@ -280,11 +280,11 @@ def _polyfit(x, y, rcond, w, *, deg, scaled):
     c, residuals, rank, s = lstsq(rows, values, rcond)
     c = u.divide(c, scale[:, None] if ndim_of(c) == 2 else scale)
     base = u.divide(inv(_gram(rows)), u.multiply(scale[:, None], scale[None]))
+    if ndim_of(y) == 2:
+        base = base[..., None]
     if scaled:
         factor = u.divide(residuals, shape_of(x)[0] - (deg + 1))
-        base = u.multiply(
-            base if ndim_of(y) == 1 else base[..., None], factor[(None,) * ndim_of(y)]
-        )
+        base = u.multiply(base, factor[(None,) * ndim_of(y)])
     return c, residuals, rank, s, base
 
 

@@ -41,6 +41,7 @@ def _plan(lhs, rhs, out):
 def dot_general(lhs, rhs, numbers, precision, dtype):
     """The operation, with the dtype of the operands as the one to sum up in unless one is asked."""
     if dtype is not None:
+        precision = lax_dot.Precision.__members__.get(precision, precision)
         return lax_dot.dot_general(lhs, rhs, numbers, precision, dtype)
     return _core.bind(
         "dot_general",

@@ -5,7 +5,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import is_beyond, ndim_of, strong
 from weft._jit import composite
-from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, real_dtype
+from weft.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_key, real_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._shape import common_shape
 from weft.numpy import _ufuncs as u
@@ -106,7 +106,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether abs(a - b) <= atol + rtol * abs(b), or both are the same infinity.
 
     Args:
-      a, b: arrays or numbers.
+      a, b: arrays or numbers. Random keys are close if they are equal.
       rtol, atol: relative and absolute tolerance.
       equal_nan: whether NaN is close to NaN.
     """
@@ -115,6 +115,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @composite(static_argnames=("equal_nan",))
 def _isclose(a, b, rtol, atol, *, equal_nan):
+    if is_key(dtype_of(a)) and is_key(dtype_of(b)):
+        return u.equal(a, b)
     a, b = _core.promote_dtypes_inexact(a, b)
     tolerance_dtype = real_dtype(dtype_of(a))
     rtol, atol = (_core.astype(t, tolerance_dtype) for t in (rtol, atol))

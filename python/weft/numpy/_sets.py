@@ -6,7 +6,7 @@ from typing import NamedTuple
 from weft import _core
 from weft._arguments import ndim_of, normalize_axis, shape_of, strong, weak_as
 from weft._jit import composite
-from weft.dtypes import default_int, dtype_of, is_inexact
+from weft.dtypes import default_int, dtype_of, is_complex, is_inexact
 from weft.errors import AttributeValueError
 from weft.lax._creation import full, iota
 from weft.lax._cumulative import cumsum
@@ -127,6 +127,8 @@ def _distinct(ar, fill, *, which, axis, equal_nan, size):
     slices = flattened(ar) if axis is None else moveaxis(ar, axis, 0)
     n = shape_of(slices)[0]
     rows = reshape(slices, (n, math.prod(shape_of(slices)[1:])))
+    if equal_nan and is_complex(dtype_of(rows)):  # one NaN for all, so that they stand side by side
+        rows = choose(u.isnan(rows), complex(math.nan, math.nan), rows)
     columns = [rows[:, i] for i in range(shape_of(rows)[1])]
     dtype = default_int()
     *columns, order = lax_sort((*columns, iota(dtype, n)), num_keys=max(len(columns), 1))

@@ -7,7 +7,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import from_whole_float, shape_of, static_int
 from weft._jit import composite
-from weft.dtypes import default_float, dtype_of, is_complex, requested_dtype
+from weft.dtypes import default_float, dtype_of, is_complex, is_integer, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
 from weft.lax._conv import conv_general_dilated
 from weft.lax._elementwise import bessel_i0e
@@ -57,7 +57,9 @@ def _checked(function, a, v, mode, precision, dtype):
 
 @composite(static_argnames=("mode", "flips", "precision", "dtype"))
 def _correlation(a, v, *, mode, flips, precision, dtype):
-    a, v = _core.promote_dtypes_inexact(a, v)
+    counts = dtype is not None and all(is_integer(x) for x in (dtype, dtype_of(a), dtype_of(v)))
+    promoted = _core.promote_dtypes if counts else _core.promote_dtypes_inexact
+    a, v = promoted(a, v)
     weak = dtype is None and _core.typeof(a)[2] and _core.typeof(v)[2]
     v = rev(v, (0,)) if flips else u.conj(v)
     # The window is the shorter one. A convolution is the same then, a correlation reversed.
