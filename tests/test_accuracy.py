@@ -31,6 +31,14 @@ def test_errors_in_ulps(dtype):
     assert not exceeded
 
 
+def test_log1p_keeps_small_numbers():
+    for dtype, small in (("float32", 2.0**-126), ("float64", 2.0**-1022)):
+        with weft.enable_x64(True):
+            x = np.array([-0.0, 0.0, small, -small], dtype)
+            found = np.asarray(weft.numpy.log1p(x))
+        assert found.tobytes() == x.tobytes()
+
+
 def test_every_limit_above_the_usual_one_has_a_reason():
     for (name, dtype), (bound, reason) in REASONS.items():
         assert name in CASES and dtype in DTYPES

@@ -182,7 +182,8 @@ Val real_log1p(Val x, Val) {
   // At the ends the bits say nothing.
   Val edge = select(above(sum, 0), number(x, kInf),
                     select(eq(sum, number(x, 0)), number(x, -kInf), number(x, kNan)));
-  return select(logical_and(above(sum, 0), below(sum, kInf)), value, edge);
+  value = select(logical_and(above(sum, 0), below(sum, kInf)), value, edge);
+  return select(below(abs(x), 0x1p-60), x, value);  // -0 keeps its sign
 }
 
 // The quotient that XLA takes loses small arguments.
