@@ -79,6 +79,21 @@ def values_of_python():
     )
     assert P(("x",)) == P("x") and P("x") != P("x", None) and P("x") != ("x",)
     assert P("x") + P("y") == P("x", "y") and P("x", "y")[1] == "y"
+    assert P("x") + (None,) == P("x", None) and (None,) + P("x") == P(None, "x")
+    with_sums = P("x", unreduced={"z"})
+    both = with_sums + P("a", unreduced={"b"}, reduced={"c"})
+    assert both == P("x", "a", unreduced={"z", "b"}, reduced={"c"})
+    with raises(TypeError, "got (None, None)"):
+        with_sums + (None,) * 2
+    with raises(TypeError, "got (None, None)"):
+        (None,) * 2 + with_sums
+    assert Mesh(weft.devices(), "x") is Mesh(weft.devices(), "x") is not Mesh(weft.devices(), "y")
+    nothing = Mesh(np.empty((), dtype=object), [])
+    assert nothing.empty and nothing is get_mesh() and nothing.size == 0
+    assert Mesh(nothing.devices, nothing.axis_names) is nothing
+    assert AbstractMesh((), ()).size == 0 and Mesh(np.array(weft.devices()[0]), ()).size == 1
+    with raises(ValueError, "at least 4 dimensions", "(8, 4)"):
+        split(None, ("x",), None, None).check_compatible_aval((8, 4))
     s = split("x", "y")
     assert s == split("x", "y") and s != split("x") and s.shard_shape((8, 4)) == (4, 1)
     assert s.num_devices == 8 and not s.is_fully_replicated and split().is_fully_replicated
@@ -149,6 +164,15 @@ def arrays():
     keys = weft.random.split(weft.random.key(0), 8)
     spread = weft.device_put(keys, split("x"))
     same(weft.random.key_data(spread), np.asarray(weft.random.key_data(keys)))
+    parts = [s.data for s in spread.addressable_shards]
+    for made in (
+        weft.make_array_from_callback((8,), split("x"), lambda i: keys[i]),
+        weft.make_array_from_single_device_arrays((8,), split("x"), parts),
+        weft.make_array_from_process_local_data(split("x"), keys),
+    ):
+        assert made.dtype == keys.dtype and made.committed
+        assert made.sharding.is_equivalent_to(split("x"), 1)
+        same(weft.random.key_data(made), np.asarray(weft.random.key_data(keys)))
     assert "jax" not in sys.modules
 
 
@@ -583,7 +607,6 @@ def calls_that_are_wrong():
     from_local = weft.make_array_from_process_local_data
     from_parts = weft.make_array_from_single_device_arrays
     from_callback = weft.make_array_from_callback
-    keys = weft.random.split(weft.random.key(0), 8)
     grid = "Mesh('x': 2, 'y': 4"
     wrong = [
         (ValueError, "8 devices; got (4, 4)", lambda: weft.make_mesh((4, 4), ("x", "y"))),
@@ -606,7 +629,6 @@ def calls_that_are_wrong():
             lambda: from_local(P("x"), HOST),
         ),
         (TypeError, "got float", lambda: from_parts((8, 4), split("x"), [1.0] * 8)),
-        (TypeError, "got key<fry>", lambda: from_callback((8,), split("x"), lambda i: keys[i])),
         (TypeError, "integers; got 4.5", lambda: from_callback(4.5, split("x"), lambda i: HOST)),
         (
             ValueError,

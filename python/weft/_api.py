@@ -429,7 +429,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
         if not isinstance(data, _core.Array):
             data = np.asarray(data)
         shape, index_of = _from_local(sharding, data.shape, shape, function)
-        value = np.asarray(data)
+        value = data if is_key(data.dtype) else np.asarray(data)
         parts = [value[index_of(index)] for index in _local_indices(sharding, shape, function)]
         return _joined(shape, sharding, parts, data.dtype, function)
 
@@ -529,11 +529,6 @@ def _joined(shape, sharding, parts, dtype, function):
         )
     wanted = sharding.shard_shape(shape)
     kind = _core.canonical_dtype(parts[0].dtype if dtype is None else dtype)
-    if is_key(kind):
-        raise ArgumentTypeError(
-            f"{function} expected parts of numbers; got {kind}\n  Join the parts of "
-            "weft.random.key_data, and make keys of them with weft.random.wrap_key_data."
-        )
     for part in parts:
         if part.shape != wanted:
             raise ShardingError(
@@ -542,7 +537,14 @@ def _joined(shape, sharding, parts, dtype, function):
             )
         if _core.canonical_dtype(part.dtype) != kind:
             raise ShardingError(f"{function} expected parts of dtype {kind}; got {part.dtype}")
-    return from_parts(shape, kind, sharding._placement, parts)
+    if not is_key(kind):
+        return from_parts(shape, kind, sharding._placement, parts)
+    from weft.random import key_data, wrap_key_data
+
+    words = [key_data(part) for part in parts]
+    shape = (*shape, *words[0].shape[len(shape) :])
+    joined = from_parts(shape, words[0].dtype, sharding._placement, words)
+    return wrap_key_data(joined, dtype=kind)
 
 
 def _whole(shape, sharding, part, dtype, function):

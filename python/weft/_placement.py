@@ -36,7 +36,7 @@ def sharding_of(placement, ndim=0):
             entries = ndim
         missing = (entries or 0) - len(placement.dims)
         if missing > 0:
-            found = found.with_spec(found.spec + (None,) * missing)
+            found = found.with_spec(found.spec + PartitionSpec(*[None] * missing))
         _shardings[placement, ndim, placement.entries] = found
     return found
 
@@ -46,7 +46,7 @@ def split_seen(split, ndim):
     found = _splits.get((split, ndim))
     if found is None:
         seen = _sharding._seen(split)
-        spec = seen.spec + (None,) * (ndim - len(seen.spec))
+        spec = seen.spec + PartitionSpec(*[None] * (ndim - len(seen.spec)))
         found = _splits[split, ndim] = NamedSharding(seen.mesh.abstract_mesh, spec)
     return found
 

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import math
+import weakref
 from collections.abc import Iterable
 from typing import Any as _Any
 
@@ -141,11 +142,12 @@ class _Axes:
     """What meshes with and without devices have in common."""
 
     _core: _Any
+    empty: _Any
     axis_names = property(lambda self: self._core.names)
     axis_sizes = property(lambda self: self._core.sizes)
     axis_types = property(lambda self: tuple(_TYPES[t] for t in self._core.types))
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes, strict=True)))
-    size = property(lambda self: math.prod(self.axis_sizes))
+    size = property(lambda self: 0 if self.empty else math.prod(self.axis_sizes))
     shape = property(lambda self: collections.OrderedDict(self.shape_tuple))
     auto_axes = property(lambda self: self._of_type(AxisType.Auto))
     explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
@@ -169,14 +171,18 @@ class _Axes:
         return f"{type(self).__name__}({axes or '()'}, axis_types={self.axis_types})"
 
 
+_meshes = weakref.WeakValueDictionary()  # (class, mesh of the core) -> Mesh
+
+
 class Mesh(_Axes, contextlib.ContextDecorator):
-    """A grid of devices whose axes have names.
+    """A grid of devices whose axes have names. Equal ones are one object.
 
     `with mesh:` sets it for the specs of `with_sharding_constraint` and for `pjit`; as a decorator
     it does so for the calls of a function.
 
     Args:
-      devices: an array or nested list of devices, with an axis for each name.
+      devices: an array or nested list of devices, with an axis for each name; an array of None
+        alone for a mesh without devices and axes.
       axis_names: a name or a tuple of names.
       axis_types: an AxisType per axis; None is Auto for all.
 
@@ -184,7 +190,7 @@ class Mesh(_Axes, contextlib.ContextDecorator):
     there twice.
     """
 
-    def __init__(self, devices, axis_names, axis_types=None):
+    def __new__(cls, devices, axis_names, axis_types=None):
         from weft.runtime.devices import check_device
 
         grid = np.array(devices, dtype=object)
@@ -194,11 +200,21 @@ class Mesh(_Axes, contextlib.ContextDecorator):
                 f"Mesh expected an axis of devices for each of the names {names}; got devices of "
                 f"shape {grid.shape}"
             )
-        for device in grid.flat:
+        listed = [] if not names and grid[()] is None else list(grid.flat)
+        for device in listed:
             check_device(device, "Mesh")
         types = _axis_types(axis_types, len(names), "Mesh")
-        numbers = [_core.device_index(d) for d in grid.flat]
-        self._core = _core.make_mesh(names, grid.shape, [_TYPES.index(t) for t in types], numbers)
+        numbers = [_core.device_index(d) for d in listed]
+        kinds = [_TYPES.index(t) for t in types]
+        return cls._of(_core.make_mesh(names, grid.shape, kinds, numbers))
+
+    @classmethod
+    def _of(cls, core):
+        made = _meshes.get((cls, core))
+        if made is None:
+            made = _meshes[cls, core] = object.__new__(cls)
+            made._core = core
+        return made
 
     @functools.cached_property
     def devices(self):
@@ -424,14 +440,26 @@ class PartitionSpec:
         return len(self._partitions)
 
     def __add__(self, other):
-        if isinstance(other, (tuple, PartitionSpec)):
-            return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
-        return NotImplemented
+        other = self._beside(other)
+        if other is None:
+            return NotImplemented
+        unreduced, reduced = self.unreduced | other.unreduced, self.reduced | other.reduced
+        return PartitionSpec(*self, *other, unreduced=unreduced, reduced=reduced)
 
     def __radd__(self, other):
+        other = self._beside(other)
+        return NotImplemented if other is None else other + self
+
+    def _beside(self, other):
+        """A summand as a spec, None if it is another object."""
+        if isinstance(other, tuple) and (self.unreduced or self.reduced):
+            raise ArgumentTypeError(
+                f"expected a PartitionSpec to add to {self}, which has unreduced or reduced axes; "
+                f"got {other}"
+            )
         if isinstance(other, tuple):
-            return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
-        return NotImplemented
+            return PartitionSpec(*other)
+        return other if isinstance(other, PartitionSpec) else None
 
     def __eq__(self, other):
         if not isinstance(other, PartitionSpec):
@@ -705,6 +733,15 @@ class NamedSharding(Sharding):
         self.mesh, self.spec = mesh, spec
         self._core = _core.make_sharding(mesh._core, dims, sorted(spec.unreduced), memory)
 
+    def check_compatible_aval(self, aval_shape):
+        """Raises ValueError for arrays of a shape that cannot be so split."""
+        if len(self.spec) > len(aval_shape):
+            raise ShardingError(
+                f"expected an array of at least {len(self.spec)} dimensions for {self}; got shape "
+                f"{tuple(aval_shape)}"
+            )
+        super().check_compatible_aval(aval_shape)
+
     @property
     def replicated_axes(self):
         """The axes along which the array is repeated, a set of names."""
@@ -743,20 +780,18 @@ def _seen(core) -> _Any:
         made._core = core
         return made
     made = object.__new__(NamedSharding)
-    mesh = object.__new__(Mesh)
-    mesh._core = core.mesh
     entries = [
         PartitionSpec.UNCONSTRAINED if is_open and not names else tuple(names)
         for names, is_open in core.dims
     ]
-    made.mesh, made.spec = mesh, PartitionSpec(*entries, unreduced=frozenset(core.unreduced))
+    made.mesh = Mesh._of(core.mesh)
+    made.spec = PartitionSpec(*entries, unreduced=frozenset(core.unreduced))
     made._core = core
     return made
 
 
 _NONE = AbstractMesh((), ())
-_NO_MESH = object.__new__(Mesh)
-_NO_MESH._core = _NONE._core
+_NO_MESH = Mesh._of(_NONE._core)
 # The meshes that the thread has set: what it traces depends on them.
 _stack: _Any = _UserContext(())
 
