@@ -1,5 +1,7 @@
 """Attributes and methods of arrays, and of traced ones, that are no functions of NumPy."""
 
+import unittest.mock
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,9 @@ def test_where_an_array_lies():
     assert X.global_shards[0].data is X.addressable_data(0) is X
     assert X.is_fully_addressable and X.is_fully_replicated and X.copy_to_host_async() is None
     assert weft.copy_to_host_async([X, 1])[0] is X
+    other = unittest.mock.Mock(spec=["copy_to_host_async"])
+    assert weft.copy_to_host_async([other, X])[0] is other
+    other.copy_to_host_async.assert_called_once_with()
     assert str(X.aval) == "float32[2,3]"
     for place in (DEVICE, HERE):
         assert X.to_device(place).committed

@@ -300,10 +300,11 @@ def live_arrays(platform=None):
 def copy_to_host_async(x):
     """Starts copying the arrays of a tree to the host; returns the tree.
 
-    Values of arrays are fetched when they are read, so this checks only that none was deleted.
+    Values of arrays are fetched when they are read, so this checks only that none was deleted. Of
+    other leaves it calls a method of this name, if they have one.
     """
     for leaf in tree_leaves(x):
-        if isinstance(leaf, _core.Array):
+        if not isinstance(leaf, _core.Tracer) and hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
     return x
 
