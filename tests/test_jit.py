@@ -3,6 +3,7 @@
 import functools
 import gc
 import operator
+import types
 import weakref
 
 import numpy as np
@@ -377,6 +378,35 @@ def test_eval_shape_takes_nodes_apart_that_look_like_arrays():
         lambda d: Labelled(d[0].values * 2, d[0].label + "b"), {0: Labelled(F, "a")}
     )
     assert out.label == "ab" and out.values == weft.ShapeDtypeStruct((2, 3), "float32")
+
+
+def test_objects_with_shape_and_dtype_stand_for_arrays():
+    like = types.SimpleNamespace(shape=(3,), dtype=np.dtype("float32"))
+    wanted, double = weft.ShapeDtypeStruct((3,), "float32"), lambda tree: tree["a"] * 2
+    assert weft.eval_shape(double, {"a": like}) == wanted
+    assert weft.jit(double).lower({"a": like}).out_info == wanted
+    assert str(weft.make_jaxpr(lambda x: x * 2)(like)).startswith("{ lambda ; a:f32[3].")
+    assert weft.linear_transpose(lambda x: x * 2, like)(F[0])[0].tolist() == [0, 2, 4]
+    with pytest.raises(TypeError, match="SimpleNamespace"):
+        weft.jit(double)({"a": like})
+
+
+def test_the_name_of_what_make_jaxpr_gives():
+    def foo(x):
+        return x
+
+    named = weft.make_jaxpr(foo)
+    assert named.__name__ == named.__qualname__ == "make_jaxpr(foo)"
+
+
+def test_results_of_float0_are_arrays_of_numpy():
+    zero = np.zeros((2,), weft.dtypes.float0)
+    pull = weft.vjp(lambda x, y: (x + y, x), np.array([1, 2]), 1)[1]
+    jitted = weft.jit(lambda ct: (pull(ct), 1.5))
+    for f in (jitted, jitted.lower((zero, zero)).compile()):
+        (x, y), number = f((zero, zero))
+        assert type(x) is type(y) is np.ndarray and (x.shape, y.shape) == ((2,), ())
+        assert x.dtype == y.dtype == weft.dtypes.float0 and number == 1.5
 
 
 def test_make_jaxpr_with_shape():

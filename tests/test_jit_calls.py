@@ -299,6 +299,20 @@ def test_callbacks_with_static_values_that_differ(values):
     assert [r for _, r in seen] == [repr(v) for v in values]
 
 
+@pytest.mark.parametrize("number", [int, float, complex])
+def test_registered_subclasses_of_numbers(number):
+    own = weft.tree_util.register_static(type("Own", (number,), {}))
+    traces = Traces()
+
+    def f(x, s):
+        traces.call()
+        return x + number(s)
+
+    f = weft.jit(f)
+    assert [f(1, own(2)), f(1, own(3)), f(1, own(2)), f(1, s=own(2))] == [3, 4, 3, 3]
+    assert traces.count == 3 and f.lower(1, own(2)).out_info.shape == ()
+
+
 def test_trees_whose_data_differ():
     @weft.tree_util.register_pytree_node_class
     class Box:

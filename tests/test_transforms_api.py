@@ -852,6 +852,18 @@ def test_tangents_of_another_tree_are_refused():
         pull({"a": 1.0, "b": X0})
 
 
+def test_transposes_of_linear_functions_are_trees():
+    def transposed(w):
+        return weft.linear_transpose(lambda x: w * x, w)
+
+    w = np.float32([1, 2])
+    back = weft.jit(transposed)(w)
+    assert [x.tolist() for x in weft.tree.leaves(back)] == [[1, 2]]
+    assert weft.jit(lambda f, x: f(x))(back, w)[0].tolist() == [1, 4]
+    many = weft.vmap(transposed)(np.float32([[1, 2], [3, 4]]))
+    assert weft.vmap(lambda f: f(w))(many)[0].tolist() == [[1, 4], [3, 8]]
+
+
 def test_linear_functions_can_be_collected():
     class Big:
         def __init__(self):

@@ -16,6 +16,8 @@ class Outputs {
   void push_back(Ref o) { objects_.push_back(o.release()); }
   void reserve(size_t n) { objects_.reserve(n); }
   size_t size() const { return objects_.size(); }
+  PyObject* operator[](size_t i) const { return objects_[i]; }
+  void replace(size_t i, Ref o) { Ref::steal(std::exchange(objects_[i], o.release())); }
   // At most once for each.
   Ref take(size_t i) { return Ref::steal(std::exchange(objects_[i], nullptr)); }
   // Those from number n on, which are its no more.

@@ -151,11 +151,16 @@ void run_on(const Program& program, std::span<const Operand> operands, const Pla
       inputs.push_back(held.back().get());
     }
   }
+  size_t first = outputs.size();
   run(program, {inputs.data(), inputs.size()}, committed, outputs);
   // What was moved to be donated is the caller's no more either.
   for (uint32_t d : program.donated)
     if (const Operand& x = operands[d]; x.kind == OperandKind::kArray && inputs[d] != x.object)
       if (!as_array(x.object)->shared) give_up(as_array(x.object));
+  // As of derivatives that are not jitted: arrays of NumPy.
+  for (size_t i = first; i < outputs.size(); ++i)
+    if (program.outputs[i - first]->dtype() == DType::kFloat0)
+      outputs.replace(i, to_numpy(as_array(outputs[i])));
 }
 
 void check_cells(const Entry& e, std::span<PyObject* const> cells, Describe describe) {

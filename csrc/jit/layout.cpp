@@ -45,6 +45,8 @@ bool is_sure_leaf(const Operand& x) {
   return false;
 }
 
+bool is_leaf(const Operand& x) { return is_sure_leaf(x) || !one_level(x.object).first; }
+
 void Flat::clear() {
   owned.clear();
   leaves.clear();

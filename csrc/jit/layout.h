@@ -57,6 +57,8 @@ struct Structure {
 // Whether an operand's class can only be a leaf. Others may be nodes of the registry: classes of
 // Python's, which derive from those of arrays and numbers.
 bool is_sure_leaf(const Operand& x);
+// The same for those others, of which the registry is asked.
+bool is_leaf(const Operand& x);
 
 // The nesting of one call's arguments, to compare others with. Never changes.
 class Layout {

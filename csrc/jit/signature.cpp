@@ -110,10 +110,16 @@ Structure flatten(const JitState& s, const Arguments& args, bool allow_abstract,
   PyObject* tree = PyTuple_GET_ITEM(flat.get(), 1);
   Py_ssize_t count = PyList_GET_SIZE(leaves);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* leaf = PyList_GET_ITEM(leaves, i);
-    out.owned.push_back(Ref::borrow(leaf));
+    Ref leaf_ref = Ref::borrow(PyList_GET_ITEM(leaves, i));
+    Operand x = classify_argument(leaf_ref.get(), allow_abstract);
+    if (!x.type && allow_abstract) {
+      leaf_ref = Ref::checked(PyObject_CallOneArg(hooks.typed.get(), leaf_ref.get()));
+      x = classify_argument(leaf_ref.get(), allow_abstract);
+    }
+    PyObject* leaf = leaf_ref.get();
+    out.owned.push_back(std::move(leaf_ref));
     out.leaves.push_back(leaf);
-    out.operands.push_back(classify_argument(leaf, allow_abstract));
+    out.operands.push_back(x);
     if (!out.operands.back().type) raise_bad_leaf(s, tree, leaf, static_cast<size_t>(i));
   }
   StaticArguments statics = static_arguments(s, args);
@@ -192,7 +198,7 @@ Call prepare(const JitState& s, const Arguments& args, bool allow_abstract) {
   bool plain = args.num_named() == 0 && !has_static(s);
   for (Py_ssize_t i = 0; plain && i < args.num_positional; ++i) {
     Operand x = classify_argument(args.values[i], allow_abstract);
-    plain = x.type != nullptr;
+    plain = x.type && (x.kind == OperandKind::kInvalid || is_leaf(x));
     call.leaves.push_back(args.values[i]);
     call.operands.push_back(x);
   }

@@ -125,6 +125,7 @@ struct Hooks {
 
   // Classes of weft.
   Hook abstract_type{"abstract_type", Hook::kClass};  // ShapeDtypeStruct
+  Hook typed{"typed", Hook::kCallable};  // what has a shape and a dtype -> that, or itself
   Hook shaped_array{"shaped_array", Hook::kClass};
   Hook source_info{"source_info", Hook::kClass};
   Hook primitive{"primitive", Hook::kClass};

@@ -44,7 +44,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         traced = _core.with_axes(axes, False, lambda: jitted.trace(*args, **kwargs))
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
-    traced_program.__name__ = f"make_jaxpr({function_name(fun)})"
+    named: Any = traced_program
+    named.__name__ = named.__qualname__ = f"make_jaxpr({function_name(fun)})"
     return traced_program
 
 
@@ -55,7 +56,6 @@ def eval_shape(fun, *args, **kwargs):
     with `shape` and `dtype` stand for arrays of these.
     """
     check_callable(fun, "eval_shape")
-    args, kwargs = tree_map(_typed, (args, kwargs))
     in_shard_map = bool(_core.varying_axes())
     if isinstance(fun, _core.JitFunction) and not in_shard_map:
         return fun.eval_shape(*args, **kwargs)
@@ -76,18 +76,6 @@ def _with_manual(types, manual):
     leaves, tree = tree_flatten(types)
     pairs = zip(leaves, manual, strict=True)
     return tree.unflatten([leaf.update(manual_axis_type=own) for leaf, own in pairs])
-
-
-def _has_type(x):
-    return hasattr(x, "shape") and hasattr(x, "dtype")
-
-
-def _typed(leaf):
-    """An argument of a function of which only the types matter."""
-    known = (_core.Array, _core.Tracer, _core.Ref, ShapeDtypeStruct, np.ndarray, np.generic)
-    if isinstance(leaf, known) or not _has_type(leaf) or hasattr(leaf, "__jax_array__"):
-        return leaf
-    return ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _value_of(leaf):

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
-from weft._staging import ShapedArray, typeof
+from weft._staging import ShapedArray, typed, typeof
 from weft._surface import named_after, public_function, public_methods
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import float0, is_complex, is_inexact
@@ -321,7 +321,7 @@ class JVP(_LinearFunction):
 @public_methods
 class VJP(_LinearFunction):
     """The transpose of the derivative of a function at a point, from a cotangent of its value to a
-    tuple of those of its arguments: what `vjp` returns.
+    tuple of those of its arguments: what `vjp` and `linear_transpose` return.
 
     Attributes: in_tree, out_tree (the structures of the arguments, a tuple, and of the value),
     opaque_residuals (a list: what it keeps of the point).
@@ -409,10 +409,10 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function that is linear in its arguments.
 
-    `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). The result takes a tree
-    like the value of `fun` and returns a tuple like `primals`. Raises DTypeError for arguments or
-    results that are bools, and for floats among integers. `reduce_axes` is there for compatibility
-    and must be empty.
+    `primals` give shapes and dtypes only: arrays, or objects that have these. The result takes a
+    tree like the value of `fun` and returns a tuple like `primals`; it is a tree itself, of what
+    `fun` closes over. Raises DTypeError for arguments or results that are bools, and for floats
+    among integers. `reduce_axes` is there for compatibility and must be empty.
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
@@ -422,16 +422,11 @@ def linear_transpose(fun, *primals, reduce_axes=()):
         x
         if isinstance(x, _core.Tracer)
         else _core.astype(np.zeros(t.shape, t.dtype), t.dtype, t.weak_type)
-        for x, t in zip(leaves, map(typeof, leaves), strict=True)
+        for x, t in zip(leaves, (typeof(typed(x)) for x in leaves), strict=True)
     ]
     names = _primal_names(fun, primals, "linear_transpose")
     linear = _core.linear_transpose(fun, function_name(fun), tree.unflatten(point), names)
-
-    @public_function
-    def transposed(cotangent):
-        return linear.pull(cotangent)
-
-    return transposed
+    return VJP(linear)
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

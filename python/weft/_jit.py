@@ -20,6 +20,7 @@ from weft._staging import (
     describe_output,
     describe_position,
     signature_of,
+    typed,
 )
 from weft._surface import public_function
 from weft.errors import ArgumentTypeError, AttributeValueError
@@ -71,6 +72,7 @@ _core.install(
     describe_output=describe_output,
     describe_position=describe_position,
     abstract_type=ShapeDtypeStruct,
+    typed=typed,
 )
 
 
