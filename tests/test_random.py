@@ -359,3 +359,14 @@ def test_means_and_counts_without_end():
     assert random.poisson(key, inf, (2,), dtype="int8").tolist() == [127, 127]
     trials = random.binomial(key, np.float32([inf, 10]), np.float32([0.5, 0.5])).tolist()
     assert trials[0] == inf and 0 <= trials[1] <= 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_counts_of_what_is_certain(dtype):
+    key, p = random.key(0), np.array([0, -0.0, 1, 5e-324, 1 - 1e-7], dtype)
+    with weft.enable_x64(True):
+        for n in (5, 50, 1e9):
+            assert random.binomial(key, n, p, dtype=dtype)[:4].tolist() == [0, 0, n, 0]
+        for p in ([0.5, 0.5], [1, 0], [0, 1]):
+            counts = random.multinomial(key, 10.0, np.array(p, dtype))
+            assert counts.sum() == 10 and (counts[np.array(p) == 0] == 0).all()

@@ -141,7 +141,8 @@ def _geometric_count(key, n, p):
         keys = split(key)
         count = jnp.where(total <= n, count + 1, count)
         log = jnp.log(uniform_within(keys[0], n.shape, n.dtype))
-        return keys[1], count, total + jnp.ceil(log / scale)
+        # The sign of a scale of zero must not count, or the total would never exceed n.
+        return keys[1], count, total + jnp.ceil(jnp.abs(log / scale))
 
     start = key, jnp.zeros(n.shape, n.dtype), jnp.zeros(n.shape, n.dtype)
     return lax.while_loop(lambda state: jnp.any(state[2] <= n), step, start)[1] - 1
