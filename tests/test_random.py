@@ -361,6 +361,23 @@ def test_means_and_counts_without_end():
     assert trials[0] == inf and 0 <= trials[1] <= 10
 
 
+def test_gumbel_numbers_of_64_bits():
+    key = random.key(0)
+    given = np.float32([-1.0818492, -1.3463643, 0.9065792])  # of jax
+    assert np.array_equal(random.gumbel(key, (3,), mode="highest"), given)
+    assert random.categorical(key, jnp.ones((2, 5)), mode="highest").tolist() == [2, 0]
+    for dtype in ("float16", "bfloat16"):
+        high = random.gumbel(key, (3,), dtype, mode="high")
+        assert (random.gumbel(key, (3,), dtype, mode="highest") == high).all()
+    # The words are those of an integer; the number is its logarithm to the last bits.
+    words = np.asarray(random.bits(key, (2, 1000), "uint32")).astype(object)
+    x = words[0] * 2**32 + words[1]
+    small = np.minimum(x, 2**64 - x).astype(float) / 2.0**64
+    wanted = -np.log(-np.where(x < 2**63, np.log1p(-small), np.log(small)))
+    found = random.gumbel(key, (1000,), mode="highest")
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=3e-7)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_counts_of_what_is_certain(dtype):
     key, p = random.key(0), np.array([0, -0.0, 1, 5e-324, 1 - 1e-7], dtype)

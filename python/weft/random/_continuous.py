@@ -299,32 +299,61 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: a float dtype.
       mode: "low", or "high" for numbers made of twice as many random bits, whose largest are about
-        twice as large: 32 in float32. None is "low".
+        twice as large: 32 in float32. "highest" takes 64 random bits for one of float32, whose
+        rounding errors are small relative to the number at both ends; for other dtypes it is
+        "high". None is "low".
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
     """
     shape = static_shape(shape, "gumbel")
     key, options = checked("gumbel", key, (), shape, dtype)
-    return _gumbel(key, is_fine=is_fine(mode, "gumbel"), **options)
+    return _gumbel(key, mode=mode_of(mode, "gumbel", GUMBEL_MODES), **options)
 
 
-def is_fine(mode, function):
-    """Whether a mode is "high" and not "low"; None is "low"."""
-    if mode not in (None, "low", "high"):
-        raise AttributeValueError(f"[{function}] expected mode 'high' or 'low'; got {mode!r}")
-    return mode == "high"
+GUMBEL_MODES = ("low", "high", "highest")
 
 
-@composite(static_argnames=("shape", "dtype", "is_fine"))
-def _gumbel(key, *, shape, dtype, is_fine):
+def mode_of(mode, function, modes):
+    """One of the modes that a function has; None is "low"."""
+    if mode is None:
+        return "low"
+    if mode not in modes:
+        known = ", ".join(map(repr, modes))
+        raise AttributeValueError(f"[{function}] expected as mode one of {known}; got {mode!r}")
+    return mode
+
+
+@composite(static_argnames=("shape", "dtype", "mode"))
+def _gumbel(key, *, shape, dtype, mode):
     tiny = dtype.type(finfo(dtype).tiny)
-    if not is_fine:
+    if mode == "low":
         exponential = _core.bind("neg", _core.bind("log", uniform_within(key, shape, dtype, tiny)))
+    elif mode == "highest" and dtype == np.float32:
+        exponential = _exponential_of_words(key, shape)
     else:
         high, low = two_uniforms(key, shape, dtype)
         fine = _core.bind("add", _core.bind("add", high, low), _core.broadcast_to(tiny, shape))
         at_least_half = _core.bind("ge", high, _core.broadcast_to(dtype.type(0.5), shape))
         exponential = _minus_log_complement(choose(at_least_half, high, fine), dtype)
     return _core.bind("neg", _core.bind("log", exponential))
+
+
+def _exponential_of_words(key, shape):
+    """-log(1 - x) in float32, for x in [0, 1) of 64 random bits."""
+    word, dtype = np.dtype(np.uint32), np.dtype(np.float32)
+    words = random_bits(key, (2, *shape), word)
+    high, low = words[0], words[1]
+    is_below_half = high < 1 << 31
+    # Of x or 1 - x the lesser: its leading bits, cut off where a float32 ends.
+    high = choose(is_below_half, high, ~high + _core.astype(low == 0, word))
+    low = choose(is_below_half, low, ~low + 1)
+    begins_low = high == 0
+    first = choose(begins_low, low, high)
+    unused = _core.bind("clz", first)
+    bits = (first << unused) | (choose(begins_low, 0, low) >> (32 - unused))
+    exponent = 126 - unused - choose(begins_low, word.type(32), word.type(0))
+    lesser = bitcast_convert_type((exponent << 23) | ((bits >> 8) & 0x7FFFFF), dtype)
+    of_complement = _core.bind("neg", _core.bind("log", lesser))
+    return choose(is_below_half, _minus_log_complement(lesser, dtype), of_complement)
 
 
 def two_uniforms(key, shape, dtype):

@@ -35,7 +35,7 @@ from weft.numpy._select import choose
 from weft.numpy._shape import moveaxis
 from weft.numpy._sorting import searchsorted
 from weft.numpy._take import take
-from weft.random._continuous import gumbel, is_fine, two_uniforms, uniform_within
+from weft.random._continuous import GUMBEL_MODES, gumbel, mode_of, two_uniforms, uniform_within
 from weft.random._keys import checked_key, random_bits, split
 from weft.random._parameters import bounds_in, integer_dtype, result_shape, spread
 
@@ -149,15 +149,15 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
         raise DTypeError(f"[bernoulli] expected p to be of a float dtype; got {dtype_of(p)}")
     if mode is None:
         raise AttributeValueError("[bernoulli] expected mode 'high' or 'low'; got None")
-    key, fine = checked_key(key, "bernoulli"), is_fine(mode, "bernoulli")
-    return _bernoulli(key, p, shape=shape, is_fine=fine)
+    key, mode = checked_key(key, "bernoulli"), mode_of(mode, "bernoulli", ("low", "high"))
+    return _bernoulli(key, p, shape=shape, mode=mode)
 
 
-@composite(static_argnames=("shape", "is_fine"))
-def _bernoulli(key, p, *, shape, is_fine):
+@composite(static_argnames=("shape", "mode"))
+def _bernoulli(key, p, *, shape, mode):
     dtype = canonicalize_dtype(dtype_of(p))
     p = _core.broadcast_to(_core.astype(p, dtype), shape)
-    if not is_fine:
+    if mode == "low":
         return _core.bind("lt", uniform_within(key, shape, dtype), p)
     high, low = two_uniforms(key, shape, dtype)
     return _core.bind("lt", low, _core.bind("sub", p, high))
@@ -180,7 +180,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
 
 @composite(static_argnames=("shape", "dtype"))
 def _rademacher(key, *, shape, dtype):
-    positive = _bernoulli(key, 0.5, shape=shape, is_fine=False)
+    positive = _bernoulli(key, 0.5, shape=shape, mode="low")
     return _core.astype(2 * _core.astype(positive, dtype) - 1, dtype)
 
 
@@ -277,13 +277,13 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
       shape: shape of the result. It ends in the shape of the logits without the axis, or in one
         that broadcasts from it, and may have more axes in front; None for that shape itself.
       replace: whether an index may be drawn more than once along the axes in front.
-      mode: of the noise, "low" or "high"; see `gumbel`. None is "low".
+      mode: of the noise, "low", "high" or "highest"; see `gumbel`. None is "low".
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for integers as logits, and for more draws without
     replacement than there are categories; ShapeError for a shape that does not fit.
     """
-    key, fine = checked_key(key, "categorical"), is_fine(mode, "categorical")
+    key, mode = checked_key(key, "categorical"), mode_of(mode, "categorical", GUMBEL_MODES)
     if not is_float(dtype_of(logits)):
         raise AttributeValueError(f"[categorical] expected float logits; got {dtype_of(logits)}")
     axis = _axis_of_outcomes(axis, ndim_of(logits))
@@ -302,7 +302,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
             f"got {shape}"
         )
     replace = bool(replace)
-    return _categorical(key, logits, axis=axis, shape=shape, replace=replace, is_fine=fine)
+    return _categorical(key, logits, axis=axis, shape=shape, replace=replace, mode=mode)
 
 
 def _axis_of_outcomes(axis, ndim):
@@ -314,26 +314,22 @@ def _axis_of_outcomes(axis, ndim):
     return axis % ndim
 
 
-@composite(static_argnames=("axis", "shape", "replace", "is_fine"))
-def _categorical(key, logits, *, axis, shape, replace, is_fine):
+@composite(static_argnames=("axis", "shape", "replace", "mode"))
+def _categorical(key, logits, *, axis, shape, replace, mode):
     logits = _core.astype(logits, canonicalize_dtype(dtype_of(logits)))
     own = shape_of(logits)
     front = shape[: len(shape) - (len(own) - 1)]
     if not replace:
-        noisy = _core.bind("add", _gumbel(key, own, dtype_of(logits), is_fine), logits)
+        noisy = _core.bind("add", gumbel(key, own, dtype_of(logits), mode), logits)
         order = top_k(noisy, math.prod(front), axis=axis)[1]
         return reshape(moveaxis(order, axis, 0), shape)
     # Broadcast the logits to the shape that was asked for, the axis included.
     wanted = list(shape)
     at = len(front) + axis
     wanted.insert(at, own[axis])
-    noise = _gumbel(key, tuple(wanted), dtype_of(logits), is_fine)
+    noise = gumbel(key, tuple(wanted), dtype_of(logits), mode)
     noisy = _core.bind("add", noise, _core.broadcast_to(logits, tuple(wanted)))
     return argmax(noisy, at, default_int())
-
-
-def _gumbel(key, shape, dtype, is_fine):
-    return gumbel(key, shape, dtype, "high" if is_fine else "low")
 
 
 def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
@@ -346,8 +342,8 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
       replace: whether an element may be drawn more than once.
       p: probabilities of the elements, an array with one axis; None for equal ones.
       axis: the axis.
-      mode: "low" or "high", for the noise by which weighted elements are drawn without replacement;
-        see `gumbel`. None is "low". No effect elsewhere.
+      mode: "low", "high" or "highest", for the noise by which weighted elements are drawn without
+        replacement; see `gumbel`. None is "low". No effect elsewhere.
 
     Raises AttributeValueError (a ValueError) with nothing to choose from and for more draws without
     replacement than that, ShapeError for `p` of another shape, TypeError for a shape that is no
@@ -378,16 +374,16 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     elif p is None:
         order = reshape(_random_order(key, count=size)[:draws], shape)
     else:
-        fine = not replace and is_fine(mode, "choice")
-        order = _weighted(key, p, shape=shape, replace=bool(replace), is_fine=fine)
+        mode = "low" if replace else mode_of(mode, "choice", GUMBEL_MODES)
+        order = _weighted(key, p, shape=shape, replace=bool(replace), mode=mode)
     return take(a, order, axis, mode="clip") if shape_of(a) else order
 
 
-@composite(static_argnames=("shape", "replace", "is_fine"))
-def _weighted(key, p, *, shape, replace, is_fine):
+@composite(static_argnames=("shape", "replace", "mode"))
+def _weighted(key, p, *, shape, replace, mode):
     (p,) = _core.promote_dtypes_inexact(p)
     if not replace:
-        noisy = _gumbel(key, p.shape, p.dtype, is_fine) + u.log(p)
+        noisy = gumbel(key, p.shape, p.dtype, mode) + u.log(p)
         order = reshape(top_k(noisy, math.prod(shape))[1], shape)
         return _core.astype(order, default_int())
     total = cumsum(p)
