@@ -639,3 +639,28 @@ def test_decompositions_in_kernels_have_derivatives(wide):
     np.testing.assert_allclose(made[0], plain[0], rtol=1e-10)
     mapped = in_kernel(weft.vmap(weft.grad(f)), a[None], kernels="never")
     np.testing.assert_allclose(mapped[0][0], plain[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: wnp.linalg.pinv(a, hermitian=True),
+        lambda a: wnp.linalg.svd(a, hermitian=True, compute_uv=False),
+        lambda a: wnp.linalg.cholesky(a),
+        lambda a: wnp.linalg.eigvalsh(a, "U", symmetrize_input=False),
+        lambda a: weft.scipy.linalg.solve(a, wnp.ones(3), assume_a="pos"),
+        lambda a: weft.scipy.linalg.solve(a, wnp.ones(3), assume_a="pos", lower=True),
+    ],
+)
+def test_derivatives_see_the_part_of_a_hermitian_matrix_that_counts(f, dtype):
+    """Of matrices, and along tangents, that are not Hermitian."""
+    draw = np.random.default_rng(0).normal
+    imaginary = 1j if dtype is np.complex128 else 0
+    a = np.diag([2.0, 4.0, 7.0]) + 0.2 * (draw(size=(3, 3)) + imaginary * draw(size=(3, 3)))
+    da = draw(size=(3, 3)) + imaginary * draw(size=(3, 3))
+    a, da = a.astype(dtype), da.astype(dtype)
+    with weft.enable_x64(True):
+        step = 1e-5 * da
+        wanted = (f(a + step) - f(a - step)) / 2e-5
+        np.testing.assert_allclose(weft.jvp(f, (a,), (da,))[1], wanted, rtol=1e-6, atol=1e-8)

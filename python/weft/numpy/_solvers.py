@@ -346,7 +346,7 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
       a: array `[..., m, n]`.
       rtol: singular values up to this times the greatest one of a matrix count as zero; a number or
         an array `[...]`. None for 10 times the precision of the dtype times the greater of m and n.
-      hermitian: whether `a` is known to be Hermitian.
+      hermitian: whether `a` is known to be Hermitian; (a + a^H) / 2 counts then.
       rcond: another name for `rtol`.
 
     Returns:
@@ -368,6 +368,8 @@ def _pinv(a, rtol, *, hermitian):
     if 0 in shape_of(a):
         *batch, m, n = shape_of(a)
         return _core.broadcast_to(_core.astype(0, dtype_of(a)), (*batch, n, m))
+    if hermitian:
+        a = u.multiply(u.add(a, adjoint(a)), 0.5)  # what counts of it, also of its tangent
     dtype = real_dtype(dtype_of(a))
     if rtol is None:
         rtol = 10 * max(shape_of(a)[-2:]) * float(finfo(dtype).eps)
