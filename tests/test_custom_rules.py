@@ -332,6 +332,20 @@ def test_symbolic_zeros_of_a_jvp_rule():
     assert seen == [["Tracer", "SymbolicZero", "SymbolicZero"]]
 
 
+def test_custom_gradient_with_an_integer_result():
+    @weft.custom_gradient
+    def f(x):
+        def vjp(ct):
+            assert ct[1].dtype == weft.dtypes.float0 and ct[1].shape == (3,)
+            return 3 * ct[0]
+
+        return (x * 2, wnp.round(x).astype("int32")), vjp
+
+    loss = lambda x: wnp.sum(f(x)[0])
+    for g in (weft.grad(loss), weft.jit(weft.grad(loss)), weft.grad(weft.jit(loss))):
+        assert g(wnp.ones(3)).tolist() == [3, 3, 3]
+
+
 def test_symbolic_zeros_of_a_vjp_rule():
     seen = []
 

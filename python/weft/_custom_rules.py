@@ -8,6 +8,7 @@ never runs.
 
 import functools
 import inspect
+import itertools
 import types
 import weakref
 from typing import Any
@@ -677,7 +678,8 @@ def custom_gradient(fun):
 
     Args:
       fun: returns (result, vjp), where vjp(cotangent) returns a tuple of cotangents of the
-        arguments (for one argument it may be that cotangent itself).
+        arguments (for one argument it may be that cotangent itself). The cotangent of an integer
+        is an array of zeros of dtype float0.
 
     Returns a function of the same arguments that gives the result. Forward mode through it raises
     TypeError.
@@ -694,10 +696,16 @@ def custom_gradient(fun):
     def fwd(*args):
         result, vjp = _pair(fun(*args), f"'{name}'", "result, vjp")
         leaves, tree = registry.flatten(result)
+        avals = [typeof(x) for x in leaves]
+        moves = [is_inexact(aval.dtype) for aval in avals]
         out_tree = None
 
         def flat(cotangents):
             nonlocal out_tree
+            given = iter(cotangents)
+            cotangents = [
+                next(given) if m else _zero(a, False) for m, a in zip(moves, avals, strict=True)
+            ]
             cts = vjp(tree.unflatten(cotangents))
             whole = isinstance(cts, (tuple, list)) and len(cts) == len(args)
             cts = tuple(cts) if whole and (len(args) != 1 or not isinstance(cts, list)) else (cts,)
@@ -705,13 +713,13 @@ def custom_gradient(fun):
             return leaves
 
         graph, captures, _, _ = _core.trace_body(
-            flat, [typeof(x) for x in leaves], name, None, f"the vjp of '{name}'"
+            flat, list(itertools.compress(avals, moves)), name, None, f"the vjp of '{name}'"
         )
         captures = _core.captured_values(captures)
         return result, _Rule(graph, captures, out_tree)
 
     def bwd(rule, cotangent):
-        cts = registry.flatten(cotangent)[0]
+        cts = [ct for ct in registry.flatten(cotangent)[0] if not _is_zero(ct)]
         return rule.out_tree.unflatten(call(rule.graph, [*rule.captures, *cts]))
 
     wrapped.defvjp(fwd, bwd)
