@@ -228,6 +228,17 @@ def test_dataclasses_with_an_equality_of_their_own_share_a_trace():
     assert [static.name for static in traced] == ["a", "b"]
 
 
+@pytest.mark.parametrize("option", ["static_argnames", "donate_argnames"])
+@pytest.mark.parametrize("names", [("a", "c"), ("args", "c")])
+def test_names_of_parameters_that_have_positions_only(option, names):
+    def f(a, /, b, c, *args, **kw):
+        return b
+
+    with pytest.raises(ValueError, match=rf"no parameter '{names[0]}'(.|\n)*there are b, c"):
+        weft.jit(f, **{option: names})
+    assert weft.jit(f, **{option: ("c", "d")})(1, 2, 3) == 2
+
+
 def test_static_arguments_that_are_named_both_ways_are_as_they_are_passed():
     f = weft.jit(lambda a, b: b, static_argnums=0, static_argnames="b")
     assert f(1, [2.0]) == [2.0]

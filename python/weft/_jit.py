@@ -108,7 +108,8 @@ def complete(fun, nums, names, which):
     if signature is None:
         return nums, names
     positional, variadic, keywords = signature.positional, signature.rest, signature.keywords
-    known = {*positional, *signature.keyword_only}
+    named = [*positional[signature.positional_only :], *signature.keyword_only]
+    unnamed = (*positional[: signature.positional_only], variadic)
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise AttributeValueError(
@@ -118,10 +119,10 @@ def complete(fun, nums, names, which):
     for name in names:
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{which}_argnames: expected names; got {name!r}")
-        if not keywords and name not in known:
+        if name in unnamed or (not keywords and name not in named):
             raise AttributeValueError(
-                f"{which}_argnames: {_function_name(fun)} has no parameter {name!r}; there are "
-                f"{', '.join([*positional, *signature.keyword_only]) or 'none'}"
+                f"{which}_argnames: {_function_name(fun)} has no parameter {name!r} that can be "
+                f"given by name; there are {', '.join(named) or 'none'}"
             )
     by_name = {name: i for i, name in enumerate(positional)}
     all_nums = {n % len(positional) if not variadic else n for n in nums}
