@@ -438,6 +438,21 @@ def test_print(wrap, capsys):
     )
 
 
+@both_ways
+def test_print_keeps_the_options_of_numpy(wrap, capsys):
+    def f(x):
+        with np.printoptions(precision=2, suppress=True):
+            weft.debug.print("{}", x)
+        weft.debug.print("{}", x)
+
+    wrap(f)(np.float32([1.2345, 1e-7]))
+    weft.effects_barrier()
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "[1.23 0.  ]",
+        "[1.2345e+00 1.0000e-07]",
+    ]
+
+
 def test_print_checks_the_format(capsys):
     for f in (weft.debug.print, weft.jit(weft.debug.print, static_argnums=0)):
         with pytest.raises(ValueError, match="leaves out 0(.|\n)*An f-string"):

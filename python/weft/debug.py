@@ -5,11 +5,14 @@ host, on the values of the run, once each time the program gets there.
 """
 
 import builtins
+import contextlib
 import dataclasses
 import functools
 import logging
 import string
 import typing
+
+import numpy as np
 
 from weft._callback import debug_callback as _debug_callback, inspect_sharding as _inspect_sharding
 from weft._surface import public as _public
@@ -206,16 +209,29 @@ def _check_alone(name, args, kwargs):
 
 @dataclasses.dataclass(frozen=True)
 class _Printer:
-    """Equal for equal texts: a program that is traced again is found again."""
+    """Equal for equal texts: a program that is traced again is found again.
+
+    Where NumPy's options of printing are not the usual ones when it is made, they are kept.
+    """
 
     fmt: str
+    options: tuple = dataclasses.field(default_factory=lambda: _unusual_options())
     __name__ = "print"
 
     def __call__(self, *args, **kwargs):
         builtins.print(self._text(args, kwargs))
 
     def _text(self, args, kwargs):
-        return self.fmt.format(*args, **kwargs)
+        with np.printoptions(**dict(self.options)) if self.options else contextlib.nullcontext():
+            return self.fmt.format(*args, **kwargs)
+
+
+_USUAL_OPTIONS = np.get_printoptions()
+
+
+def _unusual_options():
+    options = np.get_printoptions().items()
+    return tuple((name, value) for name, value in options if value != _USUAL_OPTIONS[name])
 
 
 class _Logger(_Printer):
