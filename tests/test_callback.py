@@ -369,3 +369,17 @@ def test_calls_in_a_shard_map_over_one_device():
     mapped(lambda x: (note(x[0]), note(x[1]))[0], None)(np.arange(2.0))
     weft.effects_barrier()
     assert [float(x) for x in seen] == [0, 1]
+
+
+@pytest.mark.parametrize("wrap", [weft.jit, lambda f: f])
+@pytest.mark.parametrize("call", [weft.pure_callback, weft.experimental.io_callback])
+def test_errors_of_the_function_are_logged(call, wrap, caplog):
+    def bad(x):
+        raise ValueError("of mine")
+
+    with pytest.raises(ValueError, match="of mine"):
+        wrap(lambda x: call(bad, weft.ShapeDtypeStruct((), "float32"), x))(1.0).block_until_ready()
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("weft", "ERROR")
+    assert record.getMessage() == f"{call.__name__} of 'bad' failed"
+    assert "of mine" in str(record.exc_info[1])

@@ -5,6 +5,8 @@ stands for the call. With nothing being traced the function is called at once. T
 arrays of weft on this process's first CPU, of typed random keys the words.
 """
 
+import logging
+
 import numpy as np
 
 from weft import _core
@@ -22,6 +24,8 @@ from weft.runtime.callback import (
 )
 from weft.runtime.devices import own_cpu, placement_of
 from weft.runtime.pytree import registry
+
+_log = logging.getLogger("weft")
 
 VMAP_METHODS = (
     None,
@@ -71,7 +75,12 @@ class _FlatCallback:
         for i, value in self.static:
             leaves.insert(i, value)
         args, kwargs = self.in_tree.unflatten(leaves)
-        result = self.fun(*args, **kwargs)
+        try:
+            result = self.fun(*args, **kwargs)
+        except Exception:
+            # Where its program's results are used, the error may be far from here.
+            _log.exception("%s of '%s' failed", self.op, self.__name__)
+            raise
         if self.out_tree is None:
             return []
         leaves, tree = registry.flatten(result)
@@ -106,7 +115,8 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     Returns a tree of arrays. Raises NotImplementedRuleError when differentiated (give the calling
     function a derivative with custom_jvp), CallbackError if the function returns something else
     than was promised; an error of the function itself arrives as one of its class that is also a
-    JaxRuntimeError, with its traceback, where the program is called or its results are used.
+    JaxRuntimeError, with its traceback, where the program is called or its results are used. The
+    logger "weft" is told of it at once.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(
