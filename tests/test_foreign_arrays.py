@@ -135,3 +135,9 @@ def test_what_fails_with_arrays_fails_with_objects():
         wnp.sin(Broken())
     with pytest.raises(TypeError):
         wnp.sin(Foreign)
+
+
+def test_is_it_a_scalar():
+    assert wnp.isscalar(Foreign(1)) and not wnp.isscalar(Foreign(V))
+    assert wnp.isscalar(1) and wnp.isscalar("a") and not wnp.isscalar([1])
+    assert not wnp.isscalar(None) and not wnp.isscalar(Foreign)

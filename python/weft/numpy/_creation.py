@@ -491,8 +491,8 @@ def isrealobj(x):
 
 def isscalar(element):
     """Whether `element` is a number, or an array without axes."""
-    if isinstance(element, (_core.Array, _core.Tracer, np.ndarray)):
-        return element.ndim == 0
+    if isinstance(element, np.ndarray) or _is_array(type(element)):
+        return ndim(element) == 0
     return np.isscalar(element)
 
 
