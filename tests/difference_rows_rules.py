@@ -1,4 +1,4 @@
-"""Rules of users, solvers, arrays of other libraries: where jax 0.10.2 refuses a right program."""
+"""Rules of users, solvers, arrays of other libraries: what jax 0.10.2 refuses or gets wrong."""
 
 import numpy as np
 from differences import Difference
@@ -37,6 +37,21 @@ ROWS = [
         jax="UnexpectedTracerError",
         run=_rule_under_vmap,
         right=6.0,
+    ),
+    Difference(
+        name="derivative_of_solve_by_one_triangle",
+        subject="Solvers",
+        says="the derivative of `scipy.linalg.solve(a, b, assume_a='pos', lower=True)` is that of "
+        "the solution, which depends on the lower triangle of `a` alone",
+        jax="takes `a` to be symmetric, but counts both triangles as they are: [0, -0.125] for "
+        "[-0.125, -0.125]",
+        run=lambda m, jnp: m.jvp(
+            lambda a: m.scipy.linalg.solve(a, jnp.ones(2), assume_a="pos", lower=True),
+            (jnp.array([[2.0, 0.0], [0.0, 4.0]]),),
+            (jnp.array([[0.0, 0.0], [1.0, 0.0]]),),
+        )[1],
+        right=np.float32([-0.125, -0.125]),
+        tolerance=1e-6,
     ),
     Difference(
         name="custom_root_integer_aux",
