@@ -57,13 +57,15 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
     Args:
       pyfunc: the function.
-      excluded: positions and names of arguments that are passed on as they are.
+      excluded: positions and names of arguments that are passed on as they are. Without a
+        signature, so is None.
       signature: the axes that each argument and result of `pyfunc` has, such as
         "(m,n),(n)->(m)"; None for numbers. The other axes of the arguments broadcast together.
         A result may be a tree: all its arrays have these axes, or any for "()".
 
     Returns:
-      The function. It raises ShapeError for arguments that do not fit the signature.
+      The function. It raises ShapeError for arguments that do not fit the signature, and
+      AttributeValueError for None in place of an argument of the signature.
     """
     check_callable(pyfunc, "vectorize")
     excluded = frozenset(excluded)
@@ -82,6 +84,15 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         keys = [i for i in range(len(args)) if i not in excluded]
         keys += [name for name in kwargs if name not in excluded]
         values = [args[key] if isinstance(key, int) else kwargs[key] for key in keys]
+        if any(x is None for x in values):
+            if parsed is not None:
+                raise AttributeValueError(
+                    f"[vectorize] expected arrays, as the signature {signature} has; got None\n"
+                    "  Name the argument in excluded."
+                )
+            # None has no elements to go through: the function gets it as it is.
+            present = [i for i, x in enumerate(values) if x is not None]
+            keys, values = [keys[i] for i in present], [values[i] for i in present]
 
         @named_after(pyfunc)
         def call(*values):
