@@ -163,6 +163,15 @@ CASES = lines(
     jnp.einsum('ij,jk->ik',x,x.T,optimize=False)
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize=False)
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='greedy')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='eager')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='dp')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='dynamic-programming')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='auto-hq')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='branch-all')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='branch-2')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='random-greedy')
+    jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize='random-greedy-128')
+    jnp.einsum_path('ij,jk,kl->il',x,x.T,x,optimize='eager')[0]
     jnp.einsum('ij,jk,kl->il',x,x.T,x,optimize=[(0,1),(0,1)])
     jnp.einsum_path('ij,jk,kl->il',x,x.T,x,optimize=False)[0]
     jnp.einsum_path('ij,jk',x,x.T)[0]
@@ -280,3 +289,11 @@ def test_sums_of_einsum_in_the_dtype_asked():
     assert wnp.einsum("i->", ones > 0, preferred_element_type="int32") == 3000
     slope = weft.grad(lambda x: wnp.einsum("i,j->", x, x, preferred_element_type="float32"))(ones)
     assert slope.dtype == np.float16 and set(slope.tolist()) == {6000.0}
+
+
+@pytest.mark.parametrize("optimize", ["shortest", "branch-3", 7, None])
+def test_unknown_orders_of_products_are_named(optimize):
+    x = wnp.ones((2, 2))
+    for f in (wnp.einsum, wnp.einsum_path):
+        with pytest.raises(ValueError, match=f"expected optimize .*got {optimize!r}"):
+            f("ij,jk,kl->il", x, x, x, optimize=optimize)

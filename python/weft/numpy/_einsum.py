@@ -6,6 +6,7 @@ that keeps the intermediate results small.
 
 import collections
 import functools
+import re
 import string
 
 import numpy as np
@@ -22,6 +23,12 @@ from weft.lax._sharding import split_as
 from weft.numpy._matrices import diagonal
 from weft.numpy._products import contract, ordered, sum_out
 from weft.numpy._reductions import reject_out
+
+# The names that opt_einsum has for ways to search for an order.
+_SEARCHES = re.compile(
+    "auto(-hq)?|optimal|dp|dynamic-programming|branch-(all|1|2)|greedy|eager|opportunistic"
+    "|random-greedy(-128)?"
+)
 
 
 def einsum(
@@ -46,8 +53,10 @@ def einsum(
         its letters, and at the end the list for the result.
       operands: the arrays.
       out: not supported, must be None.
-      optimize: the order of multiplications: "auto", "optimal", "greedy", True, False for from left
-        to right, or a path as `einsum_path` gives it.
+      optimize: the order of multiplications: True, False for from left to right, a path as
+        `einsum_path` gives it, or a name. "greedy" is quick to find, "optimal" needs the fewest
+        multiplications; "auto" is one of these, by the number of operands. opt_einsum's names for
+        its searches are taken as well, for the nearest of these.
       precision: see `weft.lax.Precision`.
       preferred_element_type: dtype in which to sum up, and of the result.
       _dot_general: in place of `weft.lax.dot_general`, what multiplies two arrays, called alike.
@@ -96,11 +105,12 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
     takes, and a description of it, text."""
     _, terms, output, shapes = _parse(subscripts, operands)
     formula, stand_ins = _for_numpy(terms, output, shapes)
-    chosen = optimize
-    if optimize == "auto":
-        chosen = "greedy"
-    elif optimize is False:  # for which NumPy has all operands at once
+    if optimize is False:  # for which NumPy has all operands at once
         chosen = ["einsum_path", *_path(terms, output, shapes, False)]
+    elif isinstance(optimize, (list, tuple)):
+        chosen = optimize
+    else:
+        chosen = _search(optimize, len(terms))
     path, description = np.einsum_path(formula, *stand_ins, optimize=chosen)
     return path[1:], description
 
@@ -233,11 +243,25 @@ def _path(terms, output, shapes, optimize):
         return (tuple(range(count)),)
     if optimize is False:
         return ((0, 1), *((0, rest) for rest in range(count - 2, 0, -1)))
-    if optimize in ("auto", True):
-        optimize = "optimal" if count <= 4 else "greedy"
     formula, stand_ins = _for_numpy(terms, output, shapes)
-    steps = np.einsum_path(formula, *stand_ins, optimize=optimize)[0][1:]
+    steps = np.einsum_path(formula, *stand_ins, optimize=_search(optimize, count))[0][1:]
     return tuple(map(tuple, steps))
+
+
+def _search(optimize, count):
+    """NumPy's search for the order of `count` operands that is nearest to what was asked for."""
+    if optimize is True:
+        optimize = "auto"
+    if not isinstance(optimize, str) or not _SEARCHES.fullmatch(optimize):
+        raise AttributeValueError(
+            "[einsum] expected optimize to be True, False, a path, or auto, auto-hq, optimal, dp, "
+            "branch-all, branch-1, branch-2, greedy, eager, opportunistic, random-greedy or "
+            f"random-greedy-128; got {optimize!r}"
+        )
+    if optimize in ("greedy", "eager", "opportunistic") or optimize.startswith("random"):
+        return "greedy"
+    # The others look for the best order, which takes too long to find among many.
+    return "optimal" if optimize == "optimal" or count <= 4 else "greedy"
 
 
 @composite(static_argnames=("terms", "output", "path", "precision", "dtype", "dot"))
