@@ -202,6 +202,22 @@ def test_strict_promotion():
     assert (whole + real).dtype == "float32"
 
 
+def test_strict_promotion_is_not_about_what_functions_convert_within():
+    half = wnp.array([0.25, 0.5], "float16")
+    with weft.numpy_dtype_promotion("strict"):
+        assert wnp.var(wnp.ones(3, "complex64")) == 0
+        assert wnp.var(wnp.arange(5), dtype="float16") == 2
+        assert wnp.std(X, dtype="complex64") == 0
+        for f in (wnp.quantile, wnp.percentile, wnp.nanquantile, wnp.nanpercentile):
+            assert f(X.astype("float16"), half, axis=0).dtype == "float16"
+            assert f(wnp.arange(4), half).dtype == "float32"
+        mass = wnp.ones(3)
+        assert wnp.quantile(Y.astype("float16"), half, method="inverted_cdf", weights=mass).all()
+        with weft.enable_x64():
+            assert wnp.quantile(wnp.arange(4), wnp.float32(0.5)) == 1.5
+            assert wnp.quantile(wnp.arange(4.0), wnp.float32(0.5)) == 1.5
+
+
 def test_precision_of_products():
     def f(a, b):
         return wnp.matmul(a, b)

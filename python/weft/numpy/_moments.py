@@ -13,6 +13,7 @@ from weft.dtypes import (
     is_complex,
     is_inexact,
     lowest_value,
+    promote_types,
     real_dtype,
     requested_dtype,
     to_inexact_dtype,
@@ -205,7 +206,7 @@ def _spread(function, a, axis, dtype, ddof, keepdims, where, mean, correction):
 
 @composite(static_argnames=("axes", "dtype", "ddof", "keepdims", "root"))
 def _variance(a, where, given_mean, *, axes, dtype, ddof, keepdims, root):
-    working = r.compute_dtype(_core.result_type(to_inexact_dtype(dtype_of(a)), dtype)[0])
+    working = r.compute_dtype(promote_types(to_inexact_dtype(dtype_of(a)), dtype))
     a = _core.astype(a, working)
     center = given_mean
     if center is None:

@@ -5,7 +5,7 @@ import math
 from weft import _core
 from weft._arguments import ndim_of, normalize_axes, shape_of
 from weft._jit import composite
-from weft.dtypes import dtype_of, is_complex, is_float, to_inexact_dtype
+from weft.dtypes import dtype_of, is_complex, is_float, result_type, to_inexact_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
 from weft.lax._cumulative import cumsum
 from weft.lax._shape import expand_dims, reshape, transpose
@@ -179,7 +179,7 @@ def _quantiles(a, q, weights, *, axes, method, keepdims, skip_nan):
         """The reduced axes as one, at the end."""
         return reshape(transpose(x, [*batch, *axes]), (*sizes, count))
 
-    q, _ = _core.promote_dtypes_inexact(q, working.type(0))
+    q = _core.astype(q, result_type(q, working))
     shares = reshape(q, (1,) * len(batch) + (math.prod(shape_of(q)),))
     if math.prod(shape) == 0:
         found = _core.broadcast_to(_core.astype(math.nan, dtype), (*sizes, shape_of(shares)[-1]))
@@ -234,7 +234,7 @@ def _at_shares(lines, n, shares, method, working):
 
 def _at_weighted_shares(lines, weights, missing, shares):
     """The first elements up to which the weights make as great a share of their sum."""
-    weights = _core.astype(weights, _core.result_type(weights, shares)[0])
+    weights = _core.astype(weights, result_type(weights, shares))
     negative = r.any(u.less(weights, 0), -1, keepdims=True)
     weights = choose(missing, 0, weights)
     lines, weights = sort_key_val(lines, weights, -1)
