@@ -212,3 +212,13 @@ def test_logical_functions_ask_what_is_not_zero():
         f, theirs = getattr(wnp, name), getattr(np, name)
         np.testing.assert_array_equal(f.accumulate(c), theirs.accumulate(np.asarray(c)))
         assert f.reduce(wnp.zeros((2, 0)), axis=1, dtype="uint8").tolist() == [f.identity] * 2
+
+
+@pytest.mark.parametrize("f", [wnp.subtract, wnp.frompyfunc(lambda a, b: a - b, 2, 1)])
+def test_attributes_are_read_only(f):
+    for name in ("nin", "nout", "nargs", "identity", "reduce"):
+        with pytest.raises(AttributeError, match="read-only"):
+            setattr(f, name, None)
+        with pytest.raises(AttributeError, match="read-only"):
+            delattr(f, name)
+    assert f.nin == 2 and f(3, 1) == 2

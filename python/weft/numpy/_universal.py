@@ -40,6 +40,17 @@ def _init(
     self._function = _vectorized(func) if call is None else call
 
 
+def _set_attribute(self, name, value):
+    # An object stands for one function for as long as the process lasts.
+    if not name.startswith("_"):
+        raise AttributeError(f"[{self.__name__}] attributes of ufuncs are read-only; got {name}")
+    object.__setattr__(self, name, value)
+
+
+def _delete_attribute(self, name):
+    raise AttributeError(f"[{self.__name__}] attributes of ufuncs are read-only; got {name}")
+
+
 def _vectorized(func):
     from weft.numpy._vectorize import vectorize
 
@@ -181,6 +192,7 @@ for _method in (reduce, accumulate, at, reduceat, outer):
     _method.__qualname__ = f"ufunc.{_method.__name__}"
     setattr(ufunc, _method.__name__, public_function(_method))
 ufunc.__init__, ufunc.__eq__, ufunc.__reduce__ = _init, _equal, _reduce_object
+ufunc.__setattr__, ufunc.__delattr__ = _set_attribute, _delete_attribute
 ufunc.__hash__ = lambda self: hash(_key(self))
 ufunc.__repr__ = lambda self: f"<ufunc {self.__name__!r}>"
 ufunc.__signature__ = _Signature()
