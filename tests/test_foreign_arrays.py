@@ -1,5 +1,7 @@
 """Objects of other libraries that stand for arrays: which functions ask them for the array."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,31 @@ def test_is_it_a_scalar():
     assert wnp.isscalar(Foreign(1)) and not wnp.isscalar(Foreign(V))
     assert wnp.isscalar(1) and wnp.isscalar("a") and not wnp.isscalar([1])
     assert not wnp.isscalar(None) and not wnp.isscalar(Foreign)
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+    def __rmul__(self, other):
+        return Pair(other * self.first, other * self.second)
+
+    def __gt__(self, other):
+        return "greater"
+
+
+class Row(list):
+    def __rmul__(self, other):
+        return [other * x for x in self]
+
+
+def test_classes_of_sequences_have_reflected_methods_of_their_own():
+    for made in (wnp.ones(3) * Pair(2, 3), weft.jit(lambda x: x * Pair(2, 3))(wnp.ones(3))):
+        assert made.first.tolist() == [2, 2, 2] and made.second.tolist() == [3, 3, 3]
+    assert (wnp.int32(2) * Row([1, 2]))[1] == 4
+    assert (wnp.ones(3) < Pair(2, 3)) == "greater"
+    for f in (lambda x, y: x == y, lambda x, y: x >= y, lambda x, y: x - y):
+        with pytest.raises(TypeError):  # Python's own methods of tuples are not for arrays
+            f(wnp.ones(2), Pair(2, 3))
+    with pytest.raises(TypeError):
+        wnp.int32(2) * [1, 2]

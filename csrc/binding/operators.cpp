@@ -77,10 +77,26 @@ WEFT_BINARY(bitwise_or, "or", Promotion::kNumpy)
 WEFT_BINARY(bitwise_xor, "xor", Promotion::kNumpy)
 #undef WEFT_BINARY
 
+// Whether a subclass of one of Python's containers has a method of its own by this name.
+bool has_own(PyObject* o, const char* method) {
+  for (PyTypeObject* base :
+       {&PyList_Type, &PyTuple_Type, &PyDict_Type, &PySet_Type, &PyFrozenSet_Type}) {
+    if (!PyType_IsSubtype(Py_TYPE(o), base)) continue;
+    auto named = [&](PyTypeObject* type) {
+      PyObject* found = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), method);
+      if (!found) PyErr_Clear();
+      return Ref::steal(found);
+    };
+    return named(Py_TYPE(o)).get() != named(base).get();
+  }
+  return false;
+}
+
 PyObject* multiply(PyObject* x, PyObject* y) {
   // Python would repeat these as often as an array of an integer says.
   for (PyObject* o : {x, y}) {
     if (!PyList_Check(o) && !PyTuple_Check(o)) continue;
+    if (o == y && has_own(y, "__rmul__")) return Py_NewRef(Py_NotImplemented);
     PyErr_Format(PyExc_TypeError,
                  "multiply expected an array or a number; got %s\n  Convert it with "
                  "weft.numpy.array.",
@@ -131,8 +147,11 @@ PyObject* compare(PyObject* x, PyObject* y, int op) {
       function("gt", Promotion::kNumpy), function("ge", Promotion::kNumpy)};
   static const char* const names[] = {"less",      "less_equal", "equal",
                                       "not_equal", "greater",    "greater_equal"};
+  static const char* const reflected[] = {"__gt__", "__ge__", "__eq__",
+                                          "__ne__", "__lt__", "__le__"};
   // Python would answer these by identity.
   if (PyList_Check(y) || PyTuple_Check(y) || PyDict_Check(y) || PyAnySet_Check(y)) {
+    if (has_own(y, reflected[op])) return Py_NewRef(Py_NotImplemented);
     PyErr_Format(PyExc_TypeError,
                  "%s expected an array or a number to compare with; got %s\n  Convert it with "
                  "weft.numpy.array.",
