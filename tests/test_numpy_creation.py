@@ -440,3 +440,13 @@ def test_diagonals_that_are_traced():
 def test_short_floats_are_rounded_once_under_jit():
     make = lambda: wnp.arange(1.2, 4.8, 0.24, dtype="bfloat16")
     np.testing.assert_array_equal(np.asarray(weft.jit(make)()), np.asarray(make()))
+
+
+def test_objects_with_a_dtype_name_it():
+    class Header:
+        dtype = np.dtype("float16")
+
+    assert wnp.zeros(2, dtype=Header()).dtype == wnp.ones(2).astype(Header()).dtype == "float16"
+    for x in (wnp.ones(2), np.ones(2), np.float32(1), weft.random.key(0)):
+        with pytest.raises(TypeError, match="pass `x.dtype`"):
+            wnp.zeros(2, dtype=x)

@@ -150,12 +150,13 @@ def x64_enabled():
 
 def as_dtype(dtype: Any) -> Any:
     """The NumPy dtype for anything that names one: a dtype, a scalar type of NumPy, ml_dtypes or
-    `weft.numpy`, a Python scalar type, or a name. TypeError for anything else."""
+    `weft.numpy`, a Python scalar type, a name, or an object whose attribute `dtype` is a dtype.
+    TypeError for anything else, also for arrays and NumPy's scalars."""
     if isinstance(dtype, (np.dtype, KeyDType)):
         return dtype
     if isinstance(dtype, str) and dtype in _EXTENSION_BY_NAME:
         return _EXTENSION_BY_NAME[dtype]
-    if dtype is None or (hasattr(dtype, "dtype") and not isinstance(dtype, type)):
+    if dtype is None or isinstance(dtype, (_core.Array, _core.Tracer, np.ndarray, np.generic)):
         raise DTypeError(f"expected a dtype; got {dtype!r} (of an array `x` pass `x.dtype`)")
     return np.dtype(dtype)
 
