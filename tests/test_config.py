@@ -194,6 +194,13 @@ def test_strict_promotion():
             lambda: wnp.result_type(np.int32, np.float32),
             lambda: wnp.where(True, whole, real),
             lambda: wnp.power(X, wnp.arange(3)),
+            lambda: wnp.power(X, X.astype("float16")),
+            lambda: wnp.power(wnp.arange(3), wnp.ones(3, "int8")),
+            lambda: wnp.float_power(Y, wnp.arange(3)),
+            lambda: wnp.clip(Y, wnp.arange(3)),
+            lambda: wnp.clip(Y, 0, wnp.arange(3)),
+            lambda: wnp.cross(Y, wnp.arange(3)),
+            lambda: wnp.outer(Y, wnp.arange(3)),
             lambda: X.at[0].set(whole),
             lambda: weft.jit(lambda x, y: x == y)(whole, real),
         ):

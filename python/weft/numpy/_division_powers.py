@@ -123,11 +123,11 @@ def power(x1, x2, /):
     exponent = _known_integer(x2)
     if exponent is not None and -(2**31) < exponent < 2**31:
         return _integer_power(x1, exponent)
+    _core.result_type(x1, x2)  # strict promotion forbids some
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
     if is_float(base) and is_integer(exponent):
-        _core.result_type(x1, x2)  # strict promotion forbids it
         return _float_to_integer_power(x1, x2)
     power = _pow(x1, x2)
     weak_exponent = _core.typeof(x2)[2]
@@ -187,6 +187,7 @@ def _odd(x):
 
 def float_power(x, y, /):
     """x to the power y as a float or complex number, also for integers."""
+    _core.result_type(x, y)  # strict promotion forbids some
     return _pow(x, y)
 
 

@@ -215,6 +215,7 @@ def outer(a, b, out=None):
 
 @composite
 def _outer(a, b):
+    _core.result_type(a, b)  # strict promotion forbids some
     rows = lax_shape.expand_dims(flattened(a), (1,))
     return u.multiply(rows, lax_shape.expand_dims(flattened(b), (0,)))
 
@@ -324,7 +325,8 @@ def _cross(a, b, *, axisa, axisb, axisc):
         size = shape_of(x)[axis]
         return [index_in_dim(x, i, axis, keepdims=False) for i in range(size)]
 
-    a, b = components(*_core.promote_dtypes(a), axisa), components(b, axisb)
+    a, b = _core.promote_dtypes(a, b)
+    a, b = components(a, axisa), components(b, axisb)
     third = u.subtract(u.multiply(a[0], b[1]), u.multiply(a[1], b[0]))
     if len(a) == len(b) == 2:
         return strong(third)

@@ -90,6 +90,8 @@ def clip(arr=None, /, min=None, max=None):
         max = None
     if min is None and max is None:
         return _core.apart(arr)
+    # Strict promotion forbids some.
+    _core.result_type(*(x for x in (arr, min, max) if x is not None))
     if min is None:
         return u.minimum(max, arr)
     if max is None:
