@@ -9,6 +9,7 @@
 #include "ops/control/family.h"
 #include "ops/control/loop_layout.h"
 #include "ops/def/dependence.h"
+#include "ops/def/place.h"
 #include "weft/checked.h"
 
 namespace weft {
@@ -286,6 +287,14 @@ LiftedOp lift_from_graphs(const AttrsRef& attrs) {
   return {with_graphs(attrs, std::move(inner.graphs), inner.num_consts), inner.operands};
 }
 
+void place_solve(PlaceCtx& c) {
+  Solve s(c.attr());
+  std::vector<ShardingRef> inputs;
+  for (std::span<const ShardingRef> part : s.of_graph(s.solve()).unpack(c.in))
+    inputs.insert(inputs.end(), part.begin(), part.end());
+  for (ShardingRef place : place_graph(c, s.graphs[s.solve()], inputs)) c.out.push_back(place);
+}
+
 // What is left once all derivatives have been taken: a call of solve.
 Vals as_call(RuleCtx& c) {
   Solve s(c.attr());
@@ -312,6 +321,7 @@ void register_linear_solve(OpRegistry& r) {
   d.graph_jvp = jvp_solve;
   d.graph_linearize = linearize_solve;
   d.transpose = transpose_solve;
+  d.place = place_solve;
   d.batch = batch_solve;
   d.flow = flow_through;
   d.prune = prune_solve;

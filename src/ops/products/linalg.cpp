@@ -190,11 +190,16 @@ CostRule cost_per_matrix(double (*flops)(double, double)) {
   };
 }
 
-// Matrices are not split; stacks of them are.
+// Matrices, and vectors beside them, are not split; stacks of them are.
 void place_matrices(PlaceCtx& c) {
+  int rank = 0;
+  for (TypeRef t : c.in_types) rank = std::max(rank, t->rank());
   std::vector<Dims> to;
-  for (TypeRef t : c.in_types)
-    to.push_back(kept_dims(t->rank(), t->rank() > 1 ? Dims{t->rank() - 2, t->rank() - 1} : Dims()));
+  for (TypeRef t : c.in_types) {
+    Dims whole;
+    for (int64_t d = rank - 2; d < t->rank(); ++d) whole.push_back(d);
+    to.push_back(kept_dims(t->rank(), whole));
+  }
   place_dims(c, to);
 }
 

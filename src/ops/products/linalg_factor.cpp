@@ -317,6 +317,7 @@ OpDef permutation_op() {
   d.num_operands = 1;
   d.attrs = {{"permutation_size", AttrType::kInt}};
   d.infer = infer_permutation;
+  d.place = [](PlaceCtx& c) { place_alike(c, {c.in_types[0]->rank() - 1}); };
   d.batch = batch_leading;
   d.decompose = decompose_permutation;
   d.cost = [](const CostCtx& c) { return cost_bytes(c); };

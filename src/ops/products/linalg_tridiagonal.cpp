@@ -93,6 +93,7 @@ OpDef tridiagonal_solve_op() {
   d.num_operands = 4;
   d.attrs = {{"perturb_singular", AttrType::kBool, AttrSpec::kHideDefault, false}};
   d.infer = infer_tridiagonal_solve;
+  d.place = place_matrices;
   d.batch = batch_leading;
   d.decompose = decompose_tridiagonal_solve;
   d.jvp_kind = JvpKind::kArgs;
