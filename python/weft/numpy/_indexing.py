@@ -16,6 +16,7 @@ from weft.lax._gather import (
     scalar_graph,
     scatter_operation,
 )
+from weft.lax._sharding import placed_like
 from weft.numpy._creation import asarray
 from weft.numpy._division_powers import power
 from weft.numpy._index_plan import (
@@ -269,17 +270,26 @@ def _update_block(x, operands, values, *, block, kind, mode):
             limit_indices=block.covers,
             strides=block.strides,
         )
-        new = _core.bind(
-            "select_n",
+        new = _chosen(
             _spread(_core.broadcast_to(np.True_, counts), block),
-            cover,
             _spread(_combined(kind, old, values), block),
+            cover,
         )
     dropped = mode == "fill" or (mode != "clip" and any(s.outside for s in block.starts))
     if inside is not None and dropped:
-        new = _core.bind("select_n", _core.broadcast_to(inside, block.covers), cover, new)
+        new = _chosen(inside, new, cover)
     result = _core.bind("dynamic_update_slice", x, new, *starts)
     return _core.astype(result, dtype_of(result), weak)
+
+
+def _chosen(condition, new, old):
+    """`new` where the condition holds, else `old`; what is not split becomes split as `old` is."""
+
+    def placed(x):
+        split = _core.split_of(x)
+        return placed_like(x, old) if split is not None and split.is_replicated else x
+
+    return _core.bind("select_n", placed(condition), old, placed(new))
 
 
 def _block_values(values, block, counts):
