@@ -6,6 +6,7 @@ from typing import Any
 from weft import _core
 from weft._arguments import static_int, static_shape
 from weft.dtypes import requested_dtype
+from weft.lax._sharding import split_as
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -30,7 +31,7 @@ def rng_bit_generator(
       shape: shape of the bits.
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: `RandomAlgorithm`.
-      out_sharding: None: programs run on one device.
+      out_sharding: None, or how the bits are split, a PartitionSpec or NamedSharding.
 
     Returns:
       `(next_key, bits)`.
@@ -38,11 +39,6 @@ def rng_bit_generator(
     Raises:
       DTypeError: for another dtype.
     """
-    if out_sharding is not None:
-        raise NotImplementedError(
-            "[rng_bit_generator] expected out_sharding=None: programs run on one device; got "
-            f"{out_sharding!r}"
-        )
     next_key, bits = _core.bind(
         "rng_bit_generator",
         key,
@@ -50,6 +46,8 @@ def rng_bit_generator(
         dtype=requested_dtype(dtype, "rng_bit_generator"),
         algorithm=static_int(algorithm, "rng_bit_generator", "algorithm"),
     )
+    if out_sharding is not None:
+        bits = split_as(out_sharding, "rng_bit_generator", lambda: bits)
     return next_key, bits
 
 
