@@ -996,6 +996,31 @@ def host_functions():
         weft.effects_barrier()
         assert len(calls) == count, (calls, count)
         assert all(c == [shape] for c in calls), calls
+    for count in (1, 8):
+        mesh = weft.make_mesh((count,), ("x",), devices=weft.devices()[:count])
+        order = []
+
+        def log(number, v, order=order):
+            weft.debug.callback(lambda v: order.append((int(v[0]), number)), v, ordered=True)
+
+        def part(v, log=log):
+            log(1, v)
+            log(2, v + 0)
+            return v
+
+        @weft.jit
+        def program(v, mesh=mesh, log=log, part=part):
+            log(0, v)
+            v = weft.shard_map(part, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(v)
+            log(3, v)
+            return v
+
+        same(program(np.arange(8)), np.arange(8))
+        weft.effects_barrier()
+        if count == 1:
+            assert order == [(0, 0), (0, 1), (0, 2), (0, 3)], order
+        for first in range(count):
+            assert [n for v, n in order if v == first and n in (1, 2)] == [1, 2], order
     same(weft.jit(lambda x: weft.pure_callback(doubled, struct, x))(x), HOST * 2)
     parts = weft.shard_map(
         then(lambda x: weft.debug.callback(note, x)),

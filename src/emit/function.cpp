@@ -550,9 +550,14 @@ std::string FunctionWriter::manual_region(const Graph& graph, MeshRef mesh,
     header << (i ? ", " : "(") << args.back() << ": "
            << module_.type_text(graph.type(graph.input(i)));
   }
-  header << (args.empty() ? "() " : ") ");
+  std::string token;
+  if (graph.effects() & kOrdered) {
+    token = fresh_argument();
+    header << (args.empty() ? "(" : ", ") << token << ": " << kTokenType;
+  }
+  header << (args.empty() && token.empty() ? "() " : ") ");
   MeshRef outer = std::exchange(manual_mesh_, mesh);
-  header << write_region(graph, args, "", terminator, {});
+  header << write_region(graph, args, "", terminator, token);
   manual_mesh_ = outer;
   return header.take();
 }

@@ -224,7 +224,7 @@ class WEFT_API EmitCtx {
   // type kManual. Null: there is none.
   virtual MeshRef manual_mesh() const = 0;
   // As region(), of a graph that is written for the parts of a mesh; its arguments are in
-  // parentheses in front.
+  // parentheses in front, after them the token that ordered effects in it start from.
   virtual std::string manual_region(const Graph& graph, MeshRef mesh,
                                     std::string_view terminator) = 0;
   // As inline_graph(), of such a graph: for a mesh of one device, whose parts are the whole.

@@ -403,6 +403,9 @@ std::string specs_text(EmitCtx& c, MeshRef mesh, const Map& m, const Specs& spec
     for (DimSharding& dim : parts.dims) dim.open = is_open;
     text << (i ? ", " : "") << c.sharding(make_sharding(std::move(parts)), types[i]->rank());
   }
+  // Each device has a token of its own.
+  if (!c.token().empty())
+    text << (specs.empty() ? "" : ", ") << c.sharding(make_sharding({.mesh = mesh}), 0);
   text << ']';
   return text.take();
 }
@@ -435,10 +438,6 @@ void emit_shard_map(EmitCtx& c) {
     for (size_t i = 0; i < outputs.size(); ++i) c.set_out(i, outputs[i]);
     return;
   }
-  if (!c.token().empty())
-    fail(ErrorKind::kValue,
-         "[shard_map] expected a function without ordered effects on several devices; got one that "
-         "calls a function on the host in order");
   Text text;
   text << "sdy.manual_computation(" << operand_list(c) << ") in_shardings=";
   text << specs_text(c, mesh, m, m.in, c.in_types)
@@ -449,15 +448,7 @@ void emit_shard_map(EmitCtx& c) {
     text << (first ? "" : ", ") << mlir_string(axis.name);
     first = false;
   }
-  text << "} " << c.manual_region(*m.body, mesh, "sdy.return") << " : ";
-  Text types;
-  types << '(';
-  for (size_t i = 0; i < c.size(); ++i) types << (i ? ", " : "") << mlir_type(c.in_type(i));
-  types << ") -> (";
-  for (size_t i = 0; i < c.out_types.size(); ++i)
-    types << (i ? ", " : "") << mlir_type(c.out_type(i));
-  types << ')';
-  text << types.view();
+  text << "} " << c.manual_region(*m.body, mesh, "sdy.return") << " : " << signature(c);
   emit_results(c, text.view());
 }
 
