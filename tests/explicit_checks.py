@@ -178,6 +178,97 @@ def programs():
         assert weft.jit(halves)(x).sharding == x.sharding
 
 
+def checked(cases):
+    """Rows of a function, its arguments, how its result is split, and the values."""
+    for f, args, spec, wanted in cases:
+        for g in (f, weft.jit(f)):
+            got = g(*args)
+            assert got.sharding == split(*spec), (got.sharding, spec)
+            same(got, wanted)
+
+
+def lanes():
+    """What a mapped axis that is split makes of results that have no other way to follow."""
+    places = HOST.astype(int) % 16
+    with weft.set_mesh(MESH):
+        x, rows = weft.device_put(HOST, split("x", "y")), weft.device_put(HOST, split("x"))
+        at = weft.device_put(places, split("x"))
+        doubled = weft.shard_map(lambda v: 2 * v, in_specs=P("y"), out_specs=P("y"))
+        ones = weft.vmap(lambda v: wnp.ones(3), out_axes=1)
+        taken = weft.vmap(lambda v, i: v.at[i].get(out_sharding=P("y")))
+        put = weft.vmap(lambda v: weft.reshard(wnp.arange(4.0), P("y")))
+        checked(
+            [
+                (ones, (rows,), (None, "x"), np.ones((3, 8))),
+                (weft.vmap(ones, 1), (x,), ("y", None, "x"), np.ones((16, 3, 8))),
+                (weft.vmap(doubled), (x,), ("x", "y"), 2 * HOST),
+                (taken, (rows, at), ("x", "y"), np.take_along_axis(HOST, places, 1)),
+                (put, (rows,), ("x", "y"), np.tile(np.arange(4.0), (8, 1))),
+            ]
+        )
+        with raises(ShardingError, "spmd_axis_name", "split over x"):
+            weft.vmap(lambda v: v, spmd_axis_name="y")(rows)
+
+
+def updates():
+    """Blocks at a computed place of an array that is split along other dimensions."""
+    columns, row = HOST.copy(), HOST[0] + 1
+    with weft.set_mesh(MESH):
+        x, i = weft.device_put(HOST, split(None, "y")), wnp.asarray(3)
+        for kind, f in (
+            ("set", None),
+            ("add", np.add),
+            ("multiply", np.multiply),
+            ("min", np.minimum),
+        ):
+            columns[3] = row if f is None else f(HOST[3], row)
+            for values in (row, weft.device_put(row, split("y"))):
+                update = functools.partial(
+                    lambda kind, v, x, i: getattr(x.at[i], kind)(v), kind, values
+                )
+                checked([(update, (x, i), (None, "y"), columns)])
+        columns[::2] = 7
+        columns[1::2] = HOST[1::2]
+        checked([(lambda x: x.at[::2].set(7), (x,), (None, "y"), columns)])
+        batch = weft.device_put(HOST.reshape(2, 4, 16), split("x", None, "y"))
+        at = weft.device_put(np.array([1, 3]), split("x"))
+        wanted = HOST.reshape(2, 4, 16).copy()
+        wanted[0, 1] = wanted[1, 3] = 0
+        zeroed = weft.vmap(lambda x, i: x.at[i].set(0))
+        checked([(zeroed, (batch, at), ("x", None, "y"), wanted)])
+
+
+def stacks_of_matrices():
+    """Linear algebra on stacks that are split."""
+    stack = np.random.default_rng(0).normal(size=(8, 3, 3)).astype(np.float32) + 4 * np.eye(3)
+    stack = stack.astype(np.float32)
+    one, rows = stack[:, :, :1], stack[:, 0]
+    packed, taus = stack, rows
+    linalg, diagonals = wnp.linalg, (stack[:, 0] * [0, 1, 1], rows + 9, stack[:, 2] * [1, 1, 0])
+    diagonals = [d.astype(np.float32) for d in diagonals]
+    with weft.set_mesh(MESH):
+        for f, args in (
+            (linalg.solve, (stack, one)),
+            (linalg.inv, (stack,)),
+            (weft.vmap(linalg.solve), (stack, rows)),
+            (weft.grad(lambda a, b: linalg.solve(a, b).sum()), (stack, one)),
+            (
+                lambda a, b: weft.scipy.linalg.lu_solve(weft.scipy.linalg.lu_factor(a), b),
+                (stack, one),
+            ),
+            (lax.linalg.tridiagonal_solve, (*diagonals, one)),
+            (lax.linalg.householder_product, (packed, taus)),
+        ):
+            parts = [weft.device_put(np.asarray(x), split("y")) for x in args]
+            got = f(*parts)
+            assert got.sharding == split("y"), got.sharding
+            same(got, f(*map(np.asarray, args)))
+        key = np.arange(4, dtype=np.uint32)
+        bits = lax.rng_bit_generator(key, (4, 8), out_sharding=P("x"))[1]
+        assert bits.sharding == split("x")
+        same(bits, np.asarray(lax.rng_bit_generator(key, (4, 8))[1]))
+
+
 def parts():
     """shard_map where splits are types: what arguments say, what it refuses, smap."""
     x = weft.device_put(HOST, split("x", "y"))
@@ -368,6 +459,9 @@ if __name__ == "__main__":
     types()
     eager()
     programs()
+    lanes()
+    updates()
+    stacks_of_matrices()
     parts()
     modes()
     unreduced()

@@ -347,6 +347,10 @@ def stages():
             assert f(HOST).sharding.is_equivalent_to(NamedSharding(MESH, expected), 2)
     both = weft.vmap(lambda r: lax.with_sharding_constraint(r, split()), spmd_axis_name=("x", "y"))
     assert both(HOST).sharding == split(("x", "y"))
+    whole = weft.shard_map(lambda r: 2 * r, mesh=MESH, in_specs=P(), out_specs=P())
+    parts = weft.jit(weft.vmap(whole, spmd_axis_name=("x", "y")))(HOST)
+    assert parts.sharding.is_equivalent_to(split(("x", "y")), 2)
+    same(parts, 2 * HOST)
     for name, text in (("y", "twice"), ("z", "'z'")):
         with raises(ValueError, text):
             weft.vmap(lambda r: lax.with_sharding_constraint(r, split("y")), spmd_axis_name=name)(

@@ -344,6 +344,7 @@ Recording record(Recorded function, std::span<const Operand> inputs,
   bool eager = true;
   for (const ContextRef& c : context_stack()) eager &= c->kind == ContextKind::kDeferred;
   Recording out = run(context, function, std::move(tracers));
+  if (mapped && !mapped->is_replicated()) out.lanes = mapped;
   // Rules are new objects at each call, so that graphs with rules are never the same.
   if (eager && !has_rules(out.graph)) out.graph = canonical(out.graph);
   return out;

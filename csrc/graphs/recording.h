@@ -19,6 +19,8 @@ struct Recording {
   std::vector<bool> weak;     // per output
   std::vector<bool> as_came;  // per output: it is one of the function's arguments, untouched
   std::vector<Ref> written;   // cells of outside; their values are the last outputs
+  // How the mapped axis, alone, is split over explicit axes; null: it is not.
+  ShardingRef lanes = nullptr;
 
   size_t num_results() const { return weak.size() - written.size(); }
   // Writes the cells: `results` are those of the graph, or the last of them.

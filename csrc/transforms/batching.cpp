@@ -148,6 +148,14 @@ bool keeps_lanes(bool wanted, const Graph& graph, std::span<const Operand> opera
   });
 }
 
+// The names of the axes of its first dimension, in lines.
+std::string axes_of_lanes(ShardingRef lanes) {
+  std::string names;
+  for (int64_t axis : lanes->dim(0).axes)
+    names += cat(names.empty() ? "" : "\n", lanes->mesh()->axis(axis).name);
+  return names;
+}
+
 // The mapped graph as one call for every lane. `mapped` is what vmap makes for these options.
 GraphRef with_lanes_kept(const GraphRef& graph, const VmapOptions& options, const Graph& mapped) {
   const OpDef& op = registry().get("mapped_call");
@@ -205,10 +213,20 @@ PyObject* vmap_function(PyObject*, PyObject* tuple) {
     }
 
     const Recording& recorded = point.recorded;
+    std::string spmd_axes(utf8(spmd_axis_name));
+    if (recorded.lanes) {
+      std::string own = axes_of_lanes(recorded.lanes);
+      if (!spmd_axes.empty())
+        raise_error("ShardingError",
+                    "vmap expected no spmd_axis_name, as the mapped axis is split ",
+                    "over an explicit axis; got ", spmd_axes, " and an axis split over ", own);
+      spmd_axes = std::move(own);
+    }
     VmapOptions options{.in_dims = BatchDims(recorded.captures.size(), kNotBatched),
                         .size = size,
                         .axis_name = std::string(utf8(axis_name)),
-                        .spmd_axis_name = std::string(utf8(spmd_axis_name))};
+                        .spmd_axis_name = spmd_axes,
+                        .lanes = recorded.lanes};
     for (const Axis& axis : input_axes) options.in_dims.push_back(static_cast<int>(*axis));
     options.out_dims = result_axes(point, out_axes);
     for (size_t leaf : point.written) options.out_dims.push_back(static_cast<int>(*axes[leaf]));

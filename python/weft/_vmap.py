@@ -96,13 +96,14 @@ def vmap(
       axis_name: a string or another hashable object, the name by which collective operations
         (lax.psum, ...) in `fun` refer to the axis.
       spmd_axis_name: the axis of a mesh, or a tuple of axes, over which the mapped axis is split
-        where `fun` has a lax.with_sharding_constraint or, for one axis, a shard_map; None for as
-        XLA likes.
+        where `fun` has a lax.with_sharding_constraint or a shard_map; None for as XLA likes, or,
+        over axes of type Explicit, as the mapped axis of the arguments is split.
       axis_size: the number of slices; needed only if nothing is mapped.
       sum_match: no effect.
 
     Raises ShapeError listing every argument's size if these differ, and TypeError or
-    TreeStructureError (a ValueError) for axes that do not fit the arguments.
+    TreeStructureError (a ValueError) for axes that do not fit the arguments. ValueError for a
+    spmd_axis_name where the mapped axis is split over an axis of type Explicit.
 
     A Python `if` on a mapped value cannot work, since it is another value in each slice; use
     weft.numpy.where.

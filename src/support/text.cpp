@@ -1,10 +1,21 @@
 // Number formatting: integers and doubles as Python writes them.
 #include "weft/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 namespace weft {
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    size_t length = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, length));
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return lines;
+}
 
 void Text::append_int(int64_t x) {
   char buffer[24];

@@ -54,7 +54,17 @@ class Mapper {
     Dims shape = x.shape(), kept;
     shape.insert(static_cast<size_t>(dim), options_.size);
     for (int i = 0; i < x.rank(); ++i) kept.push_back(i < dim ? i : i + 1);
-    return broadcast_in_dim(x, shape, kept).value;
+    return as_lanes(broadcast_in_dim(x, shape, kept), dim).value;
+  }
+
+  // The value, whose mapped axis is at `dim`, split along it as lanes are.
+  Val as_lanes(Val x, int dim) const {
+    if (!options_.lanes) return x;
+    ShardingParts parts = options_.lanes->parts();
+    DimSharding as_it_is{.axes = {}, .open = true};
+    parts.dims.insert(parts.dims.begin(), static_cast<size_t>(dim), as_it_is);
+    parts.dims.resize(x.shape().size(), as_it_is);
+    return sharded(x, make_sharding(std::move(parts)));
   }
 
   void visit(const Op& op) {
@@ -154,6 +164,7 @@ std::shared_ptr<const VmapGraph> vmap(const GraphRef& graph, const VmapOptions& 
   append_key(key, options.out_dims);
   // With its length, since a name may hold any character.
   key += cat(':', options.axis_name.size(), ':', options.axis_name, ':', options.spmd_axis_name);
+  if (options.lanes) key += cat(':', options.lanes);
   return graph->cached<VmapGraph>(key, [&] { return make_vmapped(*graph, options); });
 }
 

@@ -72,6 +72,7 @@ WEFT_API Val broadcast_to(Val x, const Dims& shape);  // a scalar to any shape; 
 WEFT_API Val reshape(Val x, const Dims& shape);
 WEFT_API Val transpose(Val x, const Dims& permutation);
 WEFT_API Val move_axis(Val x, int from, int to);
+WEFT_API Val sharded(Val x, ShardingRef sharding);
 WEFT_API Val expand_dim(Val x, int axis);
 WEFT_API Val squeeze(Val x, const Dims& dimensions);
 WEFT_API Val rev(Val x, const Dims& dimensions);

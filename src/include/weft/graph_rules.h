@@ -10,6 +10,7 @@
 
 #include "weft/api.h"
 #include "weft/graph.h"
+#include "weft/sharding.h"
 
 namespace weft {
 
@@ -69,6 +70,9 @@ struct VmapOptions {
   // Names that collective ops refer to the axis by.
   std::string axis_name = {};
   std::string spmd_axis_name = {};
+  // How the mapped axis, alone, is split over explicit axes; null: it is not. Outputs that do not
+  // depend on it are split like those that do.
+  ShardingRef lanes = nullptr;
 
   friend bool operator==(const VmapOptions&, const VmapOptions&) = default;
 };

@@ -6,10 +6,14 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "weft/api.h"
 
 namespace weft {
+
+// What stands between the ends of lines; nothing of an empty text.
+WEFT_API std::vector<std::string_view> lines_of(std::string_view text);
 
 class WEFT_API Text {
  public:

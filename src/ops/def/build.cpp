@@ -127,6 +127,10 @@ Val move_axis(Val x, int from, int to) {
   return transpose(x, permutation);
 }
 
+Val sharded(Val x, ShardingRef sharding) {
+  return apply1("sharding_constraint", {x}, {{"sharding", sharding}});
+}
+
 Vals scan_over(Builder& b, std::span<const Val> operands, GraphRef body, const ScanParts& parts) {
   static const OpDef& op = registered_op("scan");
   AttrsRef attrs = make_attrs(op, {{"jaxpr", std::move(body)},

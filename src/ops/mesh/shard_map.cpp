@@ -320,13 +320,13 @@ void batch_shard_map(BatchCtx& c) {
   Map m(c.attrs);
   DimSharding lanes;
   int64_t size = c.size;
-  if (int64_t axis = m.mesh->find(c.spmd_axis_name);
-      axis >= 0 && std::find(m.axes.begin(), m.axes.end(), c.spmd_axis_name) != m.axes.end()) {
-    lanes.axes.push_back(axis);
-    int64_t parts = m.mesh->axis(axis).size;
+  for (std::string_view name : lines_of(c.spmd_axis_name)) {
+    if (std::find(m.axes.begin(), m.axes.end(), name) == m.axes.end()) continue;
+    lanes.axes.push_back(m.mesh->find(name));
+    int64_t parts = m.mesh->axis(lanes.axes.back()).size;
     if (size % parts)
       fail(ErrorKind::kValue, "[shard_map] expected a number of lanes divisible by ", parts,
-           ", the size of the axis '", c.spmd_axis_name, "' of spmd_axis_name; got ", size);
+           ", the size of the axis '", name, "' of spmd_axis_name; got ", size);
     size /= parts;
   }
   auto with_lanes = [&](ShardingRef spec, int dim) {

@@ -1,5 +1,8 @@
 // sharding_constraint: how a value is to be split over the devices of a mesh. shard_alike: that two
 // are to be split alike. device_put: in which of their memories a value is to be.
+#include <algorithm>
+
+#include "ops/def/axes.h"
 #include "ops/def/hlo_text.h"
 #include "ops/def/place.h"
 #include "ops/def/presets.h"
@@ -16,17 +19,20 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
   auto place = static_cast<size_t>(at);
   if (parts.dims.size() < place) parts.dims.resize(place);
   DimSharding added{.axes = {}, .open = spmd_axis_name.empty()};
-  while (!spmd_axis_name.empty()) {
-    size_t length = std::min(spmd_axis_name.find('\n'), spmd_axis_name.size());
-    std::string_view name = spmd_axis_name.substr(0, length);
+  for (std::string_view name : lines_of(spmd_axis_name)) {
     added.axes.push_back(parts.mesh->find(name));
     if (added.axes.back() < 0)
       fail(ErrorKind::kValue, "[sharding_constraint] expected spmd_axis_name of ",
            shown(parts.mesh), "; got '", name, "'");
-    spmd_axis_name.remove_prefix(std::min(length + 1, spmd_axis_name.size()));
   }
   parts.dims.insert(parts.dims.begin() + at, added);
   return make_sharding(std::move(parts));
+}
+
+bool uses_axis(ShardingRef sharding, int64_t axis) {
+  std::span<const DimSharding> dims = sharding->dims();
+  return std::any_of(dims.begin(), dims.end(),
+                     [&](const DimSharding& dim) { return has_axis(dim.axes, axis); });
 }
 
 // Within a shard_map its axes are the program's own, and the mesh is that of the shard_map.
@@ -146,7 +152,10 @@ void register_sharding(OpRegistry& r) {
     for (size_t i = 0; i < wanted->dims().size(); ++i) {
       if (!wanted->dim(i).open || !wanted->dim(i).axes.empty()) continue;
       parts.dims.resize(std::max(parts.dims.size(), i + 1));
-      parts.dims[i] = c.in[0]->dim(i);
+      const Dims& own = c.in[0]->dim(i).axes;
+      bool is_taken = std::any_of(own.begin(), own.end(),
+                                  [&](int64_t axis) { return uses_axis(wanted, axis); });
+      if (!is_taken) parts.dims[i].axes = own;
     }
     c.out.push_back(make_sharding(std::move(parts)));
   };
