@@ -98,6 +98,8 @@ def types():
     f(x)
     assert seen == ["float32[8@x,16@y]", "float32[8,16@x]"]
     assert weft.eval_shape(lambda a: a.T, x).sharding.spec == P("y", "x")
+    held = weft.new_ref(x)
+    assert str(weft.typeof(held)) == "Ref{float32[8@x,16@y]}", weft.typeof(held)
 
 
 def eager():

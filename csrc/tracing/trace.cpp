@@ -288,6 +288,10 @@ ShardingRef shown_split(ShardingRef sharding) {
 
 ShardingRef split_of(const Operand& x) {
   if (!types_tell_places || !x.object) return nullptr;
+  if (is_cell(x.object)) {
+    const Ref& value = as_cell(x.object)->value;
+    return value ? split_of(classify_abstract(value.get())) : nullptr;
+  }
   if (x.kind == OperandKind::kArray) return shown_split(as_array(x.object)->sharding);
   if (x.kind == OperandKind::kTracer) {
     TracerObject* t = as_tracer(x.object);

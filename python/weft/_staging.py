@@ -334,7 +334,8 @@ def typeof(x):
     Of a ref it is an AbstractRef.
     """
     if isinstance(x, _core.Ref):
-        return AbstractRef(ShapedArray(x.shape, x.dtype, weak_type=x.weak_type))
+        split = _split(x, len(x.shape))
+        return AbstractRef(ShapedArray(x.shape, x.dtype, sharding=split, weak_type=x.weak_type))
     if isinstance(x, ShapeDtypeStruct):
         dtype = canonicalize_dtype(x.dtype, allow_extended_dtype=True)
         return ShapedArray(x.shape, dtype, weak_type=x.weak_type, manual_axis_type=x._manual)
