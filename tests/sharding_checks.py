@@ -338,6 +338,9 @@ def stages():
         weft.jit(lambda x: x, in_shardings=rows).lower(struct)
     with raises(ShardingError, "divisible"):
         weft.jit(lambda x: x).lower(struct.update(shape=(8, 3)))
+    for name in ("in_shardings", "out_shardings"):
+        with raises(ShardingError, name, "UNCONSTRAINED"):
+            weft.jit(lambda x: x, **{name: split(P.UNCONSTRAINED)})(HOST)
 
     for name, expected in (("x", P("x", "y")), (("x",), P("x", "y")), (None, P(None, "y"))):
         mapped = weft.vmap(

@@ -146,6 +146,13 @@ def resolve(shardings, tree, shapes, parameter):
         result = 0 if tree is None else tree.unflatten(leaves)
         spread = tree_broadcast(shardings, result, is_leaf=_is_place)
         places = tree_leaves(spread, is_leaf=_is_place)
+    for place in places:
+        spec = place.spec if isinstance(place, NamedSharding) else place
+        if isinstance(spec, PartitionSpec) and PartitionSpec.UNCONSTRAINED in spec:
+            raise ShardingError(
+                f"jit expected {parameter} without UNCONSTRAINED, which is for "
+                f"lax.with_sharding_constraint; got {place!r}"
+            )
     return [
         None if place is None else placement_of(place, parameter, shape=shape)
         for place, shape in zip(places, shapes, strict=False)  # the core looks at how many
