@@ -98,6 +98,14 @@ def types():
     f(x)
     assert seen == ["float32[8@x,16@y]", "float32[8,16@x]"]
     assert weft.eval_shape(lambda a: a.T, x).sharding.spec == P("y", "x")
+    other = weft.make_mesh((8,), ("z",), axis_types=(AxisType.Explicit,))
+    with weft.set_mesh(other):
+        assert str(weft.typeof(x)) == "float32[8@x,16@y]", weft.typeof(x)
+        moved = weft.reshard(x, P("z"))
+        assert moved.sharding == NamedSharding(other, P("z"))
+        same(moved, HOST)
+        with raises(ShardingTypeError, "on one mesh"):
+            moved + x
     held = weft.new_ref(x)
     assert str(weft.typeof(held)) == "Ref{float32[8@x,16@y]}", weft.typeof(held)
 

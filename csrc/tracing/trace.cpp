@@ -280,7 +280,9 @@ PyMethodDef functions[] = {
 
 ShardingRef shown_split(ShardingRef sharding) {
   MeshRef mesh = sharding->mesh(), set = mesh_that_is_set();
-  if (set && !set->axes().empty() && !mesh->axes().empty()) mesh = set;
+  // What is split over explicit axes of another mesh stays so, until it meets values of this one.
+  bool has_own = mesh->has(AxisType::kExplicit) && set && !same_grid(mesh, set);
+  if (set && !set->axes().empty() && !mesh->axes().empty() && !has_own) mesh = set;
   if (mesh->has(AxisType::kExplicit)) return on_explicit_axes(sharding, mesh);
   static MeshRef none = make_mesh({});
   return sharding->memory() == kHostMemory ? on_explicit_axes(sharding, none) : nullptr;

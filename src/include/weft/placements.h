@@ -13,6 +13,8 @@
 
 namespace weft {
 
+// Whether the meshes have axes of the same names and sizes, in order, of whatever types.
+WEFT_API bool same_grid(MeshRef a, MeshRef b);
 // A sharding as far as the explicit axes of a mesh of the same axes are concerned, on that mesh:
 // closed, in the memory of the host if it is there, else in the default one. A mesh without axes
 // goes with any. Throws kSharding if the axes are others.

@@ -48,7 +48,4 @@ std::vector<ShardingRef> place_graph(const PlaceCtx& c, const GraphRef& graph,
 // A loop's body must return its carries as they came in.
 void place_carry(PlaceCtx& c, ShardingRef in, ShardingRef out, size_t i);
 
-// Whether the meshes have axes of the same names and sizes, in order, of whatever types.
-bool same_grid(MeshRef a, MeshRef b);
-
 }  // namespace weft
