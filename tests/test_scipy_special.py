@@ -255,6 +255,19 @@ def test_derivatives_where_a_formula_changes():
     np.testing.assert_allclose([second(1.0), second(1.001)], [0.5, 0.4993341], rtol=1e-6)
 
 
+def test_derivatives_of_bessel_functions_around_zero():
+    grad = weft.grad
+    found = [
+        grad(grad(grad(grad(special.i0))))(0.0),
+        grad(grad(grad(special.i0)))(1e-6),
+        grad(grad(grad(grad(special.i1))))(1e-7),
+        grad(grad(special.i1))(1.0),
+        grad(grad(special.i1))(0.999),
+    ]
+    wanted = [0.375, 3.75e-7, 3.125e-8, 0.4294114, 0.4288686]
+    np.testing.assert_allclose(found, wanted, rtol=2e-5)
+
+
 def test_derivatives_at_ends():
     assert weft.grad(special.entr)(0.0) == INF
     assert weft.grad(special.logit)(0.0) == INF

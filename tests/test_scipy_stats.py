@@ -363,3 +363,10 @@ def test_nan_arguments_give_nan():
     for n in (3, 4):
         assert np.isnan(stats.multinomial.pmf(np.array([1, 1, 1]), n, bad))
     assert np.isnan(stats.poisson.entropy(np.array([2.0, np.nan]), np.array([np.nan, 0.0]))).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0])
+def test_a_beta_distribution_of_no_width_is_nan_everywhere(scale):
+    x = np.array([-2.0, 0.0, 0.5, 1.0, 2.0], np.float32)
+    for function in (stats.beta.pdf, stats.beta.logpdf, stats.beta.cdf, stats.beta.sf):
+        assert np.isnan(function(x, 2.0, 2.0, 0.0, scale)).all(), function

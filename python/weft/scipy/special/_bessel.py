@@ -1,10 +1,12 @@
 """Bessel functions."""
 
+import math
+
 from weft import _core, lax, numpy as jnp
 from weft._arguments import static_int, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
-from weft.scipy.special._evaluate import computed, is_double, listed, reals
+from weft.scipy.special._evaluate import computed, horner, is_double, listed, reals
 
 
 def _unscaled(value, x):
@@ -33,15 +35,20 @@ def _i0_jvp(primals, tangents):
     return _i0(x), _i1(x) * dx
 
 
+# I1(x) / x in powers of (x/2)**2, for |x| up to 1 (DLMF 10.25.2).
+_I1_QUOTIENT = [0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(9, -1, -1)]
+
+
 @_i1.defjvp
 def _i1_jvp(primals, tangents):
+    # I1' = I0 - I1/x. Around 0 the quotient is a polynomial, for the derivatives of that.
     (x,), (dx,) = primals, tangents
-    value = _i1(x)
     even = _i0(x)
-    plain = (x != 0) & jnp.isfinite(even)
-    at = jnp.where(plain, x, 1)
-    ratio = jnp.where(plain, _i1(at) / at, 0)
-    return value, (even - jnp.where(x == 0, 0.5, ratio)) * dx
+    near, plain = jnp.abs(x) < 1, jnp.isfinite(even)
+    at = jnp.where(near | ~plain, 1, x)
+    quotient = horner(jnp.square(jnp.where(near, x, 0) / 2), _I1_QUOTIENT)
+    quotient = jnp.where(near, quotient, jnp.where(plain, _i1(at) / at, 0))
+    return _i1(x), (even - quotient) * dx
 
 
 @composite

@@ -36,7 +36,11 @@ def logpdf(x, a, b, loc=0, scale=1):
     value = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
     value = value - special.betaln(a, b) - jnp.log(scale)
     value = jnp.where((y < 0) | (y > 1), -math.inf, value)
-    return with_nan(jnp.where((a <= 0) | (b <= 0), math.nan, value), y, a, b)
+    return with_nan(jnp.where(_are_wrong(a, b, scale), math.nan, value), y, a, b)
+
+
+def _are_wrong(a, b, scale):
+    return (a <= 0) | (b <= 0) | (scale <= 0)
 
 
 @composite
@@ -49,7 +53,8 @@ def pdf(x, a, b, loc=0, scale=1):
 def cdf(x, a, b, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
-    return special.betainc(a, b, _within((x - loc) / scale))
+    value = special.betainc(a, b, _within((x - loc) / scale))
+    return jnp.where(_are_wrong(a, b, scale), math.nan, value)
 
 
 @composite
@@ -62,7 +67,8 @@ def logcdf(x, a, b, loc=0, scale=1):
 def sf(x, a, b, loc=0, scale=1):
     """The probability of a value above x."""
     x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
-    return special.betainc(b, a, 1 - _within((x - loc) / scale))
+    value = special.betainc(b, a, 1 - _within((x - loc) / scale))
+    return jnp.where(_are_wrong(a, b, scale), math.nan, value)
 
 
 @composite
