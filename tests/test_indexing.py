@@ -635,12 +635,12 @@ def test_a_mask_without_elements():
         jnp.ones((3, 4))[np.ones((2, 4), bool)]
 
 
-READS = {
+READS_OF_BLOCKS = {
     "dynamic_slice": lambda block, j: lax.dynamic_slice(block, (j,), (1,))[0],
     "index": lambda block, j: block[j],
     "take": lambda block, j: block.at[jnp.reshape(j, (1,))].get(mode="clip")[0],
 }
-WRITES = {
+WRITES_TO_BLOCKS = {
     "add": lambda block, at: block.at[at].add(1.0),
     "set": lambda block, at: block.at[at].set(-1.0),
     "multiply": lambda block, at: block.at[at].multiply(2.0),
@@ -654,7 +654,7 @@ def test_starts_clamp_in_a_slice_of_a_slice():
     for (i, first), (j, second) in itertools.product(
         {2: 2, 20: 12, 13: 12}.items(), {0: 0, 3: 3, 9: 3, -1: 3, -7: 0}.items()
     ):
-        for name, read in READS.items():
+        for name, read in READS_OF_BLOCKS.items():
             if name == "take" and j < 0:
                 continue  # -1 is the last one, and clips nothing
             got = weft.jit(lambda x, i, j, read=read: read(lax.dynamic_slice(x, (i,), (4,)), j))
@@ -670,10 +670,10 @@ def test_starts_clamp_in_a_slice_of_a_slice():
         np.testing.assert_array_equal(write(x, i, j), want)
 
 
-@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("name", WRITES_TO_BLOCKS)
 def test_an_update_outside_of_a_slice_is_dropped(name):
     x = np.arange(16, dtype=np.float32)
-    write = WRITES[name]
+    write = WRITES_TO_BLOCKS[name]
     jitted = weft.jit(lambda x, i, j: write(lax.dynamic_slice(x, (i,), (4,)), jnp.reshape(j, (1,))))
     for i, j in itertools.product((0, 7), (4, 9, -5, -9)):
         np.testing.assert_array_equal(jitted(x, i, j), x[i : i + 4])
