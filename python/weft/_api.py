@@ -227,8 +227,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if isinstance(value, _core.Tracer):
             value = _core.apart(value)  # no number any more where the caller gave one
             return value if placement is None else moved(constrained(value, placement), placement)
-        result = value if placement is None else _core.commit(value, placement)
-        if alias is False and isinstance(leaf, _core.Array) and result._buffer is leaf._buffer:
+        result: Any = value if placement is None else _core.commit(value, placement)
+        source: Any = leaf
+        if alias is False and isinstance(leaf, _core.Array) and result._buffer is source._buffer:
             return _core.copy_array(result)
         if donate and isinstance(leaf, _core.Array) and leaf is not result:
             leaf.delete()

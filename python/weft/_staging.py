@@ -70,7 +70,7 @@ class ShapeDtypeStruct:
         if sharding is not None:
             sharding = _checked_place(sharding, self.shape)
         self.dtype = self._dtype(dtype)
-        self._place = sharding
+        self._place: Any = sharding
         self._manual = manual_axis_type
         self.weak_type = bool(weak_type)
         self.is_ref = bool(is_ref)

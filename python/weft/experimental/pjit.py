@@ -1,6 +1,7 @@
 """pjit, the former name of jit."""
 
 import functools
+from typing import Any
 
 from weft import _core, _jit
 from weft._surface import open_to_users as _open_to_users, public as _public
@@ -44,7 +45,7 @@ def pjit(
     Raises what `weft.jit` does, and ValueError under `with mesh:` for an array that is committed to
     other devices than those of the mesh.
     """
-    make = functools.partial(
+    make: Any = functools.partial(
         _jit.jit,
         fun,
         static_argnums=static_argnums,
