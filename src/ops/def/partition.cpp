@@ -126,6 +126,18 @@ bool has_steps(const AttrRecord& attrs, size_t axis) {
   });
 }
 
+// Whether the window of a convolution is no larger than its result. The window of one that is the
+// derivative of another convolution by its window is larger.
+bool has_small_window(const Graph& graph, const Op& conv) {
+  const std::vector<Dims>& axes = conv.attrs->ints_list("dimension_numbers");
+  const Dims& window = graph.type(graph.operand(conv, 1))->shape();
+  const Dims& result = graph.type(graph.result(conv, 0))->shape();
+  for (size_t k = 2; k < axes[1].size(); ++k)
+    if (window[static_cast<size_t>(axes[1][k])] > result[static_cast<size_t>(axes[2][k])])
+      return false;
+  return true;
+}
+
 }  // namespace
 
 void add_resized(const Graph& graph, Sizes& sizes) {
@@ -176,18 +188,6 @@ Dims summed_axes(const Graph& graph, const Op& op, const Placements& places) {
       if (Dims axes = split(xs[0], dims[0][i]); axes == split(xs[1], dims[1][i])) add(axes);
   }
   return summed;
-}
-
-// Whether the window of a convolution has places for fewer elements than its result, as those do
-// that are not the derivative of another one by its window.
-static bool has_small_window(const Graph& graph, const Op& conv) {
-  const std::vector<Dims>& axes = conv.attrs->ints_list("dimension_numbers");
-  const Dims& window = graph.type(graph.operand(conv, 1))->shape();
-  const Dims& result = graph.type(graph.result(conv, 0))->shape();
-  for (size_t k = 2; k < axes[1].size(); ++k)
-    if (window[static_cast<size_t>(axes[1][k])] > result[static_cast<size_t>(axes[2][k])])
-      return false;
-  return true;
 }
 
 Mask whole_dims(const Graph& graph, const Op& applied, TypeRef type, int64_t i,
