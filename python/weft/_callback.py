@@ -116,7 +116,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     function a derivative with custom_jvp), CallbackError if the function returns something else
     than was promised; an error of the function itself arrives as one of its class that is also a
     JaxRuntimeError, with its traceback, where the program is called or its results are used. The
-    logger "weft" is told of it at once.
+    logger "weft" records it at once.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(

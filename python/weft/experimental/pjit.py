@@ -39,8 +39,9 @@ def pjit(
 ):
     """`weft.jit` with the options by position as well, for which `with mesh:` counts; deprecated.
 
-    Under `with mesh:` calls run as under `weft.set_mesh(mesh)`: specs are over that mesh, and what
-    nobody placed is on it. None in in_shardings and out_shardings is `PartitionSpec()` there.
+    Under `with mesh:` calls run as under `weft.set_mesh(mesh)`: specs are over that mesh, and
+    arrays that are not committed go to it. There, None in in_shardings and out_shardings means
+    `PartitionSpec()`.
 
     Raises what `weft.jit` does, and ValueError under `with mesh:` for an array that is committed to
     other devices than those of the mesh.

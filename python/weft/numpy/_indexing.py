@@ -283,7 +283,7 @@ def _update_block(x, operands, values, *, block, kind, mode):
 
 
 def _chosen(condition, new, old):
-    """`new` where the condition holds, else `old`; what is not split becomes split as `old` is."""
+    """`new` where the condition holds, else `old`. An unsplit `new` is split like `old`."""
 
     def placed(x):
         split = _core.split_of(x)
