@@ -275,9 +275,13 @@ def constraints():
         assert f(HOST).sharding == split("x", mesh=other)
     with raises(RuntimeError, "set_mesh"):
         f(HOST)
+    # XLA chooses for dimensions that the devices do not divide.
+    odd = weft.jit(lambda x: constrain(x[:, :3], split("x", "y")) * 2)(HOST)
+    np.testing.assert_array_equal(odd, HOST[:, :3] * 2)
+    assert odd.sharding.is_equivalent_to(rows, 2)
+    assert constrain(weft.device_put(HOST, columns), without_devices).sharding == rows
     four = Mesh(np.array(weft.devices()[:4]), ("x",))
     wrong = {
-        "divisible by the 4": (lambda x: constrain(x[:, :3], columns), HOST),
         "at least 2 dimensions": (lambda x: constrain(x[0], columns), HOST),
         "argument x": (lambda x: constrain(x, rows), weft.device_put(HOST, weft.devices()[1])),
         "'x': 4; devices 0 to 3": (
@@ -354,6 +358,12 @@ def stages():
     parts = weft.jit(weft.vmap(whole, spmd_axis_name=("x", "y")))(HOST)
     assert parts.sharding.is_equivalent_to(split(("x", "y")), 2)
     same(parts, 2 * HOST)
+    # What a derivative keeps of each device is stacked over x already.
+    total = weft.shard_map(
+        lambda r: wnp.sin(r.sum()), mesh=MESH, in_specs=P("y"), out_specs=P(), check_vma=False
+    )
+    slopes = weft.vmap(weft.grad(total), spmd_axis_name="x")(HOST)
+    np.testing.assert_allclose(slopes, weft.vmap(weft.grad(total))(HOST), rtol=1e-6)
     for name, text in (("y", "twice"), ("z", "'z'")):
         with raises(ValueError, text):
             weft.vmap(lambda r: lax.with_sharding_constraint(r, split("y")), spmd_axis_name=name)(

@@ -230,6 +230,12 @@ int64_t num_blocks(ShardingRef sharding, size_t i) {
   return n;
 }
 
+bool uses_axis(ShardingRef sharding, int64_t axis) {
+  return std::ranges::any_of(sharding->dims(), [&](const DimSharding& dim) {
+    return std::ranges::find(dim.axes, axis) != dim.axes.end();
+  });
+}
+
 namespace {
 
 template <typename What>

@@ -1,6 +1,7 @@
 """Where arrays lie."""
 
 import functools
+import math
 
 from weft import _core
 from weft._placement import map_placed, placement_of
@@ -13,9 +14,9 @@ def with_sharding_constraint(x, shardings):
     """The tree of arrays, split as `shardings` says.
 
     Values of a function that is traced are split so where the program runs, which is on the devices
-    of the mesh; dimensions whose entry is `PartitionSpec.UNCONSTRAINED` as XLA likes. Cotangents
-    are split like the values, and under vmap the mapped axis as XLA likes. Other arrays are moved
-    over the devices that they are committed to.
+    of the mesh. XLA chooses for dimensions whose entry is `PartitionSpec.UNCONSTRAINED`, for those
+    that the devices do not divide, and under vmap for the mapped axis. Cotangents are split like
+    the values. Other arrays are moved over the devices that they are committed to.
 
     Args:
       x: tree of arrays.
@@ -36,7 +37,10 @@ def with_sharding_constraint(x, shardings):
         )
         placement = _with_explicit(value, placement)
         if isinstance(value, _core.Tracer):
+            placement = _where_it_divides(placement, value.shape)
             return _core.bind("sharding_constraint", value, sharding=placement)
+        if value.committed:
+            placement = _on_devices(placement, value._placement.mesh)
         if value.committed and value._placement.mesh.devices != placement.mesh.devices:
             raise DeviceMismatchError(
                 "with_sharding_constraint expected the devices that the array is committed to, of "
@@ -45,6 +49,31 @@ def with_sharding_constraint(x, shardings):
         return _core.commit(value, placement)
 
     return map_placed(put, x, shardings)
+
+
+def _where_it_divides(placement, shape):
+    """A sharding that leaves to XLA the dimensions that its axes do not divide."""
+
+    def entry(size, dim):
+        axes, _ = dim
+        return dim if size % math.prod(sizes[name] for name in axes) == 0 else ((), True)
+
+    mesh = placement.mesh
+    sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
+    if len(placement.dims) > len(shape):
+        return placement  # the core says what is wrong
+    dims = [entry(size, dim) for size, dim in zip(shape, placement.dims, strict=False)]
+    if dims == list(placement.dims):
+        return placement
+    return _core.make_sharding(mesh, dims, placement.unreduced, placement.memory)
+
+
+def _on_devices(placement, mesh):
+    """A sharding over an abstract mesh on the devices of a mesh of the same axes; others as is."""
+    own = placement.mesh
+    if own.devices or (own.names, own.sizes) != (mesh.names, mesh.sizes):
+        return placement
+    return _core.make_sharding(mesh, placement.dims, placement.unreduced, placement.memory)
 
 
 def axis_types_here(mesh):

@@ -124,6 +124,9 @@ WEFT_API ShardingRef with_unreduced(ShardingRef sharding, const Dims& axes);
 
 // In how many blocks dimension i is split.
 WEFT_API int64_t num_blocks(ShardingRef sharding, size_t i);
+
+// Whether a dimension is split over the axis.
+WEFT_API bool uses_axis(ShardingRef sharding, int64_t axis);
 // What stands between an array of this type and the sharding: "" if it can be so split; else what
 // was expected and what came, to be part of a message.
 WEFT_API std::string misfit(ShardingRef sharding, TypeRef type);

@@ -315,14 +315,22 @@ void transpose_shard_map(TransposeCtx& c) {
 
 // ---- Vectorisation
 
-// Lanes are a dimension that each device has whole, or, with spmd_axis_name, a part of.
+// Lanes are a dimension that each device has whole, or, with spmd_axis_name, a part of. They are
+// whole as well where a spec splits another dimension over that axis: what a derivative keeps of
+// each device is stacked over all axes.
 void batch_shard_map(BatchCtx& c) {
   Map m(c.attrs);
   DimSharding lanes;
   int64_t size = c.size;
+  auto is_used = [&](const Specs& specs, int64_t axis) {
+    return std::any_of(specs.begin(), specs.end(),
+                       [&](ShardingRef s) { return uses_axis(s, axis); });
+  };
   for (std::string_view name : lines_of(c.spmd_axis_name)) {
     if (std::find(m.axes.begin(), m.axes.end(), name) == m.axes.end()) continue;
-    lanes.axes.push_back(m.mesh->find(name));
+    int64_t axis = m.mesh->find(name);
+    if (is_used(m.in, axis) || is_used(m.out, axis)) continue;
+    lanes.axes.push_back(axis);
     int64_t parts = m.mesh->axis(lanes.axes.back()).size;
     if (size % parts)
       fail(ErrorKind::kValue, "[shard_map] expected a number of lanes divisible by ", parts,

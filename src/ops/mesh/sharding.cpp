@@ -29,12 +29,6 @@ ShardingRef with_dim(ShardingRef sharding, int at, std::string_view spmd_axis_na
   return make_sharding(std::move(parts));
 }
 
-bool uses_axis(ShardingRef sharding, int64_t axis) {
-  std::span<const DimSharding> dims = sharding->dims();
-  return std::any_of(dims.begin(), dims.end(),
-                     [&](const DimSharding& dim) { return has_axis(dim.axes, axis); });
-}
-
 // Within a shard_map its axes are the program's own, and the mesh is that of the shard_map.
 void check_not_manual(EmitCtx& c, ShardingRef sharding) {
   MeshRef around = c.manual_mesh();
