@@ -92,6 +92,7 @@ def test_contents_of_the_wheel(wheel):
         "weft/_cpp/lib/cmake/weft/weft-config-version.cmake",
         f"{version}.data/scripts/weft-opt",
         f"{version}.dist-info/entry_points.txt",
+        f"{version}.dist-info/licenses/LICENSE",
     ):
         assert name in names
     headers = {p.name for p in (ROOT / "src" / "include" / "weft").glob("*.h")}
@@ -117,8 +118,8 @@ def test_contents_of_the_sdist(tmp_path):
     assert sources <= names
     others = {name for name in names if not name.startswith(("src/", "csrc/", "python/"))}
     assert others == {
-        "CMakeLists.txt", "CMakePresets.json", "PKG-INFO", "README.md", "pyproject.toml",
-        "tools/weft_opt.cpp",
+        "CMakeLists.txt", "CMakePresets.json", "LICENSE", "PKG-INFO", "README.md",
+        "pyproject.toml", "tools/weft_opt.cpp",
     }  # fmt: skip
     assert not [name for name in names if name.endswith((".so", ".pyc", ".o"))]
 
