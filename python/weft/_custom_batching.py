@@ -20,7 +20,7 @@ from weft.dtypes import is_inexact, is_key
 from weft.errors import AttributeValueError, TreeStructureError
 from weft.extend._primitive import Primitive
 from weft.extend._zeros import Zero
-from weft.lax._scan import map as lax_map
+from weft.lax._control import map as lax_map
 from weft.lax._shape import move_axis
 from weft.random._implementations import impl_of
 from weft.random._keys import unwrapped, wrapped

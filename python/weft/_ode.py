@@ -12,8 +12,7 @@ from weft._vmap import vmap
 from weft.dtypes import dtype_of, is_float, is_inexact, real_dtype
 from weft.errors import ArgumentTypeError, DTypeError, ShapeError
 from weft.flatten_util import ravel_pytree
-from weft.lax._loops import while_loop
-from weft.lax._scan import scan
+from weft.lax._control import scan, while_loop
 from weft.tree_util import tree_leaves, tree_map
 
 # The tableau of Dormand and Prince (1980), and the weights of Shampine (1986) for the solution in

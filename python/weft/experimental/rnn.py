@@ -9,13 +9,14 @@ import math as _math
 
 import numpy as _np
 
-from weft import _core, lax as _lax, numpy as _wnp, random as _random
+from weft import _core, numpy as _wnp, random as _random
 from weft._jit import composite as _composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import (
     NotImplementedRuleError as _NotImplementedRuleError,
     ShapeError as _ShapeError,
 )
+from weft.lax import _control
 from weft.nn import sigmoid
 from weft.numpy import tanh
 
@@ -199,7 +200,7 @@ def _network(x, h_0, c_0, layers, seq_lengths, num_layers, bidirectional, precis
 
             inputs = given[backwards, lanes] if direction else given
             gates = _wnp.dot(inputs, w_ih.T, precision=precision) + b_ih
-            (h, c), out = _lax.scan(step, (h_0[number], c_0[number]), (gates, counts))
+            (h, c), out = _control.scan(step, (h_0[number], c_0[number]), (gates, counts))
             results.append(out[backwards, lanes] if direction else out)
             last_h.append(h)
             last_c.append(c)

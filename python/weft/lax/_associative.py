@@ -7,8 +7,8 @@ from weft._arguments import normalize_axis
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._staging import typeof
 from weft.errors import ShapeError, TreeStructureError
+from weft.lax._control import scan
 from weft.lax._regions import check_same_tree, check_same_types
-from weft.lax._scan import scan
 from weft.lax._shape import broadcast_in_dim, concatenate, reshape, rev, transpose
 from weft.lax._slice import sliced
 from weft.runtime.pytree import registry

@@ -10,10 +10,10 @@ from weft.lax._regions import (
     check_distinct,
     check_same_tree,
     check_same_types,
-    is_own_call,
     regions,
     runs_in_python,
     split,
+    unites_axes,
     weak_types,
     written,
 )
@@ -40,6 +40,11 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
 
     Raises ControlFlowTypeError if pred is no scalar, or if the functions return different types.
     """
+    return cond_with(False, pred, true_fun, false_fun, *operands, operand=operand)
+
+
+def cond_with(is_own, pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
+    """`cond`; `is_own`: for a function of weft (see `unites_axes`)."""
     if len(operands) == 2 and callable(operands[1]) and not callable(true_fun):
         branches = false_fun, operands[1]
         operands = true_fun, operands[0]
@@ -52,7 +57,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
         return (true_fun if known else false_fun)(*operands)
     index = _core.astype(_core.astype(pred, bool), "int32")
     bodies = _trace("cond", (false_fun, true_fun), operands)
-    return _bind("cond", index, bodies, operands, ("false_fun", "true_fun"), first=1)
+    names = ("false_fun", "true_fun")
+    return _bind("cond", index, bodies, operands, names, 1, unites_axes(is_own))
 
 
 def switch(index, branches, *operands, operand=_NO_OPERAND):
@@ -70,6 +76,11 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     Raises ControlFlowTypeError if the index is no integer scalar, or if the branches return
     different types; AttributeValueError without branches.
     """
+    return switch_with(False, index, branches, *operands, operand=operand)
+
+
+def switch_with(is_own, index, branches, *operands, operand=_NO_OPERAND):
+    """`switch`; `is_own`: for a function of weft (see `unites_axes`)."""
     branches = tuple(branches)
     for branch in branches:
         check_callable(branch, "switch")
@@ -85,7 +96,8 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     index = _core.bind("clamp", *_core.promote_dtypes(0, _narrow(index), last))
     bodies = _trace("switch", branches, operands)
     names = [f"branches[{k}]" for k in range(len(branches))]
-    return _bind("switch", _core.astype(index, "int32"), bodies, operands, names, first=0)
+    index = _core.astype(index, "int32")
+    return _bind("switch", index, bodies, operands, names, 0, unites_axes(is_own))
 
 
 def platform_dependent(*args, default=None, **per_platform):
@@ -128,7 +140,7 @@ def platform_dependent(*args, default=None, **per_platform):
             return None
         index = _core.bind("platform_index", platforms=platforms)
         bodies = _trace("platform_dependent", functions, args)
-        return _bind("platform_dependent", index, bodies, args, names, first=0)
+        return _bind("platform_dependent", index, bodies, args, names, 0, False)
 
     return choose(args)
 
@@ -191,7 +203,7 @@ def _trace(what, functions, operands):
     return [Body(f, trees, leaves, what, names, writes=True) for f in functions]
 
 
-def _bind(what, index, bodies, operands, names, first):
+def _bind(what, index, bodies, operands, names, first, auto_pcast):
     """Binds the op; results are compared to those of bodies[first]."""
     model = bodies[first]
     for body, name in zip(bodies, names, strict=True):
@@ -210,7 +222,7 @@ def _bind(what, index, bodies, operands, names, first):
         inputs,
         (*weak_types(refs), *bodies[0].weak),
         branches=graphs,
-        auto_pcast=is_own_call(),
+        auto_pcast=auto_pcast,
     )
     values, results = split(results, len(refs))
     _core.set_refs(refs, values)

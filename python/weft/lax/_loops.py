@@ -16,21 +16,21 @@ from weft._tree_mismatch import structure_text
 from weft.config import enable_x64
 from weft.dtypes import is_float
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
-from weft.lax._branches import cond
+from weft.lax._branches import cond_with
 from weft.lax._regions import (
     Body,
     check_carry,
     check_no_refs,
     check_same_tree,
-    is_own_call,
     promoted_carry,
     regions,
     runs_in_python,
     split,
+    unites_axes,
     weak_types,
     written,
 )
-from weft.lax._scan import scan
+from weft.lax._scan import scan_with
 from weft.runtime.pytree import registry
 from weft.tree_util import tree_map
 
@@ -53,6 +53,11 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     Raises ControlFlowTypeError if `cond_fun` returns something else, or if the value changes its
     type.
     """
+    return while_loop_with(False, cond_fun, body_fun, init_val, max_steps=max_steps)
+
+
+def while_loop_with(is_own, cond_fun, body_fun, init_val, *, max_steps=None):
+    """`while_loop`; `is_own`: for a function of weft (see `unites_axes`)."""
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
     if max_steps is not None:
@@ -88,7 +93,7 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
     condition = Body(cond_fun, [tree], leaves, "while_loop", ["val"])
     _check_condition(condition)
     if max_steps is not None:
-        return _bounded(cond_fun, body_fun, tree.unflatten(leaves), max_steps)
+        return _bounded(is_own, cond_fun, body_fun, tree.unflatten(leaves), max_steps)
     refs = written(body)
     (cond_graph,), captures = regions(condition, refs=refs, returned=False)
     cond_consts, _ = split(captures, len(captures) - len(refs))
@@ -102,26 +107,27 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
         cond_nconsts=len(cond_consts),
         body_jaxpr=body_graph,
         body_nconsts=len(body_consts),
-        auto_pcast=is_own_call(),
+        auto_pcast=unites_axes(is_own),
     )
     values, results = split(results, len(refs))
     _core.set_refs(refs, values)
     return tree.unflatten(results)
 
 
-def _bounded(cond_fun, body_fun, val, max_steps):
+def _bounded(is_own, cond_fun, body_fun, val, max_steps):
     """The loop as a scan over segments, which are skipped once the condition has failed."""
     size = max(math.isqrt(max_steps), 1)
     count, rest = divmod(max_steps, size)
 
     def while_true(fun):
-        return lambda val, _: (cond(cond_fun(val), fun, lambda val: val, val), None)
+        # What the carry varies over is for the loop around to say.
+        return lambda val, _: (cond_with(True, cond_fun(val), fun, lambda val: val, val), None)
 
     def segment(val):
-        return scan(while_true(body_fun), val, length=size)[0]
+        return scan_with(True, while_true(body_fun), val, length=size)[0]
 
-    val = scan(while_true(checkpoint(segment)), val, length=count)[0]
-    return scan(while_true(body_fun), val, length=rest)[0]
+    val = scan_with(is_own, while_true(checkpoint(segment)), val, length=count)[0]
+    return scan_with(is_own, while_true(body_fun), val, length=rest)[0]
 
 
 def _check_condition(condition):
@@ -158,6 +164,13 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     Raises ControlFlowTypeError for bounds that are no integers, of two dtypes or beyond 64 bits, or
     if the value changes its type; ValueError for `unroll` with traced bounds.
     """
+    return fori_loop_with(
+        False, lower, upper, body_fun, init_val, unroll=unroll, max_steps=max_steps
+    )
+
+
+def fori_loop_with(is_own, lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
+    """`fori_loop`; `is_own`: for a function of weft (see `unites_axes`)."""
     check_callable(body_fun, "fori_loop")
     if _check_bounds(lower, upper):
 
@@ -165,7 +178,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
             i, val = state
             return i + 1, body_fun(i, val)
 
-        return while_loop(lambda state: state[0] < upper, counted, (lower, init_val))[1]
+        start = (lower, init_val)
+        return while_loop_with(is_own, lambda state: state[0] < upper, counted, start)[1]
     if runs_in_python():
         try:
             val = init_val
@@ -195,7 +209,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
                 return state[0] < upper
 
         step.__name__ = name
-        return while_loop(below, step, (lower, init_val), max_steps=max_steps)[1]
+        start = (lower, init_val)
+        return while_loop_with(is_own, below, step, start, max_steps=max_steps)[1]
 
     def scanned(state, _):
         i, val = state
@@ -207,7 +222,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
     if dtype is not None:
         with _counting_in(dtype):
             first = _weak(first, dtype)
-    return scan(scanned, (first, init_val), None, length=length, unroll=unroll)[0][1]
+    return scan_with(is_own, scanned, (first, init_val), length=length, unroll=unroll)[0][1]
 
 
 def _index_dtype(lower, upper):

@@ -10,7 +10,7 @@ from weft._arguments import shape_of, static_int
 from weft.dtypes import dtype_of, finfo, is_complex, is_inexact
 from weft.errors import DTypeError, ShapeError
 from weft.lax import linalg
-from weft.lax._branches import cond
+from weft.lax._control import cond, while_loop
 from weft.lax._creation import broadcasted_iota, full, full_like
 from weft.lax._elementwise import (
     abs as absolute,
@@ -27,7 +27,6 @@ from weft.lax._elementwise import (
     sqrt,
     square,
 )
-from weft.lax._loops import while_loop
 from weft.lax._reduce import reduce_max, reduce_sum
 from weft.lax._shape import concatenate
 from weft.lax._slice import sliced

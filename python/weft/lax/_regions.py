@@ -1,6 +1,5 @@
 """Branches and bodies: functions traced to the graphs that the ops of control flow hold."""
 
-import sys
 from typing import Any
 
 from weft import _core
@@ -76,20 +75,10 @@ class Body:
         return self.out_tree.unflatten(self.out_types)
 
 
-_CONTROL_FLOW = tuple(f"weft.lax.{name}" for name in ("_branches", "_loops", "_scan"))
-
-
-def is_own_call():
-    """Whether it is weft that calls control flow where it is known what varies, and not a user.
-
-    What its loops carry, and its branches give, may vary over different axes; users are told.
-    """
-    if not _core.varying_axes():
-        return False
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") in _CONTROL_FLOW:
-        frame = frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith("weft.")
+def unites_axes(is_own):
+    """Whether what a loop carries, and what branches give, may vary over different axes of a
+    shard_map, and so varies over all of them: of a function of weft. Users are told instead."""
+    return is_own and bool(_core.varying_axes())
 
 
 def _leaf_names(trees, names):

@@ -18,12 +18,12 @@ from weft.lax._regions import (
     check_carry,
     check_no_refs,
     check_same_tree,
-    is_own_call,
     promoted_carry,
     refs_among,
     regions,
     runs_in_python,
     split,
+    unites_axes,
     weak_types,
     written,
 )
@@ -71,6 +71,11 @@ def scan(
     Raises ControlFlowTypeError if `f` returns no pair or changes the type of the carry, ShapeError
     or AttributeValueError if lengths disagree.
     """
+    return scan_with(False, f, init, xs, length, reverse, unroll, checkpoint=checkpoint)
+
+
+def scan_with(is_own, f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=None):
+    """`scan`; `is_own`: for a function of weft (see `unites_axes`)."""
     check_callable(f, "scan")
     xs_leaves, xs_tree = registry.flatten(xs)
     xs_refs = refs_among(xs_leaves, lambda i: f"xs{leaf_paths(xs_tree)[i]} of scan")
@@ -81,7 +86,9 @@ def scan(
     check_no_refs(leaves, "init of scan")
     if checkpoint is not None:
         check_no_refs(xs_refs.values(), "xs of scan with checkpoint")
-        return _in_segments(f, init, xs_leaves, xs_tree, length, reverse, unroll, checkpoint)
+        return _in_segments(
+            is_own, f, init, xs_leaves, xs_tree, length, reverse, unroll, checkpoint
+        )
     if runs_in_python() and length > 0:
         return _run(f, init, xs_leaves, xs_refs, xs_tree, length, reverse)
     check_leaves(leaves, lambda i: f"init{leaf_paths(tree)[i]} of scan")
@@ -113,7 +120,7 @@ def scan(
         unroll=unroll,
         num_consts=len(captures) - len(refs),
         num_carry=len(refs) + len(leaves),
-        auto_pcast=is_own_call(),
+        auto_pcast=unites_axes(is_own),
     )
     values, carry, ys, parts = split(results, len(refs), len(leaves), ys_tree.num_leaves)
     _core.set_refs(
@@ -164,7 +171,7 @@ def _unroll(unroll, length):
     return max(unroll or length, 1)
 
 
-def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
+def _in_segments(is_own, f, carry, xs, xs_tree, length, reverse, unroll, size):
     """scan(..., checkpoint=size): a scan over segments, each a scan that is computed again."""
     size = static_int(size, "scan", "checkpoint")
     if size < 1:
@@ -172,7 +179,8 @@ def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
     name = getattr(f, "__name__", "f")
 
     def segment(carry, xs, length):
-        return scan(f, carry, xs, length, reverse, unroll)
+        # What the carry varies over is for the loop around to say.
+        return scan_with(True, f, carry, xs, length, reverse, unroll)
 
     def part(begin, end):
         return [sliced(x, begin, end) for x in xs]
@@ -184,7 +192,7 @@ def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
     def run_segments(carry):
         rows = [reshape(x, (count, size, *_core.typeof(x)[0][1:])) for x in part(0, whole)]
         body = _rematerialized(functools.partial(segment, length=size), name)
-        carry, ys = scan(body, carry, xs_tree.unflatten(rows), count, reverse)
+        carry, ys = scan_with(is_own, body, carry, xs_tree.unflatten(rows), count, reverse)
         leaves, tree = registry.flatten(ys)
         pieces.append([reshape(y, (whole, *_core.typeof(y)[0][2:])) for y in leaves])
         return carry, tree
@@ -200,7 +208,7 @@ def _in_segments(f, carry, xs, xs_tree, length, reverse, unroll, size):
     for run in reversed(stages) if reverse else stages:
         carry, tree = run(carry)
     if not stages:
-        return scan(f, carry, xs_tree.unflatten(xs), 0, reverse)
+        return scan_with(is_own, f, carry, xs_tree.unflatten(xs), 0, reverse)
     if reverse:
         pieces.reverse()
     joined = (
@@ -271,9 +279,14 @@ def map(f, xs, *, batch_size=None):
 
     Raises what `scan` raises.
     """
+    return map_with(False, f, xs, batch_size=batch_size)
+
+
+def map_with(is_own, f, xs, *, batch_size=None):
+    """`map`; `is_own`: for a function of weft (see `unites_axes`)."""
     check_callable(f, "map")
     if not batch_size:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return scan_with(is_own, lambda _, x: ((), f(x)), (), xs)[1]
     try:
         batch_size = operator.index(batch_size)
     except TypeError:
@@ -290,7 +303,7 @@ def map(f, xs, *, batch_size=None):
             reshape(sliced(x, 0, whole), (whole // batch_size, batch_size, *np.shape(x)[1:]))
             for x in leaves
         ]
-        ys = scan(lambda _, x: ((), vmap(f)(x)), (), tree.unflatten(groups))[1]
+        ys = scan_with(is_own, lambda _, x: ((), vmap(f)(x)), (), tree.unflatten(groups))[1]
         ys, ys_tree = registry.flatten(ys)
         parts.append([reshape(y, (whole, *_core.typeof(y)[0][2:])) for y in ys])
     if whole < length:

@@ -7,7 +7,7 @@ from weft._arguments import ndim_of, normalize_axis, shape_of, static_int, stron
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_integer
 from weft.errors import AttributeValueError, DTypeError
-from weft.lax._loops import while_loop
+from weft.lax._control import while_loop
 from weft.lax._shape import concatenate, pad, reshape
 from weft.lax._slice import sliced
 from weft.numpy import _reductions as r, _ufuncs as u

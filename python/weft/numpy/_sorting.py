@@ -22,9 +22,9 @@ from weft.dtypes import (
     to_inexact_dtype,
 )
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.lax._control import fori_loop
 from weft.lax._creation import broadcasted_iota, full
 from weft.lax._cumulative import cumsum
-from weft.lax._loops import fori_loop
 from weft.lax._shape import concatenate, expand_dims, rev
 from weft.lax._slice import sliced
 from weft.lax._sort import sort as lax_sort, sort_key_val

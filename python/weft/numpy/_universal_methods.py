@@ -9,7 +9,7 @@ from weft._arguments import ndim_of, normalize_axes, normalize_axis, shape_of, s
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_bool, is_inexact, is_integer, promote_types, requested_dtype
 from weft.errors import AttributeValueError, DTypeError, ShapeError
-from weft.lax._scan import scan
+from weft.lax._control import scan
 from weft.lax._shape import concatenate, expand_dims
 from weft.numpy import _indexing as indexing, _reductions as reductions, _ufuncs as u
 from weft.numpy._creation import arange

@@ -7,6 +7,7 @@ from weft._arguments import shape_of, static_shape
 from weft._jit import composite
 from weft.dtypes import default_float, dtype_of, iinfo, is_float, requested_dtype
 from weft.errors import AttributeValueError, ShapeError
+from weft.lax import _control as control
 from weft.lax._sharding import can_be_split
 from weft.random._continuous import uniform_within
 from weft.random._keys import checked_key, split
@@ -55,7 +56,7 @@ def _product_count(key, lam, dtype):
         return keys[0], count, log + jnp.log(uniform_within(keys[1], lam.shape, lam.dtype))
 
     start = key, jnp.zeros(lam.shape, dtype), jnp.zeros(lam.shape, lam.dtype)
-    return lax.while_loop(lambda state: jnp.any(state[2] > -lam), step, start)[1] - 1
+    return control.while_loop(lambda state: jnp.any(state[2] > -lam), step, start)[1] - 1
 
 
 def _poisson_by_rejection(key, lam):
@@ -90,7 +91,7 @@ def _until_accepted(key, shape, dtype, propose):
         return keys[0], jnp.where(accepted, proposal, k), done | accepted
 
     start = key, jnp.full(shape, -1, dtype), jnp.zeros(shape, bool)
-    return lax.while_loop(lambda state: ~jnp.all(state[2]), step, start)[1]
+    return control.while_loop(lambda state: ~jnp.all(state[2]), step, start)[1]
 
 
 def binomial(key, n, p, shape=None, dtype=None):
@@ -145,7 +146,7 @@ def _geometric_count(key, n, p):
         return keys[1], count, total + jnp.ceil(jnp.abs(log / scale))
 
     start = key, jnp.zeros(n.shape, n.dtype), jnp.zeros(n.shape, n.dtype)
-    return lax.while_loop(lambda state: jnp.any(state[2] <= n), step, start)[1] - 1
+    return control.while_loop(lambda state: jnp.any(state[2] <= n), step, start)[1] - 1
 
 
 def _binomial_by_rejection(key, n, p):
@@ -243,5 +244,5 @@ def _multinomial(key, n, p, *, shape, dtype, unroll):
         return n - count, count
 
     keys = split(key, shape[-1])
-    _, counts = lax.scan(draw, n, (keys, ratios), unroll=unroll)
+    _, counts = control.scan(draw, n, (keys, ratios), unroll=unroll)
     return _core.astype(jnp.moveaxis(counts, 0, -1), dtype)

@@ -9,6 +9,7 @@ from weft._jit import composite
 from weft._vmap import vmap
 from weft.dtypes import finfo
 from weft.errors import ShapeError
+from weft.lax import _control as control
 from weft.lax._sharding import can_be_split
 from weft.random._continuous import exponential, normal, uniform_within
 from weft.random._discrete import rademacher
@@ -75,11 +76,10 @@ def _draw_in_turn(log_space):
     """
     # They are not needed where keys have bits of their own.
     from weft._custom_batching import custom_vmap
-    from weft.lax._scan import map as lax_map
 
     def draw(keys, a):
         each = vmap(lambda key: split(key, a[0].size))(keys).reshape(-1), a.reshape(-1)
-        return lax_map(lambda pair: _marsaglia_tsang(log_space, *pair), each).reshape(a.shape)
+        return control.map(lambda pair: _marsaglia_tsang(log_space, *pair), each).reshape(a.shape)
 
     many = custom_vmap(draw)
 
@@ -126,7 +126,7 @@ def _marsaglia_tsang(log_space, key, a):
     def propose(state):
         keys = split(state[0], 3)
         start = keys[1], jnp.zeros((), dtype), -jnp.ones((), dtype)
-        _, x, root = lax.while_loop(lambda state: state[2] <= 0, draw, start)
+        _, x, root = control.while_loop(lambda state: state[2] <= 0, draw, start)
         x, v = x * x, root * root * root
         u = uniform_within(keys[2], (), dtype)
         outside = u >= 1 - dtype.type(0.0331) * (x * x)
@@ -134,7 +134,7 @@ def _marsaglia_tsang(log_space, key, a):
         return keys[0], v, ~outside
 
     start = keys[0], jnp.ones((), dtype), jnp.zeros((), bool)
-    _, v, _ = lax.while_loop(lambda state: ~state[2], propose, start)
+    _, v, _ = control.while_loop(lambda state: ~state[2], propose, start)
     if not log_space:
         boost = (1 - uniform_within(keys[1], (), dtype)) ** (1 / a)
         return d * v * jnp.where(boosted, boost, 1)

@@ -5,7 +5,7 @@ from weft._arguments import ndim_of, shape_of, weak_as
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, is_inexact, real_dtype, to_complex_dtype
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
-from weft.lax import linalg as lax_linalg
+from weft.lax import _control as control, linalg as lax_linalg
 from weft.numpy import _decompositions as decompositions
 from weft.numpy._decompositions import adjoint, require_matrices
 
@@ -437,5 +437,5 @@ def _rotated(t, z):
         return t.at[m, m - 1].set(0), z
 
     if n > 1:
-        t, z = lax.fori_loop(0, n - 1, step, (t, z))
+        t, z = control.fori_loop(0, n - 1, step, (t, z))
     return t, z

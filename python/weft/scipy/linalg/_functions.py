@@ -8,7 +8,7 @@ from weft._autodiff import jvp
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, is_inexact, itemsize_bits, real_dtype, to_complex_dtype
 from weft.errors import DTypeError, NotImplementedRuleError, ShapeError
-from weft.lax import linalg as lax_linalg
+from weft.lax import _control as control, linalg as lax_linalg
 from weft.numpy._decompositions import adjoint, require_matrices
 from weft.scipy.linalg._factors import complex_schur
 
@@ -72,11 +72,11 @@ def _expm(a, *, upper_triangular, max_squarings):
             result = jnp.linalg.solve(q, p)
 
         def squared(result, i):
-            return lax.cond(i < squarings, lambda x: x @ x, lambda x: x, result), None
+            return control.cond(i < squarings, lambda x: x @ x, lambda x: x, result), None
 
         if max_squarings > 0:
             steps = jnp.arange(max_squarings, dtype=real)
-            result, _ = lax.scan(squared, result, steps)
+            result, _ = control.scan(squared, result, steps)
         # Up to twice the limit the approximant still serves.
         return jnp.where(jnp.floor(needed) <= max_squarings, result, jnp.nan)
 
@@ -162,7 +162,7 @@ def _funm(a, func):
         rhs = jnp.where(above, f @ jnp.where(above, t[:, j], 0) - f[j, j] * t[:, j], 0)
         return f.at[:, j].add(_solve_above(shifted, rhs, above, -1))
 
-    f = lax.fori_loop(0, n, column, jnp.diag(values.astype(dtype))) if n else t
+    f = control.fori_loop(0, n, column, jnp.diag(values.astype(dtype))) if n else t
     gaps = jnp.diagonal(t)[None, :] - jnp.diagonal(t)[:, None]
     gaps = jnp.where((row[:, None] < row) & (gaps != 0), jnp.abs(gaps), jnp.inf)
     least = jnp.min(gaps, initial=jnp.abs(t[0, 0])) if n else 1.0
@@ -228,5 +228,5 @@ def _root(a):
         return root.at[:, j].add(jnp.where(undefined, jnp.nan, x))
 
     root = jnp.diag(jnp.sqrt(jnp.diagonal(t)))
-    root = lax.fori_loop(0, n, column, root) if n else root
+    root = control.fori_loop(0, n, column, root) if n else root
     return z @ root @ adjoint(z)

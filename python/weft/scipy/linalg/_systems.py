@@ -5,7 +5,7 @@ from weft._arguments import ndim_of, shape_of
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_complex, to_complex_dtype
 from weft.errors import AttributeValueError, ShapeError
-from weft.lax import linalg as lax_linalg
+from weft.lax import _control as control, linalg as lax_linalg
 from weft.numpy import _solvers as solvers
 from weft.numpy._decompositions import adjoint, require_matrices
 from weft.scipy.linalg._factors import complex_schur
@@ -310,7 +310,7 @@ def _sylvester_by_schur(a, b, c, tol):
         x = lax_linalg.triangular_solve(r + s[k, k] * diagonal, rhs, left_side=True)
         return y.at[:, k].set(x)
 
-    y = lax.fori_loop(0, n, column, jnp.zeros_like(f)) if n else f
+    y = control.fori_loop(0, n, column, jnp.zeros_like(f)) if n else f
     sums = jnp.diagonal(r)[:, None] + jnp.diagonal(s)[None, :]
     return _unique(u @ y @ adjoint(v), sums, tol, dtype)
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from weft import _core, lax, numpy as jnp
+from weft import _core, numpy as jnp
 from weft._arguments import shape_of, static_int
 from weft._jit import composite
 from weft.dtypes import dtype_of, finfo, real_dtype
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
+from weft.lax import _control as control
 from weft.numpy import _decompositions as decompositions
 from weft.numpy._decompositions import adjoint
 
@@ -115,7 +116,7 @@ def _eigenvalues(d, e, tol, *, first, last):
             return (count + (q < 0).astype(count.dtype), q), None
 
         start = jnp.zeros(shape_of(x), "int32"), jnp.ones(shape_of(x), dtype)
-        return lax.scan(pivot, start, rows)[0][0]
+        return control.scan(pivot, start, rows)[0][0]
 
     def halved(state):
         step, low, high = state
@@ -136,6 +137,6 @@ def _eigenvalues(d, e, tol, *, first, last):
         jnp.broadcast_to(low - margin, shape_of(wanted)),
         jnp.broadcast_to(high + margin, shape_of(wanted)),
     )
-    _, low, high = lax.while_loop(goes_on, halved, start)
+    _, low, high = control.while_loop(goes_on, halved, start)
     result = low + (high - low) / 2
     return jnp.where(jnp.isfinite(norm), result, jnp.nan)

@@ -8,8 +8,9 @@ conditions of Hager and Zhang, "A new conjugate gradient method" (2005).
 
 from typing import Any, NamedTuple
 
-from weft import lax, numpy as jnp
+from weft import numpy as jnp
 from weft.dtypes import dtype_of, finfo
+from weft.lax import _control as control
 
 _SUFFICIENT = 1e-4  # of the decrease that the slope at the start promises
 _FLATTER = 0.9  # than at the start
@@ -79,7 +80,7 @@ def line_search(value_and_grad, x, direction, value, gradient, first, max_length
 
     far = start._replace(step=zero + jnp.inf)
     state = _State(start, far, first, 0, 0, jnp.zeros((), bool))
-    state = lax.while_loop(goes_on, body, state)
+    state = control.while_loop(goes_on, body, state)
     return state.low, state.longer + state.narrower, state.done
 
 

@@ -3,12 +3,13 @@
 import math
 from typing import Any, NamedTuple
 
-from weft import lax, numpy as jnp
+from weft import numpy as jnp
 from weft._arguments import shape_of, static_int, strong
 from weft._autodiff import value_and_grad
 from weft._jit import composite
 from weft.dtypes import dtype_of, is_float
 from weft.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError
+from weft.lax import _control as control
 from weft.scipy.optimize._line_search import line_search
 
 _LBFGS = "l-bfgs-experimental-do-not-rely-on-this"
@@ -168,7 +169,7 @@ def _bfgs(function, x, maxiter, norm, gtol, line_search_maxiter):
     state = _BfgsState(
         x, value, gradient, identity, value + size / 2, 0, 1, small(gradient), size < 0
     )
-    state = lax.while_loop(goes_on, body, state)
+    state = control.while_loop(goes_on, body, state)
     status = jnp.where(state.failed, 5, jnp.where(state.count >= maxiter, 1, -1))
     return OptimizeResults(
         state.x,
@@ -231,8 +232,8 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
             return q + (a - rho * jnp.vdot(y, q)) * s, None
 
         rows = (state.steps, state.changes, state.rho)
-        q, factors = lax.scan(back, state.gradient, rows, reverse=True)
-        return -lax.scan(forth, state.scale * q, (*rows, factors))[0]
+        q, factors = control.scan(back, state.gradient, rows, reverse=True)
+        return -control.scan(forth, state.scale * q, (*rows, factors))[0]
 
     def small(gradient):
         return jnp.linalg.norm(gradient, norm) < gtol
@@ -295,7 +296,7 @@ def _lbfgs(function, x, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxl
         1,
         jnp.where(small(gradient), 0, -1),
     )
-    state = lax.while_loop(lambda state: state.status < 0, body, state)
+    state = control.while_loop(lambda state: state.status < 0, body, state)
     return OptimizeResults(
         state.x,
         strong(state.status == 0),

@@ -13,6 +13,7 @@ from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.dtypes import dtype_of, finfo, is_complex, is_inexact, real_dtype
 from weft.errors import AttributeValueError, DTypeError, OperandError, ShapeError
+from weft.lax import _control as control
 from weft.runtime.pytree import registry
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -221,7 +222,7 @@ def _conjugate_gradients(matvec, inverse, b, x, limit, maxiter):
         return (_norm(state[1]) > limit) & (state[4] < maxiter)
 
     gamma = jnp.real(_dot(residual, step)).astype(dtype_of(b))
-    return lax.while_loop(goes_on, body, (x, residual, step, gamma, 0))[0]
+    return control.while_loop(goes_on, body, (x, residual, step, gamma, 0))[0]
 
 
 def _biconjugate_gradients(matvec, inverse, b, x, limit, maxiter):
@@ -252,7 +253,7 @@ def _biconjugate_gradients(matvec, inverse, b, x, limit, maxiter):
 
     nothing = jnp.zeros_like(b)
     start = (x, residual, nothing, nothing, one, one, one, 0, jnp.zeros((), bool))
-    return lax.while_loop(goes_on, body, start)[0]
+    return control.while_loop(goes_on, body, start)[0]
 
 
 def _minimal_residuals(matvec, inverse, b, x, limit, maxiter, restart, incremental):
@@ -292,7 +293,7 @@ def _minimal_residuals(matvec, inverse, b, x, limit, maxiter, restart, increment
                 column = column.at[i].set(jnp.conj(c) * upper + jnp.conj(s) * lower)
                 return column.at[i + 1].set(c * lower - s * upper)
 
-            column = lax.fori_loop(0, restart, turned, column)
+            column = control.fori_loop(0, restart, turned, column)
             upper, lower = column[k], column[k + 1]
             reach = jnp.sqrt(jnp.square(jnp.abs(upper)) + jnp.square(jnp.abs(lower)))
             some = reach > 0
@@ -311,7 +312,7 @@ def _minimal_residuals(matvec, inverse, b, x, limit, maxiter, restart, increment
         turns = jnp.zeros((restart, 2), dtype).at[:, 0].set(1)
         rhs = jnp.zeros(restart + 1, dtype).at[0].set(norm.astype(dtype))
         start = (0, basis, jnp.zeros((restart, restart), dtype), rhs, turns)
-        k, basis, r, rhs, _ = lax.while_loop(goes_on, extended, start)
+        k, basis, r, rhs, _ = control.while_loop(goes_on, extended, start)
         # Rows that were not reached, or are zero, have no part in the solution.
         diagonal = jnp.diagonal(r)
         used = (jnp.arange(restart) < k) & (jnp.abs(diagonal) > eps * jnp.max(jnp.abs(r)))
@@ -325,7 +326,7 @@ def _minimal_residuals(matvec, inverse, b, x, limit, maxiter, restart, increment
 
     if not size:
         return x
-    return lax.while_loop(goes_on, step, (x, residual_of(x), 0))[0]
+    return control.while_loop(goes_on, step, (x, residual_of(x), 0))[0]
 
 
 _open_to_users(__name__)

@@ -6,6 +6,7 @@ from weft import _core, lax, numpy as jnp
 from weft._arguments import static_int, weak_as
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
+from weft.lax import _control as control
 from weft.scipy.special._evaluate import computed, horner, is_double, listed, reals
 
 
@@ -124,6 +125,6 @@ def _bessel_jn(z, v, n_iter):
     kept = jnp.zeros((rows, *z.shape), z.dtype)
     orders = jnp.arange(n_iter + 1, 0, -1).astype(z.dtype)
     carry = (jnp.zeros_like(z), one, total, kept)
-    (_, at, total, kept), _ = lax.scan(step, carry, orders)
+    (_, at, total, kept), _ = control.scan(step, carry, orders)
     kept = kept / (total - at)
     return jnp.where(zero, jnp.where(rows_at == 0, one, 0), kept)

@@ -10,6 +10,7 @@ import numpy as np
 from weft import lax, numpy as jnp
 from weft._custom_rules import custom_jvp
 from weft._jit import composite
+from weft.lax import _control as control
 from weft.scipy.special._evaluate import (
     computed,
     fitted,
@@ -32,7 +33,7 @@ def _continued_fraction(n, x, depth):
         return x + n + 2 * (k - 1) - k * (n + k - 1) / value
 
     start = x + n + 2 * depth
-    return 1 / lax.fori_loop(0, depth, level, start)
+    return 1 / control.fori_loop(0, depth, level, start)
 
 
 def _expn_series(n, x):
@@ -138,7 +139,7 @@ def _expi_of_positive(x):
         return power, total + power / k
 
     near_x = jnp.where(near, x, 1)
-    _, total = lax.fori_loop(0, terms, term, (jnp.ones_like(x), jnp.zeros_like(x)))
+    _, total = control.fori_loop(0, terms, term, (jnp.ones_like(x), jnp.zeros_like(x)))
     series = jnp.log(near_x) + (_EULER + total)
     at_root = (x > 0.2) & (x < 0.6)
     root = 0.3725074107813666, 1.3140183414386028e-17, math.exp

@@ -10,6 +10,7 @@ from weft import lax, numpy as jnp
 from weft._autodiff import jvp
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._jit import composite
+from weft.lax import _control as control
 from weft.scipy.special._evaluate import computed, epsilon, is_double, listed, reals
 from weft.scipy.special._gamma import _gammasgn, _is_pole
 
@@ -28,7 +29,7 @@ def _series(ratio, like, limit):
         return k + 1, term, total + term
 
     one = jnp.ones_like(like)
-    return lax.while_loop(going, add, (jnp.asarray(0), one, one))[2]
+    return control.while_loop(going, add, (jnp.asarray(0), one, one))[2]
 
 
 def _log_gamma(x):
@@ -154,7 +155,7 @@ def _near_one_logarithmic(a, b, m, rest):
 
     zero, one = jnp.zeros_like(rest), jnp.ones_like(rest)
     carry = (jnp.asarray(0), one, one, zero, zero)
-    _, _, _, heads, tails = lax.while_loop(going, add, carry)
+    _, _, _, heads, tails = control.while_loop(going, add, carry)
     c = a + b + m
     first = jnp.where(m > 0, _gammas((c, jnp.where(m > 0, m, 1)), (a + m, b + m)) * heads, 0)
     sign = jnp.where(jnp.fmod(m, 2) == 0, 1, -1)

@@ -7,6 +7,7 @@ from weft._arguments import static_int
 from weft._jit import composite
 from weft.dtypes import is_integer
 from weft.errors import ConcretizationTypeError, DTypeError
+from weft.lax import _control as control
 from weft.scipy.special._evaluate import is_double
 
 
@@ -70,7 +71,7 @@ def _sph_harm_y(n, m, theta, phi, n_max):
 
     first = jnp.full_like(theta, math.sqrt(0.25 / math.pi))
     degrees = jnp.arange(1, n_max + 1, dtype=n.dtype)
-    (_, _, found), _ = lax.scan(degree, (jnp.zeros_like(theta), first, first), degrees)
+    (_, _, found), _ = control.scan(degree, (jnp.zeros_like(theta), first, first), degrees)
     found = jnp.where(order > n, 0, found)
     found = jnp.where((m < 0) & (order % 2 == 1), -found, found)
     angle = jnp.asarray(m, theta.dtype) * phi

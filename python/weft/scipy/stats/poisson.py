@@ -6,9 +6,10 @@ floating-point dtype.
 
 import math
 
-from weft import lax, numpy as jnp
+from weft import numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft.lax import _control as control
 from weft.scipy import special
 from weft.scipy.special._evaluate import computed, horner, reals, sample, with_nan
 
@@ -36,7 +37,7 @@ def _entropy(mu):
         value = k * jnp.log(small) - special.gammaln(k + 1) - small
         return total - jnp.exp(value) * value
 
-    by_sum = lax.fori_loop(0, 230, add, jnp.zeros_like(mu))
+    by_sum = control.fori_loop(0, 230, add, jnp.zeros_like(mu))
     top = jnp.where(large, mu, least)
     inverse = jnp.where(jnp.isinf(top), 0, 1 / top)
     by_expansion = 0.5 * jnp.log(2 * math.pi * math.e * top) + horner(inverse, _EXPANSION)
