@@ -373,3 +373,22 @@ def test_reductions_of_many_axes_stay_out_of_the_library():
     assert "ynn_fusion" in of((64, 64))  # else the test says nothing
     assert "ynn_fusion" in of((8, 8, 8, 8, 8))  # as attention has, and survives
     assert "ynn_fusion" not in of((8, 8, 8, 8, 8, 8))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("y", [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])
+def test_powers_that_are_made_of_roots(dtype, y):
+    with weft.enable_x64(True):
+        largest = float(np.finfo(dtype).max)
+        x = np.exp(np.random.default_rng(0).uniform(-1, 1, 2000) * np.log(largest) / 3.6)
+        x = x.astype(dtype)
+        true = np.power(x.astype(np.longdouble), y)
+        made = np.asarray(weft.jit(lambda x: x**y)(x))
+        assert (np.abs(made - true) <= 2.5 * np.spacing(true.astype(dtype))).all()
+        odd = np.array([0, -0.0, np.inf, -np.inf, -1, np.nan], dtype)
+        made = np.asarray(weft.jit(lambda x: x**y)(odd))
+        limits = [0, 0, np.inf, np.inf] if y > 0 else [np.inf, np.inf, 0, 0]
+        np.testing.assert_array_equal(made, [*limits, np.nan, np.nan])
+        assert not np.signbit(made[:4]).any()  # IEEE 754, 9.2.1: pow(-0, y) is +0 for such y
+        slopes = weft.jit(weft.vmap(weft.grad(lambda x: x**y)))(x)
+        np.testing.assert_allclose(slopes, y * np.power(x.astype(np.longdouble), y - 1), 1e-6)
