@@ -118,8 +118,8 @@ def test_contents_of_the_sdist(tmp_path):
     assert sources <= names
     others = {name for name in names if not name.startswith(("src/", "csrc/", "python/"))}
     assert others == {
-        "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "LICENSE",
-        "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml", "tools/weft_opt.cpp",
+        "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+        "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml", "tools/weft_opt.cpp",
     }  # fmt: skip
     assert not [name for name in names if name.endswith((".so", ".pyc", ".o"))]
 
