@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,20 @@ def output(site, tmp_path_factory):
     run("cmake", "-S", EMBED, "-B", build, "-G", "Ninja", f"-Dweft_DIR={package}")
     run("cmake", "--build", build)
     return run(build / "embedding")
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        ("pyproject.toml", r'^version = "(.*)"$'),
+        ("CMakeLists.txt", r"^project\(weft VERSION (\S+) "),
+        ("CITATION.cff", r"^version: (.*)$"),
+        ("CHANGELOG.md", r"^## ([\d.]+)"),  # the newest stands first
+    ],
+)
+def test_every_file_has_the_same_version(file, pattern):
+    found = re.search(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    assert found[1] == weft.__version__
 
 
 def test_contents_of_the_wheel(wheel):
