@@ -195,7 +195,13 @@ def test_options_follow_what_repeats():
         effort.extra,
     ]
     assert choices(lambda x: wnp.sin(x + 1j)) == [effort.extra]
-    assert choices(lambda x: wnp.sin(wnp.ones((200, 200)) * x[0, 0]).sum()) == [effort.extra]
+
+    def scalar(x, n):
+        y = 1 / (wnp.ones((n, n)) + x[0, 0])
+        return wnp.sin(y) * wnp.exp(y) + y  # written into the quotient, which is not vectorised
+
+    assert choices(lambda x: scalar(x, 200)) == [effort.extra]
+    assert choices(lambda x: scalar(x, 20)) == [(*effort.extra, compile._OLD_EMITTERS), effort.extra]
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
     # So does what the graph says to gain from it.
@@ -227,9 +233,26 @@ def test_survey_of_a_module():
     # Three sines, three products, an exponential, two sums of different shapes, and their sum.
     assert (found.operations, found.distinct, found.unlike) == (10, 6, 10)
     assert (found.reductions, found.shifts) == (2, 0)
-    assert (found.slow_elements, found.has_rare_types) == (128 * 128, False)
+    # The sums are stored, and added.
+    assert (found.kernels, found.scalar_work, found.has_rare_types) == (2, 1, False)
     assert survey(np.ones(4), np.ones(3, np.complex64)).has_rare_types
-    assert survey(np.ones(4), np.ones((127, 129))).slow_elements == 0
+
+
+def test_survey_counts_what_the_old_emitters_leave_scalar():
+    def survey(f):
+        return _core.survey_module(weft.jit(f).lower(np.ones(1000, np.float32)).as_text())
+
+    def shared(x):
+        y = 3 / x
+        return wnp.exp(y + 1) - y
+
+    # A quotient that two operations use is stored; an exponential counts as three.
+    assert survey(shared).scalar_work == (1 + 3 + 1) * 1000
+    # One kernel reads its argument.
+    assert survey(lambda x: wnp.sqrt(3 / x + 1)).scalar_work == 0
+    # What is stored here is one number, which has no room for results.
+    found = survey(lambda x: wnp.exp(x - x.sum()))
+    assert (found.kernels, found.scalar_work) == (1, 0)
 
 
 def test_what_the_old_emitters_do_not_know():

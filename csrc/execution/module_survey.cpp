@@ -24,16 +24,24 @@ namespace {
 // How far back operands are compared. XLA's kernels are of about as many operations that follow
 // from each other.
 constexpr int kDepth = 4;
-constexpr int64_t kLarge = 1 << 14;  // elements
 
 constexpr std::array<std::string_view, 7> kFree{
     "broadcast_in_dim", "concatenate", "constant", "iota", "reshape", "slice", "transpose"};
-// Whose kernels may be slow that the old emitters make: functions, where they are not vectorised,
-// and what has a branch for each element.
-constexpr std::array<std::string_view, 16> kSlow{
-    "atan2",  "cbrt", "concatenate",  "cosine",   "erf",   "exponential", "exponential_minus_one",
-    "gather", "log",  "log_plus_one", "logistic", "power", "select",      "sine",
-    "tan",    "tanh"};
+// What XLA computes once, in a kernel of its own, if several operations use it.
+constexpr std::array<std::string_view, 17> kFunctions{
+    "atan2", "cbrt",  "cosine",   "divide", "erf",       "exponential",  "exponential_minus_one",
+    "log",   "power", "logistic", "rsqrt",  "remainder", "log_plus_one", "sine",
+    "sqrt",  "tan",   "tanh"};
+// Whose results are in memory: of libraries, and of kernels with loops of their own.
+constexpr std::array<std::string_view, 15> kStored{
+    "case",        "concatenate",   "convolution",
+    "custom_call", "dot_general",   "fft",
+    "gather",      "dynamic_slice", "dynamic_update_slice",
+    "pad",         "reduce",        "reduce_window",
+    "scatter",     "sort",          "while"};
+// What takes no kernel of XLA's emitters, or the same one from both.
+constexpr std::array<std::string_view, 7> kLibrary{
+    "case", "convolution", "custom_call", "dot_general", "fft", "sort", "while"};
 
 template <size_t N>
 bool is_among(std::string_view x, const std::array<std::string_view, N>& names) {
@@ -82,9 +90,11 @@ bool names_rare_types(std::string_view text) {
 // The operations of a function, whose values have names of their own.
 class Function {
  public:
-  // An operation of a line, "%2 = stablehlo.add %0, %1 : ..."; `computes` if it counts.
-  void add(std::string_view results, std::string_view operation, bool computes) {
-    Row row{.computes = computes};
+  // An operation of a line, "%2 = stablehlo.add %0, %1 : ...", and its name, "add".
+  void add(std::string_view results, std::string_view operation, std::string_view name) {
+    size_t arrow = operation.rfind("->");
+    Row row{.name = name, .elements = most_elements(operation)};
+    row.size = arrow == operation.npos ? row.elements : most_elements(operation.substr(arrow));
     uint64_t hash = 0xcbf29ce484222325ull;
     for (size_t at = 0; at < operation.size(); ++at) {
       hash = (hash ^ static_cast<unsigned char>(operation[at])) * 0x100000001b3ull;
@@ -99,7 +109,9 @@ class Function {
     rows_.push_back(std::move(row));
   }
 
-  void end(std::unordered_set<uint64_t>& distinct, std::unordered_set<uint64_t>& unlike) {
+  void end(ModuleSurvey& out, std::unordered_set<uint64_t>& distinct,
+           std::unordered_set<uint64_t>& unlike) {
+    add_scalar_work(out);
     std::vector<uint64_t> labels, before;
     for (const Row& row : rows_) labels.push_back(row.own);
     for (int i = 0; i < kDepth; ++i) {
@@ -111,7 +123,7 @@ class Function {
       }
     }
     for (size_t r = 0; r < rows_.size(); ++r) {
-      if (!rows_[r].computes) continue;
+      if (is_among(rows_[r].name, kFree)) continue;
       distinct.insert(rows_[r].own);
       unlike.insert(labels[r]);
     }
@@ -122,10 +134,39 @@ class Function {
  private:
   static constexpr uint32_t kArgument = UINT32_MAX;
   struct Row {
-    uint64_t own = 0;  // a hash of all but the names of operands
+    std::string_view name;
+    int64_t elements = 0;  // of the largest array
+    int64_t size = 0;      // of the largest result
+    uint64_t own = 0;      // a hash of all but the names of operands
     std::vector<uint32_t> operands;
-    bool computes;
+    size_t uses = 0;
+    bool reads_stored = false;  // directly or not, an array that the program itself has stored
   };
+
+  // The old emitters' kernels that read such arrays write results of the same size into them. LLVM
+  // does not vectorise those.
+  void add_scalar_work(ModuleSurvey& out) {
+    for (Row& row : rows_)
+      for (uint32_t x : row.operands)
+        if (x != kArgument) ++rows_[x].uses;
+    for (Row& row : rows_) {
+      for (uint32_t x : row.operands)
+        if (x != kArgument)
+          row.reads_stored |=
+              rows_[x].reads_stored || (is_stored(rows_[x]) && rows_[x].size == row.size);
+      bool joins = row.name == "concatenate" || row.name == "gather";
+      bool computes = !is_among(row.name, kFree) && !is_among(row.name, kStored);
+      if (joins || (computes && row.reads_stored))
+        out.scalar_work += row.elements * (is_among(row.name, kFunctions) ? 3 : 1);
+      out.kernels += is_stored(row) && !is_among(row.name, kLibrary);
+      out.moves += is_among(row.name, kFree) && row.name != "constant";
+    }
+  }
+
+  static bool is_stored(const Row& row) {
+    return is_among(row.name, kStored) || (row.uses > 1 && is_among(row.name, kFunctions));
+  }
+
   std::unordered_map<std::string_view, uint32_t> numbers_;
   std::vector<Row> rows_;
 };
@@ -139,7 +180,7 @@ ModuleSurvey survey(std::string_view module) {
   while (!module.empty()) {
     std::string_view line = without_loc(take_line(module));
     line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
-    if (line.starts_with("func.func")) function.end(distinct, unlike);
+    if (line.starts_with("func.func")) function.end(out, distinct, unlike);
     size_t equals = line.find(" = ");
     if (!line.starts_with('%') || equals == line.npos) continue;
     std::string_view operation = line.substr(equals + 3), name;
@@ -147,16 +188,13 @@ ModuleSurvey survey(std::string_view module) {
     for (std::string_view dialect : {"stablehlo.", "chlo."})
       if (operation.substr(quoted).starts_with(dialect))
         name = name_at(operation, quoted + dialect.size());
-    int64_t elements = is_among(name, kSlow) ? most_elements(operation) : 0;
-    if (elements >= kLarge) out.slow_elements += elements;
-    bool computes = !is_among(name, kFree);
-    function.add(line.substr(0, equals), operation, computes);
-    if (!computes) continue;
+    function.add(line.substr(0, equals), operation, name);
+    if (is_among(name, kFree)) continue;
     ++out.operations;
     out.shifts += name.starts_with("shift_");
     out.reductions += name == "reduce";
   }
-  function.end(distinct, unlike);
+  function.end(out, distinct, unlike);
   out.distinct = distinct.size();
   out.unlike = unlike.size();
   return out;
@@ -169,7 +207,9 @@ void bind_module_survey(nb::module_& m) {
       .def_ro("unlike", &ModuleSurvey::unlike)
       .def_ro("shifts", &ModuleSurvey::shifts)
       .def_ro("reductions", &ModuleSurvey::reductions)
-      .def_ro("slow_elements", &ModuleSurvey::slow_elements)
+      .def_ro("kernels", &ModuleSurvey::kernels)
+      .def_ro("moves", &ModuleSurvey::moves)
+      .def_ro("scalar_work", &ModuleSurvey::scalar_work)
       .def_ro("has_rare_types", &ModuleSurvey::has_rare_types);
   m.def("survey_module", &survey);
   m.attr("KERNEL_CALL") = nb::str(kKernelCall.data(), kKernelCall.size());

@@ -19,8 +19,13 @@ struct ModuleSurvey {
   size_t unlike = 0;
   size_t shifts = 0;
   size_t reductions = 0;
-  // Elements of large arrays to which functions are applied, or which are put together.
-  int64_t slow_elements = 0;
+  // About how many kernels XLA makes, beside the last one.
+  size_t kernels = 0;
+  // Operations that only move elements.
+  size_t moves = 0;
+  // Operations on single elements, functions counted as three, of kernels that the old emitters
+  // leave scalar.
+  int64_t scalar_work = 0;
   // Whether there are complex numbers, or types of 4 and 8 bits.
   bool has_rare_types = false;
 };

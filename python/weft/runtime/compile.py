@@ -113,6 +113,11 @@ if _PARTS[0][0] in os.environ.get("XLA_FLAGS", ""):
 # XLA's new emitters make each kernel by way of MLIR, and equal kernels once; the old ones make a
 # kernel in half the time, and all of them.
 _OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
+# Seconds that the new ones take longer for a module, for each kernel and for each operation that
+# moves elements; seconds that an operation takes longer which is not vectorised; and how many calls
+# are to gain the former from the latter. tools/bench/README.md has the figures.
+_NEW_MODULE, _NEW_KERNEL, _NEW_MOVE = 8e-3, 5e-3, 1e-3
+_SCALAR, _CALLS = 0.15e-9, 2000
 _EFFORTS = {
     "fast_compile": _Effort((*_PARTS, ("xla_backend_optimization_level", 0)), _IDLE),
     "balanced": _Effort(_PARTS, _IDLE),
@@ -153,11 +158,11 @@ def _choices(effort, text, once, unroll):
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
     if found.shifts > 0.2 * found.operations:
         return [()]
-    # Kernels of the old emitters are not vectorised where they write into what they read, nor where
-    # they put arrays together. This is felt where many values of functions are computed, and many
-    # moved. And of rare types they know less.
+    # The old emitters do not vectorise kernels that write into what they read, nor those that put
+    # arrays together. And of rare types they know less.
     is_varied = found.unlike >= 0.5 * found.operations
-    is_slow = found.slow_elements >= 1 << 15
+    longer = _NEW_MODULE + _NEW_KERNEL * found.kernels + _NEW_MOVE * found.moves
+    is_slow = _CALLS * _SCALAR * found.scalar_work > longer
     if is_varied and not (once or found.has_rare_types or is_slow):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
     # Reductions gain from it, and kernels that are made once and run many times cost little.
