@@ -201,7 +201,10 @@ def test_options_follow_what_repeats():
         return wnp.sin(y) * wnp.exp(y) + y  # written into the quotient, which is not vectorised
 
     assert choices(lambda x: scalar(x, 200)) == [effort.extra]
-    assert choices(lambda x: scalar(x, 20)) == [(*effort.extra, compile._OLD_EMITTERS), effort.extra]
+    assert choices(lambda x: scalar(x, 20)) == [
+        (*effort.extra, compile._OLD_EMITTERS),
+        effort.extra,
+    ]
     (repeating,) = choices(deep)
     assert set(effort.extra) - set(repeating) == {compile._UNROLLING}
     # So does what the graph says to gain from it.
