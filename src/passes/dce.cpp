@@ -4,12 +4,23 @@
 #include "transforms/prune.h"
 
 namespace weft {
+namespace {
 
-GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  static const std::string kPruneOp = "prune_op";
+const std::string kPruneOp = "prune_op";
+
+GraphRef dce(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   Pruned pruned = prune(graph, 0, RewriteFilter(options).allows(kPruneOp));
   stats.count(kPruneOp, pruned.num_pruned_ops);
   return pruned.graph;
+}
+
+}  // namespace
+
+Pass dce_pass() {
+  return {"dce",
+          "Drops ops, call results and call inputs that nothing needs.",
+          dce,
+          {{kPruneOp, "unused results and operands of an op that holds graphs -> dropped"}}};
 }
 
 }  // namespace weft

@@ -92,14 +92,22 @@ class ExpandRun {
   uint32_t num_expanded_ = 0;
 };
 
-}  // namespace
-
-GraphRef expand_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+GraphRef expand(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   ExpandRun run;
   if (!RewriteFilter(options).allows(kExpand) || !run.applies(*graph)) return graph;
   GraphRef result = run.run(graph);
   stats.count(kExpand, run.num_expanded());
   return result;
+}
+
+}  // namespace
+
+Pass expand_pass() {
+  return {"expand",
+          "Replaces ops that stand for functions by calls of them.",
+          expand,
+          {{kExpand, "an op that stands for a function -> a call of it"}},
+          Phase::kFinal};
 }
 
 }  // namespace weft

@@ -150,14 +150,21 @@ GraphRef FuseRun::run(const GraphRef& graph) {
 
 double bytes_of(TypeRef type) { return static_cast<double>(type->num_bytes()); }
 
-}  // namespace
-
-GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+GraphRef fuse(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   if (!RewriteFilter(options).allows(kFusion)) return graph;
   FuseRun run;
   GraphRef result = run.run(graph);
   stats.count(kFusion, run.num_fusions());
   return result;
+}
+
+}  // namespace
+
+Pass fuse_pass() {
+  return {"fuse",
+          "Groups element-wise ops into fusion ops.",
+          fuse,
+          {{kFusion, "element-wise ops of one shape -> a fusion of them"}}};
 }
 
 bool is_fusion(const Op& op) { return op.info == &fusion_op(); }

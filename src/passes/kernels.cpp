@@ -778,8 +778,11 @@ Kernels choose_kernels(const GraphRef& graph, KernelChoice choice) {
   return KernelChooser(choice).run(graph);
 }
 
-GraphRef kernels_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
-  return choose_kernels(graph, KernelChoice::kAlways).graph;
+Pass kernels_pass() {
+  auto run = [](const GraphRef& graph, const PassOptions&, PassStats&) {
+    return choose_kernels(graph, KernelChoice::kAlways).graph;
+  };
+  return {"kernels", "Makes kernels of whatever may be part of one.", run, {}, Phase::kFinal};
 }
 
 }  // namespace weft

@@ -9,6 +9,8 @@
 namespace weft {
 namespace {
 
+const std::string kLowerKey = "lower_key";
+
 bool is_key(TypeRef type) { return is_key(type->dtype()); }
 
 // The type of the words.
@@ -135,15 +137,22 @@ class LowerRun {
   uint32_t num_lowered_ = 0;
 };
 
+GraphRef lower_keys(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+  LowerRun run;
+  if (!RewriteFilter(options).allows(kLowerKey) || !run.applies(graph)) return graph;
+  GraphRef result = run.run(graph);
+  stats.count(kLowerKey, run.num_lowered());
+  return result;
+}
+
 }  // namespace
 
-GraphRef lower_keys_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  const std::string name = "lower_key";
-  LowerRun run;
-  if (!RewriteFilter(options).allows(name) || !run.applies(graph)) return graph;
-  GraphRef result = run.run(graph);
-  stats.count(name, run.num_lowered());
-  return result;
+Pass lower_keys_pass() {
+  return {"lower_keys",
+          "Replaces arrays of random keys by arrays of their words.",
+          lower_keys,
+          {{kLowerKey, "an op on random keys -> ops on their words"}},
+          Phase::kFinal};
 }
 
 }  // namespace weft

@@ -742,8 +742,12 @@ Packed pack(const GraphRef& graph, const PackOptions& options) {
   return {std::move(result), run.num_saved()};
 }
 
-GraphRef pack_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
-  return pack(graph).graph;
+Pass pack_pass() {
+  auto run = [](const GraphRef& graph, const PassOptions&, PassStats&) {
+    return pack(graph).graph;
+  };
+  return {
+      "pack", "Makes arrays of small values to which loops do the same.", run, {}, Phase::kFinal};
 }
 
 }  // namespace weft

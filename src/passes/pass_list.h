@@ -1,4 +1,4 @@
-// The functions behind the named passes; pipeline.cpp lists them.
+// The named passes, each described where it is; pipeline.cpp lists them.
 #pragma once
 
 #include <algorithm>
@@ -31,21 +31,21 @@ class RewriteFilter {
   bool allows_all_;
 };
 
-GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef lower_keys_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef roll_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef pack_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef expand_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef scan_products_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-// fold, simplify (with scan_products), cse and inline in one walk: each op is built once.
-GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef dce_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef kernels_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
-GraphRef fuse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats);
+// In the order of all_passes().
+Pass strip_rules_pass();
+Pass lower_keys_pass();
+Pass expand_pass();
+Pass inline_pass();
+Pass fold_pass();
+Pass scan_products_pass();
+Pass simplify_pass();
+Pass cse_pass();
+Pass canonicalize_pass();
+Pass dce_pass();
+Pass roll_pass();
+Pass pack_pass();
+Pass kernels_pass();
+Pass fuse_pass();
 
 // What scan_products does to a loop.
 const Rewrite& scan_products();

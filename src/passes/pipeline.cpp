@@ -72,28 +72,9 @@ void verify_after(const Pass& pass, const Graph& graph) {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
-      {"strip_rules", "Replaces calls that have derivatives of their own by the function's ops.",
-       strip_rules_pass, Phase::kFinal},
-      {"lower_keys", "Replaces arrays of random keys by arrays of their words.", lower_keys_pass,
-       Phase::kFinal},
-      {"expand", "Replaces ops that stand for functions by calls of them.", expand_pass,
-       Phase::kFinal},
-      {"inline", "Replaces calls of tiny functions, and only calls, by the function's ops.",
-       inline_pass},
-      {"fold", "Evaluates ops on scalar constants.", fold_pass},
-      {"scan_products",
-       "Makes products that no iteration of a loop waits for once for all of them.",
-       scan_products_pass},
-      {"simplify", "Applies the ops' algebraic rewrites, and scan_products.", simplify_pass},
-      {"cse", "Merges equal ops.", cse_pass},
-      {"canonicalize", "fold, simplify, cse and inline in one walk.", canonicalize_pass},
-      {"dce", "Drops ops, call results and call inputs that nothing needs.", dce_pass},
-      {"roll", "Makes loops of all that repeats.", roll_pass, Phase::kFinal},
-      {"pack", "Makes arrays of small values to which loops do the same.", pack_pass,
-       Phase::kFinal},
-      {"kernels", "Makes kernels of whatever may be part of one.", kernels_pass, Phase::kFinal},
-      {"fuse", "Groups element-wise ops into fusion ops.", fuse_pass},
-  };
+      strip_rules_pass(),   lower_keys_pass(), expand_pass(),  inline_pass(),       fold_pass(),
+      scan_products_pass(), simplify_pass(),   cse_pass(),     canonicalize_pass(), dce_pass(),
+      roll_pass(),          pack_pass(),       kernels_pass(), fuse_pass()};
   return passes;
 }
 
@@ -154,22 +135,9 @@ std::vector<RewriteInfo> all_rewrites() {
   for (const OpDef* op : registry().all()) {
     for (const Rewrite& r : op->simplify) rewrites.push_back({op->name, r.name, r.rule, r.phase});
   }
-  rewrites.push_back({"", "fold", "f(literals) -> literal"});
-  rewrites.push_back({"", scan_products().name, scan_products().rule});
-  rewrites.push_back({"", "cse", "equal pure ops -> the first of them"});
-  rewrites.push_back(
-      {"", "forward_call_result",
-       "a call's result that is its argument, a literal or an earlier result -> that"});
-  rewrites.push_back(
-      {"", "strip_rule", "a call that has derivatives of its own -> its ops", Phase::kFinal});
-  rewrites.push_back(
-      {"", "lower_key", "an op on random keys -> ops on their words", Phase::kFinal});
-  rewrites.push_back(
-      {"", "expand", "an op that stands for a function -> a call of it", Phase::kFinal});
-  rewrites.push_back(
-      {"", "prune_op", "unused results and operands of an op that holds graphs -> dropped"});
-  rewrites.push_back({"", "inline_call", "a call of a tiny or only once called graph -> its ops"});
-  rewrites.push_back({"", "fusion", "element-wise ops of one shape -> a fusion of them"});
+  for (const Pass& pass : all_passes()) {
+    for (const PassRewrite& r : pass.rewrites) rewrites.push_back({"", r.name, r.rule, pass.phase});
+  }
   return rewrites;
 }
 

@@ -300,31 +300,56 @@ GraphRef rewrite(GraphRef graph, RewriteKinds kinds, bool inlines, const PassOpt
   }
 }
 
+using PassRun = decltype(Pass::run);
+
+PassRun rewriting(RewriteKinds kinds, bool inlines = false) {
+  return [=](const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+    return rewrite(graph, kinds, inlines, options, stats);
+  };
+}
+
 }  // namespace
 
-GraphRef fold_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.fold = true}, false, options, stats);
+Pass inline_pass() {
+  return {"inline",
+          "Replaces calls of tiny functions, and only calls, by the function's ops.",
+          rewriting({}, /*inlines=*/true),
+          {{kInlineCall, "a call of a tiny or only once called graph -> its ops"}}};
 }
 
-GraphRef simplify_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.simplify = true, .products = true}, false, options, stats);
+Pass fold_pass() {
+  return {"fold",
+          "Evaluates ops on scalar constants.",
+          rewriting({.fold = true}),
+          {{kFold, "f(literals) -> literal"}}};
 }
 
-GraphRef scan_products_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.products = true}, false, options, stats);
+Pass scan_products_pass() {
+  return {"scan_products",
+          "Makes products that no iteration of a loop waits for once for all of them.",
+          rewriting({.products = true}),
+          {{scan_products().name, scan_products().rule}}};
 }
 
-GraphRef cse_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.cse = true}, false, options, stats);
+Pass simplify_pass() {
+  return {"simplify",
+          "Applies the ops' algebraic rewrites, and scan_products.",
+          rewriting({.simplify = true, .products = true}),
+          {{kForwardCallResult,
+            "a call's result that is its argument, a literal or an earlier result -> that"}}};
 }
 
-GraphRef inline_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {}, true, options, stats);
+Pass cse_pass() {
+  return {"cse",
+          "Merges equal ops.",
+          rewriting({.cse = true}),
+          {{kCse, "equal pure ops -> the first of them"}}};
 }
 
-GraphRef canonicalize_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
-  return rewrite(graph, {.fold = true, .simplify = true, .products = true, .cse = true}, true,
-                 options, stats);
+Pass canonicalize_pass() {
+  return {"canonicalize", "fold, simplify, cse and inline in one walk.",
+          rewriting({.fold = true, .simplify = true, .products = true, .cse = true},
+                    /*inlines=*/true)};
 }
 
 }  // namespace weft

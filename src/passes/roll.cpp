@@ -672,9 +672,12 @@ std::shared_ptr<const Rolled> roll(const GraphRef& graph, const RollOptions& opt
   return Roller(graph, options).run();
 }
 
-GraphRef roll_pass(const GraphRef& graph, const PassOptions&, PassStats&) {
-  auto rolled = roll(graph);
-  return rolled ? rolled->graph : graph;
+Pass roll_pass() {
+  auto run = [](const GraphRef& graph, const PassOptions&, PassStats&) {
+    auto rolled = roll(graph);
+    return rolled ? rolled->graph : graph;
+  };
+  return {"roll", "Makes loops of all that repeats.", run, {}, Phase::kFinal};
 }
 
 }  // namespace weft

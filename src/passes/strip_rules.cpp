@@ -59,16 +59,24 @@ class StripRun {
   uint32_t num_stripped_ = 0;
 };
 
-}  // namespace
-
-bool has_rules(const GraphRef& graph) { return StripRun(/*calls_only=*/true).applies(*graph); }
-
-GraphRef strip_rules_pass(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
+GraphRef strip_rules(const GraphRef& graph, const PassOptions& options, PassStats& stats) {
   StripRun run;
   if (!RewriteFilter(options).allows(kStripRule) || !run.applies(*graph)) return graph;
   GraphRef result = run.run(graph);
   stats.count(kStripRule, run.num_stripped());
   return result;
+}
+
+}  // namespace
+
+bool has_rules(const GraphRef& graph) { return StripRun(/*calls_only=*/true).applies(*graph); }
+
+Pass strip_rules_pass() {
+  return {"strip_rules",
+          "Replaces calls that have derivatives of their own by the function's ops.",
+          strip_rules,
+          {{kStripRule, "a call that has derivatives of its own -> its ops"}},
+          Phase::kFinal};
 }
 
 }  // namespace weft

@@ -36,11 +36,18 @@ struct PassOptions {
   std::function<void(std::string_view, const Graph& before, const Graph& after)> dump;
 };
 
+// What a pass itself does to ops, besides the rewrites that ops bring along.
+struct PassRewrite {
+  std::string name;  // as in PassStats and PassOptions
+  std::string rule;
+};
+
 struct Pass {
   std::string name;
   std::string doc;
   std::function<GraphRef(const GraphRef&, const PassOptions&, PassStats&)> run;
-  Phase phase = Phase::kAny;
+  std::vector<PassRewrite> rewrites = {};  // a pass made of others repeats none of theirs
+  Phase phase = Phase::kAny;               // of its rewrites too
 };
 
 // All passes, in the order in which a pipeline would run them.
@@ -59,12 +66,12 @@ WEFT_API GraphRef optimize(const GraphRef& graph);
 WEFT_API bool has_rules(const GraphRef& graph);
 
 struct RewriteInfo {
-  std::string op;    // empty: not tied to an op
+  std::string op;    // empty: of a pass
   std::string name;  // as in PassStats and PassOptions
   std::string rule;
   Phase phase = Phase::kAny;
 };
-// Every rewrite there is: those of the registry's ops, then those of the passes themselves.
+// Every rewrite there is: those of the registry's ops, then those of the passes.
 WEFT_API std::vector<RewriteInfo> all_rewrites();
 
 // Flops, transcendentals and bytes of the whole graph, regions included.
