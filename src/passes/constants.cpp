@@ -21,9 +21,9 @@
 namespace weft {
 namespace {
 
-// What it takes to compile the prologue, and each op of it; so many calls have to make up for that,
-// unless each is spared a part as large as this.
-constexpr double kCompile = 1e-2, kCompileOp = 2e-3, kCalls = 1000, kLargePart = 0.05;
+// So many calls have to make up for what it takes to compile the prologue, unless each is spared a
+// part as large as this.
+constexpr double kCalls = 1000, kLargePart = 0.05;
 // Arrays of this size are no matter of memory. Larger ones are kept if that spares more than it
 // takes to read them once more, and if they are computed: moving elements is often free.
 constexpr int64_t kSmallBytes = 1 << 16, kLargeBytes = 1 << 20;
@@ -349,7 +349,8 @@ std::shared_ptr<ConstantSplit> split(const GraphRef& graph, const std::vector<bo
   result->seconds = chosen.spared() + hoist.spared();
   if (!is_whole) return result;
   double left = chosen.seconds_left();
-  double compile = kCompile + kCompileOp * static_cast<double>(result->prologue->ops().size());
+  double compile =
+      machine::kCompile + machine::kCompileOp * static_cast<double>(result->prologue->ops().size());
   double least = std::max({options.min_seconds, options.min_part * left,
                            std::min(kLargePart * left, compile / kCalls)});
   return result->seconds < least ? nullptr : result;

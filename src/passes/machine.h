@@ -50,6 +50,16 @@ inline constexpr double kUnrolledJoin = 2.5e-10, kUnrolledJoinAcross = -1.2e-10;
 // place of an array of its own.
 inline constexpr double kLargeThunk = 2e-7, kLargeTrip = 2e-7, kArray = 1e-7, kSlice = 3e-8;
 
+// XLA makes kernels of loops that read and write fewer bytes in an iteration, by itself, if no op
+// is a call of a library. A kernel in such a loop would keep it from that.
+inline constexpr int64_t kBytesOfOwnKernel = 1024;
+// Elements of arrays over which loops are unrolled anyway, as XLA or a library writes them so.
+inline constexpr double kMostUnrolled = 1 << 14;
+// Rows that are put together of parts, of fewer numbers, gain nothing from unrolled loops.
+inline constexpr int64_t kShortestJoined = 16;
+// To compile a program, and each op of it.
+inline constexpr double kCompile = 1e-2, kCompileOp = 2e-3;
+
 // Of operations alone, and with the bytes that they read and write, of large arrays.
 inline double seconds_of_work(const Cost& cost, double function) {
   return cost.flops * kFlop + cost.transcendentals * function;
