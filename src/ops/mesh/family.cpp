@@ -6,7 +6,11 @@
 namespace weft {
 
 void families::mesh(OpRegistry& r) {
-  register_collectives(r);
+  register_lanes(r);
+  register_reduce_lanes(r);
+  register_vary(r);
+  register_send(r);
+  register_exchange(r);
   register_shard_map(r);
   register_sharding(r);
   register_pullback(r);

@@ -5,7 +5,11 @@
 
 namespace weft {
 
-void register_collectives(OpRegistry& r);
+void register_lanes(OpRegistry& r);
+void register_reduce_lanes(OpRegistry& r);
+void register_vary(OpRegistry& r);
+void register_send(OpRegistry& r);
+void register_exchange(OpRegistry& r);
 void register_shard_map(OpRegistry& r);
 void register_sharding(OpRegistry& r);
 void register_pullback(OpRegistry& r);
