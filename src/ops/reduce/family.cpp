@@ -10,6 +10,7 @@ void families::reduce(OpRegistry& r) {
   register_reduce_graph(r);
   register_cumulative(r);
   register_window(r);
+  register_select_window(r);
 }
 
 }  // namespace weft

@@ -9,5 +9,6 @@ void register_reduce(OpRegistry& r);
 void register_reduce_graph(OpRegistry& r);
 void register_cumulative(OpRegistry& r);
 void register_window(OpRegistry& r);
+void register_select_window(OpRegistry& r);
 
 }  // namespace weft
