@@ -7,6 +7,7 @@ namespace weft {
 
 void families::control(OpRegistry& r) {
   register_cond(r);
+  register_platform(r);
   register_while(r);
   register_scan(r);
   register_call(r);

@@ -6,6 +6,7 @@
 namespace weft {
 
 void register_cond(OpRegistry& r);
+void register_platform(OpRegistry& r);
 void register_while(OpRegistry& r);
 void register_scan(OpRegistry& r);
 void register_call(OpRegistry& r);
