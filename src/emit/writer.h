@@ -217,7 +217,9 @@ class FunctionWriter final : public EmitCtx {
   std::string guarded_divisor(const HloLine& division);
   std::string with_guards(const HloLine& hlo);
   void guard_operands();
+  // sums.cpp
   void find_sums(const Graph& graph);
+  void place_sums(const Graph& graph, std::vector<std::string>& outputs);
   bool needs_sums(const Op& op, Value operand) const;
   std::string made_whole(Value v, int64_t operand);
   std::string with_sums(std::string name, Value v, ShardingRef wanted);
