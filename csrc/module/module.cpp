@@ -5,14 +5,19 @@
 #include "binding/cell_functions.h"
 #include "binding/eager_entry.h"
 #include "binding/operators.h"
+#include "conversions/devices.h"
 #include "conversions/dlpack.h"
 #include "conversions/dtypes.h"
 #include "conversions/location.h"
+#include "conversions/location_functions.h"
 #include "conversions/public_function.h"
 #include "conversions/sharding_object.h"
 #include "conversions/ufunc.h"
+#include "execution/compile.h"
+#include "execution/eager.h"
 #include "execution/host_call.h"
 #include "execution/module_survey.h"
+#include "execution/programs.h"
 #include "graphs/checks.h"
 #include "graphs/graph_object.h"
 #include "graphs/jaxpr_view.h"
@@ -23,10 +28,13 @@
 #include "jit/stages.h"
 #include "jit/traces.h"
 #include "module/bind_compiler.h"
-#include "module/state.h"
 #include "references/hooks.h"
+#include "references/recursion.h"
+#include "references/settings.h"
+#include "references/tables.h"
 #include "tracing/array_functions.h"
 #include "tracing/cell.h"
+#include "tracing/contexts.h"
 #include "tracing/named_axes.h"
 #include "tracing/trace.h"
 #include "transforms/batching.h"
@@ -83,6 +91,11 @@ NB_MODULE(_core, m) {
   m.def(
       "same_value", [](nb::handle a, nb::handle b) { return same_value(a.ptr(), b.ptr()); },
       "Whether two static values make the same program.");
+  m.def("clear_caches", [] {
+    clear_traces();
+    clear_eager_cache();
+    clear_executable_cache();
+  });
   init_location();
   init_dtypes();
   init_public_function(m.ptr(), run_entry);
@@ -103,7 +116,13 @@ NB_MODULE(_core, m) {
   init_derivative(m.ptr());
   init_linear(m.ptr());
   init_batching(m.ptr());
+  bind_settings(m);
+  bind_tables(m);
+  bind_recursion(m);
+  bind_location_functions(m);
+  bind_devices(m);
   bind_shardings(m);
+  bind_contexts(m);
   bind_array_functions(m);
   bind_dlpack(m);
   bind_graph_objects(m);
@@ -112,8 +131,8 @@ NB_MODULE(_core, m) {
   bind_stages(m);
   bind_module_survey(m);
   bind_host_call(m);
+  bind_programs(m);
   bind_checks(m);
-  bind_state(m);
   bind_transforms(m);
   bind_rules(m);
   bind_op_calls(m);

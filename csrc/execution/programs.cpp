@@ -1,0 +1,64 @@
+// Counters and limits of programs; what started last, and on several processes.
+
+#include "execution/programs.h"
+
+#include "execution/compile.h"
+#include "execution/eager.h"
+#include "execution/prologue.h"
+#include "execution/run.h"
+#include "execution/shared_runs.h"
+#include "references/bound_text.h"
+
+namespace nb = nanobind;
+
+namespace weft::py {
+
+void bind_programs(nb::module_& m) {
+  m.def("cache_stats", [] {
+    CacheStats c = executable_cache_stats();
+    EagerStats e = eager_cache_stats();
+    nb::dict d;
+    d["compiles"] = c.compiles;
+    d["disk_hits"] = c.disk_hits;
+    d["hits"] = c.hits;
+    d["size"] = c.size;
+    d["loaded"] = c.loaded;
+    d["eager_hits"] = e.hits;
+    d["eager_misses"] = e.misses;
+    d["eager_size"] = e.size;
+    return d;
+  });
+  // (whether anything ran, a result to wait for or None); forgets both.
+  m.def("take_last_run", [] {
+    LastRun last = std::exchange(last_run(), LastRun());
+    return nb::make_tuple(last.any, or_none(last.buffer));
+  });
+  m.def(
+      "unload_executables", [](size_t count) { return unload_executables(count); },
+      nb::arg("count"));
+  m.def("constants_kept", [] { return constants_kept(); });
+  m.def("max_constants_kept", [] { return max_constants_kept(); });
+  m.def("set_max_constants_kept", [](int64_t bytes) { set_max_constants_kept(bytes); });
+  // What started on devices of several processes: a list of (numbers of the devices, count).
+  m.def("shared_runs", [] {
+    nb::list out;
+    for (const SharedRuns& runs : SharedRuns::all())
+      out.append(nb::make_tuple(
+          nb::borrow(
+              to_tuple(Dims(runs.devices().numbers.begin(), runs.devices().numbers.end())).get()),
+          runs.count()));
+    return out;
+  });
+  m.def("shared_order",
+        [](size_t set, uint64_t count) { return SharedRuns::all()[set].order(count); });
+  m.def("end_shared_runs", [] { SharedRuns::end(); });
+  // (name, capsule of the handler) of weft's own kernels for CPU.
+  m.def("kernels", [] {
+    nb::list all;
+    for (const Kernel& k : kernels())
+      all.append(nb::make_tuple(k.name, nb::capsule(k.handler, "xla._CUSTOM_CALL_TARGET")));
+    return all;
+  });
+}
+
+}  // namespace weft::py
