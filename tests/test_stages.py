@@ -9,7 +9,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft import _core, stages
+from weft import _core, compiler, stages
 from weft.errors import ArgumentTypeError, JaxRuntimeError, TreeStructureError
 from weft.runtime import compile
 from weft.sharding import PartitionSpec as P, SingleDeviceSharding
@@ -182,8 +182,9 @@ def test_options_follow_what_repeats():
 
     def choices(f, unroll=False):
         x = np.ones((8, 8), np.float32)
-        text = weft.jit(f).lower(x).as_text()
-        return compile._choices(effort, text, False, unroll)
+        graph = compiler.optimize(f, x)
+        text = compiler.emit_stablehlo(graph)
+        return compile._choices(effort, text, False, unroll, _core.survey(graph))
 
     def deep(x):
         for _ in range(40):
@@ -230,7 +231,7 @@ def test_survey_of_a_module():
         return wnp.exp(y).sum() + x.reshape(4).sum()
 
     def survey(*args):
-        return _core.survey_module(weft.jit(f).lower(*args).as_text(debug_info=True))
+        return _core.survey(compiler.optimize(f, *args))
 
     found = survey(np.ones((2, 2)), np.ones((128, 128), np.float32))
     # Three sines, three products, an exponential, two sums of different shapes, and their sum.
@@ -243,7 +244,7 @@ def test_survey_of_a_module():
 
 def test_survey_counts_what_the_old_emitters_leave_scalar():
     def survey(f):
-        return _core.survey_module(weft.jit(f).lower(np.ones(1000, np.float32)).as_text())
+        return _core.survey(compiler.optimize(f, np.ones(1000, np.float32)))
 
     def shared(x):
         y = 3 / x

@@ -2,6 +2,8 @@
 
 #include "execution/executable.h"
 
+#include <nanobind/nanobind.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -312,11 +314,12 @@ Ref Executable::load() {
   Ref split;  // what XLA tells of the values that are inspected
   if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
   Ref barriers = Ref::checked(PyLong_FromLong(static_cast<long>(module.barriers)));
+  Ref survey = Ref::checked(nanobind::cast(module.survey).release().ptr());
   Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
       hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
       targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
       split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False,
-      unroll ? Py_True : Py_False, nullptr));
+      unroll ? Py_True : Py_False, survey.get(), nullptr));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;

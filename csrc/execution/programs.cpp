@@ -8,12 +8,25 @@
 #include "execution/run.h"
 #include "execution/shared_runs.h"
 #include "references/bound_text.h"
+#include "weft/kernel_call.h"
 
 namespace nb = nanobind;
 
 namespace weft::py {
 
 void bind_programs(nb::module_& m) {
+  nb::class_<ModuleSurvey>(m, "ModuleSurvey", "Counts of a module's operations.")
+      .def(nb::init<>())
+      .def_ro("operations", &ModuleSurvey::operations)
+      .def_ro("distinct", &ModuleSurvey::distinct)
+      .def_ro("unlike", &ModuleSurvey::unlike)
+      .def_ro("shifts", &ModuleSurvey::shifts)
+      .def_ro("reductions", &ModuleSurvey::reductions)
+      .def_ro("kernels", &ModuleSurvey::kernels)
+      .def_ro("moves", &ModuleSurvey::moves)
+      .def_ro("scalar_work", &ModuleSurvey::scalar_work)
+      .def_ro("has_rare_types", &ModuleSurvey::has_rare_types);
+  m.attr("KERNEL_CALL") = nb::str(kKernelCall.data(), kKernelCall.size());
   m.def("cache_stats", [] {
     CacheStats c = executable_cache_stats();
     EagerStats e = eager_cache_stats();

@@ -246,6 +246,9 @@ void bind_compiler(nb::module_& m) {
       },
       nb::arg("graph"), nb::arg("passes"), nb::arg("disabled"), nb::arg("only"), nb::arg("verify"),
       nb::arg("keep_derivatives"), nb::arg("dump").none());
+  // Of the module that a graph is emitted as.
+  m.def("survey",
+        [](const GraphObject& g) { return emit_stablehlo(*g.graph, emit_options("cpu")).survey; });
   m.def("passes", [] {
     nb::list out;
     for (const Pass& p : all_passes()) out.append(nb::make_tuple(p.name, p.doc));

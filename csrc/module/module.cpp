@@ -16,7 +16,6 @@
 #include "execution/compile.h"
 #include "execution/eager.h"
 #include "execution/host_call.h"
-#include "execution/module_survey.h"
 #include "execution/programs.h"
 #include "graphs/checks.h"
 #include "graphs/graph_object.h"
@@ -129,7 +128,6 @@ NB_MODULE(_core, m) {
   bind_jaxpr_view(m);
   bind_compiler(m);
   bind_stages(m);
-  bind_module_survey(m);
   bind_host_call(m);
   bind_programs(m);
   bind_checks(m);

@@ -60,7 +60,7 @@ struct Hooks {
   Hook resolve_shardings{"resolve_shardings", Hook::kCallable};
   // (text, numbers of the devices, host functions, whether it has barriers, targets, the user's
   // options of XLA's, a list for what is inspected or None, what other processes know it by or
-  // None, weft_fast_arithmetic, unroll) -> (executable, whether it comes from disk)
+  // None, weft_fast_arithmetic, unroll, ModuleSurvey) -> (executable, whether it comes from disk)
   Hook compile{"compile", Hook::kCallable};
   // (function, count) -> None: calls it with the numbers below the count, on all cores
   Hook in_parallel{"in_parallel", Hook::kCallable};

@@ -74,6 +74,7 @@ std::string FunctionWriter::write(const Graph& graph, std::string_view header, b
     result_seen_ |= seen_of(name);
   }
   write_terminator("return", graph, outputs, is_ordered && !is_main);
+  module_.surveyor().add(survey_);
   body.text << "  }\n";
   block_ = nullptr;
   return body.text.take();
@@ -83,7 +84,10 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
                                                    std::span<const std::string> args) {
   Frame frame{
       .graph = &graph, .names = std::vector<std::string>(graph.num_values()), .broadcasts = {}};
-  for (size_t i = 0; i < args.size(); ++i) frame.names[i] = args[i];
+  for (size_t i = 0; i < args.size(); ++i) {
+    frame.names[i] = args[i];
+    module_.surveyor().note(graph.type(graph.input(static_cast<uint32_t>(i))));
+  }
   Frame* outer_frame = std::exchange(frame_, &frame);
   auto outer_op = std::tuple(in_types, out_types, attrs, loc_);
   uint32_t outer_weight = line_weight_;
@@ -95,6 +99,7 @@ std::vector<std::string> FunctionWriter::write_ops(const Graph& graph,
     for (Value v : graph.operands(op)) operand_types.push_back(graph.type(v));
     in_types = operand_types;
     out_types = graph.result_types(op);
+    for (TypeRef type : out_types) module_.surveyor().note(type);
     attrs = op.attrs.get();
     // Ops without a location of their own (decompositions) take that of the op they stand for.
     if (op.loc != kNoLoc) loc_ = op.loc;
@@ -311,11 +316,13 @@ std::string FunctionWriter::typed_constant(const Literal& x, TypeRef type) {
     if (next_constant_ > 0) it->second += cat('_', next_constant_ - 1);
     ++next_constant_;
     if (type->rank() == 0) scalars_.emplace(it->second, x);
-    Text& out = block_->text;
-    out.spaces(block_->indent) << it->second << " = stablehlo.constant dense<";
     // A splat of no elements is written without its value.
-    if (type->num_elements() > 0) out << mlir_literal(x);
-    out << "> : " << module_.type_text(type);
+    std::string text =
+        cat("stablehlo.constant dense<", type->num_elements() > 0 ? mlir_literal(x) : std::string(),
+            "> : ", module_.type_text(type));
+    survey_.add(it->second, text);
+    Text& out = block_->text;
+    out.spaces(block_->indent) << it->second << " = " << text;
     if (module_.options().locations) module_.locations().append_reference(out, loc_);
     out << '\n';
   }
@@ -347,6 +354,7 @@ std::string FunctionWriter::line(std::string_view text, int num_results) {
     longest_chain_ = std::max(longest_chain_, chain);
     name = numbered("%", next_value_++);
     made_.push_back({chain, seen});
+    survey_.add(name, text);
   }
   Text& out = block_->text;
   out.spaces(block_->indent);

@@ -382,8 +382,12 @@ EmittedModule emit_stablehlo(const Graph& graph, const EmitOptions& options) {
   }
   ModuleWriter module(options);
   std::string text = module.write(graph);
-  return {std::move(text), std::move(module.host_callbacks()), std::move(module.inspections()),
-          std::move(module.targets()), module.barriers()};
+  return {std::move(text),
+          std::move(module.host_callbacks()),
+          std::move(module.inspections()),
+          std::move(module.targets()),
+          module.barriers(),
+          module.surveyor().survey()};
 }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emit/exact.h"
+#include "emit/survey.h"
 #include "ops/def/hlo_text.h"
 #include "ops/def/partition.h"
 #include "weft/emit.h"
@@ -55,6 +56,7 @@ class ModuleWriter {
   void note_target(std::string_view name, Loc loc);
   void note_barrier(Barriers where) { barriers_ = std::max(barriers_, where); }
   Barriers barriers() const { return barriers_; }
+  Surveyor& surveyor() { return surveyor_; }
   const std::string& type_text(TypeRef type);
   // The symbol of a mesh, "@mesh", declared when it is first asked for.
   const std::string& mesh(MeshRef mesh);
@@ -103,6 +105,7 @@ class ModuleWriter {
   std::vector<Inspection> inspections_;
   std::vector<CallTarget> targets_;
   Barriers barriers_ = Barriers::kNone;
+  Surveyor surveyor_;
   std::unordered_map<TypeRef, std::string> types_;
   struct MeshSymbol {
     MeshRef mesh;
@@ -237,6 +240,7 @@ class FunctionWriter final : public EmitCtx {
   Block* block_ = nullptr;
   Loc loc_ = kNoLoc;
   std::unordered_map<std::string, Literal> scalars_;  // constants by their names
+  FunctionSurvey survey_;
   std::string token_;  // the last of the chain of ordered effects, where there are any
   uint32_t next_value_ = 0;
   struct Made {

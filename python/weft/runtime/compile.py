@@ -118,6 +118,8 @@ _OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
 # are to gain the former from the latter. tools/bench/README.md has the figures.
 _NEW_MODULE, _NEW_KERNEL, _NEW_MOVE = 8e-3, 5e-3, 1e-3
 _SCALAR, _CALLS = 0.15e-9, 2000
+# The counts of a module that weft did not write itself.
+_NO_OPERATIONS = _core.ModuleSurvey()
 _EFFORTS = {
     "fast_compile": _Effort((*_PARTS, ("xla_backend_optimization_level", 0)), _IDLE),
     "balanced": _Effort(_PARTS, _IDLE),
@@ -145,29 +147,29 @@ def _required(text, fast_arithmetic):
     return options
 
 
-def _choices(effort, text, once, unroll):
+def _choices(effort, text, once, unroll, survey):
     """The entries of XLA's extra options to compile a module with, those to try first in front. The
-    last are never refused; `once`: none may be. `unroll`: whether LLVM is to unroll loops."""
+    last are never refused; `once`: none may be. `unroll`: whether LLVM is to unroll loops.
+    `survey`: counts of the module's operations."""
     if not effort.extra:
         return [()]
     if _core.KERNEL_CALL in text:
         return [() if unroll else (_UNROLLING,)]
     if unroll:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
-    found = _core.survey_module(text)
     # The rounds of random bits are many operations on few values: all that the compiler has helps.
-    if found.shifts > 0.2 * found.operations:
+    if survey.shifts > 0.2 * survey.operations:
         return [()]
     # The old emitters do not vectorise kernels that write into what they read, nor those that put
     # arrays together. And of rare types they know less.
-    is_varied = found.unlike >= 0.5 * found.operations
-    longer = _NEW_MODULE + _NEW_KERNEL * found.kernels + _NEW_MOVE * found.moves
-    is_slow = _CALLS * _SCALAR * found.scalar_work > longer
-    if is_varied and not (once or found.has_rare_types or is_slow):
+    is_varied = survey.unlike >= 0.5 * survey.operations
+    longer = _NEW_MODULE + _NEW_KERNEL * survey.kernels + _NEW_MOVE * survey.moves
+    is_slow = _CALLS * _SCALAR * survey.scalar_work > longer
+    if is_varied and not (once or survey.has_rare_types or is_slow):
         return [(*effort.extra, _OLD_EMITTERS), effort.extra]
     # Reductions gain from it, and kernels that are made once and run many times cost little.
-    repeats = found.distinct < 0.25 * found.operations
-    if repeats and found.reductions > 0.05 * found.operations:
+    repeats = survey.distinct < 0.25 * survey.operations
+    if repeats and survey.reductions > 0.05 * survey.operations:
         return [tuple(entry for entry in effort.extra if entry != _UNROLLING)]
     return [effort.extra]
 
@@ -212,6 +214,7 @@ def compile_text(
     key=None,
     fast_arithmetic=False,
     unroll=False,
+    survey=_NO_OPERATIONS,
 ):
     """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
     jaxlib's loaded executable, and whether it comes from disk.
@@ -225,7 +228,7 @@ def compile_text(
     `output_tiles`) of each value of which the module wants to know how XLA splits it. `key` is what
     of the module decides about its executable, as bytes; None for a module that means something in
     this process only. `fast_arithmetic`: the setting `weft_fast_arithmetic`. `unroll` says whether
-    the module runs faster if LLVM unrolls its loops.
+    the module runs faster if LLVM unrolls its loops. `survey` has counts of its operations.
     """
     _maps.before_compile()
     placed = [devices.device_at(i) for i in indices]
@@ -245,7 +248,7 @@ def compile_text(
         passes += filter(None, [asked.get("xla_disable_hlo_passes")])
         asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.
-    extras = _choices(effort, text, split is not None, unroll)
+    extras = _choices(effort, text, split is not None, unroll, survey)
     choices = [_options(placed, extra, asked) for extra in extras]
     executable, _given.executable = _given.executable, None
     if executable is not None:

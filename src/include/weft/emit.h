@@ -72,6 +72,28 @@ WEFT_API void check_expansion(const Graph& graph);
 // Where a module has optimization barriers that the compiler must not drop.
 enum class Barriers : uint8_t { kNone, kOutsideOfLoops, kAnywhere };
 
+// What of a module decides how hard XLA's compiler should try. Counts are of operations, but for
+// those that only move elements or make constants.
+struct ModuleSurvey {
+  size_t operations = 0;
+  // Those that differ in more than their operands and lines.
+  size_t distinct = 0;
+  // Those that differ in this, or in what their operands come from, a few operations back: of the
+  // kernels that XLA will make, about as many are unlike others.
+  size_t unlike = 0;
+  size_t shifts = 0;
+  size_t reductions = 0;
+  // About how many kernels XLA makes, beside the last one.
+  size_t kernels = 0;
+  // Operations that only move elements.
+  size_t moves = 0;
+  // Operations on single elements, functions counted as three, of kernels that XLA's old emitters
+  // leave scalar.
+  int64_t scalar_work = 0;
+  // Whether there are complex numbers, or types of 4 and 8 bits.
+  bool has_rare_types = false;
+};
+
 // A module, and what whoever compiles it has to know.
 struct EmittedModule {
   std::string text;
@@ -79,6 +101,7 @@ struct EmittedModule {
   std::vector<Inspection> inspections;  // by number
   std::vector<CallTarget> targets;      // each once
   Barriers barriers = Barriers::kNone;
+  ModuleSurvey survey;
 };
 
 // Whether a graph is one op, for which there is a kernel of weft's own on CPU.
