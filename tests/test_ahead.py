@@ -109,15 +109,15 @@ def slow_compiler():
     """Compilations that end when they are let go, and how many begin."""
     begun, go = [], threading.Event()
 
-    def slow(*args):
+    def slow(module):
         begun.append(threading.current_thread())
         assert go.wait(60)
-        return compile.compile_text(*args)
+        return compile.compile_module(module)
 
     _core.install(compile=slow)
     yield begun, go
     go.set()
-    _core.install(compile=compile.compile_text)
+    _core.install(compile=compile.compile_module)
 
 
 def test_threads_are_bounded_and_what_waits_can_be_cancelled(slow_compiler):
@@ -156,10 +156,10 @@ SLOW = """
         return x
     def lowered(k):
         return weft.jit(lambda x: f(x) * k).lower(np.ones((8, 8), np.float32))
-    def slow(*args):
+    def slow(module):
         os.write(1, b"begun\\n")  # in one piece: threads do it at once
         time.sleep(0.5)
-        made = compile.compile_text(*args)
+        made = compile.compile_module(module)
         os.write(1, b"ended\\n")
         return made
     _core.install(compile=slow)
@@ -227,11 +227,11 @@ TERMINAL = """
     from weft import _core
     from weft.runtime import compile, progress
     progress._AFTER = 0.3
-    made = compile.compile_text.__wrapped__
-    def slow(text, *args):
-        if "slow_step" in text:
+    made = compile.compile_module.__wrapped__
+    def slow(module):
+        if "slow_step" in module.text:
             time.sleep(0.8)
-        return made(text, *args)
+        return made(module)
     _core.install(compile=compile._shown(slow))
     def quick_step(x): return x * 2.5
     def slow_step(x): return x * 3.5

@@ -381,13 +381,13 @@ def unrolled():
     """Whether XLA was asked to unroll the loops of each module that is compiled from now on."""
     asked = []
 
-    def compile_text(*args):
-        asked.append(args[9])
-        return compile.compile_text(*args)
+    def compile_module(module):
+        asked.append(module.unroll)
+        return compile.compile_module(module)
 
-    _core.install(compile=compile_text)
+    _core.install(compile=compile_module)
     yield asked
-    _core.install(compile=compile.compile_text)
+    _core.install(compile=compile.compile_module)
 
 
 def _loop(step, x, trips=101):

@@ -18,7 +18,7 @@ import weft
 import weft.numpy as wnp
 from weft import compiler
 from weft.runtime.buffers import to_numpy
-from weft.runtime.compile import compile_text
+from weft.runtime.compile import Module, compile_module
 
 HERE = pathlib.Path(__file__).parent / "ir"
 DTYPES = {
@@ -83,7 +83,7 @@ class Compiled:
         calls = [weft.jit(lambda *xs, g=g: g(*xs)) for g in graphs]
         whole = weft.jit(lambda xss: [call(*xs) for call, xs in zip(calls, xss, strict=True)])
         text = compiler.emit_stablehlo(whole.trace(avals).graph)
-        self.loaded, _ = compile_text(text, (0,))
+        self.loaded = compile_module(Module(text, (0,))).executable
 
     def __call__(self, xss):
         """The results of each graph."""

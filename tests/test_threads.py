@@ -93,13 +93,13 @@ def test_long_programs_of_many_threads_are_compiled_at_once():
 def slow_compiler():
     """Lets other threads go on in the middle of every compilation."""
 
-    def slow(*args):
+    def slow(module):
         time.sleep(0.2)
-        return compile.compile_text(*args)
+        return compile.compile_module(module)
 
     _core.install(compile=slow)
     yield
-    _core.install(compile=compile.compile_text)
+    _core.install(compile=compile.compile_module)
 
 
 @pytest.mark.parametrize(

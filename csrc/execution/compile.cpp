@@ -73,6 +73,7 @@ struct Module {
   bool fast_arithmetic;
   bool unroll;
   bool own_kernels = false;
+  Ref executable = Ref::borrow(Py_None);  // see CompileOptions
 };
 
 Key key_of(const Module& m) {
@@ -103,7 +104,7 @@ ExecutableRef executable_for(const Module& module) {
   auto made = std::make_shared<Executable>(module.graph, module.places, module.aliases, module.name,
                                            module.xla_options, module.fast_arithmetic,
                                            module.unroll, module.own_kernels);
-  made->loaded();  // errors come here, and not at the first run
+  made->loaded(module.executable.get());  // errors come here, and not at the first run
   Table& home = table(made->calls_host());
   return *home.insert(hash, std::move(key), std::move(made));
 }
@@ -411,6 +412,7 @@ ProgramRef compile(const GraphRef& source, const CompileOptions& options,
           cat(options.name, "_block_", i));
     if (constants.split)
       add(constants.split->prologue, {.at = places.at}, {}, options.name + "_constants");
+    if (modules.size() == 1) modules[0].executable = options.executable;
     std::vector<ExecutableRef> made = executables_for(std::move(modules));
     if (constants.split) {
       program->prologue = std::make_shared<Prologue>(std::move(made.back()),

@@ -42,6 +42,8 @@ struct CompileOptions {
   CompileChoice how = {};
   // The program runs now, without jit: its checks are made, and all that it computes is looked at.
   bool at_once = false;
+  // What the program was compiled to in another process, bytes, if it is one module; else None.
+  Ref executable = Ref::borrow(Py_None);
 };
 
 // What is looked at after each run of a program, in outputs that follow those of its graph: the

@@ -279,7 +279,7 @@ void Executable::begin_shared_run() {
 
 Executable::~Executable() { loaded_set().remove(this); }
 
-Ref Executable::load() {
+Ref Executable::load(PyObject* serialized) {
   if (InFlightRef other = loading_; other && other->wait() && loaded_) return loaded_;
   InFlightRef work = loading_ = std::make_shared<InFlight>(false);
   struct Done {
@@ -311,15 +311,19 @@ Ref Executable::load() {
     key = Ref::checked(
         PyBytes_FromStringAndSize(plain.data(), static_cast<Py_ssize_t>(plain.size())));
   }
-  Ref split;  // what XLA tells of the values that are inspected
-  if (!module.inspections.empty()) split = Ref::checked(PyList_New(0));
-  Ref barriers = Ref::checked(PyLong_FromLong(static_cast<long>(module.barriers)));
+  bool is_inspected = !module.inspections.empty();
   Ref survey = Ref::checked(nanobind::cast(module.survey).release().ptr());
-  Ref served = Ref::checked(PyObject_CallFunctionObjArgs(
-      hooks.compile.get(), text_object.get(), devices.get(), functions.get(), barriers.get(),
-      targets.get(), all_compiler_options()[static_cast<size_t>(compiler_options)].get(),
-      split ? split.get() : Py_None, key.get(), fast_arithmetic ? Py_True : Py_False,
-      unroll ? Py_True : Py_False, survey.get(), nullptr));
+  auto py_bool = [](bool b) { return b ? Py_True : Py_False; };
+  Ref fields = Ref::checked(Py_BuildValue(
+      "{s:O, s:O, s:O, s:i, s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:O}", "text", text_object.get(),
+      "devices", devices.get(), "host_functions", functions.get(), "barriers",
+      static_cast<int>(module.barriers), "targets", targets.get(), "compiler_options",
+      all_compiler_options()[static_cast<size_t>(compiler_options)].get(), "is_inspected",
+      py_bool(is_inspected), "key", key.get(), "fast_arithmetic", py_bool(fast_arithmetic),
+      "unroll", py_bool(unroll), "survey", survey.get(), "executable", serialized));
+  Ref nothing = Ref::checked(PyTuple_New(0));
+  Ref wanted = Ref::checked(PyObject_Call(hooks.module_type.get(), nothing.get(), fields.get()));
+  Ref served = Ref::checked(PyObject_CallOneArg(hooks.compile.get(), wanted.get()));
   Ref made = Ref::borrow(PyTuple_GetItem(served.get(), 0));
   bool from_disk = PyTuple_GetItem(served.get(), 1) == Py_True;
   origin.source = from_disk ? Origin::kDisk : Origin::kXla;
@@ -330,7 +334,7 @@ Ref Executable::load() {
   shares_threads_ = !place.on_one_device() && place.devices->platform == "cpu";
   if (shared_) fingerprint_ = module_fingerprint(module.text);
   if (!handlers_) {
-    if (split) tell(module.inspections, split.get());
+    if (is_inspected) tell(module.inspections, PyTuple_GetItem(served.get(), 2));
     set_results(made.get());
   }
   origin.number = ++loaded_set().loads;

@@ -44,9 +44,10 @@ class Executable {
   ~Executable();
   Executable(const Executable&) = delete;
 
-  // jaxlib's LoadedExecutable; compiles if need be.
-  Ref loaded() {
-    if (!loaded_) return load();
+  // jaxlib's LoadedExecutable; compiles if need be, unless `serialized`, bytes, is what the module
+  // was compiled to in another process.
+  Ref loaded(PyObject* serialized = Py_None) {
+    if (!loaded_) return load(serialized);
     last_use_ = ++clock_;
     return loaded_;
   }
@@ -81,7 +82,7 @@ class Executable {
 
  private:
   friend struct Loaded;
-  Ref load();
+  Ref load(PyObject* serialized);
   ShardingRef chosen(PyObject* tiles, TypeRef type) const;
   void tell(const std::vector<Inspection>& inspections, PyObject* found) const;
   void set_results(PyObject* loaded);

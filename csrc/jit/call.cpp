@@ -244,7 +244,8 @@ static std::vector<bool> constants_of(const Entry& e) {
   return constants;
 }
 
-ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const CompileChoice& how) {
+ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const CompileChoice& how,
+                       PyObject* executable) {
   Entry::Target target = target_of(std::move(places), how);
   do {
     for (const auto& [known, program] : e.programs)
@@ -258,6 +259,7 @@ ProgramRef program_for(const Entry& e, Places places, bool keep_unused, const Co
   if (!e.is_library) options.constants = constants_of(e);
   options.keep_unused = keep_unused;
   options.how = how;
+  options.executable = Ref::borrow(executable);
   ProgramRef program = compile(e.graph, options, e.weak);
   if (MissRef miss = e.miss.lock()) {
     Compilation made{why_again(e, target), program->cost};

@@ -68,9 +68,10 @@ void init_jit(PyObject* module);
 // it would run.
 std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
                                            PyObject* kwargs);
-// The program of an entry on devices, compiled at first use; whether it was.
+// The program of an entry on devices, compiled at first use; whether it was. `executable`: see
+// CompileOptions.
 bool is_compiled(const Entry& entry, Places places, const CompileChoice& how);
 ProgramRef program_for(const Entry& entry, Places places, bool keep_unused,
-                       const CompileChoice& how);
+                       const CompileChoice& how, PyObject* executable = Py_None);
 
 }  // namespace weft::py

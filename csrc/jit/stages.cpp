@@ -132,13 +132,15 @@ void bind_stages(nb::module_& m) {
       .def(
           "compile",
           [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options, const nb::str& cut, const nb::str& kernels) {
+             nb::object compiler_options, const nb::str& cut, const nb::str& kernels,
+             nb::object executable) {
             CompileChoice how{compiler_options_number(compiler_options.ptr()), cut_named(cut.ptr()),
                               kernels_named(kernels.ptr())};
-            return ProgramObject{program_for(*t.entry, places.places, keep_unused, how), t.entry};
+            return ProgramObject{
+                program_for(*t.entry, places.places, keep_unused, how, executable.ptr()), t.entry};
           },
           nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
-          nb::arg("compile"), nb::arg("kernels"));
+          nb::arg("compile"), nb::arg("kernels"), nb::arg("executable").none());
   nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.")
       .def("input", [](const PlacesObject& p, size_t i) {
         return take(sharding_object(p.places.input(i)));

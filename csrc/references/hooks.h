@@ -58,9 +58,8 @@ struct Hooks {
   // What jit was given: (shardings, tree of what they are of or None, its leaves, parameter) ->
   // list
   Hook resolve_shardings{"resolve_shardings", Hook::kCallable};
-  // (text, numbers of the devices, host functions, whether it has barriers, targets, the user's
-  // options of XLA's, a list for what is inspected or None, what other processes know it by or
-  // None, weft_fast_arithmetic, unroll, ModuleSurvey) -> (executable, whether it comes from disk)
+  Hook module_type{"module_type", Hook::kClass};  // what is to be compiled, by keywords
+  // (module_type) -> (executable, whether it comes from disk, tiles of what is inspected)
   Hook compile{"compile", Hook::kCallable};
   // (function, count) -> None: calls it with the numbers below the count, on all cores
   Hook in_parallel{"in_parallel", Hook::kCallable};

@@ -739,15 +739,21 @@ class Lowered(_Stage):
 
         return compile_async(self, compiler_options)
 
-    def _compilation(self, compiler_options):
-        """`compile` as a function of no arguments, in which no code of the user's runs."""
+    def _compilation(self, compiler_options=None, executable=None):
+        """`compile` as a function of no arguments, in which no code of the user's runs.
+
+        executable: what XLA made of the module in another process, as bytes; None if that is not
+          known.
+        """
         from weft._jit import options_of_compiler
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
         function = self._traced._function
         cut, kernels = getattr(function, "_compile", ("auto", "auto"))
+        keep_unused = function._keep_unused
         return lambda: Compiled(
-            self, self._core.compile(self._places, function._keep_unused, options, cut, kernels)
+            self,
+            self._core.compile(self._places, keep_unused, options, cut, kernels, executable),
         )
 
     def cost_analysis(self) -> dict[str, Any]:

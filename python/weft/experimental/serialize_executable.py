@@ -101,9 +101,8 @@ def deserialize_and_load(serialized, in_tree, out_tree, backend=None, execution_
         )
     with _default_device(devices[0] if devices else None):
         lowered = _lowered(told, in_tree, out_tree)
-        given = executable if executable and _module(lowered) == told["module"] else None
-        with _compile.given(given):
-            return lowered.compile()
+        is_of_it = executable and _module(lowered) == told["module"]
+        return lowered._compilation(executable=executable if is_of_it else None)()
 
 
 def _unpacked(data):

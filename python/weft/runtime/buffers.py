@@ -15,7 +15,7 @@ from jaxlib import _jax
 from weft import _core
 from weft.errors import AttributeValueError, DTypeError, OperandError
 from weft.runtime import devices, dlpack
-from weft.runtime.compile import compile_text
+from weft.runtime.compile import Module, compile_module
 
 # Device types of DLPack by platform.
 _DLPACK_CPU = 1
@@ -91,7 +91,8 @@ def _widening(name, shape):
     sharding = _core.jaxlib_sharding(devices.placement_of(device), len(shape))
     handler = make_handler(devices.Aval(shape, np.dtype(wide_name)), sharding)
     there = _jax.DeviceList((device,)), sharding
-    return compile_text(text, (_core.device_index(device),))[0], handler, there
+    module = Module(text, (_core.device_index(device),))
+    return compile_module(module).executable, handler, there
 
 
 def _assembled(buffer, dtype, shape, indices):

@@ -6,9 +6,8 @@ import functools
 import os
 import platform
 import re
-import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import jaxlib
 import numpy as np
@@ -75,11 +74,11 @@ def _shown(compile):
     """Those who wait at a terminal see what it is that takes so long."""
 
     @functools.wraps(compile)
-    def compile_module(text, *args):
-        with progress.compiling(_name_of(text)):
-            return compile(text, *args)
+    def shown(module):
+        with progress.compiling(_name_of(module.text)):
+            return compile(module)
 
-    return compile_module
+    return shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,8 +117,6 @@ _OLD_EMITTERS = ("xla_cpu_disable_new_fusion_emitters", "true")
 # are to gain the former from the latter. tools/bench/README.md has the figures.
 _NEW_MODULE, _NEW_KERNEL, _NEW_MOVE = 8e-3, 5e-3, 1e-3
 _SCALAR, _CALLS = 0.15e-9, 2000
-# The counts of a module that weft did not write itself.
-_NO_OPERATIONS = _core.ModuleSurvey()
 _EFFORTS = {
     "fast_compile": _Effort((*_PARTS, ("xla_backend_optimization_level", 0)), _IDLE),
     "balanced": _Effort(_PARTS, _IDLE),
@@ -202,75 +199,101 @@ def _serialized_options(extra):
     return entries + xla_client.CompileOptions().SerializeAsString()
 
 
-@_shown
-def compile_text(
-    text,
-    indices,
-    host_functions=(),
-    barriers=0,
-    targets=(),
-    compiler_options=None,
-    split=None,
-    key=None,
-    fast_arithmetic=False,
-    unroll=False,
-    survey=_NO_OPERATIONS,
-):
-    """Compiles a module for devices of the core's table, or finds it in the cache on disk; returns
-    jaxlib's loaded executable, and whether it comes from disk.
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """What is to be compiled.
 
-    `host_functions` are those that the module calls, in the order of their numbers in it:
-    (function, ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
-    `barriers` says where it has some that must stay: nowhere (0), in the main function but not in
-    its loops (1), anywhere (2). `targets` are the functions of other libraries that it calls:
-    (name, the user's line). `compiler_options` are the user's of XLA's, pairs of name and value, or
-    None; "optimize" is what `jit` was given. `split`, a list, gets (number, tiles as of
-    `output_tiles`) of each value of which the module wants to know how XLA splits it. `key` is what
-    of the module decides about its executable, as bytes; None for a module that means something in
-    this process only. `fast_arithmetic`: the setting `weft_fast_arithmetic`. `unroll` says whether
-    the module runs faster if LLVM unrolls its loops. `survey` has counts of its operations.
+    Attributes:
+      text: the module.
+      devices: what it runs on, numbers of the core's table.
+      host_functions: the functions that it calls, in the order of their numbers in it: (function,
+        ((shape, dtype) of each result, ...), the user's line, whether it takes a token).
+      barriers: where it has barriers that must stay: nowhere (0), in the main function but not in
+        its loops (1), anywhere (2).
+      targets: the functions of other libraries that it calls: (name, the user's line).
+      compiler_options: the user's options of XLA's, pairs of name and value, or None; "optimize" is
+        what `jit` was given.
+      is_inspected: whether it wants to know how XLA splits values of it.
+      key: what of the module decides about its executable, as bytes; None for a module that means
+        something in this process only.
+      fast_arithmetic: the setting `weft_fast_arithmetic`.
+      unroll: whether it runs faster if LLVM unrolls its loops.
+      executable: what it was compiled to in another process, bytes that `serialized` returned; None
+        if it was not.
     """
+
+    text: str
+    devices: tuple
+    host_functions: Any = ()
+    barriers: int = 0
+    targets: Any = ()
+    compiler_options: Any = None
+    is_inspected: bool = False
+    key: bytes | None = None
+    fast_arithmetic: bool = False
+    unroll: bool = False
+    survey: Any = _core.ModuleSurvey()  # of a module that weft did not write itself
+    executable: bytes | None = None
+
+
+class Loaded(NamedTuple):
+    """A compiled module.
+
+    `executable` is jaxlib's; `tiles` has (number, tiles as of `output_tiles`) of each value that is
+    inspected.
+    """
+
+    executable: Any
+    is_from_disk: bool
+    tiles: Any = ()
+
+
+@_shown
+def compile_module(module):
+    """Compiles a Module, or finds it in the cache on disk: a Loaded."""
     _maps.before_compile()
-    placed = [devices.device_at(i) for i in indices]
+    text, key = module.text, module.key
+    placed = [devices.device_at(i) for i in module.devices]
     platform = placed[0].platform
-    asked = dict(compiler_options or ())
+    asked = dict(module.compiler_options or ())
     effort = _EFFORTS[asked.pop("optimize", "balanced")]
     if platform != "cpu":
         effort = _EFFORTS["fast_run"]
     if platform == "cpu":
-        asked = _required(text, fast_arithmetic) | asked
+        asked = _required(text, module.fast_arithmetic) | asked
     asked = dict(effort.options) | asked
-    if platform == "cpu" and barriers:
+    if platform == "cpu" and module.barriers:
         # By default XLA drops the barriers first thing on CPU, and then finds what `checkpoint` is
         # to compute again equal to what it computed before: nothing would be gained. The kernels
         # that small loops become cannot hold a barrier; XLA would abort the process.
-        passes = ["cse_barrier_expander", "small-while-loop-hoisting"][:barriers]
+        passes = ["cse_barrier_expander", "small-while-loop-hoisting"][: module.barriers]
         passes += filter(None, [asked.get("xla_disable_hlo_passes")])
         asked["xla_disable_hlo_passes"] = ",".join(passes)
     # What is inspected is told once.
-    extras = _choices(effort, text, split is not None, unroll, survey)
+    extras = _choices(effort, text, module.is_inspected, module.unroll, module.survey)
     choices = [_options(placed, extra, asked) for extra in extras]
-    executable, _given.executable = _given.executable, None
-    if executable is not None:
+    if module.executable is not None:
         with contextlib.suppress(_jax.JaxRuntimeError):
-            return _loaded(executable, placed, _with_overrides(*choices[0])), True
+            options = _with_overrides(*choices[0])
+            return Loaded(_loaded(module.executable, placed, options), True)
+    tiles = []
     if key is not None and config.weft_compilation_cache_include_metadata_in_key:
         key = text.encode()
 
     def made(options, overrides):
         lasts = key is not None and disk_cache.store() is not None
-        lasts = lasts and _leaves_no_trace(options, overrides, targets, platform)
+        lasts = lasts and _leaves_no_trace(options, overrides, module.targets, platform)
         preimage = _preimage(key, placed, options, overrides) if lasts else None
         options = _with_overrides(options, overrides)
         if preimage is None:
-            return _compiled(text, placed, options, host_functions), False
+            return Loaded(_compiled(text, placed, options, module.host_functions), False, tiles)
         return _through_disk(text, placed, options, preimage)
 
-    wait_for_targets = ffi.prepare(devices.platform_of(indices[0]), targets)
+    wait_for_targets = ffi.prepare(devices.platform_of(module.devices[0]), module.targets)
     try:
-        if split is not None:
+        if module.is_inspected:
             # XLA calls the functions by their addresses while it compiles: hold them until then.
-            text, told = _with_inspections(text, split)
+            text, told = _with_inspections(text, tiles)
         for choice in choices[:-1]:
             try:
                 return made(*choice)
@@ -390,24 +413,6 @@ def _preimage(key, placed, options, overrides):
     return repr(about).encode() + b"\n" + key
 
 
-class _Given(threading.local):
-    executable = None  # what the next module of this thread was compiled to, in another process
-
-
-_given = _Given()
-
-
-@contextlib.contextmanager
-def given(executable):
-    """Within it, the next module that is compiled in this thread is what `executable`, bytes that
-    `serialized` returned, was made of; None where there is nothing."""
-    _given.executable = executable
-    try:
-        yield
-    finally:
-        _given.executable = None
-
-
 def serialized(loaded):
     """XLA's bytes of an executable; None for kinds that have none."""
     try:
@@ -424,11 +429,11 @@ def versions():
 
 
 def _through_disk(text, placed, options, preimage):
-    """The executable of a preimage, from disk or compiled and kept there; and which it was."""
+    """A Loaded of a preimage, from disk or compiled and kept there."""
     found = disk_cache.find(preimage)
     if found is not None:
         try:
-            return _loaded(found, placed, options), True
+            return Loaded(_loaded(found, placed, options), True)
         except _jax.JaxRuntimeError:
             disk_cache.forget(preimage)
     start = time.perf_counter()
@@ -437,7 +442,7 @@ def _through_disk(text, placed, options, preimage):
     if seconds >= config.weft_persistent_cache_min_compile_time_secs:
         executable = serialized(loaded)
         if executable is None:
-            return loaded, False
+            return Loaded(loaded, False)
         about = {
             "name": _name_of(text),
             "created": time.time(),
@@ -446,7 +451,7 @@ def _through_disk(text, placed, options, preimage):
             "devices": f"{len(placed)} x {placed[0].device_kind}",
         }
         disk_cache.keep(about, preimage, executable)
-    return loaded, False
+    return Loaded(loaded, False)
 
 
 def _name_of(text):
@@ -457,13 +462,14 @@ def _name_of(text):
 _INSPECTION = re.compile(r'(@InspectSharding\(.*\{backend_config = )"(\d+)"')
 
 
-def _with_inspections(text, split):
-    """The module with addresses of functions in place of numbers, and those functions."""
+def _with_inspections(text, tiles):
+    """The module with addresses of functions in place of numbers, and those functions, which append
+    to `tiles`."""
     told = []
 
     def replace(call):
         number = int(call[2])
-        told.append(lambda layout: split.append((number, _tiles(layout))))
+        told.append(lambda layout: tiles.append((number, _tiles(layout))))
         address = _jax.encode_inspect_sharding_callback(told[-1])
         return call[1] + '"' + "".join(f"\\{byte:02X}" for byte in address) + '"'
 
