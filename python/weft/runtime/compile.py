@@ -218,6 +218,7 @@ class Module:
         something in this process only.
       fast_arithmetic: the setting `weft_fast_arithmetic`.
       unroll: whether it runs faster if LLVM unrolls its loops.
+      survey: counts of its operations.
       executable: what it was compiled to in another process, bytes that `serialized` returned; None
         if it was not.
     """
