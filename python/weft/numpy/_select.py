@@ -77,6 +77,10 @@ def clip(arr=None, /, min=None, max=None):
 
     Where `min > max` the result is `max`. Raises DTypeError for complex numbers, OverflowError
     where the result would be a Python integer that the dtype of `arr` does not hold.
+
+    Examples:
+      >>> wnp.clip(wnp.array([-1, 2, 9]), 0, 5)
+      Array([0, 2, 5], dtype=int32)
     """
     if arr is None:
         raise AttributeValueError("[clip] expected an array; got None")

@@ -1,0 +1,133 @@
+"""Examples in docstrings: each gives what it says it gives, and most functions have one.
+
+An example is written for doctest. It may use `weft`, `wnp` (weft.numpy), `lax` (weft.lax),
+`np` (NumPy) and `P` (weft.sharding.PartitionSpec), and imports what else it needs.
+"""
+
+import doctest
+import importlib
+import inspect
+import runpy
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import lax
+from weft.config import config
+from weft.core import Primitive
+from weft.sharding import PartitionSpec
+
+ROOT = Path(__file__).resolve().parent.parent
+STUBS = runpy.run_path(str(ROOT / "tools" / "stubs"), run_name="stubs")
+NAMES = {"weft": weft, "wnp": wnp, "lax": lax, "np": np, "P": PartitionSpec}
+
+# The share of the functions of a module that must have an example.
+NEEDED = {
+    "weft.numpy": 0.0,
+    "weft.numpy.fft": 0.0,
+    "weft.numpy.linalg": 0.0,
+}
+# Functions for which an example makes no sense, and why.
+WITHOUT = {}
+
+
+def is_ours(value):
+    """False for what a public module has of NumPy."""
+    return (getattr(inspect.unwrap(value), "__module__", None) or "").startswith("weft")
+
+
+def shown():
+    """(module, public names) of the public modules, and of those of classes that users get."""
+    for module in STUBS["public_modules"](weft, {}).values():
+        yield module, module.__all__
+    for name, classes in STUBS["PRIVATE"].items():
+        yield importlib.import_module(name), classes
+
+
+def original(value):
+    """What several public objects with one docstring are made of."""
+    value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return inspect.unwrap(value)
+
+
+def objects():
+    """(module name, path, object): modules, their functions and classes, then the methods."""
+    classes = []
+    for module, names in shown():
+        yield module.__name__, module.__name__, module
+        for name in names:
+            value, path = getattr(module, name), f"{module.__name__}.{name}"
+            if isinstance(value, types.ModuleType) or not is_ours(value):
+                continue
+            yield module.__name__, path, value
+            if isinstance(value, type):
+                classes.append((module.__name__, path, value))
+    for module, path, owner in classes:
+        for name, value in vars(owner).items():
+            if inspect.isroutine(value) or inspect.isdatadescriptor(value):
+                yield module, f"{path}.{name}", value
+
+
+def docstrings():
+    """By module: (path, docstring) of what has examples, each object at the first place only."""
+    found, seen = {}, set()
+    for module, path, value in objects():
+        text = inspect.getdoc(value) or ""
+        if ">>>" in text and id(original(value)) not in seen:
+            seen.add(id(original(value)))
+            found.setdefault(module, []).append((path, text))
+    return found
+
+
+DOCSTRINGS = docstrings()
+PARSER = doctest.DocTestParser()
+
+
+@pytest.mark.parametrize("module", DOCSTRINGS)
+def test_examples_give_what_they_say(module):
+    report = []
+    settings = config.describe()
+    for path, text in DOCSTRINGS[module]:
+        test = PARSER.get_doctest(text, dict(NAMES), path, None, 0)
+        doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+        assert config.describe() == settings, f"{path} leaves settings changed"
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("module", DOCSTRINGS)
+def test_examples_stand_last(module):
+    for path, text in DOCSTRINGS[module]:
+        pieces = PARSER.parse(text)
+        assert "\nExamples:\n" in pieces[0] and not pieces[-1].strip(), path
+
+
+def functions_of(name):
+    """By path, the public functions of a module."""
+    module = importlib.import_module(name)
+    values = {f"{name}.{each}": getattr(module, each) for each in module.__all__}
+    return {
+        path: value
+        for path, value in values.items()
+        if callable(value) and is_ours(value) and not isinstance(value, (type, Primitive))
+    }
+
+
+@pytest.mark.parametrize("module", NEEDED)
+def test_functions_have_examples(module):
+    functions = functions_of(module)
+    lacking = [
+        path
+        for path, value in functions.items()
+        if ">>>" not in (inspect.getdoc(value) or "") and path not in WITHOUT
+    ]
+    assert len(lacking) <= (1 - NEEDED[module]) * len(functions), lacking
+
+
+def test_functions_without_examples_are_there_and_have_none():
+    functions = {path: value for module in NEEDED for path, value in functions_of(module).items()}
+    for path in WITHOUT:
+        assert ">>>" not in (inspect.getdoc(functions[path]) or ""), path
