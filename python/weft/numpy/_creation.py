@@ -71,6 +71,13 @@ def array(
       DTypeError: for strings, objects and other values that are no numbers.
       ShapeError: if the sequences are nested irregularly.
       OverflowError: for a Python integer beyond the range of the dtype.
+
+    Examples:
+      >>> wnp.array([[1, 2], [3, 4]])
+      Array([[1, 2],
+             [3, 4]], dtype=int32)
+      >>> wnp.array([1, 2], dtype="float16", ndmin=2)
+      Array([[1., 2.]], dtype=float16)
     """
     if args:
         warn("array: pass copy, order and ndmin by keyword", DeprecationWarning)
@@ -91,7 +98,15 @@ def array(
 
 @can_be_split
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
-    """As `array`, but an array that has the dtype already is returned as it is."""
+    """As `array`, but an array that has the dtype already is returned as it is.
+
+    Examples:
+      >>> x = wnp.array([1, 2])
+      >>> wnp.asarray(x) is x
+      True
+      >>> wnp.asarray(x, dtype="float32")
+      Array([1., 2.], dtype=float32)
+    """
     return array(a, dtype, copy=bool(copy), order=order, device=device)
 
 
@@ -235,6 +250,11 @@ def copy(a, order=None):
     """A copy of an array, which outlives the donation or deletion of the original.
 
     `order` is ignored but for "K" and "C", which it must be. OperandError (a TypeError) for lists.
+
+    Examples:
+      >>> x = wnp.array([1, 2])
+      >>> wnp.copy(x) is x
+      False
     """
     if not isinstance(a, np.ndarray):
         _core.typeof(a)
@@ -246,6 +266,10 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
 
     `dtype` is that of the elements, of which `count` are read, all if it is -1, from byte `offset`
     on. Elements of 64 bits become such of 32 where these are off: the default is read as float64.
+
+    Examples:
+      >>> wnp.frombuffer(b"abc", dtype="uint8")
+      Array([97, 98, 99], dtype=uint8)
     """
     return array(np.frombuffer(buffer, np.dtype(dtype), count, offset))
 
@@ -260,6 +284,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
     Raises OperandError if `x` has no `__dlpack__`, DTypeError for a dtype that weft does not have,
     AttributeValueError for copy=False where the memory cannot be shared.
+
+    Examples:
+      >>> wnp.from_dlpack(np.arange(3.0, dtype="float32"))
+      Array([0., 1., 2.], dtype=float32)
     """
     from weft.runtime.buffers import from_dlpack as share
 
@@ -276,6 +304,11 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
       dtype: dtype of the result; else that of `fill_value`, weak for a Python number.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.full((2, 3), 7)
+      Array([[7, 7, 7],
+             [7, 7, 7]], dtype=int32, weak_type=True)
     """
     shape = static_shape(shape, "full")
     if dtype is not None:
@@ -309,6 +342,11 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of zeros; float32 (or float64, where enabled) unless `dtype` is given.
 
     For the other arguments see `full`.
+
+    Examples:
+      >>> wnp.zeros((2, 3), dtype="int32")
+      Array([[0, 0, 0],
+             [0, 0, 0]], dtype=int32)
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "zeros")
     return placed(_filled(static_shape(shape, "zeros"), 0, dtype, False), device)
@@ -319,6 +357,10 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """An array of ones; float32 (or float64, where enabled) unless `dtype` is given.
 
     For the other arguments see `full`.
+
+    Examples:
+      >>> wnp.ones(3)
+      Array([1., 1., 1.], dtype=float32)
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "ones")
     return placed(_filled(static_shape(shape, "ones"), 1, dtype, False), device)
@@ -326,7 +368,12 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
 
 @can_be_split
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
-    """An array of unspecified values (zeros); see `zeros`."""
+    """An array of unspecified values (zeros); see `zeros`.
+
+    Examples:
+      >>> wnp.empty((2, 3)).shape
+      (2, 3)
+    """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "empty")
     return placed(_filled(static_shape(shape, "empty"), 0, dtype, False), device)
 
@@ -347,7 +394,12 @@ def _like(function, a, fill_value, dtype, shape, device):
 
 @can_be_split
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """As `full`, with the shape and dtype of `a` where they are not given."""
+    """As `full`, with the shape and dtype of `a` where they are not given.
+
+    Examples:
+      >>> wnp.full_like(wnp.array([1.5, 2.5]), 7)
+      Array([7., 7.], dtype=float32)
+    """
     return _like("full_like", a, fill_value, dtype, shape, device)
 
 
@@ -357,6 +409,11 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 
     `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
     PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.zeros_like(wnp.array([[1, 2], [3, 4]]))
+      Array([[0, 0],
+             [0, 0]], dtype=int32)
     """
     return _like("zeros_like", a, 0, dtype, shape, device)
 
@@ -367,6 +424,10 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 
     `device` is where the result is to be; `out_sharding` is None, or how the result is split, a
     PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.ones_like(wnp.array([1, 2]), dtype=bool)
+      Array([ True,  True], dtype=bool)
     """
     return _like("ones_like", a, 1, dtype, shape, device)
 
@@ -375,6 +436,10 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """An array of unspecified values (zeros) of the shape and dtype of `prototype`.
 
     `device` is where the result is to be.
+
+    Examples:
+      >>> wnp.empty_like(wnp.array([1.5, 2.5])).dtype
+      dtype('float32')
     """
     return _like("empty_like", prototype, 0, dtype, shape, device)
 
@@ -402,6 +467,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
       dtype: dtype of the result; else that which the arguments promote to.
       device: where the result is to be: one of `weft.devices()`, or None for the default one.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.arange(3)
+      Array([0, 1, 2], dtype=int32)
+      >>> wnp.arange(1, 2, 0.25)
+      Array([1.  , 1.25, 1.5 , 1.75], dtype=float32)
     """
     return placed(_arange(start, stop, step, dtype), device)
 
@@ -461,6 +532,15 @@ def indices(dimensions, dtype=None, sparse=False):
     that broadcast to `dimensions`.
 
     `dtype` is that of the result, the default integer dtype if None.
+
+    Examples:
+      >>> rows, columns = wnp.indices((2, 3))
+      >>> rows
+      Array([[0, 0, 0],
+             [1, 1, 1]], dtype=int32)
+      >>> columns
+      Array([[0, 1, 2],
+             [0, 1, 2]], dtype=int32)
     """
     shape = static_shape(dimensions, "indices")
     dtype = default_int() if dtype is None else requested_dtype(dtype, "indices")
@@ -479,36 +559,67 @@ def iscomplexobj(x):
     """Whether the dtype of `x` is complex: its own, or that of the array that NumPy makes of it.
 
     A scalar type (`weft.numpy.complex64`) is one that has a dtype.
+
+    Examples:
+      >>> wnp.iscomplexobj(wnp.array([1 + 0j]))
+      True
     """
     dtype = getattr(x, "dtype", None)
     return is_complex(dtype) if isinstance(dtype, np.dtype) else np.iscomplexobj(x)
 
 
 def isrealobj(x):
-    """Whether the dtype of `x` is not complex."""
+    """Whether the dtype of `x` is not complex.
+
+    Examples:
+      >>> wnp.isrealobj(wnp.array([1 + 0j]))
+      False
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element):
-    """Whether `element` is a number, or an array without axes."""
+    """Whether `element` is a number, or an array without axes.
+
+    Examples:
+      >>> wnp.isscalar(3.0), wnp.isscalar(wnp.array(3.0)), wnp.isscalar(wnp.array([3.0]))
+      (True, True, False)
+    """
     if isinstance(element, np.ndarray) or _is_array(type(element)):
         return ndim(element) == 0
     return np.isscalar(element)
 
 
 def shape(a):
-    """The sizes of the axes of an array, or of nested sequences; other objects have no axes."""
+    """The sizes of the axes of an array, or of nested sequences; other objects have no axes.
+
+    Examples:
+      >>> wnp.shape(wnp.zeros((2, 3)))
+      (2, 3)
+    """
     is_array = isinstance(a, (_core.Array, _core.Tracer)) or hasattr(a, "__jax_array__")
     return type_of(a)[0] if is_array else np.shape(a)
 
 
 def ndim(a):
-    """The number of axes of an array, or of nested sequences."""
+    """The number of axes of an array, or of nested sequences.
+
+    Examples:
+      >>> wnp.ndim(wnp.zeros((2, 3)))
+      2
+    """
     return len(shape(a))
 
 
 def size(a, axis=None):
-    """The number of elements of an array, or along an axis or several."""
+    """The number of elements of an array, or along an axis or several.
+
+    Examples:
+      >>> wnp.size(wnp.zeros((2, 3)))
+      6
+      >>> wnp.size(wnp.zeros((2, 3)), axis=1)
+      3
+    """
     sizes = shape(a)
     if axis is None:
         return math.prod(sizes)

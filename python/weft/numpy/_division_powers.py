@@ -28,6 +28,10 @@ def floor_divide(x1, x2, /):
     Infinities and zeros are as the Python array API standard has them: the sign is that of the
     quotient, the quotient of an infinity is infinite, and that of a finite number by an infinity
     is a zero.
+
+    Examples:
+      >>> wnp.floor_divide(wnp.array([7, -7]), 2)
+      Array([ 3, -4], dtype=int32)
     """
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
@@ -37,6 +41,10 @@ def remainder(x1, x2, /):
     """x1 - x2 * floor(x1 / x2): the remainder that has the sign of x2. Also called `mod`.
 
     It is NaN for a float divided by zero, and 0 for an integer. A zero has the sign of x2 too.
+
+    Examples:
+      >>> wnp.remainder(wnp.array([7, -7]), 3)
+      Array([1, 2], dtype=int32)
     """
     return _floor_remainder("remainder", *u.as_numbers(x1, x2))
 
@@ -46,14 +54,24 @@ mod = remainder
 
 @composite(exact_ints=True)
 def divmod(x1, x2, /):
-    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
+    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`.
+
+    Examples:
+      >>> wnp.divmod(wnp.array([7, -7]), 2)
+      (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
     x1, x2 = u.as_numbers(x1, x2)
     return _floor_quotient("divmod", x1, x2), _floor_remainder("divmod", x1, x2)
 
 
 @composite(exact_ints=True)
 def fmod(x1, x2, /):
-    """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero."""
+    """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero.
+
+    Examples:
+      >>> wnp.fmod(wnp.array([7, -7]), 3)
+      Array([ 1, -1], dtype=int32)
+    """
     x1, x2 = u.as_numbers(x1, x2)
     return _remainder("fmod", x1, x2)[0]
 
@@ -119,6 +137,12 @@ def power(x1, x2, /):
     base; a negative one needs a floating-point base. For arrays of integers the result is an
     integer, which wraps around, and is rounded towards zero where an exponent is negative (0 for a
     zero base).
+
+    Examples:
+      >>> wnp.power(wnp.array([2, 3]), 3)
+      Array([ 8, 27], dtype=int32)
+      >>> wnp.power(2.0, wnp.array([-1.0, 0.5])).round(3)
+      Array([0.5  , 1.414], dtype=float32)
     """
     exponent = _known_integer(x2)
     if exponent is not None and -(2**31) < exponent < 2**31:
@@ -154,7 +178,7 @@ def _integer_power(x, y):
     return _core.bind("integer_pow", x, y=y)
 
 
-_pow = u._float("pow", "power", "x1 to the power x2.", 2)
+_pow = u._float("pow", "power", "x1 to the power x2.", count=2)
 
 
 @composite
@@ -186,14 +210,24 @@ def _odd(x):
 
 
 def float_power(x, y, /):
-    """x to the power y as a float or complex number, also for integers."""
+    """x to the power y as a float or complex number, also for integers.
+
+    Examples:
+      >>> wnp.float_power(wnp.array([2, 4]), -1)
+      Array([0.5 , 0.25], dtype=float32)
+    """
     _core.result_type(x, y)  # strict promotion forbids some
     return _pow(x, y)
 
 
 @composite
 def reciprocal(x, /):
-    """1 / x, as a float also for integers."""
+    """1 / x, as a float also for integers.
+
+    Examples:
+      >>> wnp.reciprocal(wnp.array([2.0, 4.0]))
+      Array([0.5 , 0.25], dtype=float32)
+    """
     return _core.bind("integer_pow", *_core.promote_dtypes_inexact(x), y=-1)
 
 
@@ -208,13 +242,23 @@ def _scaled(x, factor):
 
 @composite
 def deg2rad(x, /):
-    """Degrees to radians. Integers become floats."""
+    """Degrees to radians. Integers become floats.
+
+    Examples:
+      >>> wnp.deg2rad(wnp.array([0.0, 180.0])).round(3)
+      Array([0.   , 3.142], dtype=float32)
+    """
     return _scaled(x, math.pi / 180)
 
 
 @composite
 def rad2deg(x, /):
-    """Radians to degrees. Integers become floats."""
+    """Radians to degrees. Integers become floats.
+
+    Examples:
+      >>> wnp.rad2deg(wnp.array([0.0, np.pi])).round(3)
+      Array([  0., 180.], dtype=float32)
+    """
     return _scaled(x, 180 / math.pi)
 
 
@@ -223,13 +267,23 @@ radians, degrees = deg2rad, rad2deg
 
 @composite
 def log2(x, /):
-    """Logarithm to base 2."""
+    """Logarithm to base 2.
+
+    Examples:
+      >>> wnp.log2(wnp.array([1, 8])).round(3)
+      Array([0., 3.], dtype=float32)
+    """
     return _scaled_log(x, u.divide, math.log(2))
 
 
 @composite
 def log10(x, /):
-    """Logarithm to base 10."""
+    """Logarithm to base 10.
+
+    Examples:
+      >>> wnp.log10(wnp.array([0.1, 1000.0])).round(3)
+      Array([-1.,  3.], dtype=float32)
+    """
     return _scaled_log(x, u.multiply, 1 / math.log(10))
 
 
@@ -245,13 +299,23 @@ def _scaled_log(x, scale, factor):
 @composite
 def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value,
-    NaN where the greater one is infinite."""
+    NaN where the greater one is infinite.
+
+    Examples:
+      >>> wnp.logaddexp(wnp.array([0.0, 100.0]), 0.0).round(3)
+      Array([  0.693, 100.   ], dtype=float32)
+    """
     return _log_of_sum(x1, x2, u.exp, u.log1p, math.pi)
 
 
 @composite
 def logaddexp2(x1, x2, /):
-    """log2(2**x1 + 2**x2), computed without overflow; of complex numbers the principal value."""
+    """log2(2**x1 + 2**x2), computed without overflow; of complex numbers the principal value.
+
+    Examples:
+      >>> wnp.logaddexp2(wnp.array([3.0, 1000.0]), 3.0).round(3)
+      Array([   4., 1000.], dtype=float32)
+    """
     scale = 1 / math.log(2)
     total = _log_of_sum(x1, x2, u.exp2, lambda x: u.multiply(u.log1p(x), scale), math.pi * scale)
     return _strong_unless_number(total)
@@ -285,6 +349,10 @@ def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite.
 
     Raises AttributeValueError (a ValueError) for complex numbers.
+
+    Examples:
+      >>> wnp.hypot(wnp.array([3.0, 5.0]), wnp.array([4.0, 12.0])).round(3)
+      Array([ 5., 13.], dtype=float32)
     """
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise AttributeValueError("[hypot] expected real arrays; got complex ones")
@@ -306,7 +374,12 @@ def hypot(x1, x2, /):
 
 @composite
 def sinc(x, /):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """sin(pi x) / (pi x), and 1 at 0.
+
+    Examples:
+      >>> wnp.sinc(wnp.array([0.0, 0.5])).round(3)
+      Array([1.   , 0.637], dtype=float32)
+    """
     (x,) = _core.promote_dtypes_inexact(x)
     # The Taylor series, whose derivatives near 0 have all their digits.
     near = u.less(u.absolute(x), 0.25)
@@ -328,7 +401,12 @@ def sinc(x, /):
 
 @composite
 def heaviside(x1, x2, /):
-    """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN."""
+    """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN.
+
+    Examples:
+      >>> wnp.heaviside(wnp.array([-2.0, 0.0, 3.0]), 0.5)
+      Array([0. , 0.5, 1. ], dtype=float32)
+    """
     require_real("heaviside", x1, x2)
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     weak = ndim_of(x1) == 0 and _core.typeof(x1)[2]  # as in jax
@@ -339,13 +417,23 @@ def heaviside(x1, x2, /):
 
 @composite(exact_ints=True)
 def fmax(x1, x2):
-    """The greater of x1 and x2, ignoring a NaN if the other is a number."""
+    """The greater of x1 and x2, ignoring a NaN if the other is a number.
+
+    Examples:
+      >>> wnp.fmax(wnp.array([1.0, np.nan]), 0.0)
+      Array([1., 0.], dtype=float32)
+    """
     x1, x2 = _core.promote_dtypes(x1, x2)
     return choose(u.logical_or(u.greater(x1, x2), u.isnan(x2)), x1, x2)
 
 
 @composite(exact_ints=True)
 def fmin(x1, x2):
-    """The smaller of x1 and x2, ignoring a NaN if the other is a number."""
+    """The smaller of x1 and x2, ignoring a NaN if the other is a number.
+
+    Examples:
+      >>> wnp.fmin(wnp.array([1.0, np.nan]), 0.0)
+      Array([0., 0.], dtype=float32)
+    """
     x1, x2 = _core.promote_dtypes(x1, x2)
     return choose(u.logical_or(u.less(x1, x2), u.isnan(x2)), x1, x2)

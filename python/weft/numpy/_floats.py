@@ -33,7 +33,12 @@ _INT32, _FLOAT32 = np.dtype("int32"), np.dtype("float32")
 
 @composite
 def rint(x, /):
-    """Nearest integer as a float; halfway cases go to the even one."""
+    """Nearest integer as a float; halfway cases go to the even one.
+
+    Examples:
+      >>> wnp.rint(wnp.array([0.5, 1.5, 1.6]))
+      Array([0., 2., 2.], dtype=float32)
+    """
     return _round_even(x if is_inexact(dtype_of(x)) else _core.astype(x, float))
 
 
@@ -53,6 +58,12 @@ def round(a, decimals=0, out=None):
 
     Raises NotImplementedError for `out`, AttributeValueError (a ValueError) for bools, DTypeError
     for random keys.
+
+    Examples:
+      >>> wnp.round(wnp.array([0.5, 1.5, 1.6]))
+      Array([0., 2., 2.], dtype=float32)
+      >>> wnp.round(wnp.array([1234, 5678]), -2)
+      Array([1200, 5700], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("[round] arrays are immutable: out must be None")
@@ -104,7 +115,12 @@ def _round_integer(a, *, unit):
 
 
 def trunc(x):
-    """The integer part, rounding towards zero, as a float; integers are returned unchanged."""
+    """The integer part, rounding towards zero, as a float; integers are returned unchanged.
+
+    Examples:
+      >>> wnp.trunc(wnp.array([1.7, -1.7]))
+      Array([ 1., -1.], dtype=float32)
+    """
     require_real("trunc", x)
     return _trunc(x) if is_float(dtype_of(x)) else u.unrounded(x, "trunc")
 
@@ -122,6 +138,10 @@ def modf(x, /, out=None):
     """The pair (fractional part, integer part), both floats with the sign of x.
 
     Infinities have no fraction: it is NaN. `out` must be None.
+
+    Examples:
+      >>> wnp.modf(wnp.array([2.5, -1.25]))
+      (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -1.], dtype=float32))
     """
     reject_out("modf", out)
     require_real("modf", x)
@@ -131,7 +151,12 @@ def modf(x, /, out=None):
 
 
 def isinf(x, /):
-    """Whether each element is infinite (for complex x: either of its parts)."""
+    """Whether each element is infinite (for complex x: either of its parts).
+
+    Examples:
+      >>> wnp.isinf(wnp.array([np.inf, -np.inf, np.nan]))
+      Array([ True,  True, False], dtype=bool)
+    """
     shape, dtype, _ = _core.typeof(x)
     return strong(_isinf(x)) if _has_infinity(dtype) else _core.broadcast_to(False, shape)
 
@@ -148,13 +173,23 @@ def _isinf(x):
 
 
 def isposinf(x, /, out=None):
-    """Whether each element is positive infinity; `out` must be None."""
+    """Whether each element is positive infinity; `out` must be None.
+
+    Examples:
+      >>> wnp.isposinf(wnp.array([np.inf, -np.inf, np.nan]))
+      Array([ True, False, False], dtype=bool)
+    """
     reject_out("isposinf", out)
     return _equals_float("isposinf", x, math.inf)
 
 
 def isneginf(x, /, out=None):
-    """Whether each element is negative infinity; `out` must be None."""
+    """Whether each element is negative infinity; `out` must be None.
+
+    Examples:
+      >>> wnp.isneginf(wnp.array([np.inf, -np.inf, np.nan]))
+      Array([False,  True, False], dtype=bool)
+    """
     reject_out("isneginf", out)
     return _equals_float("isneginf", x, -math.inf)
 
@@ -172,13 +207,23 @@ def _equals_float(function, x, value):
 
 @composite
 def isreal(x):
-    """Whether the imaginary part of each element is zero."""
+    """Whether the imaginary part of each element is zero.
+
+    Examples:
+      >>> wnp.isreal(wnp.array([1 + 2j, 3 + 0j]))
+      Array([False,  True], dtype=bool)
+    """
     return _of_scalars_weak(x, u.equal(u.imag(x), 0))
 
 
 @composite
 def iscomplex(x):
-    """Whether the imaginary part of each element is not zero."""
+    """Whether the imaginary part of each element is not zero.
+
+    Examples:
+      >>> wnp.iscomplex(wnp.array([1 + 2j, 3 + 0j]))
+      Array([ True, False], dtype=bool)
+    """
     return _of_scalars_weak(x, u.not_equal(u.imag(x), 0))
 
 
@@ -191,6 +236,10 @@ def angle(z, deg=False):
     """Angle of complex numbers in the plane, in radians or with `deg` in degrees.
 
     Real numbers have angle 0, or pi if they are negative.
+
+    Examples:
+      >>> wnp.angle(wnp.array([1.0, 1j]), deg=True)
+      Array([ 0., 90.], dtype=float32)
     """
     return _angle(z, deg=bool(deg))
 
@@ -205,7 +254,12 @@ def _angle(z, *, deg):
 
 
 def sign(x, /):
-    """-1, 0 or 1 as x is, and 0 also for -0.0; x / abs(x) for complex numbers."""
+    """-1, 0 or 1 as x is, and 0 also for -0.0; x / abs(x) for complex numbers.
+
+    Examples:
+      >>> wnp.sign(wnp.array([-2.5, 0.0, 3.0]))
+      Array([-1.,  0.,  1.], dtype=float32)
+    """
     return _sign(x) if is_inexact(dtype_of(x)) else u.sign(x)
 
 
@@ -215,7 +269,12 @@ def _sign(x):
 
 
 def signbit(x, /):
-    """Whether the sign bit of each element is set: true for negative numbers and -0.0."""
+    """Whether the sign bit of each element is set: true for negative numbers and -0.0.
+
+    Examples:
+      >>> wnp.signbit(wnp.array([-1.0, -0.0, 0.0]))
+      Array([ True,  True, False], dtype=bool)
+    """
     require_real("signbit", x)
     shape, dtype, _ = _core.typeof(x)
     if is_float(dtype) and lowest_value(dtype) < 0:
@@ -242,7 +301,12 @@ def _signbit(x):
 
 @composite
 def copysign(x1, x2, /):
-    """abs(x1) with the sign of x2, as a float."""
+    """abs(x1) with the sign of x2, as a float.
+
+    Examples:
+      >>> wnp.copysign(wnp.array([1.0, 2.0]), wnp.array([-0.0, 5.0]))
+      Array([-1.,  2.], dtype=float32)
+    """
     require_real("copysign", x1, x2)
     x1, x2 = _core.promote_dtypes_inexact(x1, x2)
     magnitude = u.absolute(x1)
@@ -254,6 +318,10 @@ def frexp(x, /):
     """Mantissa in 0.5..1 (in absolute value) and exponent: x = mantissa * 2**exponent.
 
     The exponent is int32; it is 0 for 0, infinities and NaN, which are their own mantissa.
+
+    Examples:
+      >>> wnp.frexp(wnp.array([8.0, 0.75]))
+      (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
     """
     require_real("frexp", x)
     (x,) = _core.promote_dtypes_inexact(x)
@@ -285,6 +353,10 @@ def ldexp(x1, x2, /):
     """x1 * 2**x2, for an array of integers x2, as a float.
 
     Raises AttributeValueError (a ValueError) for exponents that are no integers.
+
+    Examples:
+      >>> wnp.ldexp(wnp.array([1.0, 0.75]), wnp.array([3, 2]))
+      Array([8., 3.], dtype=float32)
     """
     require_real("ldexp", x1)
     if is_inexact(dtype_of(x2)):
@@ -309,7 +381,12 @@ def ldexp(x1, x2, /):
 
 @composite
 def spacing(x, /):
-    """Distance from x to the next float away from zero, with the sign of x."""
+    """Distance from x to the next float away from zero, with the sign of x.
+
+    Examples:
+      >>> wnp.spacing(wnp.array([1.0, 2.0])) / wnp.finfo("float32").eps
+      Array([1., 2.], dtype=float32)
+    """
     _refuse_complex("spacing", x)
     (x,) = _core.promote_dtypes_inexact(x)
     following = u.nextafter(x, copysign(math.inf, x))

@@ -82,6 +82,13 @@ def concatenate(arrays, axis=0, dtype=None):
       dtype: dtype of the result.
 
     Raises ShapeError for arrays without axes, or of shapes that differ elsewhere.
+
+    Examples:
+      >>> wnp.concatenate([wnp.array([[1, 2]]), wnp.array([[3, 4]])])
+      Array([[1, 2],
+             [3, 4]], dtype=int32)
+      >>> wnp.concatenate([wnp.array([[1, 2]]), wnp.array([[3, 4]])], axis=1)
+      Array([[1, 2, 3, 4]], dtype=int32)
     """
     arrays = _at_least_one(arrays, "concatenate", axis)
     if axis is None:
@@ -93,7 +100,12 @@ def concatenate(arrays, axis=0, dtype=None):
 
 
 def concat(arrays, /, *, axis=0):
-    """Joins arrays along an axis; None joins the flattened arrays. See `concatenate`."""
+    """Joins arrays along an axis; None joins the flattened arrays. See `concatenate`.
+
+    Examples:
+      >>> wnp.concat([wnp.array([1, 2]), wnp.array([3.5])])
+      Array([1. , 2. , 3.5], dtype=float32)
+    """
     return concatenate(arrays, axis)
 
 
@@ -110,6 +122,11 @@ def stack(arrays, axis=0, out=None, dtype=None):
 
     `dtype` is that of the result, by default what the arrays promote to. Raises NotImplementedError
     for `out`, ShapeError for shapes that differ.
+
+    Examples:
+      >>> wnp.stack([wnp.array([1, 2]), wnp.array([3, 4])], axis=1)
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("[stack] arrays are immutable: out must be None")
@@ -129,6 +146,12 @@ def vstack(tup, dtype=None):
     """Joins arrays along the first of at least two axes; vectors become rows.
 
     `dtype` is that of the result, by default what the arrays promote to.
+
+    Examples:
+      >>> wnp.vstack([wnp.array([1, 2]), wnp.array([[3, 4], [5, 6]])])
+      Array([[1, 2],
+             [3, 4],
+             [5, 6]], dtype=int32)
     """
     return _join("vstack", _at_least_one(tup, "vstack"), _as_rows, 0, dtype)
 
@@ -141,6 +164,10 @@ def hstack(tup, dtype=None):
     """Joins arrays along the second axis, vectors along their only one.
 
     `dtype` is that of the result, by default what the arrays promote to.
+
+    Examples:
+      >>> wnp.hstack([wnp.array([1, 2]), wnp.array([3])])
+      Array([1, 2, 3], dtype=int32)
     """
     arrays = _at_least_one(tup, "hstack")
     return _join("hstack", arrays, _as_vectors, 0 if ndim_of(arrays[0]) <= 1 else 1, dtype)
@@ -154,6 +181,11 @@ def dstack(tup, dtype=None):
     """Joins arrays along the third of at least three axes; see `atleast_3d`.
 
     `dtype` is that of the result, by default what the arrays promote to.
+
+    Examples:
+      >>> wnp.dstack([wnp.array([1, 2]), wnp.array([3, 4])])
+      Array([[[1, 3],
+              [2, 4]]], dtype=int32)
     """
     return _join("dstack", _at_least_one(tup, "dstack"), _as_planes, 2, dtype)
 
@@ -163,7 +195,13 @@ def _as_planes(x, _):
 
 
 def column_stack(tup):
-    """Joins arrays along the second axis; vectors become columns."""
+    """Joins arrays along the second axis; vectors become columns.
+
+    Examples:
+      >>> wnp.column_stack([wnp.array([1, 2]), wnp.array([3, 4])])
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
+    """
     return _join("column_stack", _at_least_one(tup, "column_stack"), _as_columns, 1, None)
 
 
@@ -172,14 +210,24 @@ def _as_columns(x, _):
 
 
 def append(arr, values, axis=None):
-    """`values` joined to the end of `arr` along an axis; None joins the flattened arrays."""
+    """`values` joined to the end of `arr` along an axis; None joins the flattened arrays.
+
+    Examples:
+      >>> wnp.append(wnp.array([[1, 2], [3, 4]]), 5)
+      Array([1, 2, 3, 4, 5], dtype=int32)
+    """
     if axis is None:
         return _join("append", (arr, values), _raveled, 0, None)
     return concatenate((arr, values), axis)
 
 
 def unstack(x, /, *, axis=0):
-    """The slices of an array along an axis, each without the axis, as a tuple."""
+    """The slices of an array along an axis, each without the axis, as a tuple.
+
+    Examples:
+      >>> wnp.unstack(wnp.array([[1, 2], [3, 4]]), axis=1)
+      (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
+    """
     axis = normalize_axis(axis, ndim_of(x), "unstack")
     return tuple(_unstacked(x, axis=axis))
 
@@ -197,27 +245,53 @@ def split(ary, indices_or_sections, axis=0):
       indices_or_sections: the number of pieces, which must divide the size of the axis; or the
         positions at which to cut.
       axis: the axis.
+
+    Examples:
+      >>> wnp.split(wnp.arange(6), 3)
+      [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32), Array([4, 5], dtype=int32)]
+      >>> wnp.split(wnp.arange(6), [1, 5])
+      [Array([0], dtype=int32), Array([1, 2, 3, 4], dtype=int32), Array([5], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis)
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """As `split`, but the number of pieces need not divide the size: the first ones are longer."""
+    """As `split`, but the number of pieces need not divide the size: the first ones are longer.
+
+    Examples:
+      >>> wnp.array_split(wnp.arange(5), 2)
+      [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis)
 
 
 def vsplit(ary, indices_or_sections):
-    """`split` along the first axis."""
+    """`split` along the first axis.
+
+    Examples:
+      >>> [part.shape for part in wnp.vsplit(wnp.zeros((4, 6)), 2)]
+      [(2, 6), (2, 6)]
+    """
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
 def hsplit(ary, indices_or_sections):
-    """`split` along the second axis, or the only one."""
+    """`split` along the second axis, or the only one.
+
+    Examples:
+      >>> [part.shape for part in wnp.hsplit(wnp.zeros((4, 6)), 2)]
+      [(4, 3), (4, 3)]
+    """
     return _split("hsplit", ary, indices_or_sections, 0 if ndim_of(ary) == 1 else 1)
 
 
 def dsplit(ary, indices_or_sections):
-    """`split` along the third axis."""
+    """`split` along the third axis.
+
+    Examples:
+      >>> [part.shape for part in wnp.dsplit(wnp.zeros((4, 6, 8)), 2)]
+      [(4, 6, 4), (4, 6, 4)]
+    """
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
@@ -260,6 +334,11 @@ def tile(A, reps):
     """The array repeated `reps[i]` times along axis i.
 
     If one of the array and `reps` has fewer axes, it is extended with ones in front.
+
+    Examples:
+      >>> wnp.tile(wnp.array([1, 2]), (2, 2))
+      Array([[1, 2, 1, 2],
+             [1, 2, 1, 2]], dtype=int32)
     """
     reps = static_ints(reps, "tile", "reps")
     rank = max(len(reps), ndim_of(A))
@@ -285,6 +364,12 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
 
     Raises:
       ConcretizationTypeError: for traced repeats without `total_repeat_length`.
+
+    Examples:
+      >>> wnp.repeat(wnp.array([1, 2]), 3)
+      Array([1, 1, 1, 2, 2, 2], dtype=int32)
+      >>> wnp.repeat(wnp.array([1, 2]), wnp.array([1, 3]))
+      Array([1, 2, 2, 2], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -361,17 +446,38 @@ def _repeat_equally(a, count, axis):
 
 
 def flip(m, axis=None):
-    """The elements in reverse order along an axis, several, or all of them."""
+    """The elements in reverse order along an axis, several, or all of them.
+
+    Examples:
+      >>> wnp.flip(wnp.array([[1, 2], [3, 4]]))
+      Array([[4, 3],
+             [2, 1]], dtype=int32)
+      >>> wnp.flip(wnp.array([[1, 2], [3, 4]]), axis=0)
+      Array([[3, 4],
+             [1, 2]], dtype=int32)
+    """
     return lax_shape.rev(m, normalize_axes(axis, ndim_of(m), "flip"))
 
 
 def flipud(m):
-    """`flip` along the first axis."""
+    """`flip` along the first axis.
+
+    Examples:
+      >>> wnp.flipud(wnp.array([[1, 2], [3, 4]]))
+      Array([[3, 4],
+             [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
 def fliplr(m):
-    """`flip` along the second axis."""
+    """`flip` along the second axis.
+
+    Examples:
+      >>> wnp.fliplr(wnp.array([[1, 2], [3, 4]]))
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
@@ -380,6 +486,11 @@ def rot90(m, k=1, axes=(0, 1)):
     second.
 
     Raises AttributeValueError (a ValueError) for other than two axes.
+
+    Examples:
+      >>> wnp.rot90(wnp.array([[1, 2], [3, 4]]))
+      Array([[2, 4],
+             [1, 3]], dtype=int32)
     """
     axes = normalize_axes(axes, ndim_of(m), "rot90")
     if len(axes) != 2:
@@ -409,6 +520,10 @@ def roll(a, shift, axis=None):
       axis: an axis or several; None rolls the flattened array and restores the shape.
 
     Raises AttributeValueError (a ValueError) for as many shifts as there are no axes.
+
+    Examples:
+      >>> wnp.roll(wnp.arange(5), 2)
+      Array([3, 4, 0, 1, 2], dtype=int32)
     """
     is_array = not isinstance(shift, (tuple, list)) and ndim_of(shift) == 1
     if not is_array and not isinstance(shift, (tuple, list)) and ndim_of(shift):
@@ -463,7 +578,13 @@ def _roll_dynamic(a, shift, *, axis):
 
 
 def resize(a, new_shape):
-    """The elements in row-major order, repeated or cut off as needed, in a new shape."""
+    """The elements in row-major order, repeated or cut off as needed, in a new shape.
+
+    Examples:
+      >>> wnp.resize(wnp.array([1, 2, 3]), (2, 4))
+      Array([[1, 2, 3, 1],
+             [2, 3, 1, 2]], dtype=int32)
+    """
     shape = static_ints(new_shape, "resize", "the shape")
     wanted, present = math.prod(shape), math.prod(shape_of(a))
     if present == 0:

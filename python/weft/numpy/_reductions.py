@@ -178,6 +178,12 @@ def sum(
       initial: scalar to be added.
       where: bool array that broadcasts to `a`; elements where it is false are left out.
       promote_integers: whether integers narrower than the default dtype are widened to it.
+
+    Examples:
+      >>> wnp.sum(wnp.array([[1, 2], [3, 4]]), axis=0)
+      Array([4, 6], dtype=int32)
+      >>> wnp.sum(wnp.array([True, True, False]))
+      Array(2, dtype=int32)
     """
     reject_out("sum", out)
     dtype = sum_dtype("sum", a, dtype, promote_integers)
@@ -195,7 +201,12 @@ def prod(
     where=None,
     promote_integers=True,
 ):
-    """Product of the elements along axes; for the arguments see `sum`."""
+    """Product of the elements along axes; for the arguments see `sum`.
+
+    Examples:
+      >>> wnp.prod(wnp.array([[1, 2], [3, 4]]), axis=1)
+      Array([ 2, 12], dtype=int32)
+    """
     reject_out("prod", out)
     dtype = sum_dtype("prod", a, dtype, promote_integers)
     return _reduce("prod", a, axis, dtype, keepdims, where, initial)
@@ -231,13 +242,25 @@ def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
       keepdims: whether the reduced axes stay, with size 1.
       initial: least value of the result; needed for axes of size 0 and with `where`.
       where: mask that broadcasts to `a`; elements where it is false are left out.
+
+    Examples:
+      >>> wnp.max(wnp.array([[1, 5], [3, 4]]), axis=1)
+      Array([5, 4], dtype=int32)
+      >>> wnp.max(wnp.array([]), initial=0.0)
+      Array(0., dtype=float32)
     """
     return _extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @eager_entry(1, "axis", "keepdims")
 def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Smallest element along axes; NaN if there is one. For the arguments see `max`."""
+    """Smallest element along axes; NaN if there is one. For the arguments see `max`.
+
+    Examples:
+      >>> wnp.min(wnp.array([[1, 5], [3, 4]]), axis=1, keepdims=True)
+      Array([[1],
+             [3]], dtype=int32)
+    """
     return _extremum("min", a, axis, out, keepdims, initial, where)
 
 
@@ -254,6 +277,10 @@ def all(a, axis=None, out=None, keepdims=False, *, where=None):
       out: not supported, must be None.
       keepdims: whether the reduced axes stay, with size 1.
       where: mask that broadcasts to `a`; elements where it is false are left out.
+
+    Examples:
+      >>> wnp.all(wnp.array([[1, 0], [3, 4]]), axis=1)
+      Array([False,  True], dtype=bool)
     """
     reject_out("all", out)
     return _reduce("all", a, axis, np.dtype(bool), keepdims, where)
@@ -261,7 +288,12 @@ def all(a, axis=None, out=None, keepdims=False, *, where=None):
 
 @eager_entry(1, "axis", "keepdims")
 def any(a, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether any element along axes is true (not zero). For the arguments see `all`."""
+    """Whether any element along axes is true (not zero). For the arguments see `all`.
+
+    Examples:
+      >>> wnp.any(wnp.array([[1, 0], [0, 0]]), axis=1)
+      Array([ True, False], dtype=bool)
+    """
     reject_out("any", out)
     return _reduce("any", a, axis, np.dtype(bool), keepdims, where)
 
@@ -271,6 +303,10 @@ def count_nonzero(a, axis=None, keepdims=False):
     """Number of elements along axes that are not zero, as the default integer dtype.
 
     `axis` (one, several, or None for all) and `keepdims` are those of `sum`.
+
+    Examples:
+      >>> wnp.count_nonzero(wnp.array([[1, 0], [3, 4]]), axis=1)
+      Array([1, 2], dtype=int32)
     """
     axes = normalize_axes(axis, len(shape_of(a)), "count_nonzero")
     return _count_nonzero(a, axes=axes, keepdims=bool(keepdims))
@@ -286,6 +322,10 @@ def ptp(a, axis=None, out=None, keepdims=False):
     """Difference of the greatest and the smallest element along axes.
 
     `axis`, `out` and `keepdims` are those of `max`.
+
+    Examples:
+      >>> wnp.ptp(wnp.array([[1, 5], [3, 4]]), axis=1)
+      Array([4, 1], dtype=int32)
     """
     reject_out("ptp", out)
     if named_axes(axis)[0]:
@@ -308,6 +348,12 @@ def argmax(a, axis=None, out=None, keepdims=None):
       axis: the axis; None for the position in the flattened array.
       out: not supported, must be None.
       keepdims: whether the axis (or all axes) stays, with size 1.
+
+    Examples:
+      >>> wnp.argmax(wnp.array([[1, 5, 5], [9, 4, 0]]), axis=1)
+      Array([1, 0], dtype=int32)
+      >>> wnp.argmax(wnp.array([[1, 5, 5], [9, 4, 0]]))
+      Array(3, dtype=int32)
     """
     return _arg_extremum("argmax", a, axis, out, keepdims)
 
@@ -317,6 +363,10 @@ def argmin(a, axis=None, out=None, keepdims=None):
     """Position of the smallest element, the first of several; of a NaN if there is one.
 
     For the arguments see `argmax`.
+
+    Examples:
+      >>> wnp.argmin(wnp.array([[1, 5, 5], [9, 4, 0]]), axis=1)
+      Array([0, 2], dtype=int32)
     """
     return _arg_extremum("argmin", a, axis, out, keepdims)
 

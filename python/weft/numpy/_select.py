@@ -54,6 +54,11 @@ def select(condlist, choicelist, default=0):
       Array of the promoted dtype of choices and default, and of the broadcast shape.
 
     Raises AttributeValueError (a ValueError) for as many choices as there are no conditions.
+
+    Examples:
+      >>> x = wnp.arange(5)
+      >>> wnp.select([x < 2, x > 3], [x, 10 * x], default=-1)
+      Array([ 0,  1, -1, -1, 40], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise AttributeValueError(
@@ -115,6 +120,10 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
       a, b: arrays or numbers. Random keys are close if they are equal.
       rtol, atol: relative and absolute tolerance.
       equal_nan: whether NaN is close to NaN.
+
+    Examples:
+      >>> wnp.isclose(wnp.array([1.0, 1.1]), 1.000001)
+      Array([ True, False], dtype=bool)
     """
     return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
@@ -136,7 +145,12 @@ def _isclose(a, b, rtol, atol, *, equal_nan):
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements of `a` and `b` are close; see `isclose`. A bool array without axes."""
+    """Whether all elements of `a` and `b` are close; see `isclose`. A bool array without axes.
+
+    Examples:
+      >>> wnp.allclose(wnp.array([1.0, 1.1]), 1.000001)
+      Array(False, dtype=bool)
+    """
     return _allclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
@@ -153,6 +167,10 @@ def array_equal(a1, a2, equal_nan=False):
     """Whether two arrays have the same shape and equal elements. A bool array without axes.
 
     With `equal_nan`, NaN equals NaN. Lists are taken as arrays.
+
+    Examples:
+      >>> wnp.array_equal(wnp.array([1, 2]), wnp.array([[1, 2]]))
+      Array(False, dtype=bool)
     """
     a1, a2 = asarray(a1), asarray(a2)
     if _core.typeof(a1)[0] != _core.typeof(a2)[0]:
@@ -161,7 +179,12 @@ def array_equal(a1, a2, equal_nan=False):
 
 
 def array_equiv(a1, a2):
-    """Whether two arrays, or lists, are equal after broadcasting. A bool array without axes."""
+    """Whether two arrays, or lists, are equal after broadcasting. A bool array without axes.
+
+    Examples:
+      >>> wnp.array_equiv(wnp.array([1, 2]), wnp.array([[1, 2]]))
+      Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     try:
         common_shape([_core.typeof(a1)[0], _core.typeof(a2)[0]], "array_equiv")
@@ -186,6 +209,10 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
       copy: ignored, arrays never change.
       nan: value for NaN.
       posinf, neginf: values for the infinities; None for the largest and smallest finite number.
+
+    Examples:
+      >>> wnp.nan_to_num(wnp.array([1.0, np.nan, np.inf]), posinf=9.0)
+      Array([1., 0., 9.], dtype=float32)
     """
     if not is_inexact(dtype_of(x)):
         return _core.apart(x)

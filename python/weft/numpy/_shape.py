@@ -32,6 +32,14 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
     Raises NotImplementedError for order "A", AttributeValueError (a ValueError) for another one,
     ShapeError for a shape of another size.
+
+    Examples:
+      >>> wnp.reshape(wnp.arange(6), (2, -1))
+      Array([[0, 1, 2],
+             [3, 4, 5]], dtype=int32)
+      >>> wnp.reshape(wnp.arange(6), (2, 3), order="F")
+      Array([[0, 2, 4],
+             [1, 3, 5]], dtype=int32)
     """
     if order == "A":
         raise NotImplementedError("[reshape] expected order 'C' or 'F'; got 'A'")
@@ -73,6 +81,10 @@ def ravel(a, order="C", *, out_sharding=None):
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises NotImplementedError for orders "A" and "K".
+
+    Examples:
+      >>> wnp.ravel(wnp.array([[1, 2], [3, 4]]))
+      Array([1, 2, 3, 4], dtype=int32)
     """
     if order == "K":
         raise NotImplementedError("[ravel] expected order 'C' or 'F'; got 'K'")
@@ -83,6 +95,14 @@ def transpose(a, axes=None):
     """Reorders the axes: axis i of the result is axis `axes[i]` of `a`. None reverses them.
 
     Raises ShapeError for axes that are no permutation.
+
+    Examples:
+      >>> wnp.transpose(wnp.array([[1, 2, 3], [4, 5, 6]]))
+      Array([[1, 4],
+             [2, 5],
+             [3, 6]], dtype=int32)
+      >>> wnp.transpose(wnp.zeros((2, 3, 4)), (1, 2, 0)).shape
+      (3, 4, 2)
     """
     if axes is None:
         return _reversed_axes(a)
@@ -94,7 +114,12 @@ def transpose(a, axes=None):
 
 
 def permute_dims(a, /, axes):
-    """The axes in another order, as `axes` lists them."""
+    """The axes in another order, as `axes` lists them.
+
+    Examples:
+      >>> wnp.permute_dims(wnp.zeros((2, 3, 4)), (1, 2, 0)).shape
+      (3, 4, 2)
+    """
     return transpose(a, static_ints(axes, "permute_dims", "the axes"))
 
 
@@ -102,6 +127,10 @@ def matrix_transpose(x, /):
     """The last two axes exchanged.
 
     Raises ShapeError for fewer than two axes.
+
+    Examples:
+      >>> wnp.matrix_transpose(wnp.zeros((2, 3, 4))).shape
+      (2, 4, 3)
     """
     if ndim_of(x) < 2:
         raise ShapeError(f"[matrix_transpose] expected at least two axes; got {shape_of(x)}")
@@ -109,7 +138,12 @@ def matrix_transpose(x, /):
 
 
 def swapaxes(a, axis1, axis2):
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Examples:
+      >>> wnp.swapaxes(wnp.zeros((2, 3, 4)), 0, 2).shape
+      (4, 3, 2)
+    """
     ndim = ndim_of(a)
     order = list(range(ndim))
     i, j = normalize_axis(axis1, ndim, "swapaxes"), normalize_axis(axis2, ndim, "swapaxes")
@@ -121,6 +155,10 @@ def moveaxis(a, source, destination):
     """Moves axes to other places; the others keep their order.
 
     Raises AttributeValueError (a ValueError) for as many sources as there are no destinations.
+
+    Examples:
+      >>> wnp.moveaxis(wnp.zeros((2, 3, 4)), 0, -1).shape
+      (3, 4, 2)
     """
     ndim = ndim_of(a)
     source = normalize_axes(static_ints(source, "moveaxis", "source"), ndim, "moveaxis")
@@ -141,6 +179,10 @@ def rollaxis(a, axis, start=0):
     """Moves an axis back until it stands before the one at `start`.
 
     Raises AttributeValueError (a ValueError) for a start out of bounds.
+
+    Examples:
+      >>> wnp.rollaxis(wnp.zeros((2, 3, 4)), 2).shape
+      (4, 2, 3)
     """
     ndim = ndim_of(a)
     axis = normalize_axis(axis, ndim, "rollaxis")
@@ -155,6 +197,12 @@ def squeeze(a, axis=None):
     """Drops axes of size 1: those given, or all of them.
 
     `axis` names one or several; None is all that have size 1.
+
+    Examples:
+      >>> wnp.squeeze(wnp.zeros((1, 3, 1))).shape
+      (3,)
+      >>> wnp.squeeze(wnp.zeros((1, 3, 1)), axis=0).shape
+      (3, 1)
     """
     if axis is None:
         axis = [i for i, size in enumerate(shape_of(a)) if size == 1]
@@ -162,7 +210,12 @@ def squeeze(a, axis=None):
 
 
 def expand_dims(a, axis):
-    """Inserts axes of size 1, at the places `axis` of the result."""
+    """Inserts axes of size 1, at the places `axis` of the result.
+
+    Examples:
+      >>> wnp.expand_dims(wnp.zeros((2, 3)), (0, -1)).shape
+      (1, 2, 3, 1)
+    """
     return lax_shape.expand_dims(a, static_ints(axis, "expand_dims", "the axes"))
 
 
@@ -171,22 +224,44 @@ def broadcast_to(array, shape, *, out_sharding=None):
     """The array repeated along axes of size 1, and along new leading axes, to the given shape.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.broadcast_to(wnp.array([1, 2, 3]), (2, 3))
+      Array([[1, 2, 3],
+             [1, 2, 3]], dtype=int32)
     """
     return _core.broadcast_to(array, static_shape(shape, "broadcast_to"))
 
 
 def broadcast_arrays(*args):
-    """The arrays broadcast to their common shape, as a list. Dtypes are left as they are."""
+    """The arrays broadcast to their common shape, as a list. Dtypes are left as they are.
+
+    Examples:
+      >>> wnp.broadcast_arrays(wnp.array([1, 2]), wnp.array([[3], [4]]))
+      [Array([[1, 2],
+             [1, 2]], dtype=int32), Array([[3, 3],
+             [4, 4]], dtype=int32)]
+    """
     return list(_core.broadcast_arrays(*args))
 
 
 def atleast_1d(*arys):
-    """Each argument with at least one axis; a list if there are several."""
+    """Each argument with at least one axis; a list if there are several.
+
+    Examples:
+      >>> wnp.atleast_1d(3.0)
+      Array([3.], dtype=float32, weak_type=True)
+    """
     return _each(arys, lambda x, shape: lax_shape.broadcast_to_rank(x, max(1, len(shape))))
 
 
 def atleast_2d(*arys):
-    """Each argument with at least two axes, missing ones in front; a list if there are several."""
+    """Each argument with at least two axes, missing ones in front; a list if there are several.
+
+    Examples:
+      >>> wnp.atleast_2d(wnp.array([1, 2]))
+      Array([[1, 2]], dtype=int32)
+    """
     return _each(arys, lambda x, shape: lax_shape.broadcast_to_rank(x, max(2, len(shape))))
 
 
@@ -194,6 +269,12 @@ def atleast_3d(*arys):
     """Each argument with at least three axes; a list if there are several.
 
     A vector becomes of shape `(1, n, 1)`, a matrix of shape `(m, n, 1)`.
+
+    Examples:
+      >>> wnp.atleast_3d(wnp.zeros(5)).shape
+      (1, 5, 1)
+      >>> wnp.atleast_3d(wnp.zeros((5, 6))).shape
+      (5, 6, 1)
     """
 
     def expanded(x, shape):

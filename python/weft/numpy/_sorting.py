@@ -54,6 +54,13 @@ def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
       kind, order: not supported, must be None.
       stable: whether equal elements keep their order.
       descending: whether to sort in decreasing order; NaN comes first.
+
+    Examples:
+      >>> wnp.sort(wnp.array([[3, 1, 2], [6, 5, 4]]))
+      Array([[1, 2, 3],
+             [4, 5, 6]], dtype=int32)
+      >>> wnp.sort(wnp.array([3, 1, 2]), descending=True)
+      Array([3, 2, 1], dtype=int32)
     """
     _reject("sort", kind=kind, order=order)
     if axis is None:
@@ -78,6 +85,10 @@ def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False,
       stable: whether the positions of equal elements increase.
       descending: whether the order is decreasing; see `sort`.
       dtype: dtype of the result, the default integer dtype if None.
+
+    Examples:
+      >>> wnp.argsort(wnp.array([30, 10, 20]))
+      Array([1, 2, 0], dtype=int32)
     """
     _reject("argsort", kind=kind, order=order)
     if axis is None:
@@ -108,6 +119,11 @@ def lexsort(keys, axis=-1):
       axis: the axis to sort along.
 
     Raises ShapeError for keys of different shapes.
+
+    Examples:
+      >>> main = wnp.array([1, 0, 1, 0])
+      >>> wnp.lexsort((wnp.array([3, 2, 1, 4]), main))
+      Array([1, 3, 2, 0], dtype=int32)
     """
     keys = _key_arrays(keys)
     shape = shape_of(keys[0])
@@ -154,6 +170,11 @@ def partition(a, kth, axis=-1):
       kth: the element at this position is the one that sorting would put there; all before are no
         greater, all after it are no less. These may come in any order.
       axis: the axis.
+
+    Examples:
+      >>> smallest = wnp.partition(wnp.array([7, 3, 9, 1]), 2)[:3]
+      >>> wnp.sort(smallest)
+      Array([1, 3, 7], dtype=int32)
     """
     axis, kth = _kth("partition", a, kth, axis)
     return _partition(a, kth=kth, axis=axis)
@@ -171,6 +192,11 @@ def argpartition(a, kth, axis=-1):
     """The positions of the elements up to the k-th smallest, then those of the others, as int32.
 
     The others come in the order in which they stand in `a`; for the arguments see `partition`.
+
+    Examples:
+      >>> positions = wnp.argpartition(wnp.array([7, 3, 9, 1]), 1)[:2]
+      >>> wnp.sort(positions)
+      Array([1, 3], dtype=int32)
     """
     axis, kth = _kth("argpartition", a, kth, axis)
     return _argpartition(a, kth=kth, axis=axis)
@@ -184,7 +210,12 @@ def _argpartition(a, *, kth, axis):
 
 
 def sort_complex(a):
-    """The elements along the last axis in increasing order, as complex numbers."""
+    """The elements along the last axis in increasing order, as complex numbers.
+
+    Examples:
+      >>> wnp.sort_complex(wnp.array([2, 1 + 1j, 1]))
+      Array([1.+0.j, 1.+1.j, 2.+0.j], dtype=complex64)
+    """
     normalize_axis(-1, ndim_of(a), "sort_complex")
     return _sort_complex(a)
 
@@ -215,6 +246,12 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
     Raises ShapeError for an `a` that is no vector, AttributeValueError (a ValueError) for another
     side or method, DTypeError for a sorter that is no vector of integers.
+
+    Examples:
+      >>> wnp.searchsorted(wnp.array([10, 20, 30]), wnp.array([5, 20, 35]))
+      Array([0, 1, 3], dtype=int32)
+      >>> wnp.searchsorted(wnp.array([10, 20, 30]), 20, side="right")
+      Array(2, dtype=int32)
     """
     if ndim_of(a) != 1:
         raise ShapeError(f"[searchsorted] expected a one-dimensional array; got {shape_of(a)}")
@@ -323,6 +360,10 @@ def digitize(x, bins, right=False, *, method=None):
       int32 array of the shape of `x`: 0 before the first border, their number after the last.
 
     Raises ShapeError for bins that are no vector.
+
+    Examples:
+      >>> wnp.digitize(wnp.array([5, 20, 35]), wnp.array([10, 20, 30]))
+      Array([0, 2, 3], dtype=int32)
     """
     if ndim_of(bins) != 1:
         raise ShapeError(f"[digitize] expected one-dimensional bins; got shape {shape_of(bins)}")

@@ -39,6 +39,13 @@ def take(
     Raises NotImplementedError for `out` and mode "raise", AttributeValueError (a ValueError) for
     another mode, DTypeError for indices that are no integers, IndexOutOfBoundsError (an IndexError)
     for an axis without elements.
+
+    Examples:
+      >>> wnp.take(wnp.array([10, 20, 30]), wnp.array([[2, 0], [0, 1]]))
+      Array([[30, 10],
+             [10, 20]], dtype=int32)
+      >>> wnp.take(wnp.array([10.0, 20.0, 30.0]), wnp.array([1, 5]))
+      Array([20., nan], dtype=float32)
     """
     if out is not None:
         raise NotImplementedError("[take] arrays are immutable: out must be None")
@@ -86,6 +93,12 @@ def take_along_axis(
 
     Raises DTypeError for indices that are no integers, ShapeError for indices whose other axes do
     not fit.
+
+    Examples:
+      >>> x = wnp.array([[3, 1, 2], [6, 4, 5]])
+      >>> wnp.take_along_axis(x, wnp.argsort(x, axis=1), axis=1)
+      Array([[1, 2, 3],
+             [4, 5, 6]], dtype=int32)
     """
     if not is_integer(dtype_of(indices)):
         raise DTypeError(f"[take_along_axis] expected integer indices; got {dtype_of(indices)}")

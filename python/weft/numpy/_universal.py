@@ -128,6 +128,10 @@ def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, 
         identity it needs `initial`.
 
     Raises ValueError for functions of other than two numbers, and without elements to begin with.
+
+    Examples:
+      >>> wnp.subtract.reduce(wnp.array([10, 1, 2]))
+      Array(7, dtype=int32)
     """
     reductions.reject_out(f"{self.__name__}.reduce", out)
     return _methods().reduce(self, a, axis, dtype, keepdims, initial, where)
@@ -141,6 +145,10 @@ def accumulate(self, a, axis=0, dtype=None, out=None):
       axis: the axis.
       dtype: dtype that the elements are converted to, and of the result.
       out: not supported, must be None.
+
+    Examples:
+      >>> wnp.subtract.accumulate(wnp.array([10, 1, 2]))
+      Array([10,  9,  7], dtype=int32)
     """
     reductions.reject_out(f"{self.__name__}.accumulate", out)
     return _methods().accumulate(self, a, axis, dtype)
@@ -151,6 +159,10 @@ def at(self, a, indices, b=None, /, *, inplace=True):
 
     Elements that are indexed several times are updated as often. `inplace` must be False: arrays
     are immutable, so the result is a new one.
+
+    Examples:
+      >>> wnp.add.at(wnp.zeros(3), wnp.array([0, 0, 2]), 1.0, inplace=False)
+      Array([2., 0., 1.], dtype=float32)
     """
     if inplace:
         raise NotImplementedError(
@@ -171,6 +183,10 @@ def reduceat(self, a, indices, axis=0, dtype=None, out=None):
       axis: the axis of `a` along which they point.
       dtype: no effect, the result has that of `a`.
       out: not supported, must be None.
+
+    Examples:
+      >>> wnp.add.reduceat(wnp.array([1, 2, 3, 4]), wnp.array([0, 2]))
+      Array([3, 7], dtype=int32)
     """
     reductions.reject_out(f"{self.__name__}.reduceat", out)
     return _methods().reduceat(self, a, indices, axis, dtype)
@@ -180,6 +196,11 @@ def outer(self, A, B, /):
     """The function of all pairs of an element of `A` and one of `B`.
 
     The result has the axes of `A`, then those of `B`.
+
+    Examples:
+      >>> wnp.multiply.outer(wnp.array([1, 2]), wnp.array([3, 4, 5]))
+      Array([[ 3,  4,  5],
+             [ 6,  8, 10]], dtype=int32)
     """
     return _methods().outer(self, A, B)
 
@@ -220,6 +241,14 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
       func: the function, which takes `nin` numbers and returns `nout`; it is applied by `vmap`.
       nin, nout: these counts.
       identity: the number that changes no other one when they are combined, if there is one.
+
+    Examples:
+      >>> area = wnp.frompyfunc(lambda width, height: width * height, 2, 1)
+      >>> area(wnp.array([1, 2]), 10)
+      Array([10, 20], dtype=int32)
+      >>> area.outer(wnp.array([1, 2]), wnp.array([3, 4]))
+      Array([[3, 4],
+             [6, 8]], dtype=int32)
     """
     return ufunc(func, nin, nout, identity=identity)
 
@@ -233,7 +262,8 @@ def _of_numpy(function, identity=None, **hooks):
         call=public_function(function),
         **{name: _later(hook) for name, hook in hooks.items()},
     )
-    made.__doc__ = f"{function.__doc__}\n\n`out` and `where` must be None."
+    summary, sections = function.__doc__.split("\n\n", 1)
+    made.__doc__ = f"{summary}\n\n    `out` and `where` must be None.\n\n{sections}"
     return made
 
 
