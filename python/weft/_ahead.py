@@ -33,6 +33,12 @@ def compile_all(programs, *, return_exceptions=False):
     Raises the error of the program that could not be traced or compiled, with a note that names it,
     when all others are done; ExceptionGroup of them if there are several. TypeError for what is
     none of the above.
+
+    Examples:
+      >>> programs = [weft.jit(f).lower(1.0) for f in (wnp.sin, wnp.cos)]
+      >>> sin, cos = weft.compile_all(programs)
+      >>> cos(0.0)
+      Array(1., dtype=float32, weak_type=True)
     """
     programs, futures = list(programs), []
     try:

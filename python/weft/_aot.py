@@ -44,6 +44,13 @@ def aot(fun=NOT_GIVEN, /, *, path=None, **options):
       options: those of `jit`.
 
     Returns what `jit` does. Raises TypeError for options beside a function that is jitted.
+
+    Examples:
+      >>> import tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     double = weft.aot(lambda x: 2 * x, path=folder)
+      ...     print(double(3.0))
+      6.0
     """
     if fun is NOT_GIVEN:
         return lambda f: aot(f, path=path, **options)

@@ -32,6 +32,10 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
       static_argnums: positions of compile-time arguments.
       axis_env: pairs of a name and a size, of axes over which `fun` is mapped.
       return_shape: also return the tree of ShapeDtypeStruct of the results.
+
+    Examples:
+      >>> print(weft.make_jaxpr(lambda x: wnp.sin(x) * 2)(1.0))
+      { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     check_callable(fun, "make_jaxpr")
     jitted: Any = jit(fun, static_argnums=static_argnums)
@@ -54,6 +58,10 @@ def eval_shape(fun, *args, **kwargs):
 
     What `fun` returns may have ShapeDtypeStructs in it. Of the arguments only types matter: objects
     with `shape` and `dtype` stand for arrays of these.
+
+    Examples:
+      >>> weft.eval_shape(wnp.dot, wnp.ones((2, 3)), wnp.ones((3, 4)))
+      ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable(fun, "eval_shape")
     in_shard_map = bool(_core.varying_axes())
@@ -94,6 +102,10 @@ def devices(backend=None):
     Raises RuntimeError for a platform that is not.
 
     `backend` is the name of the platform.
+
+    Examples:
+      >>> weft.devices("cpu")[0].platform
+      'cpu'
     """
     return list(_devices.devices(backend))
 
@@ -105,6 +117,10 @@ def local_devices(process_index=None, backend=None, host_id=None):
     that is not there.
 
     `backend` names the platform, as for `devices`.
+
+    Examples:
+      >>> weft.local_devices() == weft.devices()
+      True
     """
     wanted = host_id if process_index is None else process_index
     if wanted is None:
@@ -118,6 +134,10 @@ def device_count(backend=None):
     """Number of devices of a platform.
 
     `backend` names it, as for `devices`.
+
+    Examples:
+      >>> weft.device_count() == len(weft.devices())
+      True
     """
     return len(devices(backend))
 
@@ -126,6 +146,10 @@ def local_device_count(backend=None):
     """Number of devices of this process.
 
     `backend` names the platform, as for `devices`.
+
+    Examples:
+      >>> weft.local_device_count() == len(weft.local_devices())
+      True
     """
     return len(local_devices(backend=backend))
 
@@ -134,6 +158,10 @@ def process_index(backend=None):
     """The number of this process among those that share the devices of a platform.
 
     `backend` names the platform, as for `devices`.
+
+    Examples:
+      >>> weft.process_index()
+      0
     """
     return _devices.devices(backend)[0].client.process_index()
 
@@ -142,6 +170,10 @@ def process_count(backend=None):
     """How many processes share the devices of a platform.
 
     `backend` names it, as for `devices`.
+
+    Examples:
+      >>> weft.process_count()
+      1
     """
     return len(process_indices(backend))
 
@@ -150,6 +182,10 @@ def process_indices(backend=None):
     """The numbers of the processes that share the devices of a platform, a list.
 
     `backend` names it, as for `devices`.
+
+    Examples:
+      >>> weft.process_indices()
+      [0]
     """
     return sorted({device.process_index for device in devices(backend)})
 
@@ -158,6 +194,10 @@ def host_count(backend=None):
     """`process_count`, by a name that JAX has deprecated.
 
     `backend` is the same.
+
+    Examples:
+      >>> weft.host_count()
+      1
     """
     return process_count(backend)
 
@@ -166,6 +206,10 @@ def host_id(backend=None):
     """`process_index`, by a name that JAX has deprecated.
 
     `backend` is the same.
+
+    Examples:
+      >>> weft.host_id()
+      0
     """
     return process_index(backend)
 
@@ -174,12 +218,21 @@ def host_ids(backend=None):
     """`process_indices`, by a name that JAX has deprecated.
 
     `backend` is the same.
+
+    Examples:
+      >>> weft.host_ids()
+      [0]
     """
     return process_indices(backend)
 
 
 def default_backend():
-    """Name of the platform that is used by default: "cpu" or "gpu"."""
+    """Name of the platform that is used by default: "cpu" or "gpu".
+
+    Examples:
+      >>> weft.default_backend() in ("cpu", "gpu")
+      True
+    """
     name = _devices.platform_of(_core.current_device())
     return "gpu" if name == "cuda" else name
 
@@ -204,6 +257,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       may_alias: False for copies also of what is on the device already; or a tree like `donate`.
 
     Raises ValueError for `donate` together with `may_alias`.
+
+    Examples:
+      >>> x = weft.device_put({"a": 1.0, "b": np.ones(2)}, weft.devices()[0])
+      >>> x["a"].committed, x["b"].shape
+      (True, (2,))
     """
     from weft._placement import map_placed, placement_of
     from weft.lax._sharding import constrained, moved
@@ -260,6 +318,10 @@ def device_get(x):
     """The tree with every array as a NumPy array, but for random keys; waits for the values.
 
     Python's numbers, traced values and other leaves stay as they are.
+
+    Examples:
+      >>> weft.device_get({"a": wnp.arange(3), "b": 4})
+      {'a': array([0, 1, 2], dtype=int32), 'b': 4}
     """
 
     def get(leaf):
@@ -273,7 +335,12 @@ def device_get(x):
 
 
 def block_until_ready(x):
-    """Waits until every array of the tree has its value; returns the tree."""
+    """Waits until every array of the tree has its value; returns the tree.
+
+    Examples:
+      >>> weft.block_until_ready([wnp.arange(3), 1.0])
+      [Array([0, 1, 2], dtype=int32), 1.0]
+    """
     for leaf in tree_leaves(x):
         if isinstance(leaf, _core.Array):
             leaf.block_until_ready()
@@ -281,7 +348,13 @@ def block_until_ready(x):
 
 
 def live_arrays(platform=None):
-    """The arrays whose buffers are alive in this process, on devices of a platform."""
+    """The arrays whose buffers are alive in this process, on devices of a platform.
+
+    Examples:
+      >>> x = wnp.arange(3)
+      >>> any(each is x for each in weft.live_arrays())
+      True
+    """
     wanted = set(devices(platform))
     return [a for a in _core.live_arrays() if a.devices() & wanted]
 
@@ -291,6 +364,10 @@ def copy_to_host_async(x):
 
     Values of arrays are fetched when they are read, so this checks only that none was deleted. Of
     other leaves it calls a method of this name, if they have one.
+
+    Examples:
+      >>> weft.copy_to_host_async({"a": wnp.arange(2)})
+      {'a': Array([0, 1], dtype=int32)}
     """
     for leaf in tree_leaves(x):
         if not isinstance(leaf, _core.Tracer) and hasattr(leaf, "copy_to_host_async"):
@@ -303,6 +380,15 @@ class ensure_compile_time_eval(contextlib.ContextDecorator):
 
     Their results are arrays with values, of which shapes, indices and Python's `if` can be made.
     Operations on traced values are traced as ever.
+
+    Examples:
+      >>> @weft.jit
+      ... def f(x):
+      ...     with weft.ensure_compile_time_eval():
+      ...         n = int(wnp.prod(wnp.array(x.shape)))
+      ...     return wnp.full(2, n)
+      >>> f(wnp.ones((2, 3)))
+      Array([6, 6], dtype=int32, weak_type=True)
     """
 
     def _recreate_cm(self):
@@ -316,7 +402,12 @@ class ensure_compile_time_eval(contextlib.ContextDecorator):
 
 
 def print_environment_info(return_string=False):
-    """Prints the versions of weft and of what it runs on, or returns the text: `return_string`."""
+    """Prints the versions of weft and of what it runs on, or returns the text: `return_string`.
+
+    Examples:
+      >>> "weft" in weft.print_environment_info(return_string=True)
+      True
+    """
     from weft.cli.about import versions
 
     text = versions()
@@ -337,6 +428,12 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
       dtype: of the array; it must be that of the parts. None takes theirs.
 
     Raises ValueError for a part of another shape or dtype, TypeError for what is no sharding.
+
+    Examples:
+      >>> from weft.sharding import SingleDeviceSharding
+      >>> sharding = SingleDeviceSharding(weft.devices()[0])
+      >>> weft.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index])
+      Array([0, 1, 2, 3], dtype=int32)
     """
     function = "make_array_from_callback"
     shape, made, parts = static_shape(shape, function), {}, []
@@ -360,6 +457,11 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 
     Raises ValueError for a part of another shape or dtype and for another number of parts,
     TypeError for what is no list of arrays.
+
+    Examples:
+      >>> part = wnp.arange(3)
+      >>> weft.make_array_from_single_device_arrays((3,), part.sharding, [part])
+      Array([0, 1, 2], dtype=int32)
     """
     function = "make_array_from_single_device_arrays"
     shape = static_shape(shape, function)
@@ -405,6 +507,13 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
       TypeError: `sharding` is none of these.
       ValueError: the data does not have the shape of what the devices of this process hold, or
         `global_shape` is None and cannot be found from the data.
+
+    Examples:
+      >>> from weft.sharding import SingleDeviceSharding
+      >>> sharding = SingleDeviceSharding(weft.devices()[0])
+      >>> weft.make_array_from_process_local_data(sharding, np.ones((2, 3)))
+      Array([[1., 1., 1.],
+             [1., 1., 1.]], dtype=float32)
     """
 
     from weft._placement import map_placed, placement_of, sharding_of
@@ -557,6 +666,11 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
       devices: those to take them from; None is `weft.devices()`.
 
     Raises ValueError for more positions than devices.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("rows",))
+      >>> mesh.shape
+      OrderedDict([('rows', 1)])
     """
     from weft.sharding import Mesh
 
@@ -581,6 +695,14 @@ def clear_caches():
     """Forgets every compiled program and what functions under `jit` have traced.
 
     Memory of the host that is not in use goes back to the system.
+
+    Examples:
+      >>> double = weft.jit(lambda x: 2 * x)
+      >>> double(1.0).item()
+      2.0
+      >>> weft.clear_caches()
+      >>> double(1.0).item()
+      2.0
     """
     _core.clear_caches()
     _memory.give_back()

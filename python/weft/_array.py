@@ -40,6 +40,10 @@ else:
 
         Values of a program that is being traced are arrays too. Make arrays with weft.numpy. What
         arrays have is an attribute of the class too, and takes both: `map(weft.Array.sum, xs)`.
+
+        Examples:
+          >>> isinstance(wnp.ones(2), weft.Array), isinstance(np.ones(2), weft.Array)
+          (True, False)
         """
 
         def __new__(cls, *args, **kwargs):

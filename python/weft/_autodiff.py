@@ -167,6 +167,11 @@ def value_and_grad(
     arguments selected (a tuple of them if argnums is a sequence).
 
     Raises ShapeError, DTypeError or AttributeValueError, naming argument or result.
+
+    Examples:
+      >>> value, gradient = weft.value_and_grad(lambda x: wnp.sum(x**2))(wnp.array([1.0, 3.0]))
+      >>> value, gradient
+      (Array(10., dtype=float32), Array([2., 6.], dtype=float32))
     """
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -183,6 +188,12 @@ def grad(fun, argnums: Any = 0, has_aux=False, holomorphic=False, allow_int=Fals
     """A function that returns the gradient of `fun`; arguments as for `value_and_grad`.
 
     With has_aux, the result is (gradient, aux).
+
+    Examples:
+      >>> weft.grad(lambda x: x**3)(2.0)
+      Array(12., dtype=float32, weak_type=True)
+      >>> weft.grad(lambda p: p["w"] * p["x"])({"w": 2.0, "x": 5.0})["w"]
+      Array(5., dtype=float32, weak_type=True)
     """
     differentiate = _differentiator(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
@@ -256,6 +267,11 @@ def jvp(fun, primals, tangents, has_aux=False):
 
     Returns (value, tangent), with has_aux (value, tangent, aux). Integer results have float0
     tangents. Raises TreeStructureError, ShapeError or DTypeError, naming the argument.
+
+    Examples:
+      >>> value, tangent = weft.jvp(lambda x: x**2, (3.0,), (1.0,))
+      >>> value.item(), tangent.item()
+      (9.0, 6.0)
     """
     check_callable(fun, "jvp")
     if not isinstance(tangents, (tuple, list)):
@@ -378,6 +394,11 @@ def linearize(fun, *primals, has_aux=False):
 
     Returns (value, f_jvp), with has_aux (value, f_jvp, aux). `f_jvp(*tangents)` returns what
     `jvp(fun, primals, tangents)[1]` would, without computing the value again.
+
+    Examples:
+      >>> value, push_forward = weft.linearize(lambda x: x**2, 3.0)
+      >>> push_forward(1.0), push_forward(10.0)
+      (Array(6., dtype=float32, weak_type=True), Array(60., dtype=float32, weak_type=True))
     """
     check_callable(fun, "linearize")
     value, linear, aux = _linearized(fun, primals, has_aux, "linearize")
@@ -396,6 +417,11 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     Raises TreeStructureError, ShapeError or DTypeError for a cotangent that does not fit.
 
     `reduce_axes` must be empty.
+
+    Examples:
+      >>> value, pull_back = weft.vjp(lambda x, y: x * y, 3.0, 4.0)
+      >>> pull_back(1.0)
+      (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     check_callable(fun, "vjp")
     if reduce_axes:
@@ -413,6 +439,11 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     tree like the value of `fun` and returns a tuple like `primals`; it is a tree itself, of what
     `fun` closes over. Raises DTypeError for arguments or results that are bools, and for floats
     among integers. `reduce_axes` is there for compatibility and must be empty.
+
+    Examples:
+      >>> transposed = weft.linear_transpose(lambda x: x.sum(), wnp.zeros(3))
+      >>> transposed(2.0)
+      (Array([2., 2., 2.], dtype=float32),)
     """
     check_callable(fun, "linear_transpose")
     if reduce_axes:
@@ -441,6 +472,12 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
     Returns (fwd, bwd). `fwd(*args)` gives (value, residuals), with has_aux (value, residuals, aux);
     `bwd(residuals, cotangent)` the cotangent of the argument at `argnums`, or a tuple of them.
+
+    Examples:
+      >>> forward, backward = weft.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+      >>> value, saved = forward(3.0, 4.0)
+      >>> value.item(), [g.item() for g in backward(saved, 1.0)]
+      (12.0, [4.0, 3.0])
     """
     from weft._jit import jit
 

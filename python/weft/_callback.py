@@ -117,6 +117,12 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     than was promised; an error of the function itself arrives as one of its class that is also a
     JaxRuntimeError, with its traceback, where the program is called or its results are used. The
     logger "weft" records it at once.
+
+    Examples:
+      >>> shape = weft.ShapeDtypeStruct((2,), "float32")
+      >>> f = weft.jit(lambda x: weft.pure_callback(np.sort, shape, x))
+      >>> f(wnp.array([2.0, 1.0]))
+      Array([1., 2.], dtype=float32)
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(

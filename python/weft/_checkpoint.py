@@ -80,6 +80,12 @@ class checkpoint_policies:
       batch dimensions are kept in another memory; see `Offloadable`.
     save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded,
       offload_src, offload_dst): values with one of these names are kept, some in another memory.
+
+    Examples:
+      >>> policy = weft.checkpoint_policies.dots_saveable
+      >>> f = weft.checkpoint(lambda x: wnp.sin(x @ x), policy=policy)
+      >>> weft.grad(f)(wnp.zeros(2))
+      Array([0., 0.], dtype=float32)
     """
 
     everything_saveable = Policy("everything_saveable")
@@ -189,6 +195,11 @@ def checkpoint(
     Raises TypeError for a prevent_cse that is no bool, for a policy that is no function, and at the
     call for one that returns no decision, and AttributeValueError for static_argnums beyond the
     arguments.
+
+    Examples:
+      >>> f = weft.checkpoint(lambda x: wnp.sin(wnp.sin(x)))
+      >>> weft.grad(f)(0.0)
+      Array(1., dtype=float32, weak_type=True)
     """
     if fun is None:
         return functools.partial(

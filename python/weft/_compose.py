@@ -16,6 +16,10 @@ def compose(*transforms):
     """The transform that applies `transforms` from right to left.
 
     compose(jit, vmap, grad)(f) is jit(vmap(grad(f))).
+
+    Examples:
+      >>> weft.compose(weft.vmap, weft.grad)(lambda x: x**2)(wnp.array([1.0, 2.0]))
+      Array([2., 4.], dtype=float32)
     """
     for transform in transforms:
         check_callable(transform, "compose")
@@ -32,6 +36,10 @@ def derivative(fun, mode="auto", argnums=0):
       argnums: position or positions of the arguments to differentiate by.
 
     Raises ValueError for another mode.
+
+    Examples:
+      >>> weft.derivative(lambda x: wnp.array([x, x**2, x**3]))(2.0)
+      Array([ 1.,  4., 12.], dtype=float32)
     """
     check_callable(fun, "derivative")
     if mode == "forward":

@@ -380,6 +380,14 @@ class custom_jvp(_CustomFunction):
     Set the rule with `defjvp` or `defjvps`. Calls that no derivative is taken of run `fun`.
     A derivative with respect to what `fun` closes over raises UnexpectedTracerError: pass it as an
     argument (`closure_convert` helps).
+
+    Examples:
+      >>> @weft.custom_jvp
+      ... def clipped(x):
+      ...     return wnp.clip(x, 0, 1)
+      >>> clipped.defjvps(lambda t, value, x: t)
+      >>> weft.grad(clipped)(5.0)
+      Array(1., dtype=float32, weak_type=True)
     """
 
     _kind = "custom_jvp"
@@ -515,6 +523,12 @@ class custom_vjp(_CustomFunction):
     Set the rule with `defvjp`. Calls that no derivative is taken of run `fun`. Forward mode (jvp,
     jacfwd, linearize) of such a function raises TypeError; derivatives of its derivatives are those
     of `fwd` and `bwd`.
+
+    Examples:
+      >>> reverse = weft.custom_vjp(lambda x: x)
+      >>> reverse.defvjp(lambda x: (x, None), lambda saved, g: (-g,))
+      >>> weft.grad(lambda x: 3 * reverse(x))(1.0)
+      Array(-3., dtype=float32, weak_type=True)
     """
 
     _kind = "custom_vjp"
@@ -683,6 +697,13 @@ def custom_gradient(fun):
 
     Returns a function of the same arguments that gives the result. Forward mode through it raises
     TypeError.
+
+    Examples:
+      >>> @weft.custom_gradient
+      ... def scaled(x):
+      ...     return x, lambda g: 10 * g
+      >>> weft.grad(scaled)(1.0)
+      Array(10., dtype=float32, weak_type=True)
     """
     check_callable(fun, "custom_gradient")
     name = function_name(fun)
@@ -738,6 +759,15 @@ def closure_convert(fun, *example_args):
     them.
 
     The converted function raises TreeStructureError for arguments of another structure.
+
+    Examples:
+      >>> def scaled_by(a):
+      ...     return weft.closure_convert(lambda x: a * x, 0.0)
+      >>> def value(a):
+      ...     f, held = scaled_by(a)
+      ...     return f(3.0, *held)
+      >>> weft.grad(value)(2.0)
+      Array(3., dtype=float32, weak_type=True)
     """
     check_callable(fun, "closure_convert")
     leaves, tree = registry.flatten(example_args)

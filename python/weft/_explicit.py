@@ -32,6 +32,13 @@ def reshard(xs, out_shardings):
 
     Raises ValueError for None, for axes that the mesh does not have and for a sharding that an
     array does not fit.
+
+    Examples:
+      >>> from weft.sharding import AxisType
+      >>> mesh = weft.make_mesh((1,), ("rows",), (AxisType.Explicit,))
+      >>> x = weft.reshard(wnp.zeros((2, 3)), weft.NamedSharding(mesh, P(None, "rows")))
+      >>> weft.typeof(x)
+      ShapedArray(float32[2,3@rows])
     """
     return map_placed(lambda x, place: _resharded(x, place, "reshard"), xs, out_shardings)
 

@@ -33,6 +33,11 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
     `argnums` is the position of the argument, or positions, by which to differentiate. Results must
     be real, or with `holomorphic` complex.
+
+    Examples:
+      >>> weft.jacfwd(lambda x: x**2)(wnp.array([1.0, 2.0]))
+      Array([[2., 0.],
+             [0., 4.]], dtype=float32)
     """
     check_callable(fun, "jacfwd")
     return _jacobian(fun, argnums, has_aux, holomorphic, forward=True)
@@ -48,6 +53,11 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
       argnums: the position of the argument, or positions, by which to differentiate.
       has_aux: whether `fun` returns (result, aux); then the function returns (jacobian, aux).
       allow_int: arguments may hold integers; the Jacobian by these is zero, of their dtype.
+
+    Examples:
+      >>> weft.jacrev(lambda x: wnp.array([x[0] * x[1], x[1]]))(wnp.array([2.0, 3.0]))
+      Array([[3., 2.],
+             [0., 1.]], dtype=float32)
     """
     check_callable(fun, "jacrev")
     return _jacobian(fun, argnums, has_aux, holomorphic, forward=False, allow_int=allow_int)
@@ -63,6 +73,11 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
     `argnums`, `has_aux` and `holomorphic` are those of `jacfwd`. For an argument of shape a and a
     result of shape r, it has shape (*r, *a, *a).
+
+    Examples:
+      >>> weft.hessian(lambda x: x[0] * x[1] ** 2)(wnp.array([1.0, 2.0]))
+      Array([[0., 4.],
+             [4., 2.]], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),

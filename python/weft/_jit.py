@@ -340,6 +340,13 @@ def jit(
       ArgumentTypeError: for an argument or result that is no tree of arrays; it names the path.
       NonHashableStaticArgumentError: for a static argument without a hash.
       TypeError, ValueError: for positions or names that the function does not have.
+
+    Examples:
+      >>> @weft.jit
+      ... def norm(x):
+      ...     return wnp.sqrt(wnp.sum(x * x))
+      >>> norm(wnp.array([3.0, 4.0]))
+      Array(5., dtype=float32)
     """
     if not (device is backend is None or in_shardings is out_shardings is None):
         raise AttributeValueError(

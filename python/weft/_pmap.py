@@ -63,6 +63,10 @@ def pmap(
     than there are devices, or other than `devices` or `axis_size` say, and for axes that do not fit
     the arguments or results; TypeError for axes that are no ints. NotImplementedError where several
     processes take part and no devices are given.
+
+    Examples:
+      >>> weft.pmap(lambda x: x + lax.axis_index("i"), axis_name="i")(wnp.ones((1, 2), "int32"))
+      Array([[1, 1]], dtype=int32)
     """
     check_callable(fun, "pmap")
     if axis_name is not None and not isinstance(axis_name, str):

@@ -29,6 +29,12 @@ def new_ref(init_val, *, memory_space=None, kind=None):
       kind: None or "no_grad_no_remat"; has no effect.
 
     Raises RefError for a ref as `init_val`.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.zeros(3))
+      >>> ref[1] = 5.0
+      >>> ref[...]
+      Array([0., 5., 0.], dtype=float32)
     """
     if memory_space is not None:
         raise NotImplementedError(
@@ -49,6 +55,12 @@ def empty_ref(ty, memory_space=None):
     Args:
       ty: anything with a shape and a dtype: a ShapeDtypeStruct, an array.
       memory_space: must be None.
+
+    Examples:
+      >>> ref = weft.empty_ref(weft.ShapeDtypeStruct((2,), "int32"))
+      >>> ref[...] = wnp.array([3, 4])
+      >>> weft.freeze(ref)
+      Array([3, 4], dtype=int32)
     """
     aval = typeof(ty)
     return new_ref(full(aval.shape, 0, aval.dtype), memory_space=memory_space)
@@ -58,12 +70,23 @@ def freeze(ref):
     """The last value of a ref, which ends: it cannot be read or written afterwards.
 
     Raises RefError unless the ref was made in the function that is running.
+
+    Examples:
+      >>> ref = weft.new_ref(1.0)
+      >>> ref[...] += 2.0
+      >>> weft.freeze(ref)
+      Array(3., dtype=float32, weak_type=True)
     """
     return _core.freeze(ref)
 
 
 def free_ref(ref):
-    """Ends a ref, as `freeze` does, without a result."""
+    """Ends a ref, as `freeze` does, without a result.
+
+    Examples:
+      >>> ref = weft.new_ref(wnp.zeros(2))
+      >>> weft.free_ref(ref)
+    """
     _core.freeze(ref)
 
 

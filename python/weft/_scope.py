@@ -14,6 +14,14 @@ class named_scope(contextlib.ContextDecorator):
     """Names the operations that are traced in the `with` block (or the decorated function).
 
     Scopes nest: operations in an inner one are named "outer/inner".
+
+    Examples:
+      >>> @weft.jit
+      ... @weft.named_scope("layer")
+      ... def f(x):
+      ...     return x + 1
+      >>> f(1.0).item()
+      2.0
     """
 
     def __init__(self, name):
@@ -34,7 +42,12 @@ class named_scope(contextlib.ContextDecorator):
 
 
 def named_call(fun, *, name=None):
-    """`fun` with its operations in a scope named `name` (its own name by default)."""
+    """`fun` with its operations in a scope named `name` (its own name by default).
+
+    Examples:
+      >>> weft.named_call(wnp.sin, name="wave")(0.0)
+      Array(0., dtype=float32, weak_type=True)
+    """
     check_callable(fun, "named_call")
     scope = name or function_name(fun)
 

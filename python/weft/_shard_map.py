@@ -74,6 +74,13 @@ def shard_map(
     have, more dimensions than the array, sizes that the axes do not divide. TypeError for specs
     that are none, for axis_names that are no set, and where there are no in_specs but axes that are
     not Explicit.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("rows",))
+      >>> total = lambda part: lax.psum(part.sum(), "rows")
+      >>> f = weft.shard_map(total, mesh=mesh, in_specs=P("rows"), out_specs=P())
+      >>> f(wnp.arange(4.0))
+      Array(6., dtype=float32)
     """
     if f is None:
         return functools.partial(
@@ -120,6 +127,12 @@ def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
 
     Raises what `shard_map` does, and TypeError for an axis that is no int or None, ValueError for a
     negative one.
+
+    Examples:
+      >>> with weft.set_mesh(weft.make_mesh((1,), ("rows",))):
+      ...     double = weft.smap(lambda part: 2 * part, in_axes=0, out_axes=0, axis_name="rows")
+      ...     print(double(wnp.arange(3)))
+      [0 2 4]
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)

@@ -49,6 +49,10 @@ def ds(start, size=None, stride=None):
 
     `ds(n)` is the slice of the first n, `ds(None)` the one of all. A size that the axis does not
     have raises TypeError where the array is indexed.
+
+    Examples:
+      >>> weft.jit(lambda x, i: x[weft.ds(i, 2)])(wnp.arange(5), 3)
+      Array([3, 4], dtype=int32)
     """
     if start is None:
         return slice(None)

@@ -44,6 +44,10 @@ class ShapeDtypeStruct:
     stands for a ref that holds such an array: `jit(f).lower` gives `f` a ref then),
     manual_axis_type (None, or a weft.sharding.ManualAxisType: what is known of the manual axes of a
     shard_map).
+
+    Examples:
+      >>> weft.eval_shape(wnp.sum, weft.ShapeDtypeStruct((1000, 1000), "float32"))
+      ShapeDtypeStruct(shape=(), dtype=float32)
     """
 
     __slots__ = ("_manual", "_place", "dtype", "is_ref", "shape", "weak_type")
@@ -332,6 +336,10 @@ def typeof(x):
     """The shape, dtype and weak type of an array, number or ShapeDtypeStruct: a ShapedArray.
 
     Of a ref it is an AbstractRef.
+
+    Examples:
+      >>> weft.typeof(wnp.ones((2, 3)))
+      ShapedArray(float32[2,3])
     """
     if isinstance(x, _core.Ref):
         split = _split(x, len(x.shape))

@@ -75,5 +75,14 @@ def make_user_context(default_value=None):
 
     Values must be hashable. They are of the thread that sets them, and may take a million
     combinations in a process.
+
+    Examples:
+      >>> scale = weft.make_user_context(1)
+      >>> f = weft.jit(lambda x: x * scale.value)
+      >>> f(3)
+      Array(3, dtype=int32, weak_type=True)
+      >>> with scale(10):
+      ...     print(f(3))
+      30
     """
     return UserContext(default_value)

@@ -107,6 +107,13 @@ def vmap(
 
     A Python `if` on a mapped value cannot work, since it is another value in each slice; use
     weft.numpy.where.
+
+    Examples:
+      >>> pairs = wnp.array([[1, 2], [3, 4]])
+      >>> weft.vmap(wnp.dot)(pairs, pairs)
+      Array([ 5, 25], dtype=int32)
+      >>> weft.vmap(wnp.sum, in_axes=1)(pairs)
+      Array([4, 6], dtype=int32)
     """
     check_callable(fun, "vmap")
     spread = (spmd_axis_name,) if isinstance(spmd_axis_name, str) else spmd_axis_name

@@ -264,6 +264,11 @@ def enable_x64(new_val=True):
         jnp.arange(3)       # int64
 
     `new_val`: True or False.
+
+    Examples:
+      >>> with weft.enable_x64():
+      ...     print(wnp.arange(2).dtype)
+      int64
     """
     return _Override("weft_enable_x64", new_val)
 
@@ -275,6 +280,13 @@ def disable_jit(disable=True):
     of weft that are made of several operations stay one, so that their values do not change.
 
     `disable`: False to compile them again within such a context.
+
+    Examples:
+      >>> def f(x):
+      ...     return "more" if x > 0 else "less"
+      >>> with weft.disable_jit():
+      ...     print(weft.jit(f)(1.0))
+      more
     """
     return _Override("weft_disable_jit", disable)
 
@@ -284,6 +296,11 @@ def default_device(new_val=None):
     name of a platform.
 
     None stands for the process-wide default.
+
+    Examples:
+      >>> with weft.default_device(weft.devices("cpu")[0]):
+      ...     print(wnp.zeros(2).device.platform)
+      cpu
     """
     return _Override("weft_default_device", new_val)
 
@@ -293,6 +310,14 @@ def numpy_rank_promotion(new_val):
     ranks: "allow", "warn" (UserWarning) or "raise" (ValueError).
 
     `new_val` is one of these names.
+
+    Examples:
+      >>> try:
+      ...     with weft.numpy_rank_promotion("raise"):
+      ...         wnp.ones((2, 3)) + wnp.ones(3)
+      ... except ValueError:
+      ...     print("ranks differ")
+      ranks differ
     """
     return _Override("weft_numpy_rank_promotion", new_val)
 
@@ -302,6 +327,14 @@ def numpy_dtype_promotion(new_val):
     dtypes raise TypePromotionError, except for Python numbers that the other dtype holds.
 
     `new_val` is one of these names.
+
+    Examples:
+      >>> try:
+      ...     with weft.numpy_dtype_promotion("strict"):
+      ...         wnp.ones(2) + wnp.arange(2)
+      ... except weft.dtypes.TypePromotionError:
+      ...     print("float32 and int32")
+      float32 and int32
     """
     return _Override("weft_numpy_dtype_promotion", new_val)
 
@@ -314,6 +347,12 @@ def default_matmul_precision(new_val=None):
     traced again for each.
 
     `new_val` is one of these.
+
+    Examples:
+      >>> x = wnp.ones(2)
+      >>> with weft.default_matmul_precision("highest"):
+      ...     print("HIGHEST" in str(weft.make_jaxpr(wnp.dot)(x, x)))
+      True
     """
     return _Override("weft_default_matmul_precision", new_val)
 
@@ -323,12 +362,31 @@ def check_tracer_leaks(new_val=True):
     as the trace ends, and not only where it is used.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> kept = []
+      >>> try:
+      ...     with weft.check_tracer_leaks():
+      ...         weft.jit(kept.append)(1.0)
+      ... except weft.errors.UnexpectedTracerError:
+      ...     print("a traced value was kept")
+      a traced value was kept
     """
     return _Override("weft_check_tracer_leaks", new_val)
 
 
 def checking_leaks():
-    """`check_tracer_leaks(True)`."""
+    """`check_tracer_leaks(True)`.
+
+    Examples:
+      >>> kept = []
+      >>> try:
+      ...     with weft.checking_leaks():
+      ...         weft.jit(kept.append)(1.0)
+      ... except weft.errors.UnexpectedTracerError:
+      ...     print("a traced value was kept")
+      a traced value was kept
+    """
     return check_tracer_leaks(True)
 
 
@@ -336,6 +394,11 @@ def log_compiles(new_val=True):
     """Context manager: traces and compilations are logged, by the logger "weft", as warnings.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> with weft.log_compiles(False):
+      ...     print(weft.jit(lambda x: x + 1)(1))
+      2
     """
     return _Override("weft_log_compiles", new_val)
 
@@ -346,6 +409,11 @@ def explain_cache_misses(new_val=True):
     tells the same afterwards.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> with weft.explain_cache_misses(False):
+      ...     print(weft.jit(lambda x: x + 1)(1))
+      2
     """
     return _Override("weft_explain_cache_misses", new_val)
 
@@ -354,6 +422,13 @@ def no_tracing(new_val=True):
     """Context manager: functions and operations that would have to be traced raise RuntimeError.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> double = weft.jit(lambda x: 2 * x)
+      >>> value = double(1)
+      >>> with weft.no_tracing():
+      ...     print(double(3))
+      6
     """
     return _Override("weft_no_tracing", new_val)
 
@@ -362,6 +437,14 @@ def no_execution(new_val=True):
     """Context manager: programs that would run raise RuntimeError.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> try:
+      ...     with weft.no_execution():
+      ...         wnp.arange(3) + 1
+      ... except RuntimeError:
+      ...     print("not run")
+      not run
     """
     return _Override("weft_no_execution", new_val)
 
@@ -371,6 +454,11 @@ def default_prng_impl(new_val):
     "unsafe_rbg"; untyped keys are of it, too.
 
     `new_val` is one of these names.
+
+    Examples:
+      >>> with weft.default_prng_impl("rbg"):
+      ...     print(weft.random.key(0).dtype)
+      key<rbg>
     """
     return _Override("weft_default_prng_impl", new_val)
 
@@ -379,6 +467,14 @@ def legacy_prng_key(new_val):
     """Context manager: whether untyped keys may be used: "allow", "warn" or "error".
 
     `new_val` is one of these names.
+
+    Examples:
+      >>> with weft.legacy_prng_key("error"):
+      ...     try:
+      ...         weft.random.uniform(weft.random.PRNGKey(0))
+      ...     except ValueError:
+      ...         print("an untyped key")
+      an untyped key
     """
     return _Override("weft_legacy_prng_key", new_val)
 
@@ -387,6 +483,11 @@ def enable_custom_prng(new_val=True):
     """Context manager: `PRNGKey` gives typed keys, and so do functions of untyped keys.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> with weft.enable_custom_prng():
+      ...     print(weft.random.PRNGKey(0).dtype)
+      key<fry>
     """
     return _Override("weft_enable_custom_prng", new_val)
 
@@ -396,6 +497,12 @@ def threefry_partitionable(new_val=True):
     had a counter of its own.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> with weft.threefry_partitionable(False):
+      ...     old = weft.random.bits(weft.random.key(0), (3,))
+      >>> (old == weft.random.bits(weft.random.key(0), (3,))).all()
+      Array(False, dtype=bool)
     """
     return _Override("weft_threefry_partitionable", new_val)
 
@@ -408,6 +515,13 @@ def debug_key_reuse(new_val=True):
     that keys within them are seen; keys that loops and branches make anew are not.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> key = weft.random.key(0)
+      >>> with weft.debug_key_reuse():
+      ...     first, second = weft.random.split(key)
+      ...     print(weft.random.bits(first).shape)  # of key instead it would be an error
+      ()
     """
     return _KeyReuse(new_val)
 
@@ -440,6 +554,14 @@ def debug_nans(new_val=True):
     docs/debugging.md.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> try:
+      ...     with weft.debug_nans():
+      ...         wnp.log(wnp.array(-1.0))
+      ... except FloatingPointError:
+      ...     print("a NaN")
+      a NaN
     """
     return _Override("weft_debug_nans", new_val)
 
@@ -448,6 +570,14 @@ def debug_infs(new_val=True):
     """Context manager: as `debug_nans`, for infinities.
 
     `new_val`: True or False.
+
+    Examples:
+      >>> try:
+      ...     with weft.debug_infs():
+      ...         1 / wnp.array(0.0)
+      ... except FloatingPointError:
+      ...     print("an infinity")
+      an infinity
     """
     return _Override("weft_debug_infs", new_val)
 
@@ -459,6 +589,12 @@ def transfer_guard(new_val):
     A guard is "allow", "log" or "disallow" for transfers that are not asked for by name (with
     `device_put` and `device_get`), or "log_explicit" or "disallow_explicit" for all. "disallow"
     raises TransferGuardError, a RuntimeError.
+
+    Examples:
+      >>> with weft.transfer_guard("disallow"):
+      ...     x = weft.device_put(np.ones(2))  # as an operand, np.ones(2) would be an error
+      >>> x
+      Array([1., 1.], dtype=float32)
     """
     with (
         _Override("weft_transfer_guard", new_val),
@@ -470,12 +606,26 @@ def transfer_guard(new_val):
 
 
 def transfer_guard_host_to_device(new_val):
-    """Context manager: NumPy arrays and Python numbers as operands; see `transfer_guard`."""
+    """Context manager: NumPy arrays and Python numbers as operands; see `transfer_guard`.
+
+    Examples:
+      >>> with weft.transfer_guard_host_to_device("disallow"):
+      ...     x = weft.device_put(np.ones(2))
+      >>> x
+      Array([1., 1.], dtype=float32)
+    """
     return _Override("weft_transfer_guard_host_to_device", new_val)
 
 
 def transfer_guard_device_to_device(new_val):
-    """Context manager: arrays that are needed on another device; see `transfer_guard`."""
+    """Context manager: arrays that are needed on another device; see `transfer_guard`.
+
+    Examples:
+      >>> with weft.transfer_guard_device_to_device("disallow"):
+      ...     x = weft.device_put(wnp.ones(2), weft.devices()[0])
+      >>> x
+      Array([1., 1.], dtype=float32)
+    """
     return _Override("weft_transfer_guard_device_to_device", new_val)
 
 
@@ -483,6 +633,12 @@ def transfer_guard_device_to_host(new_val):
     """Context manager: values of arrays as NumPy arrays or numbers; see `transfer_guard`.
 
     The host shares the memory of devices that are CPUs: nothing is transferred.
+
+    Examples:
+      >>> with weft.transfer_guard_device_to_host("disallow"):
+      ...     x = weft.device_get(wnp.ones(2))
+      >>> x
+      array([1., 1.], dtype=float32)
     """
     return _Override("weft_transfer_guard_device_to_host", new_val)
 

@@ -400,6 +400,12 @@ class PartitionSpec:
 
     Raises TypeError for what is no set and for an entry that no name can be, ValueError for a tuple
     within a tuple, None in a set and an axis that is in two of the three.
+
+    Examples:
+      >>> P("rows", None)
+      P('rows', None)
+      >>> P(("rows", "columns"))
+      P(('rows', 'columns'),)
     """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
@@ -694,6 +700,12 @@ class NamedSharding(Sharding):
     Attributes: mesh, spec, besides those of Sharding.
 
     Raises ValueError for axes that the mesh does not have or that are used twice.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("rows",))
+      >>> x = weft.device_put(wnp.zeros((4, 2)), weft.NamedSharding(mesh, P("rows")))
+      >>> x.sharding.spec
+      P('rows',)
     """
 
     __slots__ = ("_core", "mesh", "spec")
@@ -813,6 +825,12 @@ class set_mesh:
       mesh: a Mesh; None for none.
 
     Raises ValueError in a function that is traced.
+
+    Examples:
+      >>> with weft.set_mesh(weft.make_mesh((1,), ("rows",))):
+      ...     x = weft.device_put(wnp.zeros(4), P("rows"))
+      >>> x.sharding.spec
+      P('rows',)
     """
 
     def __init__(self, mesh):

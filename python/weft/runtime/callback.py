@@ -126,6 +126,13 @@ def effects_barrier():
 
     Raises the first error of those that nobody has seen yet; RuntimeError when called by a host
     function, which would wait for itself.
+
+    Examples:
+      >>> seen = []
+      >>> weft.jit(lambda x: weft.debug.callback(seen.append, x))(1.0)
+      >>> weft.effects_barrier()
+      >>> len(seen)
+      1
     """
     if inside_callback():
         raise RuntimeError(

@@ -226,6 +226,11 @@ def memory_stats():
 
     Returns a dict with `live_arrays` (int), `live_bytes` (int) and `devices`, a dict from device to
     the figures that the device reports (absent for devices, such as CPUs, that report none).
+
+    Examples:
+      >>> x = wnp.zeros(1000)
+      >>> weft.memory_stats()["live_bytes"] >= 4000
+      True
     """
     arrays = _core.live_arrays()
     figures = {}
