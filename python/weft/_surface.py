@@ -80,6 +80,12 @@ def named_after(fun):
     return functools.wraps(fun, assigned=assigned)
 
 
+def example_section(call, result, indent=""):
+    """The last section of a docstring that a table makes: a call, as source, and its result."""
+    lines = "Examples:", f"  >>> {call}", *(f"  {line}" for line in result.split("\n"))
+    return f"\n{indent}".join(lines)
+
+
 _ENTRY = "__weft_entry__"
 
 

@@ -10,6 +10,7 @@ import enum
 
 from weft import _core
 from weft._arguments import check_one_dtype, shape_of, static_int, weak_as, wrapped
+from weft._surface import example_section
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._shape import common_shape
@@ -28,9 +29,9 @@ def _function(op, name, doc, parameters):
     return _core.elementwise(op, "lax", name, doc, "weft.lax", None, parameters)
 
 
-def _unary(op, summary, dtypes, *, name=None, result="Same shape and dtype."):
+def _unary(op, summary, dtypes, *, example, name=None, result="Same shape and dtype."):
     doc = f"{summary}\n\nArgs:\n  x: array of {dtypes}.\n\nReturns:\n  {result}\n"
-    doc += "\nRaises:\n  DTypeError: for an array of another dtype."
+    doc += f"\nRaises:\n  DTypeError: for an array of another dtype.\n\n{example_section(*example)}"
     return _function(op, name or op, doc, ("x",))
 
 
@@ -39,6 +40,7 @@ def _binary(
     summary,
     dtypes,
     *,
+    example,
     name=None,
     result="Array of their shape and dtype.",
     parameters=("x", "y"),
@@ -48,7 +50,8 @@ def _binary(
         f"{summary}\n\nArgs:\n  {x}, {y}: arrays of one dtype, {dtypes}, and of one rank, with "
         f"equal sizes or 1 along each\n    axis; either may be a scalar.\n\nReturns:\n  {result}\n"
         "\nRaises:\n  DTypeError: for different or other dtypes.\n"
-        "  ShapeError: for shapes that do not go together."
+        "  ShapeError: for shapes that do not go together.\n"
+        f"\n{example_section(*example)}"
     )
     return _function(op, name or op, doc, parameters)
 
@@ -101,7 +104,7 @@ def _accuracy(value, function):
     )
 
 
-def _graded(op, summary, dtypes):
+def _graded(op, summary, dtypes, *, example):
     plain = _function(op, op, "", ("x",))
 
     def function(x, *, accuracy=None):
@@ -114,7 +117,8 @@ def _graded(op, summary, dtypes):
         f"{summary}\n\nArgs:\n  x: array of {dtypes}.\n"
         "  accuracy: AccuracyMode or Tolerance, among the implementations that XLA has.\n"
         "\nReturns:\n  Same shape and dtype.\n"
-        "\nRaises:\n  DTypeError: for an array of another dtype."
+        "\nRaises:\n  DTypeError: for an array of another dtype.\n"
+        f"\n{example_section(*example)}"
     )
     return function
 
@@ -122,87 +126,385 @@ def _graded(op, summary, dtypes):
 _BOOL = "bool array of the same shape."
 
 # Arithmetic and rounding
-neg = _unary("neg", "-x.", _NUMBER)
-sign = _unary("sign", "-1, 0 or 1 as x is; x / abs(x) for complex x, and 0 at 0.", _NUMBER)
-floor = _unary("floor", "Largest integer that is not greater than x.", _FLOAT)
-ceil = _unary("ceil", "Smallest integer that is not less than x.", _FLOAT)
-is_finite = _unary("is_finite", "Whether x is neither infinite nor NaN.", _FLOAT, result=_BOOL)
-abs = _unary("abs", "Absolute value; real for complex x.", _NUMBER, result="Real, same shape.")
-square = _unary("square", "x * x.", _NUMBER)
-sqrt = _graded("sqrt", "Square root; NaN for negative x.", _INEXACT)
-rsqrt = _graded("rsqrt", "1 / sqrt(x).", _INEXACT)
-cbrt = _graded("cbrt", "Cube root, negative for negative x.", _FLOAT)
-real = _unary("real", "Real part.", "a complex dtype", result="Real, same shape.")
-imag = _unary("imag", "Imaginary part.", "a complex dtype", result="Real, same shape.")
-conj = _unary("conj", "Complex conjugate.", _INEXACT, result="Complex, same shape.")
-add = _binary("add", "x + y; integers wrap around.", _NUMBER)
-sub = _binary("sub", "x - y; integers wrap around.", _NUMBER)
-_mul = _binary("mul", "", _NUMBER)
-mulhi = _binary("mulhi", "Upper half of the bits of x * y.", _INTEGER)
-div = _binary("div", "x / y; for integers the quotient rounded towards zero.", _NUMBER)
-rem = _binary("rem", "Remainder of x / y, with the sign of x.", _REAL)
-max = _binary("max", "The greater of x and y; NaN if either is NaN.", _ANY)
-min = _binary("min", "The smaller of x and y; NaN if either is NaN.", _ANY)
-nextafter = _binary(
-    "nextafter", "The float next to x1 in the direction of x2.", _FLOAT, parameters=("x1", "x2")
+neg = _unary(
+    "neg", "-x.", _NUMBER, example=("lax.neg(wnp.array([1, -2]))", "Array([-1,  2], dtype=int32)")
 )
-complex = _binary("complex", "x + iy.", "float32 or float64", result="Complex, same shape.")
+sign = _unary(
+    "sign",
+    "-1, 0 or 1 as x is; x / abs(x) for complex x, and 0 at 0.",
+    _NUMBER,
+    example=("lax.sign(wnp.array([-3, 0, 5]))", "Array([-1,  0,  1], dtype=int32)"),
+)
+floor = _unary(
+    "floor",
+    "Largest integer that is not greater than x.",
+    _FLOAT,
+    example=("lax.floor(wnp.array([1.5, -1.5]))", "Array([ 1., -2.], dtype=float32)"),
+)
+ceil = _unary(
+    "ceil",
+    "Smallest integer that is not less than x.",
+    _FLOAT,
+    example=("lax.ceil(wnp.array([1.5, -1.5]))", "Array([ 2., -1.], dtype=float32)"),
+)
+is_finite = _unary(
+    "is_finite",
+    "Whether x is neither infinite nor NaN.",
+    _FLOAT,
+    result=_BOOL,
+    example=(
+        "lax.is_finite(wnp.array([1.0, np.inf, np.nan]))",
+        "Array([ True, False, False], dtype=bool)",
+    ),
+)
+abs = _unary(
+    "abs",
+    "Absolute value; real for complex x.",
+    _NUMBER,
+    result="Real, same shape.",
+    example=("lax.abs(wnp.array([3 + 4j, -2]))", "Array([5., 2.], dtype=float32)"),
+)
+square = _unary(
+    "square",
+    "x * x.",
+    _NUMBER,
+    example=("lax.square(wnp.array([-3, 4]))", "Array([ 9, 16], dtype=int32)"),
+)
+sqrt = _graded(
+    "sqrt",
+    "Square root; NaN for negative x.",
+    _INEXACT,
+    example=("lax.sqrt(wnp.array([9.0, -1.0]))", "Array([ 3., nan], dtype=float32)"),
+)
+rsqrt = _graded(
+    "rsqrt",
+    "1 / sqrt(x).",
+    _INEXACT,
+    example=("lax.rsqrt(wnp.array([4.0, 16.0])).round(3)", "Array([0.5 , 0.25], dtype=float32)"),
+)
+cbrt = _graded(
+    "cbrt",
+    "Cube root, negative for negative x.",
+    _FLOAT,
+    example=("lax.cbrt(wnp.array([27.0, -8.0])).round(3)", "Array([ 3., -2.], dtype=float32)"),
+)
+real = _unary(
+    "real",
+    "Real part.",
+    "a complex dtype",
+    result="Real, same shape.",
+    example=("lax.real(wnp.array([1 + 2j]))", "Array([1.], dtype=float32)"),
+)
+imag = _unary(
+    "imag",
+    "Imaginary part.",
+    "a complex dtype",
+    result="Real, same shape.",
+    example=("lax.imag(wnp.array([1 + 2j]))", "Array([2.], dtype=float32)"),
+)
+conj = _unary(
+    "conj",
+    "Complex conjugate.",
+    _INEXACT,
+    result="Complex, same shape.",
+    example=("lax.conj(wnp.array([1 + 2j]))", "Array([1.-2.j], dtype=complex64)"),
+)
+add = _binary(
+    "add",
+    "x + y; integers wrap around.",
+    _NUMBER,
+    example=("lax.add(wnp.array([1, 2]), 10)", "Array([11, 12], dtype=int32)"),
+)
+sub = _binary(
+    "sub",
+    "x - y; integers wrap around.",
+    _NUMBER,
+    example=("lax.sub(wnp.array([1, 2]), 10)", "Array([-9, -8], dtype=int32)"),
+)
+_mul = _function("mul", "mul", "", ("x", "y"))
+mulhi = _binary(
+    "mulhi",
+    "Upper half of the bits of x * y.",
+    _INTEGER,
+    example=("lax.mulhi(wnp.uint8(100), wnp.uint8(100))", "Array(39, dtype=uint8)"),
+)
+div = _binary(
+    "div",
+    "x / y; for integers the quotient rounded towards zero.",
+    _NUMBER,
+    example=("lax.div(wnp.array([7, -7]), 2)", "Array([ 3, -3], dtype=int32)"),
+)
+rem = _binary(
+    "rem",
+    "Remainder of x / y, with the sign of x.",
+    _REAL,
+    example=("lax.rem(wnp.array([7, -7]), 2)", "Array([ 1, -1], dtype=int32)"),
+)
+max = _binary(
+    "max",
+    "The greater of x and y; NaN if either is NaN.",
+    _ANY,
+    example=("lax.max(wnp.array([1.0, np.nan]), 2.0)", "Array([ 2., nan], dtype=float32)"),
+)
+min = _binary(
+    "min",
+    "The smaller of x and y; NaN if either is NaN.",
+    _ANY,
+    example=("lax.min(wnp.array([1.0, np.nan]), 2.0)", "Array([ 1., nan], dtype=float32)"),
+)
+nextafter = _binary(
+    "nextafter",
+    "The float next to x1 in the direction of x2.",
+    _FLOAT,
+    parameters=("x1", "x2"),
+    example=('lax.nextafter(1.0, 2.0) - 1 == wnp.finfo("float32").eps', "Array(True, dtype=bool)"),
+)
+complex = _binary(
+    "complex",
+    "x + iy.",
+    "float32 or float64",
+    result="Complex, same shape.",
+    example=("lax.complex(wnp.array([1.0]), 2.0)", "Array([1.+2.j], dtype=complex64)"),
+)
 
 # Bits
-bitwise_not = _unary("not", "Each bit inverted; logical not for bool.", _BITS, name="bitwise_not")
-bitwise_and = _binary("and", "Bits set in x and in y.", _BITS, name="bitwise_and")
-bitwise_or = _binary("or", "Bits set in x or in y.", _BITS, name="bitwise_or")
-bitwise_xor = _binary("xor", "Bits set in exactly one of x and y.", _BITS, name="bitwise_xor")
-population_count = _unary("population_count", "Number of bits set in x.", _INTEGER)
-clz = _unary("clz", "Number of zero bits before the highest bit set.", _INTEGER)
-shift_left = _binary("shift_left", "x shifted left by y bits.", _INTEGER)
+bitwise_not = _unary(
+    "not",
+    "Each bit inverted; logical not for bool.",
+    _BITS,
+    name="bitwise_not",
+    example=("lax.bitwise_not(wnp.array([0, 5]))", "Array([-1, -6], dtype=int32)"),
+)
+bitwise_and = _binary(
+    "and",
+    "Bits set in x and in y.",
+    _BITS,
+    name="bitwise_and",
+    example=("lax.bitwise_and(wnp.array([6, 7]), 3)", "Array([2, 3], dtype=int32)"),
+)
+bitwise_or = _binary(
+    "or",
+    "Bits set in x or in y.",
+    _BITS,
+    name="bitwise_or",
+    example=("lax.bitwise_or(wnp.array([4, 5]), 3)", "Array([7, 7], dtype=int32)"),
+)
+bitwise_xor = _binary(
+    "xor",
+    "Bits set in exactly one of x and y.",
+    _BITS,
+    name="bitwise_xor",
+    example=("lax.bitwise_xor(wnp.array([6, 7]), 3)", "Array([5, 4], dtype=int32)"),
+)
+population_count = _unary(
+    "population_count",
+    "Number of bits set in x.",
+    _INTEGER,
+    example=("lax.population_count(wnp.array([0, 7, 8]))", "Array([0, 3, 1], dtype=int32)"),
+)
+clz = _unary(
+    "clz",
+    "Number of zero bits before the highest bit set.",
+    _INTEGER,
+    example=('lax.clz(wnp.array([0, 1, 255], "uint8"))', "Array([8, 7, 0], dtype=uint8)"),
+)
+shift_left = _binary(
+    "shift_left",
+    "x shifted left by y bits.",
+    _INTEGER,
+    example=("lax.shift_left(wnp.array([1, 3]), 4)", "Array([16, 48], dtype=int32)"),
+)
 shift_right_arithmetic = _binary(
     "shift_right_arithmetic",
     "x shifted right by y bits, its sign bit moving in.",
     _INTEGER,
+    example=("lax.shift_right_arithmetic(wnp.array([16, -16]), 2)", "Array([ 4, -4], dtype=int32)"),
 )
 shift_right_logical = _binary(
-    "shift_right_logical", "x shifted right by y bits, zeros moving in.", _INTEGER
+    "shift_right_logical",
+    "x shifted right by y bits, zeros moving in.",
+    _INTEGER,
+    example=("lax.shift_right_logical(wnp.array([16, -1]), 28)", "Array([ 0, 15], dtype=int32)"),
 )
 
 # Exponentials and logarithms
-exp = _graded("exp", "e to the power x.", _INEXACT)
-exp2 = _graded("exp2", "2 to the power x.", _INEXACT)
-expm1 = _graded("expm1", "exp(x) - 1, accurate for small x.", _INEXACT)
-log = _graded("log", "Natural logarithm; NaN for negative x, -inf at 0.", _INEXACT)
-log1p = _graded("log1p", "log(1 + x), accurate for small x.", _INEXACT)
-logistic = _graded("logistic", "1 / (1 + exp(-x)).", _INEXACT)
-_pow = _binary("pow", "", _INEXACT)
+exp = _graded(
+    "exp",
+    "e to the power x.",
+    _INEXACT,
+    example=("lax.exp(wnp.array([0.0, 1.0])).round(3)", "Array([1.   , 2.718], dtype=float32)"),
+)
+exp2 = _graded(
+    "exp2",
+    "2 to the power x.",
+    _INEXACT,
+    example=("lax.exp2(wnp.array([3.0, -1.0])).round(3)", "Array([8. , 0.5], dtype=float32)"),
+)
+expm1 = _graded(
+    "expm1",
+    "exp(x) - 1, accurate for small x.",
+    _INEXACT,
+    example=("lax.expm1(1e-12)", "Array(1.e-12, dtype=float32, weak_type=True)"),
+)
+log = _graded(
+    "log",
+    "Natural logarithm; NaN for negative x, -inf at 0.",
+    _INEXACT,
+    example=("lax.log(wnp.array([1.0, 0.0, -1.0]))", "Array([  0., -inf,  nan], dtype=float32)"),
+)
+log1p = _graded(
+    "log1p",
+    "log(1 + x), accurate for small x.",
+    _INEXACT,
+    example=("lax.log1p(1e-12)", "Array(1.e-12, dtype=float32, weak_type=True)"),
+)
+logistic = _graded(
+    "logistic",
+    "1 / (1 + exp(-x)).",
+    _INEXACT,
+    example=(
+        "lax.logistic(wnp.array([-np.inf, 0.0, np.inf]))",
+        "Array([0. , 0.5, 1. ], dtype=float32)",
+    ),
+)
+_pow = _function("pow", "pow", "", ("x", "y"))
 
 # Trigonometric and hyperbolic functions
-sin = _graded("sin", "Sine of x radians.", _INEXACT)
-cos = _graded("cos", "Cosine of x radians.", _INEXACT)
-tan = _graded("tan", "Tangent of x radians.", _INEXACT)
-asin = _unary("asin", "Arc sine, in radians; NaN outside -1..1.", _INEXACT)
-acos = _unary("acos", "Arc cosine, in radians; NaN outside -1..1.", _INEXACT)
-atan = _unary("atan", "Arc tangent, in radians.", _INEXACT)
-sinh = _unary("sinh", "Hyperbolic sine.", _INEXACT)
-cosh = _unary("cosh", "Hyperbolic cosine.", _INEXACT)
-tanh = _graded("tanh", "Hyperbolic tangent.", _INEXACT)
-asinh = _unary("asinh", "Inverse hyperbolic sine.", _INEXACT)
-acosh = _unary("acosh", "Inverse hyperbolic cosine; NaN below 1.", _INEXACT)
-atanh = _unary("atanh", "Inverse hyperbolic tangent; NaN outside -1..1.", _INEXACT)
-atan2 = _binary("atan2", "Angle of the point (y, x): arc tangent of x / y by quadrant.", _FLOAT)
+sin = _graded(
+    "sin",
+    "Sine of x radians.",
+    _INEXACT,
+    example=("lax.sin(wnp.array([0.0, np.pi / 2])).round(3)", "Array([0., 1.], dtype=float32)"),
+)
+cos = _graded(
+    "cos",
+    "Cosine of x radians.",
+    _INEXACT,
+    example=("lax.cos(wnp.array([0.0, np.pi])).round(3)", "Array([ 1., -1.], dtype=float32)"),
+)
+tan = _graded(
+    "tan",
+    "Tangent of x radians.",
+    _INEXACT,
+    example=("lax.tan(wnp.array([0.0, np.pi / 4])).round(3)", "Array([0., 1.], dtype=float32)"),
+)
+asin = _unary(
+    "asin",
+    "Arc sine, in radians; NaN outside -1..1.",
+    _INEXACT,
+    example=(
+        "lax.asin(wnp.array([0.0, 1.0, 2.0])).round(3)",
+        "Array([0.   , 1.571,   nan], dtype=float32)",
+    ),
+)
+acos = _unary(
+    "acos",
+    "Arc cosine, in radians; NaN outside -1..1.",
+    _INEXACT,
+    example=("lax.acos(wnp.array([1.0, 0.0])).round(3)", "Array([0.   , 1.571], dtype=float32)"),
+)
+atan = _unary(
+    "atan",
+    "Arc tangent, in radians.",
+    _INEXACT,
+    example=("lax.atan(wnp.array([1.0, np.inf])).round(3)", "Array([0.785, 1.571], dtype=float32)"),
+)
+sinh = _unary(
+    "sinh",
+    "Hyperbolic sine.",
+    _INEXACT,
+    example=("lax.sinh(wnp.array([0.0, 1.0])).round(3)", "Array([0.   , 1.175], dtype=float32)"),
+)
+cosh = _unary(
+    "cosh",
+    "Hyperbolic cosine.",
+    _INEXACT,
+    example=("lax.cosh(wnp.array([0.0, 1.0])).round(3)", "Array([1.   , 1.543], dtype=float32)"),
+)
+tanh = _graded(
+    "tanh",
+    "Hyperbolic tangent.",
+    _INEXACT,
+    example=(
+        "lax.tanh(wnp.array([0.0, 1.0, np.inf])).round(3)",
+        "Array([0.   , 0.762, 1.   ], dtype=float32)",
+    ),
+)
+asinh = _unary(
+    "asinh",
+    "Inverse hyperbolic sine.",
+    _INEXACT,
+    example=("lax.asinh(lax.sinh(2.0)).round(3)", "Array(2., dtype=float32, weak_type=True)"),
+)
+acosh = _unary(
+    "acosh",
+    "Inverse hyperbolic cosine; NaN below 1.",
+    _INEXACT,
+    example=("lax.acosh(wnp.array([1.0, 0.5]))", "Array([ 0., nan], dtype=float32)"),
+)
+atanh = _unary(
+    "atanh",
+    "Inverse hyperbolic tangent; NaN outside -1..1.",
+    _INEXACT,
+    example=("lax.atanh(wnp.array([0.0, 1.0]))", "Array([ 0., inf], dtype=float32)"),
+)
+atan2 = _binary(
+    "atan2",
+    "Angle of the point (y, x): arc tangent of x / y by quadrant.",
+    _FLOAT,
+    example=(
+        "lax.atan2(wnp.array([1.0, -1.0]), -1.0).round(3)",
+        "Array([ 2.356, -2.356], dtype=float32)",
+    ),
+)
 
 # Special functions
-erf = _unary("erf", "Error function.", _FLOAT)
-erfc = _unary("erfc", "1 - erf(x), accurate for large x.", _FLOAT)
-erf_inv = _unary("erf_inv", "Inverse of the error function; NaN outside -1..1.", _FLOAT)
-lgamma = _unary("lgamma", "Logarithm of the absolute value of the gamma function.", _FLOAT)
-digamma = _unary("digamma", "Derivative of lgamma.", _FLOAT)
+erf = _unary(
+    "erf",
+    "Error function.",
+    _FLOAT,
+    example=(
+        "lax.erf(wnp.array([0.0, 1.0, np.inf])).round(3)",
+        "Array([0.   , 0.843, 1.   ], dtype=float32)",
+    ),
+)
+erfc = _unary(
+    "erfc",
+    "1 - erf(x), accurate for large x.",
+    _FLOAT,
+    example=("lax.erfc(wnp.array([0.0, np.inf]))", "Array([1., 0.], dtype=float32)"),
+)
+erf_inv = _unary(
+    "erf_inv",
+    "Inverse of the error function; NaN outside -1..1.",
+    _FLOAT,
+    example=("lax.erf_inv(lax.erf(0.5)).round(3)", "Array(0.5, dtype=float32, weak_type=True)"),
+)
+lgamma = _unary(
+    "lgamma",
+    "Logarithm of the absolute value of the gamma function.",
+    _FLOAT,
+    example=("lax.lgamma(wnp.array([4.0, 6.0])).round(3)", "Array([1.792, 4.787], dtype=float32)"),
+)
+digamma = _unary(
+    "digamma",
+    "Derivative of lgamma.",
+    _FLOAT,
+    example=("lax.digamma(1.0).round(3)", "Array(-0.577, dtype=float32, weak_type=True)"),
+)
 polygamma = _binary(
-    "polygamma", "Derivative of order m of digamma at x.", _FLOAT, parameters=("m", "x")
+    "polygamma",
+    "Derivative of order m of digamma at x.",
+    _FLOAT,
+    parameters=("m", "x"),
+    example=("lax.polygamma(1.0, 1.0).round(3)", "Array(1.645, dtype=float32, weak_type=True)"),
 )
 zeta = _binary(
     "zeta",
     "Hurwitz zeta function: the sum of (n + q) ** -x over n >= 0.",
     _FLOAT,
     parameters=("x", "q"),
+    example=("lax.zeta(2.0, 1.0).round(3)", "Array(1.645, dtype=float32, weak_type=True)"),
 )
 _GAMMA = ("a", "x")
 igamma = _binary(
@@ -210,19 +512,59 @@ igamma = _binary(
     "Lower incomplete gamma function of a at x, over gamma(a).",
     _FLOAT,
     parameters=_GAMMA,
+    example=(
+        "lax.igamma(1.0, wnp.array([0.0, 1.0])).round(3)",
+        "Array([0.   , 0.632], dtype=float32)",
+    ),
 )
-igammac = _binary("igammac", "1 - igamma(a, x), accurate for large x.", _FLOAT, parameters=_GAMMA)
+igammac = _binary(
+    "igammac",
+    "1 - igamma(a, x), accurate for large x.",
+    _FLOAT,
+    parameters=_GAMMA,
+    example=(
+        "lax.igammac(1.0, wnp.array([0.0, 1.0])).round(3)",
+        "Array([1.   , 0.368], dtype=float32)",
+    ),
+)
 igamma_grad_a = _binary(
-    "igamma_grad_a", "Derivative of igamma with respect to a.", _FLOAT, parameters=_GAMMA
+    "igamma_grad_a",
+    "Derivative of igamma with respect to a.",
+    _FLOAT,
+    parameters=_GAMMA,
+    example=(
+        "lax.igamma_grad_a(1.0, 1.0).round(3)",
+        "Array(-0.432, dtype=float32, weak_type=True)",
+    ),
 )
 random_gamma_grad = _binary(
     "random_gamma_grad",
     "Derivative of a gamma variate x of shape a with respect to a.",
     _FLOAT,
     parameters=_GAMMA,
+    example=(
+        "lax.random_gamma_grad(1.0, 0.5).round(3)",
+        "Array(0.807, dtype=float32, weak_type=True)",
+    ),
 )
-bessel_i0e = _unary("bessel_i0e", "Modified Bessel function of order 0, times exp(-|x|).", _FLOAT)
-bessel_i1e = _unary("bessel_i1e", "Modified Bessel function of order 1, times exp(-|x|).", _FLOAT)
+bessel_i0e = _unary(
+    "bessel_i0e",
+    "Modified Bessel function of order 0, times exp(-|x|).",
+    _FLOAT,
+    example=(
+        "lax.bessel_i0e(wnp.array([0.0, 1.0])).round(3)",
+        "Array([1.   , 0.466], dtype=float32)",
+    ),
+)
+bessel_i1e = _unary(
+    "bessel_i1e",
+    "Modified Bessel function of order 1, times exp(-|x|).",
+    _FLOAT,
+    example=(
+        "lax.bessel_i1e(wnp.array([0.0, 1.0])).round(3)",
+        "Array([0.   , 0.208], dtype=float32)",
+    ),
+)
 
 
 betainc = _function(
@@ -232,6 +574,10 @@ betainc = _function(
 
     The operands have one floating-point dtype and one rank, with equal sizes or 1 along each axis,
     or are scalars.
+
+    Examples:
+      >>> lax.betainc(1.0, 2.0, wnp.array([0.0, 0.5, 1.0])).round(3)
+      Array([0.  , 0.75, 1.  ], dtype=float32)
     """,
     ("a", "b", "x"),
 )
@@ -261,12 +607,51 @@ def mul(x, y, *, out_dtype=None):
 
 
 # Comparisons
-eq = _binary("eq", "x == y.", _ANY, result=_BOOL)
-ne = _binary("ne", "x != y; true if either is NaN.", _ANY, result=_BOOL)
-lt = _binary("lt", "x < y.", "a real dtype", result=_BOOL)
-le = _binary("le", "x <= y.", "a real dtype", result=_BOOL)
-gt = _binary("gt", "x > y.", "a real dtype", result=_BOOL)
-ge = _binary("ge", "x >= y.", "a real dtype", result=_BOOL)
+eq = _binary(
+    "eq",
+    "x == y.",
+    _ANY,
+    result=_BOOL,
+    example=("lax.eq(wnp.array([1, 2, 3]), 2)", "Array([False,  True, False], dtype=bool)"),
+)
+ne = _binary(
+    "ne",
+    "x != y; true if either is NaN.",
+    _ANY,
+    result=_BOOL,
+    example=(
+        "lax.ne(wnp.array([1.0, np.nan]), wnp.array([1.0, np.nan]))",
+        "Array([False,  True], dtype=bool)",
+    ),
+)
+lt = _binary(
+    "lt",
+    "x < y.",
+    "a real dtype",
+    result=_BOOL,
+    example=("lax.lt(wnp.array([1, 2, 3]), 2)", "Array([ True, False, False], dtype=bool)"),
+)
+le = _binary(
+    "le",
+    "x <= y.",
+    "a real dtype",
+    result=_BOOL,
+    example=("lax.le(wnp.array([1, 2, 3]), 2)", "Array([ True,  True, False], dtype=bool)"),
+)
+gt = _binary(
+    "gt",
+    "x > y.",
+    "a real dtype",
+    result=_BOOL,
+    example=("lax.gt(wnp.array([1, 2, 3]), 2)", "Array([False, False,  True], dtype=bool)"),
+)
+ge = _binary(
+    "ge",
+    "x >= y.",
+    "a real dtype",
+    result=_BOOL,
+    example=("lax.ge(wnp.array([1, 2, 3]), 2)", "Array([False,  True,  True], dtype=bool)"),
+)
 
 
 def pow(x, y):
