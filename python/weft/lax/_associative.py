@@ -39,6 +39,10 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     Raises ShapeError if lengths differ, TreeStructureError if `fn` returns more arrays or
     fewer, ControlFlowTypeError if it returns other types, AttributeValueError for an axis out of
     bounds.
+
+    Examples:
+      >>> lax.associative_scan(wnp.multiply, wnp.array([1, 2, 3, 4]))
+      Array([ 1,  2,  6, 24], dtype=int32)
     """
     check_callable(fn, "associative_scan")
     leaves, tree = registry.flatten(elems)

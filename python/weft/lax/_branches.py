@@ -39,6 +39,10 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
     each function, is an older form.
 
     Raises ControlFlowTypeError if pred is no scalar, or if the functions return different types.
+
+    Examples:
+      >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5).item()
+      6
     """
     return cond_with(False, pred, true_fun, false_fun, *operands, operand=operand)
 
@@ -75,6 +79,11 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
 
     Raises ControlFlowTypeError if the index is no integer scalar, or if the branches return
     different types; AttributeValueError without branches.
+
+    Examples:
+      >>> branches = [lambda x: x, lambda x: x * x, lambda x: -x]
+      >>> [lax.switch(i, branches, 3).item() for i in range(3)]
+      [3, 9, -3]
     """
     return switch_with(False, index, branches, *operands, operand=operand)
 
@@ -115,6 +124,10 @@ def platform_dependent(*args, default=None, **per_platform):
     Raises:
       ControlFlowTypeError: if functions return different types.
       NotImplementedError: where the program is compiled, for a platform without a function.
+
+    Examples:
+      >>> lax.platform_dependent(3, cuda=lambda x: x + 1, default=lambda x: 2 * x).item()
+      6
     """
     for name, function in per_platform.items():
         check_callable(function, f"platform_dependent, for {name},")

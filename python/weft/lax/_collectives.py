@@ -130,6 +130,10 @@ def axis_size(axis_name):
     """The number of lanes of a mapped axis, or of several together: an int.
 
     Raises UnboundAxisNameError (a NameError) for a name that no vmap around the call gives.
+
+    Examples:
+      >>> weft.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(wnp.array([1, 2, 4]))
+      Array([ 3,  6, 12], dtype=int32)
     """
     return math.prod(map(_core.axis_size, _names(axis_name)))
 
@@ -138,6 +142,10 @@ def axis_index(axis_name):
     """The number of this lane along a mapped axis, or along several together: int32[].
 
     Raises UnboundAxisNameError (a NameError) for a name that no vmap around the call gives.
+
+    Examples:
+      >>> weft.vmap(lambda x: x + 10 * lax.axis_index("i"), axis_name="i")(wnp.array([1, 2, 4]))
+      Array([ 1, 12, 24], dtype=int32)
     """
     names, _ = _checked_names(axis_name, "axis_index")
     index = _core.bind("axis_index", axis_name=names[:1])
@@ -161,6 +169,12 @@ def pcast(x, axis_name, *, to):
     Raises ValueError for another `to`, for a value that varies over one of the axes already, and
     where nothing is mapped; UnboundAxisNameError (a NameError) for a name that nothing around the
     call gives; NotImplementedError for to="reduced" and "unreduced".
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("i",))
+      >>> f = lambda x: lax.pcast(x, "i", to="varying")
+      >>> weft.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P("i"))(wnp.arange(2))
+      Array([0, 1], dtype=int32)
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise AttributeValueError(
@@ -281,6 +295,10 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
     Returns the sums, of the shapes of `x`. Raises UnboundAxisNameError for a name of no axis, and
     AttributeValueError for groups that are none.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(wnp.array([1, 2, 4]))
+      Array([7, 7, 7], dtype=int32)
     """
     axis_name, own_axes = _apart(axis_name)
     names = _names(axis_name)
@@ -308,6 +326,10 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     """The mean of `x` over the lanes of mapped axes; arguments as for psum.
 
     `axis_name` and `axis_index_groups` are those of `psum`.
+
+    Examples:
+      >>> weft.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(wnp.array([1.0, 2.0, 6.0]))
+      Array([-2., -1.,  3.], dtype=float32)
     """
     lanes = psum(1, axis_name=axis_name, axis_index_groups=axis_index_groups)
     total = psum(x, axis_name=axis_name, axis_index_groups=axis_index_groups)
@@ -321,6 +343,10 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     The derivative is the mean of those of the lanes that attain it.
 
     `axis_name` and `axis_index_groups` are those of `psum`.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(wnp.array([1, 2, 4]))
+      Array([4, 4, 4], dtype=int32)
     """
     return _map(_reduction("pmax", lambda rows: rows.max(axis=0), axis_name, axis_index_groups), x)
 
@@ -329,6 +355,10 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     """The minimum of `x`, an array or a tree, over the lanes of mapped axes; as pmax.
 
     `axis_name` and `axis_index_groups` are those of `psum`.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(wnp.array([1, 2, 4]))
+      Array([1, 1, 1], dtype=int32)
     """
     return _map(_reduction("pmin", lambda rows: rows.min(axis=0), axis_name, axis_index_groups), x)
 
@@ -345,6 +375,10 @@ def pbroadcast(x, axis_name, source):
       source: the lane, an int.
 
     Raises AttributeValueError (a ValueError) for a source that is no lane.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(wnp.array([7, 8, 9]))
+      Array([8, 8, 8], dtype=int32)
     """
     names, size = _checked_names(axis_name, "pbroadcast")
     source = static_int(source, "pbroadcast", "source")
@@ -387,6 +421,11 @@ def ppermute(x, axis_name, perm):
       axis_name: the name of the axis, or a tuple of names.
       perm: pairs of ints (source, destination), each source and each destination once. A lane that
         is no destination gets zeros.
+
+    Examples:
+      >>> shift = lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)])
+      >>> weft.vmap(shift, axis_name="i")(wnp.array([7, 8, 9]))
+      Array([0, 7, 8], dtype=int32)
     """
     names, size = _checked_names(axis_name, "ppermute")
     pairs = _checked_pairs(perm, size)
@@ -408,6 +447,10 @@ def pshuffle(x, axis_name, perm):
     """Lane i of a mapped axis gets the value of lane perm[i]; `perm` holds each lane once.
 
     Raises AttributeValueError (a ValueError) unless `perm` holds each lane once.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(wnp.array([7, 8, 9]))
+      Array([9, 7, 8], dtype=int32)
     """
     _, size = _checked_names(axis_name, "pshuffle")
     perm = list(perm)
@@ -450,6 +493,11 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     as many times as large.
 
     Raises AttributeValueError (a ValueError) for another `to`.
+
+    Examples:
+      >>> weft.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(wnp.array([1, 2]))
+      Array([[1, 2],
+             [1, 2]], dtype=int32)
     """
     names, size = _checked_names(axis_name, "all_gather")
     groups, lanes = _equal_groups(axis_index_groups, size, "all_gather")
@@ -494,6 +542,11 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
         has to be the number of lanes, and the result lacks it.
 
     Raises ShapeError for a size that is not the number of lanes, or a multiple of it.
+
+    Examples:
+      >>> f = weft.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")
+      >>> f(wnp.array([[1, 2], [10, 20]]))
+      Array([11, 22], dtype=int32)
     """
     names, size = _checked_names(axis_name, "psum_scatter")
     groups, lanes = _equal_groups(axis_index_groups, size, "psum_scatter")
@@ -531,6 +584,12 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         concat_axis is a new one.
 
     Raises ShapeError for a size that is not the number of lanes, or a multiple of it.
+
+    Examples:
+      >>> f = lambda x: lax.all_to_all(x, "i", split_axis=0, concat_axis=0)
+      >>> weft.vmap(f, axis_name="i")(wnp.array([[1, 2], [3, 4]]))
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     names, size = _checked_names(axis_name, "all_to_all")
     groups, lanes = _equal_groups(axis_index_groups, size, "all_to_all")
@@ -576,6 +635,12 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
     """Exchanges a mapped axis and an axis of `x`, whose size has to be the number of lanes.
 
     `axis_name` and `axis_index_groups` are those of `all_to_all`.
+
+    Examples:
+      >>> f = weft.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")
+      >>> f(wnp.array([[1, 2], [3, 4]]))
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
@@ -606,6 +671,14 @@ def ragged_all_to_all(
     Returns an array like `output`. Rows that several slices are put at get one of them.
 
     Raises ShapeError for rows of different shapes, and for offsets or sizes of different lengths.
+
+    Examples:
+      >>> def f(x):
+      ...     one = wnp.array([1])
+      ...     return lax.ragged_all_to_all(x, 0 * x, 2 * one, one, 0 * one, one, axis_name="i")
+      >>> mesh = weft.make_mesh((1,), ("i",))
+      >>> weft.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(wnp.array([7, 8, 9]))
+      Array([9, 0, 0], dtype=int32)
     """
     names, size = _checked_names(axis_name, "ragged_all_to_all")
     groups, lanes = _equal_groups(axis_index_groups, size, "ragged_all_to_all")

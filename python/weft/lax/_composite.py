@@ -34,6 +34,11 @@ def composite(decomposition, name, version=0):
     Raises:
       UnexpectedTracerError: for an attribute that is a traced array.
       TypeError: for an attribute of another type.
+
+    Examples:
+      >>> f = lax.composite(lambda x: x * x, name="my.square")
+      >>> f(wnp.arange(3))
+      Array([0, 1, 4], dtype=int32)
     """
     check_callable(decomposition, "composite")
 

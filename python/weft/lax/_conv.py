@@ -68,6 +68,10 @@ def conv_general_permutations(dimension_numbers):
     Returns:
       For lhs, rhs and the result: a permutation that brings batch (or output features) and features
       (or input features) first, then the axes of the window in the order in which rhs has them.
+
+    Examples:
+      >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+      ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     return _axis_orders(dimension_numbers)
 
@@ -84,6 +88,12 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
 
     Raises ShapeError for operands of different ranks, AttributeValueError (a ValueError) for
     letters that do not name the axes.
+
+    Examples:
+      >>> shapes = (8, 32, 32, 3), (3, 3, 3, 16)
+      >>> numbers = lax.conv_dimension_numbers(*shapes, ("NHWC", "HWIO", "NHWC"))
+      >>> numbers.lhs_spec, numbers.rhs_spec
+      ((0, 3, 1, 2), (3, 2, 0, 1))
     """
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
@@ -166,6 +176,11 @@ def conv_general_dilated(
       Array of rank n + 2.
 
     Raises AttributeValueError (a ValueError) for padding by name together with lhs_dilation.
+
+    Examples:
+      >>> x, window = wnp.array([[[1, 2, 3, 4]]]), wnp.array([[[1, -1]]])
+      >>> lax.conv_general_dilated(x, window, window_strides=(1,), padding="VALID")
+      Array([[[-1, -1, -1]]], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -237,7 +252,12 @@ def _level(dtype):
 
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
     """`conv_general_dilated` of arrays whose axes are batch (or output features), features (or
-    input features), and those of the window."""
+    input features), and those of the window.
+
+    Examples:
+      >>> lax.conv(wnp.ones((1, 1, 4)), wnp.ones((1, 1, 2)), window_strides=(1,), padding="VALID")
+      Array([[[2., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -258,7 +278,13 @@ def conv_with_general_padding(
     precision=None,
     preferred_element_type=None,
 ):
-    """As `conv`, with dilations."""
+    """As `conv`, with dilations.
+
+    Examples:
+      >>> x, window = wnp.array([[[1, 2, 3, 4]]]), wnp.array([[[1, 1]]])
+      >>> lax.conv_with_general_padding(x, window, (1,), [(0, 0)], (1,), (2,))
+      Array([[[4, 6]]], dtype=int32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -329,6 +355,11 @@ def conv_transpose(
 
     Raises AttributeValueError (a ValueError) without dimension_numbers for operands that have none
     by default.
+
+    Examples:
+      >>> x, window = wnp.array([[[1], [2]]]), wnp.array([[[1]], [[1]]])
+      >>> lax.conv_transpose(x, window, strides=(2,), padding="VALID")[0, :, 0]
+      Array([1, 1, 2, 2], dtype=int32)
     """
     function = "conv_transpose"
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
@@ -403,6 +434,12 @@ def conv_general_dilated_patches(
     Returns:
       Array of rank n + 2, whose features are the features of lhs times the elements of the window,
       those of the window running faster.
+
+    Examples:
+      >>> x = wnp.array([[[1, 2, 3, 4]]])
+      >>> lax.conv_general_dilated_patches(x, (2,), window_strides=(1,), padding="VALID")
+      Array([[[1, 2, 3],
+              [2, 3, 4]]], dtype=int32)
     """
     function = "conv_general_dilated_patches"
     lhs_shape = shape_of(lhs)
@@ -448,6 +485,11 @@ def conv_general_dilated_local(
 
     Returns:
       Array of rank n + 2.
+
+    Examples:
+      >>> x, windows = wnp.ones((1, 1, 3)), wnp.array([[[1.0, 10.0], [1.0, 10.0]]])
+      >>> lax.conv_general_dilated_local(x, windows, (1,), "VALID", filter_shape=(2,))
+      Array([[[ 2., 20.]]], dtype=float32)
     """
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     axes = _axes(dimension_numbers, lhs_shape, rhs_shape, "conv_general_dilated_local")
@@ -481,6 +523,10 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
 
     Raises AttributeValueError (a ValueError) for a batch_group_count that does not divide the
     batch.
+
+    Examples:
+      >>> lax.conv_shape_tuple((8, 3, 32), (16, 3, 5), (1,), [(0, 0)])
+      (8, 16, 28)
     """
     function = "conv_shape_tuple"
     count = len(lhs_shape) - 2
@@ -506,7 +552,13 @@ def _out_shape(shape, order):
 
 
 def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
-    """The shape of the result of `conv_general_dilated` of operands of these shapes."""
+    """The shape of the result of `conv_general_dilated` of operands of these shapes.
+
+    Examples:
+      >>> shapes = (8, 32, 32, 3), (3, 3, 3, 16)
+      >>> lax.conv_general_shape_tuple(*shapes, (1, 1), "VALID", ("NHWC", "HWIO", "NHWC"))
+      (8, 30, 30, 16)
+    """
     lhs, rhs, out = _axes(dimension_numbers, lhs_shape, rhs_shape, "conv_general_shape_tuple")
     shape = conv_shape_tuple(
         _picked(lhs_shape, lhs), _picked(rhs_shape, rhs), window_strides, padding
@@ -515,7 +567,13 @@ def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dime
 
 
 def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
-    """The shape of the result of `conv_transpose` of operands of these shapes."""
+    """The shape of the result of `conv_transpose` of operands of these shapes.
+
+    Examples:
+      >>> shapes = (8, 32, 3), (2, 3, 16)
+      >>> lax.conv_transpose_shape_tuple(*shapes, (2,), "VALID", ("NWC", "WIO", "NWC"))
+      (8, 64, 16)
+    """
     function = "conv_transpose_shape_tuple"
     lhs, rhs, out = _axes(dimension_numbers, lhs_shape, rhs_shape, function)
     window = _picked(rhs_shape, rhs[2:])

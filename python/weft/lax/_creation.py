@@ -18,7 +18,12 @@ from weft.lax._sharding import placed, placed_like, split_as
 
 
 def iota(dtype, size):
-    """The numbers 0, 1, ..., size - 1."""
+    """The numbers 0, 1, ..., size - 1.
+
+    Examples:
+      >>> lax.iota("int32", 4)
+      Array([0, 1, 2, 3], dtype=int32)
+    """
     return broadcasted_iota(dtype, (size,), 0)
 
 
@@ -30,6 +35,11 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
       shape: shape of the result, with at least one axis.
       dimension: the axis.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> lax.broadcasted_iota("int32", (2, 3), dimension=1)
+      Array([[0, 1, 2],
+             [0, 1, 2]], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -49,6 +59,11 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     where the result lies: a sharding, or a PartitionSpec where a mesh is set.
 
     Raises ShapeError for a fill_value that is no scalar.
+
+    Examples:
+      >>> lax.full((2, 3), 7)
+      Array([[7, 7, 7],
+             [7, 7, 7]], dtype=int32, weak_type=True)
     """
     if sharding is not None:
         return placed(full(shape, fill_value, dtype), sharding, "full")
@@ -95,6 +110,10 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """As `full`, with the shape and dtype of `x`, and where that is, unless others are given.
 
     `x` may be a ShapeDtypeStruct.
+
+    Examples:
+      >>> lax.full_like(wnp.arange(3), 7)
+      Array([7, 7, 7], dtype=int32)
     """
     if sharding is not None:
         return placed(full_like(x, fill_value, dtype, shape), sharding, "full_like")
@@ -113,6 +132,10 @@ def empty(shape, dtype, *, out_sharding=None):
     """An array of zeros; the values are unspecified by contract, so do not rely on them.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> lax.empty((2, 3), "float32").shape
+      (2, 3)
     """
     if out_sharding is not None:
         return split_as(out_sharding, "empty", lambda: empty(shape, dtype))
@@ -121,14 +144,24 @@ def empty(shape, dtype, *, out_sharding=None):
 
 def dtype(x):
     """The dtype of an array, a number or a type of arrays; of a dtype, or what names one, that
-    which arrays of it have."""
+    which arrays of it have.
+
+    Examples:
+      >>> lax.dtype(1.0), lax.dtype(wnp.arange(3))
+      (dtype('float32'), dtype('int32'))
+    """
     if isinstance(x, (str, type, np.dtype)):
         return requested_dtype(x, "dtype")
     return x.dtype if isinstance(x, ShapeDtypeStruct) else dtype_of(x)
 
 
 def shape_as_value(shape):
-    """A shape as a NumPy array of one axis: int32, or int64 if a size needs it."""
+    """A shape as a NumPy array of one axis: int32, or int64 if a size needs it.
+
+    Examples:
+      >>> lax.shape_as_value((2, 3))
+      array([2, 3], dtype=int32)
+    """
     shape = static_shape(shape, "shape_as_value")
     wide = any(size > np.iinfo(np.int32).max for size in shape)
     return np.array(shape, np.int64 if wide else np.int32)

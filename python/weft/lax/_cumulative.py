@@ -2,11 +2,12 @@
 
 from weft import _core
 from weft._arguments import ndim_of, static_int
+from weft._surface import example_section
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import AxisError, DTypeError
 
 
-def _cumulative(op, summary, dtypes):
+def _cumulative(op, summary, dtypes, example):
     doc = f"""{summary} along an axis.
 
     Args:
@@ -15,6 +16,8 @@ def _cumulative(op, summary, dtypes):
       reverse: accumulate from the end of the axis.
 
     Raises AxisError (a ValueError) for an axis out of bounds, DTypeError for bools.
+
+    {example_section(*example, "    ")}
     """
 
     def function(operand, axis=0, reverse=False):
@@ -32,10 +35,36 @@ def _cumulative(op, summary, dtypes):
     return function
 
 
-cumsum = _cumulative("cumsum", "Sum of the elements so far", "a number dtype")
-cumprod = _cumulative("cumprod", "Product of the elements so far", "a number dtype")
-cummax = _cumulative("cummax", "Greatest element so far; NaN if there was one", "a real dtype")
-cummin = _cumulative("cummin", "Smallest element so far; NaN if there was one", "a real dtype")
+cumsum = _cumulative(
+    "cumsum",
+    "Sum of the elements so far",
+    "a number dtype",
+    ("lax.cumsum(wnp.array([3, 1, 2]))", "Array([3, 4, 6], dtype=int32)"),
+)
+cumprod = _cumulative(
+    "cumprod",
+    "Product of the elements so far",
+    "a number dtype",
+    ("lax.cumprod(wnp.array([3, 1, 2]))", "Array([3, 3, 6], dtype=int32)"),
+)
+cummax = _cumulative(
+    "cummax",
+    "Greatest element so far; NaN if there was one",
+    "a real dtype",
+    ("lax.cummax(wnp.array([3, 1, 4]))", "Array([3, 3, 4], dtype=int32)"),
+)
+cummin = _cumulative(
+    "cummin",
+    "Smallest element so far; NaN if there was one",
+    "a real dtype",
+    ("lax.cummin(wnp.array([3, 1, 4]), reverse=True)", "Array([1, 1, 4], dtype=int32)"),
+)
 cumlogsumexp = _cumulative(
-    "cumlogsumexp", "Logarithm of the sum of exponentials of the elements so far", "a float dtype"
+    "cumlogsumexp",
+    "Logarithm of the sum of exponentials of the elements so far",
+    "a float dtype",
+    (
+        "lax.exp(lax.cumlogsumexp(lax.log(wnp.array([1.0, 2.0])))).round(3)",
+        "Array([1., 3.], dtype=float32)",
+    ),
 )

@@ -42,6 +42,10 @@ class Precision(enum.Enum):
 
     CPUs compute all of them exactly. `Precision("high")` accepts the names in lower case, and
     "bfloat16", "bfloat16_3x" or "tensorfloat32", and "float32" for the three.
+
+    Examples:
+      >>> lax.dot(wnp.ones(2), wnp.ones(2), precision=lax.Precision.HIGHEST)
+      Array(2., dtype=float32)
     """
 
     DEFAULT = 0
@@ -69,6 +73,11 @@ class DotAlgorithm(NamedTuple):
       lhs_component_count, rhs_component_count: into how many parts operands are split.
       num_primitive_operations: how many products of parts are added up.
       allow_imprecise_accumulation: whether some sums may be less exact.
+
+    Examples:
+      >>> algorithm = lax.DotAlgorithm("float32", "float32", "float32")
+      >>> lax.dot(wnp.ones(2), wnp.ones(2), precision=algorithm)
+      Array(2., dtype=float32)
     """
 
     lhs_precision_type: object
@@ -89,6 +98,10 @@ class DotAlgorithmPreset(enum.Enum):
     F16_F16_F16, BF16_BF16_F32 and its X3 and X6 (where it rounds no operands), F32_F32_F32 and
     F64_F64_F64; a program for a platform that lacks the algorithm raises NotImplementedRuleError.
     Convolutions have none: they take DEFAULT instead.
+
+    Examples:
+      >>> lax.dot(wnp.ones(2), wnp.ones(2), precision=lax.DotAlgorithmPreset.F32_F32_F32)
+      Array(2., dtype=float32)
     """
 
     DEFAULT = enum.auto()
@@ -248,6 +261,11 @@ def dot_general(
 
     Raises DTypeError for integers with a preferred_element_type narrower than theirs, and for one
     narrower than the parts of complex numbers.
+
+    Examples:
+      >>> x, y = wnp.ones((5, 2, 3)), wnp.ones((5, 4, 3))
+      >>> lax.dot_general(x, y, dimension_numbers=(([2], [2]), ([0], [0]))).shape
+      (5, 2, 4)
     """
     if out_sharding is not None:
         return split_as(
@@ -316,6 +334,10 @@ def dot(
 
     `precision` and `preferred_element_type` are those of `dot_general`. Raises ShapeError for inner
     sizes that differ.
+
+    Examples:
+      >>> lax.dot(wnp.array([1, 2, 3]), wnp.array([4, 5, 6]))
+      Array(32, dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -354,6 +376,10 @@ def batch_matmul(lhs, rhs, precision=None):
       Array of shape `(*batch, m, n)`.
 
     `precision` is that of `dot_general`. Raises ShapeError for leading axes that differ.
+
+    Examples:
+      >>> lax.batch_matmul(wnp.ones((5, 2, 3)), wnp.ones((5, 3, 4))).shape
+      (5, 2, 4)
     """
     lhs_shape, rhs_shape = shape_of(lhs), shape_of(rhs)
     rank = len(lhs_shape)

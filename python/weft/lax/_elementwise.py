@@ -67,6 +67,10 @@ class Tolerance:
     """The error that a function may have: absolute, relative, in units in the last place.
 
     ValueError for negative ones, or if none is given.
+
+    Examples:
+      >>> lax.exp(0.0, accuracy=lax.Tolerance(ulps=2))
+      Array(1., dtype=float32, weak_type=True)
     """
 
     def __init__(self, atol=0.0, rtol=0.0, ulps=0):
@@ -596,6 +600,12 @@ def mul(x, y, *, out_dtype=None):
       Array of their shape, and of their dtype or `out_dtype`.
 
     Raises DTypeError for random keys and bools.
+
+    Examples:
+      >>> lax.mul(wnp.array([1, 2]), 10)
+      Array([10, 20], dtype=int32)
+      >>> lax.mul(wnp.array([100], "int8"), wnp.array([2], "int8"), out_dtype="int32")
+      Array([200], dtype=int32)
     """
     if out_dtype is None:
         return _mul(x, y)
@@ -664,6 +674,10 @@ def pow(x, y):
 
     Returns:
       Array of their common shape and of the dtype of `x`.
+
+    Examples:
+      >>> lax.pow(wnp.array([2.0, 3.0]), 2)
+      Array([4., 9.], dtype=float32)
     """
     if not is_integer(dtype_of(y)):
         return _pow(x, y)
@@ -690,6 +704,12 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
     Returns:
       Array of the shape and dtype of `x`.
+
+    Examples:
+      >>> lax.round(wnp.array([0.5, 1.5, 2.5]))
+      Array([1., 2., 3.], dtype=float32)
+      >>> lax.round(wnp.array([0.5, 1.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+      Array([0., 2., 2.], dtype=float32)
     """
     return _core.bind("round", x, rounding_method=int(RoundingMethod(rounding_method)))
 
@@ -700,12 +720,21 @@ def integer_pow(x, y):
     Args:
       x: array of a number dtype.
       y: Python integer; negative ones need a floating-point or complex `x`.
+
+    Examples:
+      >>> lax.integer_pow(wnp.array([2.0, 4.0]), -1)
+      Array([0.5 , 0.25], dtype=float32)
     """
     return _core.bind("integer_pow", x, y=static_int(y, "integer_pow", "y"))
 
 
 def reciprocal(x):
-    """1 / x, for an array of a floating-point or complex dtype."""
+    """1 / x, for an array of a floating-point or complex dtype.
+
+    Examples:
+      >>> lax.reciprocal(wnp.array([2.0, 4.0]))
+      Array([0.5 , 0.25], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
@@ -716,6 +745,10 @@ def convert_element_type(operand, new_dtype):
     part, and anything but zero becomes True. Integers that the dtype has no place for wrap around.
 
     Raises DTypeError for a complex Python number and a real dtype.
+
+    Examples:
+      >>> lax.convert_element_type(wnp.array([1.9, -1.9]), "int32")
+      Array([ 1, -1], dtype=int32)
     """
     dtype = requested_dtype(new_dtype, "convert_element_type")
     if type(operand) is builtins.complex and not (is_complex(dtype) or is_bool(dtype)):
@@ -732,6 +765,10 @@ def bitcast_convert_type(operand, new_dtype):
     up one new element, and drops it; narrowing appends such an axis.
 
     Raises DTypeError for random keys.
+
+    Examples:
+      >>> hex(lax.bitcast_convert_type(wnp.float32(1), "uint32").item())
+      '0x3f800000'
     """
     dtype = requested_dtype(new_dtype, "bitcast_convert_type")
     if is_key(dtype) or is_key(dtype_of(operand)):
@@ -746,6 +783,10 @@ def reduce_precision(operand, exponent_bits, mantissa_bits):
     """Rounds floats to a format with fewer exponent and mantissa bits, keeping the dtype.
 
     Values beyond the range of the format become infinite, those too small become zero.
+
+    Examples:
+      >>> lax.reduce_precision(1.999, exponent_bits=8, mantissa_bits=1)
+      Array(2., dtype=float32, weak_type=True)
     """
     return _core.bind(
         "reduce_precision",
@@ -761,6 +802,10 @@ def clamp(min, x, max):
     Args:
       min, max: arrays of the dtype and shape of `x`, or scalars.
       x: array of a real dtype.
+
+    Examples:
+      >>> lax.clamp(0, wnp.array([-5, 5, 50]), 9)
+      Array([0, 5, 9], dtype=int32)
     """
     check_one_dtype([dtype_of(y) for y in (min, x, max)], "clamp", "operands")
     return _core.bind("clamp", min, x, max)
@@ -787,6 +832,11 @@ def select_n(which, *cases):
       which: array of integers, or bool for two cases (`False` takes the first), of the shape of the
         cases, or a scalar.
       cases: one or more arrays of one shape and dtype.
+
+    Examples:
+      >>> cases = wnp.array([1, 2, 3]), wnp.array([10, 20, 30]), wnp.array([100, 200, 300])
+      >>> lax.select_n(wnp.array([2, 0, 1]), *cases)
+      Array([100,   2,  30], dtype=int32)
     """
     if cases:
         _check_cases("select_n", which, cases)
@@ -805,6 +855,10 @@ def select(pred, on_true, on_false):
     dtype. This is `select_n(pred, on_false, on_true)`.
 
     Raises ShapeError for cases of two shapes.
+
+    Examples:
+      >>> lax.select(wnp.array([True, False]), wnp.array([1, 2]), wnp.array([10, 20]))
+      Array([ 1, 20], dtype=int32)
     """
     if type(pred) is int:  # which would take the dtype of the cases
         pred = bool(pred)
@@ -813,5 +867,10 @@ def select(pred, on_true, on_false):
 
 
 def stop_gradient(x):
-    """`x`, taken as a constant by derivatives. `x` may be a tree of arrays."""
+    """`x`, taken as a constant by derivatives. `x` may be a tree of arrays.
+
+    Examples:
+      >>> weft.grad(lambda x: x * lax.stop_gradient(x))(3.0).item()
+      3.0
+    """
     return tree_map(lambda leaf: _core.bind("stop_gradient", leaf), x)

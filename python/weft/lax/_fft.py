@@ -51,6 +51,10 @@ def fft(x, fft_type, fft_lengths):
     Raises:
       DTypeError: if `x` is complex, float16 or bfloat16 for RFFT.
       ShapeError: if `x` lacks an axis, or `fft_lengths` are not the sizes of its axes.
+
+    Examples:
+      >>> lax.fft(wnp.array([1, 0, 0, 0], "complex64"), "fft", (4,))
+      Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     kind = _fft_type(fft_type)
     fft_lengths = listed(fft_lengths, "fft", "fft_lengths")

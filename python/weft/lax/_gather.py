@@ -109,6 +109,12 @@ def gather(
         and the highest of unsigned integers, and True.
 
     Raises ShapeError for slices of size 0 along collapsed axes.
+
+    Examples:
+      >>> numbers = lax.GatherDimensionNumbers((1,), (), (0,))
+      >>> lax.gather(wnp.arange(10), wnp.array([[2], [6]]), numbers, slice_sizes=(3,))
+      Array([[2, 3, 4],
+             [6, 7, 8]], dtype=int32)
     """
     mode = "promise_in_bounds" if mode is None else GatherScatterMode.from_any(mode).value
     if mode == "fill" and fill_value is not None:
@@ -184,7 +190,7 @@ def scatter_operation(
     )
 
 
-def _scatter(op, summary, repeated):
+def _scatter(op, summary, repeated, result):
     name = op.replace("-", "_")
 
     def function(
@@ -222,6 +228,11 @@ def _scatter(op, summary, repeated):
       mode: for windows that are not within the operand, as GatherScatterMode; None drops them.
 
     {repeated}
+
+    Examples:
+      >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+      >>> lax.{name}(wnp.array([5, 5, 5]), wnp.array([[0], [2]]), wnp.array([2, 9]), numbers)
+      {result}
     """
     return function
 
@@ -230,31 +241,37 @@ scatter = _scatter(
     "scatter",
     "The operand with windows of it replaced by updates.",
     "Of several updates of one element any may win.",
+    "Array([2, 5, 9], dtype=int32)",
 )
 scatter_add = _scatter(
     "scatter-add",
     "The operand with updates added to windows of it.",
     "Several updates of one element add up, in any order.",
+    "Array([ 7,  5, 14], dtype=int32)",
 )
 scatter_sub = _scatter(
     "scatter-sub",
     "The operand with updates subtracted from windows of it.",
     "Several updates of one element are all subtracted, in any order.",
+    "Array([ 3,  5, -4], dtype=int32)",
 )
 scatter_mul = _scatter(
     "scatter-mul",
     "The operand with windows of it multiplied by updates.",
     "Several updates of one element multiply, in any order.",
+    "Array([10,  5, 45], dtype=int32)",
 )
 scatter_min = _scatter(
     "scatter-min",
     "The operand with windows of it replaced by the lesser of them and the updates.",
     "Of several updates of one element the least counts.",
+    "Array([2, 5, 5], dtype=int32)",
 )
 scatter_max = _scatter(
     "scatter-max",
     "The operand with windows of it replaced by the greater of them and the updates.",
     "Of several updates of one element the greatest counts.",
+    "Array([5, 5, 9], dtype=int32)",
 )
 
 
@@ -272,6 +289,11 @@ def index_take(src, idxs, axes):
 
     Raises AttributeValueError (a ValueError) for as many indices as there are no axes, ShapeError
     for indices that are no vectors of integers, and for an axis without elements.
+
+    Examples:
+      >>> x = wnp.array([[1, 2], [3, 4]])
+      >>> lax.index_take(x, (wnp.array([0, 1]), wnp.array([1, 1])), axes=(0, 1))
+      Array([2, 4], dtype=int32)
     """
     axes = normalize_axes(axes, len(shape_of(src)), "index_take")
     idxs = tuple(idxs)
@@ -331,6 +353,11 @@ def scatter_apply(
       mode: for windows that are not within the operand, as GatherScatterMode; None drops them.
 
     It cannot be differentiated.
+
+    Examples:
+      >>> numbers, at = lax.ScatterDimensionNumbers((), (0,), (0,)), wnp.array([[1], [3]])
+      >>> lax.scatter_apply(wnp.arange(4), at, lambda x: 10 * x, numbers, update_shape=(2,))
+      Array([ 0, 10,  2, 30], dtype=int32)
     """
     dtype = dtype_of(operand)
     updates = _core.broadcast_to(dtype.type(0), static_shape(update_shape, "scatter_apply"))

@@ -52,6 +52,10 @@ def while_loop(cond_fun, body_fun, init_val, *, max_steps=None):
 
     Raises ControlFlowTypeError if `cond_fun` returns something else, or if the value changes its
     type.
+
+    Examples:
+      >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 7).item()
+      112
     """
     return while_loop_with(False, cond_fun, body_fun, init_val, max_steps=max_steps)
 
@@ -163,6 +167,10 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, max_steps=None):
 
     Raises ControlFlowTypeError for bounds that are no integers, of two dtypes or beyond 64 bits, or
     if the value changes its type; ValueError for `unroll` with traced bounds.
+
+    Examples:
+      >>> lax.fori_loop(1, 5, lambda i, product: product * i, 1).item()
+      24
     """
     return fori_loop_with(
         False, lower, upper, body_fun, init_val, unroll=unroll, max_steps=max_steps

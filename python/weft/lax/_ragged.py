@@ -51,6 +51,13 @@ def ragged_dot(
       Array of shape (m, n).
 
     Raises ShapeError for operands of other shapes.
+
+    Examples:
+      >>> rows, matrices = wnp.ones((3, 1)), wnp.array([[[2.0]], [[5.0]]])
+      >>> lax.ragged_dot(rows, matrices, wnp.array([1, 2]))
+      Array([[2.],
+             [5.],
+             [5.]], dtype=float32)
     """
     if out_sharding is not None:
         return split_as(
@@ -106,6 +113,14 @@ def ragged_dot_general(
 
     Returns:
       Array of the shape that `dot_general` gives, after g where groups divide a contracted axis.
+
+    Examples:
+      >>> numbers = lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])
+      >>> rows, matrices = wnp.ones((3, 1)), wnp.array([[[2.0]], [[5.0]]])
+      >>> lax.ragged_dot_general(rows, matrices, wnp.array([1, 2]), numbers)
+      Array([[2.],
+             [5.],
+             [5.]], dtype=float32)
     """
     function = "ragged_dot_general"
 
@@ -245,6 +260,11 @@ def scaled_dot(
       preferred_element_type: bfloat16 (the default) or float32: the dtype of factors and result.
 
     Raises DTypeError for another preferred_element_type, ShapeError for operands of other shapes.
+
+    Examples:
+      >>> x, y, scale = wnp.ones((1, 4)), wnp.ones((4, 1)), wnp.array([[10.0, 1.0]])
+      >>> lax.scaled_dot(x, y, lhs_scale=scale, preferred_element_type="float32")
+      Array([[22.]], dtype=float32)
     """
     function = "scaled_dot"
     rank = len(shape_of(lhs))

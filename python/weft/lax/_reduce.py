@@ -8,6 +8,7 @@ from weft import _core
 from weft._arguments import counted_axes, ndim_of, normalize_axes, normalize_axis
 from weft._jit import jit
 from weft._staging import ShapedArray
+from weft._surface import example_section
 from weft._tree_mismatch import explain_difference
 from weft.dtypes import (
     dtype_of,
@@ -22,7 +23,7 @@ from weft.lax._sharding import split_as
 from weft.runtime.pytree import registry
 
 
-def _reduction(op, summary, dtypes, empty):
+def _reduction(op, summary, dtypes, empty, of_rows):
     doc = f"""{summary}
 
     Args:
@@ -30,6 +31,8 @@ def _reduction(op, summary, dtypes, empty):
       axes: the axes to reduce over, which the result lacks.
 
     Over axes of size 0 the result is {empty}.
+
+    {example_section(f"lax.{op}(wnp.array([[6, 3], [5, 1]]), axes=(1,))", of_rows, "    ")}
     """
 
     def function(operand, axes):
@@ -43,16 +46,40 @@ def _reduction(op, summary, dtypes, empty):
 
 _NUMBER = "a number dtype"
 _BITS = "bool or an integer dtype"
-reduce_prod = _reduction("reduce_prod", "Product of the elements.", _NUMBER, "1")
+reduce_prod = _reduction(
+    "reduce_prod", "Product of the elements.", _NUMBER, "1", "Array([18,  5], dtype=int32)"
+)
 reduce_max = _reduction(
-    "reduce_max", "Greatest element; NaN if there is one.", "any dtype", "the lowest value"
+    "reduce_max",
+    "Greatest element; NaN if there is one.",
+    "any dtype",
+    "the lowest value",
+    "Array([6, 5], dtype=int32)",
 )
 reduce_min = _reduction(
-    "reduce_min", "Smallest element; NaN if there is one.", "any dtype", "the highest value"
+    "reduce_min",
+    "Smallest element; NaN if there is one.",
+    "any dtype",
+    "the highest value",
+    "Array([3, 1], dtype=int32)",
 )
-reduce_and = _reduction("reduce_and", "Bitwise (for bool: logical) and.", _BITS, "all ones")
-reduce_or = _reduction("reduce_or", "Bitwise (for bool: logical) or.", _BITS, "zero")
-reduce_xor = _reduction("reduce_xor", "Bitwise (for bool: logical) exclusive or.", _BITS, "zero")
+reduce_and = _reduction(
+    "reduce_and",
+    "Bitwise (for bool: logical) and.",
+    _BITS,
+    "all ones",
+    "Array([2, 1], dtype=int32)",
+)
+reduce_or = _reduction(
+    "reduce_or", "Bitwise (for bool: logical) or.", _BITS, "zero", "Array([7, 5], dtype=int32)"
+)
+reduce_xor = _reduction(
+    "reduce_xor",
+    "Bitwise (for bool: logical) exclusive or.",
+    _BITS,
+    "zero",
+    "Array([5, 4], dtype=int32)",
+)
 
 
 def argmax(operand, axis, index_dtype):
@@ -60,6 +87,10 @@ def argmax(operand, axis, index_dtype):
 
     NaN counts as greater than any number. The result has dtype `index_dtype` and lacks the axis,
     which must not be empty.
+
+    Examples:
+      >>> lax.argmax(wnp.array([3, 9, 9]), 0, "int32")
+      Array(1, dtype=int32)
     """
     return _arg_reduction("argmax", operand, axis, index_dtype)
 
@@ -69,6 +100,10 @@ def argmin(operand, axis, index_dtype):
 
     NaN counts as smaller than any number. The result has dtype `index_dtype` and lacks the axis,
     which must not be empty.
+
+    Examples:
+      >>> lax.argmin(wnp.array([[3, 1], [0, 9]]), 1, "int32")
+      Array([1, 0], dtype=int32)
     """
     return _arg_reduction("argmin", operand, axis, index_dtype)
 
@@ -156,6 +191,10 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
 
     Returns:
       A tree of arrays of the structure of `operands`.
+
+    Examples:
+      >>> lax.reduce(wnp.array([[1, 2], [3, 4]]), 0, lax.add, dimensions=(1,))
+      Array([3, 7], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -181,6 +220,10 @@ def reduce_sum(operand, axes, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Over axes of size 0 the result is 0.
+
+    Examples:
+      >>> lax.reduce_sum(wnp.array([[6, 3], [5, 1]]), axes=(1,))
+      Array([9, 6], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(out_sharding, "reduce_sum", lambda: reduce_sum(operand, axes))

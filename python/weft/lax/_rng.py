@@ -38,6 +38,11 @@ def rng_bit_generator(
 
     Raises:
       DTypeError: for another dtype.
+
+    Examples:
+      >>> key, bits = lax.rng_bit_generator(wnp.zeros(4, "uint32"), (2, 3))
+      >>> key.shape, bits.dtype, bits.shape
+      ((4,), dtype('uint32'), (2, 3))
     """
     next_key, bits = _core.bind(
         "rng_bit_generator",
@@ -59,5 +64,10 @@ def rng_uniform(a, b, shape):
     Args:
       a, b: scalars of one real dtype.
       shape: shape of the result.
+
+    Examples:
+      >>> x = lax.rng_uniform(5.0, 6.0, (3,))
+      >>> ((x >= 5) & (x < 6)).all()
+      Array(True, dtype=bool)
     """
     return _core.bind("rng_uniform", a, b, shape=static_shape(shape, "rng_uniform"))

@@ -70,6 +70,11 @@ def scan(
 
     Raises ControlFlowTypeError if `f` returns no pair or changes the type of the carry, ShapeError
     or AttributeValueError if lengths disagree.
+
+    Examples:
+      >>> total, running = lax.scan(lambda sum, x: (sum + x, sum + x), 0, wnp.array([1, 2, 3]))
+      >>> total.item(), running
+      (6, Array([1, 3, 6], dtype=int32))
     """
     return scan_with(False, f, init, xs, length, reverse, unroll, checkpoint=checkpoint)
 
@@ -278,6 +283,10 @@ def map(f, xs, *, batch_size=None):
       batch_size: how many slices are computed at a time, by `vmap`; None or 0: one, without `vmap`.
 
     Raises what `scan` raises.
+
+    Examples:
+      >>> lax.map(lambda x: x * x, wnp.array([1, 2, 3]))
+      Array([1, 4, 9], dtype=int32)
     """
     return map_with(False, f, xs, batch_size=batch_size)
 

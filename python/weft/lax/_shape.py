@@ -23,6 +23,10 @@ def broadcast_shapes(*shapes):
     """The shape that arrays of the given shapes have after NumPy broadcasting.
 
     ShapeError if two of them have, counted from the last axis, different sizes of which none is 1.
+
+    Examples:
+      >>> lax.broadcast_shapes((5, 1), (3,))
+      (5, 3)
     """
     shapes = [static_shape(shape, "broadcast_shapes") for shape in shapes]
     return common_shape(shapes, "broadcast_shapes")
@@ -53,6 +57,11 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
       broadcast_dimensions: as many different axes of the result as the operand has axes. The sizes
         must agree, or that of the operand be 1.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> lax.broadcast_in_dim(wnp.array([1, 2]), (2, 3), broadcast_dimensions=(0,))
+      Array([[1, 1, 1],
+             [2, 2, 2]], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -74,6 +83,12 @@ def broadcast(operand, sizes, *, out_sharding=None):
     """Adds leading axes of the given sizes.
 
     `out_sharding` is None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> lax.broadcast(wnp.array([1, 2]), (3,))
+      Array([[1, 2],
+             [1, 2],
+             [1, 2]], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(out_sharding, "broadcast", lambda: broadcast(operand, sizes))
@@ -83,13 +98,24 @@ def broadcast(operand, sizes, *, out_sharding=None):
 
 
 def broadcast_to_rank(x, rank):
-    """Adds leading axes of size 1 until the array has at least `rank` dimensions."""
+    """Adds leading axes of size 1 until the array has at least `rank` dimensions.
+
+    Examples:
+      >>> lax.broadcast_to_rank(wnp.array([1, 2]), 3).shape
+      (1, 1, 2)
+    """
     missing = static_int(rank, "broadcast_to_rank", "rank") - ndim_of(x)
     return broadcast(x, (1,) * missing) if missing > 0 else _core.apart(x)
 
 
 def broadcast_like(arr, like_arr):
-    """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules."""
+    """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules.
+
+    Examples:
+      >>> lax.broadcast_like(wnp.array([1, 2]), wnp.zeros((2, 2)))
+      Array([[1, 2],
+             [1, 2]], dtype=int32)
+    """
     return _core.broadcast_to(arr, shape_of(like_arr))
 
 
@@ -101,6 +127,11 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
       new_sizes: the new shape.
       dimensions: axes in the order in which they are read, if not in their own.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> lax.reshape(wnp.arange(4), (2, 2))
+      Array([[0, 1],
+             [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(out_sharding, "reshape", lambda: reshape(operand, new_sizes, dimensions))
@@ -118,6 +149,10 @@ def collapse(operand, start_dimension, stop_dimension=None):
     Both may be negative, and are then counted from the end. No axes merge to a new one of size 1.
 
     Raises AttributeValueError (a ValueError) for a start beyond the stop.
+
+    Examples:
+      >>> lax.collapse(wnp.zeros((2, 3, 4)), 0, 2).shape
+      (6, 4)
     """
     shape = shape_of(operand)
     low, high, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -130,14 +165,24 @@ def collapse(operand, start_dimension, stop_dimension=None):
 
 
 def squeeze(array, dimensions):
-    """Drops the given axes, whose size must be 1."""
+    """Drops the given axes, whose size must be 1.
+
+    Examples:
+      >>> lax.squeeze(wnp.zeros((1, 3, 1)), (0,)).shape
+      (3, 1)
+    """
     dimensions = listed(dimensions, "squeeze", "dimensions")
     axes = tuple(sorted(normalize_axes(dimensions, ndim_of(array), "squeeze")))
     return _core.bind("squeeze", array, dimensions=axes) if axes else _core.apart(array)
 
 
 def expand_dims(array, dimensions):
-    """Inserts axes of size 1 so that they stand at `dimensions` of the result."""
+    """Inserts axes of size 1 so that they stand at `dimensions` of the result.
+
+    Examples:
+      >>> lax.expand_dims(wnp.zeros((2, 3)), (0, 3)).shape
+      (1, 2, 3, 1)
+    """
     shape = shape_of(array)
     dimensions = listed(dimensions, "expand_dims", "dimensions")
     dimensions = static_ints(dimensions, "expand_dims", "dimensions")
@@ -154,6 +199,10 @@ def transpose(operand, permutation):
     """Reorders the axes: axis i of the result is axis `permutation[i]` of the operand.
 
     Axes are counted from the start.
+
+    Examples:
+      >>> lax.transpose(wnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+      (4, 2, 3)
     """
     ndim = ndim_of(operand)
     permutation = counted_axes(permutation, "transpose")
@@ -170,7 +219,13 @@ def move_axis(x, source, destination):
 
 
 def rev(operand, dimensions):
-    """Reverses the order of the elements along the given axes, counted from the start."""
+    """Reverses the order of the elements along the given axes, counted from the start.
+
+    Examples:
+      >>> lax.rev(wnp.array([[1, 2], [3, 4]]), (1,))
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
+    """
     axes = normalize_axes(counted_axes(dimensions, "rev"), ndim_of(operand), "rev")
     return _core.bind("rev", operand, dimensions=axes) if axes else _core.apart(operand)
 
@@ -184,6 +239,10 @@ def concatenate(operands, dimension):
 
     Raises AttributeValueError (a ValueError) without arrays, ShapeError for shapes that differ
     elsewhere, DTypeError for dtypes that differ.
+
+    Examples:
+      >>> lax.concatenate([wnp.array([1, 2]), wnp.array([3])], 0)
+      Array([1, 2, 3], dtype=int32)
     """
     operands = list(operands)
     if not operands:
@@ -199,6 +258,11 @@ def stack(operands, axis=0):
     """Joins arrays of one shape and dtype along a new axis.
 
     Raises AttributeValueError (a ValueError) without arrays, ShapeError for shapes that differ.
+
+    Examples:
+      >>> lax.stack([wnp.array([1, 2]), wnp.array([3, 4])])
+      Array([[1, 2],
+             [3, 4]], dtype=int32)
     """
     operands = list(operands)
     if not operands:
@@ -211,6 +275,10 @@ def split(operand, sizes, axis=0):
     """Cuts an array along an axis into consecutive pieces of the given sizes.
 
     Returns a list; the sizes must add up to the size of the axis.
+
+    Examples:
+      >>> lax.split(wnp.arange(5), (2, 3))
+      [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
     """
     axis = normalize_axis(axis, ndim_of(operand), "split")
     sizes = static_shape(sizes, "split")
@@ -220,7 +288,12 @@ def split(operand, sizes, axis=0):
 
 
 def unstack(x, axis=0):
-    """The slices of an array along an axis, each without the axis, as a tuple."""
+    """The slices of an array along an axis, each without the axis, as a tuple.
+
+    Examples:
+      >>> lax.unstack(wnp.array([[1, 2], [3, 4]]))
+      (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     axis = normalize_axis(axis, ndim_of(x), "unstack")
     count = shape_of(x)[axis]
     if count == 0:
@@ -232,6 +305,10 @@ def tile(operand, reps):
     """Repeats the array `reps[i]` times along axis i; `reps` has an entry for each axis.
 
     Raises AttributeValueError (a ValueError) unless there is a count for each axis.
+
+    Examples:
+      >>> lax.tile(wnp.array([1, 2]), (3,))
+      Array([1, 2, 1, 2, 1, 2], dtype=int32)
     """
     shape = shape_of(operand)
     reps = static_shape(reps, "tile")
@@ -259,6 +336,12 @@ def pad(operand, padding_value, padding_config):
         and between neighbours. Negative `low` and `high` remove elements.
 
     Raises AttributeValueError (a ValueError) unless there is a triple for each axis.
+
+    Examples:
+      >>> lax.pad(wnp.array([1, 2, 3]), 0, [(2, 1, 1)])
+      Array([0, 0, 1, 0, 2, 0, 3, 0], dtype=int32)
+      >>> lax.pad(wnp.array([1, 2, 3]), 0, [(-1, 0, 0)])
+      Array([2, 3], dtype=int32)
     """
     config = [static_ints(entry, "pad", "padding_config") for entry in padding_config]
     if any(len(entry) != 3 for entry in config):

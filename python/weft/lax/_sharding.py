@@ -28,6 +28,11 @@ def with_sharding_constraint(x, shardings):
         the call has taken. DeviceMismatchError, also a ValueError, for a mesh of other devices, or
         in another order, than an array is committed to, or the arguments of the program when it
         is called.
+
+    Examples:
+      >>> sharding = weft.NamedSharding(weft.make_mesh((1,), ("rows",)), P("rows"))
+      >>> weft.jit(lambda x: lax.with_sharding_constraint(2 * x, sharding))(wnp.arange(3))
+      Array([0, 2, 4], dtype=int32)
     """
 
     def put(leaf, place):

@@ -34,6 +34,10 @@ def slice(operand, start_indices, limit_indices, strides=None):
       operand: array of any dtype.
       start_indices, limit_indices: an integer for each axis, with 0 <= start <= limit <= size.
       strides: a positive integer for each axis; None for 1 everywhere.
+
+    Examples:
+      >>> lax.slice(wnp.arange(10), (2,), (9,), strides=(3,))
+      Array([2, 5, 8], dtype=int32)
     """
     listed(start_indices, "slice", "start_indices")
     if strides is not None:
@@ -54,6 +58,11 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 
     Raises AttributeValueError (a ValueError and a TypeError) for a stride that is not positive, and
     for indices beyond the axis or a limit before the start.
+
+    Examples:
+      >>> lax.slice_in_dim(wnp.array([[1, 2, 3], [4, 5, 6]]), 1, None, axis=1)
+      Array([[2, 3],
+             [5, 6]], dtype=int32)
     """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "slice_in_dim")
@@ -88,6 +97,10 @@ def index_in_dim(operand, index, axis=0, keepdims=True):
 
     Raises IndexOutOfBoundsError (an IndexError) for an index beyond the axis. Without `keepdims`
     the axis is dropped.
+
+    Examples:
+      >>> lax.index_in_dim(wnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
+      Array([3, 4], dtype=int32)
     """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "index_in_dim")
@@ -112,6 +125,12 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
         one for each axis.
 
     Starts are clamped to 0..size - slice_size, so that the result lies within the operand.
+
+    Examples:
+      >>> lax.dynamic_slice(wnp.arange(10), (wnp.array(3),), (2,))
+      Array([3, 4], dtype=int32)
+      >>> lax.dynamic_slice(wnp.arange(10), (9,), (2,))  # moved so that it lies within
+      Array([8, 9], dtype=int32)
     """
     sizes = static_shape(slice_sizes, "dynamic_slice")
     starts, wrapped = _starts("dynamic_slice", operand, start_indices, allow_negative_indices)
@@ -123,7 +142,12 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
 
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
-    """`slice_size` elements from a computed position along one axis; see `dynamic_slice`."""
+    """`slice_size` elements from a computed position along one axis; see `dynamic_slice`.
+
+    Examples:
+      >>> lax.dynamic_slice_in_dim(wnp.arange(10), 3, 2)
+      Array([3, 4], dtype=int32)
+    """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_slice_in_dim")
     starts, sizes = _zeros(len(shape), start_index), list(shape)
@@ -137,6 +161,10 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negativ
 
     Without `keepdims` the axis is dropped. A negative position counts from the end, unless
     `allow_negative_indices` is False.
+
+    Examples:
+      >>> lax.dynamic_index_in_dim(wnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
+      Array([3, 4], dtype=int32)
     """
     axis = normalize_axis(axis, ndim_of(operand), "dynamic_index_in_dim")
     result = dynamic_slice_in_dim(
@@ -153,6 +181,10 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
       update: array of the same dtype and number of axes, no axis larger than the operand's.
       start_indices: as in `dynamic_slice`; clamped so that the block lies within the operand.
       allow_negative_indices: as in `dynamic_slice`.
+
+    Examples:
+      >>> lax.dynamic_update_slice(wnp.zeros(5), wnp.array([7.0, 8.0]), (2,))
+      Array([0., 0., 7., 8., 0.], dtype=float32)
     """
     starts, wrapped = _starts(
         "dynamic_update_slice", operand, start_indices, allow_negative_indices
@@ -163,7 +195,12 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
 
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
-    """`dynamic_update_slice` at a computed position along one axis and at 0 along the others."""
+    """`dynamic_update_slice` at a computed position along one axis and at 0 along the others.
+
+    Examples:
+      >>> lax.dynamic_update_slice_in_dim(wnp.zeros(5), wnp.array([7.0, 8.0]), 2, axis=0)
+      Array([0., 0., 7., 8., 0.], dtype=float32)
+    """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_update_slice_in_dim")
     starts = _zeros(len(shape), start_index)
@@ -180,6 +217,11 @@ def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_
 
     A negative position counts from the end, unless `allow_negative_indices` is False. Raises
     ShapeError for an update of another shape.
+
+    Examples:
+      >>> lax.dynamic_update_index_in_dim(wnp.zeros((2, 2)), wnp.array([7.0, 8.0]), 1, axis=0)
+      Array([[0., 0.],
+             [7., 8.]], dtype=float32)
     """
     shape = shape_of(operand)
     axis = normalize_axis(axis, len(shape), "dynamic_update_index_in_dim")

@@ -35,6 +35,12 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     structure or dtype than `b` has; TreeStructureError if `solve` returns no pair, with has_aux;
     DTypeError for `transpose_solve` with a `b` of integers. A derivative in reverse mode without
     `transpose_solve` raises TypeError.
+
+    Examples:
+      >>> solve = lambda matvec, b: b / 4
+      >>> f = lambda b: lax.custom_linear_solve(lambda x: 4 * x, b, solve, symmetric=True)
+      >>> f(8.0).item(), weft.grad(f)(8.0).item()
+      (2.0, 0.25)
     """
     what = "custom_linear_solve"
     given = {"matvec": matvec, "solve": solve}
@@ -97,6 +103,13 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     Raises ControlFlowTypeError if a function returns another structure, shape or dtype than
     `initial_guess` has; TreeStructureError if `solve` returns no pair, with has_aux; DTypeError for
     an `initial_guess` of integers.
+
+    Examples:
+      >>> def root(a):  # of x * x == a
+      ...     solve = lambda f, guess: wnp.sqrt(a)
+      ...     return lax.custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
+      >>> root(4.0).item(), weft.grad(root)(4.0).item()
+      (2.0, 0.25)
     """
     what, like = "custom_root", "initial_guess"
     _check_functions(what, {"f": f, "solve": solve, "tangent_solve": tangent_solve})

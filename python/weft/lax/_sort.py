@@ -21,6 +21,12 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
       then by their imaginary parts.
 
     Raises AttributeValueError (a ValueError) without arrays.
+
+    Examples:
+      >>> lax.sort(wnp.array([3, 1, 2]))
+      Array([1, 2, 3], dtype=int32)
+      >>> lax.sort((wnp.array([3, 1, 2]), wnp.array([30, 10, 20])))
+      (Array([1, 2, 3], dtype=int32), Array([10, 20, 30], dtype=int32))
     """
     several = isinstance(operand, (list, tuple))
     operands = tuple(operand) if several else (operand,)
@@ -40,6 +46,11 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
     """Sorts keys along an axis and reorders values in the same way; a pair of arrays.
 
     `dimension` and `is_stable` are those of `sort`.
+
+    Examples:
+      >>> keys, values = lax.sort_key_val(wnp.array([3, 1, 2]), wnp.array([30, 10, 20]))
+      >>> values
+      Array([10, 20, 30], dtype=int32)
     """
     return sort((keys, values), dimension, is_stable)
 
@@ -59,6 +70,10 @@ def top_k(operand, k, *, axis=-1):
     Raises:
       DTypeError: for complex numbers.
       AttributeValueError: for a `k` or an axis that the array does not have.
+
+    Examples:
+      >>> lax.top_k(wnp.array([5, 9, 7]), 2)
+      [Array([9, 7], dtype=int32), Array([1, 2], dtype=int32)]
     """
     values, indices = _core.bind(
         "top_k",
@@ -93,6 +108,10 @@ def approx_max_k(
 
     Returns:
       `[values, indices]`, arrays with `k` elements along the axis; the indices are int32.
+
+    Examples:
+      >>> lax.approx_max_k(wnp.array([5.0, 9.0, 7.0]), 2)
+      [Array([9., 7.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     _check_approximate("approx_max_k", operand, k, recall_target)
     return top_k(operand, k, axis=reduction_dimension)
@@ -120,6 +139,10 @@ def approx_min_k(
 
     Returns:
       `[values, indices]`, arrays with `k` elements along the axis; the indices are int32.
+
+    Examples:
+      >>> lax.approx_min_k(wnp.array([5.0, 9.0, 7.0]), 2)
+      [Array([5., 7.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     _check_approximate("approx_min_k", operand, k, recall_target)
     values, indices = top_k(neg(operand), k, axis=reduction_dimension)

@@ -22,6 +22,10 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
 
     Returns:
       A list of pairs (low, high).
+
+    Examples:
+      >>> lax.padtype_to_pads((5,), (3,), (1,), "SAME")
+      [(1, 1)]
     """
     return pads_of(padding, in_shape, window_shape, window_strides, "padtype_to_pads")
 
@@ -111,6 +115,10 @@ def reduce_window_shape_tuple(
       operand_shape, window_dimensions, window_strides: an integer for each axis.
       padding: a pair (low, high) for each axis.
       base_dilation, window_dilation: an integer for each axis; None for 1.
+
+    Examples:
+      >>> lax.reduce_window_shape_tuple((10,), (3,), (2,), [(0, 0)])
+      (4,)
     """
     function = "reduce_window_shape_tuple"
     count = len(operand_shape)
@@ -163,6 +171,10 @@ def reduce_window(
 
     Returns:
       A tree of arrays of the structure of `operand`.
+
+    Examples:
+      >>> lax.reduce_window(wnp.array([1, 2, 3, 4]), 0, lax.add, window_dimensions=(2,))
+      Array([3, 5, 7], dtype=int32)
     """
     function = "reduce_window"
     given = Reduction(operand, init_value, computation, function)
