@@ -25,6 +25,13 @@ def ravel_pytree(pytree):
       to (float32 of none), and a function that makes such a tree from such a vector. Its leaves
       have the dtypes of those of `pytree`; only where all of these are the same it takes vectors of
       any dtype, which the leaves get then. It can be hashed and compared.
+
+    Examples:
+      >>> flat, unravel = weft.flatten_util.ravel_pytree({"a": wnp.ones((1, 2)), "b": 3.0})
+      >>> flat
+      Array([1., 1., 3.], dtype=float32)
+      >>> unravel(2 * flat)["a"]
+      Array([[2., 2.]], dtype=float32)
     """
     leaves, tree = _registry.flatten(pytree)
     shapes = tuple(_core.typeof(leaf)[0] for leaf in leaves)

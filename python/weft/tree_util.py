@@ -75,6 +75,11 @@ def tree_flatten(tree, is_leaf=None):
     """Returns `(leaves, treedef)`: the leaves of `tree` from left to right, and its structure.
 
     `is_leaf(x)` is asked at every node; where it is true the whole node counts as one leaf.
+
+    Examples:
+      >>> leaves, structure = weft.tree.flatten({"b": [1, 2], "a": 3})
+      >>> leaves
+      [3, 1, 2]
     """
     return registry.flatten(tree, is_leaf)
 
@@ -83,6 +88,11 @@ def tree_unflatten(treedef, leaves):
     """Builds the tree of structure `treedef` that has the given leaves.
 
     Raises TreeStructureError if their number is not `treedef.num_leaves`.
+
+    Examples:
+      >>> leaves, structure = weft.tree.flatten({"b": [1, 2], "a": 3})
+      >>> weft.tree.unflatten(structure, [10 * leaf for leaf in leaves])
+      {'a': 30, 'b': [10, 20]}
     """
     if not isinstance(treedef, PyTreeDef):
         raise TypeError(f"tree_unflatten expected a structure first; got {type(treedef).__name__}")
@@ -99,6 +109,10 @@ def tree_leaves(tree, is_leaf=None):
     """The list of leaves of `tree`.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.leaves({"b": [1, 2], "a": 3, "c": None})
+      [3, 1, 2]
     """
     return registry.flatten(tree, is_leaf)[0]
 
@@ -107,6 +121,10 @@ def tree_structure(tree, is_leaf=None):
     """The structure (`PyTreeDef`) of `tree`: hashable, comparable and picklable.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.structure([1, {"a": 2}]) == weft.tree.structure([3, {"a": 4}])
+      True
     """
     return registry.flatten(tree, is_leaf)[1]
 
@@ -117,6 +135,11 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     A key path is a tuple of `DictKey`, `SequenceKey`, `GetAttrKey`, `FlattenedIndexKey` or of the
     keys that a registered class gives; `keystr` prints it. With `is_leaf_takes_path` the predicate
     is called as `is_leaf(path, x)`.
+
+    Examples:
+      >>> pairs, structure = weft.tree.flatten_with_path({"b": [1, 2], "a": 3})
+      >>> [(weft.tree_util.keystr(path), leaf) for path, leaf in pairs]
+      [("['a']", 3), ("['b'][0]", 1), ("['b'][1]", 2)]
     """
     if is_leaf is not None and not is_leaf_takes_path:
         takes_value = is_leaf
@@ -129,12 +152,23 @@ def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """The list of `(key path, leaf)` of `tree`; see `tree_flatten_with_path`.
 
     `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+
+    Examples:
+      >>> pairs = weft.tree.leaves_with_path([5, {"a": 6}])
+      >>> [(weft.tree_util.keystr(path), leaf) for path, leaf in pairs]
+      [('[0]', 5), ("[1]['a']", 6)]
     """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def flatten_one_level(tree):
-    """Returns `(children, data)` of a node, without descending. Raises ValueError for a leaf."""
+    """Returns `(children, data)` of a node, without descending. Raises ValueError for a leaf.
+
+    Examples:
+      >>> children, data = weft.tree_util.flatten_one_level([1, (2, 3)])
+      >>> children
+      [1, (2, 3)]
+    """
     node = registry.flatten_one_level(tree)
     if node is None:
         raise ValueError(f"flatten_one_level: expected a node; got a leaf of type {type(tree)}")
@@ -145,6 +179,11 @@ def flatten_one_level_with_keys(tree):
     """As `flatten_one_level`, with `(key, child)` pairs for the children.
 
     Raises ValueError for a leaf.
+
+    Examples:
+      >>> pairs, data = weft.tree_util.flatten_one_level_with_keys({"a": 1, "b": (2, 3)})
+      >>> [(str(key), child) for key, child in pairs]
+      [("['a']", 1), ("['b']", (2, 3))]
     """
     node = registry.flatten_one_level_with_keys(tree)
     if node is None:
@@ -158,6 +197,10 @@ def all_leaves(iterable, is_leaf=None):
     """Whether every element of `iterable` is a leaf.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree_util.all_leaves([1, 2.0]), weft.tree_util.all_leaves([1, [2.0]])
+      (True, False)
     """
     if is_leaf is None:
         return _all_leaves(iterable)
@@ -165,7 +208,12 @@ def all_leaves(iterable, is_leaf=None):
 
 
 def is_tree_node(typ):
-    """Whether instances of the type `typ` are nodes."""
+    """Whether instances of the type `typ` are nodes.
+
+    Examples:
+      >>> weft.tree_util.is_tree_node(dict), weft.tree_util.is_tree_node(str)
+      (True, False)
+    """
     return registry.is_node(typ)
 
 
@@ -188,6 +236,10 @@ def tree_map(f, tree, *rest, is_leaf=None):
     `TreeStructureError`, naming the key path, where they do not fit.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+      {'a': 11, 'b': [22]}
     """
     leaves, treedef = registry.flatten(tree, is_leaf)
     if not rest:
@@ -202,6 +254,11 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """As `tree_map`, with the leaf's key path as first argument: `f(path, leaf, *other_leaves)`.
 
     `is_leaf` and `is_leaf_takes_path` are those of `tree_flatten_with_path`.
+
+    Examples:
+      >>> named = lambda path, leaf: f"{weft.tree_util.keystr(path)} is {leaf}"
+      >>> weft.tree.map_with_path(named, {"a": 1, "b": [2]})
+      {'a': "['a'] is 1", 'b': ["['b'][0] is 2"]}
     """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [[path for path, _ in pairs], [leaf for _, leaf in pairs]]
@@ -220,6 +277,10 @@ def tree_reduce(function, tree, initializer=_UNSET, is_leaf=None):
     Without `initializer` the first leaf is the start, and a tree without leaves is a TypeError.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.reduce(lambda x, y: x - y, [10, {"a": 3, "b": 2}])
+      5
     """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _UNSET:
@@ -233,6 +294,10 @@ def tree_reduce_associative(operation, tree, *, identity=_UNSET, is_leaf=None):
     `operation` must be associative. A tree without leaves gives `identity`; TypeError without one.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.reduce_associative(lambda x, y: x + y, ["a", ["b", "c"], "d"])
+      'abcd'
     """
     leaves = tree_leaves(tree, is_leaf)
     if not leaves:
@@ -253,6 +318,10 @@ def tree_all(tree, *, is_leaf=None):
     """Whether all leaves are true; true for a tree without leaves.
 
     `is_leaf` is that of `tree_flatten`.
+
+    Examples:
+      >>> weft.tree.all({"a": True, "b": [1, 0]})
+      False
     """
     return all(tree_leaves(tree, is_leaf))
 
@@ -263,6 +332,10 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     `prefix_tree` must be a prefix of `full_tree`; else `TreeStructureError`.
 
     `is_leaf` is that of `tree_flatten`, for `prefix_tree`.
+
+    Examples:
+      >>> weft.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
+      {'a': [1, 1], 'b': 2}
     """
     leaves, treedef = registry.flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to("tree_broadcast", treedef, prefix_tree, full_tree, is_leaf, 2)
@@ -278,6 +351,11 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
     The argument has the structure `outer` with a tree of structure `inner` at each leaf; the result
     has the structure `inner` with a tree of structure `outer` at each leaf. `inner_treedef` may be
     None: it is taken from the first subtree then. Raises `TreeStructureError` on a mismatch.
+
+    Examples:
+      >>> rows, pair = weft.tree.structure([0, 0, 0]), weft.tree.structure((0, 0))
+      >>> weft.tree.transpose(rows, pair, [(1, 10), (2, 20), (3, 30)])
+      ([1, 2, 3], [10, 20, 30])
     """
     try:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
@@ -306,12 +384,25 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
 
 
 def treedef_is_leaf(treedef):
-    """Whether `treedef` is the structure of a single leaf (or of a node without children)."""
+    """Whether `treedef` is the structure of a single leaf (or of a node without children).
+
+    Examples:
+      >>> weft.tree_util.treedef_is_leaf(weft.tree.structure(1))
+      True
+      >>> weft.tree_util.treedef_is_leaf(weft.tree.structure([1]))
+      False
+    """
     return treedef.num_nodes == 1
 
 
 def treedef_children(treedef):
-    """The structures of the children of the root node."""
+    """The structures of the children of the root node.
+
+    Examples:
+      >>> structure = weft.tree.structure([1, (2, 3)])
+      >>> weft.tree_util.treedef_children(structure)[1] == weft.tree.structure((0, 0))
+      True
+    """
     return treedef.children()
 
 
@@ -319,6 +410,11 @@ def treedef_tuple(treedefs):
     """The structure of a tuple whose elements have the given structures.
 
     Raises TypeError for an element that is no structure.
+
+    Examples:
+      >>> leaf = weft.tree.structure(1)
+      >>> weft.tree_util.treedef_tuple([leaf, leaf]) == weft.tree.structure((1, 2))
+      True
     """
     treedefs = list(treedefs)
     for i, treedef in enumerate(treedefs):
@@ -330,7 +426,13 @@ def treedef_tuple(treedefs):
 
 
 def build_tree(treedef, xs):
-    """Builds a tree from nested sequences that follow the shape of `treedef`."""
+    """Builds a tree from nested sequences that follow the shape of `treedef`.
+
+    Examples:
+      >>> structure = weft.tree.structure({"a": 0, "b": [0, 0]})
+      >>> weft.tree_util.build_tree(structure, [1, [2, 3]])
+      {'a': 1, 'b': [2, 3]}
+    """
     return treedef.from_iterable_tree(xs)
 
 
@@ -342,6 +444,13 @@ def keystr(keys, *, simple=False, separator=""):
 
     `simple=True` gives the bare keys, which `separator` should then keep apart:
     `keystr(path, simple=True, separator="/")` is `layers/0/weight`.
+
+    Examples:
+      >>> (path, leaf), *rest = weft.tree.leaves_with_path({"layers": [7, 8]})
+      >>> weft.tree_util.keystr(path)
+      "['layers'][0]"
+      >>> weft.tree_util.keystr(path, simple=True, separator="/")
+      'layers/0'
     """
 
     def text(key):
@@ -357,13 +466,32 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     `flatten_func(x)` returns `(children, data)`, with hashable and comparable `data`;
     `unflatten_func(data, children)` rebuilds the instance; `flatten_with_keys_func(x)` returns
     `((key, child) pairs, data)`. A type can be registered once; ValueError otherwise.
+
+    Examples:
+      >>> class Pair(list):
+      ...     pass
+      >>> weft.tree_util.register_pytree_node(Pair, lambda p: (p, None), lambda data, p: Pair(p))
+      >>> weft.tree.leaves(Pair([1, 2]))
+      [1, 2]
     """
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
 def register_pytree_node_class(cls):
     """Class decorator: registers a class by its methods `tree_flatten(self)` and
-    `tree_unflatten(cls, data, children)` (a class method)."""
+    `tree_unflatten(cls, data, children)` (a class method).
+
+    Examples:
+      >>> @weft.tree_util.register_pytree_node_class
+      ... class Pair(list):
+      ...     def tree_flatten(self):
+      ...         return list(self), None
+      ...     @classmethod
+      ...     def tree_unflatten(cls, data, children):
+      ...         return cls(children)
+      >>> weft.tree.leaves(Pair([1, 2]))
+      [1, 2]
+    """
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
     return cls
 
@@ -372,6 +500,14 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
     """Registers a class by a flatten function that gives `((key, child) pairs, data)`.
 
     `flatten_func` (without keys) is optional and serves speed.
+
+    Examples:
+      >>> class Pair(list):
+      ...     pass
+      >>> flatten = lambda pair: (list(zip("ab", pair)), None)
+      >>> weft.tree_util.register_pytree_with_keys(Pair, flatten, lambda data, both: Pair(both))
+      >>> weft.tree.leaves(Pair([1, 2]))
+      [1, 2]
     """
 
     def without_keys(x):
@@ -385,7 +521,19 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 def register_pytree_with_keys_class(cls):
     """Class decorator: as `register_pytree_node_class`, by the methods
     `tree_flatten_with_keys(self)` and `tree_unflatten(cls, data, children)`; a method
-    `tree_flatten(self)` is used where there is one."""
+    `tree_flatten(self)` is used where there is one.
+
+    Examples:
+      >>> @weft.tree_util.register_pytree_with_keys_class
+      ... class Pair(list):
+      ...     def tree_flatten_with_keys(self):
+      ...         return list(zip(("first", "second"), self)), None
+      ...     @classmethod
+      ...     def tree_unflatten(cls, data, children):
+      ...         return cls(children)
+      >>> weft.tree.leaves(Pair([1, 2]))
+      [1, 2]
+    """
     flatten = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten, flatten
@@ -407,6 +555,16 @@ def register_dataclass(
 
     Raises TypeError for one of data_fields and meta_fields alone, and for a class that is no
     dataclass without them.
+
+    Examples:
+      >>> import dataclasses
+      >>> @weft.tree_util.register_dataclass
+      ... @dataclasses.dataclass
+      ... class Point:
+      ...     x: float
+      ...     y: float
+      >>> weft.tree.map(lambda n: 10 * n, Point(1, 2)).y
+      20
     """
     if nodetype is None:
         return functools.partial(
@@ -463,6 +621,13 @@ def register_static(cls):
     """Class decorator: instances are nodes without children, part of the structure as a whole.
 
     The class needs `__hash__` and `__eq__`; under `jit` its instances are static values.
+
+    Examples:
+      >>> @weft.tree_util.register_static
+      ... class Mode(str):
+      ...     pass
+      >>> weft.tree.leaves([1, Mode("train")])
+      [1]
     """
     registry.register_node(cls, lambda x: ((), x), lambda x, _: x, lambda x: ((), x))
     return cls
@@ -500,6 +665,13 @@ class Partial(functools.partial):
 
     It can be passed to `jit`-compiled functions and returned from them. A plain
     `functools.partial` given as `func` stays opaque: what it binds is static.
+
+    Examples:
+      >>> power = weft.tree_util.Partial(wnp.power, 2.0)
+      >>> weft.jit(lambda f, x: f(x))(power, 3.0)
+      Array(8., dtype=float32, weak_type=True)
+      >>> weft.tree.leaves(power)
+      [2.0]
     """
 
     def __new__(cls, func, /, *args, **keywords):

@@ -139,6 +139,11 @@ def cholesky(x, *, symmetrize_input=True):
 
     Raises:
       ShapeError, DTypeError: if `x` holds no square matrices, or is of another dtype.
+
+    Examples:
+      >>> lax.linalg.cholesky(wnp.array([[4.0, 2.0], [2.0, 5.0]]))
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
     """
     return _core.bind("cholesky", _symmetrized(x) if symmetrize_input else x)
 
@@ -155,6 +160,11 @@ def cholesky_update(r_matrix, w_vector):
 
     Raises ShapeError for operands of other shapes, DTypeError for other dtypes than float32 or
     float64.
+
+    Examples:
+      >>> r = lax.linalg.cholesky_update(3.0 * wnp.eye(1), wnp.array([4.0]))
+      >>> r.round(3)
+      Array([[5.]], dtype=float32)
     """
     shape = shape_of(r_matrix)
     if len(shape) != 2 or shape[0] != shape[1] or shape_of(w_vector) != shape[:1]:
@@ -205,6 +215,13 @@ def eig(
       `[..., n, n]`, as asked for; all complex. x vr = vr diag(w) and vl^H x = diag(w) vl^H.
 
     Raises NotImplementedRuleError for `use_magma`.
+
+    Examples:
+      >>> values, vectors = lax.linalg.eig(
+      ...     wnp.array([[2.0, 1.0], [0.0, 3.0]]), compute_left_eigenvectors=False
+      ... )
+      >>> values
+      Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
     _chosen("eig", "implementation", implementation, EigImplementation, EigImplementation.LAPACK,
             (EigImplementation.LAPACK,))  # fmt: skip
@@ -241,6 +258,12 @@ def eigh(
     Returns:
       Pair of the eigenvectors v `[..., n, k]` in columns and the eigenvalues `[..., k]`, which are
       real. Derivatives of vectors of equal eigenvalues are not finite: such vectors are arbitrary.
+
+    Examples:
+      >>> x = wnp.array([[2.0, 1.0], [1.0, 2.0]])
+      >>> vectors, values = lax.linalg.eigh(x)
+      >>> values.round(3), wnp.allclose(x @ vectors, values * vectors, atol=1e-5)
+      (Array([1., 3.], dtype=float32), Array(True, dtype=bool))
     """
     _chosen("eigh", "implementation", implementation, EighImplementation, EighImplementation.QR,
             (EighImplementation.QR,))  # fmt: skip
@@ -266,6 +289,11 @@ def hessenberg(a):
       List of an array of the type of `a`, with the Hessenberg matrix in the upper triangle and the
       diagonal below it, and Householder reflectors further below; and of their factors
       `[..., n - 1]`.
+
+    Examples:
+      >>> a, taus = lax.linalg.hessenberg(wnp.ones((3, 3)))
+      >>> a.shape, taus.shape
+      ((3, 3), (2,))
     """
     return _core.bind("hessenberg", a)
 
@@ -279,6 +307,12 @@ def householder_product(a, taus):
 
     Returns:
       Array of the type of `a`, with orthonormal columns.
+
+    Examples:
+      >>> a, taus = lax.linalg.hessenberg(wnp.arange(9.0).reshape(3, 3))
+      >>> q = lax.linalg.householder_product(a[1:, :-1], taus)
+      >>> wnp.allclose(q.T @ q, wnp.eye(2), atol=1e-5)
+      Array(True, dtype=bool)
     """
     return _core.bind("householder_product", a, taus)
 
@@ -293,6 +327,14 @@ def lu(x):
       List of L and U in one array of the type of `x`, L below the diagonal, without its ones; the
       row swaps made, int32 `[..., min(m, n)]`; and the permutation that they amount to, int32
       `[..., m]`: `x[permutation] = L @ U`. A singular matrix has such factors too.
+
+    Examples:
+      >>> factors, pivots, permutation = lax.linalg.lu(wnp.array([[1.0, 2.0], [4.0, 4.0]]))
+      >>> factors
+      Array([[4.  , 4.  ],
+             [0.25, 1.  ]], dtype=float32)
+      >>> pivots, permutation
+      (Array([1, 1], dtype=int32), Array([1, 0], dtype=int32))
     """
     return _core.bind("lu", x)
 
@@ -306,6 +348,10 @@ def lu_pivots_to_permutation(pivots, permutation_size):
 
     Returns:
       int32 array `[..., permutation_size]`.
+
+    Examples:
+      >>> lax.linalg.lu_pivots_to_permutation(wnp.array([2, 1, 2]), 3)
+      Array([2, 1, 0], dtype=int32)
     """
     size = static_int(permutation_size, "lu_pivots_to_permutation", "permutation_size")
     return _core.bind("lu_pivots_to_permutation", pivots, permutation_size=size)
@@ -323,6 +369,12 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
 
     Returns:
       Array of the type of `c`.
+
+    Examples:
+      >>> reflectors = wnp.array([[1.0], [1.0]])  # the first element of each counts as 1
+      >>> lax.linalg.ormqr(reflectors, wnp.array([1.0]), wnp.array([[5.0], [7.0]]))
+      Array([[-7.],
+             [-5.]], dtype=float32)
     """
     return _core.bind("ormqr", a, taus, c, left=bool(left), transpose=bool(transpose))
 
@@ -341,6 +393,12 @@ def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
       Pair (q, r), or with `pivoting` a triple (q, r, p), p int32 `[..., n]`.
 
     Raises NotImplementedRuleError for `use_magma`.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+      >>> q, r = lax.linalg.qr(x, full_matrices=False)
+      >>> q.shape, wnp.allclose(q @ r, x, atol=1e-5)
+      ((3, 2), Array(True, dtype=bool))
     """
     if use_magma:
         raise NotImplementedRuleError(f"[qr] expected use_magma=False or None; got {use_magma!r}")
@@ -362,6 +420,12 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
       List of T and, as asked for, Q.
 
     Raises NotImplementedRuleError for `sort_eig_vals` and `select_callable`.
+
+    Examples:
+      >>> x = wnp.array([[1.0, 2.0], [3.0, 4.0]])
+      >>> t, q = lax.linalg.schur(x)
+      >>> wnp.allclose(q @ t @ q.T, x, atol=1e-5)
+      Array(True, dtype=bool)
     """
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedRuleError(
@@ -388,6 +452,10 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
       the singular values and V^H.
 
     Raises AttributeValueError (a ValueError) for subset_by_index with full matrices.
+
+    Examples:
+      >>> lax.linalg.svd(wnp.array([[0.0, 2.0], [-5.0, 0.0]]), compute_uv=False).round(3)
+      Array([5., 2.], dtype=float32)
     """
     there = (SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER)
     name = _chosen("svd", "algorithm", algorithm, SvdAlgorithm, SvdAlgorithm.DEFAULT, there)
@@ -424,6 +492,11 @@ def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=
     Returns:
       U `[m, n]`, whose columns are orthonormal; H `[n, n]`, positive semidefinite; the number of
       steps; and whether they were enough.
+
+    Examples:
+      >>> u, h, steps, enough = lax.linalg.qdwh(wnp.array([[-2.0, 0.0], [0.0, 3.0]]))
+      >>> wnp.allclose(h, wnp.diag(wnp.array([2.0, 3.0])), atol=1e-5), enough
+      (Array(True, dtype=bool), Array(True, dtype=bool))
     """
     from weft.lax._polar import polar  # made of the functions here
 
@@ -444,6 +517,11 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
 
     Raises ShapeError for operands of other shapes, DTypeError for dtypes that differ or are not
     real floating-point ones.
+
+    Examples:
+      >>> lax.linalg.symmetric_product(wnp.array([[1.0], [3.0]]), wnp.eye(2), beta=1.0)
+      Array([[ 2.,  3.],
+             [ 3., 10.]], dtype=float32)
     """
     a_shape, c_shape = shape_of(a_matrix), shape_of(c_matrix)
     if len(a_shape) < 2 or c_shape != (*a_shape[:-1], a_shape[-2]):
@@ -488,6 +566,12 @@ def triangular_solve(
 
     Returns:
       Array of the type of `b`.
+
+    Examples:
+      >>> a = wnp.array([[2.0, 0.0], [1.0, 4.0]])
+      >>> lax.linalg.triangular_solve(a, wnp.array([[2.0], [9.0]]), left_side=True, lower=True)
+      Array([[1.],
+             [2.]], dtype=float32)
     """
     is_vector = ndim_of(b) == ndim_of(a) - 1
     axis = ndim_of(b) if left_side else ndim_of(b) - 1
@@ -517,6 +601,11 @@ def tridiagonal(a, *, lower=True):
       List of an array of the type of `a`, with both diagonals and, beyond the second, Householder
       reflectors in that triangle; the diagonal `[..., n]` and the one beside it `[..., n - 1]`,
       both real; and the factors of the reflectors `[..., n - 1]`.
+
+    Examples:
+      >>> a, diagonal, beside, taus = lax.linalg.tridiagonal(wnp.eye(3))
+      >>> diagonal, beside.shape
+      (Array([1., 1., 1.], dtype=float32), (2,))
     """
     return _core.bind("tridiagonal", a, lower=bool(lower))
 
@@ -533,5 +622,11 @@ def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
 
     Returns:
       Array of the type of `b`.
+
+    Examples:
+      >>> below, diagonal, above = wnp.array([[0.0, 1.0], [2.0, 2.0], [1.0, 0.0]])
+      >>> lax.linalg.tridiagonal_solve(below, diagonal, above, wnp.array([[3.0], [3.0]]))
+      Array([[1.],
+             [1.]], dtype=float32)
     """
     return _core.bind("tridiagonal_solve", dl, d, du, b, perturb_singular=bool(perturb_singular))

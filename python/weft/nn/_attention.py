@@ -59,6 +59,11 @@ def dot_product_attention(
     Raises:
       ShapeError (a ValueError): for shapes that do not fit.
       AttributeValueError (a ValueError): for dtypes that differ, or other options.
+
+    Examples:
+      >>> query, keys = wnp.ones((8, 2, 4)), wnp.ones((10, 2, 4))  # tokens, heads, features
+      >>> weft.nn.dot_product_attention(query, keys, keys).shape
+      (8, 2, 4)
     """
     if implementation == "cudnn":
         raise NotImplementedRuleError(

@@ -44,13 +44,25 @@ def _rounded(x, dtype):
 
 @composite
 def identity(x):
-    """x, as an array."""
+    """x, as an array.
+
+    Examples:
+      >>> weft.nn.identity(3)
+      Array(3, dtype=int32, weak_type=True)
+    """
     return _core.asarray(x)
 
 
 @composite
 def relu(x):
-    """max(x, 0), elementwise; the derivative at 0 is 0."""
+    """max(x, 0), elementwise; the derivative at 0 is 0.
+
+    Examples:
+      >>> weft.nn.relu(wnp.array([-1.0, 0.0, 2.0]))
+      Array([0., 0., 2.], dtype=float32)
+      >>> weft.grad(weft.nn.relu)(0.0).item()
+      0.0
+    """
     x = _core.asarray(x)
     # What is not positive has no derivative, NaN included, which stays.
     return jnp.where(x > 0, x, lax.stop_gradient(jnp.maximum(x, 0)))
@@ -58,7 +70,12 @@ def relu(x):
 
 @composite
 def relu6(x):
-    """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0."""
+    """min(max(x, 0), 6), elementwise; the derivative at 0 and 6 is 0.
+
+    Examples:
+      >>> weft.nn.relu6(wnp.array([-1.0, 2.0, 9.0]))
+      Array([0., 2., 6.], dtype=float32)
+    """
     x = _core.asarray(x)
     limited = jnp.minimum(jnp.maximum(x, 0), 6.0)
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(limited))
@@ -66,14 +83,24 @@ def relu6(x):
 
 @composite
 def leaky_relu(x, negative_slope=1e-2):
-    """x where it is not negative, else negative_slope * x."""
+    """x where it is not negative, else negative_slope * x.
+
+    Examples:
+      >>> weft.nn.leaky_relu(wnp.array([-2.0, 3.0]), negative_slope=0.5)
+      Array([-1.,  3.], dtype=float32)
+    """
     x = _core.asarray(x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @composite
 def elu(x, alpha=1.0):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1).
+
+    Examples:
+      >>> weft.nn.elu(wnp.array([-1.0, 0.0, 2.0])).round(3)
+      Array([-0.632,  0.   ,  2.   ], dtype=float32)
+    """
     x = _core.asarray(x)
     # exp only of what is selected, so that its derivative cannot overflow.
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
@@ -81,30 +108,55 @@ def elu(x, alpha=1.0):
 
 @composite
 def celu(x, alpha=1.0):
-    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), elementwise."""
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), elementwise.
+
+    Examples:
+      >>> weft.nn.celu(wnp.array([-1.0, 0.0, 2.0]), alpha=2.0).round(3)
+      Array([-0.787,  0.   ,  2.   ], dtype=float32)
+    """
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
 @composite
 def selu(x):
-    """The scaled elu of self-normalizing networks (Klambauer et al., 2017)."""
+    """The scaled elu of self-normalizing networks (Klambauer et al., 2017).
+
+    Examples:
+      >>> weft.nn.selu(wnp.array([-1.0, 0.0, 1.0])).round(3)
+      Array([-1.111,  0.   ,  1.051], dtype=float32)
+    """
     return 1.0507009873554805 * elu(x, 1.6732632423543772)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), elementwise, of floating-point or complex `x`."""
+    """1 / (1 + exp(-x)), elementwise, of floating-point or complex `x`.
+
+    Examples:
+      >>> weft.nn.sigmoid(wnp.array([-np.inf, 0.0, np.inf]))
+      Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return lax.logistic(x)
 
 
 @composite
 def log_sigmoid(x):
-    """log(sigmoid(x)), without overflow."""
+    """log(sigmoid(x)), without overflow.
+
+    Examples:
+      >>> weft.nn.log_sigmoid(-1000.0).item()
+      -1000.0
+    """
     return -softplus(-_core.asarray(x))
 
 
 @composite
 def softplus(x):
-    """log(1 + exp(x)), without overflow."""
+    """log(1 + exp(x)), without overflow.
+
+    Examples:
+      >>> weft.nn.softplus(1000.0).item()
+      1000.0
+    """
     x = _core.asarray(x)
     # A bool takes the weak type of the number, other dtypes keep theirs.
     return jnp.logaddexp(x if x.dtype == np.bool_ else _inexact(x), 0.0)
@@ -115,6 +167,10 @@ def sparse_plus(x):
     """0 up to -1, (x + 1)**2 / 4 up to 1, then x: a softplus that reaches both.
 
     Its derivative is `sparse_sigmoid`.
+
+    Examples:
+      >>> weft.nn.sparse_plus(wnp.array([-2.0, 0.0, 1.0, 5.0]))
+      Array([0.  , 0.25, 1.  , 5.  ], dtype=float32)
     """
     x = _core.asarray(x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
@@ -122,13 +178,23 @@ def sparse_plus(x):
 
 @composite
 def sparse_sigmoid(x):
-    """0 up to -1, (x + 1) / 2 up to 1, then 1 (Blondel, Martins and Niculae, 2019)."""
+    """0 up to -1, (x + 1) / 2 up to 1, then 1 (Blondel, Martins and Niculae, 2019).
+
+    Examples:
+      >>> weft.nn.sparse_sigmoid(wnp.array([-2.0, 0.0, 0.5, 5.0]))
+      Array([0.  , 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     return 0.5 * jnp.clip(_core.asarray(x) + 1.0, 0.0, 2.0)
 
 
 @composite
 def squareplus(x, b=4):
-    """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is."""
+    """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is.
+
+    Examples:
+      >>> weft.nn.squareplus(wnp.array([-1.5, 0.0, 1.5]))
+      Array([0.5, 1. , 2. ], dtype=float32)
+    """
     like = jnp.sqrt(jnp.add(x, b))
     x, b = _core.promote_dtypes_inexact(x, b)
     half = 0.5 * x
@@ -141,7 +207,12 @@ def squareplus(x, b=4):
 
 @composite
 def soft_sign(x):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Examples:
+      >>> weft.nn.soft_sign(wnp.array([-3.0, 0.0, 1.0]))
+      Array([-0.75,  0.  ,  0.5 ], dtype=float32)
+    """
     return _soft_sign(_inexact(x))
 
 
@@ -160,7 +231,12 @@ def _soft_sign_jvp(primals, tangents):
 
 @composite
 def silu(x):
-    """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish."""
+    """x * sigmoid(x), elementwise, of floating-point or complex `x`; also called swish.
+
+    Examples:
+      >>> weft.nn.silu(wnp.array([-1.0, 0.0, 1.0])).round(3)
+      Array([-0.269,  0.   ,  0.731], dtype=float32)
+    """
     if is_complex(dtype_of(x)):
         return x * lax.logistic(x)
     return _relu_outside(800.0, lambda x: x * lax.logistic(x), x)
@@ -181,26 +257,46 @@ def _relu_outside(limit, function, x):
 
 @composite
 def mish(x):
-    """x * tanh(softplus(x)) (Misra, 2019)."""
+    """x * tanh(softplus(x)) (Misra, 2019).
+
+    Examples:
+      >>> weft.nn.mish(wnp.array([-1.0, 0.0, 1.0])).round(3)
+      Array([-0.303,  0.   ,  0.865], dtype=float32)
+    """
     return _relu_outside(800.0, lambda x: x * jnp.tanh(softplus(x)), x)
 
 
 @composite
 def hard_tanh(x):
-    """x limited to the interval from -1 to 1."""
+    """x limited to the interval from -1 to 1.
+
+    Examples:
+      >>> weft.nn.hard_tanh(wnp.array([-4.0, 0.5, 4.0]))
+      Array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     x, one = _core.promote_dtypes(x, 1)
     return jnp.where(x > 1, one, jnp.where(x < -1, -one, x))
 
 
 @composite
 def hard_sigmoid(x):
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6.
+
+    Examples:
+      >>> weft.nn.hard_sigmoid(wnp.array([-4.0, 0.0, 1.5, 4.0]))
+      Array([0.  , 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     return relu6(_core.asarray(x) + 3.0) / 6.0
 
 
 @composite
 def hard_silu(x):
-    """x * hard_sigmoid(x) (Howard et al., 2019); also called hard_swish."""
+    """x * hard_sigmoid(x) (Howard et al., 2019); also called hard_swish.
+
+    Examples:
+      >>> weft.nn.hard_silu(wnp.array([-1.0, 0.0, 3.0])).round(3)
+      Array([-0.333,  0.   ,  3.   ], dtype=float32)
+    """
     # The limit is above 3, where the function becomes relu.
     return _relu_outside(4.0, lambda x: x * hard_sigmoid(x), x)
 
@@ -213,6 +309,10 @@ def gelu(x, approximate=True):
     """x * P(N(0, 1) <= x), elementwise (Hendrycks and Gimpel, 2016).
 
     With `approximate`, by the formula with tanh; else by erf.
+
+    Examples:
+      >>> weft.nn.gelu(wnp.array([-1.0, 0.0, 1.0])).round(3)
+      Array([-0.159,  0.   ,  0.841], dtype=float32)
     """
     x = strong(_inexact(x))
     if is_complex(dtype_of(x)):
@@ -239,6 +339,10 @@ def glu(x, axis=-1):
     """The first half of `x` along an axis times the sigmoid of the second half.
 
     `x` is floating-point or complex, its size along the axis even; else PreconditionError.
+
+    Examples:
+      >>> weft.nn.glu(wnp.array([8.0, 6.0, 0.0, np.inf]))
+      Array([4., 6.], dtype=float32)
     """
     x = _core.asarray(x)
     size = x.shape[normalize_axis(axis, x.ndim, "glu")]
@@ -250,7 +354,12 @@ def glu(x, axis=-1):
 
 @composite
 def log1mexp(x):
-    """log(1 - exp(-x)) of x >= 0, as exact for small x as for large (Mächler, 2012)."""
+    """log(1 - exp(-x)) of x >= 0, as exact for small x as for large (Mächler, 2012).
+
+    Examples:
+      >>> weft.nn.log1mexp(wnp.log(2.0)).round(3)
+      Array(-0.693, dtype=float32, weak_type=True)
+    """
     return _log1mexp(_inexact(x))
 
 
@@ -318,6 +427,10 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       return_sign: return (log of the absolute value, sign) of the sum; of complex numbers, the log
         is real, and the sign is a number of absolute value 1, or 0.
       where: elements to include, broadcastable to `a`.
+
+    Examples:
+      >>> wnp.exp(weft.nn.logsumexp(wnp.log(wnp.array([1.0, 3.0, 4.0])))).round(3)
+      Array(8., dtype=float32)
     """
     _require_mask(where, "logsumexp")
     options = {"keepdims": bool(keepdims), "return_sign": bool(return_sign)}
@@ -359,6 +472,10 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
       axis: axis or axes to reduce; all by default.
       where: elements to include, broadcastable to `x`.
       keepdims: keep reduced axes with size 1.
+
+    Examples:
+      >>> weft.nn.logmeanexp(wnp.array([1000.0, 1000.0]))
+      Array(1000., dtype=float32)
     """
     _require_mask(where, "logmeanexp")
     return _logmeanexp(x, where, axis=axis, keepdims=bool(keepdims))
@@ -382,6 +499,10 @@ def softmax(x, axis: Any = -1, where=None):
     """exp(x) / sum(exp(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is 0.
+
+    Examples:
+      >>> weft.nn.softmax(wnp.log(wnp.array([1.0, 3.0, 4.0]))).round(3)
+      Array([0.125, 0.375, 0.5  ], dtype=float32)
     """
     _require_mask(where, "softmax")
     return _for_axes(_softmax, axis)(x, where, axis=_hashable(axis))
@@ -405,6 +526,10 @@ def log_softmax(x, axis: Any = -1, where=None):
     """log(softmax(x)) along an axis or axes, without overflow.
 
     Where the mask `where` is False, the result is -inf.
+
+    Examples:
+      >>> weft.nn.log_softmax(wnp.array([0.0, 1000.0]))
+      Array([-1000.,     0.], dtype=float32)
     """
     _require_mask(where, "log_softmax")
     return _for_axes(_log_softmax, axis)(x, where, axis=axis)
@@ -441,6 +566,10 @@ def standardize(
       Array of the shape of `x`, where the others do not broadcast it to a larger one.
 
     Raises AttributeValueError (a ValueError) for another algorithm.
+
+    Examples:
+      >>> weft.nn.standardize(wnp.array([1.0, 3.0, 1.0, 3.0])).round(3)
+      Array([-1.,  1., -1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise AttributeValueError(
@@ -483,6 +612,12 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     Returns an array of rank ndim(s) + 1, or ndim(s) for a mapped axis.
 
     Raises AttributeValueError (a ValueError) where `axis` names a mapped axis of another size.
+
+    Examples:
+      >>> weft.nn.one_hot(wnp.array([2, 0, 7]), 3)
+      Array([[0., 0., 1.],
+             [1., 0., 0.],
+             [0., 0., 0.]], dtype=float32)
     """
     if isinstance(x, (list, tuple)):
         x = jnp.array(x)

@@ -12,6 +12,7 @@ from weft._arguments import (
     static_ints,
     static_shape,
 )
+from weft._surface import example_section
 from weft.dtypes import (
     default_float,
     is_complex,
@@ -25,7 +26,12 @@ from weft.lax._sharding import split_as
 
 @runtime_checkable
 class Initializer(Protocol):
-    """What the functions of this module return: called as init(key, shape, dtype)."""
+    """What the functions of this module return: called as init(key, shape, dtype).
+
+    Examples:
+      >>> isinstance(weft.nn.initializers.ones, weft.nn.initializers.Initializer)
+      True
+    """
 
     def __call__(
         self, key: _core.Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
@@ -53,7 +59,13 @@ def _initializer(function, default, draw, floating=True):
 
 def zeros(key, shape, dtype=None, out_sharding=None):
     """Zeros of a shape and dtype. An initializer itself; the key is ignored, out_sharding says how
-    the result is split."""
+    the result is split.
+
+    Examples:
+      >>> weft.nn.initializers.zeros(weft.random.key(0), (2, 3))
+      Array([[0., 0., 0.],
+             [0., 0., 0.]], dtype=float32)
+    """
     if out_sharding is not None:
         return split_as(out_sharding, "zeros", lambda: zeros(key, shape, dtype))
     return jnp.zeros(shape, _dtype(dtype, "zeros"))
@@ -61,7 +73,13 @@ def zeros(key, shape, dtype=None, out_sharding=None):
 
 def ones(key, shape, dtype=None, out_sharding=None):
     """Ones of a shape and dtype. An initializer itself; the key is ignored, out_sharding says how
-    the result is split."""
+    the result is split.
+
+    Examples:
+      >>> weft.nn.initializers.ones(weft.random.key(0), (2, 3))
+      Array([[1., 1., 1.],
+             [1., 1., 1.]], dtype=float32)
+    """
     if out_sharding is not None:
         return split_as(out_sharding, "ones", lambda: ones(key, shape, dtype))
     return jnp.ones(shape, _dtype(dtype, "ones"))
@@ -71,6 +89,13 @@ def constant(value, dtype=None):
     """Initializer with one value everywhere: a number, or an array that broadcasts to the shape.
 
     `dtype` is used where a call names none; None is the default float dtype.
+
+    Examples:
+      >>> init = weft.nn.initializers.constant(wnp.array([1.0, 2.0]))
+      >>> init(weft.random.key(0), (3, 2))
+      Array([[1., 2.],
+             [1., 2.],
+             [1., 2.]], dtype=float32)
     """
     return _initializer(
         "constant", dtype, lambda key, shape, dtype: jnp.full(shape, value, dtype), floating=False
@@ -78,7 +103,13 @@ def constant(value, dtype=None):
 
 
 def uniform(scale=1e-2, dtype=None):
-    """Initializer with numbers evenly spread over 0 <= x < scale, of a float dtype."""
+    """Initializer with numbers evenly spread over 0 <= x < scale, of a float dtype.
+
+    Examples:
+      >>> w = weft.nn.initializers.uniform(scale=0.5)(weft.random.key(0), (100, 100))
+      >>> wnp.all((w >= 0) & (w < 0.5))
+      Array(True, dtype=bool)
+    """
 
     def draw(key, shape, dtype):
         return random.uniform(key, shape, dtype) * _core.astype(scale, dtype)
@@ -90,6 +121,10 @@ def normal(stddev=1e-2, dtype=None):
     """Initializer with normal numbers of mean 0 and a standard deviation.
 
     `stddev` is the standard deviation, and `dtype` the float dtype used where a call names none.
+
+    Examples:
+      >>> weft.nn.initializers.normal(stddev=0.1)(weft.random.key(0), (100, 100)).std().round(2)
+      Array(0.1, dtype=float32)
     """
 
     def draw(key, shape, dtype):
@@ -105,6 +140,11 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
       stddev: the standard deviation, before numbers beyond the bounds are left out.
       dtype: a float dtype; None for the default one.
       lower, upper: the bounds, times `stddev`.
+
+    Examples:
+      >>> w = weft.nn.initializers.truncated_normal(stddev=1.0)(weft.random.key(0), (100, 100))
+      >>> wnp.all(abs(w) <= 2)
+      Array(True, dtype=bool)
     """
 
     def draw(key, shape, dtype):
@@ -204,6 +244,12 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
 
     Raises:
       ValueError: by the initializer, for another mode or distribution, or a shape without the axes.
+
+    Examples:
+      >>> init = weft.nn.initializers.variance_scaling(3.0, "fan_in", "uniform")
+      >>> w = init(weft.random.key(0), (100, 50))  # within sqrt(3 * 3 / 100) of zero
+      >>> w.shape, wnp.all(abs(w) < 0.3)
+      ((100, 50), Array(True, dtype=bool))
     """
 
     def draw(key, shape, dtype):
@@ -223,33 +269,36 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     return _initializer("variance_scaling", dtype, draw)
 
 
-def _scaled(scale, mode, distribution, source):
-    name = {"fan_avg": "the mean of inputs and outputs", "fan_in": "the number of inputs"}[mode]
+def _scaled(name, scale, mode, distribution, source):
+    count = {"fan_avg": "the mean of inputs and outputs", "fan_in": "the number of inputs"}[mode]
 
     def initializer(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    initializer.__doc__ = f"""Initializer of {source}: `variance_scaling` with {scale} / {name}.
+    initializer.__name__ = initializer.__qualname__ = name
+    call = f"weft.nn.initializers.{name}()(weft.random.key(0), (200, 200))"
+    deviation = round((scale / 200) ** 0.5, 2)
+    initializer.__doc__ = f"""Initializer of {source}: `variance_scaling` with {scale} / {count}.
 
     Args:
       in_axis, out_axis: axis or axes of inputs and of outputs.
       batch_axis: axis or axes that count independent weights.
       dtype: a float or complex dtype; None for the default float.
+
+    {example_section(f"{call}.std().round(2)", f"Array({deviation}, dtype=float32)", "    ")}
     """
     return initializer
 
 
 _GLOROT, _LECUN, _HE = "Glorot and Bengio (2010)", "LeCun et al. (1998)", "He et al. (2015)"
-glorot_uniform = xavier_uniform = _scaled(1.0, "fan_avg", "uniform", _GLOROT)
-glorot_normal = xavier_normal = _scaled(1.0, "fan_avg", "truncated_normal", _GLOROT)
-lecun_uniform = _scaled(1.0, "fan_in", "uniform", _LECUN)
-lecun_normal = _scaled(1.0, "fan_in", "truncated_normal", _LECUN)
-he_uniform = kaiming_uniform = _scaled(2.0, "fan_in", "uniform", _HE)
-he_normal = kaiming_normal = _scaled(2.0, "fan_in", "truncated_normal", _HE)
-for _name in ("glorot", "lecun", "he"):
-    for _kind in ("uniform", "normal"):
-        _function = globals()[f"{_name}_{_kind}"]
-        _function.__name__ = _function.__qualname__ = f"{_name}_{_kind}"
+glorot_uniform = xavier_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = xavier_normal = _scaled(
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT
+)
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
 
 
 def _orthogonal(key, shape, dtype, scale, column_axis):
@@ -272,6 +321,11 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
 
     Raises:
       ValueError: by the initializer, for a shape with less than two axes.
+
+    Examples:
+      >>> w = weft.nn.initializers.orthogonal(scale=2.0)(weft.random.key(0), (5, 3))
+      >>> wnp.allclose(w.T @ w, 4 * wnp.eye(3), atol=1e-5)
+      Array(True, dtype=bool)
     """
 
     def draw(key, shape, dtype):
@@ -295,6 +349,12 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
     Raises:
       ValueError: by the initializer, for a shape that has not three to five axes, or more inputs
         (the last axis but one) than outputs (the last one).
+
+    Examples:
+      >>> init = weft.nn.initializers.delta_orthogonal()
+      >>> w = init(weft.random.key(0), (3, 4, 4))
+      >>> wnp.allclose(w[1] @ w[1].T, wnp.eye(4), atol=1e-5), wnp.any(w[0] != 0)
+      (Array(True, dtype=bool), Array(False, dtype=bool))
     """
 
     def draw(key, shape, dtype):

@@ -29,6 +29,12 @@ def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.fl
 
     Raises:
       ShapeError (a ValueError): for shapes that do not fit.
+
+    Examples:
+      >>> lhs, rhs = wnp.ones((1, 1, 4)), wnp.ones((1, 2, 4))
+      >>> scales = wnp.array([[[1.0, 10.0]]])  # of two blocks of lhs
+      >>> weft.nn.scaled_matmul(lhs, rhs, scales, wnp.ones((1, 2, 2)))
+      Array([[[22., 22.]]], dtype=float32)
     """
     function = "scaled_matmul"
     if preferred_element_type is None:
@@ -101,6 +107,10 @@ def get_scaled_dot_general_config(mode, global_scale=None):
         "mxfp8".
 
     Raises AttributeValueError (a ValueError) for another mode.
+
+    Examples:
+      >>> weft.nn.get_scaled_dot_general_config("mxfp8").block_size
+      32
     """
     if mode == "mxfp8":
         return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn, jnp.float8_e8m0fnu, None)
@@ -181,6 +191,13 @@ def scaled_dot_general(
 
     Raises:
       ShapeError (a ValueError): for a contracted axis that is no multiple of the size of blocks.
+
+    Examples:
+      >>> config = weft.nn.get_scaled_dot_general_config("mxfp8")
+      >>> numbers, x = (([2], [2]), ([0], [0])), wnp.ones((1, 2, 32))
+      >>> weft.nn.scaled_dot_general(x, x, numbers, configs=[config] * 3)
+      Array([[[32., 32.],
+              [32., 32.]]], dtype=float32)
     """
     function = "scaled_dot_general"
     dtype = requested_dtype(preferred_element_type, function)
