@@ -8,6 +8,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
+from weft._surface import example_section
 from weft.dtypes import (
     default_float,
     dtype_of,
@@ -40,6 +41,11 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
       minval, maxval: bounds, numbers or arrays that broadcast to the shape. Where that is (), they
         may be arrays of one element, whose axes the result has.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> x = weft.random.uniform(weft.random.key(0), (1000,), minval=2, maxval=3)
+      >>> wnp.all((x >= 2) & (x < 3))
+      Array(True, dtype=bool)
     """
     shape = static_shape(shape, "uniform")
     key, options = checked("uniform", key, (minval, maxval), shape or _axes(minval, maxval), dtype)
@@ -97,6 +103,11 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for a dtype that is neither float nor complex.
+
+    Examples:
+      >>> x = weft.random.normal(weft.random.key(0), (10000,))
+      >>> wnp.allclose(x.mean(), 0, atol=0.05), x.std().round(1)
+      (Array(True, dtype=bool), Array(1., dtype=float32))
     """
     dtype = default_float() if dtype is None else requested_dtype(dtype, "normal")
     if not (is_float(dtype) or is_complex(dtype)):
@@ -135,6 +146,11 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
       shape: shape of the result; None for the broadcast shape of the bounds.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> x = weft.random.truncated_normal(weft.random.key(0), -1.0, 2.0, (1000,))
+      >>> wnp.all((x > -1) & (x < 2))
+      Array(True, dtype=bool)
     """
     bounds = lower, upper
     key, options = checked("truncated_normal", key, bounds, shape, dtype)
@@ -230,7 +246,7 @@ def _like(x, value, dtype):
     return _core.broadcast_to(dtype.type(value), shape_of(x))
 
 
-def _standard(name, summary, low, transform):
+def _standard(name, summary, low, transform, example):
     """A distribution that is a function of one uniform number, at least low(finfo)."""
 
     @composite(static_argnames=("shape", "dtype"))
@@ -252,6 +268,8 @@ def _standard(name, summary, low, transform):
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    {example_section(*example, "    ")}
     """
     return function
 
@@ -275,18 +293,30 @@ exponential = _standard(
     "Numbers of the exponential distribution with mean 1.",
     lambda info: 0,
     _minus_log_complement,
+    (
+        "weft.random.exponential(weft.random.key(0), (10000,)).mean().round(1)",
+        "Array(1., dtype=float32)",
+    ),
 )
 laplace = _standard(
     "laplace",
     "Numbers of the Laplace distribution with mean 0 and scale 1.",
     lambda info: -1 + info.epsneg,
     _signed_log,
+    (
+        "abs(weft.random.laplace(weft.random.key(0), (10000,))).mean().round(1)",
+        "Array(1., dtype=float32)",
+    ),
 )
 logistic = _standard(
     "logistic",
     "Numbers of the logistic distribution with mean 0 and scale 1.",
     lambda info: info.tiny,
     _logit,
+    (
+        "weft.nn.sigmoid(weft.random.logistic(weft.random.key(0), (10000,))).mean().round(1)",
+        "Array(0.5, dtype=float32)",
+    ),
 )
 
 
@@ -303,6 +333,10 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
         rounding errors are small relative to the number at both ends; for other dtypes it is
         "high". None is "low".
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.gumbel(weft.random.key(0), (10000,)).mean().round(1)
+      Array(0.6, dtype=float32)
     """
     shape = static_shape(shape, "gumbel")
     key, options = checked("gumbel", key, (), shape, dtype)

@@ -32,6 +32,10 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `lam`.
       dtype: an integer dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.poisson(weft.random.key(0), 4.0, (10000,)).mean().round(1)
+      Array(4., dtype=float32)
     """
     dtype = integer_dtype(dtype, "poisson")
     key = checked_key(key, "poisson")
@@ -108,6 +112,10 @@ def binomial(key, n, p, shape=None, dtype=None):
       p: probability of success, a number or an array that broadcasts to the shape.
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
+
+    Examples:
+      >>> weft.random.binomial(weft.random.key(0), 10, 0.3, (10000,)).mean().round(1)
+      Array(3., dtype=float32)
     """
     key, options = checked("binomial", key, (n, p), shape, dtype)
     return _binomial(key, n, p, **options)
@@ -216,6 +224,11 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
 
     Raises AttributeValueError (a ValueError) for complex arguments, ShapeError for a `p` without
     axes.
+
+    Examples:
+      >>> counts = weft.random.multinomial(weft.random.key(0), 20, wnp.array([0.5, 0.25, 0.25]))
+      >>> counts.shape, counts.sum().item()
+      ((3,), 20.0)
     """
     key = checked_key(key, "multinomial")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "multinomial")

@@ -54,6 +54,11 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for a dtype that is no integer one.
+
+    Examples:
+      >>> dice = weft.random.randint(weft.random.key(0), (1000,), 1, 7)
+      >>> wnp.unique(dice)
+      Array([1, 2, 3, 4, 5, 6], dtype=int32)
     """
     dtype = default_int() if dtype is None else requested_dtype(dtype, "randint")
     if not is_integer(dtype):
@@ -143,6 +148,10 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises DTypeError for integers as `p`, AttributeValueError (a ValueError) for another mode.
+
+    Examples:
+      >>> weft.random.bernoulli(weft.random.key(0), 0.25, (10000,)).mean().round(2)
+      Array(0.25, dtype=float32)
     """
     shape = result_shape(shape, (p,), "bernoulli")
     if not is_float(dtype_of(p)):
@@ -172,6 +181,10 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: dtype of the result, the default integer dtype if None.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> wnp.unique(weft.random.rademacher(weft.random.key(0), (100,)))
+      Array([-1,  1], dtype=int32)
     """
     dtype = default_int() if dtype is None else requested_dtype(dtype, "rademacher")
     key = checked_key(key, "rademacher")
@@ -196,6 +209,10 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for complex `p`.
+
+    Examples:
+      >>> weft.random.geometric(weft.random.key(0), 0.25, (10000,)).mean().round(1)
+      Array(4., dtype=float32)
     """
     dtype = integer_dtype(dtype, "geometric")
     shape = result_shape(shape, (p,), "geometric")
@@ -225,6 +242,11 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises OperandError (a TypeError) for other than an array or an integer.
+
+    Examples:
+      >>> shuffled = weft.random.permutation(weft.random.key(0), 5)
+      >>> wnp.sort(shuffled)
+      Array([0, 1, 2, 3, 4], dtype=int32)
     """
     key = checked_key(key, "permutation")
     if not shape_of(x):
@@ -282,6 +304,11 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
 
     Raises AttributeValueError (a ValueError) for integers as logits, and for more draws without
     replacement than there are categories; ShapeError for a shape that does not fit.
+
+    Examples:
+      >>> logits = wnp.log(wnp.array([0.0, 1.0, 0.0]))
+      >>> weft.random.categorical(weft.random.key(0), logits, shape=(4,))
+      Array([1, 1, 1, 1], dtype=int32)
     """
     key, mode = checked_key(key, "categorical"), mode_of(mode, "categorical", GUMBEL_MODES)
     if not is_float(dtype_of(logits)):
@@ -348,6 +375,11 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     Raises AttributeValueError (a ValueError) with nothing to choose from and for more draws without
     replacement than that, ShapeError for `p` of another shape, TypeError for a shape that is no
     sequence of integers.
+
+    Examples:
+      >>> cards = weft.random.choice(weft.random.key(0), wnp.arange(52), (5,), replace=False)
+      >>> wnp.unique(cards).shape
+      (5,)
     """
     key = checked_key(key, "choice")
     if not isinstance(shape, Sequence):

@@ -32,6 +32,10 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `a`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.gamma(weft.random.key(0), 3.0, (10000,)).mean().round(1)
+      Array(3., dtype=float32)
     """
     key, options = checked("gamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=False, **options)
@@ -43,6 +47,10 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 
     Args:
       key, a, shape, dtype, out_sharding: as for `gamma`.
+
+    Examples:
+      >>> wnp.exp(weft.random.loggamma(weft.random.key(0), 3.0, (10000,))).mean().round(1)
+      Array(3., dtype=float32)
     """
     key, options = checked("loggamma", key, (a,), shape, dtype)
     return _gamma(key, a, log_space=True, **options)
@@ -156,6 +164,10 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.beta(weft.random.key(0), 1.0, 3.0, (10000,)).mean().round(2)
+      Array(0.25, dtype=float32)
     """
     key, options = checked("beta", key, (a, b), shape, dtype, lossless=True)
     return _beta(key, a, b, **options)
@@ -189,6 +201,11 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
       Array of shape (*shape, n).
 
     Raises ShapeError for an `alpha` without axes.
+
+    Examples:
+      >>> x = weft.random.dirichlet(weft.random.key(0), wnp.array([1.0, 2.0, 3.0]), (4,))
+      >>> x.shape, x.sum(axis=1).round(3)
+      ((4, 3), Array([1., 1., 1., 1.], dtype=float32))
     """
     key, dtype = checked_key(key, "dirichlet"), float_dtype(dtype, "dirichlet")
     own = shape_of(alpha)
@@ -218,6 +235,10 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.chisquare(weft.random.key(0), 4.0, (10000,)).mean().round(1)
+      Array(4., dtype=float32)
     """
     key, options = checked("chisquare", key, (df,), shape, dtype, lossless=True)
     return _chisquare(key, df, **options)
@@ -245,6 +266,10 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.f(weft.random.key(0), 4.0, 12.0, (10000,)).mean().round(1)
+      Array(1.2, dtype=float32)
     """
     key, options = checked("f", key, (dfnum, dfden), shape, dtype, lossless=True)
     return _f(key, dfnum, dfden, **options)
@@ -268,6 +293,11 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `df`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> x = weft.random.t(weft.random.key(0), 5.0, (10000,))
+      >>> (x > 0).mean().round(1)
+      Array(0.5, dtype=float32)
     """
     key, options = checked("t", key, (df,), shape, dtype, lossless=True)
     return _t(key, df, **options)
@@ -290,6 +320,11 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: a float dtype, which is promoted with that of `p`.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> x = weft.random.generalized_normal(weft.random.key(0), 1.0, (10000,))
+      >>> abs(x).mean().round(1)
+      Array(1., dtype=float32)
     """
     shape = static_shape(shape, "generalized_normal")
     key, options = checked("generalized_normal", key, (p,), shape, dtype)
@@ -321,6 +356,11 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
 
     Returns:
       Array of shape (*shape, d).
+
+    Examples:
+      >>> points = weft.random.ball(weft.random.key(0), 3, shape=(100,))
+      >>> points.shape, wnp.all(wnp.sum(points**2, axis=1) <= 1)
+      ((100, 3), Array(True, dtype=bool))
     """
     shape = static_shape(shape, "ball")
     whole = static_shape((*shape, static_int(d, "ball", "d")), "ball")

@@ -184,6 +184,10 @@ def key(seed, *, impl=None, dtype=None):
     Returns an array of shape () and dtype `key<fry>`, or that of another implementation.
     Raises TypeError for a seed that is no integer or has axes, OverflowError for one of more than
     64 bits, ValueError for an unknown implementation.
+
+    Examples:
+      >>> weft.random.key(7).dtype
+      key<fry>
     """
     impl = _chosen(impl, dtype, "key")
     return _fresh(wrapped(_seeded(seed, impl, "key"), impl))
@@ -193,6 +197,10 @@ def key_dtype(impl_spec=None):
     """The dtype of the keys of an implementation, `impl_spec`, given as for `key`.
 
     It is `key<fry>` for None, unless the setting weft_default_prng_impl says otherwise.
+
+    Examples:
+      >>> weft.random.key_dtype() == weft.random.key(0).dtype
+      True
     """
     return dtype_of_impl(resolve(impl_spec, "key_dtype"))
 
@@ -201,6 +209,10 @@ def PRNGKey(seed, *, impl=None):
     """As `key`, but the words of the key: uint32 of shape (2,), or (4,) for "rbg".
 
     A typed key where the setting weft_enable_custom_prng is on.
+
+    Examples:
+      >>> weft.random.PRNGKey(7)
+      Array([0, 7], dtype=uint32)
     """
     impl = _chosen(impl, None, "PRNGKey")
     words = _seeded(seed, impl, "PRNGKey")
@@ -267,6 +279,10 @@ def key_data(keys):
     """The words of keys, uint32: of shape (2,) for each key of threefry2x32, (4,) for rbg.
 
     Untyped keys are returned as they are. TypeError for what are no keys.
+
+    Examples:
+      >>> weft.random.key_data(weft.random.key(7))
+      Array([0, 7], dtype=uint32)
     """
     _, dtype = _checked_keys(keys, "key_data")
     return unwrapped(keys) if is_key(dtype) else _core.asarray(keys)
@@ -276,6 +292,11 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     """Typed keys from their words, the last axis of an array of uint32.
 
     `impl` and `dtype` as for `key`. TypeError for another dtype or size of the last axis.
+
+    Examples:
+      >>> words = weft.random.key_data(weft.random.key(7))
+      >>> weft.random.wrap_key_data(words) == weft.random.key(7)
+      Array(True, dtype=bool)
     """
     impl = _chosen(impl, dtype, "wrap_key_data")
     _checked_keys(key_bits_array, "wrap_key_data", impl)
@@ -283,7 +304,12 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
 
 
 def key_impl(keys):
-    """The implementation of keys: its name, or for one of a user's the implementation itself."""
+    """The implementation of keys: its name, or for one of a user's the implementation itself.
+
+    Examples:
+      >>> str(weft.random.key_impl(weft.random.key(0, impl="rbg")))
+      'rbg'
+    """
     _, dtype = _checked_keys(keys, "key_impl")
     impl = impl_of(dtype) if is_key(dtype) else default_impl()
     return impl.name if is_named(impl) else impl
@@ -293,6 +319,11 @@ def clone(key):
     """The same keys, which may be used once more where the setting weft_debug_key_reuse is on.
 
     Any other array or number is copied.
+
+    Examples:
+      >>> key = weft.random.key(0)
+      >>> weft.random.clone(key) == key
+      Array(True, dtype=bool)
     """
     made = _core.asarray(key).copy()
     if setting("weft_debug_key_reuse") and is_key(dtype_of(made)):
@@ -309,6 +340,11 @@ def split(key, num=2):
     """New keys from one: `num` of them, or an array of keys of the shape `num`.
 
     The key itself should not be used again. Untyped keys give their words along a last axis.
+
+    Examples:
+      >>> keys = weft.random.split(weft.random.key(0), 3)
+      >>> keys.shape
+      (3,)
     """
     shape = static_shape(num, "split")
     return _as_given(key, _split(checked_key(key, "split"), shape=shape))
@@ -337,6 +373,11 @@ def fold_in(key, data):
     """The key that belongs to a key and an integer of 32 bits.
 
     OverflowError for a Python integer beyond uint32; other numbers are converted to uint32.
+
+    Examples:
+      >>> key = weft.random.key(0)
+      >>> weft.random.fold_in(key, 1) == weft.random.fold_in(key, 2)
+      Array(False, dtype=bool)
     """
     given, key = key, checked_key(key, "fold_in")
     if isinstance(data, int):
@@ -369,6 +410,10 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     ValueError for another dtype. Those of 2 and 4 bits stand for uint8.
+
+    Examples:
+      >>> weft.random.bits(weft.random.key(0), (2, 3), "uint8").shape
+      (2, 3)
     """
     dtype = canonicalize_dtype(np.uint64) if dtype is None else requested_dtype(dtype, "bits")
     if is_key(dtype) or not issubdtype(dtype, np.unsignedinteger):

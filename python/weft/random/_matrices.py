@@ -39,6 +39,12 @@ def multivariate_normal(
 
     Raises AttributeValueError (a ValueError) for another method, ShapeError for a mean without axes
     or a covariance that does not fit it.
+
+    Examples:
+      >>> mean, cov = wnp.zeros(2), wnp.array([[1.0, 0.5], [0.5, 1.0]])
+      >>> x = weft.random.multivariate_normal(weft.random.key(0), mean, cov, (10000,))
+      >>> wnp.allclose(wnp.cov(x.T), cov, atol=0.05)
+      Array(True, dtype=bool)
     """
     name = "multivariate_normal"
     key = checked_key(key, name)
@@ -97,6 +103,11 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
       Array of shape (*shape, n, m).
 
     Raises AttributeValueError (a ValueError) for a dtype that is neither float nor complex.
+
+    Examples:
+      >>> q = weft.random.orthogonal(weft.random.key(0), 3)
+      >>> wnp.allclose(q @ q.T, wnp.eye(3), atol=1e-5)
+      Array(True, dtype=bool)
     """
     key = checked_key(key, "orthogonal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "orthogonal")

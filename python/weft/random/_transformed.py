@@ -30,6 +30,11 @@ def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> x = weft.random.cauchy(weft.random.key(0), (10000,))
+      >>> (abs(x) < 1).mean().round(1)
+      Array(0.5, dtype=float32)
     """
     shape = static_shape(shape, "cauchy")
     key, options = checked("cauchy", key, (), shape, dtype)
@@ -57,6 +62,11 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
 
     Raises AttributeValueError (a ValueError) for another dtype.
+
+    Examples:
+      >>> x = weft.random.lognormal(weft.random.key(0), 2.0, (10000,))
+      >>> wnp.log(x).std().round(1)
+      Array(2., dtype=float32)
     """
     key = checked_key(key, "lognormal")
     dtype = default_float() if dtype is None else requested_dtype(dtype, "lognormal")
@@ -82,6 +92,10 @@ def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.maxwell(weft.random.key(0), (10000,)).mean().round(1)
+      Array(1.6, dtype=float32)
     """
     shape = static_shape(shape, "maxwell")
     key, options = checked("maxwell", key, (), shape, dtype)
@@ -106,6 +120,10 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
       shape: axes of the result in front of those to which the parameters broadcast. An empty one
         stands for that shape, which the result then has twice.
       dtype: a float dtype, which is promoted with those of the parameters.
+
+    Examples:
+      >>> weft.random.double_sided_maxwell(weft.random.key(0), 5.0, 1.0, (10000,)).mean().round(1)
+      Array(5., dtype=float32)
     """
     name = "double_sided_maxwell"
     own = common_shape([shape_of(loc), shape_of(scale)], name)
@@ -132,6 +150,10 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `b`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.pareto(weft.random.key(0), 5.0, (10000,)).mean().round(2)
+      Array(1.25, dtype=float32)
     """
     key, options = checked("pareto", key, (b,), shape, dtype, lossless=True)
     return _pareto(key, b, **options)
@@ -153,6 +175,10 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `scale`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.rayleigh(weft.random.key(0), 2.0, (10000,)).mean().round(1)
+      Array(2.5, dtype=float32)
     """
     key, options = checked("rayleigh", key, (scale,), shape, dtype, lossless=True)
     return _rayleigh(key, scale, **options)
@@ -175,6 +201,10 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
       shape: shape of the result; None for the broadcast shape of the parameters.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.triangular(weft.random.key(0), 0.0, 1.0, 5.0, (10000,)).mean().round(1)
+      Array(2., dtype=float32)
     """
     parameters = left, mode, right
     key, options = checked("triangular", key, parameters, shape, dtype, lossless=True)
@@ -206,6 +236,10 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
       shape: shape of the result; None for that of `mean`.
       dtype: a float dtype.
       out_sharding: None, or how the result is split, a PartitionSpec or NamedSharding.
+
+    Examples:
+      >>> weft.random.wald(weft.random.key(0), 1.0, (10000,)).mean().round(1)
+      Array(1., dtype=float32)
     """
     key, options = checked("wald", key, (mean,), shape, dtype, lossless=True)
     return _wald(key, mean, **options)
@@ -235,6 +269,10 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
       shape: shape of the random numbers that the parameters transform; the result has the shape
         that it and those of the parameters broadcast to.
       dtype: a float dtype, which is promoted with those of the parameters.
+
+    Examples:
+      >>> weft.random.weibull_min(weft.random.key(0), 3.0, 1.0, (10000,)).mean().round(1)
+      Array(3., dtype=float32)
     """
     key, options = checked("weibull_min", key, (), static_shape(shape, "weibull_min"), dtype)
     return _weibull_min(key, scale, concentration, **options)
