@@ -61,6 +61,10 @@ def i0(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.i0(wnp.array([0.0, 1.0])).round(3)
+      Array([1.   , 1.266], dtype=float32)
     """
     (x,) = reals("i0", x)
     return weak_as(computed(_i0, x), x)
@@ -75,6 +79,10 @@ def i1(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.i1(wnp.array([0.0, 1.0])).round(3)
+      Array([0.   , 0.565], dtype=float32)
     """
     (x,) = reals("i1", x)
     return weak_as(computed(_i1, x), x)
@@ -94,6 +102,12 @@ def bessel_jn(z, *, v, n_iter=50):
     Returns:
       Array `[v + 1, ...]` with the shape of `z` after the first axis, of a floating-point dtype;
       of `n_iter + 1` orders if that is fewer.
+
+    Examples:
+      >>> weft.scipy.special.bessel_jn(wnp.array([1.0]), v=2).round(3)
+      Array([[0.765],
+             [0.44 ],
+             [0.115]], dtype=float32)
     """
     v, n_iter = static_int(v, "bessel_jn", "v"), static_int(n_iter, "bessel_jn", "n_iter")
     return _bessel_jn(z, max(v, -1), max(n_iter, 0))

@@ -35,6 +35,10 @@ def logit(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.logit(wnp.array([0.0, 0.5, 1.0]))
+      Array([-inf,   0.,  inf], dtype=float32)
     """
     (x,) = inexact(x)
     return _logit(strong_array(x))
@@ -61,6 +65,10 @@ def xlogy(x, y):
 
     Returns:
       Array of the broadcast shape and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.xlogy(wnp.array([0.0, 2.0]), 0.0)
+      Array([  0., -inf], dtype=float32)
     """
     return _xlogy(*_core.broadcast_arrays(*inexact(x, y)))
 
@@ -86,6 +94,10 @@ def xlog1py(x, y):
 
     Returns:
       Array of the broadcast shape and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.xlog1py(wnp.array([0.0, 2.0]), -1.0)
+      Array([  0., -inf], dtype=float32)
     """
     return _xlog1py(*_core.broadcast_arrays(*inexact(x, y)))
 
@@ -110,6 +122,10 @@ def entr(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.entr(wnp.array([-1.0, 0.5])).round(3)
+      Array([ -inf, 0.347], dtype=float32)
     """
     return _entr(*reals("entr", x))
 
@@ -154,6 +170,10 @@ def rel_entr(p, q):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.rel_entr(wnp.array([0.0, 1.0, 2.0]), 1.0).round(3)
+      Array([0.   , 0.   , 1.386], dtype=float32)
     """
     return _rel_entr(*_core.broadcast_arrays(*sample("rel_entr", p, q)))
 
@@ -167,6 +187,10 @@ def kl_div(p, q):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.kl_div(wnp.array([0.0, 1.0]), wnp.array([2.0, 1.0]))
+      Array([2., 0.], dtype=float32)
     """
     p, q = _core.broadcast_arrays(*sample("kl_div", p, q))
     return _rel_entr(p, q) - p + q
@@ -198,6 +222,10 @@ def boxcox(x, lmbda):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.boxcox(wnp.array([1.0, 3.0]), 2.0).round(3)
+      Array([0., 4.], dtype=float32)
     """
     x, lmbda = inexact(x, lmbda)
     return _power_transform(jnp.log(x), lmbda)
@@ -212,6 +240,10 @@ def boxcox1p(x, lmbda):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.boxcox1p(wnp.array([0.0, 2.0]), 2.0).round(3)
+      Array([0., 4.], dtype=float32)
     """
     x, lmbda = inexact(x, lmbda)
     return _power_transform(jnp.log1p(x), lmbda)

@@ -81,6 +81,10 @@ def wofz(z):
 
     Returns:
       Complex array of the shape of `z`.
+
+    Examples:
+      >>> weft.scipy.special.wofz(wnp.array([0j, 1j])).round(3)
+      Array([1.   +0.j, 0.428+0.j], dtype=complex64)
     """
     (z,) = inexact(z)
     if not is_complex(dtype_of(z)):
@@ -140,6 +144,10 @@ def erfcx(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.erfcx(wnp.array([0.0, 100.0])).round(4)
+      Array([1.    , 0.0056], dtype=float32)
     """
     (x,) = inexact(x)
     return computed(_complex_erfcx if is_complex(dtype_of(x)) else _erfcx, x)
@@ -172,6 +180,10 @@ def erfinv(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.erfinv(wnp.array([0.0, 1.0, 2.0]))
+      Array([ 0., inf, nan], dtype=float32)
     """
     (x,) = reals("erfinv", x)
     return weak_as(_erfinv_double(x), x) if is_double(x) else lax.erf_inv(x)
@@ -217,6 +229,10 @@ def dawsn(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.dawsn(wnp.array([0.0, 1.0])).round(3)
+      Array([0.   , 0.538], dtype=float32)
     """
     return computed(_dawsn, *reals("dawsn", x))
 
@@ -280,6 +296,11 @@ def fresnel(x):
       The pair (S, C) of arrays of the shape of `x` and of a floating-point dtype.
 
     Raises NotImplementedError for complex arrays.
+
+    Examples:
+      >>> of_sine, of_cosine = weft.scipy.special.fresnel(wnp.array([0.0, 1.0]))
+      >>> of_sine.round(3)
+      Array([0.   , 0.438], dtype=float32)
     """
     (x,) = inexact(x)
     if is_complex(dtype_of(x)):

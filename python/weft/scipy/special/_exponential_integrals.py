@@ -93,6 +93,10 @@ def expn(n, x):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.expn(2, wnp.array([0.0, 1.0])).round(3)
+      Array([1.   , 0.148], dtype=float32)
     """
     return computed(_expn, *reals("expn", *listed(n, x)))
 
@@ -108,6 +112,10 @@ def exp1(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.exp1(wnp.array([0.0, 1.0])).round(3)
+      Array([  inf, 0.219], dtype=float32)
     """
     return computed(lambda x: _expn(jnp.ones_like(x), x), *reals("exp1", x))
 
@@ -195,6 +203,10 @@ def expi(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.expi(wnp.array([0.0, 1.0])).round(3)
+      Array([ -inf, 1.895], dtype=float32)
     """
     return computed(_expi, *reals("expi", x))
 
@@ -258,6 +270,11 @@ def sici(x):
 
     Returns:
       The pair (Si, Ci) of arrays of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> sine, cosine = weft.scipy.special.sici(wnp.array([0.0, 1.0]))
+      >>> sine.round(3)
+      Array([0.   , 0.946], dtype=float32)
     """
     return computed(_sici, *reals("sici", x))
 
@@ -315,5 +332,9 @@ def spence(x):
 
     Returns:
       Array of the shape and dtype of `x`.
+
+    Examples:
+      >>> weft.scipy.special.spence(wnp.array([0.0, 2.0])).round(3)
+      Array([ 1.645, -0.822], dtype=float32)
     """
     return computed(_spence, singles_or_doubles("spence", *listed(x)))

@@ -47,6 +47,10 @@ def gammasgn(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.gammasgn(wnp.array([-0.5, -1.5, 2.0]))
+      Array([-1.,  1.,  1.], dtype=float32)
     """
     return computed(_gammasgn, *reals("gammasgn", x))
 
@@ -149,6 +153,10 @@ def gamma(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.gamma(wnp.array([0.5, 1.0, 5.0])).round(3)
+      Array([ 1.772,  1.   , 24.   ], dtype=float32)
     """
     (x,) = inexact(x)
     return computed(_complex_gamma if is_complex(dtype_of(x)) else _gamma, x)
@@ -165,6 +173,10 @@ def loggamma(x):
 
     Returns:
       Array of the shape of `x` and of a floating-point or complex dtype.
+
+    Examples:
+      >>> weft.scipy.special.loggamma(3 + 0j).real.round(3)  # log(2)
+      Array(0.693, dtype=float32)
     """
     (x,) = inexact(x)
     if is_complex(dtype_of(x)):
@@ -181,6 +193,10 @@ def factorial(n, exact=False):
 
     Returns:
       Array of the shape of `n` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.factorial(wnp.array([0, 3, 5])).round(2)
+      Array([  1.,   6., 120.], dtype=float32)
     """
     if exact:
         raise NotImplementedError("[factorial] exact=True is not supported")
@@ -277,6 +293,10 @@ def betaln(a, b):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> wnp.exp(weft.scipy.special.betaln(2.0, 3.0)).round(4)
+      Array(0.0833, dtype=float32, weak_type=True)
     """
     xs = reals("betaln", a, b)
     return weak_as(computed(_betaln, *xs), xs[0])
@@ -296,6 +316,10 @@ def beta(a, b):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.beta(2.0, 3.0).round(4)  # 1! 2! / 4!
+      Array(0.0833, dtype=float32)
     """
     return computed(_beta, *reals("beta", a, b))
 
@@ -336,6 +360,10 @@ def poch(z, m):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.poch(3.0, 2.0).round(2)  # 3 * 4
+      Array(12., dtype=float32)
     """
     return computed(_poch, *reals("poch", z, m))
 
@@ -350,6 +378,10 @@ def comb(N, k, *, repetition=False):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.comb(5, wnp.arange(6)).round(2)
+      Array([ 1.,  5., 10., 10.,  5.,  1.], dtype=float32)
     """
     N, k = reals("comb", N, k)
     nothing = (N == 0) & (k == 0)
@@ -374,6 +406,11 @@ def multigammaln(a, d):
       Array of the shape of `a` and of a floating-point dtype.
 
     Raises DTypeError for a `d` that is no number.
+
+    Examples:
+      >>> special = weft.scipy.special
+      >>> wnp.allclose(special.multigammaln(3.0, 1), special.gammaln(3.0))
+      Array(True, dtype=bool)
     """
     if ndim_of(d):
         raise DTypeError(f"[multigammaln] expected d to be a number; got shape {d.shape}")
@@ -399,6 +436,10 @@ def bernoulli(n):
       Array `[n + 1]` of the default floating-point dtype.
 
     Raises AttributeValueError (a ValueError) for a negative `n`.
+
+    Examples:
+      >>> weft.scipy.special.bernoulli(4).round(4)
+      Array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333], dtype=float32)
     """
     n = static_int(n, "bernoulli", "n")
     if n < 0:

@@ -112,6 +112,10 @@ def hyp1f1(a, b, x):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.hyp1f1(1.0, 1.0, 2.0).round(3)  # exp(2)
+      Array(7.389, dtype=float32)
     """
     return computed(_hyp1f1, *reals("hyp1f1", *listed(a, b, x)))
 
@@ -228,5 +232,9 @@ def hyp2f1(a, b, c, x):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5).round(3)  # -log(1 - 0.5) / 0.5
+      Array(1.386, dtype=float32)
     """
     return computed(_hyp2f1, *reals("hyp2f1", *listed(a, b, c, x)))

@@ -77,6 +77,10 @@ def ndtr(x):
 
     Returns:
       Array of the shape and dtype of `x`.
+
+    Examples:
+      >>> weft.scipy.special.ndtr(wnp.array([-np.inf, 0.0, 1.0])).round(3)
+      Array([0.   , 0.5  , 0.841], dtype=float32)
     """
     return computed(_ndtr, singles_or_doubles("ndtr", *listed(x)))
 
@@ -132,6 +136,10 @@ def log_ndtr(x, series_order=3):
       Array of the shape and dtype of `x`.
 
     Raises AttributeValueError (a ValueError) for another series_order.
+
+    Examples:
+      >>> weft.scipy.special.log_ndtr(wnp.array([-30.0, 0.0])).round(1)
+      Array([-454.3,   -0.7], dtype=float32)
     """
     if not isinstance(series_order, int):
         static_int(None, "log_ndtr", "series_order")
@@ -253,6 +261,10 @@ def ndtri(p):
 
     Returns:
       Array of the shape and dtype of `p`.
+
+    Examples:
+      >>> weft.scipy.special.ndtri(wnp.array([0.5, 0.975, 1.0])).round(2)
+      Array([0.  , 1.96,  inf], dtype=float32)
     """
     return computed(_ndtri, singles_or_doubles("ndtri", p))
 
@@ -310,5 +322,9 @@ def owens_t(h, a):
 
     Returns:
       Array of the broadcast shape, of float32 or float64.
+
+    Examples:
+      >>> weft.scipy.special.owens_t(0.0, 1.0).round(3)
+      Array(0.125, dtype=float32)
     """
     return computed(_owens_t, *singles(reals("owens_t", h, a)))

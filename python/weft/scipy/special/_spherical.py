@@ -27,6 +27,10 @@ def sph_harm_y(n, m, theta, phi, diff_n=None, n_max=None):
 
     Returns:
       Complex array `[k]`.
+
+    Examples:
+      >>> weft.scipy.special.sph_harm_y(wnp.array([0]), wnp.array([0]), 0.5, 0.0).round(3)
+      Array([0.282+0.j], dtype=complex64)
     """
     if diff_n is not None:
         raise NotImplementedError("[sph_harm_y] diff_n is not supported")

@@ -18,6 +18,10 @@ def softmax(x, /, *, axis=None):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.softmax(wnp.log(wnp.array([1.0, 3.0, 4.0]))).round(3)
+      Array([0.125, 0.375, 0.5  ], dtype=float32)
     """
     return _softmax(x, axis)
 
@@ -31,6 +35,10 @@ def log_softmax(x, /, *, axis=None):
 
     Returns:
       Array of the shape of `x` and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.log_softmax(wnp.array([0.0, 1000.0]))
+      Array([-1000.,     0.], dtype=float32)
     """
     return _log_softmax(x, axis)
 
@@ -45,6 +53,10 @@ def polygamma(n, x):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.polygamma(1, 1.0).round(3)
+      Array(1.645, dtype=float32, weak_type=True)
     """
     if not is_integer(dtype_of(n)):
         raise DTypeError(f"[polygamma] expected n to be of an integer dtype; got {dtype_of(n)}")
@@ -120,6 +132,10 @@ def zeta(x, q=None):
 
     Returns:
       Array of the broadcast shape and of a floating-point dtype.
+
+    Examples:
+      >>> weft.scipy.special.zeta(2.0, wnp.array([1.0, 2.0])).round(3)
+      Array([1.645, 0.645], dtype=float32)
     """
     if q is None:
         raise NotImplementedError("[zeta] expected q; pass q=1 for Riemann's zeta function")
