@@ -101,7 +101,7 @@ def objects():
             jaxpr.jaxpr.eqns[0],
             jaxpr.jaxpr.invars[0],
             traced,
-            traced.compile(traced.places(), False, None, "whole", "auto", None),
+            traced.compile(traced.places(), None, None),
         ),
         *(weft.jit(lambda x: x), lambda *a: a, lambda *a: list(a), len, int, wnp.add, Awkward()),
         *(weft.ShapeDtypeStruct((2,), np.float32), [weft.ShapeDtypeStruct((2,), np.float32)]),

@@ -11,6 +11,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import _core
+from weft._jit import JitOptions
 from weft.errors import AttributeValueError
 
 
@@ -130,9 +131,12 @@ def test_methods_of_arrays_refuse_other_objects(method, foreign):
             object(), (3,), np.dtype("f4"), False, _core.current_placement(), False
         ),
         lambda g, t: _core.set_multiple_results(_core.primitive("add")._op, True),
-        lambda g, t: t.compile(0, False),
-        lambda g, t: t.compile(t.places(), False).run([]),
-        lambda g, t: t.compile(t.places(), False).run([np.ones((9, 9), np.float32)]),
+        lambda g, t: t.compile(0, None, None),
+        lambda g, t: _core.JitFunction(abs, "f", (), _core.Traces()),
+        lambda g, t: _core.JitFunction(abs, "f", JitOptions(), 1),
+        lambda g, t: _core.JitFunction(abs, "f", JitOptions(static_argnums=[0]), _core.Traces()),
+        lambda g, t: _core.JitFunction(abs, "f", JitOptions(kernels=3), _core.Traces()),
+        lambda g, t: _core.JitFunction(abs, "f", JitOptions(device=1 << 20), _core.Traces()),
     ],
 )
 def test_entry_points_check_what_they_are_given(call):

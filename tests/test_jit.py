@@ -600,3 +600,14 @@ def test_programs_with_callbacks_are_few():
     weft.clear_caches()
     gc.collect()
     assert not any(r() for r in refs)
+
+
+def test_options_are_those_of_the_function_itself():
+    inner = weft.jit(lambda x, y: x, keep_unused=True, compile="whole", static_argnames="y")
+    outer = weft.jit(inner)
+    assert inner._options.keep_unused and inner._options.compile == "whole"
+    assert inner._options.static_argnums == (1,)
+    assert not outer._options.keep_unused and outer._options.compile == "auto"
+    assert outer._options.static_argnums == ()
+    with pytest.raises(AttributeError):
+        outer._options = inner._options

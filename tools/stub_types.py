@@ -681,8 +681,7 @@ SPELLED_MEMBERS = {
         "cache_clear": ["def cache_clear(self) -> None: ..."],
         "clear_cache": ["def clear_cache(self) -> None: ..."],
         "__wrapped__": ["__wrapped__: Callable[_P, _T]"],
-        "_keep_unused": ["_keep_unused: bool"],
-        "_compiler_options": ["_compiler_options: Any"],
+        "_options": ["_options: Any"],
     },
 }
 SPELLED_MEMBERS["ufunc"] = {

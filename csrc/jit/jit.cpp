@@ -36,6 +36,7 @@ struct JitObject {
   int visit(visitproc visit, void* arg) const {
     if (!state) return 0;
     Py_VISIT(state->function.get());
+    Py_VISIT(state->options.get());
     Py_VISIT(state->traces_object.get());
     Py_VISIT(state->stored.get());
     return 0;
@@ -233,51 +234,82 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
                 : call_failed(self, as_jit(self)->state->function.get(), args, nargsf, kwnames);
 }
 
-// JitFunction(function, name, static_argnums, static_argnames, donate_argnums, donate_argnames,
-//             inline, keep_unused, library, traces, device=-1, compiler_options=None,
-//             in_shardings=None, out_shardings=None, compile="auto", exact_ints=False,
-//             kernels="auto")
+// The fields of weft's JitOptions, by name.
+class OptionFields {
+ public:
+  explicit OptionFields(PyObject* options) : options_(options) {}
+  Ref object(const char* name) const {
+    return Ref::checked(PyObject_GetAttrString(options_, name));
+  }
+  Ref unless_none(const char* name) const {
+    Ref found = object(name);
+    return found.get() == Py_None ? Ref() : found;
+  }
+  bool flag(const char* name) const {
+    int is_set = PyObject_IsTrue(object(name).get());
+    if (is_set < 0) throw PythonError{};
+    return is_set;
+  }
+  Ref tuple(const char* name) const {
+    Ref found = object(name);
+    if (!PyTuple_Check(found.get()))
+      raise_error("OperandError", "JitFunction expected a tuple for ", name);
+    return found;
+  }
+  SmallVector<int64_t, 4> ints(const char* name) const {
+    SmallVector<int64_t, 4> out;
+    for_each(name, [&](PyObject* item) { out.push_back(to_int(item)); });
+    return out;
+  }
+  std::vector<Ref> names(const char* name) const {
+    std::vector<Ref> out;
+    for_each(name, [&](PyObject* item) { out.push_back(Ref::borrow(item)); });
+    return out;
+  }
+
+ private:
+  template <typename Visit>
+  void for_each(const char* name, Visit&& visit) const {
+    Ref found = tuple(name);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(found.get()); ++i)
+      visit(PyTuple_GET_ITEM(found.get(), i));
+  }
+
+  PyObject* options_;
+};
+
+void read_options(JitState& s) {
+  OptionFields given(s.options.get());
+  s.static_argnums_object = given.tuple("static_argnums");
+  s.static_argnums = given.ints("static_argnums");
+  s.static_argnames = given.names("static_argnames");
+  s.donate_argnums = given.ints("donate_argnums");
+  s.donate_argnames = given.names("donate_argnames");
+  s.is_inline = given.flag("inline");
+  s.keep_unused = given.flag("keep_unused");
+  s.library = given.flag("library");
+  s.exact_ints = given.flag("exact_ints");
+  int64_t device = to_int(given.object("device").get());
+  if (device >= 0) check_device(device);
+  if (device >= 0) s.at = device_table()[static_cast<size_t>(device)].sharding;
+  s.in_shardings = given.unless_none("in_shardings");
+  s.out_shardings = given.unless_none("out_shardings");
+  s.how.xla_options = compiler_options_number(given.object("compiler_options").get());
+  s.how.cut = cut_named(given.object("compile").get());
+  s.how.kernels = kernels_named(given.object("kernels").get());
+}
+
+// JitFunction(function, name, options, traces)
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
-    PyObject *function, *function_name, *static_nums, *static_names, *donate_nums, *donate_names,
-        *traces;
-    PyObject* compiler_options = Py_None;
-    PyObject *in_shardings = Py_None, *out_shardings = Py_None, *cut = nullptr, *kernels = nullptr;
-    int is_inline, keep_unused, library, device = -1, exact_ints = 0;
-    if (!PyArg_ParseTuple(args, "OUO!O!O!O!pppO|iOOOUpU", &function, &function_name, &PyTuple_Type,
-                          &static_nums, &PyTuple_Type, &static_names, &PyTuple_Type, &donate_nums,
-                          &PyTuple_Type, &donate_names, &is_inline, &keep_unused, &library, &traces,
-                          &device, &compiler_options, &in_shardings, &out_shardings, &cut,
-                          &exact_ints, &kernels))
-      throw PythonError{};
+    PyObject *function, *name, *options, *traces;
+    if (!PyArg_ParseTuple(args, "OUOO", &function, &name, &options, &traces)) throw PythonError{};
     if (!traces_of(traces)) raise_error("OperandError", "JitFunction expected a Traces");
     auto state = std::make_unique<JitState>();
     state->function = Ref::borrow(function);
-    state->name = readable(function_name);
-    auto ints = [](PyObject* t, SmallVector<int64_t, 4>& out) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t); ++i)
-        out.push_back(to_int(PyTuple_GET_ITEM(t, i)));
-    };
-    auto names = [](PyObject* t, std::vector<Ref>& out) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(t); ++i)
-        out.push_back(Ref::borrow(PyTuple_GET_ITEM(t, i)));
-    };
-    state->static_argnums_object = Ref::borrow(static_nums);
-    ints(static_nums, state->static_argnums);
-    names(static_names, state->static_argnames);
-    ints(donate_nums, state->donate_argnums);
-    names(donate_names, state->donate_argnames);
-    state->is_inline = is_inline;
-    state->keep_unused = keep_unused;
-    state->library = library;
-    state->exact_ints = exact_ints;
-    if (device >= 0) check_device(device);
-    if (device >= 0) state->at = device_table()[static_cast<size_t>(device)].sharding;
-    if (in_shardings != Py_None) state->in_shardings = Ref::borrow(in_shardings);
-    if (out_shardings != Py_None) state->out_shardings = Ref::borrow(out_shardings);
-    state->how.xla_options = compiler_options_number(compiler_options);
-    if (cut) state->how.cut = cut_named(cut);
-    if (kernels) state->how.kernels = kernels_named(kernels);
+    state->name = readable(name);
+    state->options = Ref::borrow(options);
+    read_options(*state);
     static uint64_t count = 0;
     state->id = ++count;
     state->traces_object = Ref::borrow(traces);
@@ -339,6 +371,10 @@ PyObject* keep_in(PyObject* self, PyObject* store) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* options_of(PyObject* self, void*) {
+  return Py_NewRef(as_jit(self)->state->options.get());
+}
+
 PyMethodDef methods[] = {
     {"_keep_in", keep_in, METH_O, "Keeps traces in a store, for other processes."},
     {"_history", history, METH_NOARGS, "(misses, how many older ones are forgotten)"},
@@ -349,8 +385,7 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
-                                           PyObject* kwargs) {
+TracedCall trace_call(PyObject* jit_function, PyObject* args, PyObject* kwargs) {
   if (Py_TYPE(jit_function) != jit_type) {
     PyErr_SetString(PyExc_TypeError, "expected a function made by jit");
     throw PythonError{};
@@ -359,7 +394,7 @@ std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* arg
   PassedArguments passed(args, kwargs);
   Call call = prepare(s, passed.arguments(), true);
   EntryRef entry = find_or_trace(s, call);
-  return {entry, placement_on(s, *entry, call)};
+  return {entry, placement_on(s, *entry, call), s.options, s.keep_unused, s.how};
 }
 
 void init_jit(PyObject* module) {
@@ -368,7 +403,8 @@ void init_jit(PyObject* module) {
       {{Py_tp_new, reinterpret_cast<void*>(create)},
        {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
        {Py_tp_methods, methods},
-       {Py_tp_doc, const_cast<char*>("A function that runs as a compiled program.")}});
+       {Py_tp_doc, const_cast<char*>("A function that runs as a compiled program.")}},
+      {{"_options", options_of, nullptr, "What jit was given: a JitOptions.", nullptr}});
   check(PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)));
 }
 

@@ -65,9 +65,15 @@ extern PyTypeObject* jit_type;
 void init_jit(PyObject* module);
 
 // Traces a JitFunction on arguments, which may be abstract (shape and dtype only), and says where
-// it would run.
-std::pair<EntryRef, Placement> trace_entry(PyObject* jit_function, PyObject* args,
-                                           PyObject* kwargs);
+// it would run, and how the function is to be compiled.
+struct TracedCall {
+  EntryRef entry;
+  Placement where;
+  Ref options;  // those of the function
+  bool keep_unused;
+  CompileChoice how;
+};
+TracedCall trace_call(PyObject* jit_function, PyObject* args, PyObject* kwargs);
 // The program of an entry on devices, compiled at first use; whether it was. `executable`: see
 // CompileOptions.
 bool is_compiled(const Entry& entry, Places places, const CompileChoice& how);

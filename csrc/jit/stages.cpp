@@ -23,9 +23,7 @@ namespace nb = nanobind;
 namespace weft::py {
 namespace {
 
-struct TracedObject {
-  EntryRef entry;
-  Placement where;
+struct TracedObject : TracedCall {
   std::vector<ShardingRef> out_shardings;
 };
 struct PlacesObject {
@@ -57,6 +55,7 @@ void bind_stages(nb::module_& m) {
   nb::class_<TracedObject>(m, "Traced", "A function traced for one signature.")
       .def_prop_ro("graph", [](const TracedObject& t) { return GraphObject{t.entry->graph}; })
       .def_prop_ro("name", [](const TracedObject& t) { return t.entry->name; })
+      .def_prop_ro("options", [](const TracedObject& t) { return nb::borrow(t.options.get()); })
       .def_prop_ro("in_tree", [](const TracedObject& t) { return or_none(t.entry->in_tree); })
       .def_prop_ro("out_tree", [](const TracedObject& t) { return or_none(t.entry->out_tree); })
       .def_prop_ro("out_avals", [](const TracedObject& t) { return output_avals(*t.entry); })
@@ -104,13 +103,13 @@ void bind_stages(nb::module_& m) {
                      return out;
                    })
       .def("stablehlo",
-           [](const TracedObject& t, const PlacesObject& places, bool keep_unused, bool locations,
+           [](const TracedObject& t, const PlacesObject& places, bool locations,
               const std::vector<std::string>& result_info, const std::string& platform) {
              CompileOptions options;
              options.places = places.places;
              options.name = t.entry->name;
              options.donated = t.entry->donated;
-             options.keep_unused = keep_unused;
+             options.keep_unused = t.keep_unused;
              options.result_info = result_info;
              options.platform = platform;
              return lowered_text(t.entry->graph, options, locations);
@@ -131,16 +130,15 @@ void bind_stages(nb::module_& m) {
            })
       .def(
           "compile",
-          [](const TracedObject& t, const PlacesObject& places, bool keep_unused,
-             nb::object compiler_options, const nb::str& cut, const nb::str& kernels,
+          [](const TracedObject& t, const PlacesObject& places, nb::object compiler_options,
              nb::object executable) {
-            CompileChoice how{compiler_options_number(compiler_options.ptr()), cut_named(cut.ptr()),
-                              kernels_named(kernels.ptr())};
+            CompileChoice how = t.how;
+            how.xla_options = compiler_options_number(compiler_options.ptr());
             return ProgramObject{
-                program_for(*t.entry, places.places, keep_unused, how, executable.ptr()), t.entry};
+                program_for(*t.entry, places.places, t.keep_unused, how, executable.ptr()),
+                t.entry};
           },
-          nb::arg("places"), nb::arg("keep_unused"), nb::arg("compiler_options").none(),
-          nb::arg("compile"), nb::arg("kernels"), nb::arg("executable").none());
+          nb::arg("places"), nb::arg("compiler_options").none(), nb::arg("executable").none());
   nb::class_<PlacesObject>(m, "Places", "Where a program's arguments are.")
       .def("input", [](const PlacesObject& p, size_t i) {
         return take(sharding_object(p.places.input(i)));
@@ -272,12 +270,13 @@ void bind_stages(nb::module_& m) {
     return written(std::move(moved));
   });
   m.def("trace", [](nb::handle f, nb::tuple args, nb::dict kwargs) {
-    auto [entry, where] = trace_entry(f.ptr(), args.ptr(), kwargs.ptr());
-    std::vector<ShardingRef> out(entry->num_results());
-    if (entry->wanted)
-      out.assign(entry->wanted->outputs.begin(),
-                 entry->wanted->outputs.begin() + static_cast<ptrdiff_t>(out.size()));
-    return TracedObject{std::move(entry), std::move(where), std::move(out)};
+    TracedCall call = trace_call(f.ptr(), args.ptr(), kwargs.ptr());
+    const Entry& entry = *call.entry;
+    std::vector<ShardingRef> out(entry.num_results());
+    if (entry.wanted)
+      out.assign(entry.wanted->outputs.begin(),
+                 entry.wanted->outputs.begin() + static_cast<ptrdiff_t>(out.size()));
+    return TracedObject{std::move(call), std::move(out)};
   });
 }
 

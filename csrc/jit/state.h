@@ -12,6 +12,7 @@ namespace weft::py {
 struct JitState {
   Ref function;
   std::string name;
+  Ref options;  // weft's JitOptions; those below are read from it
   SmallVector<int64_t, 4> static_argnums;
   Ref static_argnums_object;  // the same as a tuple, for messages
   std::vector<Ref> static_argnames;

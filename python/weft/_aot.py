@@ -60,16 +60,16 @@ def aot(fun=NOT_GIVEN, /, *, path=None, **options):
         jitted: Any = fun
     else:
         jitted = jit(fun, **options)
-    jitted._keep_in(_Traces(jitted.__wrapped__, vars(jitted).get("_made_with"), path))
+    jitted._keep_in(_Traces(jitted.__wrapped__, jitted._options, path))
     return jitted
 
 
 class _Traces:
     """The store of one function; what the core asks for traces."""
 
-    def __init__(self, function, made_with, path):
+    def __init__(self, function, options, path):
         self._function = function
-        self._made_with = made_with
+        self._options = options
         self._path = path
         self._looked = {}  # by call, what was read before the trace
         # Of the last of these: what was read, and the jitted functions that were met.
@@ -147,7 +147,7 @@ class _Traces:
         of_devices = [(d.platform, d.device_kind) for d in devices.devices()]
         if processes.joined() is not None:
             of_devices = [os.urandom(16)]  # what several processes agree on is not in the file
-        told = (self._name(), leaves, nested, settings, repr(self._made_with), of_devices)
+        told = (self._name(), leaves, nested, settings, repr(self._options), of_devices)
         return repr((*told, of_installation())).encode()
 
     def _store(self):

@@ -337,8 +337,7 @@ def _exported(traced, platforms, disabled):
     else:
         lowered = optimize(graph)
         texts = [_core.emit_stablehlo(lowered, name, platform, False) for platform in platforms]
-    keep = bool(getattr(traced._function, "_keep_unused", False))
-    module, kept = portable_module(texts, keep)
+    module, kept = portable_module(texts, core.options.keep_unused)
     weak = tuple(aval.weak_type for aval in out_avals)
     ins = list(map(_placed, in_avals, given))
     outs = list(map(_placed, (aval.to_ct_aval() for aval in out_avals), core.out_shardings))
@@ -398,9 +397,10 @@ def _text_on_devices(graph, given, wanted, name, platforms):
     run.__name__ = name.removeprefix("jit_")
     ins, outs = ([None if p is None else sharding_of(p) for p in side] for side in (given, wanted))
     arguments = [ShapeDtypeStruct(*t) for t in graph.in_types]
-    core = jit(run, in_shardings=tuple(ins), out_shardings=tuple(outs)).trace(*arguments)._core
+    placed = {"in_shardings": tuple(ins), "out_shardings": tuple(outs)}
+    core = jit(run, keep_unused=True, **placed).trace(*arguments)._core
     names = [f"result[{i}]" for i in range(len(outs))]
-    return core.stablehlo(core.places(), True, False, names, "")
+    return core.stablehlo(core.places(), False, names, "")
 
 
 def _without_constants(traced):

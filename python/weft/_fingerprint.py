@@ -337,6 +337,7 @@ class Fingerprint:
         self.jitted.append(value)
         if value._cache_info()[2] and not any(value is known for known in self._traced_since):
             self._unknown(f"{self._part} is a jitted function that was traced before")
+        self._note("options", self._token(tuple(value._options)))
         self._dict(vars(value))
 
     def _public_function(self, value):

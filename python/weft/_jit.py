@@ -9,7 +9,7 @@ import operator
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from weft import _core
 from weft._staging import (
@@ -170,7 +170,6 @@ def _traces(fun, options):
 
 
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
-_ANY_TARGET = (-1, None, None, None)
 _CUTS = ("auto", "whole", "blocks", "unrolled")
 _EFFORTS = ("fast_compile", "balanced", "fast_run")
 _KERNELS = ("auto", "always", "never")
@@ -209,29 +208,36 @@ def options_of_compiler(options, optimize="balanced"):
     return (*effort, *sorted(options.items()))
 
 
-def _make(
-    fun,
-    static_argnums,
-    static_argnames,
-    donate_argnums,
-    donate_argnames,
-    inline,
-    keep_unused,
-    library,
-    device=-1,
-    compiler_options=None,
-    in_shardings=None,
-    out_shardings=None,
-    compile="auto",
-    kernels="auto",
-    exact_ints=False,
-) -> Any:
+class JitOptions(NamedTuple):
+    """What `jit` and `composite` were given; what the core calls a function by.
+
+    The core reads the fields by their names and keeps the object: `jitted._options`.
+    """
+
+    static_argnums: Any = ()
+    static_argnames: Any = ()
+    donate_argnums: Any = ()
+    donate_argnames: Any = ()
+    inline: bool = False
+    keep_unused: bool = False
+    library: bool = False  # composite()
+    exact_ints: bool = False  # of a composite()
+    device: int = -1  # its number; -1 for none
+    compiler_options: tuple | None = None  # see options_of_compiler
+    in_shardings: Any = None
+    out_shardings: Any = None
+    compile: str = "auto"
+    kernels: str = "auto"
+
+
+def _make(fun, options) -> Any:
+    """The jitted function; names and positions of arguments are as users give them."""
     if not callable(fun) or isinstance(fun, staticmethod):
         raise ArgumentTypeError(f"jit expected a function; got {fun!r}")
     if getattr(getattr(fun, "__code__", None), "co_flags", 0) & _GENERATOR:
         raise ArgumentTypeError(f"jit expected a function; got the generator function {fun!r}")
-    statics = complete(fun, static_argnums, static_argnames, "static")
-    donated = complete(fun, donate_argnums, donate_argnames, "donate")
+    statics = complete(fun, options.static_argnums, options.static_argnames, "static")
+    donated = complete(fun, options.donate_argnums, options.donate_argnames, "donate")
     both = set(statics[0]) & set(donated[0])
     if both:
         raise AttributeValueError(f"jit: argument {min(both)} is both static and donated")
@@ -241,27 +247,22 @@ def _make(
     name = getattr(named, "__name__", None)
     if not (name and isinstance(name, str)):
         name = type(fun).__name__
-    options = (*statics, *donated, bool(inline), bool(keep_unused), library)
-    target = (device, compiler_options, in_shardings, out_shardings)
-    # Trees of shardings have no hash, and jit functions that name them are made once.
-    is_placed = in_shardings is not None or out_shardings is not None
-    own = (*options, *target[:2]) if target != _ANY_TARGET else options
-    traces = _core.Traces() if is_placed else _traces(fun, own)
-    jitted: Any = _core.JitFunction(
-        fun, name, *options, traces, *target, compile, exact_ints, kernels
+    options = options._replace(
+        static_argnums=statics[0],
+        static_argnames=statics[1],
+        donate_argnums=donated[0],
+        donate_argnames=donated[1],
     )
+    # Trees of shardings have no hash, and jit functions that name them are made once.
+    is_placed = options.in_shardings is not None or options.out_shardings is not None
+    # How a trace is compiled does not matter to it.
+    traced_with = options._replace(compile="auto", kernels="auto")
+    traces = _core.Traces() if is_placed else _traces(fun, traced_with)
+    jitted: Any = _core.JitFunction(fun, name, options, traces)
     functools.update_wrapper(jitted, fun)
     if not hasattr(fun, "__name__"):
         jitted.__name__ = name
     vars(jitted).pop(_TRACES, None)
-    jitted._keep_unused = bool(keep_unused)
-    if target != _ANY_TARGET:
-        jitted._compiler_options = compiler_options
-    if not library:
-        # What weft.aot tells from other options.
-        jitted._made_with = (options, target, compile, kernels)
-    if (compile, kernels) != ("auto", "auto"):
-        jitted._compile = (compile, kernels)
     return jitted
 
 
@@ -363,24 +364,23 @@ def jit(
         )
     if kernels not in _KERNELS:
         raise AttributeValueError(f"kernels: expected 'auto', 'always' or 'never'; got {kernels!r}")
-    options = (
-        static_argnums,
-        static_argnames,
-        donate_argnums,
-        donate_argnames,
-        inline,
-        keep_unused,
-        False,
-        _device_of(device, backend),
-        options_of_compiler(compiler_options, optimize),
-        in_shardings,
-        out_shardings,
-        "whole" if (compile, optimize) == ("auto", "fast_run") else compile,
-        kernels,
+    options = JitOptions(
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        inline=bool(inline),
+        keep_unused=bool(keep_unused),
+        device=_device_of(device, backend),
+        compiler_options=options_of_compiler(compiler_options, optimize),
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        compile="whole" if (compile, optimize) == ("auto", "fast_run") else compile,
+        kernels=kernels,
     )
     if fun is NOT_GIVEN:
-        return lambda f: _make(f, *options)
-    return _make(fun, *options)
+        return lambda f: _make(f, options)
+    return _make(fun, options)
 
 
 @overload
@@ -401,7 +401,18 @@ def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = 
     """
     if fun is None:
         return lambda f: composite(f, static_argnames=static_argnames, exact_ints=exact_ints)
-    return _make(fun, None, static_argnames, None, None, True, False, True, exact_ints=exact_ints)
+    return _make(
+        fun,
+        JitOptions(
+            static_argnums=None,
+            static_argnames=static_argnames,
+            donate_argnums=None,
+            donate_argnames=None,
+            inline=True,
+            library=True,
+            exact_ints=exact_ints,
+        ),
+    )
 
 
 def _trace(self, /, *args, **kwargs):

@@ -635,7 +635,7 @@ class Traced(_Stage):
     @property
     def _target(self):
         """Where the program is to run, and the compiler's options that `jit` was given."""
-        return self._core.places(), getattr(self._function, "_compiler_options", None)
+        return self._core.places(), self._core.options.compiler_options
 
     def lower(self, *, lowering_platforms: Any = None) -> "Lowered":
         """The StableHLO module of the optimised graph.
@@ -687,9 +687,7 @@ class Lowered(_Stage):
 
     def _emit(self, locations):
         core = self._traced._core
-        keep_unused = self._traced._function._keep_unused
-        paths = _result_paths(core)
-        return core.stablehlo(self._places, keep_unused, locations, paths, self._platform)
+        return core.stablehlo(self._places, locations, _result_paths(core), self._platform)
 
     @property
     def graph(self) -> Graph:
@@ -756,13 +754,7 @@ class Lowered(_Stage):
         from weft._jit import options_of_compiler
 
         options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
-        function = self._traced._function
-        cut, kernels = getattr(function, "_compile", ("auto", "auto"))
-        keep_unused = function._keep_unused
-        return lambda: Compiled(
-            self,
-            self._core.compile(self._places, keep_unused, options, cut, kernels, executable),
-        )
+        return lambda: Compiled(self, self._core.compile(self._places, options, executable))
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""

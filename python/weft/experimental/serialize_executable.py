@@ -60,8 +60,8 @@ def serialize(compiled):
         "in_weak": [w for _, _, w in core.in_avals],
         "out_weak": [w for _, _, w in core.out_avals],
         "donated": donated,
-        "keep_unused": traced._function._keep_unused,
-        "options": dict(getattr(traced._function, "_compiler_options", None) or ()),
+        "keep_unused": core.options.keep_unused,
+        "options": dict(core.options.compiler_options or ()),
     }
     again = _lowered(told, compiled.in_tree, compiled.out_tree)
     program = again.compile()._program
