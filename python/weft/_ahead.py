@@ -90,10 +90,8 @@ def _is_call(program):
 
 
 def _name(program):
-    if isinstance(program, Lowered):
-        program = program._traced
-    if isinstance(program, Traced):
-        return f", '{program.fun_name}'"
+    if isinstance(program, (Lowered, Traced)):
+        return f", '{program._program.name}'"
     if _is_call(program):
         return f", '{getattr(program[0], '__name__', type(program[0]).__name__)}'"
     return ""

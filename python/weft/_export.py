@@ -315,7 +315,7 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
 
 
 def _exported(traced, platforms, disabled):
-    core = traced._core
+    core = traced._program.core
     if core.written or core.written_arguments:
         raise NotImplementedRuleError(
             f"export expected a function that writes no refs; {traced.fun_name!r} writes some"
@@ -398,7 +398,7 @@ def _text_on_devices(graph, given, wanted, name, platforms):
     ins, outs = ([None if p is None else sharding_of(p) for p in side] for side in (given, wanted))
     arguments = [ShapeDtypeStruct(*t) for t in graph.in_types]
     placed = {"in_shardings": tuple(ins), "out_shardings": tuple(outs)}
-    core = jit(run, keep_unused=True, **placed).trace(*arguments)._core
+    core = jit(run, keep_unused=True, **placed).trace(*arguments)._program.core
     names = [f"result[{i}]" for i in range(len(outs))]
     return core.stablehlo(core.places(), False, names, "")
 
@@ -408,14 +408,15 @@ def _without_constants(traced):
     graph = traced.graph
     if not traced.consts:
         return graph
-    weak = tuple(w for _, _, w in traced._core.out_avals)
+    weak = tuple(w for _, _, w in traced._program.core.out_avals)
     made = [form.constant(x) for x in traced.consts]
 
     def closed(*xs):
         return _core.call_graph(graph, [*(c()[0] for c in made), *xs], weak)
 
     arguments = [
-        ShapeDtypeStruct(shape, dtype, weak_type=w) for shape, dtype, w in traced._core.in_avals
+        ShapeDtypeStruct(shape, dtype, weak_type=w)
+        for shape, dtype, w in traced._program.core.in_avals
     ]
     return jit(closed).trace(*arguments).graph
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from weft import _core
 from weft._staging import (
+    Program,
     ShapeDtypeStruct,
     Traced,
     _function_name,
@@ -417,7 +418,7 @@ def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = 
 
 def _trace(self, /, *args, **kwargs):
     """Traces for these arguments (arrays or ShapeDtypeStructs) without running anything."""
-    return Traced(_core.trace(self, args, kwargs), self)
+    return Traced(Program(_core.trace(self, args, kwargs), self))
 
 
 def _lower(self, /, *args, **kwargs):

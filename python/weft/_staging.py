@@ -529,16 +529,34 @@ class Wrapped(metaclass=_OfJit):
         raise TypeError("weft.stages.Wrapped cannot be called; use weft.jit")
 
 
+class Program:
+    """A function traced for one signature: what its stages share.
+
+    Attributes: core (the core's Traced), function (the jitted function), name (the function's),
+    options (its JitOptions).
+    """
+
+    __slots__ = ("core", "function")
+
+    def __init__(self, core, function):
+        self.core: Any = core
+        self.function = function
+
+    name = property(lambda self: self.core.name)
+    options = property(lambda self: self.core.options)
+
+
 class _Stage:
     """What all stages tell of arguments and results: trees like ((arguments...), {by keyword}),
     without static arguments, and like the result."""
 
-    _core: Any
+    def __init__(self, program):
+        self._program: Program = program
 
     @property
     def in_tree(self) -> PyTreeDef:
         """The structure of (arguments, keyword arguments), without static ones."""
-        core = self._core
+        core = self._program.core
         if core.in_tree is not None:
             return core.in_tree
         return registry.flatten(((0,) * len(core.in_avals), {}))[1]
@@ -546,7 +564,7 @@ class _Stage:
     @property
     def out_tree(self) -> PyTreeDef:
         """The structure of the result."""
-        tree = self._core.out_tree
+        tree = self._program.core.out_tree
         return registry.flatten(0)[1] if tree is None else tree
 
     def _like_arguments(self, leaves):
@@ -555,12 +573,12 @@ class _Stage:
     @property
     def in_avals(self) -> Any:
         """A tree of ShapedArray like the arguments."""
-        return self._like_arguments(map(_aval, self._core.in_avals))
+        return self._like_arguments(map(_aval, self._program.core.in_avals))
 
     @property
     def args_info(self) -> Any:
         """A tree of ArgInfo like the arguments."""
-        core = self._core
+        core = self._program.core
         count = len(core.in_avals)
         donated = core.donated[-count:] if core.donated and count else [False] * count
         pairs = zip(map(_aval, core.in_avals), donated, strict=True)
@@ -586,12 +604,12 @@ class _Stage:
         given = [None if p is None else sharding_of(p) for p in self._result_places]
         return self.out_tree.unflatten(self._result_types(ShapeDtypeStruct, given))
 
-    _result_places = property(lambda self: self._core.out_shardings)
+    _result_places = property(lambda self: self._program.core.out_shardings)
 
     _keeps_weak = False  # whether `out_info` tells weak types, which programs do not have
 
     def _result_types(self, kind, given=()):
-        rows = zip_longest(self._core.out_avals, self._core.out_splits, given)
+        rows = zip_longest(self._program.core.out_avals, self._program.core.out_splits, given)
         tells = kind is ShapedArray or self._keeps_weak
         return [
             kind(shape, dtype, sharding=place or _seen(split, len(shape)), weak_type=weak and tells)
@@ -615,27 +633,18 @@ class Traced(_Stage):
 
     _keeps_weak = True
 
-    def __init__(self, core, function):
-        self._core = core
-        self._function = function
-
     @property
     def graph(self) -> Graph:
-        return self._core.graph
+        return self._program.core.graph
 
-    consts = property(lambda self: self._core.consts)
-    fun_name = property(lambda self: self._core.name)
+    consts = property(lambda self: self._program.core.consts)
+    fun_name = property(lambda self: self._program.name)
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        weak = [w for _, _, w in self._core.out_avals]
-        in_weak = [w for _, _, w in self._core.in_avals]
-        return _core.ClosedJaxpr(self._core.graph, self._core.consts, weak, in_weak)
-
-    @property
-    def _target(self):
-        """Where the program is to run, and the compiler's options that `jit` was given."""
-        return self._core.places(), self._core.options.compiler_options
+        weak = [w for _, _, w in self._program.core.out_avals]
+        in_weak = [w for _, _, w in self._program.core.in_avals]
+        return _core.ClosedJaxpr(self._program.core.graph, self._program.core.consts, weak, in_weak)
 
     def lower(self, *, lowering_platforms: Any = None) -> "Lowered":
         """The StableHLO module of the optimised graph.
@@ -650,7 +659,7 @@ class Traced(_Stage):
             raise NotImplementedError(
                 f"lower: expected lowering_platforms of one platform; got {lowering_platforms!r}"
             )
-        return Lowered(self, "".join(names))
+        return Lowered(self._program, "".join(names))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, also for traced arguments: of the types that it was traced for,
@@ -677,23 +686,21 @@ class Lowered(_Stage):
     donate_argnums, out_avals, out_tree, out_info.
     """
 
-    def __init__(self, traced, platform=""):
-        self._traced = traced
+    def __init__(self, program, platform=""):
+        super().__init__(program)
         self._platform = {"gpu": "cuda"}.get(platform, platform)  # "": that of the places
-        self._places, self._options = traced._target
+        self._places = program.core.places()
         self._stablehlo = self._emit(locations=False)
 
-    _core = property(lambda self: self._traced._core)
-
     def _emit(self, locations):
-        core = self._traced._core
+        core = self._program.core
         return core.stablehlo(self._places, locations, _result_paths(core), self._platform)
 
     @property
     def graph(self) -> Graph:
         from weft import compiler
 
-        return compiler.optimize(self._traced.graph)
+        return compiler.optimize(self._program.core.graph)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
@@ -753,8 +760,10 @@ class Lowered(_Stage):
         """
         from weft._jit import options_of_compiler
 
-        options = options_of_compiler({**dict(self._options or ()), **(compiler_options or {})})
-        return lambda: Compiled(self, self._core.compile(self._places, options, executable))
+        program, places = self._program, self._places
+        own = dict(program.options.compiler_options or ())
+        options = options_of_compiler({**own, **(compiler_options or {})})
+        return lambda: Compiled(program, program.core.compile(places, options, executable))
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
@@ -768,7 +777,7 @@ class Lowered(_Stage):
         }
 
     def __repr__(self):
-        return f"<Lowered {self._traced.fun_name}>"
+        return f"<Lowered {self._program.name}>"
 
 
 class Block(NamedTuple):
@@ -834,28 +843,26 @@ class Compiled(_Stage):
     donate_argnums, out_avals, out_tree, out_info, input_shardings, output_shardings.
     """
 
-    def __init__(self, lowered, program):
-        self._lowered = lowered
-        self._program = program
-        self._function = program.function  # what calls need
-
-    _core = property(lambda self: self._lowered._core)
+    def __init__(self, program, made):
+        super().__init__(program)
+        self._made = made
+        self._function = made.function  # what calls need
 
     @property
     def graph(self) -> Graph:
-        return self._program.graph
+        return self._made.graph
 
     @property
     def input_shardings(self) -> Any:
         """A tree of shardings like the arguments."""
         from weft._placement import sharding_of
 
-        count = len(self._core.in_avals)
-        placed = self._program.input_shardings
+        count = len(self._program.core.in_avals)
+        placed = self._made.input_shardings
         return self._like_arguments(map(sharding_of, placed[len(placed) - count :]))
 
     _result_places = property(
-        lambda self: self._program.output_shardings[: len(self._core.out_avals)]
+        lambda self: self._made.output_shardings[: len(self._program.core.out_avals)]
     )
 
     @property
@@ -877,14 +884,14 @@ class Compiled(_Stage):
     @property
     def input_formats(self):
         """A tree of weft.experimental.layout.Format like the arguments."""
-        placed = self._program.input_shardings
-        avals = self._core.in_avals
+        placed = self._made.input_shardings
+        avals = self._program.core.in_avals
         return self._like_arguments(self._formats(avals, placed[len(placed) - len(avals) :]))
 
     @property
     def output_formats(self):
         """A tree of weft.experimental.layout.Format like the result."""
-        avals = self._core.out_avals
+        avals = self._program.core.out_avals
         return self.out_tree.unflatten(self._formats(avals, self._result_places))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -904,16 +911,15 @@ class Compiled(_Stage):
         leaves, tree = registry.flatten((args, kwargs))
         if tree != self.in_tree:
             raise TreeStructureError(
-                f"'{self._lowered._traced.fun_name}' was compiled for other arguments: for "
+                f"'{self._program.name}' was compiled for other arguments: for "
                 f"{explain_difference(self.in_tree, tree)}"
             ) from None
-        traced = self._lowered._traced
-        fun = traced._function.__wrapped__
-        types = traced.graph.in_types[traced.graph.num_consts :]
+        fun, graph = self._program.function.__wrapped__, self._program.core.graph
+        types = graph.in_types[graph.num_consts :]
         for i, (leaf, (shape, dtype)) in enumerate(zip(leaves, types, strict=True)):
             if isinstance(leaf, _core.Tracer):
                 raise ArgumentTypeError(
-                    f"expected arrays for '{traced.fun_name}', as it is compiled and cannot be "
+                    f"expected arrays for '{self._program.name}', as it is compiled and cannot be "
                     "transformed; got a traced one\n  Use the jitted function that it was made of."
                 )
             got = typeof(leaf)
@@ -927,7 +933,7 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """jaxlib's loaded executable; None when nothing is left to compute, and of a program that
         runs in steps: it has several, those of its `blocks`."""
-        return self._program.loaded
+        return self._made.loaded
 
     @property
     def blocks(self) -> list[Block]:
@@ -935,28 +941,28 @@ class Compiled(_Stage):
         total = self.graph.num_ops
         return [
             Block(graph, times, loaded, _why_cut(graph.num_ops, times, total))
-            for graph, times, loaded in self._program.blocks
+            for graph, times, loaded in self._made.blocks
         ]
 
     @property
     def loops(self) -> list[Loop]:
         """The loops of XLA's that stand for what repeats in the program; see `jit`."""
-        return [Loop(*loop) for loop in self._program.loops]
+        return [Loop(*loop) for loop in self._made.loops]
 
     @property
     def kernels(self) -> list[Kernel]:
         """The parts that run as one function each; see `jit`."""
-        return [Kernel(*kernel) for kernel in self._program.kernels]
+        return [Kernel(*kernel) for kernel in self._made.kernels]
 
     @property
     def prologue(self) -> Prologue | None:
         """What is computed once for the arrays that the function closes over, or None."""
-        made = self._program.prologue
+        made = self._made.prologue
         return None if made is None else Prologue(*made)
 
     @property
     def _modules(self):
-        loaded = self._program.loaded
+        loaded = self._made.loaded
         return [loaded] if loaded else [block.executable for block in self.blocks]
 
     def as_text(self) -> str:
@@ -970,8 +976,8 @@ class Compiled(_Stage):
         their sums over its steps, but for what is told of single operands."""
         from weft.runtime.compile import cost_analysis, cost_of_steps
 
-        if self._program.loaded:
-            return cost_analysis(self._program.loaded)
+        if self._made.loaded:
+            return cost_analysis(self._made.loaded)
         return cost_of_steps([(block.executable, block.times) for block in self.blocks])
 
     def communication(self) -> "Communication":
@@ -985,10 +991,10 @@ class Compiled(_Stage):
         one step leaves for another counts among the temporaries."""
         from weft.runtime.compile import memory_analysis, memory_of_steps
 
-        if self._program.loaded:
-            return memory_analysis(self._program.loaded)
-        program, blocks = self._program, [block.executable for block in self.blocks]
-        return memory_of_steps(blocks, program.steps, program.sizes) if blocks else None
+        if self._made.loaded:
+            return memory_analysis(self._made.loaded)
+        made, blocks = self._made, [block.executable for block in self.blocks]
+        return memory_of_steps(blocks, made.steps, made.sizes) if blocks else None
 
     def __repr__(self):
-        return f"<Compiled {self._lowered._traced.fun_name}>"
+        return f"<Compiled {self._program.name}>"

@@ -39,14 +39,14 @@ def serialize(compiled):
     NotImplementedError for programs of several devices or that write refs, ValueError for those
     that hold operations or functions of this process.
     """
-    traced = compiled._lowered._traced
-    core = traced._core
+    program = compiled._program
+    core = program.core
     placed = _registry.flatten((compiled.input_shardings, compiled.output_shardings))[0]
     if any(len(place.device_set) > 1 for place in placed):
         raise _NotImplementedRuleError("serialize expected a program of one device; got several")
     if core.written or core.written_arguments:
         raise _NotImplementedRuleError("serialize expected a program that writes no refs")
-    constants = [_form.text_of(_form.constant(x)) for x in traced.consts]
+    constants = [_form.text_of(_form.constant(x)) for x in core.consts]
     donated = [
         (i, key)
         for i, rows in enumerate(compiled.args_info)
@@ -54,20 +54,20 @@ def serialize(compiled):
         if any(info.donated for info in _registry.flatten(row)[0])
     ]
     told = {
-        "name": traced.fun_name,
-        "program": _form.text_of(_optimize(traced.graph, passes=_form.PASSES)),
+        "name": program.name,
+        "program": _form.text_of(_optimize(core.graph, passes=_form.PASSES)),
         "constants": constants,
         "in_weak": [w for _, _, w in core.in_avals],
         "out_weak": [w for _, _, w in core.out_avals],
         "donated": donated,
-        "keep_unused": core.options.keep_unused,
-        "options": dict(core.options.compiler_options or ()),
+        "keep_unused": program.options.keep_unused,
+        "options": dict(program.options.compiler_options or ()),
     }
     again = _lowered(told, compiled.in_tree, compiled.out_tree)
-    program = again.compile()._program
+    made = again.compile()._made
     executable = b""
-    if program.loaded is not None and program.prologue is None:
-        executable = _compile.serialized(program.loaded) or b""
+    if made.loaded is not None and made.prologue is None:
+        executable = _compile.serialized(made.loaded) or b""
     told["module"] = _module(again)
     text = _zlib.compress(_json.dumps(told).encode(), 1)
     body = _LENGTH.pack(len(text)) + text + executable
