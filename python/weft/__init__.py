@@ -119,7 +119,7 @@ _arrays.show_members()
 
 from weft._scope import named_call, named_scope  # noqa: E402
 from weft._slice import ds  # noqa: E402
-from weft._staging import ShapeDtypeStruct, typeof  # noqa: E402
+from weft._types.avals import ShapeDtypeStruct, typeof  # noqa: E402
 from weft._user_context import make_user_context  # noqa: E402
 from weft._version import __version__  # noqa: E402
 from weft._vmap import vmap  # noqa: E402

@@ -49,8 +49,8 @@ from weft._core import Ref as Ref
 from weft._custom_rules import custom_jvp as custom_jvp
 from weft._custom_rules import custom_vjp as custom_vjp
 from weft._scope import named_scope as named_scope
-from weft._staging import ShapeDtypeStruct as ShapeDtypeStruct
-from weft._staging import ShapedArray
+from weft._types.avals import ShapeDtypeStruct as ShapeDtypeStruct
+from weft._types.avals import ShapedArray
 from weft.runtime.devices import Device as Device
 from weft.sharding import NamedSharding as NamedSharding
 from weft.sharding import PartitionSpec as P

@@ -8,7 +8,9 @@ from typing import Any
 
 from weft import _core, _pool
 from weft._jit import jit
-from weft._staging import Compiled, Lowered, Traced
+from weft._stages.compiled import Compiled
+from weft._stages.lowered import Lowered
+from weft._stages.traced import Traced
 
 
 def compile_async(lowered: Lowered, compiler_options: Any = None) -> Future:

@@ -13,8 +13,8 @@ from weft import _core
 from weft._arguments import axis_text, static_int, static_shape
 from weft._jit import jit
 from weft._recording import check_callable, function_name
-from weft._staging import ShapeDtypeStruct, typeof
 from weft._surface import named_after, public_function
+from weft._types.avals import ShapeDtypeStruct, typeof
 from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space

@@ -326,7 +326,7 @@ def _no_flat(self):
 
 
 def _aval(self):
-    from weft._staging import typeof
+    from weft._types.avals import typeof
 
     return typeof(self)
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from weft import _core
 from weft._api import make_jaxpr
-from weft._jit import complete
-from weft._staging import ShapeDtypeStruct
+from weft._stages.options import complete
+from weft._types.avals import ShapeDtypeStruct
 from weft.extend.core.primitives import jit_p
 from weft.runtime.pytree import registry
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from weft import _core
 from weft._recording import check_callable, function_name, name_argument
-from weft._staging import ShapedArray, typed, typeof
 from weft._surface import named_after, public_function, public_methods
 from weft._tree_mismatch import explain_difference
+from weft._types.avals import ShapedArray, typed, typeof
 from weft.dtypes import float0, is_complex, is_inexact
 from weft.errors import (
     ArgumentTypeError,

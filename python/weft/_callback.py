@@ -11,8 +11,8 @@ import numpy as np
 
 from weft import _core
 from weft._recording import check_leaves, function_name
-from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import structure_text
+from weft._types.avals import ShapedArray, typeof
 from weft.dtypes import is_key, x64_enabled
 from weft.errors import CallbackError, DTypeError, NotImplementedRuleError
 from weft.runtime.callback import (

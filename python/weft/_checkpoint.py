@@ -11,8 +11,8 @@ from weft import _core
 from weft._api import make_jaxpr
 from weft._autodiff import vjp
 from weft._recording import check_callable, function_name, name_argument
-from weft._staging import signature_of
 from weft._surface import named_after, public_function
+from weft._tracing.signature import signature_of
 from weft.dtypes import is_inexact
 from weft.errors import AttributeValueError
 from weft.runtime.pytree import registry

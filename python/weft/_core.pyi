@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar
 from weft._array import Shard
 from weft._explain import Explanation
 from weft._jit import CacheInfo
-from weft._staging import Lowered, ShapedArray
+from weft._stages.lowered import Lowered
+from weft._types.avals import ShapedArray
 from weft.numpy._at import IndexedView
 from weft.runtime.devices import Device
 import weft.sharding

@@ -14,8 +14,8 @@ from weft._arguments import shape_of
 from weft._autodiff import jvp
 from weft._custom_rules import _pair, _zero, positional, wrap
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
-from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import explain_difference
+from weft._types.avals import ShapedArray, typeof
 from weft.dtypes import is_inexact, is_key
 from weft.errors import AttributeValueError, TreeStructureError
 from weft.extend._primitive import Primitive

@@ -24,9 +24,9 @@ from weft._recording import (
     function_name,
     leaf_paths,
 )
-from weft._staging import ShapedArray, typeof
 from weft._surface import named_after
 from weft._tree_mismatch import explain_difference
+from weft._types.avals import ShapedArray, typeof
 from weft.dtypes import float0, is_inexact
 from weft.errors import (
     ArgumentTypeError,

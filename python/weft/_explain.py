@@ -7,8 +7,9 @@ text, when somebody asks.
 from typing import Any, NamedTuple
 
 from weft._settings import SETTINGS
-from weft._staging import Kernel, _function_name, describe_argument, describe_position
+from weft._stages.compiled import Kernel
 from weft._surface import public_methods
+from weft._tracing.signature import describe_argument, describe_position, quoted_name
 from weft._tree_mismatch import explain_difference
 
 _LONGEST = 80  # letters of a static value
@@ -198,7 +199,7 @@ def missed_line(fun, miss):
     """What the setting explain_cache_misses tells of a trace."""
     event = _event(fun, miss)
     place = _place(fun)
-    head = f"{_function_name(fun)[1:-1]}{f' (defined at {place})' if place else ''}"
+    head = f"{quoted_name(fun)[1:-1]}{f' (defined at {place})' if place else ''}"
     *_, seconds = event._stages()
     why = "\n  ".join(event.reasons)
     return f"TRACING CACHE MISS of {head} at {event.line or 'an unknown line'}: {why}\n  {seconds}"

@@ -4,8 +4,8 @@ import functools
 
 from weft import _core
 from weft._placement import map_placed, placement_of
-from weft._staging import typeof
 from weft._surface import named_after
+from weft._types.avals import typeof
 from weft.errors import ArgumentTypeError, ShardingError
 from weft.lax._sharding import axis_types_here
 from weft.sharding import (

@@ -17,8 +17,8 @@ from weft._autodiff import vjp
 from weft._custom_rules import custom_vjp
 from weft._jit import jit
 from weft._placement import sharding_of
-from weft._staging import ShapeDtypeStruct, typeof
 from weft._tree_mismatch import explain_difference
+from weft._types.avals import ShapeDtypeStruct, typeof
 from weft.compiler import optimize
 from weft.errors import (
     ArgumentTypeError,

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import _core
 from weft._export_trees import tree_from_json, tree_to_json
-from weft._staging import ShapedArray, typeof
+from weft._types.avals import ShapedArray, typeof
 from weft._version import __version__
 from weft.dtypes import float0, is_key
 from weft.errors import ArgumentTypeError, AttributeValueError

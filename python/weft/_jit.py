@@ -9,21 +9,19 @@ import operator
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from weft import _core
-from weft._staging import (
-    Program,
-    ShapeDtypeStruct,
-    Traced,
-    _function_name,
+from weft._stages.options import JitOptions, complete, options_of_compiler
+from weft._stages.stage import Program
+from weft._stages.traced import Traced
+from weft._surface import public_function
+from weft._tracing.signature import (
     describe_argument,
     describe_output,
     describe_position,
-    signature_of,
-    typed,
 )
-from weft._surface import public_function
+from weft._types.avals import ShapeDtypeStruct, typed
 from weft.errors import ArgumentTypeError, AttributeValueError
 from weft.runtime.pytree import PyTreeDef, registry
 
@@ -75,67 +73,6 @@ _core.install(
     abstract_type=ShapeDtypeStruct,
     typed=typed,
 )
-
-
-def _tuple_of(value, option) -> tuple[Any, ...]:
-    """An option given as one value or a sequence of them, as a tuple; None is empty."""
-    if value is None:
-        return ()
-    of_names = option.endswith("names")
-    try:
-        if of_names:
-            return (value,) if isinstance(value, str) else tuple(value)
-        return (
-            (operator.index(value),)
-            if not isinstance(value, (tuple, list))
-            else tuple(operator.index(v) for v in value)
-        )
-    except TypeError:
-        expected = "a name or a sequence of names" if of_names else "an int or ints"
-        raise ArgumentTypeError(f"jit {option}: expected {expected}; got {value!r}") from None
-
-
-def complete(fun, nums, names, which):
-    """Positions and names that name the same arguments, as far as the signature tells.
-
-    Where both are given, arguments are named as they are passed, and nothing is added. Raises
-    ValueError for one that the function does not have.
-    """
-    both_given = nums is not None and names is not None
-    nums, names = _tuple_of(nums, f"{which}_argnums"), _tuple_of(names, f"{which}_argnames")
-    if not nums and not names:
-        return nums, names
-    signature = signature_of(fun)
-    if signature is None:
-        return nums, names
-    positional, variadic, keywords = signature.positional, signature.rest, signature.keywords
-    named = [*positional[signature.positional_only :], *signature.keyword_only]
-    unnamed = (*positional[: signature.positional_only], variadic)
-    for n in nums:
-        if not variadic and not -len(positional) <= n < len(positional):
-            raise AttributeValueError(
-                f"{which}_argnums: {_function_name(fun)} has {len(positional)} positional "
-                f"parameters; got {n}"
-            )
-    for name in names:
-        if not isinstance(name, str):
-            raise ArgumentTypeError(f"{which}_argnames: expected names; got {name!r}")
-        if name in unnamed or (not keywords and name not in named):
-            raise AttributeValueError(
-                f"{which}_argnames: {_function_name(fun)} has no parameter {name!r} that can be "
-                f"given by name; there are {', '.join(named) or 'none'}"
-            )
-    by_name = {name: i for i, name in enumerate(positional)}
-    all_nums = {n % len(positional) if not variadic else n for n in nums}
-    all_names = set(names)
-    if both_given:
-        return tuple(sorted(all_nums)), tuple(sorted(all_names))
-    all_nums.update(by_name[n] for n in names if n in by_name)
-    for n in nums:
-        in_range = -len(positional) <= n < len(positional)
-        if in_range and n % len(positional) >= signature.positional_only:
-            all_names.add(positional[n])
-    return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
 _TRACES = "__weft_traces__"
@@ -190,45 +127,6 @@ def _device_of(device, backend):
         device = devices.devices(backend)[0]
     devices.check_device(device, "jit")
     return _core.device_index(device)
-
-
-def options_of_compiler(options, optimize="balanced"):
-    """The dict that users give as pairs in the order of the names, after ("optimize", ...) unless
-    that is "balanced"; None for none."""
-    effort = () if optimize == "balanced" else (("optimize", optimize),)
-    if not options:
-        return effort or None
-    if not isinstance(options, dict):
-        raise ArgumentTypeError(f"compiler_options: expected a dict; got {type(options).__name__}")
-    for name, value in options.items():
-        if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
-            raise ArgumentTypeError(
-                "compiler_options: expected names with texts, bools or numbers; got "
-                f"{name!r}: {value!r}"
-            )
-    return (*effort, *sorted(options.items()))
-
-
-class JitOptions(NamedTuple):
-    """What `jit` and `composite` were given; what the core calls a function by.
-
-    The core reads the fields by their names and keeps the object: `jitted._options`.
-    """
-
-    static_argnums: Any = ()
-    static_argnames: Any = ()
-    donate_argnums: Any = ()
-    donate_argnames: Any = ()
-    inline: bool = False
-    keep_unused: bool = False
-    library: bool = False  # composite()
-    exact_ints: bool = False  # of a composite()
-    device: int = -1  # its number; -1 for none
-    compiler_options: tuple | None = None  # see options_of_compiler
-    in_shardings: Any = None
-    out_shardings: Any = None
-    compile: str = "auto"
-    kernels: str = "auto"
 
 
 def _make(fun, options) -> Any:

@@ -2,7 +2,7 @@
 
 from weft._api import eval_shape
 from weft._recording import check_callable
-from weft._staging import ShapedArray, typeof
+from weft._types.avals import ShapedArray, typeof
 from weft.dtypes import float0
 from weft.errors import DTypeError, ShapeError, TreeStructureError
 from weft.extend._primitive import Primitive

@@ -7,9 +7,9 @@ from weft._api import local_devices, process_count
 from weft._jit import jit
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._shard_map import Call
-from weft._staging import typeof
 from weft._surface import named_after
 from weft._tree_mismatch import explain_mismatch
+from weft._types.avals import typeof
 from weft.errors import (
     ArgumentTypeError,
     AttributeValueError,

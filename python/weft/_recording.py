@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from weft import _core
-from weft._staging import describe_argument
+from weft._tracing.signature import describe_argument
 from weft.errors import ArgumentTypeError, ForeignArrayError, RefError
 from weft.runtime import pytree
 from weft.tree_util import keystr

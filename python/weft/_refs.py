@@ -2,8 +2,8 @@
 
 from weft import _core
 from weft._arguments import strong
-from weft._staging import typeof
 from weft._surface import public_function
+from weft._types.avals import typeof
 from weft.errors import AttributeValueError, RefError
 from weft.lax._creation import full
 

@@ -7,9 +7,9 @@ import math
 from weft import _core
 from weft._jit import jit
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
-from weft._staging import ShapedArray, typeof
 from weft._surface import named_after, public_function
 from weft._tree_mismatch import explain_mismatch
+from weft._types.avals import ShapedArray, typeof
 from weft.errors import ArgumentTypeError, ShardingError
 from weft.lax._regions import Body, regions
 from weft.lax._sharding import constrained

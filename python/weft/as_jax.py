@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import _as_jax_flat as flat, _core
-from weft._staging import AbstractRef, AbstractValue, ShapedArray, typeof
+from weft._types.avals import AbstractRef, AbstractValue, ShapedArray, typeof
 from weft.dtypes import extended, float0, to_complex_dtype
 from weft.errors import TypePromotionError
 from weft.experimental import checkify

@@ -16,8 +16,8 @@ import numpy as np
 from weft import _core
 from weft._callback import VMAP_METHODS
 from weft._recording import check_leaves
-from weft._staging import ShapedArray
 from weft._surface import public as _public
+from weft._types.avals import ShapedArray
 from weft.errors import ArgumentTypeError, AttributeValueError, OperandError
 from weft.runtime import ffi as _runtime
 

@@ -11,8 +11,8 @@ from weft._refs import (
     set,
     swap,
 )
-from weft._staging import AbstractRef
 from weft._surface import public as _public
+from weft._types.avals import AbstractRef
 
 __all__ = [
     "AbstractRef",

@@ -3,7 +3,7 @@
 from typing import Any
 from weft._core import Array
 from weft._core import Ref as Ref
-from weft._staging import AbstractRef as AbstractRef
+from weft._types.avals import AbstractRef as AbstractRef
 from weft.typing import ArrayLike
 
 def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None: ...

@@ -2,7 +2,10 @@
 
 from weft._communication import Collective, Communication
 from weft._explain import Explanation
-from weft._staging import ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped
+from weft._stages.compiled import Compiled
+from weft._stages.lowered import Lowered
+from weft._stages.stage import ArgInfo, CompilerOptions, Wrapped
+from weft._stages.traced import Traced
 from weft._surface import open_to_users as _open_to_users, public as _public
 
 __all__ = [

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from weft import dtypes
-from weft._staging import ShapeDtypeStruct
+from weft._types.avals import ShapeDtypeStruct
 from weft.cli.failures import CliError
 
 SPEC = re.compile(r"([A-Za-z]\w*)\[([^\]]*)\](?:\s*=\s*(.+))?", re.DOTALL)

@@ -8,8 +8,8 @@ import numpy as np
 from weft import _core
 from weft._callback import _is_array, _is_recorded
 from weft._recording import call, check_callable, function_name
-from weft._staging import typeof
 from weft._surface import named_after, open_to_users as _open_to_users, public as _public
+from weft._types.avals import typeof
 from weft._vmap import checks_lanes
 from weft.tree_util import register_pytree_node, tree_flatten, tree_unflatten
 

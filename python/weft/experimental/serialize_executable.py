@@ -6,8 +6,8 @@ import zlib as _zlib
 
 from weft import _core, _export_form as _form
 from weft._jit import jit as _jit
-from weft._staging import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._types.avals import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft.compiler import optimize as _optimize
 from weft.config import default_device as _default_device
 from weft.errors import (

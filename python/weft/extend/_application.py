@@ -7,7 +7,7 @@ primitive, the rule and the user's line.
 from typing import Any
 
 from weft import _core
-from weft._staging import ShapedArray, ShapeDtypeStruct
+from weft._types.avals import ShapedArray, ShapeDtypeStruct
 from weft.dtypes import float0, is_inexact
 from weft.errors import ArgumentTypeError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.extend._zeros import UndefinedPrimal, Zero, instantiate_zeros

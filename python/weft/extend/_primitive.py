@@ -1,7 +1,7 @@
 """Primitive: an op, of the library or of the user, as a Python object."""
 
 from weft import _core
-from weft._staging import ShapedArray
+from weft._types.avals import ShapedArray
 from weft.dtypes import x64_enabled
 from weft.extend._application import Application
 from weft.runtime.callback import check_results, host_argument

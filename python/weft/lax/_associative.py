@@ -5,7 +5,7 @@ import math
 from weft import _core
 from weft._arguments import normalize_axis
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
-from weft._staging import typeof
+from weft._types.avals import typeof
 from weft.errors import ShapeError, TreeStructureError
 from weft.lax._control import scan
 from weft.lax._regions import check_same_tree, check_same_types

@@ -3,7 +3,7 @@
 from weft import _core
 from weft._jit import jit
 from weft._recording import check_callable, check_leaves, leaf_paths
-from weft._staging import typeof
+from weft._types.avals import typeof
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError
 from weft.lax._regions import (
     Body,

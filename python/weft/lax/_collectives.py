@@ -21,7 +21,7 @@ from weft._arguments import (
     shape_of,
     static_int,
 )
-from weft._staging import typeof
+from weft._types.avals import typeof
 from weft.dtypes import dtype_of, is_bool
 from weft.errors import (
     ArgumentTypeError,

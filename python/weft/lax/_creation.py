@@ -11,7 +11,7 @@ from weft._arguments import (
     type_of,
     wrapped,
 )
-from weft._staging import ShapeDtypeStruct
+from weft._types.avals import ShapeDtypeStruct
 from weft.dtypes import dtype_of, is_bool, is_complex, is_integer, is_key, requested_dtype
 from weft.errors import DTypeError, ShapeError
 from weft.lax._sharding import placed, placed_like, split_as

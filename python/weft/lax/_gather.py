@@ -11,7 +11,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import normalize_axes, shape_of, static_ints, static_shape
 from weft._jit import jit
-from weft._staging import ShapedArray
+from weft._types.avals import ShapedArray
 from weft.dtypes import dtype_of, is_complex, is_inexact, is_integer
 from weft.errors import AttributeValueError, ConcretizationTypeError, DTypeError, ShapeError
 

@@ -11,8 +11,8 @@ from weft import _core
 from weft._arguments import static_int
 from weft._checkpoint import checkpoint
 from weft._recording import check_callable, check_leaves, leaf_paths
-from weft._staging import typeof
 from weft._tree_mismatch import structure_text
+from weft._types.avals import typeof
 from weft.config import enable_x64
 from weft.dtypes import is_float
 from weft.errors import AttributeValueError, ConcretizationTypeError, ControlFlowTypeError

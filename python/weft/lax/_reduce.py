@@ -7,9 +7,9 @@ import numpy as np
 from weft import _core
 from weft._arguments import counted_axes, ndim_of, normalize_axes, normalize_axis
 from weft._jit import jit
-from weft._staging import ShapedArray
 from weft._surface import example_section
 from weft._tree_mismatch import explain_difference
+from weft._types.avals import ShapedArray
 from weft.dtypes import (
     dtype_of,
     highest_value,

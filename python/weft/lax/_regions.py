@@ -4,8 +4,8 @@ from typing import Any
 
 from weft import _core
 from weft._recording import check_leaves, function_name, leaf_paths
-from weft._staging import ShapedArray, typeof
 from weft._tree_mismatch import first_mismatch
+from weft._types.avals import ShapedArray, typeof
 from weft.errors import ControlFlowTypeError, RefError
 from weft.runtime.pytree import registry
 

@@ -9,8 +9,8 @@ import numpy as np
 from weft import _checkpoint, _core
 from weft._arguments import from_whole_float, static_int
 from weft._recording import check_callable, check_leaves, leaf_paths
-from weft._staging import typeof
 from weft._tree_mismatch import structure_text
+from weft._types.avals import typeof
 from weft._vmap import vmap
 from weft.errors import AttributeValueError, ControlFlowTypeError, ShapeError, ShardingError
 from weft.lax._regions import (

@@ -5,7 +5,7 @@ import math
 
 from weft import _core
 from weft._placement import map_placed, placement_of
-from weft._staging import ShapeDtypeStruct, typeof
+from weft._types.avals import ShapeDtypeStruct, typeof
 from weft.errors import DeviceMismatchError, PreconditionError, ShardingError
 from weft.sharding import AbstractMesh, AxisType, get_abstract_mesh, mesh_of_constraints
 

@@ -4,7 +4,7 @@ from weft import _core
 from weft._autodiff import linear_transpose, linearize
 from weft._custom_rules import SymbolicZero, custom_jvp
 from weft._recording import call, check_callable, check_leaves, function_name, leaf_paths
-from weft._staging import typeof
+from weft._types.avals import typeof
 from weft.dtypes import is_inexact
 from weft.errors import ControlFlowTypeError, DTypeError, ShapeError, TreeStructureError
 from weft.lax._regions import Body, check_same_tree, check_same_types, plain, regions

@@ -17,7 +17,7 @@ from weft._arguments import (
 )
 from weft._array import Array
 from weft._jit import composite
-from weft._staging import typeof
+from weft._types.avals import typeof
 from weft.dtypes import is_bool, is_integer, requested_dtype
 from weft.errors import (
     AttributeValueError,

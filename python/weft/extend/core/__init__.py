@@ -7,8 +7,8 @@ from weft._core import (
     Literal,
     Var,
 )
-from weft._staging import SourceInfo
 from weft._surface import public as _public
+from weft._types.avals import SourceInfo
 from weft.extend._jaxpr import eval_jaxpr, jaxpr_as_fun
 from weft.extend._primitive import Primitive
 from weft.extend.core import primitives

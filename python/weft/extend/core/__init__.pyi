@@ -6,7 +6,7 @@ from weft._core import Jaxpr as Jaxpr
 from weft._core import JaxprEqn as JaxprEqn
 from weft._core import Literal as Literal
 from weft._core import Var as Var
-from weft._staging import SourceInfo as SourceInfo
+from weft._types.avals import SourceInfo as SourceInfo
 from weft.extend._primitive import Primitive as Primitive
 from weft.extend.core import primitives as primitives
 from weft.typing import ArrayLike, Axis

@@ -3,7 +3,7 @@
 import numpy as np
 
 from weft import _core
-from weft._staging import ShapedArray
+from weft._types.avals import ShapedArray
 from weft.dtypes import SUPPORTED, as_dtype, float0, is_inexact
 from weft.errors import ConcretizationTypeError
 

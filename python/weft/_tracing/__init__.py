@@ -1,0 +1,1 @@
+"""What a trace says of the function that it is of."""

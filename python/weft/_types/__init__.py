@@ -1,0 +1,1 @@
+"""The types of values, as users see them."""
