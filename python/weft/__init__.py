@@ -46,34 +46,6 @@ from weft import (  # noqa: E402
     tree,
     tree_util,
 )
-from weft._api import (  # noqa: E402
-    block_until_ready,
-    clear_caches,
-    copy_to_host_async,
-    default_backend,
-    device_count,
-    device_get,
-    device_put,
-    devices,
-    ensure_compile_time_eval,
-    eval_shape,
-    host_count,
-    host_id,
-    host_ids,
-    live_arrays,
-    local_device_count,
-    local_devices,
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-    make_jaxpr,
-    make_mesh,
-    memory_stats,
-    print_environment_info,
-    process_count,
-    process_index,
-    process_indices,
-)
 from weft._array import Array, Shard  # noqa: E402
 from weft._autodiff import (  # noqa: E402
     fwd_and_bwd,
@@ -113,6 +85,30 @@ from weft._refs import (  # noqa: E402
     install as _install_refs,
     new_ref,
 )
+from weft._stages.program import eval_shape, make_jaxpr  # noqa: E402
+from weft._tracing.known_values import ensure_compile_time_eval  # noqa: E402
+from weft._transfer import (  # noqa: E402
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+)
+from weft.runtime.listing import (  # noqa: E402
+    default_backend,
+    device_count,
+    devices,
+    host_count,
+    host_id,
+    host_ids,
+    live_arrays,
+    local_device_count,
+    local_devices,
+    memory_stats,
+    process_count,
+    process_index,
+    process_indices,
+)
+from weft.runtime.memory import clear_caches  # noqa: E402
 
 _install_refs()
 _arrays.show_members()
@@ -309,8 +305,13 @@ __all__ = [
 _LATER = {
     "weft._ahead": ("compile_all",),
     "weft._aot": ("aot",),
+    "weft._assembly": (
+        "make_array_from_callback",
+        "make_array_from_process_local_data",
+        "make_array_from_single_device_arrays",
+    ),
     "weft._explicit": ("reshard",),
-    "weft._placement": ("NamedSharding", "P", "set_mesh", "use_mesh"),
+    "weft._placement": ("NamedSharding", "P", "make_mesh", "set_mesh", "use_mesh"),
     "weft._pmap": ("pmap",),
     "weft._shard_map": ("shard_map", "smap"),
     "weft.checkpoints": (),
@@ -324,6 +325,7 @@ _LATER = {
     "weft.monitoring": (),
     "weft.ops": (),
     "weft.profiler": (),
+    "weft.runtime.about": ("print_environment_info",),
     "weft.scipy": (),
     "weft.sharding": (),
     "weft.stages": (),

@@ -39,7 +39,6 @@ from weft import test_util as test_util
 from weft import tree as tree
 from weft import tree_util as tree_util
 from weft import typing as typing
-from weft._api import ensure_compile_time_eval as ensure_compile_time_eval
 from weft._array import Shard as Shard
 from weft._autodiff import JVP, VJP
 from weft._checkpoint import checkpoint_policies as checkpoint_policies
@@ -49,6 +48,7 @@ from weft._core import Ref as Ref
 from weft._custom_rules import custom_jvp as custom_jvp
 from weft._custom_rules import custom_vjp as custom_vjp
 from weft._scope import named_scope as named_scope
+from weft._tracing.known_values import ensure_compile_time_eval as ensure_compile_time_eval
 from weft._types.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from weft._types.avals import ShapedArray
 from weft.runtime.devices import Device as Device

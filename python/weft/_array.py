@@ -282,18 +282,6 @@ def _to_host_async(self):
     _ = self._buffer
 
 
-def _to_device(self, device, *, stream=None):
-    """The array on a device (one of `weft.devices()`, or a sharding); see `weft.device_put`.
-
-    stream: None; others raise NotImplementedError.
-    """
-    if stream is not None:
-        raise NotImplementedError("to_device expected no stream; it waits for what it needs")
-    from weft._api import device_put
-
-    return device_put(self, device)
-
-
 def _contains(self, value):
     """Whether an array of one axis has an element equal to `value`."""
     if self.ndim != 1:
@@ -520,7 +508,6 @@ _BOTH = {
     "aval": property(_aval, doc="The type of the array; see `weft.typeof`."),
     "byteswap": _byteswap,
     "flat": property(_no_flat, doc=_no_flat.__doc__),
-    "to_device": _to_device,
     "__contains__": _contains,
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
     # NumPy's operators leave the operation to ours.

@@ -4,8 +4,8 @@ jax.extend.linear_util and jax.interpreters.partial_eval for it."""
 from typing import Any, NamedTuple
 
 from weft import _core
-from weft._api import make_jaxpr
 from weft._stages.options import complete
+from weft._stages.program import make_jaxpr
 from weft._types.avals import ShapeDtypeStruct
 from weft.extend.core.primitives import jit_p
 from weft.runtime.pytree import registry

@@ -8,9 +8,9 @@ import operator
 from typing import Any, NamedTuple
 
 from weft import _core
-from weft._api import make_jaxpr
 from weft._autodiff import vjp
 from weft._recording import check_callable, function_name, name_argument
+from weft._stages.program import make_jaxpr
 from weft._surface import named_after, public_function
 from weft._tracing.signature import signature_of
 from weft.dtypes import is_inexact

@@ -3,10 +3,10 @@
 import functools
 import math
 
-from weft._api import eval_shape
 from weft._autodiff import positions
 from weft._jacobian import jacfwd, jacrev
 from weft._recording import check_callable, function_name
+from weft._stages.program import eval_shape
 from weft._surface import named_after, public_function
 from weft._types.avals import typeof
 from weft.tree_util import tree_leaves

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from weft import _core, _export_form as form, numpy
-from weft._api import default_backend
 from weft._autodiff import vjp
 from weft._custom_rules import custom_vjp
 from weft._jit import jit
@@ -31,6 +30,7 @@ from weft.errors import (
 )
 from weft.lax import with_sharding_constraint
 from weft.runtime import devices
+from weft.runtime.listing import default_backend
 from weft.runtime.mlir import portable_module, portable_text
 from weft.runtime.pytree import PyTreeDef, leaf_paths, registry
 from weft.sharding import Mesh, NamedSharding, mesh_set

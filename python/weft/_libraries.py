@@ -36,7 +36,7 @@ _STATEFUL = frozenset(
         *("weft.runtime", "weft.test_util"),
     )
 )
-_PURE_IN_STATEFUL = frozenset(("weft.runtime.pytree",))
+_PURE_IN_STATEFUL = frozenset(("weft.runtime.listing", "weft.runtime.pytree"))
 # Of these modules, what is asked for by name: files, memory that holds anything, addresses, texts
 # that are run, and what tells where it is called from.
 _STATEFUL_NAMES = {
@@ -54,6 +54,7 @@ _STATEFUL_NAMES = {
         )
     ),
     "typing": frozenset(("get_type_hints",)),
+    "weft.runtime.listing": frozenset(("live_arrays",)),
     "weft": frozenset(("clear_caches", "live_arrays", "print_environment_info")),
 }
 _HEAP_TYPE = 1 << 9

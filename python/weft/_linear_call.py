@@ -1,7 +1,7 @@
 """linear_call: a linear function with a transpose that the user writes."""
 
-from weft._api import eval_shape
 from weft._recording import check_callable
+from weft._stages.program import eval_shape
 from weft._types.avals import ShapedArray, typeof
 from weft.dtypes import float0
 from weft.errors import DTypeError, ShapeError, TreeStructureError

@@ -7,6 +7,7 @@ from weft.errors import AttributeValueError, MissingMeshError, ShardingError
 from weft.sharding import (
     NamedSharding,
     PartitionSpec,
+    make_mesh,
     mesh_of_specs,
     mesh_set,
     set_mesh,
@@ -16,7 +17,7 @@ from weft.tree_util import tree_broadcast, tree_leaves, tree_map
 
 P = PartitionSpec
 
-__all__ = ["NamedSharding", "P", "set_mesh", "use_mesh"]
+__all__ = ["NamedSharding", "P", "make_mesh", "set_mesh", "use_mesh"]
 
 _shardings = {}  # (of the core, dimensions) -> as users see it
 _splits = {}

@@ -3,7 +3,6 @@
 import operator
 
 from weft import _core
-from weft._api import local_devices, process_count
 from weft._jit import jit
 from weft._recording import check_callable, check_leaves, function_name, leaf_paths
 from weft._shard_map import Call
@@ -18,6 +17,7 @@ from weft.errors import (
     TreeStructureError,
 )
 from weft.lax._shape import expand_dims, squeeze
+from weft.runtime.listing import local_devices, process_count
 from weft.runtime.pytree import registry
 from weft.sharding import Mesh, PartitionSpec
 from weft.tree_util import tree_broadcast, tree_leaves, tree_map

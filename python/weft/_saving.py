@@ -397,7 +397,7 @@ def _check_paths(target, saved, path):
 
 
 def _restored(path, record, wish, place):
-    from weft._api import make_array_from_callback
+    from weft._assembly import make_array_from_callback
     from weft.sharding import SingleDeviceSharding
 
     kind = record["kind"]

@@ -19,7 +19,8 @@ _NOTE = "weft's own frames are left out; WEFT_TRACEBACK_FILTERING=off shows them
 # Modules whose functions are made of operations that their users do not see. Transforms, and those
 # who define operations, speak of operations themselves.
 _COMPOSED = re.compile(
-    r"weft\.(?!_(?!api)|extend|interpreters|compiler|config|debug|dtypes|errors|tree)"
+    r"weft\.(?!_(?!assembly|stages\.program|transfer)|extend|interpreters|compiler|config|debug"
+    r"|dtypes|errors|tree)"
 )
 _HELPER = re.compile(r"\bof '_\w+'")
 _OPERATION = re.compile(r"\[[\w-]+\] ")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from weft._api import ensure_compile_time_eval
 from weft._core import Tracer
 from weft._surface import public as _public
+from weft._tracing.known_values import ensure_compile_time_eval
 from weft._types.avals import AbstractValue, ShapedArray, typeof as get_aval
 from weft.extend.core import (
     ClosedJaxpr,

@@ -181,7 +181,7 @@ def device_memory_profile(backend=None):
     Args:
       backend: the platform; None for the default one.
     """
-    from weft._api import devices
+    from weft.runtime.listing import devices
 
     return devices(backend)[0].client.heap_profile()
 

@@ -13,6 +13,7 @@ from typing import Any as _Any
 import numpy as np
 
 from weft import _core
+from weft._arguments import static_int as _static_int
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft._user_context import UserContext as _UserContext
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
@@ -289,6 +290,42 @@ class Mesh(_Axes, contextlib.ContextDecorator):
 
     def __deepcopy__(self, memo):
         return self
+
+
+def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
+    """A mesh of the first devices there are.
+
+    Args:
+      axis_shapes, axis_names: sizes and names of the axes, tuples of one length.
+      axis_types: a weft.sharding.AxisType per axis; None is Auto for all.
+      devices: those to take them from; None is `weft.devices()`.
+
+    Raises ValueError for more positions than devices.
+
+    Examples:
+      >>> mesh = weft.make_mesh((1,), ("rows",))
+      >>> mesh.shape
+      OrderedDict([('rows', 1)])
+    """
+    if not isinstance(axis_shapes, Iterable) or isinstance(axis_shapes, str):
+        raise ArgumentTypeError(f"make_mesh expected a tuple of sizes; got {axis_shapes!r}")
+    sizes = tuple(_static_int(n, "make_mesh", "each of axis_shapes") for n in axis_shapes)
+    if min(sizes, default=1) < 1:
+        raise ShardingError(f"make_mesh expected axis_shapes of at least 1; got {sizes}")
+    if devices is None:
+        from weft.runtime.devices import devices as present
+
+        devices = present()
+    found = list(devices)
+    count = math.prod(sizes)
+    if count > len(found):
+        raise ShardingError(
+            f"make_mesh expected axis_shapes of at most the {len(found)} devices; got {sizes}, "
+            f"which are {count}"
+        )
+    grid = np.empty(count, dtype=object)
+    grid[:] = found[:count]
+    return Mesh(grid.reshape(sizes), axis_names, axis_types)
 
 
 def _no_devices(self):

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from weft.cli import cache, lower, ops, report, run
-from weft.cli.about import add_paths, versions
+from weft.cli.about import add_paths
 from weft.cli.arguments import with_default_values
 from weft.cli.failures import describe
 from weft.config import config
+from weft.runtime.about import versions
 
 COMMANDS = (lower, run, report, ops, cache)
 EXAMPLES = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft._api import block_until_ready
+from weft._transfer import block_until_ready
 from weft.cli.arguments import ARGUMENTS_HELP, Call, add_arguments
 from weft.cli.failures import CliError
 from weft.cli.stages import Stages, add_stats, default

@@ -3,9 +3,9 @@
 from typing import Any
 
 from weft import _core
-from weft._api import make_jaxpr
 from weft._stages.compiled import Compiled
 from weft._stages.lowered import Lowered
+from weft._stages.program import make_jaxpr
 from weft._stages.traced import Traced
 from weft._types.avals import ShapedArray, typeof
 from weft.errors import ArgumentTypeError

@@ -16,13 +16,10 @@ import ml_dtypes
 import numpy as np
 
 from weft import _core
-from weft._api import (
-    device_put,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
+from weft._assembly import make_array_from_process_local_data, make_array_from_single_device_arrays
 from weft._placement import parts_of
 from weft._surface import open_to_users as _open_to_users, public as _public
+from weft._transfer import device_put
 from weft.errors import ProcessFailureError as ProcessFailureError
 from weft.runtime import preemption as _preemption, processes as _processes
 from weft.sharding import Mesh, NamedSharding, PartitionSpec

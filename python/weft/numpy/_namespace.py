@@ -4,10 +4,10 @@ import importlib
 
 import numpy as np
 
-from weft._api import devices
 from weft._surface import public_methods
 from weft.dtypes import canonicalize_dtype, default_float, default_int, isdtype
 from weft.errors import AttributeValueError
+from weft.runtime.listing import devices
 
 _NAMES = (
     "bool",

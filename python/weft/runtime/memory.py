@@ -3,6 +3,8 @@
 import ctypes
 import os
 
+from weft import _core
+
 # Parameters of glibc's mallopt.
 _M_MXFAST = 1
 _M_TRIM_THRESHOLD = -1
@@ -40,3 +42,20 @@ def give_back():
     trim = _function("malloc_trim")
     if trim is not None:
         trim(0)
+
+
+def clear_caches():
+    """Forgets every compiled program and what functions under `jit` have traced.
+
+    Memory of the host that is not in use goes back to the system.
+
+    Examples:
+      >>> double = weft.jit(lambda x: 2 * x)
+      >>> double(1.0).item()
+      2.0
+      >>> weft.clear_caches()
+      >>> double(1.0).item()
+      2.0
+    """
+    _core.clear_caches()
+    give_back()
