@@ -11,6 +11,7 @@ import numpy as np
 
 from weft import _core
 from weft._surface import public_function
+from weft._types.keys import keys as _keys
 from weft.dtypes import is_key
 from weft.errors import (
     ConcretizationTypeError,
@@ -139,15 +140,11 @@ def _index(self):
 
 def _words(keys):
     """The words of random keys along last axes."""
-    from weft.random._keys import unwrapped
-
-    return unwrapped(keys)
+    return _keys.words(keys)
 
 
 def _rebuild_keys(words, dtype):
-    from weft.random import wrap_key_data
-
-    return wrap_key_data(_rebuild(words, False), dtype=dtype)
+    return _keys.wrapped(_rebuild(words, False), dtype)
 
 
 def _rebuild(value, weak):
@@ -202,7 +199,7 @@ def _pointer(self):
 
 
 def _format_of(self):
-    from weft.experimental.layout import Format, Layout
+    from weft._sharding.layout import Format, Layout
 
     return Format(Layout._of_arrays(self.ndim), self.sharding)
 

@@ -6,6 +6,7 @@ from weft import _core
 from weft._arguments import static_shape
 from weft._placement import from_parts, map_placed, placement_of, sharding_of
 from weft._transfer import device_put
+from weft._types.keys import keys
 from weft.dtypes import is_key
 from weft.errors import ArgumentTypeError, ShardingError
 from weft.runtime import devices as _devices
@@ -227,12 +228,10 @@ def _joined(shape, sharding, parts, dtype, function):
             raise ShardingError(f"{function} expected parts of dtype {kind}; got {part.dtype}")
     if not is_key(kind):
         return from_parts(shape, kind, sharding._placement, parts)
-    from weft.random import key_data, wrap_key_data
-
-    words = [key_data(part) for part in parts]
+    words = [keys.words(part) for part in parts]
     shape = (*shape, *words[0].shape[len(shape) :])
     joined = from_parts(shape, words[0].dtype, sharding._placement, words)
-    return wrap_key_data(joined, dtype=kind)
+    return keys.wrapped(joined, kind)
 
 
 def _whole(shape, sharding, part, dtype, function):

@@ -13,6 +13,7 @@ from weft import _core
 from weft._recording import check_leaves, function_name
 from weft._tree_mismatch import structure_text
 from weft._types.avals import ShapedArray, typeof
+from weft._types.keys import keys
 from weft.dtypes import is_key, x64_enabled
 from weft.errors import CallbackError, DTypeError, NotImplementedRuleError
 from weft.runtime.callback import (
@@ -277,9 +278,7 @@ def _on_host(x):
     """An array as functions on the host get it."""
     if not is_key(_core.typeof(x)[1]):
         return x
-    from weft.random import key_data
-
-    return key_data(x)
+    return keys.words(x)
 
 
 def _recorded(op, leaves, avals, **attrs):

@@ -90,9 +90,3 @@ def summary(x):
             place = ", ".join(map(str, np.argwhere(bad)[0]))
             parts.append(f"{name} at [{place}] ({bad.sum()} of {x.size})")
     return ", ".join(parts)
-
-
-def reject_check(checked, number, values):
-    from weft.experimental.checkify import Error
-
-    Error(checked, number, values).throw()

@@ -40,12 +40,6 @@ def _look_at_made(*details):
     look_at_made(*details)
 
 
-def _reject_check(*details):
-    from weft._checks import reject_check
-
-    reject_check(*details)
-
-
 def _resolve_shardings(*args):
     from weft._placement import resolve
 
@@ -58,11 +52,17 @@ def _in_parallel(*args):
     in_parallel(*args)
 
 
+def _notice(kind, *details):
+    from weft import _notices  # nothing that a program should load unless it is told something
+
+    getattr(_notices, kind)(*details)
+
+
 _core.install(
+    notice=_notice,
     in_parallel=_in_parallel,
     resolve_shardings=_resolve_shardings,
     reject_value=_reject_value,
-    reject_check=_reject_check,
     look_at_made=_look_at_made,
     flatten=registry.flatten,
     flatten_one_level=registry.flatten_one_level,

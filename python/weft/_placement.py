@@ -58,7 +58,7 @@ def placement_of(place, function, shape=None, mesh_of=mesh_of_specs):
     Raises ValueError for what is none of these and for a spec of more entries than `shape` has,
     MissingMeshError for a spec where no mesh is set.
     """
-    from weft.experimental.layout import Format
+    from weft._sharding.layout import Format
     from weft.runtime import devices
 
     if isinstance(place, Format):

@@ -132,12 +132,6 @@ def _leave(error, function):
     leave(error, function)
 
 
-def _stand_ins(error, function, arguments):
-    from weft._foreign import stand_ins
-
-    return stand_ins(error, function, arguments)
-
-
 def _is_own_class(value):
     return (
         isinstance(value, type)
@@ -179,5 +173,5 @@ def open_to_users(name):
                 present[each] = _opened(present[each])
 
 
-_core.install(leave=_leave, stand_ins=_stand_ins)
+_core.install(leave=_leave)
 sys.meta_path.append(_AbsentModules)

@@ -9,6 +9,7 @@ from weft._recording import check_callable, function_name, name_argument
 from weft._settings import SETTINGS
 from weft._surface import named_after, public_function
 from weft._tree_mismatch import LEAF, explain_mismatch
+from weft._types.keys import keys
 from weft._user_context import UserContext
 from weft.errors import ArgumentTypeError, ShapeError, TreeStructureError
 from weft.runtime.pytree import registry
@@ -158,9 +159,7 @@ def vmap(
 
         lane = fun
         if SETTINGS["weft_debug_key_reuse"].core.get():
-            from weft.random import _reuse
-
-            lane = _reuse.of_lanes(fun, args, kwargs)
+            lane = keys.lanes(fun, args, kwargs)
         axes = in_axes, out_axes, axis_size, named, "\n".join(spread)
         return _core.vmap(lane, name, args, kwargs, *axes, where, checks_lanes.value)
 

@@ -9,7 +9,6 @@ import os
 import threading
 from contextlib import ContextDecorator, contextmanager
 
-from weft import _core
 from weft._settings import BARE as _BARE, SETTINGS as _SETTINGS
 from weft._surface import public as _public
 
@@ -215,15 +214,6 @@ def _checked(name, value):
 
 _overrides = threading.local()  # one stack of values per setting
 config = Config()
-
-
-def _notice(kind, *details):
-    from weft import _notices  # nothing that a program should load unless it is told something
-
-    getattr(_notices, kind)(*details)
-
-
-_core.install(notice=_notice)
 
 
 class _Override(ContextDecorator):

@@ -171,6 +171,12 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
     return dtype if x64_enabled() else _NARROW.get(dtype, dtype)
 
 
+def tangent_dtype(dtype):
+    """The dtype of tangents of values of a dtype: its own, or float0 if that has no derivative."""
+    dtype = as_dtype(dtype)
+    return dtype if is_inexact(dtype) else float0
+
+
 def requested_dtype(dtype: Any, function: str) -> np.dtype[Any]:
     """The canonical form of a dtype that the user passed to `function`.
 

@@ -7,7 +7,6 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 
 from weft import _core
 from weft._surface import public as _public
-from weft.runtime.errors import JaxRuntimeError as JaxRuntimeError
 
 __all__ = [
     "ArgumentTypeError",
@@ -27,7 +26,7 @@ __all__ = [
     "InvalidValueError",
     "JAXIndexError",
     "JAXTypeError",
-    "JaxRuntimeError",
+    "JaxRuntimeError",  # noqa: F822
     "KeyReuseError",
     "MissingMeshError",
     "NonConcreteBooleanIndexError",
@@ -52,7 +51,9 @@ __all__ = [
     "UnexpectedTracerError",
     "WeftError",
 ]
-__getattr__, __dir__ = _public(__name__, __all__)
+__getattr__, __dir__ = _public(
+    __name__, __all__, later={"weft.runtime.errors": ("JaxRuntimeError",)}
+)
 
 
 _AT = "\n  at "

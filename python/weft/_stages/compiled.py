@@ -110,7 +110,7 @@ class Compiled(Stage):
 
     def _formats(self, avals, placed):
         from weft._placement import sharding_of
-        from weft.experimental.layout import Format, Layout
+        from weft._sharding.layout import Format, Layout
 
         return [
             Format(Layout._of_arrays(len(aval[0])), sharding_of(place))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import _core
-from weft.dtypes import as_dtype, canonicalize_dtype
+from weft.dtypes import as_dtype, canonicalize_dtype, tangent_dtype
 from weft.errors import ArgumentTypeError, AttributeValueError, ShardingError
 from weft.memory import Space
 
@@ -104,7 +104,7 @@ class ShapeDtypeStruct:
 
     @property
     def format(self):
-        from weft.experimental.layout import Format
+        from weft._sharding.layout import Format
 
         return Format(getattr(self._place, "layout", None), self.sharding)
 
@@ -143,7 +143,7 @@ def _checked_place(sharding, shape):
     Raises for a layout that a compiler chooses, a spec where no mesh is set, and more axes than a
     shape has.
     """
-    from weft.experimental.layout import Format, Layout
+    from weft._sharding.layout import Format, Layout
     from weft.sharding import PartitionSpec, get_abstract_mesh
 
     if isinstance(sharding, Format):
@@ -224,9 +224,7 @@ class ShapedArray(ShapeDtypeStruct):
 
     def to_tangent_aval(self):
         """The type of tangents: the same for floats and complex numbers, float0 for others."""
-        from weft.extend.core import primal_dtype_to_tangent_dtype
-
-        return self.update(dtype=primal_dtype_to_tangent_dtype(self.dtype))
+        return self.update(dtype=tangent_dtype(self.dtype))
 
     to_ct_aval = at_least_vspace = to_tangent_aval
 

@@ -1,5 +1,6 @@
 """Names that other frameworks of this kind keep under `experimental`."""
 
+from weft import _core
 from weft._callback import io_callback
 from weft._surface import public as _public
 
@@ -44,3 +45,14 @@ __getattr__, __dir__ = _public(
         "weft.experimental.xla_metadata": (),
     },
 )
+
+
+def _reject_check(*found):
+    from weft.experimental.checkify import (
+        Error,  # nothing that a program without errors should load
+    )
+
+    Error(*found).throw()
+
+
+_core.install(reject_check=_reject_check)

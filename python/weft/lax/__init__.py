@@ -7,6 +7,7 @@ programs, but for `bitwise_not`, `bitwise_and`, `bitwise_or` and `bitwise_xor`.
 from typing import Any
 
 from weft._surface import public as _public
+from weft._types.primitives import primitive_named as _primitive_named
 from weft.lax import linalg
 from weft.lax._associative import associative_scan
 from weft.lax._barrier import after_all, create_token, dce_sink, optimization_barrier, stage
@@ -457,11 +458,7 @@ _PRIMITIVES = {"linear_solve_p": "custom_linear_solve_p"}
 
 def _primitive(name: str):
     """lax.add_p: the primitive of an operation."""
-    if not name.endswith("_p"):
-        return None
-    from weft.extend.core import primitives
-
-    return getattr(primitives, _PRIMITIVES.get(name, name), None)
+    return _primitive_named(_PRIMITIVES.get(name, name))
 
 
 __getattr__, __dir__ = _public(__name__, __all__, _primitive)

@@ -10,6 +10,7 @@ import enum
 from weft import _core
 from weft._arguments import ndim_of, shape_of, static_int, static_ints
 from weft._surface import public as _public
+from weft._types.primitives import primitive_named
 from weft.dtypes import dtype_of, is_complex, is_float
 from weft.errors import AttributeValueError, DTypeError, NotImplementedRuleError, ShapeError
 from weft.lax._creation import full_like
@@ -42,16 +43,7 @@ __all__ = [
 ]
 
 
-def _primitive(name):
-    """linalg.cholesky_p: the primitive of an operation."""
-    if not name.endswith("_p"):
-        return None
-    from weft.extend.core import primitives
-
-    return getattr(primitives, name, None)
-
-
-__getattr__, __dir__ = _public(__name__, __all__, _primitive)
+__getattr__, __dir__ = _public(__name__, __all__, primitive_named)  # linalg.cholesky_p
 
 
 class EigImplementation(enum.Enum):

@@ -14,6 +14,7 @@ import numpy as np
 from weft import _core
 from weft._arguments import shape_of, static_shape
 from weft._jit import composite
+from weft._types.keys import keys as _known
 from weft._warnings import warn
 from weft.dtypes import (
     canonicalize_dtype,
@@ -431,3 +432,13 @@ def random_bits(key, shape, dtype):
     """`bits`, for use in composites."""
     impl, words, _ = _parts(key)
     return impl.random_bits(words, 8 * dtype.itemsize, shape)
+
+
+def _lanes(fun, args, kwargs):
+    from weft.random import _reuse
+
+    return _reuse.of_lanes(fun, args, kwargs)
+
+
+_known.words, _known.lanes = unwrapped, _lanes
+_known.wrapped = lambda words, dtype: wrap_key_data(words, dtype=dtype)

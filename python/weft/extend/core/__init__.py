@@ -9,7 +9,7 @@ from weft._core import (
 )
 from weft._surface import public as _public
 from weft._types.avals import SourceInfo
-from weft.extend._jaxpr import eval_jaxpr, jaxpr_as_fun
+from weft.compiler._jaxprs import eval_jaxpr, jaxpr_as_fun
 from weft.extend._primitive import Primitive
 from weft.extend.core import primitives
 from weft.extend.core._values import (

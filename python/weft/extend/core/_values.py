@@ -4,7 +4,7 @@ import numpy as np
 
 from weft import _core
 from weft._types.avals import ShapedArray
-from weft.dtypes import SUPPORTED, as_dtype, float0, is_inexact
+from weft.dtypes import SUPPORTED, tangent_dtype
 from weft.errors import ConcretizationTypeError
 
 no_effects = frozenset()
@@ -46,8 +46,7 @@ def get_opaque_trace_state(*args, convention="nnx"):
 
 def primal_dtype_to_tangent_dtype(primal_dtype):
     """The dtype of tangents of values of a dtype: its own, or float0 if that has no derivative."""
-    dtype = as_dtype(primal_dtype)
-    return dtype if is_inexact(dtype) else float0
+    return tangent_dtype(primal_dtype)
 
 
 def mapped_aval(size, axis, aval):

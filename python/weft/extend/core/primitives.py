@@ -3,22 +3,13 @@
 `-` in an op's name is written `_`: scatter_add_p.
 """
 
-from weft import _core
 from weft._surface import public as _public
-
-
-def _names():
-    return sorted(name.replace("-", "_") + "_p" for name in _core.op_names())
+from weft._types.primitives import primitive_named, primitive_names
 
 
 def _find(name):
-    if name == "__all__":  # made when asked for, as ops of users come later
-        return _names()
-    if name.endswith("_p"):
-        for op in (name[:-2], name[:-2].replace("_", "-")):
-            if op in _core.op_names():
-                return _core.primitive(op)
-    return None
+    # `__all__` is made when asked for, as ops of users come later.
+    return primitive_names() if name == "__all__" else primitive_named(name)
 
 
-__getattr__, __dir__ = _public(__name__, (), _find)[0], _names
+__getattr__, __dir__ = _public(__name__, (), _find)[0], primitive_names
