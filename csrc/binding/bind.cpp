@@ -47,30 +47,6 @@ bool promotes_strictly(PromotionType a, PromotionType b) {
   return rank(a.dtype) <= rank(b.dtype);
 }
 
-// Says so where a user's operation aligns operands of different ranks, if the user wants to know.
-void check_ranks(std::span<const Operand> xs, std::string_view op) {
-  uint64_t mode = kRankPromotion.of(settings());
-  if (mode == 0) return;
-  size_t rank = 0;
-  bool alike = true;
-  for (const Operand& x : xs) {
-    size_t own = x.type->shape().size();
-    alike &= own == 0 || rank == 0 || own == rank;
-    rank = std::max(rank, own);
-  }
-  if (alike || !runs_users_code()) return;
-  constexpr uint64_t kWarn = 1;
-  std::string what = cat("[", op, "] ", mode == kWarn ? "aligns" : "expected",
-                         mode == kWarn ? " operands of different ranks: "
-                                       : " operands of one rank, or without axes; got ",
-                         types_text(xs), " (weft_numpy_rank_promotion)");
-  if (mode == kWarn) {
-    notice("warn", {to_text(what)});
-  } else {
-    raise_error("ShapeError", what, "\n  Reshape one of them, as with x[None, :].");
-  }
-}
-
 // The value converted to `dtype` (kBool: by comparison with zero).
 Value converted(TraceContext& c, const Operand& x, DType dtype, Promotion promotion) {
   if (promotion == Promotion::kBool && x.type->dtype() != DType::kBool && !is_python_int(x)) {
@@ -193,6 +169,31 @@ static PromotionType promoted(std::span<const Operand> xs, Promotion policy, std
 
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op) {
   return promoted(xs, policy, op, [] { return works_for_user(); });
+}
+
+void check_ranks(std::span<const Operand> xs, std::string_view op, bool (*is_users)(),
+                 std::span<const int64_t> cores) {
+  uint64_t mode = kRankPromotion.of(settings());
+  if (mode == 0) return;
+  std::optional<int64_t> rank;
+  bool alike = true;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].type->rank() == 0) continue;
+    int64_t own = static_cast<int64_t>(xs[i].type->rank()) - (cores.empty() ? 0 : cores[i]);
+    alike &= own == rank.value_or(own);
+    rank = own;
+  }
+  if (alike || !is_users()) return;
+  constexpr uint64_t kWarn = 1;
+  std::string what = cat("[", op, "] ", mode == kWarn ? "aligns" : "expected",
+                         mode == kWarn ? " operands of different ranks: "
+                                       : " operands of one rank, or without axes; got ",
+                         types_text(xs), " (weft_numpy_rank_promotion)");
+  if (mode == kWarn) {
+    notice("warn", {to_text(what)});
+  } else {
+    raise_error("ShapeError", what, "\n  Reshape one of them, as with x[None, :].");
+  }
 }
 
 Dims common_shape(std::span<const Operand> xs, std::string_view op) {
@@ -320,7 +321,7 @@ static void check_python_ints(const Elementwise& f, std::span<const Operand> xs,
 
 Ref elementwise(const Elementwise& f, std::span<const Operand> xs, const AttrsRef& attrs) {
   PromotionType common = promoted(xs, f.promotion, f.op->name, runs_users_code);
-  if (f.promotion != Promotion::kLax && xs.size() > 1) check_ranks(xs, f.op->name);
+  if (f.promotion != Promotion::kLax && xs.size() > 1) check_ranks(xs, f.op->name, runs_users_code);
   if (f.promotion == Promotion::kNumpy && xs.size() == 2 && is_integer(common.dtype))
     if (Ref answer = compare_beyond(*f.op, xs, common.dtype)) return answer;
   check_python_ints(f, xs, common.dtype);

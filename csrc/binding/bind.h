@@ -52,6 +52,10 @@ Ref handed_on(PyObject* x);
 Ref broadcast_to(const Operand& x, const Dims& shape);
 // The common dtype of the operands under a policy.
 PromotionType common_dtype(std::span<const Operand> xs, Promotion policy, std::string_view op);
+// Says so where operands of different ranks are aligned, if the user wants to know and `is_users`
+// holds. So many of the last axes of each as `cores` says are not aligned (empty: all are).
+void check_ranks(std::span<const Operand> xs, std::string_view op, bool (*is_users)(),
+                 std::span<const int64_t> cores = {});
 // The common shape under NumPy's rules; throws kShape.
 Dims common_shape(std::span<const Operand> xs, std::string_view op);
 

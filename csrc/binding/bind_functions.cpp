@@ -238,6 +238,28 @@ PyObject* promote_dtypes_inexact(PyObject*, PyObject* const* args, Py_ssize_t n)
   return promote_list(args, n, Promotion::kInexact, "promote_dtypes_inexact");
 }
 
+// check_ranks(function, operands, cores=()), of a public function that aligns their axes but for
+// the last ones, as many as `cores` says of each.
+PyObject* check_ranks_function(PyObject*, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    PyObject *function, *operands, *cores = nullptr;
+    if (!PyArg_ParseTuple(args, "UO!|O!", &function, &PyTuple_Type, &operands, &PyTuple_Type,
+                          &cores))
+      throw PythonError{};
+    Py_ssize_t n = PyTuple_GET_SIZE(operands);
+    if (cores && PyTuple_GET_SIZE(cores) != n)
+      raise_error("OperandError", "check_ranks expected a number for each operand");
+    std::vector<Operand> xs;
+    std::vector<int64_t> numbers;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      xs.push_back(classify_operand(PyTuple_GET_ITEM(operands, i), readable(function)));
+      if (cores) numbers.push_back(to_int(PyTuple_GET_ITEM(cores, i)));
+    }
+    check_ranks(xs, readable(function), [] { return works_for_user(); }, numbers);
+    return Py_NewRef(Py_None);
+  });
+}
+
 // How arrays of different shapes that are broadcast to one are split over explicit axes, if it is
 // in one way along each dimension; else null.
 ShardingRef joint_split(std::span<const Operand> xs, const Dims& shape) {
@@ -372,6 +394,9 @@ PyMethodDef functions[] = {
     {"promote_dtypes_inexact",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(promote_dtypes_inexact)),
      METH_FASTCALL, "The arguments converted to their common float or complex dtype, a list."},
+    {"check_ranks", check_ranks_function, METH_VARARGS,
+     "check_ranks(function, operands, cores=()): says so where a user does not want the ranks of "
+     "the operands to differ."},
     {"broadcast_arrays",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(broadcast_arrays)), METH_FASTCALL,
      "The arguments broadcast to their common shape, a list."},

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "arrays/array.h"
+#include "binding/bind.h"
 #include "conversions/location.h"
 #include "conversions/public_function.h"
 #include "jit/call.h"
@@ -216,6 +217,12 @@ bool has_wide_int(const JitState& s, const Call& call) {
   return s.library && std::ranges::any_of(call.operands, is_beyond);
 }
 
+// That of the public function which a private one does the work of.
+std::string_view public_name(const JitState& s) {
+  std::string_view name = s.name;
+  return name.substr(std::min(name.find_first_not_of('_'), name.size()));
+}
+
 PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guard([&]() -> PyObject* {
     const JitState& s = *as_jit(self)->state;
@@ -226,6 +233,7 @@ PyObject* call_jit(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
     if (s.library && jit_disabled() && !is_on(kKeyReuse)) whole.emplace(kDisableJit.mask());
     if (jit_disabled()) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     Call call = prepare(s, {args, PyVectorcall_NARGS(nargsf), kwnames}, false);
+    if (s.broadcasts) check_ranks(call.operands, public_name(s), [] { return true; });
     if (has_wide_int(s, call)) return PyObject_Vectorcall(s.function.get(), args, nargsf, kwnames);
     EntryRef entry = find_or_trace(s, call);
     return call_entry(s, *entry, call).release();
@@ -289,6 +297,7 @@ void read_options(JitState& s) {
   s.keep_unused = given.flag("keep_unused");
   s.library = given.flag("library");
   s.exact_ints = given.flag("exact_ints");
+  s.broadcasts = given.flag("broadcasts");
   int64_t device = to_int(given.object("device").get());
   if (device >= 0) check_device(device);
   if (device >= 0) s.at = device_table()[static_cast<size_t>(device)].sharding;

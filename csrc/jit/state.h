@@ -22,6 +22,8 @@ struct JitState {
   bool library = false;  // composite(): ops carry the caller's location
   // Of a composite(): Python ints beside integers of a dtype that does not hold them do not wrap.
   bool exact_ints = false;
+  // Of a composite(): its arguments are aligned as NumPy does, which users may forbid.
+  bool broadcasts = false;
   bool keep_unused = false;
   ShardingRef at = nullptr;         // to run on; null: where the arguments are
   Ref in_shardings, out_shardings;  // trees of shardings; unset: none was given

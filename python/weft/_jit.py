@@ -283,12 +283,24 @@ def jit(
 
 
 @overload
-def composite(fun: _F, *, static_argnames: Any = (), exact_ints: bool = False) -> _F: ...
+def composite(
+    fun: _F, *, static_argnames: Any = (), exact_ints: bool = False, broadcasts: bool = False
+) -> _F: ...
 @overload
 def composite(
-    fun: None = None, *, static_argnames: Any = (), exact_ints: bool = False
+    fun: None = None,
+    *,
+    static_argnames: Any = (),
+    exact_ints: bool = False,
+    broadcasts: bool = False,
 ) -> Callable[[_F], _F]: ...
-def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = False) -> Any:
+def composite(
+    fun: Any = None,
+    *,
+    static_argnames: Any = (),
+    exact_ints: bool = False,
+    broadcasts: bool = False,
+) -> Any:
     """Decorator for library functions made of several operations.
 
     Eagerly such a function is one cached compiled program; within a trace its operations become
@@ -297,9 +309,14 @@ def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = 
     A Python integer that the default dtype does not hold is no argument of that program: the
     operations get it, and take it exactly beside arrays whose dtype holds it. With `exact_ints`
     they also get those that the dtype of another argument does not hold, which would wrap around.
+
+    `broadcasts` says that the function aligns the axes of its arguments: they are to have one rank,
+    or no axes, where a user who calls it wants that (`weft.numpy_rank_promotion`).
     """
     if fun is None:
-        return lambda f: composite(f, static_argnames=static_argnames, exact_ints=exact_ints)
+        return functools.partial(
+            composite, static_argnames=static_argnames, exact_ints=exact_ints, broadcasts=broadcasts
+        )
     return _make(
         fun,
         JitOptions(
@@ -310,6 +327,7 @@ def composite(fun: Any = None, *, static_argnames: Any = (), exact_ints: bool = 
             inline=True,
             library=True,
             exact_ints=exact_ints,
+            broadcasts=broadcasts,
         ),
     )
 

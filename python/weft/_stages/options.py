@@ -20,7 +20,8 @@ class JitOptions(NamedTuple):
     inline: bool = False
     keep_unused: bool = False
     library: bool = False  # composite()
-    exact_ints: bool = False  # of a composite()
+    exact_ints: bool = False  # of a composite(), as is the next
+    broadcasts: bool = False
     device: int = -1  # its number; -1 for none
     compiler_options: tuple | None = None  # see options_of_compiler
     in_shardings: Any = None

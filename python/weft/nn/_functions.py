@@ -81,7 +81,7 @@ def relu6(x):
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(limited))
 
 
-@composite
+@composite(broadcasts=True)
 def leaky_relu(x, negative_slope=1e-2):
     """x where it is not negative, else negative_slope * x.
 
@@ -93,7 +93,7 @@ def leaky_relu(x, negative_slope=1e-2):
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
-@composite
+@composite(broadcasts=True)
 def elu(x, alpha=1.0):
     """x where it is positive, else alpha * (exp(x) - 1).
 
@@ -106,7 +106,7 @@ def elu(x, alpha=1.0):
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
-@composite
+@composite(broadcasts=True)
 def celu(x, alpha=1.0):
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), elementwise.
 
@@ -187,7 +187,7 @@ def sparse_sigmoid(x):
     return 0.5 * jnp.clip(_core.asarray(x) + 1.0, 0.0, 2.0)
 
 
-@composite
+@composite(broadcasts=True)
 def squareplus(x, b=4):
     """(x + sqrt(x**2 + b)) / 2 (Barron, 2021); `b` says how smooth it is.
 
@@ -433,6 +433,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       Array(8., dtype=float32)
     """
     _require_mask(where, "logsumexp")
+    if b is not None:
+        _core.check_ranks("logsumexp", (a, b))
     options = {"keepdims": bool(keepdims), "return_sign": bool(return_sign)}
     return _for_axes(_logsumexp, axis)(a, b, where, axis=_hashable(axis), **options)
 
@@ -576,6 +578,7 @@ def standardize(
             f"[standardize] expected algorithm 'fast' or 'stable'; got {algorithm!r}"
         )
     _require_mask(where, "standardize")
+    _core.check_ranks("standardize", (x, *(v for v in (mean, variance) if v is not None)))
     return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
 
 

@@ -230,6 +230,7 @@ def _covariances(function, m, y, rowvar, bias, ddof, fweights, aweights, dtype):
             )
     ddof = (0 if bias else 1) if ddof is None else ddof
     given = [x for x in (m, y) if x is not None]
+    _core.check_ranks(function, tuple(given))
     own = dtype_of(_core.promote_dtypes_inexact(*given)[0]) if dtype is None else dtype
     return own, _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=float(ddof), dtype=dtype)
 

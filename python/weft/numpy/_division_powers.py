@@ -20,7 +20,7 @@ def require_real(function, *xs):
             raise DTypeError(f"[{function}] expected real arrays; got dtype {dtype_of(x)}")
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def floor_divide(x1, x2, /):
     """x1 / x2 rounded down to an integer, in the promoted dtype. DTypeError for complex numbers.
 
@@ -36,7 +36,7 @@ def floor_divide(x1, x2, /):
     return _floor_quotient("floor_divide", *u.as_numbers(x1, x2))
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def remainder(x1, x2, /):
     """x1 - x2 * floor(x1 / x2): the remainder that has the sign of x2. Also called `mod`.
 
@@ -52,7 +52,7 @@ def remainder(x1, x2, /):
 mod = remainder
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def divmod(x1, x2, /):
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`.
 
@@ -64,7 +64,7 @@ def divmod(x1, x2, /):
     return _floor_quotient("divmod", x1, x2), _floor_remainder("divmod", x1, x2)
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def fmod(x1, x2, /):
     """The remainder of x1 / x2 that has the sign of x1; 0 for an integer divided by zero.
 
@@ -147,7 +147,7 @@ def power(x1, x2, /):
     exponent = _known_integer(x2)
     if exponent is not None and -(2**31) < exponent < 2**31:
         return _integer_power(x1, exponent)
-    _core.result_type(x1, x2)  # strict promotion forbids some
+    _check_promotion("power", x1, x2)
     base, exponent = dtype_of(x1), dtype_of(x2)
     if not (is_inexact(base) or is_inexact(exponent)):
         return _integer_array_power(x1, x2)
@@ -159,6 +159,11 @@ def power(x1, x2, /):
 
 
 pow = power
+
+
+def _check_promotion(function, x, y):
+    _core.result_type(x, y)  # strict promotion forbids some
+    _core.check_ranks(function, (x, y))
 
 
 def _known_integer(x):
@@ -216,7 +221,7 @@ def float_power(x, y, /):
       >>> wnp.float_power(wnp.array([2, 4]), -1)
       Array([0.5 , 0.25], dtype=float32)
     """
-    _core.result_type(x, y)  # strict promotion forbids some
+    _check_promotion("float_power", x, y)
     return _pow(x, y)
 
 
@@ -296,7 +301,7 @@ def _scaled_log(x, scale, factor):
     return strong(_core.bind("complex", *parts))
 
 
-@composite
+@composite(broadcasts=True)
 def logaddexp(x1, x2, /):
     """log(exp(x1) + exp(x2)), computed without overflow; of complex numbers the principal value,
     NaN where the greater one is infinite.
@@ -308,7 +313,7 @@ def logaddexp(x1, x2, /):
     return _log_of_sum(x1, x2, u.exp, u.log1p, math.pi)
 
 
-@composite
+@composite(broadcasts=True)
 def logaddexp2(x1, x2, /):
     """log2(2**x1 + 2**x2), computed without overflow; of complex numbers the principal value.
 
@@ -344,7 +349,7 @@ def _log_of_sum(x1, x2, exp, log1p, half_turn):
     return choose(undefined, both, u.add(choose(first, x1, x2), tail))
 
 
-@composite
+@composite(broadcasts=True)
 def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2), computed without overflow; inf if either is infinite.
 
@@ -399,7 +404,7 @@ def sinc(x, /):
     return _strong_unless_number(choose(near, series, far))
 
 
-@composite
+@composite(broadcasts=True)
 def heaviside(x1, x2, /):
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN.
 
@@ -415,7 +420,7 @@ def heaviside(x1, x2, /):
     return _core.astype(step, x1.dtype, weak)
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def fmax(x1, x2):
     """The greater of x1 and x2, ignoring a NaN if the other is a number.
 
@@ -427,7 +432,7 @@ def fmax(x1, x2):
     return choose(u.logical_or(u.greater(x1, x2), u.isnan(x2)), x1, x2)
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def fmin(x1, x2):
     """The smaller of x1 and x2, ignoring a NaN if the other is a number.
 

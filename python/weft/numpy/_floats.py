@@ -299,7 +299,7 @@ def _signbit(x):
     return u.less(_bits(x), 0)
 
 
-@composite
+@composite(broadcasts=True)
 def copysign(x1, x2, /):
     """abs(x1) with the sign of x2, as a float.
 
@@ -348,7 +348,7 @@ def frexp(x, /):
     return choose(special, x, mantissa), exponent
 
 
-@composite
+@composite(broadcasts=True)
 def ldexp(x1, x2, /):
     """x1 * 2**x2, for an array of integers x2, as a float.
 

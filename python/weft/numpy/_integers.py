@@ -27,7 +27,7 @@ def _integers(function, x1, x2):
     return _core.broadcast_arrays(*(x if weak else strong(x) for x in (x1, x2)))
 
 
-@composite
+@composite(broadcasts=True)
 def gcd(x1, x2):
     """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x).
 
@@ -56,7 +56,7 @@ def _gcd(x1, x2):
     return _core.astype(result, dtype, weak)
 
 
-@composite
+@composite(broadcasts=True)
 def lcm(x1, x2):
     """Least common multiples of integers, not negative; lcm(0, x) is 0."""
     x1, x2 = _integers("lcm", x1, x2)

@@ -145,6 +145,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 def matvec(x1, x2, /):
     """Products of matrices `(..., m, n)` and vectors `(..., n)`: vectors `(..., m)`."""
     _require_axes("matvec", x1, x2, least=(2, 1))
+    _core.check_ranks("matvec", (x1, x2), (2, 1))
     batch = max(ndim_of(x1) - 2, ndim_of(x2) - 1)
     lhs = (*_batch(ndim_of(x1) - 2), "m", "n")
     return product("matvec", x1, lhs, x2, (*_batch(ndim_of(x2) - 1), "n"), (*_batch(batch), "m"))
@@ -154,6 +155,7 @@ def matvec(x1, x2, /):
 def vecmat(x1, x2, /):
     """Products of conjugated vectors `(..., m)` and matrices `(..., m, n)`: vectors `(..., n)`."""
     _require_axes("vecmat", x1, x2, least=(1, 2))
+    _core.check_ranks("vecmat", (x1, x2), (1, 2))
     batch = max(ndim_of(x1) - 1, ndim_of(x2) - 2)
     rhs = (*_batch(ndim_of(x2) - 2), "m", "n")
     lhs = (*_batch(ndim_of(x1) - 1), "m")
@@ -169,6 +171,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     `precision` and `preferred_element_type` are those of `tensordot`.
     """
     options = _options("vecdot", precision, preferred_element_type)
+    _core.check_ranks("vecdot", (x1, x2))
     operands = [moveaxis(x, axis, -1) for x in (u.conj(x1), x2)]
     labels = [(*_batch(ndim_of(x) - 1), "n") for x in operands]
     out = _batch(max(map(ndim_of, operands)) - 1)

@@ -95,7 +95,7 @@ def _spacing(start, stop, *, intervals, dtype):
     return u.divide(u.subtract(_core.astype(stop, dtype), _core.astype(start, dtype)), intervals)
 
 
-@composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"))
+@composite(static_argnames=("num", "endpoint", "computed", "dtype", "axis"), broadcasts=True)
 def _linspace(start, stop, *, num, endpoint, computed, dtype, axis):
     start, stop = _core.broadcast_arrays(
         _core.astype(start, computed), _core.astype(stop, computed)
@@ -121,6 +121,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     `endpoint`, `dtype` and `axis` are those of `linspace`.
     """
     dtype = _requested_or_inexact("logspace", start, stop, dtype)
+    _core.check_ranks("logspace", (start, stop, base))
     exponents = linspace(start, stop, num, endpoint, dtype=to_inexact_dtype(dtype), axis=axis)
     return _core.astype(power(base, exponents), dtype)
 
@@ -135,7 +136,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return _geomspace(start, stop, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
 
 
-@composite(static_argnames=("num", "endpoint", "dtype", "axis"))
+@composite(static_argnames=("num", "endpoint", "dtype", "axis"), broadcasts=True)
 def _geomspace(start, stop, *, num, endpoint, dtype, axis):
     computed = to_inexact_dtype(dtype)
     start, stop = _core.broadcast_arrays(

@@ -102,7 +102,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     return _ravel_multi_index(indices, dims=dims, mode=mode, order=order, dtype=dtype)
 
 
-@composite(static_argnames=("dims", "mode", "order", "dtype"))
+@composite(static_argnames=("dims", "mode", "order", "dtype"), broadcasts=True)
 def _ravel_multi_index(indices, *, dims, mode, order, dtype):
     pairs = list(zip(indices, dims, strict=True))
     result, stride = dtype.type(0), 1

@@ -99,18 +99,16 @@ def clip(arr=None, /, min=None, max=None):
         max = None
     if min is None and max is None:
         return _core.apart(arr)
-    # Strict promotion forbids some.
-    _core.result_type(*(x for x in (arr, min, max) if x is not None))
-    if min is None:
-        return u.minimum(max, arr)
-    if max is None:
-        return u.maximum(min, arr)
     return _clip(arr, min, max)
 
 
-@composite(exact_ints=True)
+@composite(exact_ints=True, broadcasts=True)
 def _clip(arr, min, max):
-    return u.minimum(max, u.maximum(min, arr))
+    # Strict promotion forbids some.
+    _core.result_type(*(x for x in (arr, min, max) if x is not None))
+    if min is not None:
+        arr = u.maximum(min, arr)
+    return arr if max is None else u.minimum(max, arr)
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -128,7 +126,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
-@composite(static_argnames=("equal_nan",))
+@composite(static_argnames=("equal_nan",), broadcasts=True)
 def _isclose(a, b, rtol, atol, *, equal_nan):
     if is_key(dtype_of(a)) and is_key(dtype_of(b)):
         return u.equal(a, b)
@@ -154,7 +152,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     return _allclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
-@composite(static_argnames=("equal_nan",))
+@composite(static_argnames=("equal_nan",), broadcasts=True)
 def _allclose(a, b, rtol, atol, *, equal_nan):
     return _all(_isclose(a, b, rtol, atol, equal_nan=equal_nan))
 

@@ -340,7 +340,7 @@ def as_numbers(x1, x2):
     return map(as_number, _core.promote_dtypes(x1, x2))
 
 
-@composite
+@composite(broadcasts=True)
 def left_shift(x, y, /):
     """x shifted left by y bits, for integers; bits that leave on the left are lost.
 
@@ -351,7 +351,7 @@ def left_shift(x, y, /):
     return _shift_left(*as_numbers(x, y))
 
 
-@composite
+@composite(broadcasts=True)
 def right_shift(x1, x2, /):
     """x1 shifted right by x2 bits; copies of the sign bit move in for signed dtypes, else zeros.
 

@@ -125,6 +125,7 @@ def _apply(call, values, parsed, signature):
             )
         loops.append(shape_of(x)[:split])
         _match(sizes, names, shape_of(x)[split:], "an argument")
+    _core.check_ranks("vectorize", tuple(values), tuple(map(len, inputs)))
     batch = common_shape(loops, "vectorize")
 
     @named_after(call)

@@ -4,6 +4,7 @@ Matrices lie in the last two axes of arrays; axes before these count matrices. I
 floats; decompositions are there for float32, float64, complex64 and complex128.
 """
 
+from weft import _core
 from weft._arguments import (
     ndim_of as _ndim_of,
     normalize_axis as _normalize_axis,
@@ -159,6 +160,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
 
     `precision` and `preferred_element_type` are those of `tensordot`.
     """
+    _core.check_ranks("vecdot", (x1, x2))
     return _linalg.vecdot(
         x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
     )

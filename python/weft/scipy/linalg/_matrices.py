@@ -262,7 +262,7 @@ def _leslie(f, s):
     return jnp.concatenate([f, below], -2)
 
 
-@composite
+@composite(broadcasts=True)
 def toeplitz(c, r=None):
     """The matrices that are constant along their diagonals.
 

@@ -56,7 +56,7 @@ def _xlogy_jvp(primals, tangents):
     return _xlogy(x, y), dx * jnp.log(y) + dy * (x / y)
 
 
-@composite
+@composite(broadcasts=True)
 def xlogy(x, y):
     """x log(y), and 0 where x is 0.
 
@@ -85,7 +85,7 @@ def _xlog1py_jvp(primals, tangents):
     return _xlog1py(x, y), dx * jnp.log1p(y) + dy * (x / (1 + y))
 
 
-@composite
+@composite(broadcasts=True)
 def xlog1py(x, y):
     """x log(1 + y), and 0 where x is 0.
 
@@ -161,7 +161,7 @@ def _rel_entr_jvp(primals, tangents):
     return _rel_entr(p, q), by_p * dp + by_q * dq
 
 
-@composite
+@composite(broadcasts=True)
 def rel_entr(p, q):
     """p log(p / q), 0 where p is 0 and q is not negative, infinite for other p, q <= 0.
 
@@ -178,7 +178,7 @@ def rel_entr(p, q):
     return _rel_entr(*_core.broadcast_arrays(*sample("rel_entr", p, q)))
 
 
-@composite
+@composite(broadcasts=True)
 def kl_div(p, q):
     """rel_entr(p, q) - p + q: the divergence of Kullback and Leibler, elementwise.
 
@@ -213,7 +213,7 @@ def _power_transform(logarithm, lmbda):
     return jnp.where(small, near, away)
 
 
-@composite
+@composite(broadcasts=True)
 def boxcox(x, lmbda):
     """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0: the transform of Box and Cox (1964).
 
@@ -231,7 +231,7 @@ def boxcox(x, lmbda):
     return _power_transform(jnp.log(x), lmbda)
 
 
-@composite
+@composite(broadcasts=True)
 def boxcox1p(x, lmbda):
     """boxcox(1 + x, lmbda), accurate for small x.
 

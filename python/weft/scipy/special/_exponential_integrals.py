@@ -81,7 +81,7 @@ def _expn_jvp(primals, tangents):
     return _expn(n, x), -jnp.where(whole, _expn(jnp.where(whole, n - 1, 0), x), of_zero) * dx
 
 
-@composite
+@composite(broadcasts=True)
 def expn(n, x):
     """The generalized exponential integral E_n(x) for integers n >= 0 and x >= 0, otherwise NaN.
 

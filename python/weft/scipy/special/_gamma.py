@@ -281,7 +281,7 @@ def _betaln_jvp(primals, tangents):
     return _betaln(a, b), -_digamma_step(a, b) * da - _digamma_step(b, a) * db
 
 
-@composite
+@composite(broadcasts=True)
 def betaln(a, b):
     """Logarithm of the absolute value of the beta function.
 
@@ -307,7 +307,7 @@ def _beta(a, b):
     return sign * jnp.exp(_betaln(a, b))
 
 
-@composite
+@composite(broadcasts=True)
 def beta(a, b):
     """The beta function, gamma(a) gamma(b) / gamma(a + b).
 
@@ -351,7 +351,7 @@ def _poch_jvp(primals, tangents):
     return value, value * (_digamma_step(z, m) * dz + top * dm)
 
 
-@composite
+@composite(broadcasts=True)
 def poch(z, m):
     """The rising factorial, gamma(z + m) / gamma(z), also called Pochhammer's symbol (DLMF 5.2.4).
 
@@ -368,7 +368,7 @@ def poch(z, m):
     return computed(_poch, *reals("poch", z, m))
 
 
-@composite(static_argnames=("repetition",))
+@composite(static_argnames=("repetition",), broadcasts=True)
 def comb(N, k, *, repetition=False):
     """The number of combinations of k out of N things; 0 unless 0 <= k <= N.
 

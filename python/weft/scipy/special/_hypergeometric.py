@@ -100,7 +100,7 @@ def _with_partial_derivatives(value, by_argument):
 _hyp1f1 = _with_partial_derivatives(_hyp1f1_value, lambda a, b, x: a / b * _hyp1f1(a + 1, b + 1, x))
 
 
-@composite
+@composite(broadcasts=True)
 def hyp1f1(a, b, x):
     """Kummer's confluent hypergeometric function, 1F1(a; b; x).
 
@@ -220,7 +220,7 @@ _hyp2f1 = _with_partial_derivatives(
 )
 
 
-@composite
+@composite(broadcasts=True)
 def hyp2f1(a, b, c, x):
     """Gauss's hypergeometric function, 2F1(a, b; c; x).
 

@@ -310,7 +310,7 @@ def _owens_t_jvp(primals, tangents):
     return _owens_t(h, a), by_h * dh + by_a * da
 
 
-@composite
+@composite(broadcasts=True)
 def owens_t(h, a):
     """Owen's T function: the probability that X > h and 0 < Y < aX for normal X and Y.
 

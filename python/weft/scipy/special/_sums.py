@@ -43,7 +43,7 @@ def log_softmax(x, /, *, axis=None):
     return _log_softmax(x, axis)
 
 
-@composite
+@composite(broadcasts=True)
 def polygamma(n, x):
     """The derivative of order n of digamma at x.
 
@@ -108,7 +108,7 @@ def _zeta_by_exponent(x, q):
 
 
 @custom_jvp
-def _zeta(x, q):
+def _hurwitz(x, q):
     return lax.zeta(x, q)
 
 
@@ -116,11 +116,11 @@ def _zeta_jvp(primals, tangents):
     (x, q), (dx, dq) = primals, tangents
     slope = 0 if isinstance(dx, SymbolicZero) else _zeta_by_exponent(x, q) * dx
     if not isinstance(dq, SymbolicZero):
-        slope = slope - x * _zeta(x + 1, q) * dq
-    return _zeta(x, q), slope
+        slope = slope - x * _hurwitz(x + 1, q) * dq
+    return _hurwitz(x, q), slope
 
 
-_zeta.defjvp(_zeta_jvp, symbolic_zeros=True)
+_hurwitz.defjvp(_zeta_jvp, symbolic_zeros=True)
 
 
 def zeta(x, q=None):
@@ -139,9 +139,9 @@ def zeta(x, q=None):
     """
     if q is None:
         raise NotImplementedError("[zeta] expected q; pass q=1 for Riemann's zeta function")
-    return _hurwitz(x, q)
+    return _zeta(x, q)
 
 
-@composite
-def _hurwitz(x, q):
-    return _zeta(*_core.broadcast_arrays(*reals("zeta", x, q)))
+@composite(broadcasts=True)
+def _zeta(x, q):
+    return _hurwitz(*_core.broadcast_arrays(*reals("zeta", x, q)))

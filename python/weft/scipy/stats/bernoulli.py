@@ -21,7 +21,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpmf(k, p, loc=0):
     """Logarithm of the probability of k."""
     k, p, loc = sample("bernoulli.logpmf", k, p, loc)
@@ -30,13 +30,13 @@ def logpmf(k, p, loc=0):
     return with_nan(jnp.where((k < 0) | (k > 1), -math.inf, value), k, p)
 
 
-@composite
+@composite(broadcasts=True)
 def pmf(k, p, loc=0):
     """The probability of k."""
     return jnp.exp(logpmf(k, p, loc))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(k, p):
     """The probability of a value of at most k."""
     k, p = sample("bernoulli.cdf", k, p)
@@ -44,7 +44,7 @@ def cdf(k, p):
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), math.nan, value)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, p):
     """The value that is not exceeded with probability q."""
     q, p = sample("bernoulli.ppf", q, p)

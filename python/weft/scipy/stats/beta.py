@@ -28,7 +28,7 @@ def _within(y):
     return lax.clamp(jnp.zeros_like(y), y, jnp.ones_like(y))
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, a, b, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, a, b, loc, scale = sample("beta.logpdf", x, a, b, loc, scale)
@@ -43,13 +43,13 @@ def _are_wrong(a, b, scale):
     return (a <= 0) | (b <= 0) | (scale <= 0)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, a, b, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, a, b, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, a, b, loc, scale = sample("beta.cdf", x, a, b, loc, scale)
@@ -57,13 +57,13 @@ def cdf(x, a, b, loc=0, scale=1):
     return jnp.where(_are_wrong(a, b, scale), math.nan, value)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     return jnp.log(cdf(x, a, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, a, b, loc=0, scale=1):
     """The probability of a value above x."""
     x, a, b, loc, scale = sample("beta.sf", x, a, b, loc, scale)
@@ -71,7 +71,7 @@ def sf(x, a, b, loc=0, scale=1):
     return jnp.where(_are_wrong(a, b, scale), math.nan, value)
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     return jnp.log(sf(x, a, b, loc, scale))

@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpmf(k, n, a, b, loc=0):
     """Logarithm of the probability of k."""
     k, n, a, b, loc = sample("betabinom.logpmf", k, n, a, b, loc)
@@ -30,7 +30,7 @@ def logpmf(k, n, a, b, loc=0):
     return with_nan(jnp.where((n < 0) | (a <= 0) | (b <= 0), math.nan, value), y, n, a, b)
 
 
-@composite
+@composite(broadcasts=True)
 def pmf(k, n, a, b, loc=0):
     """The probability of k."""
     return jnp.exp(logpmf(k, n, a, b, loc))

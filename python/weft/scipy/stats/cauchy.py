@@ -24,7 +24,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = sample("cauchy.logpdf", x, loc, scale)
@@ -32,7 +32,7 @@ def logpdf(x, loc=0, scale=1):
     return -jnp.log(math.pi * scale) - log1p_of_square(y)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, loc, scale))
@@ -63,42 +63,42 @@ def _log_tail(y):
     return jnp.where(far, log_far, near)
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = sample("cauchy.cdf", x, loc, scale)
     return _tail((loc - x) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     x, loc, scale = sample("cauchy.logcdf", x, loc, scale)
     return _log_tail((loc - x) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = sample("cauchy.sf", x, loc, scale)
     return _tail((x - loc) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = sample("cauchy.logsf", x, loc, scale)
     return _log_tail((x - loc) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     q, loc, scale = sample("cauchy.ppf", q, loc, scale)
     return jnp.tan(math.pi * q - math.pi / 2) * scale + loc
 
 
-@composite
+@composite(broadcasts=True)
 def isf(q, loc=0, scale=1):
     """The value that is exceeded with probability q."""
     q, loc, scale = sample("cauchy.isf", q, loc, scale)

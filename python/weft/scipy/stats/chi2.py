@@ -20,42 +20,42 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, df, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, df, loc, scale = sample("chi2.logpdf", x, df, loc, scale)
     return gamma.logpdf(x, 0.5 * df, loc, 2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, df, loc=0, scale=1):
     """The density at x."""
     x, df, loc, scale = sample("chi2.pdf", x, df, loc, scale)
     return gamma.pdf(x, 0.5 * df, loc, 2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, df, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, df, loc, scale = sample("chi2.cdf", x, df, loc, scale)
     return gamma.cdf(x, 0.5 * df, loc, 2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, df, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     x, df, loc, scale = sample("chi2.logcdf", x, df, loc, scale)
     return gamma.logcdf(x, 0.5 * df, loc, 2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, df, loc=0, scale=1):
     """The probability of a value above x."""
     x, df, loc, scale = sample("chi2.sf", x, df, loc, scale)
     return gamma.sf(x, 0.5 * df, loc, 2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, df, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, df, loc, scale = sample("chi2.logsf", x, df, loc, scale)

@@ -23,7 +23,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("expon.logpdf", x, loc, scale)
@@ -31,38 +31,38 @@ def logpdf(x, loc=0, scale=1):
     return with_nan(jnp.where(x < loc, -math.inf, value), scale)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     return -jnp.expm1(logsf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     return jnp.log(cdf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     return jnp.exp(logsf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = reals("expon.logsf", x, loc, scale)
     return with_nan(jnp.where(x < loc, 0, -(x - loc) / scale), scale)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     q, loc, scale = reals("expon.ppf", q, loc, scale)

@@ -28,7 +28,7 @@ def _from_zero(y):
     return jnp.where(y <= 0, 0, y)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, a, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, a, loc, scale = sample("gamma.logpdf", x, a, loc, scale)
@@ -39,33 +39,33 @@ def logpdf(x, a, loc=0, scale=1):
     return with_nan(jnp.where(outside, -math.inf, value), a)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, a, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, a, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, a, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, a, loc, scale = sample("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, _from_zero((x - loc) / scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, a, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     return jnp.log(cdf(x, a, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, a, loc=0, scale=1):
     """The probability of a value above x."""
     x, a, loc, scale = reals("gamma.sf", x, a, loc, scale)
     return special.gammaincc(a, _from_zero((x - loc) / scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, a, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     return jnp.log(sf(x, a, loc, scale))

@@ -18,20 +18,20 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, beta):
     """Logarithm of the density at x."""
     x, beta = reals("gennorm.logpdf", x, beta)
     return jnp.log(0.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, beta):
     """The density at x."""
     return jnp.exp(logpdf(x, beta))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, beta):
     """The probability of a value of at most x."""
     x, beta = reals("gennorm.cdf", x, beta)

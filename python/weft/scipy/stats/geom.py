@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpmf(k, p, loc=0):
     """Logarithm of the probability of k."""
     k, p, loc = sample("geom.logpmf", k, p, loc)
@@ -28,7 +28,7 @@ def logpmf(k, p, loc=0):
     return with_nan(jnp.where(y <= 0, -math.inf, value), p)
 
 
-@composite
+@composite(broadcasts=True)
 def pmf(k, p, loc=0):
     """The probability of k."""
     return jnp.exp(logpmf(k, p, loc))

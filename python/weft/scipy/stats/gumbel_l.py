@@ -29,44 +29,44 @@ def _mirrored(name, x, loc, scale):
     return -x, -loc, scale
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     return _gumbel_r.logpdf(*_mirrored("logpdf", x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return _gumbel_r.pdf(*_mirrored("pdf", x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     return _gumbel_r.logcdf(*_mirrored("logsf", x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     return _gumbel_r.cdf(*_mirrored("sf", x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = _mirrored("cdf", x, loc, scale)
     return weak_as(_gumbel_r.sf(x, loc, scale), x)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     return _gumbel_r.logsf(*_mirrored("logcdf", x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(p, loc=0, scale=1):
     """The value that is not exceeded with probability p."""
     p, loc, scale = reals("gumbel_l.ppf", p, loc, scale)

@@ -23,7 +23,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("gumbel_r.logpdf", x, loc, scale)
@@ -32,7 +32,7 @@ def logpdf(x, loc=0, scale=1):
     return -jnp.log(scale) - (jnp.where(z == -math.inf, 0, z) + growth)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     x, loc, scale = reals("gumbel_r.pdf", x, loc, scale)
@@ -47,7 +47,7 @@ def _where_not_zero(x, loc, scale):
     return jnp.maximum(z, -7)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     x, loc, scale = reals("gumbel_r.logcdf", x, loc, scale)
@@ -55,21 +55,21 @@ def logcdf(x, loc=0, scale=1):
     return -jnp.exp(-z)
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("gumbel_r.cdf", x, loc, scale)
     return jnp.exp(-jnp.exp(-_where_not_zero(x, loc, scale)))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = sample("gumbel_r.sf", x, loc, scale)
     return -jnp.expm1(-jnp.exp(-_where_not_zero(x, loc, scale)))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = reals("gumbel_r.logsf", x, loc, scale)
@@ -83,7 +83,7 @@ def logsf(x, loc=0, scale=1):
     return jnp.where(far, -z, near)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(p, loc=0, scale=1):
     """The value that is not exceeded with probability p."""
     p, loc, scale = reals("gumbel_r.ppf", p, loc, scale)

@@ -17,20 +17,20 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = sample("laplace.logpdf", x, loc, scale)
     return -jnp.abs(x - loc) / scale - jnp.log(2 * scale)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = sample("laplace.cdf", x, loc, scale)

@@ -21,7 +21,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = sample("logistic.logpdf", x, loc, scale)
@@ -30,13 +30,13 @@ def logpdf(x, loc=0, scale=1):
     return -size - 2 * jnp.log1p(jnp.exp(-size)) - jnp.log(scale)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("logistic.cdf", x, loc, scale)
@@ -44,7 +44,7 @@ def cdf(x, loc=0, scale=1):
     return special.expit(z)
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = reals("logistic.sf", x, loc, scale)
@@ -52,14 +52,14 @@ def sf(x, loc=0, scale=1):
     return special.expit(-z)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(x, loc=0, scale=1):
     """The value that is not exceeded with probability x."""
     x, loc, scale = sample("logistic.ppf", x, loc, scale)
     return special.logit(x) * scale + loc
 
 
-@composite
+@composite(broadcasts=True)
 def isf(x, loc=0, scale=1):
     """The value that is exceeded with probability x."""
     x, loc, scale = sample("logistic.isf", x, loc, scale)

@@ -2,7 +2,7 @@
 
 import math
 
-from weft import numpy as jnp
+from weft import _core, numpy as jnp
 from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.errors import ShapeError
@@ -20,23 +20,7 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 @composite
-def logpdf(x, mean, cov, allow_singular=None):
-    """Logarithm of the density at x; NaN where `cov` is not positive definite.
-
-    Args:
-      x: array `[..., n]` of points.
-      mean: array `[..., n]`, or a number for one dimension.
-      cov: covariance matrices `[..., n, n]`, or one variance for all dimensions.
-      allow_singular: must be None: NotImplementedError otherwise.
-
-    Returns:
-      Array of the broadcast leading axes, of a floating-point dtype.
-
-    Raises:
-      ShapeError: for shapes that do not go together.
-    """
-    if allow_singular is not None:
-        raise NotImplementedError("[multivariate_normal] allow_singular is not supported")
+def _logpdf(x, mean, cov):
     x, mean, cov = inexact(x, mean, cov)
     if mean.ndim == 0:
         return -0.5 * (jnp.square(x - mean) / cov + _LOG_TWO_PI + jnp.log(cov))
@@ -65,10 +49,36 @@ def logpdf(x, mean, cov, allow_singular=None):
     return -0.5 * (square + n * _LOG_TWO_PI) - logs
 
 
+def logpdf(x, mean, cov, allow_singular=None):
+    """Logarithm of the density at x; NaN where `cov` is not positive definite.
+
+    Args:
+      x: array `[..., n]` of points.
+      mean: array `[..., n]`, or a number for one dimension.
+      cov: covariance matrices `[..., n, n]`, or one variance for all dimensions.
+      allow_singular: must be None: NotImplementedError otherwise.
+
+    Returns:
+      Array of the broadcast leading axes, of a floating-point dtype.
+
+    Raises:
+      ShapeError: for shapes that do not go together.
+    """
+    if allow_singular is not None:
+        raise NotImplementedError("[multivariate_normal] allow_singular is not supported")
+    _core.check_ranks("multivariate_normal.logpdf", (x, mean))
+    return _logpdf(x, mean, cov)
+
+
 @composite
+def _pdf(x, mean, cov):
+    return jnp.exp(_logpdf(x, mean, cov))
+
+
 def pdf(x, mean, cov):
     """The density at x: the exponential of `logpdf`."""
-    return jnp.exp(logpdf(x, mean, cov))
+    _core.check_ranks("multivariate_normal.pdf", (x, mean))
+    return _pdf(x, mean, cov)
 
 
 _open_to_users(__name__)

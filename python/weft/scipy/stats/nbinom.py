@@ -19,7 +19,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpmf(k, n, p, loc=0):
     """Logarithm of the probability of k."""
     k, n, p, loc = sample("nbinom.logpmf", k, n, p, loc)
@@ -29,7 +29,7 @@ def logpmf(k, n, p, loc=0):
     return with_nan(jnp.where(y < 0, -math.inf, value), n, p)
 
 
-@composite
+@composite(broadcasts=True)
 def pmf(k, n, p, loc=0):
     """The probability of k."""
     return jnp.exp(logpmf(k, n, p, loc))

@@ -30,7 +30,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = inexact(x, loc, scale)
@@ -39,7 +39,7 @@ def logpdf(x, loc=0, scale=1):
     return -0.5 * jnp.square(z) - (jnp.log(jnp.abs(scale)) + _LOG_ROOT_TWO_PI)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     x, loc, scale = inexact(x, loc, scale)
@@ -50,41 +50,41 @@ def pdf(x, loc=0, scale=1):
     return weak_as(density, z)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     x, loc, scale = reals("norm.logcdf", x, loc, scale)
     return special.log_ndtr((x - loc) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("norm.cdf", x, loc, scale)
     return special.ndtr((x - loc) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, loc, scale = reals("norm.logsf", x, loc, scale)
     return special.log_ndtr((loc - x) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, loc=0, scale=1):
     """The probability of a value above x."""
     x, loc, scale = reals("norm.sf", x, loc, scale)
     return special.ndtr((loc - x) / scale)
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     return special.ndtri(q) * scale + loc
 
 
-@composite
+@composite(broadcasts=True)
 def isf(q, loc=0, scale=1):
     """The value that is exceeded with probability q."""
     return loc - special.ndtri(q) * scale

@@ -23,7 +23,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, b, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, b, loc, scale = sample("pareto.logpdf", x, b, loc, scale)
@@ -32,13 +32,13 @@ def logpdf(x, b, loc=0, scale=1):
     return with_nan(jnp.where(y < 1, -math.inf, value), b)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, b, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     x, b, loc, scale = sample("pareto.logsf", x, b, loc, scale)
@@ -46,25 +46,25 @@ def logsf(x, b, loc=0, scale=1):
     return -b * jnp.log(jnp.where(y <= 1, 1, y))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, b, loc=0, scale=1):
     """The probability of a value above x."""
     return jnp.exp(logsf(x, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, b, loc=0, scale=1):
     """The probability of a value of at most x."""
     return -jnp.expm1(logsf(x, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, b, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     return jnp.log(cdf(x, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, b, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     q, b, loc, scale = sample("pareto.ppf", q, b, loc, scale)

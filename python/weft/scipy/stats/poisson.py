@@ -45,7 +45,7 @@ def _entropy(mu):
     return jnp.where(mu >= 0, value, math.nan)
 
 
-@composite
+@composite(broadcasts=True)
 def logpmf(k, mu, loc=0):
     """Logarithm of the probability of k."""
     k, mu, loc = reals("poisson.logpmf", k, mu, loc)
@@ -54,13 +54,13 @@ def logpmf(k, mu, loc=0):
     return with_nan(jnp.where((y < 0) | (y != jnp.round(y)), -math.inf, value), y, mu)
 
 
-@composite
+@composite(broadcasts=True)
 def pmf(k, mu, loc=0):
     """The probability of k."""
     return jnp.exp(logpmf(k, mu, loc))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(k, mu, loc=0):
     """The probability of a value of at most k."""
     k, mu, loc = sample("poisson.cdf", k, mu, loc)
@@ -69,7 +69,7 @@ def cdf(k, mu, loc=0):
     return with_nan(jnp.where(y < 0, 0, value), mu)
 
 
-@composite
+@composite(broadcasts=True)
 def entropy(mu, loc=0):
     """The entropy, in nats. `loc` has no effect: it moves the distribution.
 

@@ -17,7 +17,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, df, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, df, loc, scale = sample("t.logpdf", x, df, loc, scale)
@@ -27,7 +27,7 @@ def logpdf(x, df, loc=0, scale=1):
     return value - (half + 0.5) * log1p_of_square(y / jnp.sqrt(df))
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, df, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, df, loc, scale))

@@ -61,14 +61,14 @@ def _log_density(function, x, a, b, loc, scale):
     return jnp.where((y < a) | (y > b), -math.inf, value), valid
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, a, b, loc=0, scale=1):
     """Logarithm of the density at x."""
     value, valid = _log_density("logpdf", x, a, b, loc, scale)
     return strong(jnp.where(valid, value, math.nan))
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, a, b, loc=0, scale=1):
     """The density at x."""
     return strong(exp_or_nan(*_log_density("pdf", x, a, b, loc, scale)))
@@ -91,27 +91,27 @@ def _log_lower(y, lowest, highest):
     return with_nan(jnp.where(lowest >= highest, math.nan, value), y, lowest, highest)
 
 
-@composite
+@composite(broadcasts=True)
 def logcdf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value of at most x."""
     y, a, b, _ = _standardized("logcdf", x, a, b, loc, scale)
     return strong(_log_lower(y, a, b))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, a, b, loc=0, scale=1):
     """The probability of a value of at most x."""
     return jnp.exp(logcdf(x, a, b, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def logsf(x, a, b, loc=0, scale=1):
     """Logarithm of the probability of a value above x."""
     y, a, b, _ = _standardized("logsf", x, a, b, loc, scale)
     return strong(_log_lower(-y, -b, -a))
 
 
-@composite
+@composite(broadcasts=True)
 def sf(x, a, b, loc=0, scale=1):
     """The probability of a value above x."""
     return jnp.exp(logsf(x, a, b, loc, scale))

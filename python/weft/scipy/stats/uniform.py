@@ -21,7 +21,7 @@ __all__ = [
 __getattr__, __dir__ = _public(__name__, __all__)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, loc=0, scale=1):
     """Logarithm of the density at x."""
     x, loc, scale = reals("uniform.logpdf", x, loc, scale)
@@ -29,20 +29,20 @@ def logpdf(x, loc=0, scale=1):
     return with_nan(jnp.where(outside, -math.inf, -jnp.log(scale)), x, loc, scale)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, loc=0, scale=1):
     """The density at x."""
     return jnp.exp(logpdf(x, loc, scale))
 
 
-@composite
+@composite(broadcasts=True)
 def cdf(x, loc=0, scale=1):
     """The probability of a value of at most x."""
     x, loc, scale = reals("uniform.cdf", x, loc, scale)
     return strong(jnp.clip((x - loc) / scale, 0, 1))
 
 
-@composite
+@composite(broadcasts=True)
 def ppf(q, loc=0, scale=1):
     """The value that is not exceeded with probability q."""
     q, loc, scale = reals("uniform.ppf", q, loc, scale)

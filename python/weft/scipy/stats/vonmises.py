@@ -25,14 +25,14 @@ def _log_density(function, x, kappa):
     return kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa)), kappa > 0
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, kappa):
     """Logarithm of the density at x."""
     value, valid = _log_density("logpdf", x, kappa)
     return jnp.where(valid, value, math.nan)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, kappa):
     """The density at x."""
     return exp_or_nan(*_log_density("pdf", x, kappa))

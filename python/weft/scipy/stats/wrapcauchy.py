@@ -26,14 +26,14 @@ def _log_density(function, x, c):
     return value, (c > 0) & (c < 1)
 
 
-@composite
+@composite(broadcasts=True)
 def logpdf(x, c):
     """Logarithm of the density at x."""
     value, valid = _log_density("logpdf", x, c)
     return jnp.where(valid, value, math.nan)
 
 
-@composite
+@composite(broadcasts=True)
 def pdf(x, c):
     """The density at x."""
     return exp_or_nan(*_log_density("pdf", x, c))
