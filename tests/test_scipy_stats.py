@@ -370,3 +370,63 @@ def test_a_beta_distribution_of_no_width_is_nan_everywhere(scale):
     x = np.array([-2.0, 0.0, 0.5, 1.0, 2.0], np.float32)
     for function in (stats.beta.pdf, stats.beta.logpdf, stats.beta.cdf, stats.beta.sf):
         assert np.isnan(function(x, 2.0, 2.0, 0.0, scale)).all(), function
+
+
+def _large_counts():
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(5, 10 ** rng.uniform(1, 6, 100)).astype(np.float32)
+    count, p = rng.poisson(mean), rng.uniform(0.1, 0.9, 100).astype(np.float32)
+    n = np.round(count / p.astype(float))
+    return mean, count.astype(np.float32), n.astype(np.float32), p
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma", "chi2", "binom", "nbinom"])
+def test_large_parameters_cost_no_digits(name):
+    """The terms of the logarithms are a million times their sum."""
+    mean, count, n, p = _large_counts()
+    args = {
+        "poisson": (count, mean),
+        "gamma": (mean + np.sqrt(mean) / 3, mean),
+        "chi2": (mean, 2 * mean),
+        "binom": (count, n, p),
+        "nbinom": (n - count, count + 1, p),
+    }[name]
+    function = "logpdf" if name in ("gamma", "chi2") else "logpmf"
+    expected = getattr(getattr(scipy.stats, name), function)(*(x.astype(float) for x in args))
+    got = getattr(getattr(stats, name), function)(*map(jnp.asarray, args))
+    np.testing.assert_allclose(got, expected, rtol=2e-5)
+
+
+def test_slopes_by_large_parameters():
+    mean, count, n, p = _large_counts()
+
+    def slopes(f, place, *args):
+        return weft.vmap(weft.grad(f, place))(*map(jnp.asarray, args))
+
+    count, n, mean, p = (x.astype(np.float32) for x in (count + 11, n + 30, mean, p))
+    wide = [x.astype(float) for x in (mean, count, n, p)]
+    digamma = scipy.special.digamma
+    by_rate = slopes(stats.poisson.logpmf, 1, count, mean)
+    np.testing.assert_allclose(by_rate, wide[1] / wide[0] - 1, rtol=1e-5, atol=1e-9)
+    by_shape = slopes(stats.gamma.logpdf, 1, mean, count)
+    np.testing.assert_allclose(by_shape, np.log(wide[0]) - digamma(wide[1]), rtol=1e-4, atol=1e-8)
+    by_chance = slopes(stats.binom.logpmf, 2, count, n + count, p)
+    expected = wide[1] / wide[3] - wide[2] / (1 - wide[3])
+    np.testing.assert_allclose(by_chance, expected, rtol=1e-4, atol=1e-6 * wide[2].max())
+    by_chance = slopes(stats.nbinom.logpmf, 2, n, count, p)
+    np.testing.assert_allclose(by_chance, expected, rtol=1e-4, atol=1e-6 * wide[2].max())
+    curvature = weft.grad(weft.grad(stats.poisson.logpmf, 1), 1)(1e4, 1e4)
+    np.testing.assert_allclose(curvature, -1e-4, rtol=1e-5)
+
+
+def test_slopes_are_finite_where_the_other_form_holds():
+    assert weft.grad(stats.poisson.logpmf, 1)(3.0, 0.5) == 5
+    assert weft.grad(stats.gamma.logpdf)(0.5, 3.0) == 3
+    assert weft.grad(stats.binom.logpmf, 2)(1.0, 2.0, 0.5) == 0
+    assert weft.grad(stats.binom.logpmf, 2)(1.0, 40.0, 0.0) == np.inf
+    assert weft.grad(stats.nbinom.logpmf, 2)(-1.0, 5.0, 0.5) == 0
+    assert stats.poisson.logpmf(20.0, 0.0) == -np.inf
+    assert stats.binom.logpmf(20.0, 40.0, 1.0) == -np.inf
+    assert stats.binom.logpmf(40.0, 40.0, 1.0) == 0
+    assert stats.gamma.logpdf(0.0, 20.0) == -np.inf
+    assert np.isnan(stats.poisson.logpmf(20.0, -1.0))

@@ -13,7 +13,7 @@ from weft.errors import AttributeValueError, DTypeError
 from weft.scipy.special._evaluate import computed, fitted, horner, inexact, is_double, reals
 from weft.scipy.special._polynomials import GAMMA, GAMMA_SHORT
 
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 # B(2k) / (2k (2k - 1)), of Stirling's series for the logarithm; DLMF 5.11.1
 _STIRLING = [
@@ -28,7 +28,7 @@ _STIRLING = [
 ]
 
 
-def _stirling_rest(x):
+def stirling_rest(x):
     """log(gamma(x)) less (x - 1/2) log(x) - x + log(2 pi) / 2, for x of at least 10."""
     inverse = 1 / x
     return inverse * horner(inverse * inverse, _STIRLING[::-1])
@@ -92,7 +92,7 @@ def _gamma_and_next(x):
     # and that of e, have no rounding error.
     z = jnp.clip(x, 10, 180 if is_double(x) else 40)
     root = jnp.power(z, 0.5 * z - 0.25)
-    far = root * jnp.exp(-z) * (math.sqrt(2 * math.pi) * jnp.exp(_stirling_rest(z))) * root
+    far = root * jnp.exp(-z) * (math.sqrt(2 * math.pi) * jnp.exp(stirling_rest(z))) * root
     value = jnp.where(large, far, value)
     return value, jnp.where(below, near, x * value)
 
@@ -120,7 +120,7 @@ def _log_gamma_right(z):
     for k in range(8):
         shifts = shifts + jnp.log(z + k)
     z = z + 8
-    return (z - 0.5) * jnp.log(z) - z + _LOG_ROOT_TWO_PI + _stirling_rest(z) - shifts
+    return (z - 0.5) * jnp.log(z) - z + LOG_ROOT_TWO_PI + stirling_rest(z) - shifts
 
 
 def _loggamma(z):
@@ -225,7 +225,7 @@ def _factorial_of_jvp(primals, tangents):
 def _log_gamma_step(a, b):
     """log(gamma(b) / gamma(a + b)) for b of at least 10, without cancellation."""
     total = a + b
-    rest = _stirling_rest(b) - _stirling_rest(total)
+    rest = stirling_rest(b) - stirling_rest(total)
     return rest - (total - 0.5) * jnp.log1p(a / b) - a * (jnp.log(b) - 1)
 
 
@@ -239,15 +239,21 @@ def _betaln(a, b):
     step = lax.lgamma(safe_a) + _log_gamma_step(safe_a, safe_b)
     top_a, top_b = jnp.where(both & large, a, 10), jnp.where(both & large, b, 10)
     total = top_a + top_b
-    rest = _stirling_rest(top_a) + _stirling_rest(top_b) - _stirling_rest(total)
+    rest = stirling_rest(top_a) + stirling_rest(top_b) - stirling_rest(total)
     high = (top_a - 0.5) * jnp.log(top_a / total) - top_b * jnp.log1p(top_a / top_b)
-    high = high + rest - 0.5 * jnp.log(top_b) + _LOG_ROOT_TWO_PI
+    high = high + rest - 0.5 * jnp.log(top_b) + LOG_ROOT_TWO_PI
     value = jnp.where(large, jnp.where(both, high, step), plain)
     return jnp.where((b == math.inf) & (a > 0), -math.inf, value)
 
 
 # B(2k) / (2k), of the series for the digamma function; DLMF 5.11.2
 _DIGAMMA_SERIES = [0.0, 1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12]
+
+
+def digamma_rest(x):
+    """digamma(x) less log(x), for x of at least 10."""
+    inverse = 1 / x
+    return -inverse * (0.5 + inverse * horner(inverse * inverse, _DIGAMMA_SERIES[:0:-1]))
 
 
 def _digamma_step(x, step):

@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
 from weft.scipy.special._evaluate import reals, with_nan
+from weft.scipy.special._saddle_point import LEAST, log_binomial
 
 __all__ = [
     "logpmf",
@@ -26,8 +27,14 @@ def logpmf(k, n, p, loc=0):
     y = k - loc
     inside = (y >= 0) & (y < n + 1)
     given, y = y, jnp.where(inside, y, 0)
-    choices = -jnp.log1p(n) - special.betaln(n - y + 1, y + 1)
-    value = choices + special.xlogy(y, p) + special.xlog1py(n - y, -p)
+    rest = n - y
+    large = (y >= LEAST) & (rest >= LEAST)
+    counts = (jnp.where(large, each, LEAST) for each in (y, rest))
+    many = log_binomial(*counts, jnp.where(large, p, 0.5))
+    choices = -jnp.log1p(n) - special.betaln(rest + 1, y + 1)
+    chance = jnp.where(large, 0.5, p)
+    few = choices + special.xlogy(y, chance) + special.xlog1py(rest, -chance)
+    value = jnp.where(large, many, few)
     return with_nan(jnp.where(inside, value, -math.inf), given, n, p)
 
 

@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
 from weft.scipy.special._evaluate import reals, sample, with_nan
+from weft.scipy.special._saddle_point import LEAST, log_poisson
 
 __all__ = [
     "cdf",
@@ -35,7 +36,11 @@ def logpdf(x, a, loc=0, scale=1):
     y = (x - loc) / scale
     outside = y < 0
     y = jnp.where(outside, 1, y)  # where no slope is NaN
-    value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
+    large = a > LEAST + 1
+    many = log_poisson(jnp.where(large, a - 1, LEAST), jnp.where(large, y, LEAST))
+    few, at = jnp.where(large, 1, a), jnp.where(large, 1, y)
+    value = special.xlogy(few - 1, at) - at - special.gammaln(few)
+    value = jnp.where(large, many, value) - jnp.log(scale)
     return with_nan(jnp.where(outside, -math.inf, value), a)
 
 

@@ -11,6 +11,7 @@ from weft._jit import composite
 from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.scipy import special
 from weft.scipy.special._evaluate import sample, with_nan
+from weft.scipy.special._saddle_point import LEAST, log_binomial
 
 __all__ = [
     "logpmf",
@@ -24,9 +25,15 @@ def logpmf(k, n, p, loc=0):
     """Logarithm of the probability of k."""
     k, n, p, loc = sample("nbinom.logpmf", k, n, p, loc)
     y = k - loc
-    choices = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
-    value = choices + special.xlogy(n, p) + special.xlog1py(y, -p)
-    return with_nan(jnp.where(y < 0, -math.inf, value), n, p)
+    outside = y < 0
+    y = jnp.where(outside, 0, y)
+    large = (y >= LEAST) & (n >= LEAST)
+    counts = (jnp.where(large, each, LEAST) for each in (n, y))
+    many = log_binomial(*counts, jnp.where(large, p, 0.5)) - jnp.log1p(y / n)
+    choices = -jnp.log(n + y) - special.betaln(n, y + 1)
+    chance = jnp.where(large, 0.5, p)
+    few = choices + special.xlogy(n, chance) + special.xlog1py(y, -chance)
+    return with_nan(jnp.where(outside, -math.inf, jnp.where(large, many, few)), n, p)
 
 
 @composite(broadcasts=True)

@@ -12,6 +12,7 @@ from weft._surface import open_to_users as _open_to_users, public as _public
 from weft.lax import _control as control
 from weft.scipy import special
 from weft.scipy.special._evaluate import computed, horner, reals, sample, with_nan
+from weft.scipy.special._saddle_point import LEAST, log_poisson
 
 __all__ = [
     "cdf",
@@ -50,7 +51,11 @@ def logpmf(k, mu, loc=0):
     """Logarithm of the probability of k."""
     k, mu, loc = reals("poisson.logpmf", k, mu, loc)
     y = k - loc
-    value = special.xlogy(y, mu) - special.gammaln(y + 1) - mu
+    large = y >= LEAST
+    many = log_poisson(jnp.where(large, y, LEAST), jnp.where(large, mu, LEAST))
+    few, rate = jnp.where(large, 1, y), jnp.where(large, 1, mu)
+    value = special.xlogy(few, rate) - special.gammaln(few + 1) - rate
+    value = jnp.where(large, many, value)
     return with_nan(jnp.where((y < 0) | (y != jnp.round(y)), -math.inf, value), y, mu)
 
 
