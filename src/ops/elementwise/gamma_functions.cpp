@@ -40,6 +40,16 @@ constexpr double kDigamma[] = {
     7.2332662792875542e-4, -4.8219905305667889e-4, 2.2723316609873759e-4, -1.5148586836773366e-4,
     2.5968482126430747e-4, -1.7312261802727393e-4};
 
+// Logarithms, and functions of pi x for x from -1/2 to 1/2; of results narrower than float64 those
+// that are quick.
+Val log_of(bool is_wide, Val x) { return is_wide ? log(x) : real_log(x); }
+Val sine(bool is_wide, Val x) { return is_wide ? sin(kPi * x) : sin_pi(x); }
+Val tangent(bool is_wide, Val x) {
+  if (is_wide) return tan(kPi * x);
+  Val cosine = sin_pi(0.5 - abs(x));
+  return sin_pi(x) / cosine;
+}
+
 // x less the nearest whole number, which is exact.
 Val off_whole(Val x) { return x - apply1("round", {x}, {{"rounding_method", int64_t{1}}}); }
 
@@ -61,38 +71,38 @@ Moved moved_down(Val x, double top) {
 }
 
 // DLMF 5.11.1, for x >= kLarge.
-Val lgamma_of_large(Val x) {
+Val lgamma_of_large(bool is_wide, Val x) {
   static constexpr double kSeries[] = {1. / 12,   -1. / 360,      1. / 1260, -1. / 1680,
                                        1. / 1188, -691. / 360360, 1. / 156};
   constexpr double kHalfLog2Pi = 0.91893853320467274178;
   Val inverse = 1.0 / x;
   Val rest = inverse * polynomial(square(inverse), kSeries) + (kHalfLog2Pi - 0.5);
-  return (x - 0.5) * (log(x) - 1.0) + rest;
+  return (x - 0.5) * (log_of(is_wide, x) - 1.0) + rest;
 }
 
 // For x >= 0, by the polynomial after steps up or down.
-Val lgamma_of_positive(Val x) {
+Val lgamma_of_positive(bool is_wide, Val x) {
   Val near_zero = below(x, 0.5), near_one = below(x, 1.5);
   Moved moved = moved_down(select(below(x, kLarge), x, scalar_like(x, 2)), 3);
   Val w = select(near_zero, x, select(near_one, x - 1.0, moved.x - 2.0));
   Val product = select(near_zero, x * (1.0 + x), select(near_one, x, moved.product));
-  Val log_product = log(product);
+  Val log_product = log_of(is_wide, product);
   Val near = w * polynomial(w - 0.25, kLgamma);
   near = near + select(near_one, -log_product, log_product);
-  return select(below(x, kLarge), near, lgamma_of_large(x));
+  return select(below(x, kLarge), near, lgamma_of_large(is_wide, x));
 }
 
 // Negative numbers by reflection, DLMF 5.5.3; infinite at poles.
-Val lgamma_value(Val x) {
+Val lgamma_value(bool is_wide, Val x) {
   Val negative = below(x, 0);
-  Val value = lgamma_of_positive(select(negative, 1.0 - x, x));
+  Val value = lgamma_of_positive(is_wide, select(negative, 1.0 - x, x));
   Val off = where(equals(x, -INFINITY), 0, off_whole(x));
-  Val reflected = log(kPi / abs(sin(kPi * off))) - value;
+  Val reflected = log_of(is_wide, kPi / abs(sine(is_wide, off))) - value;
   reflected = where(equals(off, 0), INFINITY, reflected);
   return select(negative, reflected, value);
 }
 
-Val digamma_value(Val x) {
+Val digamma_value(bool is_wide, Val x) {
   constexpr double kRoot = 1.4616321449683622, kRest = 9.549995429965697e-17;
   constexpr double kSlope = 0.9676722454476212;  // at the root
   static constexpr double kSeries[] = {1. / 12,  -1. / 120,     1. / 252, -1. / 240,
@@ -108,11 +118,11 @@ Val digamma_value(Val x) {
   near = near + top / bottom;
   // DLMF 5.11.2
   Val inverse = 1.0 / z;
-  Val far = log(z) - inverse * (0.5 + inverse * polynomial(square(inverse), kSeries));
+  Val far = log_of(is_wide, z) - inverse * (0.5 + inverse * polynomial(square(inverse), kSeries));
   Val value = select(is_near, near, far);
   // DLMF 5.5.4. At the poles but 0 there is no limit of either sign.
   Val off = off_whole(x);
-  Val reflected = value - kPi / tan(kPi * off);
+  Val reflected = value - kPi / tangent(is_wide, off);
   return select(negative, where(equals(off, 0), NAN, reflected), value);
 }
 
@@ -166,10 +176,10 @@ Val zeta_value(bool is_wide, Val s, Val q) {
 
 Val polygamma_value(bool is_wide, Val m, Val x) {
   Val order = where(below(m, 1), 1, m);
-  Val size = exp(lgamma_of_positive(order + 1.0)) * zeta_value(is_wide, order + 1.0, x);
+  Val size = exp(lgamma_of_positive(is_wide, order + 1.0)) * zeta_value(is_wide, order + 1.0, x);
   Val half = 0.5 * order;
   Val value = select(eq(half, floor(half)), -size, size);
-  value = select(equals(m, 0), digamma_value(x), value);
+  value = select(equals(m, 0), digamma_value(is_wide, x), value);
   return where(logical_or(below(m, 0), ne(m, floor(m))), NAN, value);
 }
 
@@ -184,11 +194,13 @@ Vals in_f64(RuleCtx& c, Formula formula) {
 }  // namespace
 
 Vals decompose_lgamma(RuleCtx& c) {
-  return in_f64(c, [](auto x) { return lgamma_value(x(0)); });
+  bool is_wide = c.out_types[0]->dtype() == DType::kF64;
+  return in_f64(c, [is_wide](auto x) { return lgamma_value(is_wide, x(0)); });
 }
 
 Vals decompose_digamma(RuleCtx& c) {
-  return in_f64(c, [](auto x) { return digamma_value(x(0)); });
+  bool is_wide = c.out_types[0]->dtype() == DType::kF64;
+  return in_f64(c, [is_wide](auto x) { return digamma_value(is_wide, x(0)); });
 }
 
 Vals decompose_zeta(RuleCtx& c) {

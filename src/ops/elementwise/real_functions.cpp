@@ -1,5 +1,6 @@
 #include "ops/elementwise/real_functions.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -65,6 +66,25 @@ Val log_near_one(Val f) {
                                     2. / 13, 2. / 15, 2. / 17, 2. / 19, 2. / 21};
   Val s = f / (f + 2.0), square = s * s;
   return f - s * (f - square * polynomial(square, kOdd));
+}
+
+// In float64 what x is 2**k (1 + f) of.
+struct Parts {
+  Val k, f;
+};
+Parts parts_of(Val x) {
+  constexpr double kRootHalfBits = 0x3FE6A09Ep32;  // bits of a number next to sqrt(1/2)
+  Val bits = bits_of(x), k = shifted_right(bits - kRootHalfBits, 52);
+  return {k, from_bits(bits - shifted_left(k, 52)) - 1.0};
+}
+
+// log x of such parts; at the ends, of which the bits say nothing, by x itself.
+Val log_of_parts(Val x, Val k, Val f) {
+  Val power = convert(convert(k, DType::kI32), DType::kF64);
+  Val value = power * kLog2High + (log_near_one(f) + power * kLog2Low);
+  Val edge = select(above(x, 0), number(x, kInf),
+                    select(eq(x, number(x, 0)), number(x, -kInf), number(x, kNan)));
+  return select(logical_and(above(x, 0), below(x, kInf)), value, edge);
 }
 
 constexpr double kErfcxShort[] = {1.25300806,     -1.356211e-1,  -4.75621561e-2, 1.29644721e-1,
@@ -171,19 +191,29 @@ Val real_expm1(Val x, Val) {
 // counts.
 Val real_log1p(Val x, Val) {
   if (!is_f64(x)) return {};
-  constexpr double kRootHalfBits = 0x3FE6A09Ep32;  // bits of a number next to sqrt(1/2)
-  Val sum = x + 1.0, bits = bits_of(sum);
-  Val k = shifted_right(bits - kRootHalfBits, 52);
-  Val scale = from_bits(shifted_left(1023.0 - k, 52));
-  Val mantissa = from_bits(bits - shifted_left(k, 52));
-  Val f = select(lt(k, number(k, 60)), x * scale + (scale - 1.0), mantissa - 1.0);
-  Val power = convert(convert(k, DType::kI32), DType::kF64);
-  Val value = power * kLog2High + (log_near_one(f) + power * kLog2Low);
-  // At the ends the bits say nothing.
-  Val edge = select(above(sum, 0), number(x, kInf),
-                    select(eq(sum, number(x, 0)), number(x, -kInf), number(x, kNan)));
-  value = select(logical_and(above(sum, 0), below(sum, kInf)), value, edge);
+  Val sum = x + 1.0;
+  Parts own = parts_of(sum);
+  Val scale = from_bits(shifted_left(1023.0 - own.k, 52));
+  Val f = select(lt(own.k, number(own.k, 60)), x * scale + (scale - 1.0), own.f);
+  Val value = log_of_parts(sum, own.k, f);
   return select(below(abs(x), 0x1p-60), x, value);  // -0 keeps its sign
+}
+
+Val real_log(Val x) {
+  Parts own = parts_of(x);
+  return log_of_parts(x, own.k, own.f);
+}
+
+// The series of the sine (DLMF 4.19.1), of which the twelfth term is below half a unit.
+Val sin_pi(Val x) {
+  std::array<double, 12> series;
+  double term = std::numbers::pi;
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i] = term;
+    double n = 2 * static_cast<double>(i) + 2;
+    term *= -std::numbers::pi * std::numbers::pi / (n * (n + 1));
+  }
+  return x * polynomial(square(x), series);
 }
 
 // The quotient that XLA takes loses small arguments.

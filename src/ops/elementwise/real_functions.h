@@ -27,6 +27,10 @@ Val bell(Val x);
 Val real_exp2(Val x, const Attr& accuracy);
 Val real_expm1(Val x, Val own);
 Val real_log1p(Val x, Val own);  // float64
+// In float64, of operations that are vectorised; XLA calls a function for each element. They are
+// off by up to 2 units in the last place.
+Val real_log(Val x);
+Val sin_pi(Val x);  // for x from -1/2 to 1/2
 Val real_asin(Val x, Val own);
 Val real_sinh(Val x, Val own);
 Val real_cosh(Val x, Val own);
