@@ -5,6 +5,7 @@ weak types, values, and the types of exceptions.
 """
 
 import builtins
+import cmath
 import importlib
 import warnings
 
@@ -32,20 +33,25 @@ def describe(x):
         return {"dict": {str(k): describe(v) for k, v in x.items()}}
     if isinstance(x, (tuple, list)):
         return {type(x).__name__ if type(x) in (tuple, list) else "tuple": [describe(v) for v in x]}
-    if x is None or isinstance(x, (bool, int, float, complex, str)):
-        return {"python": x if x == x else "nan", "type": type(x).__name__}
     if isinstance(x, (np.ndarray, np.generic)):
-        return {"numpy": _array(x)}
+        return {"numpy": described_array(x)}
+    if x is None or isinstance(x, (bool, int, float, complex, str)):
+        finite = not isinstance(x, (float, complex)) or cmath.isfinite(x)
+        return {"python": x if finite else str(x), "type": type(x).__name__}
     if str(getattr(x, "dtype", "")).startswith("key<"):
         module = importlib.import_module(type(x).__module__.split(".")[0].replace("jaxlib", "jax"))
-        return {"key": str(x.dtype), "array": _array(np.asarray(module.random.key_data(x)))}
+        return {
+            "key": str(x.dtype),
+            "array": described_array(np.asarray(module.random.key_data(x))),
+        }
     if hasattr(x, "weak_type") and hasattr(x, "__array__"):
-        return {"array": _array(np.asarray(x)), "weak": bool(x.weak_type)}
+        return {"array": described_array(np.asarray(x)), "weak": bool(x.weak_type)}
     text = repr(x)
     return {"repr": text if " at 0x" not in text else type(x).__name__}
 
 
-def _array(x):
+def described_array(x):
+    """An array as (dtype, shape, bytes)."""
     return str(x.dtype), x.shape, x.tobytes() if x.dtype != object else repr(x)
 
 

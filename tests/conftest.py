@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import kept_answers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,3 +46,8 @@ def run_python() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if kept_answers.WRITING and exitstatus == pytest.ExitCode.OK:
+        kept_answers.write()

@@ -38,10 +38,14 @@ class Difference:
     ask_jax: bool = True  # False where it ends the process
 
 
+def modules():
+    """The names of the files of rows, in order."""
+    return sorted(path.stem for path in HERE.glob("difference_rows_*.py"))
+
+
 def rows():
     """All rows, in the order of their files."""
-    modules = sorted(path.stem for path in HERE.glob("difference_rows_*.py"))
-    return [row for module in modules for row in importlib.import_module(module).ROWS]
+    return [row for module in modules() for row in importlib.import_module(module).ROWS]
 
 
 def import_all(package):
@@ -63,31 +67,33 @@ def holds(row, result):
     return bool(np.allclose(got, right, rtol=row.tolerance, atol=0.0, equal_nan=True))
 
 
-def _main(name):
+def _main(name, chosen):
     """Runs rows under a package: all that jax may be asked, or those that weft needs a process for.
 
-    stdout gets a pickled dict from names to whether they hold.
+    stdout gets, pickled, a dict from names to whether they hold for each of the chosen files.
     """
     package = importlib.import_module(name)
     numpy = importlib.import_module(f"{name}.numpy")
     import_all(name)
     package.config.update(f"{name}_num_cpu_devices", max(row.devices for row in rows()))
 
-    found = {}
+    found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in rows():
-            if not (row.ask_jax if name == "jax" else row.devices > 1):
-                continue
-            with package.enable_x64(row.x64):
-                try:
-                    found[row.name] = holds(row, row.run(package, numpy))
-                except Exception:
-                    found[row.name] = False
+        for module in chosen:
+            found.append({})
+            for row in importlib.import_module(module).ROWS:
+                if not (row.ask_jax if name == "jax" else row.devices > 1):
+                    continue
+                with package.enable_x64(row.x64):
+                    try:
+                        found[-1][row.name] = holds(row, row.run(package, numpy))
+                    except Exception:
+                        found[-1][row.name] = False
     sys.stdout.buffer.write(pickle.dumps(found))
 
 
 if __name__ == "__main__":
     # The modules of rows import this one under its own name.
     sys.modules["differences"] = sys.modules["__main__"]
-    _main(sys.argv[1])
+    _main(sys.argv[1], sys.argv[2:])

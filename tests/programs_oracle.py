@@ -1,32 +1,33 @@
 """Runs short programs under weft and under jax, and compares what they call `result`.
 
 A program is source text in which `fw` is the framework, `np` its numpy module and `lax` its lax
-module. All programs of a file run in one jax process.
+module. All programs of a file that `kept_answers.py` does not know run in one jax process.
 """
 
 import functools
+import inspect
 import json
 import os
 import pickle
 import subprocess
 import sys
-import warnings
 
+import comparing
+import kept_answers
 import numpy as np
 
 
 def run(source, fw, np_module, lax):
-    """("ok", leaves) or ("error", class name and message)."""
+    """The outcome (`comparing.py`): leaves and structure of `result`."""
     names = {"fw": fw, "np": np_module, "lax": lax, "onp": np}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            exec(source, names)
+
+    def result():
+        exec(source, names)
         leaves, tree = fw.tree_util.tree_flatten(names["result"])
         # A rule that computes with Python numbers may give such a number: jax passes them through.
-        return "ok", ([np.asarray(np_module.asarray(x)) for x in leaves], str(tree))
-    except Exception as error:
-        return "error", f"{type(error).__name__}: {error}"
+        return [np.asarray(np_module.asarray(x)) for x in leaves], str(tree)
+
+    return comparing.outcome(result)
 
 
 def _main():
@@ -37,8 +38,7 @@ def _main():
     sys.stdout.buffer.write(pickle.dumps(results))
 
 
-@functools.lru_cache(16)
-def jax_results(sources):
+def _ask(sources):
     done = subprocess.run(
         [sys.executable, __file__],
         input=json.dumps(sources).encode(),
@@ -50,20 +50,21 @@ def jax_results(sources):
     return pickle.loads(done.stdout)
 
 
+@functools.lru_cache(16)
+def _expected(sources):
+    how = inspect.getsource(run) + inspect.getsource(comparing.describe)
+    return kept_answers.answers(how, sources, _ask)
+
+
 def check(programs, name, rtol=2e-5):
     """Asserts that program `name` of a dict of sources gives what it gives under jax."""
     import weft
 
-    names = tuple(programs)
-    kind, expected = jax_results(tuple(programs.values()))[names.index(name)]
-    assert kind == "ok", f"jax failed: {expected}"
-    got_kind, got = run(programs[name], weft, weft.numpy, weft.lax)
-    assert got_kind == "ok", got
-    assert got[1] == expected[1]
-    for x, y in zip(got[0], expected[0], strict=True):
-        assert x.dtype == y.dtype and x.shape == y.shape, (x, y)
-        if x.dtype.kind != "V":
-            np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-6)
+    expected = _expected(tuple(programs.values()))[list(programs).index(name)]
+    assert expected[0] == "ok", f"jax failed: {comparing.short(expected)}"
+    got = run(programs[name], weft, weft.numpy, weft.lax)
+    found = comparing.difference(got, expected, lambda dtype, wanted: (rtol, 1e-6))
+    assert not found, found
 
 
 if __name__ == "__main__":
