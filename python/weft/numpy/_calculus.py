@@ -30,6 +30,12 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
       prepend, append: values to join to the ends of the axis before.
 
     Raises AttributeValueError (a ValueError) for a negative `n`.
+
+    Examples:
+      >>> wnp.diff(wnp.array([1, 4, 9, 16]))
+      Array([3, 5, 7], dtype=int32)
+      >>> wnp.diff(wnp.array([1, 4, 9, 16]), n=2)
+      Array([2, 2], dtype=int32)
     """
     n = operator.index(n)
     if n < 0:
@@ -61,6 +67,10 @@ def ediff1d(ary, to_end=None, to_begin=None):
     """Differences of neighbours of the flattened array, with values joined to its ends.
 
     `to_begin` and `to_end` are converted to the dtype of the array. Raises DTypeError for bools.
+
+    Examples:
+      >>> wnp.ediff1d(wnp.array([1, 4, 9]), to_begin=0)
+      Array([0, 3, 5], dtype=int32)
     """
     if is_bool(dtype_of(ary)):
         raise DTypeError("[ediff1d] expected an array of numbers; got dtype bool")
@@ -81,6 +91,10 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
         they are `dx` apart.
       dx: the distance of neighbours.
       axis: the axis.
+
+    Examples:
+      >>> wnp.trapezoid(wnp.array([1.0, 3.0, 5.0]), dx=2.0)
+      Array(12., dtype=float32)
     """
     own = normalize_axis(axis, ndim_of(y), "trapezoid")
     is_array = x is not None and ndim_of(x) > 1
@@ -117,6 +131,10 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     Raises ShapeError for axes with fewer than two values and for spacings of other shapes,
     AttributeValueError (a ValueError) for another number of spacings, NotImplementedError for
     another edge_order.
+
+    Examples:
+      >>> wnp.gradient(wnp.array([0.0, 1.0, 4.0, 9.0]))
+      Array([1., 2., 4., 5.], dtype=float32)
     """
     if edge_order not in (None, 1):
         raise NotImplementedError(f"[gradient] expected edge_order 1 or None; got {edge_order}")
@@ -175,6 +193,10 @@ def polyval(p, x, *, unroll=16):
     """The polynomial with coefficients `p`, highest power first, at the points `x`.
 
     `unroll` is ignored: there is no loop.
+
+    Examples:
+      >>> wnp.polyval(wnp.array([1, 0, -2]), wnp.array([0, 1, 3]))
+      Array([-2, -1,  7], dtype=int32)
     """
     return _polyval(p, x)
 
@@ -202,6 +224,11 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
       dtype: dtype of the result, a float or complex one.
 
     Raises RuntimeError for weights of another number than that of the observations.
+
+    Examples:
+      >>> wnp.cov(wnp.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]))
+      Array([[1., 2.],
+             [2., 4.]], dtype=float32)
     """
     own, result = _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
     return result if dtype_of(result) == own else _core.astype(result, own)
@@ -277,6 +304,11 @@ def corrcoef(x, y=None, rowvar=True, dtype=None):
     """Correlation coefficients of variables: the covariances of variables of variance 1.
 
     For the arguments see `cov`.
+
+    Examples:
+      >>> wnp.corrcoef(wnp.array([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])).round(3)
+      Array([[ 1., -1.],
+             [-1.,  1.]], dtype=float32)
     """
     own, c = _covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     result = _correlations(c)
@@ -296,6 +328,14 @@ def block(arrays):
     before, and so on.
 
     Raises AttributeValueError (a ValueError) for lists of different depths.
+
+    Examples:
+      >>> a, b = wnp.ones((2, 1)), wnp.zeros((2, 2))
+      >>> wnp.block([[a, b], [b, a]])
+      Array([[1., 0., 0.],
+             [1., 0., 0.],
+             [0., 0., 1.],
+             [0., 0., 1.]], dtype=float32)
     """
 
     def depth(x):

@@ -31,6 +31,10 @@ def choose(a, choices, out=None, mode="raise"):
 
     Raises AttributeValueError (a ValueError) for numbers that are no integers or, where they are
     known, that no choice has; without choices; and for another mode.
+
+    Examples:
+      >>> wnp.choose(wnp.array([0, 1, 0]), [wnp.array([1, 2, 3]), wnp.array([10, 20, 30])])
+      Array([ 1, 20,  3], dtype=int32)
     """
     reject_out("choose", out)
     if not is_integer(dtype_of(a)):
@@ -76,6 +80,11 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
     Raises AttributeValueError (a ValueError) for another number of functions than of conditions, or
     one more.
+
+    Examples:
+      >>> x = wnp.array([-2.0, 0.0, 3.0])
+      >>> wnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: 10 * v, 7.0])
+      Array([ 2.,  7., 30.], dtype=float32)
     """
     shape, dtype = shape_of(x), dtype_of(x)
     conditions, functions = list(condlist), list(funclist)

@@ -105,6 +105,12 @@ def nonzero(a, *, size=None, fill_value=None):
 
     Raises:
       ConcretizationTypeError: for a traced array without `size`.
+
+    Examples:
+      >>> wnp.nonzero(wnp.array([[3, 0], [4, 5]]))
+      (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+      >>> wnp.nonzero(wnp.array([0, 3]), size=3, fill_value=-1)
+      (Array([ 1, -1, -1], dtype=int32),)
     """
     return _positions("nonzero", a, size, fill_value)
 
@@ -153,12 +159,24 @@ def _reshaped(a, shape):
 
 
 def flatnonzero(a, *, size=None, fill_value=None):
-    """The positions in the flattened array of the elements that are not zero; see `nonzero`."""
+    """The positions in the flattened array of the elements that are not zero; see `nonzero`.
+
+    Examples:
+      >>> wnp.flatnonzero(wnp.array([[3, 0], [4, 5]]))
+      Array([0, 2, 3], dtype=int32)
+    """
     return _positions("flatnonzero", _reshaped(a, (-1,)), size, fill_value)[0]
 
 
 def argwhere(a, *, size=None, fill_value=None):
-    """The positions of the elements that are not zero, as the rows of a matrix; see `nonzero`."""
+    """The positions of the elements that are not zero, as the rows of a matrix; see `nonzero`.
+
+    Examples:
+      >>> wnp.argwhere(wnp.array([[3, 0], [4, 5]]))
+      Array([[0, 0],
+             [1, 0],
+             [1, 1]], dtype=int32)
+    """
     found = _positions("argwhere", _reshaped(a, shape_of(a) or (1,)), size, fill_value)
     return stack(_core.promote_dtypes(*found), 1)[:, : ndim_of(a)]
 
@@ -174,6 +192,10 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
     Returns:
       The row numbers and the column numbers.
+
+    Examples:
+      >>> wnp.mask_indices(3, wnp.triu, 1)
+      (Array([0, 0, 1], dtype=int32), Array([1, 2, 2], dtype=int32))
     """
     n = static_int(n, "mask_indices", "n")
     return _positions("mask_indices", mask_func(full((n, n), 1, np.float32), k), size, None)
@@ -192,6 +214,10 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
     Raises OperandError (a TypeError) for one of `x` and `y` alone, AttributeValueError (a
     ValueError) for size or fill_value with three arguments.
+
+    Examples:
+      >>> wnp.where(wnp.array([1, -2, 3]) > 0, wnp.array([10, 20, 30]), 0)
+      Array([10,  0, 30], dtype=int32)
     """
     if x is None and y is None:
         return _positions("where", condition, size, fill_value)
@@ -207,7 +233,12 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
 
 def extract(condition, arr, *, size=None, fill_value=0):
-    """The elements of the flattened array where the flattened condition is true; see `compress`."""
+    """The elements of the flattened array where the flattened condition is true; see `compress`.
+
+    Examples:
+      >>> wnp.extract(wnp.array([True, False, True]), wnp.array([10, 20, 30]))
+      Array([10, 30], dtype=int32)
+    """
     return _selected("extract", condition, ravel(arr), 0, size, fill_value)
 
 
@@ -225,6 +256,10 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
     Raises:
       ConcretizationTypeError: for a traced condition without `size`.
+
+    Examples:
+      >>> wnp.compress(wnp.array([False, True]), wnp.array([[1, 2], [3, 4]]), axis=0)
+      Array([[3, 4]], dtype=int32)
     """
     reductions.reject_out("compress", out)
     if ndim_of(condition) != 1:

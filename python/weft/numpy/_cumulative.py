@@ -56,6 +56,13 @@ def cumsum(a, axis=None, dtype=None, out=None):
       dtype: dtype of the result and of the additions; else that of `a`, the default integer dtype
         for bool.
       out: not supported, must be None.
+
+    Examples:
+      >>> wnp.cumsum(wnp.array([[1, 2], [3, 4]]), axis=1)
+      Array([[1, 3],
+             [3, 7]], dtype=int32)
+      >>> wnp.cumsum(wnp.array([[1, 2], [3, 4]]))
+      Array([ 1,  3,  6, 10], dtype=int32)
     """
     reject_out("cumsum", out)
     return _running("cumsum", "cumsum", a, axis, dtype)
@@ -63,21 +70,36 @@ def cumsum(a, axis=None, dtype=None, out=None):
 
 @eager_entry(1, "axis")
 def cumprod(a, axis=None, dtype=None, out=None):
-    """Products of the elements so far along an axis; for the arguments see `cumsum`."""
+    """Products of the elements so far along an axis; for the arguments see `cumsum`.
+
+    Examples:
+      >>> wnp.cumprod(wnp.array([1, 2, 3, 4]))
+      Array([ 1,  2,  6, 24], dtype=int32)
+    """
     reject_out("cumprod", out)
     return _running("cumprod", "cumprod", a, axis, dtype)
 
 
 @eager_entry(1, "axis")
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """As `cumsum`, with NaN taken as 0."""
+    """As `cumsum`, with NaN taken as 0.
+
+    Examples:
+      >>> wnp.nancumsum(wnp.array([1.0, np.nan, 2.0]))
+      Array([1., 1., 3.], dtype=float32)
+    """
     reject_out("nancumsum", out)
     return _running("nancumsum", "cumsum", a, axis, dtype, skips_nan=True)
 
 
 @eager_entry(1, "axis")
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """As `cumprod`, with NaN taken as 1."""
+    """As `cumprod`, with NaN taken as 1.
+
+    Examples:
+      >>> wnp.nancumprod(wnp.array([3.0, np.nan, 2.0]))
+      Array([3., 3., 6.], dtype=float32)
+    """
     reject_out("nancumprod", out)
     return _running("nancumprod", "cumprod", a, axis, dtype, skips_nan=True)
 
@@ -91,12 +113,21 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
       dtype: dtype of the result and of the additions; else that of `x`, widened for integers as the
         array API standard has it (`cumsum` and `cumprod` leave it).
       include_initial: whether the result begins with the sum of no elements, 0.
+
+    Examples:
+      >>> wnp.cumulative_sum(wnp.array([1, 2, 3]), include_initial=True)
+      Array([0, 1, 3, 6], dtype=int32)
     """
     return _standard("cumulative_sum", "cumsum", x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Products of the elements so far along an axis; for the arguments see `cumulative_sum`."""
+    """Products of the elements so far along an axis; for the arguments see `cumulative_sum`.
+
+    Examples:
+      >>> wnp.cumulative_prod(wnp.array([2, 3, 4]), include_initial=True)
+      Array([ 1,  2,  6, 24], dtype=int32)
+    """
     return _standard("cumulative_prod", "cumprod", x, axis, dtype, include_initial)
 
 

@@ -46,6 +46,11 @@ def place(arr, mask, vals, *, inplace=True):
       inplace: must be False.
 
     Raises AttributeValueError (a ValueError) for a mask of another size, and without values.
+
+    Examples:
+      >>> x = wnp.array([1, 2, 3, 4])
+      >>> wnp.place(x, x % 2 == 0, wnp.array([10, 20]), inplace=False)
+      Array([ 1, 10,  3, 20], dtype=int32)
     """
     _reject_inplace("place", inplace)
     sizes = [math.prod(shape_of(x)) for x in (arr, mask)]
@@ -84,6 +89,10 @@ def put(a, ind, v, mode=None, *, inplace=True):
 
     Raises NotImplementedError for mode "raise", and unless `inplace=False`; AttributeValueError (a
     ValueError) for another mode; DTypeError for positions that are no integers.
+
+    Examples:
+      >>> wnp.put(wnp.array([1, 2, 3]), wnp.array([0, 2]), wnp.array([10, 30]), inplace=False)
+      Array([10,  2, 30], dtype=int32)
     """
     _reject_inplace("put", inplace)
     if mode == "raise":
@@ -125,6 +134,13 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
       mode: what to do about indices out of bounds, as in `x.at[...].set`.
 
     Raises DTypeError for indices that are no integers, ShapeError for another number of axes.
+
+    Examples:
+      >>> x = wnp.array([[1, 5], [9, 4]])
+      >>> largest = wnp.argmax(x, axis=1, keepdims=True)
+      >>> wnp.put_along_axis(x, largest, 0, axis=1, inplace=False)
+      Array([[1, 0],
+             [0, 4]], dtype=int32)
     """
     _reject_inplace("put_along_axis", inplace)
     if not is_integer(dtype_of(indices)):
@@ -164,6 +180,11 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
 
     Raises NotImplementedError for `wrap`, and unless `inplace=False`; ShapeError for axes of
     different sizes; AttributeValueError (a ValueError) without values.
+
+    Examples:
+      >>> wnp.fill_diagonal(wnp.zeros((2, 3)), 7, inplace=False)
+      Array([[7., 0., 0.],
+             [0., 7., 0.]], dtype=float32)
     """
     if inplace:
         raise NotImplementedError(
@@ -207,6 +228,10 @@ def insert(arr, obj, values, axis=None):
 
     Raises AttributeValueError (a ValueError) for positions that are no integers or have more than
     one axis, ShapeError for values with more axes than `arr`.
+
+    Examples:
+      >>> wnp.insert(wnp.array([1, 2, 3]), 1, 10)
+      Array([ 1, 10,  2,  3], dtype=int32)
     """
     if axis is None:
         arr, axis = ravel(arr), 0
@@ -272,6 +297,10 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 
     Raises:
       ConcretizationTypeError: for traced integers without the promise, and for a traced mask.
+
+    Examples:
+      >>> wnp.delete(wnp.array([10, 20, 30]), 1)
+      Array([10, 30], dtype=int32)
     """
     if axis is None:
         arr, axis = ravel(arr), 0
@@ -325,6 +354,10 @@ def trim_zeros(filt, trim="fb", axis=None):
 
     Raises:
       ConcretizationTypeError: for a traced array.
+
+    Examples:
+      >>> wnp.trim_zeros(wnp.array([0, 1, 0, 2, 0, 0]))
+      Array([1, 0, 2], dtype=int32)
     """
     axes = normalize_axes(axis, ndim_of(filt), "trim_zeros")
     present = known(filt, "trim_zeros", "Trim it before.") != 0

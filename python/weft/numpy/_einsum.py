@@ -66,6 +66,13 @@ def einsum(
       einsum("ij,jk->ik", a, b)      the matrix product
       einsum("...ii->...", a)        traces
       einsum("i,j->ij", a, b)        the outer product
+
+    Examples:
+      >>> a = wnp.array([[1, 2], [3, 4]])
+      >>> wnp.einsum("ij,j->i", a, wnp.array([10, 1]))
+      Array([12, 34], dtype=int32)
+      >>> wnp.einsum("ii", a)
+      Array(5, dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -102,7 +109,13 @@ def einsum(
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
     """The order in which `einsum` would multiply, a list of tuples of positions that its `optimize`
-    takes, and a description of it, text."""
+    takes, and a description of it, text.
+
+    Examples:
+      >>> order, _ = wnp.einsum_path("ij,jk,k", *map(np.ones, [(2, 50), (50, 60), (60,)]))
+      >>> order
+      [(1, 2), (0, 1)]
+    """
     _, terms, output, shapes = _parse(subscripts, operands)
     formula, stand_ins = _for_numpy(terms, output, shapes)
     if optimize is False:  # for which NumPy has all operands at once

@@ -38,6 +38,10 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
     Raises:
       ConcretizationTypeError: for a traced array without `length`.
+
+    Examples:
+      >>> wnp.bincount(wnp.array([0, 2, 2, 3]))
+      Array([1, 0, 2, 1], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -133,6 +137,10 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 
     Returns:
       One-dimensional array of a float dtype, with one element more than there are bins.
+
+    Examples:
+      >>> wnp.histogram_bin_edges(wnp.array([0.0, 1.0, 4.0]), bins=4)
+      Array([0., 1., 2., 3., 4.], dtype=float32)
     """
     count, borders = _bin_option("histogram_bin_edges", bins)
     limits = _range_option("histogram_bin_edges", range)
@@ -178,6 +186,13 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
 
     Returns:
       The counts, of a float dtype, and the borders.
+
+    Examples:
+      >>> counts, edges = wnp.histogram(wnp.array([0.5, 1.5, 1.7, 4.0]), bins=4, range=(0, 4))
+      >>> counts
+      Array([1., 2., 0., 1.], dtype=float32)
+      >>> edges
+      Array([0., 1., 2., 3., 4.], dtype=float32)
     """
     count, borders = _bin_option("histogram", bins)
     limits = _range_option("histogram", range)
@@ -239,6 +254,13 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
       weights and density.
 
     Raises AttributeValueError (a ValueError) for a sample that is no matrix.
+
+    Examples:
+      >>> points = wnp.array([[0.5, 0.5], [0.5, 1.5], [1.5, 1.5]])
+      >>> counts, edges = wnp.histogramdd(points, bins=2, range=[(0, 2), (0, 2)])
+      >>> counts
+      Array([[1, 1],
+             [0, 1]], dtype=int32)
     """
     if ndim_of(sample) != 2:
         raise AttributeValueError(
@@ -311,6 +333,13 @@ def histogram2d(x, y, bins: Any = 10, range=None, weights=None, density=None):
       The counts, the borders along the first axis, and those along the second.
 
     Raises ShapeError unless `x` and `y` are vectors of one size.
+
+    Examples:
+      >>> x, y = wnp.array([0.5, 0.5, 1.5]), wnp.array([0.5, 1.5, 1.5])
+      >>> counts, x_edges, y_edges = wnp.histogram2d(x, y, bins=2, range=[(0, 2), (0, 2)])
+      >>> counts
+      Array([[1, 1],
+             [0, 1]], dtype=int32)
     """
     if ndim_of(x) != 1 or shape_of(x) != shape_of(y):
         raise ShapeError(

@@ -32,6 +32,10 @@ def gcd(x1, x2):
     """Greatest common divisors of integers, not negative; gcd(0, x) is abs(x).
 
     A bool beside an integer counts as one.
+
+    Examples:
+      >>> wnp.gcd(wnp.array([12, 0]), wnp.array([-18, 5]))
+      Array([6, 5], dtype=int32)
     """
     return _gcd(*_integers("gcd", x1, x2))
 
@@ -58,7 +62,12 @@ def _gcd(x1, x2):
 
 @composite(broadcasts=True)
 def lcm(x1, x2):
-    """Least common multiples of integers, not negative; lcm(0, x) is 0."""
+    """Least common multiples of integers, not negative; lcm(0, x) is 0.
+
+    Examples:
+      >>> wnp.lcm(wnp.array([4, 0]), wnp.array([6, 5]))
+      Array([12,  0], dtype=int32)
+    """
     x1, x2 = _integers("lcm", x1, x2)
     divisor = _gcd(x1, x2)
     quotient = u._quotient(u.absolute(x1), choose(u.equal(divisor, 0), 1, divisor))
@@ -89,6 +98,10 @@ def packbits(a, axis=None, bitorder="big"):
       uint8 array, with an eighth of the size along the axis, rounded up.
 
     Raises DTypeError for other than integers and bools.
+
+    Examples:
+      >>> wnp.packbits(wnp.array([0, 0, 0, 0, 0, 1, 0, 1, 1]))
+      Array([  5, 128], dtype=uint8)
     """
     if not (is_integer(dtype_of(a)) or is_bool(dtype_of(a))):
         raise DTypeError(f"[packbits] expected integers or bool; got dtype {dtype_of(a)}")
@@ -125,6 +138,10 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
       uint8 array of zeros and ones.
 
     Raises DTypeError for other than uint8.
+
+    Examples:
+      >>> wnp.unpackbits(wnp.array([5], dtype="uint8"))
+      Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
     """
     if dtype_of(a) != np.uint8:
         raise DTypeError(f"[unpackbits] expected an array of uint8; got dtype {dtype_of(a)}")

@@ -36,6 +36,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     Raises ShapeError unless `xp` and `fp` are vectors of one size, AttributeValueError (a
     ValueError) for complex `x` or `xp`, for other texts than 'extrapolate', and for a period that
     has axes.
+
+    Examples:
+      >>> x, y = wnp.array([0.0, 1.0, 2.0]), wnp.array([0.0, 10.0, 30.0])
+      >>> wnp.interp(wnp.array([0.5, 1.5, 9.0]), x, y)
+      Array([ 5., 20., 30.], dtype=float32)
     """
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != _EXTRAPOLATE:
@@ -96,6 +101,10 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
       period: what phases are equal by.
 
     Raises AttributeValueError (a ValueError) for complex numbers.
+
+    Examples:
+      >>> wnp.unwrap(wnp.array([170.0, -175.0, -160.0]), period=360.0)
+      Array([170., 185., 200.], dtype=float32)
     """
     if is_complex(dtype_of(p)):
         raise AttributeValueError(f"[unwrap] expected real numbers; got dtype {dtype_of(p)}")

@@ -88,6 +88,10 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
+
+    Examples:
+      >>> wnp.dot(wnp.array([[1, 2], [3, 4]]), wnp.array([10, 1]))
+      Array([12, 34], dtype=int32)
     """
     if out_sharding is not None:
         return split_as(
@@ -119,6 +123,13 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
     Returns:
       Array of shape `(*batch, m, n)` for operands of shapes `(*batch, m, k)` and `(*batch, k, n)`.
+
+    Examples:
+      >>> wnp.matmul(wnp.array([[1, 2], [3, 4]]), wnp.array([[0, 1], [1, 0]]))
+      Array([[2, 1],
+             [4, 3]], dtype=int32)
+      >>> wnp.matmul(wnp.ones((5, 2, 3)), wnp.ones((3, 4))).shape
+      (5, 2, 4)
     """
     if out_sharding is not None:
         return split_as(
@@ -143,7 +154,12 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
 @eager_entry(2)
 def matvec(x1, x2, /):
-    """Products of matrices `(..., m, n)` and vectors `(..., n)`: vectors `(..., m)`."""
+    """Products of matrices `(..., m, n)` and vectors `(..., n)`: vectors `(..., m)`.
+
+    Examples:
+      >>> wnp.matvec(wnp.array([[1, 2], [3, 4]]), wnp.array([10, 1]))
+      Array([12, 34], dtype=int32)
+    """
     _require_axes("matvec", x1, x2, least=(2, 1))
     _core.check_ranks("matvec", (x1, x2), (2, 1))
     batch = max(ndim_of(x1) - 2, ndim_of(x2) - 1)
@@ -153,7 +169,12 @@ def matvec(x1, x2, /):
 
 @eager_entry(2)
 def vecmat(x1, x2, /):
-    """Products of conjugated vectors `(..., m)` and matrices `(..., m, n)`: vectors `(..., n)`."""
+    """Products of conjugated vectors `(..., m)` and matrices `(..., m, n)`: vectors `(..., n)`.
+
+    Examples:
+      >>> wnp.vecmat(wnp.array([10, 1]), wnp.array([[1, 2], [3, 4]]))
+      Array([13, 24], dtype=int32)
+    """
     _require_axes("vecmat", x1, x2, least=(1, 2))
     _core.check_ranks("vecmat", (x1, x2), (1, 2))
     batch = max(ndim_of(x1) - 1, ndim_of(x2) - 2)
@@ -169,6 +190,12 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     The other axes broadcast together.
 
     `precision` and `preferred_element_type` are those of `tensordot`.
+
+    Examples:
+      >>> wnp.vecdot(wnp.array([[1, 2], [3, 4]]), wnp.array([10, 1]))
+      Array([12, 34], dtype=int32)
+      >>> wnp.vecdot(wnp.array([1j]), wnp.array([1j]))
+      Array(1.+0.j, dtype=complex64)
     """
     options = _options("vecdot", precision, preferred_element_type)
     _core.check_ranks("vecdot", (x1, x2))
@@ -183,6 +210,11 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     """Product summed over the last axes of both; with a number, element by element.
 
     For the arguments see `dot`. The result has the other axes of `a`, then those of `b`.
+
+    Examples:
+      >>> wnp.inner(wnp.array([[1, 2], [3, 4]]), wnp.array([[10, 1], [0, 1]]))
+      Array([[12,  2],
+             [34,  4]], dtype=int32)
     """
     options = _options("inner", precision, preferred_element_type)
     lhs, rhs = _axes(a, "a"), _axes(b, "b")
@@ -196,6 +228,10 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Sum of the products of all elements, those of `a` conjugated, in row-major order.
 
     For the arguments see `dot`; the arrays have the same number of elements.
+
+    Examples:
+      >>> wnp.vdot(wnp.array([[1, 2], [3, 4]]), wnp.array([[10, 1], [0, 1]]))
+      Array(16, dtype=int32)
     """
     options = _options("vdot", precision, preferred_element_type)
     return _vdot(a, b, options=options)
@@ -211,6 +247,11 @@ def outer(a, b, out=None):
     """Matrix of the products of each element of `a` (rows) with each of `b` (columns).
 
     `out` must be None.
+
+    Examples:
+      >>> wnp.outer(wnp.array([1, 2]), wnp.array([3, 4, 5]))
+      Array([[ 3,  4,  5],
+             [ 6,  8, 10]], dtype=int32)
     """
     reject_out("outer", out)
     return _outer(a, b)
@@ -242,6 +283,10 @@ def tensordot(
 
     Raises AttributeValueError (a ValueError) for another number of axes of one than of the other,
     ShapeError for more axes than there are.
+
+    Examples:
+      >>> wnp.tensordot(wnp.ones((2, 3, 4)), wnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+      (2, 5)
     """
     if out_sharding is not None:
         return split_as(
@@ -285,6 +330,10 @@ def kron(a, b):
     """Kronecker product: each element of `a` replaced by its product with all of `b`.
 
     An operand with fewer axes is extended with ones in front.
+
+    Examples:
+      >>> wnp.kron(wnp.array([1, 10]), wnp.array([1, 2, 3]))
+      Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
     """
     _core.result_type(a, b)  # which strict promotion may forbid
     rank = max(ndim_of(a), ndim_of(b))
@@ -309,6 +358,10 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
       two.
 
     Raises ShapeError for vectors of other than two or three components.
+
+    Examples:
+      >>> wnp.cross(wnp.array([1, 0, 0]), wnp.array([0, 1, 0]))
+      Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -44,6 +44,10 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
       out: not supported, must be None.
       keepdims: whether the reduced axes stay, with size 1.
       where: mask that broadcasts to `a`; elements where it is false are left out.
+
+    Examples:
+      >>> wnp.mean(wnp.array([[1, 2], [3, 6]]), axis=1)
+      Array([1.5, 4.5], dtype=float32)
     """
     r.reject_out("mean", out)
     dtype = _mean_dtype("mean", a, dtype)
@@ -84,6 +88,10 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
       weights: array of the shape of `a`, or of its sizes along `axis`; None for equal weights.
       returned: whether to return also the sum of the weights, as a pair.
       keepdims: whether the reduced axes stay, with size 1.
+
+    Examples:
+      >>> wnp.average(wnp.array([1.0, 2.0]), weights=wnp.array([3.0, 1.0]))
+      Array(1.25, dtype=float32)
     """
     shape = shape_of(a)
     axes = normalize_axes(axis, len(shape), "average")
@@ -161,6 +169,12 @@ def var(
       where: mask that broadcasts to `a`; elements where it is false are left out.
       mean: the mean along the axes, with the axes kept, if it is known already.
       correction: another name for `ddof`.
+
+    Examples:
+      >>> wnp.var(wnp.array([1.0, 3.0]))
+      Array(1., dtype=float32)
+      >>> wnp.var(wnp.array([1.0, 3.0]), ddof=1)
+      Array(2., dtype=float32)
     """
     r.reject_out("var", out)
     return _spread("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
@@ -179,7 +193,12 @@ def std(
     mean=None,
     correction=None,
 ):
-    """Standard deviation along axes: the square root of the variance. See `var`."""
+    """Standard deviation along axes: the square root of the variance. See `var`.
+
+    Examples:
+      >>> wnp.std(wnp.array([1.0, 5.0]))
+      Array(2., dtype=float32)
+    """
     r.reject_out("std", out)
     return _spread("std", a, axis, dtype, ddof, keepdims, where, mean, correction)
 
@@ -262,42 +281,72 @@ def _masked(a, where, arrays, *, function, options):
 
 @eager_entry(1, "axis", "keepdims")
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """Sum along axes of the elements that are not NaN; see `sum`."""
+    """Sum along axes of the elements that are not NaN; see `sum`.
+
+    Examples:
+      >>> wnp.nansum(wnp.array([1.0, np.nan, 2.0]))
+      Array(3., dtype=float32)
+    """
     r.reject_out("nansum", out)
     return _without_nan(r.sum, a, axis, keepdims, where, dtype, initial=initial)
 
 
 @eager_entry(1, "axis", "keepdims")
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """Product along axes of the elements that are not NaN; see `prod`."""
+    """Product along axes of the elements that are not NaN; see `prod`.
+
+    Examples:
+      >>> wnp.nanprod(wnp.array([3.0, np.nan, 2.0]))
+      Array(6., dtype=float32)
+    """
     r.reject_out("nanprod", out)
     return _without_nan(r.prod, a, axis, keepdims, where, dtype, initial=initial)
 
 
 @eager_entry(1, "axis", "keepdims")
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
-    """Mean along axes of the elements that are not NaN; see `mean`."""
+    """Mean along axes of the elements that are not NaN; see `mean`.
+
+    Examples:
+      >>> wnp.nanmean(wnp.array([1.0, np.nan, 2.0]))
+      Array(1.5, dtype=float32)
+    """
     r.reject_out("nanmean", out)
     return _without_nan(mean, a, axis, keepdims, where, dtype)
 
 
 @eager_entry(1, "axis", "ddof", "keepdims")
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """Variance along axes of the elements that are not NaN; see `var`."""
+    """Variance along axes of the elements that are not NaN; see `var`.
+
+    Examples:
+      >>> wnp.nanvar(wnp.array([1.0, np.nan, 3.0]))
+      Array(1., dtype=float32)
+    """
     r.reject_out("nanvar", out)
     return _without_nan(var, a, axis, keepdims, where, dtype, ddof, mean=mean)
 
 
 @eager_entry(1, "axis", "ddof", "keepdims")
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """Standard deviation along axes of the elements that are not NaN; see `std`."""
+    """Standard deviation along axes of the elements that are not NaN; see `std`.
+
+    Examples:
+      >>> wnp.nanstd(wnp.array([1.0, np.nan, 5.0]))
+      Array(2., dtype=float32)
+    """
     r.reject_out("nanstd", out)
     return _without_nan(std, a, axis, keepdims, where, dtype, ddof, mean=mean)
 
 
 @eager_entry(1, "axis", "keepdims")
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Greatest element along axes that is not NaN; NaN if all are. See `max`."""
+    """Greatest element along axes that is not NaN; NaN if all are. See `max`.
+
+    Examples:
+      >>> wnp.nanmax(wnp.array([[1.0, np.nan], [np.nan, np.nan]]), axis=1)
+      Array([ 1., nan], dtype=float32)
+    """
     r.reject_out("nanmax", out)
     axes = normalize_axes(axis, len(shape_of(a)), "nanmax")
     return _nan_extremum(a, where, initial, function=r.max, axes=axes, keepdims=bool(keepdims))
@@ -305,7 +354,12 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 @eager_entry(1, "axis", "keepdims")
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Smallest element along axes that is not NaN; NaN if all are. See `min`."""
+    """Smallest element along axes that is not NaN; NaN if all are. See `min`.
+
+    Examples:
+      >>> wnp.nanmin(wnp.array([[1.0, np.nan], [np.nan, np.nan]]), axis=1)
+      Array([ 1., nan], dtype=float32)
+    """
     r.reject_out("nanmin", out)
     axes = normalize_axes(axis, len(shape_of(a)), "nanmin")
     return _nan_extremum(a, where, initial, function=r.min, axes=axes, keepdims=bool(keepdims))
@@ -331,13 +385,23 @@ def _nan_replaced(a, missing, lowest):
 
 @eager_entry(1, "axis", "keepdims")
 def nanargmax(a, axis=None, out=None, keepdims=None):
-    """Position of the greatest element that is not NaN; -1 if all are. See `argmax`."""
+    """Position of the greatest element that is not NaN; -1 if all are. See `argmax`.
+
+    Examples:
+      >>> wnp.nanargmax(wnp.array([np.nan, 3.0, 5.0]))
+      Array(2, dtype=int32)
+    """
     return _nan_position("nanargmax", a, axis, out, keepdims)
 
 
 @eager_entry(1, "axis", "keepdims")
 def nanargmin(a, axis=None, out=None, keepdims=None):
-    """Position of the smallest element that is not NaN; -1 if all are. See `argmin`."""
+    """Position of the smallest element that is not NaN; -1 if all are. See `argmin`.
+
+    Examples:
+      >>> wnp.nanargmin(wnp.array([np.nan, 3.0, 5.0]))
+      Array(1, dtype=int32)
+    """
     return _nan_position("nanargmin", a, axis, out, keepdims)
 
 

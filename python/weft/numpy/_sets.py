@@ -77,6 +77,14 @@ def unique(
 
     Raises:
       ConcretizationTypeError: for a traced array without `size`.
+
+    Examples:
+      >>> wnp.unique(wnp.array([3, 1, 3, 2]))
+      Array([1, 2, 3], dtype=int32)
+      >>> wnp.unique(wnp.array([3, 1, 3]), return_counts=True)
+      (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+      >>> wnp.unique(wnp.array([3, 1, 3]), size=4, fill_value=0)
+      Array([1, 3, 0, 0], dtype=int32)
     """
     which = (bool(return_index), bool(return_inverse), bool(return_counts))
     results = _unique("unique", ar, which, axis, equal_nan, size, fill_value)
@@ -172,25 +180,45 @@ def unique_all(x, /, *, size=None, fill_value=None):
     """`unique` with all it can return, as a named tuple: values, indices, inverse_indices, counts.
 
     NaN does not equal NaN.
+
+    Examples:
+      >>> wnp.unique_all(wnp.array([3, 1, 3])).inverse_indices
+      Array([1, 0, 1], dtype=int32)
     """
     results = _unique("unique_all", x, (True, True, True), None, False, size, fill_value)
     return UniqueAllResult(*results)
 
 
 def unique_counts(x, /, *, size=None, fill_value=None):
-    """`unique` as a named tuple: values, counts. NaN does not equal NaN."""
+    """`unique` as a named tuple: values, counts. NaN does not equal NaN.
+
+    Examples:
+      >>> wnp.unique_counts(wnp.array([3, 1, 3])).counts
+      Array([1, 2], dtype=int32)
+    """
     results = _unique("unique_counts", x, (False, False, True), None, False, size, fill_value)
     return UniqueCountsResult(*results)
 
 
 def unique_inverse(x, /, *, size=None, fill_value=None):
-    """`unique` as a named tuple: values, inverse_indices. NaN does not equal NaN."""
+    """`unique` as a named tuple: values, inverse_indices. NaN does not equal NaN.
+
+    Examples:
+      >>> values, inverse = wnp.unique_inverse(wnp.array([30, 10, 30]))
+      >>> values[inverse]
+      Array([30, 10, 30], dtype=int32)
+    """
     results = _unique("unique_inverse", x, (False, True, False), None, False, size, fill_value)
     return UniqueInverseResult(*results)
 
 
 def unique_values(x, /, *, size=None, fill_value=None):
-    """The values of `unique`. NaN does not equal NaN."""
+    """The values of `unique`. NaN does not equal NaN.
+
+    Examples:
+      >>> wnp.unique_values(wnp.array([3, 1, 3]))
+      Array([1, 3], dtype=int32)
+    """
     (values,) = _unique("unique_values", x, (False,) * 3, None, False, size, fill_value)
     return values
 
@@ -199,7 +227,12 @@ def unique_values(x, /, *, size=None, fill_value=None):
 
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
-    """The distinct elements of two arrays in increasing order; see `unique`."""
+    """The distinct elements of two arrays in increasing order; see `unique`.
+
+    Examples:
+      >>> wnp.union1d(wnp.array([1, 3]), wnp.array([2, 3]))
+      Array([1, 2, 3], dtype=int32)
+    """
     return _unique("union1d", _joined(ar1, ar2), (False,) * 3, None, True, size, fill_value)[0]
 
 
@@ -220,6 +253,10 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
       size: how many to return, which tracing needs; None for as many as there are.
       fill_value: what stands in the place of those that are missing; by default the first one. For
         the indices it is the size of the array.
+
+    Examples:
+      >>> wnp.intersect1d(wnp.array([1, 3, 5]), wnp.array([5, 3, 4]))
+      Array([3, 5], dtype=int32)
     """
     size = known_size(size, "intersect1d", ar1, ar2)
     most = min(math.prod(shape_of(x)) for x in (ar1, ar2))
@@ -257,6 +294,10 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
       assume_unique: whether to take the elements of `ar1` as they come, in their order.
       size: how many to return, which tracing needs; None for as many as there are.
       fill_value: what stands in the place of those that are missing; 0 by default.
+
+    Examples:
+      >>> wnp.setdiff1d(wnp.array([1, 3, 5]), wnp.array([5, 4]))
+      Array([1, 3], dtype=int32)
     """
     size = known_size(size, "setdiff1d", ar1, ar2)
     count = math.prod(shape_of(ar1))
@@ -297,6 +338,10 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
       assume_unique: whether each has distinct elements; those that occur twice are left out then.
       size: how many to return, which tracing needs; None for as many as there are.
       fill_value: what stands in the place of those that are missing; by default the first one.
+
+    Examples:
+      >>> wnp.setxor1d(wnp.array([1, 3, 5]), wnp.array([5, 4]))
+      Array([1, 3, 4], dtype=int32)
     """
     size = known_size(size, "setxor1d", ar1, ar2)
     most = sum(math.prod(shape_of(x)) for x in (ar1, ar2))
@@ -345,6 +390,11 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
       bool array of the shape of `element`.
 
     Raises AttributeValueError (a ValueError) for another method.
+
+    Examples:
+      >>> wnp.isin(wnp.array([[1, 2], [3, 4]]), wnp.array([2, 4]))
+      Array([[False,  True],
+             [False,  True]], dtype=bool)
     """
     if method not in _ISIN:
         raise AttributeValueError(f"[isin] expected a method of {', '.join(_ISIN)}; got {method!r}")
