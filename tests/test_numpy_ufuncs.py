@@ -83,7 +83,8 @@ def test_attributes():
         assert repr(f) == f"<ufunc '{name}'>" and f.__name__ == name and f.__doc__
         assert pickle.loads(pickle.dumps(f)) is f and copy.copy(f) is f
     assert (
-        wnp.negative.nin == 1 and str(inspect.signature(wnp.add)) == "(*args, out=None, where=None)"
+        wnp.negative.nin == 1
+        and str(inspect.signature(wnp.add)) == "(x1, x2, /, *, out=None, where=None)"
     )
     assert len({wnp.add, wnp.add, wnp.subtract}) == 2
     same(wnp.negative.at(X[0], 1, inplace=False), [3, -1, 4, 1])

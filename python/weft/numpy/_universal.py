@@ -1,6 +1,7 @@
 """The class `ufunc`, and the functions of weft.numpy that are of it."""
 
 import importlib
+import inspect
 import operator
 from typing import Any
 
@@ -104,12 +105,15 @@ class _Signature:
     """What `inspect` shows: for the class what makes an object, for an object what calls it."""
 
     def __get__(self, instance, owner):
-        import inspect
-
         if instance is None:
             made = inspect.signature(_init)
             return made.replace(parameters=list(made.parameters.values())[1:])
-        return inspect.signature(lambda *args, out=None, where=None: None)
+        names = ["x"] if instance.nin == 1 else [f"x{i + 1}" for i in range(instance.nin)]
+        kinds = inspect.Parameter
+        return inspect.Signature(
+            [kinds(name, kinds.POSITIONAL_ONLY) for name in names]
+            + [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in ("out", "where")]
+        )
 
 
 def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
@@ -262,8 +266,8 @@ def _of_numpy(function, identity=None, **hooks):
         call=public_function(function),
         **{name: _later(hook) for name, hook in hooks.items()},
     )
-    summary, sections = function.__doc__.split("\n\n", 1)
-    made.__doc__ = f"{summary}\n\n    `out` and `where` must be None.\n\n{sections}"
+    summary, sections = inspect.cleandoc(function.__doc__).split("\n\n", 1)
+    made.__doc__ = f"{summary}\n\n`out` and `where` must be None.\n\n{sections}"
     return made
 
 
