@@ -161,11 +161,32 @@ PAIRS = [
     ("beta", [-1.5, 1e8], [1e8, -1.5], [2.3632718e12, 2.3632718e12]),
     ("beta", [INF, 2.0], [2.0, INF], [0, 0]),
 ]
+BETA = np.array([(a, b, x) for a in (0, 2, INF) for b in (0, 2, INF) for x in (0, 0.25, 1)], "f")
+GAUSS = [
+    # a, b, c, x and the value: powers of 1 - x, real or not; at a pole of c, before it, beyond it.
+    (1.5, 1.0, 1.5, 2.0, -1),
+    (2.0, 1.5, 1.5, 3.0, 0.25),
+    (1.5, 0.7, 1.5, 2.0, INF),
+    (0.7, 1.5, 1.5, 2.0, INF),
+    (1.5, 0.7, 1.5, 1.0, INF),
+    (1.5, -0.75, 1.5, 1.0, 0),
+    (1.5, -2.0, 1.5, 2.0, 1),
+    (-2.5, 3.0, -2.5, 2.0, -1),
+    (-2.0, 1.0, -2.0, 0.5, 2),
+    (-2.0, 1.0, -4.0, 2.0, 8 / 3),
+    (1.0, -2.0, -4.0, 0.5, 31 / 24),
+    (0.0, 2.0, -1.0, 0.5, 1),
+    (-2.0, 1.0, -1.0, 0.5, INF),
+    (1.0, 1.0, 0.0, -0.5, INF),
+]
 
 
 def test_ends_of_domains():
     rows = [(name, [np.float32(x)], y) for name, x, y in ENDS]
     rows += [(name, [np.float32(x), np.float32(y)], z) for name, x, y, z in PAIRS]
+    rows += [("betainc", [*BETA.T], scipy.special.betainc(*BETA.T.astype(float)))]
+    *columns, wanted = np.array(GAUSS, np.float32).T
+    rows += [("hyp2f1", columns, wanted)]
 
     def all_rows(arguments):
         return [getattr(special, row[0])(*args) for row, args in zip(rows, arguments, strict=True)]
@@ -173,6 +194,15 @@ def test_ends_of_domains():
     results = weft.jit(all_rows)([args for _, args, _ in rows])
     for (name, _, wanted), got in zip(rows, results, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=3e-6, err_msg=name)
+
+
+def test_poles_in_the_complex_plane():
+    poles = np.array([0, -1, complex(-2, -0.0), -1 + 1e-3j, 1.5, -0.5], np.complex64)
+    for name in ("gamma", "loggamma"):
+        got = getattr(special, name)(jnp.asarray(poles))
+        wanted = getattr(scipy.special, name)(poles.astype(complex))
+        np.testing.assert_allclose(got.real, wanted.real, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(got.imag, wanted.imag, rtol=1e-4, atol=1e-5)
 
 
 # Name: a point. Derivatives with respect to all arguments are compared with differences.

@@ -455,9 +455,11 @@ Val beta_value(Val a, Val b, Val x) {
   Val value = select(ne(is_upper, region.mirrored), 1.0 - tail, tail);
   Val zero = number(0), one = number(1), infinite = number(INFINITY);
   auto any = [](Val p, Val q, Val r) { return logical_or(logical_or(p, q), r); };
-  Val none = any(eq(x, zero), eq(b, zero), eq(a, infinite));
-  Val all = any(eq(x, one), eq(a, zero), eq(b, infinite));
+  // The whole probability stands at 1, or at 0. It is 0 up to 0 and 1 up to 1 all the same.
+  Val none = logical_or(eq(b, zero), eq(a, infinite));
+  Val all = logical_or(eq(a, zero), eq(b, infinite));
   value = select(none, zero, select(all, one, value));
+  value = select(eq(x, zero), zero, select(eq(x, one), one, value));
   Val outside = any(any(lt(a, zero), lt(b, zero), lt(x, zero)), gt(x, one), logical_and(none, all));
   Val unknown = any(ne(a, a), ne(b, b), ne(x, x));
   return select(logical_or(outside, unknown), number(NAN), value);

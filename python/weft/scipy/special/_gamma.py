@@ -135,7 +135,9 @@ def _loggamma(z):
     wave = jnp.log1p(-jnp.exp(2j * math.pi * turn))
     log_sine = 1j * math.pi * (0.5 - a) - math.log(2) + wave
     value = jnp.where(left, math.log(math.pi) - log_sine - right, right)
-    return jnp.where(below, jnp.conj(value), value)
+    value = jnp.where(below, jnp.conj(value), value)
+    at_pole = _is_pole(jnp.real(z)) & (jnp.imag(z) == 0)
+    return jnp.where(at_pole, complex(math.nan, math.nan), value)
 
 
 def _complex_gamma(z):
@@ -144,7 +146,7 @@ def _complex_gamma(z):
 
 @composite
 def gamma(x):
-    """The gamma function: NaN at negative integers, infinite at zeros.
+    """The gamma function: NaN at negative integers, infinite at zeros; NaN at complex zeros.
 
     By Stirling's formula, the recurrence and the reflection formula (DLMF 5.5, 5.11).
 
@@ -164,7 +166,8 @@ def gamma(x):
 
 @composite
 def loggamma(x):
-    """The principal branch of the logarithm of the gamma function; NaN for negative real x.
+    """The principal branch of the logarithm of the gamma function; NaN for negative real x and at
+    the poles in the complex plane.
 
     D. E. G. Hare, "Computing the principal branch of log-Gamma", J. Algorithms 25 (1997).
 

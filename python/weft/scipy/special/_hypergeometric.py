@@ -25,7 +25,8 @@ def _series(ratio, like, limit):
 
     def add(carry):
         k, term, total = carry
-        term = term * ratio(k.astype(like.dtype))
+        # What has ended stays so, also where a factor of a later term is infinite.
+        term = jnp.where(term == 0, 0, term * ratio(k.astype(like.dtype)))
         return k + 1, term, total + term
 
     one = jnp.ones_like(like)
@@ -170,8 +171,11 @@ def _hyp2f1_value(a, b, c, x):
     ends = (_is_pole(a), _is_pole(b))
     polynomial = ends[0] | ends[1]
     power_a, power_b = (c == b), (c == a)  # (1 - x) ** -a, (1 - x) ** -b; 15.4.6
-    power = (power_a | power_b) & ~polynomial
-    special = polynomial | power | (x >= 1)
+    pole = _is_pole(c)
+    power = (power_a | power_b) & (pole | ~polynomial)
+    # A polynomial ends before the pole, or has none of its own; 15.2.4
+    infinite = pole & ~power & ~((ends[0] & (a > c)) | (ends[1] & (b > c)))
+    special = polynomial | power | infinite | (x >= 1)
     # Pfaff's transformation, 15.8.1, for x < 0: (1 - x) ** -a F(a, c - b; c; x / (x - 1))
     negative = (x < 0) & ~special
     scale = jnp.where(negative, jnp.exp(-a * jnp.log1p(jnp.where(negative, -x, 0))), 1)
@@ -201,7 +205,7 @@ def _hyp2f1_value(a, b, c, x):
         rest,
     )
     # Else the series; of polynomials at any x.
-    inside = ~close & (~special | polynomial)
+    inside = ~close & (~special | polynomial) & ~power & ~infinite
     series = _gauss_series(
         jnp.where(inside, a, 0),
         jnp.where(inside, second, 1),
@@ -211,8 +215,10 @@ def _hyp2f1_value(a, b, c, x):
     value = jnp.where(close, jnp.where(whole, turn * by_log, by_powers), series) * scale
     at_one = jnp.where(d > 0, _gammas((c, jnp.where(d > 0, d, 1)), (c - a, c - b)), math.inf)
     value = jnp.where((x == 1) & ~polynomial, at_one, value)
-    value = jnp.where((x > 1) & ~polynomial, math.inf, value)
-    return jnp.where(power, jnp.power(1 - x, jnp.where(power_a, -a, -b)), value)
+    value = jnp.where(infinite | ((x > 1) & ~polynomial), math.inf, value)
+    exponent = jnp.where(power_a, -a, -b)
+    power &= (x <= 1) | (exponent == jnp.round(exponent))
+    return jnp.where(power, jnp.power(1 - x, exponent), value)
 
 
 _hyp2f1 = _with_partial_derivatives(
@@ -225,7 +231,8 @@ def hyp2f1(a, b, c, x):
     """Gauss's hypergeometric function, 2F1(a, b; c; x).
 
     By its series (DLMF 15.2.1), for negative x after Pfaff's transformation, near 1 by the formulas
-    in powers of 1 - x (DLMF 15.8). Infinite for x > 1, but where it is a polynomial or a power.
+    in powers of 1 - x (DLMF 15.8). Infinite for x > 1, but where it is a polynomial or a power that
+    is real, and where c is an integer <= 0 which no polynomial ends before.
 
     Args:
       a, b, c, x: real arrays or numbers that broadcast together.
