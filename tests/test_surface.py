@@ -276,13 +276,51 @@ def test_what_is_not_there_is_refused(call):
         ({"a.py": "from weft import b\n", "b.py": "from weft.a import f\n"}, "a circle"),
         ({"a.py": "def f():\n    from weft import jit\n"}, "names from weft itself"),
         ({"runtime/devices.py": "from weft.runtime import x\n", "runtime/x.py": ""}, "a leaf"),
+        (
+            {"a.py": "def f():\n    from weft import b\n", "b.py": "from weft.a import f\n"},
+            "a circle",
+        ),
+        ({"a.py": "def f():\n    from weft import b  # circle: b\n", "b.py": ""}, "no circle"),
     ],
 )
 def test_the_layout_check_finds(tmp_path, files, message):
+    found = _layout_found("check_imports", tmp_path, files)
+    assert len(found) == 1 and message in found[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"tree.py": "from weft import lax\n"}, "trees imports weft.lax of the later layer lax"),
+        ({"tree.py": "def f():\n    from weft.lax import g\n"}, "of the later layer lax"),
+        ({"lax/_x.py": "def f():\n    from weft import random\n"}, "of the later layer libraries"),
+        ({"_x.py": ""}, "belongs to no layer"),
+        ({"numpy/_signal.py": ""}, "no longer imports weft.scipy"),
+    ],
+)
+def test_the_check_of_layers_finds(tmp_path, files, message):
+    others = {f"{name}/__init__.py": "" for name in ("lax", "numpy", "random")}
+    found = _layout_found("check_layers", tmp_path, {**others, **files})
+    assert len(found) == 1 and message in found[0]
+
+
+def test_the_check_of_layers_lets_pass(tmp_path):
+    files = {
+        "lax/__init__.py": "from weft import tree\n",
+        "tree.py": "if TYPE_CHECKING:\n    from weft import lax\n",
+    }
+    assert not _layout_found("check_layers", tmp_path, files)
+    files = {
+        "a.py": "def f():\n    from weft import b  # circle: b stands on this\n",
+        "b.py": "from weft.a import f\n",
+    }
+    assert not _layout_found("check_imports", tmp_path, files)
+
+
+def _layout_found(check, root, files):
     for name, text in {"__init__.py": "", "runtime/__init__.py": "", **files}.items():
-        path = tmp_path / "python" / "weft" / name
+        path = root / "python" / "weft" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    check = runpy.run_path(str(ROOT / "tools" / "check_layout"), run_name="layout")
-    found = [text for _, _, text in check["check_imports"](tmp_path)]
-    assert len(found) == 1 and message in found[0]
+    checks = runpy.run_path(str(ROOT / "tools" / "check_layout"), run_name="layout")
+    return [text for _, _, text in checks[check](root)]

@@ -292,7 +292,7 @@ def _contains(self, value):
 def _byteswap(self):
     """The bytes of each element in reverse order."""
     from weft.dtypes import real_dtype
-    from weft.numpy import flip
+    from weft.numpy import flip  # circle: it shows this type
 
     # Each part of a complex number is turned by itself.
     parts = self.reshape(-1).view(real_dtype(self.dtype)) if self.dtype.kind == "c" else self

@@ -127,7 +127,7 @@ def public_methods(cls):
 
 
 def _leave(error, function):
-    from weft._tracebacks import leave  # nothing that a program without errors should load
+    from weft._tracebacks import leave  # circle: it reads settings
 
     leave(error, function)
 

@@ -5,6 +5,8 @@ raises the classes named `...Error` that carry an operation's message (`ShapeErr
 ...); `csrc` finds them here by name.
 """
 
+from typing import Any
+
 from weft import _core
 from weft._surface import public as _public
 
@@ -427,15 +429,15 @@ class ProcessFailureError(WeftError, RuntimeError):
     Attributes: failed_processes, a list of their numbers; failed_devices, the set of their devices.
     """
 
+    _devices: Any = None  # set by weft.runtime.devices: what gives the devices of all processes
+
     def __init__(self, message, failed_processes=()):
         super().__init__(message)
         self.failed_processes = list(failed_processes)
 
     @property
     def failed_devices(self):
-        from weft.runtime import devices
-
-        return {d for d in devices.devices() if d.process_index in self.failed_processes}
+        return {d for d in self._devices() if d.process_index in self.failed_processes}
 
 
 class ProgramMismatchError(WeftError, RuntimeError):

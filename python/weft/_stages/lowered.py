@@ -33,7 +33,7 @@ class Lowered(Stage):
 
     @property
     def graph(self) -> Graph:
-        from weft import compiler
+        from weft import compiler  # circle: it takes stages for programs
 
         return compiler.optimize(self._program.core.graph)
 
@@ -83,7 +83,7 @@ class Lowered(Stage):
 
         compiler_options: as for `compile`.
         """
-        from weft._ahead import compile_async  # threads, for those who ask for them
+        from weft._ahead import compile_async  # circle: it lowers functions
 
         return compile_async(self, compiler_options)
 
@@ -100,7 +100,7 @@ class Lowered(Stage):
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates made on the graph: flops, transcendentals, bytes accessed."""
-        from weft import compiler
+        from weft import compiler  # circle: it takes stages for programs
 
         figures = compiler.analyze(self)
         return {

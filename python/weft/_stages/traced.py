@@ -60,7 +60,7 @@ class Traced(Stage):
                 f"'{self.fun_name}' was traced for other arguments: for "
                 f"{explain_difference(self.in_tree, tree)}"
             )
-        from weft.compiler._jaxprs import jaxpr_as_fun  # which stands on this module
+        from weft.compiler._jaxprs import jaxpr_as_fun  # circle: as `compiler`
 
         return self.out_tree.unflatten(jaxpr_as_fun(self.jaxpr)(*leaves))
 

@@ -217,7 +217,7 @@ def placed_like(x, like):
 
 def split_as(sharding, function, make):
     """make(), whose result is split as a parameter of the function says."""
-    from weft._explicit import sharded
+    from weft._explicit import sharded  # circle: made of functions here
 
     return sharded(sharding, function, make)
 

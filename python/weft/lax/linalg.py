@@ -490,7 +490,7 @@ def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=
       >>> wnp.allclose(h, wnp.diag(wnp.array([2.0, 3.0])), atol=1e-5), enough
       (Array(True, dtype=bool), Array(True, dtype=bool))
     """
-    from weft.lax._polar import polar  # made of the functions here
+    from weft.lax._polar import polar  # circle: made of functions here
 
     return polar(x, max_iterations, eps, dynamic_shape)
 

@@ -115,7 +115,7 @@ def checked_key(key, function):
             f"weft.vmap(weft.random.{function})"
         )
     if typed and function != "fold_in" and setting("weft_debug_key_reuse"):
-        from weft.random import _reuse
+        from weft.random import _reuse  # circle: it reads words of keys
 
         _reuse.note_use(key, function, sys._getframe(1))
     if not setting("weft_threefry_partitionable"):
@@ -160,7 +160,7 @@ used_words = set()  # (dtype, bytes), of keys that were used where weft_debug_ke
 def _fresh(keys):
     """Keys that were made just now."""
     if used_words and is_key(dtype_of(keys)):
-        from weft.random import _reuse
+        from weft.random import _reuse  # circle: it reads words of keys
 
         _reuse.note_new(keys)
     return keys
@@ -328,7 +328,7 @@ def clone(key):
     """
     made = _core.asarray(key).copy()
     if setting("weft_debug_key_reuse") and is_key(dtype_of(made)):
-        from weft.random import _reuse
+        from weft.random import _reuse  # circle: it reads words of keys
 
         _reuse.note_clone(made)
     return made
@@ -435,7 +435,7 @@ def random_bits(key, shape, dtype):
 
 
 def _lanes(fun, args, kwargs):
-    from weft.random import _reuse
+    from weft.random import _reuse  # circle: it reads words of keys
 
     return _reuse.of_lanes(fun, args, kwargs)
 

@@ -36,7 +36,7 @@ def register_kernels():
     """
     from jaxlib import xla_client
 
-    from weft.runtime.ffi import register_all
+    from weft.runtime.ffi import register_all  # circle: it looks for this platform
 
     for package in _KERNEL_PACKAGES:
         if importlib.util.find_spec(package) is None:

@@ -5,6 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
+from weft._settings import devices_come_from
 from weft.config import config
 from weft.errors import ProcessFailureError
 
@@ -49,7 +50,7 @@ class Aval:
 
 def _joined():
     """This process as one of several; None if it is the only one."""
-    from weft.runtime.processes import joined
+    from weft.runtime.processes import joined  # circle: they ask for devices
 
     return joined()
 
@@ -164,11 +165,6 @@ def platform_of(index):
     return _devices[index][0]
 
 
-def client_of(index):
-    """Client that owns a device of the core's table."""
-    return _clients[_devices[index][0]]
-
-
 def device_at(index):
     """The jaxlib device at a position of the core's table."""
     start()
@@ -243,3 +239,7 @@ def memory_stats():
         "live_bytes": sum(a.nbytes for a in arrays),
         "devices": figures,
     }
+
+
+devices_come_from(devices)
+ProcessFailureError._devices = staticmethod(devices)
